@@ -1,0 +1,1 @@
+"""Entry points: parse arguments, choose, start a program."""

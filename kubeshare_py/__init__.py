@@ -1,0 +1,1 @@
+"""kubeshare-py: a Kubernetes scheduler that shares GPUs between pods."""

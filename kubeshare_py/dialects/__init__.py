@@ -1,0 +1,1 @@
+"""How pods ask for GPUs: one file per vendor convention, request in, vendor annotations out."""

@@ -1,0 +1,1 @@
+"""Values the scheduler reasons about: no I/O, no clock, no Kubernetes JSON."""

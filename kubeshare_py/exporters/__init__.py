@@ -1,0 +1,1 @@
+"""What we tell Prometheus: samples as values, nothing about HTTP."""

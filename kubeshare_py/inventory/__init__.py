@@ -1,0 +1,1 @@
+"""Which cards exist: samples and files to domain cards, and what changed."""

@@ -1,0 +1,1 @@
+"""One page per process: pure rooms wired to edges in one TaskGroup."""

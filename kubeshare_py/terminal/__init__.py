@@ -1,0 +1,1 @@
+"""What people see in a terminal: tables, trees, the live view."""

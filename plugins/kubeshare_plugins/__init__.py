@@ -1,0 +1,1 @@
+"""In-tree policy: each file is one plugin and its whole reasoning."""

@@ -1,0 +1,1 @@
+"""Specifications; the folders mirror the rooms."""

@@ -1,0 +1,1 @@
+"""Habits checked: names, sizes, the map, packaging."""
