@@ -1,0 +1,37 @@
+"""What a placement holds: the charge of each card, enough to rebuild the ledger exactly."""
+
+from dataclasses import dataclass
+
+from kubeshare_py.domain.identity import DecisionToken, GpuUuid
+
+
+@dataclass(frozen=True, slots=True)
+class CardCharge:
+    """What one pod holds of one card. The model is for people; the ledger counts by uuid."""
+
+    uuid: GpuUuid
+    milli: int
+    memory_bytes: int
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allocation:
+    """A pod's cards on its node, in the order in which its containers see them.
+
+    `port` is the pod manager's on the node, None where the pod needs none. `group` and
+    `min_available` repeat the gang, so that a restarted scheduler knows what it owes the others.
+    """
+
+    token: DecisionToken
+    dialect: str = ""
+    cards: tuple[CardCharge, ...] = ()
+    exclusive: bool = False
+    port: int | None = None
+    group: str | None = None
+    min_available: int = 0
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes charged in all."""
+        return sum(card.memory_bytes for card in self.cards)

@@ -1,0 +1,30 @@
+"""Why a pod waits, as data; the condition, the event, `why` and the metrics are renderings of it."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """Either one sentence about the pod itself, or counts of reasons over the nodes.
+
+    `counts` are (reason, nodes) pairs; one node may give several reasons.
+    """
+
+    nodes: int = 0
+    counts: tuple[tuple[str, int], ...] = ()
+    sentence: str = ""
+
+    @property
+    def reasons(self) -> frozenset[str]:
+        """The set of reasons, without their counts."""
+        return frozenset(reason for reason, _ in self.counts) or frozenset((self.sentence,))
+
+    @property
+    def message(self) -> str:
+        """The text in kube-scheduler's form, entries sorted as strings so that events aggregate."""
+        if self.sentence:
+            return self.sentence
+        if not self.nodes:
+            return "no nodes available to schedule pods"
+        histogram = ", ".join(sorted(f"{count} {reason}" for reason, count in self.counts))
+        return f"0/{self.nodes} nodes are available: {histogram}."

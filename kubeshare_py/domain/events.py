@@ -1,0 +1,139 @@
+"""Everything that can happen to the scheduler. Any event is legal in any state, late ones included."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kubeshare_py.domain.gpu import Gpu
+from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
+from kubeshare_py.domain.node import Node
+from kubeshare_py.domain.pod import Pod
+
+
+@dataclass(frozen=True, slots=True)
+class PodSeen:
+    """A pod was added or changed; the whole pod as it is now."""
+
+    pod: Pod
+
+
+@dataclass(frozen=True, slots=True)
+class PodGone:
+    """A pod was deleted, or reached a terminal phase: it holds nothing any more."""
+
+    uid: PodUid
+
+
+@dataclass(frozen=True, slots=True)
+class PodsListed:
+    """All unfinished pods, by a consistent read that was asked for at `asked_at`."""
+
+    pods: tuple[Pod, ...]
+    asked_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSeen:
+    """A node was added or changed."""
+
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
+class NodeGone:
+    """A node was deleted."""
+
+    name: NodeName
+
+
+@dataclass(frozen=True, slots=True)
+class NodesListed:
+    """All nodes, by a consistent read."""
+
+    nodes: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InventoryRead:
+    """Cards of the nodes whose cards changed; the first one says that the inventory is known.
+
+    `silent` names all nodes whose collector does not answer now; their last known cards stay.
+    """
+
+    changed: tuple[tuple[NodeName, tuple[Gpu, ...]], ...]
+    silent: tuple[NodeName, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class InventoryFailed:
+    """The inventory could not be read; the last known one stays."""
+
+    message: str
+
+
+class Refusal(StrEnum):
+    """Why the API server definitely did not bind a pod."""
+
+    GONE = "gone"  # no such pod, or another one under its name
+    ASSIGNED = "assigned"  # somebody else bound it
+    GATED = "gated"
+    DELETING = "deleting"
+    INVALID = "invalid"  # the request itself was wrong: nothing was stored
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The API server stored the placement."""
+
+
+@dataclass(frozen=True, slots=True)
+class BindRefused:
+    """The API server definitely did not store it."""
+
+    refusal: Refusal
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class BindUnknown:
+    """Nobody knows: a lost response, or an answer (429, 5xx, 403) that says nothing of earlier tries."""
+
+    message: str
+
+
+BindOutcome = Bound | BindRefused | BindUnknown
+
+
+@dataclass(frozen=True, slots=True)
+class BindAnswered:
+    """A Bind effect came to an end, one way or another."""
+
+    uid: PodUid
+    token: DecisionToken
+    outcome: BindOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class BindSlotsFree:
+    """At most `slots` more bindings may be sent now."""
+
+    slots: int
+
+
+@dataclass(frozen=True, slots=True)
+class TimePassed:
+    """Nothing happened; time did."""
+
+
+Event = (
+    PodSeen
+    | PodGone
+    | PodsListed
+    | NodeSeen
+    | NodeGone
+    | NodesListed
+    | InventoryRead
+    | InventoryFailed
+    | BindAnswered
+    | BindSlotsFree
+    | TimePassed
+)

@@ -1,0 +1,50 @@
+"""A physical GPU (or MIG instance) as the inventory knows it, and share arithmetic.
+
+Shares are integers in thousandths of a GPU (`milli`), memory is in bytes; there are no floats.
+"""
+
+from dataclasses import dataclass
+
+from kubeshare_py.domain.identity import GpuUuid
+
+WHOLE_MILLI = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpu:
+    """One card.
+
+    Invariants: uuid not empty, index >= 0, memory_bytes > 0. `max_tenants` 0 means no limit.
+    """
+
+    uuid: GpuUuid
+    index: int
+    model: str
+    memory_bytes: int
+    healthy: bool = True
+    max_tenants: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.uuid:
+            raise ValueError("a GPU needs a UUID")
+        if self.index < 0:
+            raise ValueError(f"GPU {self.uuid}: index {self.index} must be at least 0")
+        if self.memory_bytes <= 0:
+            raise ValueError(f"GPU {self.uuid}: memory {self.memory_bytes} must be above 0")
+        if self.max_tenants < 0:
+            raise ValueError(f"GPU {self.uuid}: max_tenants {self.max_tenants} must be at least 0")
+
+
+def share_bytes(capacity_bytes: int, milli: int) -> int:
+    """Memory that a share of `milli` gets of a card by default: floor of the exact share."""
+    return capacity_bytes * milli // WHOLE_MILLI
+
+
+def widest_share(capacity_bytes: int, free_bytes: int) -> int:
+    """The largest share in milli (0…1000) whose default memory fits into `free_bytes`.
+
+    Negative when not even a share of 0 fits, that is when `free_bytes` is negative.
+    """
+    if free_bytes < 0 or capacity_bytes <= 0:
+        return -1
+    return min(WHOLE_MILLI, ((free_bytes + 1) * WHOLE_MILLI - 1) // capacity_bytes)

@@ -1,0 +1,26 @@
+"""A node: what it offers besides GPUs, and who may use it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kubeshare_py.domain.identity import NodeName
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """A node's taint; only NoSchedule and NoExecute keep pods away."""
+
+    key: str
+    value: str = ""
+    effect: str = "NoSchedule"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A node. `allocatable`: cpu in thousandths, other resources in base units, pods as a count."""
+
+    name: NodeName
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+    allocatable: tuple[tuple[str, int], ...] = ()

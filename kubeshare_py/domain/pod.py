@@ -1,0 +1,110 @@
+"""A pod as the scheduler sees it, and its shape: all that row-local placement depends on."""
+
+from dataclasses import dataclass, field
+
+from kubeshare_py.domain.allocation import Allocation
+from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
+from kubeshare_py.domain.request import GpuClaim, GpuRequest, InvalidRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One line of a node selector term: In, NotIn, Exists, DoesNotExist, Gt or Lt."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTerm:
+    """Requirements that must all hold, on labels and on fields (metadata.name). Empty: never."""
+
+    labels: tuple[Requirement, ...] = ()
+    fields: tuple[Requirement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Toleration:
+    """A pod's toleration; empty key with Exists tolerates all, empty effect every effect."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Shape:
+    """What placement on one node depends on; equal shapes share cached answers.
+
+    `resources` are sorted (name, amount) pairs: cpu in thousandths, others in their base unit, pods
+    excluded. `terms` None means no required node affinity, an empty tuple one that nothing satisfies.
+    """
+
+    resources: tuple[tuple[str, int], ...] = ()
+    claim: GpuClaim | None = None
+    guarantee: bool = False
+    needs_port: bool = False
+    node_selector: tuple[tuple[str, str], ...] = ()
+    terms: tuple[NodeTerm, ...] | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    _identity: tuple[object, ...] = field(init=False, repr=False)
+    _hash: int = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        # Shapes are dictionary keys several times per pod: hash once, not at each look-up.
+        identity = (
+            self.resources,
+            self.claim,
+            self.guarantee,
+            self.needs_port,
+            self.node_selector,
+            self.terms,
+            self.tolerations,
+        )
+        object.__setattr__(self, "_identity", identity)
+        object.__setattr__(self, "_hash", hash(identity))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Shape) and self._identity == other._identity)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodGroup:
+    """A gang: its name, its size, and how many members must start together."""
+
+    name: str
+    headcount: int
+    min_available: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pod:
+    """A pod that is not finished.
+
+    `created` is the RFC 3339 creationTimestamp, which sorts as text. `waits_for` are reasons of the
+    pod's own not to be tried yet, in words (unsupported fields, for example). `stale_results` are
+    result annotations that the pod already carries although it is not bound: a Binding overwrites
+    them. `problem` is set when the request cannot be understood; `request` is then None.
+    """
+
+    uid: PodUid
+    key: PodKey
+    shape: Shape
+    scheduler_name: str = ""
+    node_name: NodeName | None = None
+    priority: int = 0
+    label_priority: int = 0
+    created: str = ""
+    request: GpuRequest | None = None
+    problem: InvalidRequest | None = None
+    group: PodGroup | None = None
+    gates: tuple[str, ...] = ()
+    unsupported: tuple[str, ...] = ()
+    deleting: bool = False
+    allocation: Allocation | None = None
+    stale_results: tuple[str, ...] = ()

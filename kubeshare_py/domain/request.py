@@ -1,0 +1,60 @@
+"""What a pod asks of GPUs, whatever dialect it was written in."""
+
+from dataclasses import dataclass
+
+from kubeshare_py.domain.gpu import WHOLE_MILLI
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuClaim:
+    """`count` cards of one node, each charged `milli` and memory.
+
+    `memory_bytes` is per card; None means the share's part of the card it lands on. `models` are the
+    accepted model names, empty for any. An exclusive claim takes idle cards and admits nobody else.
+
+    Invariants: count >= 1; 0 <= milli <= 1000; memory_bytes >= 0.
+    """
+
+    count: int = 1
+    milli: int
+    memory_bytes: int | None = None
+    models: tuple[str, ...] = ()
+    exclusive: bool = False
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise ValueError(f"count {self.count} must be at least 1")
+        if not 0 <= self.milli <= WHOLE_MILLI:
+            raise ValueError(f"milli {self.milli} must be within 0…{WHOLE_MILLI}")
+        if self.memory_bytes is not None and self.memory_bytes < 0:
+            raise ValueError(f"memory_bytes {self.memory_bytes} must be at least 0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuRequest:
+    """A pod's claim and how it wants to be treated.
+
+    `limit_milli` caps GPU time and does not influence placement. `guarantee` is KubeShare's priority
+    class (True: `sharedgpu/priority` above 0). `needs_port`: the isolation library of a shared pod
+    talks to a pod manager on a port of the node's pool. `rounded` names the labels whose value had
+    more than three decimals and was rounded up.
+    """
+
+    claim: GpuClaim
+    dialect: str
+    limit_milli: int
+    guarantee: bool = False
+    needs_port: bool = False
+    rounded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InvalidRequest:
+    """Why a pod's request cannot be understood: the field, its value, the rule it breaks."""
+
+    field: str
+    value: str
+    rule: str
+
+    def __str__(self) -> str:
+        return f'{self.field}="{self.value}": {self.rule}'
