@@ -1,0 +1,299 @@
+"""One HTTP client for one API server: bytes out, bytes in, errors as our own exceptions.
+
+HTTP/1.1 with keep-alive over aiohttp; Kubernetes models are never built.
+"""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from http import HTTPStatus
+from types import TracebackType
+from typing import Any, Self, TypedDict, Unpack, cast
+from urllib.parse import urlencode
+
+import aiohttp
+import msgspec
+import tenacity
+import yarl
+
+from kubeshare_py.edges.credentials import Credentials
+from kubeshare_py.edges.kube_errors import KubeError, KubeUnreachable, kube_error
+
+JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+
+Query = Mapping[str, str | int]
+#: A decoded JSON object, on cold paths only.
+Object = dict[str, Any]
+
+TIMEOUT_S = 30.0
+CONNECT_TIMEOUT_S = 5.0
+#: A dead connection is noticed after IDLE + INTERVAL x PROBES seconds, also where nothing is sent.
+KEEPALIVE_IDLE_S, KEEPALIVE_INTERVAL_S, KEEPALIVE_PROBES = 20, 5, 4
+#: A watch hands over at most twice this at once: about 150 pods, 3 ms of decoding.
+STREAM_BUFSIZE = 512 * 1024
+THROTTLED_ATTEMPTS = 5
+LONGEST_RETRY_AFTER_S = 30.0
+#: Verbs that may be repeated: a second time changes nothing.
+REPEATABLE = frozenset({"GET", "PATCH"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A successful answer: HTTP status (2xx) and the undecoded body."""
+
+    status: int
+    body: bytes
+
+
+class _Options(TypedDict, total=False):
+    data: bytes | None
+    timeout: aiohttp.ClientTimeout
+    read_bufsize: int
+    server_hostname: str | None
+
+
+class KubeClient:
+    """Requests to one API server; an async context manager. Needs a running event loop to enter.
+
+    At most `concurrency` requests are in flight and the rest wait their turn, without their
+    timeout running; streams (watches) are not counted. What must not wait behind others, such as
+    the Lease, uses a client of its own.
+    """
+
+    def __init__(
+        self,
+        credentials: Credentials,
+        *,
+        concurrency: int = 32,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._credentials = credentials
+        self._turn = asyncio.Semaphore(concurrency)
+        self._session: aiohttp.ClientSession | None = None
+        self._throttled = tenacity.AsyncRetrying(
+            retry=tenacity.retry_if_exception(_is_throttled),
+            wait=_wait_as_told,
+            stop=tenacity.stop_after_attempt(THROTTLED_ATTEMPTS),
+            sleep=sleep,
+            reraise=True,
+        )
+
+    async def __aenter__(self) -> Self:
+        self._session = aiohttp.ClientSession(
+            # The limit on requests is ours: aiohttp's would count watches, and its timeouts
+            # include the time spent waiting for a free connection.
+            connector=aiohttp.TCPConnector(
+                limit=0,
+                ssl=self._credentials.ssl_context,
+                keepalive_timeout=60,
+                socket_factory=_watched_socket,
+            ),
+            headers={"Accept": JSON, "User-Agent": "kubeshare-py"},
+            read_bufsize=2 * 1024 * 1024,
+            proxy=self._credentials.proxy,
+            auto_decompress=True,
+            cookie_jar=aiohttp.DummyCookieJar(),
+        )
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Query | None = None,
+        body: object = None,
+        content_type: str = JSON,
+        timeout_s: float = TIMEOUT_S,
+    ) -> Answer:
+        """Send one request; `body` is bytes or anything that msgspec encodes.
+
+        Raises KubeError for an answer other than 2xx and KubeUnreachable where there is none.
+        GET and PATCH are repeated when the server says 429, as often and as late as it asks
+        within reason; other verbs never.
+        """
+        data = body if isinstance(body, bytes | None) else msgspec.json.encode(body)
+        url = self._url(path, query)
+        headers = {} if data is None else {"Content-Type": content_type}
+
+        async def once() -> Answer:
+            async with self._turn:
+                return await self._send(method, url, data, headers, timeout_s)
+
+        if method in REPEATABLE:
+            return await self._throttled(once)
+        return await once()
+
+    @asynccontextmanager
+    async def stream(
+        self, path: str, *, query: Query | None = None, read_timeout_s: float
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """GET whose answer arrives in pieces, each of any size, until the server ends it.
+
+        Raises KubeError or KubeUnreachable, on entering and while reading; the latter too when
+        nothing arrives for `read_timeout_s`.
+        """
+        timeout = aiohttp.ClientTimeout(
+            total=None, sock_connect=CONNECT_TIMEOUT_S, sock_read=read_timeout_s
+        )
+        url = self._url(path, query)
+        try:
+            response = await self._open(
+                "GET", url, {}, timeout=timeout, read_bufsize=STREAM_BUFSIZE
+            )
+            async with response:
+                if response.status >= HTTPStatus.MULTIPLE_CHOICES:
+                    raise _refusal(response, await response.read())
+                yield response.content.iter_any()
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise _unreachable("GET", url, error) from error
+
+    async def get(self, path: str, query: Query | None = None) -> Object:
+        """GET one object (or one page of a list)."""
+        return _object(await self.request("GET", path, query=query))
+
+    async def list_all(self, path: str, query: Query | None = None) -> list[Object]:
+        """LIST every item, by pages of 500."""
+        items: list[Object] = []
+        more: Query = {**(query or {}), "limit": 500}
+        while True:
+            page = await self.get(path, more)
+            items.extend(page.get("items") or [])
+            following = (page.get("metadata") or {}).get("continue")
+            if not following:
+                return items
+            more = {**more, "continue": following}
+
+    async def create(self, path: str, body: object, query: Query | None = None) -> Object:
+        """POST an object to a collection or a subresource."""
+        return _object(await self.request("POST", path, body=body, query=query))
+
+    async def replace(self, path: str, body: object) -> Object:
+        """PUT an object; with metadata.resourceVersion in it, 409 if someone was faster."""
+        return _object(await self.request("PUT", path, body=body))
+
+    async def merge_patch(self, path: str, body: object) -> Object:
+        """PATCH by RFC 7396: lists are replaced as a whole."""
+        return _object(await self.request("PATCH", path, body=body, content_type=MERGE_PATCH))
+
+    async def strategic_patch(self, path: str, body: object) -> Object:
+        """PATCH by Kubernetes' rules: lists with merge keys, such as conditions, are merged."""
+        return _object(await self.request("PATCH", path, body=body, content_type=STRATEGIC_PATCH))
+
+    async def delete(
+        self, path: str, *, uid: str | None = None, grace_period_s: int | None = None
+    ) -> Object:
+        """DELETE; with `uid`, only that very object (else 409)."""
+        options: Object = {"apiVersion": "v1", "kind": "DeleteOptions"}
+        if uid is not None:
+            options["preconditions"] = {"uid": uid}
+        if grace_period_s is not None:
+            options["gracePeriodSeconds"] = grace_period_s
+        return _object(await self.request("DELETE", path, body=options))
+
+    def _url(self, path: str, query: Query | None) -> yarl.URL:
+        text = self._credentials.server + path
+        return yarl.URL(f"{text}?{urlencode(query)}" if query else text, encoded=True)
+
+    async def _send(
+        self,
+        method: str,
+        url: yarl.URL,
+        data: bytes | None,
+        headers: Mapping[str, str],
+        timeout_s: float,
+    ) -> Answer:
+        timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_TIMEOUT_S)
+        try:
+            response = await self._open(method, url, headers, data=data, timeout=timeout)
+            async with response:
+                body = await response.read()
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise _unreachable(method, url, error) from error
+        if response.status >= HTTPStatus.MULTIPLE_CHOICES:
+            raise _refusal(response, body)
+        return Answer(status=response.status, body=body)
+
+    async def _open(
+        self,
+        method: str,
+        url: yarl.URL,
+        headers: Mapping[str, str],
+        **options: Unpack[_Options],
+    ) -> aiohttp.ClientResponse:
+        """Send, until the head of the answer is there; after a 401 once more if that may help."""
+        if self._session is None:
+            raise RuntimeError("KubeClient is used outside its context")
+        options["server_hostname"] = self._credentials.server_hostname
+        for last in (False, True):
+            authorization = await self._credentials.headers()
+            response = await self._session.request(
+                method, url, headers={**headers, **authorization}, allow_redirects=False, **options
+            )
+            if response.status != HTTPStatus.UNAUTHORIZED or last:
+                break
+            if not await self._credentials.renew(authorization):
+                break
+            response.release()
+        return response
+
+
+def decode(body: bytes) -> Object:
+    """Decode an answer that is a JSON object; KubeUnreachable if it is not one."""
+    try:
+        return msgspec.json.decode(body, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise KubeUnreachable(f"not an answer of an API server: {body[:100]!r}") from error
+
+
+def _object(answer: Answer) -> Object:
+    return decode(answer.body)
+
+
+def _unreachable(method: str, url: yarl.URL, error: BaseException) -> KubeUnreachable:
+    return KubeUnreachable(f"{method} {url}: {type(error).__name__}: {error}".rstrip(": "))
+
+
+def _refusal(response: aiohttp.ClientResponse, body: bytes) -> KubeError:
+    retry_after = response.headers.get("Retry-After", "")
+    return kube_error(response.status, response.reason or "", retry_after, body)
+
+
+def _is_throttled(error: BaseException) -> bool:
+    return isinstance(error, KubeError) and error.status == HTTPStatus.TOO_MANY_REQUESTS
+
+
+def _wait_as_told(state: tenacity.RetryCallState) -> float:
+    outcome = state.outcome
+    error = cast(KubeError, outcome.exception()) if outcome is not None else KubeError(0)
+    told = 1.0 if error.retry_after_s is None else error.retry_after_s
+    return min(told, LONGEST_RETRY_AFTER_S)
+
+
+def _watched_socket(address: aiohttp.AddrInfoType) -> socket.socket:
+    """Make a socket on which the kernel notices a peer that is gone: half-open watches end."""
+    family, kind, protocol, *_ = address
+    made = socket.socket(family, kind, protocol)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in (
+        ("TCP_KEEPIDLE", KEEPALIVE_IDLE_S),
+        ("TCP_KEEPINTVL", KEEPALIVE_INTERVAL_S),
+        ("TCP_KEEPCNT", KEEPALIVE_PROBES),
+    ):
+        if hasattr(socket, option):
+            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+    return made

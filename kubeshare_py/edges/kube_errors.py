@@ -1,0 +1,62 @@
+"""What can go wrong with a request to the API server.
+
+The fields are those of its Status object:
+https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/status/
+"""
+
+import msgspec
+
+
+class KubeFailure(Exception):
+    """A request did not succeed."""
+
+
+class KubeUnreachable(KubeFailure):
+    """No answer: refused, cut or timed out. A write may have happened all the same."""
+
+
+class KubeError(KubeFailure):
+    """The API server answered with an error; fields as in its Status object, "" where absent."""
+
+    def __init__(
+        self,
+        status: int,
+        reason: str = "",
+        message: str = "",
+        details_kind: str = "",
+        retry_after_s: float | None = None,
+    ) -> None:
+        super().__init__(f"{status} {reason}: {message}")
+        self.status = status
+        self.reason = reason
+        self.message = message
+        self.details_kind = details_kind
+        self.retry_after_s = retry_after_s
+
+
+class _Details(msgspec.Struct):
+    kind: str | None = None
+    retryAfterSeconds: float | None = None
+
+
+class _Status(msgspec.Struct):
+    reason: str | None = None
+    message: str | None = None
+    details: _Details | None = None
+
+
+def kube_error(status: int, phrase: str, retry_after: str, body: bytes) -> KubeError:
+    """Read an error answer; `phrase` is the HTTP reason phrase, `retry_after` the header or ""."""
+    try:
+        said = msgspec.json.decode(body, type=_Status)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        # From a proxy, a load balancer, or the server's own panic handler.
+        said = _Status(message=body[:500].decode(errors="replace"))
+    details = said.details or _Details()
+    return KubeError(
+        status,
+        said.reason or phrase,
+        said.message or "",
+        details.kind or "",
+        float(retry_after) if retry_after.isdecimal() else details.retryAfterSeconds,
+    )
