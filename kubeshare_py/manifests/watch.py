@@ -1,0 +1,190 @@
+"""LIST pages and watch lines as typed structs of the needed fields.
+
+One object that does not fit its type must not spoil the rest: it is reported as a `Problem` and the
+others are delivered. Wire format:
+https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
+"""
+
+import operator
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
+BOOKMARK, ERROR = "BOOKMARK", "ERROR"
+
+
+class UnreadableAnswer(Exception):
+    """A LIST answer is not a list of objects at all."""
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """One object that could not be decoded: who it is as far as readable ("" where not), and why.
+
+    `text` ends with the path of the bad field, such as "Expected `int`, got `str` - at `$.spec.x`".
+    """
+
+    text: str
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class Page(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
+    """One page of a LIST; `continue_token` is "" on the last one."""
+
+    items: list[T]
+    resource_version: str
+    continue_token: str
+    problems: list[Problem]
+
+
+class Line(msgspec.Struct, Generic[T], frozen=True, kw_only=True, gc=False):
+    """One line of a watch.
+
+    `type` is ADDED, MODIFIED, DELETED, BOOKMARK or ERROR, and "" for a line that is not a watch
+    event at all. `item` is None for the last three and where there is a `problem`.
+    `resource_version` is where a broken watch resumes ("" if unknown). `status_code` is an ERROR's,
+    else 0.
+    """
+
+    type: str
+    item: T | None = None
+    resource_version: str = ""
+    status_code: int = 0
+    problem: Problem | None = None
+
+
+class _ListMeta(msgspec.Struct):
+    resourceVersion: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class _RawPage(msgspec.Struct):
+    items: list[msgspec.Raw] | None = None
+    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
+
+
+class _RawLine(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+class Codec(Generic[T]):
+    """Decodes lists and watches of one struct type; its decoders are built once.
+
+    The type needs a field for `metadata` with a field for `resourceVersion`, whatever their Python
+    names are.
+    """
+
+    def __init__(self, kind: type[T]) -> None:
+        page = msgspec.defstruct(
+            "_Page",
+            [("items", list[kind] | None, None), ("metadata", _ListMeta, _ListMeta())],  # type: ignore[valid-type]
+        )
+        line = msgspec.defstruct("_Line", [("type", str), ("object", kind)], gc=False)
+        self._item: msgspec.json.Decoder[T] = msgspec.json.Decoder(kind)
+        self._page: msgspec.json.Decoder[Any] = msgspec.json.Decoder(page)
+        self._line: msgspec.json.Decoder[Any] = msgspec.json.Decoder(line)
+        self._raw_page = msgspec.json.Decoder(_RawPage)
+        self._raw_line = msgspec.json.Decoder(_RawLine)
+        self._version: Callable[[T], str] = operator.attrgetter(_version_path(kind))
+
+    def page(self, body: bytes) -> Page[T]:
+        """Decode one page of a LIST; raises UnreadableAnswer if it is not one."""
+        problems: list[Problem] = []
+        try:
+            found = self._page.decode(body)
+            items: list[T] = found.items or []
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            found, items = self._one_by_one(body, problems)
+        return Page(
+            items=items,
+            resource_version=found.metadata.resourceVersion,
+            continue_token=found.metadata.continue_,
+            problems=problems,
+        )
+
+    def line(self, line: bytes) -> Line[T]:
+        """Decode one line of a watch. Never raises: what is wrong with it is its `problem`."""
+        try:
+            event = self._line.decode(line)
+            if event.type != ERROR:
+                item: T = event.object
+                if event.type == BOOKMARK:
+                    return Line(type=BOOKMARK, resource_version=self._version(item))
+                return Line(type=event.type, item=item, resource_version=self._version(item))
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            return self._line_apart(line, str(error))
+        return self._line_apart(line, "")
+
+    def _one_by_one(self, body: bytes, problems: list[Problem]) -> tuple[_RawPage, list[T]]:
+        try:
+            found = self._raw_page.decode(body)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise UnreadableAnswer(f"{error} in {body[:100]!r}") from error
+        items = []
+        for raw in found.items or []:
+            try:
+                items.append(self._item.decode(raw))
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                problems.append(_problem(str(error), _loosely(raw)))
+        return found, items
+
+    def _line_apart(self, line: bytes, why: str) -> Line[T]:
+        """Read what can be read of a line whose object is not of our type."""
+        try:
+            event = self._raw_line.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            return Line(type="", problem=Problem(text=f"{error} in {line[:100]!r}"))
+        loose = _loosely(event.object)
+        if event.type == ERROR:
+            code = loose.get("code")
+            return Line(
+                type=ERROR,
+                status_code=code if isinstance(code, int) else 0,
+                problem=Problem(text=str(loose.get("message", ""))),
+            )
+        version = _text(_metadata(loose), "resourceVersion")
+        if event.type == BOOKMARK:
+            return Line(type=BOOKMARK, resource_version=version)
+        # The object's path in the line is "$.object"; on its own it is "$", as in a LIST.
+        problem = _problem(why.replace("`$.object", "`$"), loose)
+        return Line(type=event.type, resource_version=version, problem=problem)
+
+
+def _version_path(kind: type[msgspec.Struct]) -> str:
+    """Find the Python names on the way to metadata.resourceVersion."""
+    metadata = next(f for f in msgspec.structs.fields(kind) if f.encode_name == "metadata")
+    version = next(
+        f for f in msgspec.structs.fields(metadata.type) if f.encode_name == "resourceVersion"
+    )
+    return f"{metadata.name}.{version.name}"
+
+
+def _loosely(raw: bytes | msgspec.Raw) -> dict[str, Any]:
+    """Decode anything; what is not an object (or not UTF-8) is an empty one."""
+    try:
+        loose = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return {}
+    return loose if isinstance(loose, dict) else {}
+
+
+def _metadata(loose: dict[str, Any]) -> dict[str, Any]:
+    metadata = loose.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def _text(fields: dict[str, Any], name: str) -> str:
+    value = fields.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _problem(text: str, loose: dict[str, Any]) -> Problem:
+    metadata = _metadata(loose)
+    namespace, name, uid = (_text(metadata, key) for key in ("namespace", "name", "uid"))
+    return Problem(text=text, namespace=namespace, name=name, uid=uid)
