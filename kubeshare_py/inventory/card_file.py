@@ -1,0 +1,125 @@
+"""An inventory file: which cards are in which nodes, node names by shell pattern."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+import msgspec
+
+from kubeshare_py.domain.gpu import Gpu
+from kubeshare_py.domain.identity import GpuUuid, NodeName
+from kubeshare_py.inventory.documents import DocumentProblem, memory_bytes, read_document
+from kubeshare_py.inventory.made_up_uuids import made_up_uuid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardLine:
+    """`count` equal cards. `uuid` is given for one card only; without one it is made up."""
+
+    model: str
+    memory_bytes: int
+    count: int
+    uuid: GpuUuid | None
+    healthy: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CardGroup:
+    """The cards of every node whose name matches one of the patterns."""
+
+    patterns: tuple[str, ...]
+    lines: tuple[CardLine, ...]
+
+
+def read_card_file(text: str, source: str = "inventory file") -> tuple[CardGroup, ...]:
+    """The groups of an inventory file; raises DocumentProblem with file, field and rule."""
+    document = read_document(text, source, _Document)
+    groups: list[CardGroup] = []
+    uuids: set[GpuUuid] = set()
+    for number, group in enumerate(document.nodes):
+        lines: list[CardLine] = []
+        for at, cards in enumerate(group.cards):
+            field = f"nodes[{number}].cards[{at}]"
+            line = _line(cards, source, field)
+            if line.uuid is not None:
+                if line.uuid in uuids:
+                    raise DocumentProblem(source, f"{field}.uuid", f"{line.uuid} is there twice")
+                if _is_pattern(group.names):
+                    raise DocumentProblem(source, f"{field}.uuid", "cannot be in several nodes")
+                uuids.add(line.uuid)
+            lines.append(line)
+        groups.append(CardGroup(tuple(group.names), tuple(lines)))
+    return tuple(groups)
+
+
+def cards_by_node(
+    groups: Iterable[CardGroup], nodes: Iterable[NodeName]
+) -> Mapping[NodeName, tuple[Gpu, ...]]:
+    """Each node's cards by the first group that matches its name; the others have none.
+
+    Names without pattern characters count even when no such node is known yet.
+    """
+    groups = tuple(groups)
+    named = {
+        NodeName(name) for group in groups for name in group.patterns if not _is_pattern([name])
+    }
+    return {node: _cards_of(node, groups) for node in sorted(named.union(nodes))}
+
+
+class _Cards(msgspec.Struct, forbid_unknown_fields=True):
+    model: str
+    memory: int | str
+    count: int = 1
+    uuid: str | None = None
+    healthy: bool = True
+
+
+class _Group(msgspec.Struct, forbid_unknown_fields=True):
+    names: list[str]
+    cards: list[_Cards]
+
+
+class _Document(msgspec.Struct, forbid_unknown_fields=True):
+    nodes: list[_Group]
+
+
+def _line(cards: _Cards, source: str, field: str) -> CardLine:
+    if cards.count < 0:
+        raise DocumentProblem(source, f"{field}.count", f"{cards.count} is less than 0")
+    if cards.uuid is not None and (not cards.uuid or cards.count != 1):
+        raise DocumentProblem(source, f"{field}.uuid", "names exactly one card")
+    if not cards.model.strip():
+        raise DocumentProblem(source, f"{field}.model", "is empty")
+    try:
+        memory = memory_bytes(cards.memory)
+    except ValueError as problem:
+        raise DocumentProblem(source, f"{field}.memory", str(problem)) from problem
+    return CardLine(
+        model=cards.model.replace(" ", "-"),
+        memory_bytes=memory,
+        count=cards.count,
+        uuid=GpuUuid(cards.uuid) if cards.uuid is not None else None,
+        healthy=cards.healthy,
+    )
+
+
+def _is_pattern(names: Iterable[str]) -> bool:
+    names = list(names)
+    return len(names) != 1 or any(character in names[0] for character in "*?[")
+
+
+def _cards_of(node: NodeName, groups: tuple[CardGroup, ...]) -> tuple[Gpu, ...]:
+    for group in groups:
+        if any(fnmatchcase(node, pattern) for pattern in group.patterns):
+            each = [line for line in group.lines for _ in range(line.count)]
+            return tuple(
+                Gpu(
+                    uuid=line.uuid or GpuUuid(made_up_uuid(node, index)),
+                    index=index,
+                    model=line.model,
+                    memory_bytes=line.memory_bytes,
+                    healthy=line.healthy,
+                )
+                for index, line in enumerate(each)
+            )
+    return ()

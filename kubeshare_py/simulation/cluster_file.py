@@ -1,0 +1,150 @@
+"""A simulated cluster from one YAML file: groups of equal nodes and the cards in them."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from kubeshare_py.domain.gpu import Gpu
+from kubeshare_py.domain.identity import GpuUuid, NodeName
+from kubeshare_py.domain.node import Taint
+from kubeshare_py.inventory.documents import DocumentProblem, memory_bytes, read_document
+from kubeshare_py.inventory.made_up_uuids import made_up_uuid
+
+#: RFC 1123 subdomain, as Kubernetes asks of a node's name.
+_NODE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_QUANTITY = re.compile(r"\d+(\.\d+)?(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?")
+_DEFAULT_ALLOCATABLE = {"cpu": "32", "memory": "128Gi", "ephemeral-storage": "500Gi", "pods": "110"}
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedNode:
+    """One node: what it is called, what it offers (Kubernetes quantities) and its cards."""
+
+    name: NodeName
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...]
+    allocatable: Mapping[str, str]
+    cards: tuple[Gpu, ...]
+
+
+def read_cluster(text: str, source: str = "cluster file") -> tuple[SimulatedNode, ...]:
+    """The nodes that a cluster file describes, in its order.
+
+    Raises DocumentProblem with file, field and rule.
+    """
+    document = read_document(text, source, _Document)
+    nodes: list[SimulatedNode] = []
+    seen: set[str] = set()
+    for number, group in enumerate(document.nodes):
+        try:
+            for node in _nodes(group):
+                if node.name in seen:
+                    raise _FieldProblem("name", f"node {node.name} is there twice")
+                seen.add(node.name)
+                nodes.append(node)
+        except _FieldProblem as problem:
+            field, rule = problem.args
+            raise DocumentProblem(source, f"nodes[{number}].{field}", rule) from problem
+    return tuple(nodes)
+
+
+class _Cards(msgspec.Struct, forbid_unknown_fields=True):
+    model: str
+    memory: int | str
+    count: int = 1
+
+
+class _Taint(msgspec.Struct, forbid_unknown_fields=True):
+    key: str
+    effect: str
+    value: str = ""
+
+
+class _Group(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    count: int = 1
+    labels: dict[str, str] = {}
+    taints: list[_Taint] = []
+    allocatable: dict[str, str | int] = {}
+    gpus: list[_Cards] = []
+
+
+class _Document(msgspec.Struct, forbid_unknown_fields=True):
+    nodes: list[_Group]
+
+
+class _FieldProblem(Exception):
+    """Field within the group, and the rule it breaks."""
+
+
+def _nodes(group: _Group) -> Iterator[SimulatedNode]:
+    if group.count < 0:
+        raise _FieldProblem("count", f"{group.count} is less than 0")
+    if group.count > 1 and "{n}" not in group.name:
+        raise _FieldProblem("name", "needs {n} where the number goes, because count is more than 1")
+    taints = tuple(_taint(taint, at) for at, taint in enumerate(group.taints))
+    allocatable = _allocatable(group.allocatable)
+    kinds = [_kind(cards, at) for at, cards in enumerate(group.gpus)]
+    for number in range(1, group.count + 1):
+        name = group.name.replace("{n}", str(number))
+        if not _NODE_NAME.fullmatch(name):
+            raise _FieldProblem("name", f"{name!r} cannot be the name of a node")
+        yield SimulatedNode(
+            name=NodeName(name),
+            labels=_labels(name, group.labels),
+            taints=taints,
+            allocatable=allocatable,
+            cards=_cards(name, kinds),
+        )
+
+
+def _labels(name: str, given: Mapping[str, str]) -> dict[str, str]:
+    return {
+        "kubernetes.io/hostname": name,
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
+        **given,
+    }
+
+
+def _taint(taint: _Taint, at: int) -> Taint:
+    if taint.effect not in _EFFECTS:
+        raise _FieldProblem(f"taints[{at}].effect", f"is none of {', '.join(_EFFECTS)}")
+    return Taint(key=taint.key, value=taint.value, effect=taint.effect)
+
+
+def _allocatable(given: Mapping[str, str | int]) -> dict[str, str]:
+    amounts = _DEFAULT_ALLOCATABLE | {name: str(amount) for name, amount in given.items()}
+    for name, amount in amounts.items():
+        if not _QUANTITY.fullmatch(amount):
+            raise _FieldProblem(f"allocatable.{name}", f"{amount!r} is not a quantity")
+    return amounts
+
+
+def _kind(cards: _Cards, at: int) -> tuple[str, int, int]:
+    if cards.count < 0:
+        raise _FieldProblem(f"gpus[{at}].count", f"{cards.count} is less than 0")
+    if not cards.model.strip():
+        raise _FieldProblem(f"gpus[{at}].model", "is empty")
+    try:
+        memory = memory_bytes(cards.memory)
+    except ValueError as problem:
+        raise _FieldProblem(f"gpus[{at}].memory", str(problem)) from problem
+    # KubeShare writes models with dashes for spaces, everywhere.
+    return cards.model.replace(" ", "-"), memory, cards.count
+
+
+def _cards(node: str, kinds: list[tuple[str, int, int]]) -> tuple[Gpu, ...]:
+    each = [(model, memory) for model, memory, count in kinds for _ in range(count)]
+    return tuple(
+        Gpu(
+            uuid=GpuUuid(made_up_uuid(node, index)),
+            index=index,
+            model=model,
+            memory_bytes=memory,
+        )
+        for index, (model, memory) in enumerate(each)
+    )

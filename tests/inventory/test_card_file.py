@@ -1,0 +1,71 @@
+"""Cards by hand."""
+
+from pathlib import Path
+
+import pytest
+
+from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.inventory.card_file import cards_by_node, read_card_file
+from kubeshare_py.inventory.documents import DocumentProblem
+
+EXAMPLE = Path(__file__).parents[2] / "config" / "inventory.yaml"
+
+
+def names(*nodes: str) -> list[NodeName]:
+    return [NodeName(node) for node in nodes]
+
+
+def test_patterns_choose_among_known_nodes_and_exact_names_need_none() -> None:
+    groups = read_card_file(EXAMPLE.read_text())
+    found = cards_by_node(groups, names("a100-1", "dgx-07", "t4-x", "plain"))
+    assert {node: len(cards) for node, cards in found.items()} == {
+        "a100-1": 8,
+        "dgx-07": 8,
+        "gpu-special": 2,
+        "plain": 0,
+        "t4-x": 4,
+    }
+    assert [card.healthy for card in found[NodeName("gpu-special")]] == [True, False]
+    assert found[NodeName("gpu-special")][0].uuid == "GPU-4d2c1f0e-7a3b-4c5d-8e9f-0123456789ab"
+
+
+def test_made_up_uuids_are_unique_and_always_the_same() -> None:
+    groups = read_card_file(EXAMPLE.read_text())
+    found = [cards_by_node(groups, names("a100-1", "a100-2", "t4-1")) for _ in range(2)]
+    uuids = [card.uuid for cards in found[0].values() for card in cards]
+    assert found[0] == found[1]
+    assert len(set(uuids)) == len(uuids)
+
+
+def test_the_first_entry_that_matches_counts() -> None:
+    groups = read_card_file("""
+nodes:
+  - {names: ["a*"], cards: [{model: T4, memory: 1GiB}]}
+  - {names: ["*"], cards: [{model: A10, memory: 2GiB, count: 2}]}
+""")
+    found = cards_by_node(groups, names("a1", "b1"))
+    assert [len(found[node]) for node in names("a1", "b1")] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("card", "problem"),
+    [
+        ("{model: m, memory: 1GiB, count: -1}", "count: -1 is less than 0"),
+        ("{model: m, memory: 1GiB, count: 2, uuid: GPU-1}", "uuid: names exactly one card"),
+        ("{model: '', memory: 1GiB}", "model: is empty"),
+        ("{model: m, memory: much}", "memory: 'much' is not an amount of memory"),
+        ("{model: m, memory: 1GiB, uuid: GPU-1}", "uuid: cannot be in several nodes"),
+    ],
+)
+def test_mistakes_name_file_field_and_rule(card: str, problem: str) -> None:
+    with pytest.raises(DocumentProblem) as raised:
+        read_card_file(f'nodes: [{{names: ["x-*"], cards: [{card}]}}]', "inventory.yaml")
+    assert str(raised.value).startswith(f"inventory.yaml: nodes[0].cards[0].{problem}")
+
+
+def test_a_uuid_twice_is_a_mistake() -> None:
+    card = "{model: m, memory: 1GiB, uuid: GPU-1}"
+    with pytest.raises(
+        DocumentProblem, match=r"nodes\[1\]\.cards\[0\]\.uuid: GPU-1 is there twice"
+    ):
+        read_card_file(f"nodes: [{{names: [a], cards: [{card}]}}, {{names: [b], cards: [{card}]}}]")

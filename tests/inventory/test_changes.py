@@ -1,0 +1,139 @@
+"""From one reading to the next."""
+
+from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.inventory.changes import LATE_AFTER_S, Reading, Series, Step, next_reading
+from kubeshare_py.inventory.series_selectors import parse_matchers
+
+A, B = NodeName("a"), NodeName("b")
+
+
+def capacity(node: str, uuid: str, *, value: float = 1.0, **labels: str) -> Series:
+    return Series(
+        {
+            "__name__": "gpu_capacity",
+            "instance": f"{node}:9004",
+            "job": "kubeshare-collector",
+            "node": node,
+            "uuid": uuid,
+            "model": "Tesla-T4",
+            "memory": "100",
+            "index": uuid[-1],
+            **labels,
+        },
+        value,
+    )
+
+
+def up(node: str, value: float = 1) -> Series:
+    labels = {"__name__": "up", "instance": f"{node}:9004", "job": "kubeshare-collector"}
+    return Series(labels, value)
+
+
+def read(previous: Reading, *vector: Series, now: float = 0.0) -> Step:
+    return next_reading(previous, vector, now, parse_matchers('job="kubeshare-collector"'))
+
+
+def uuids(step: Step) -> dict[str, list[str]]:
+    return {node: [card.uuid for card in cards] for node, cards in step.changed}
+
+
+FIRST = (capacity("a", "GPU-1"), capacity("a", "GPU-2"), up("a"), capacity("b", "GPU-3"), up("b"))
+
+
+def test_the_first_reading_changes_every_node() -> None:
+    assert uuids(read(Reading(), *FIRST)) == {"a": ["GPU-1", "GPU-2"], "b": ["GPU-3"]}
+
+
+def test_the_same_again_changes_nothing() -> None:
+    step = read(read(Reading(), *FIRST).reading, *reversed(FIRST))
+    assert (step.changed, step.diagnostics, dict(step.reading.silent_since)) == ((), (), {})
+
+
+def test_a_card_missing_while_its_collector_answers_is_gone() -> None:
+    step = read(read(Reading(), *FIRST).reading, *FIRST[1:])
+    assert uuids(step) == {"a": ["GPU-2"]}
+
+
+def test_the_last_card_of_a_node_goes_too() -> None:
+    step = read(read(Reading(), *FIRST).reading, *FIRST[2:])
+    assert uuids(step) == {"a": []}
+    assert not step.reading.silent_since
+
+
+def test_a_target_that_is_down_is_no_news_and_silent_since_then() -> None:
+    first = read(Reading(), *FIRST).reading
+    down = read(first, up("a", 0), *FIRST[3:], now=5.0)
+    absent = read(down.reading, *FIRST[3:], now=9.0)
+    assert (down.changed, absent.changed) == ((), ())
+    assert down.reading.silent_since == absent.reading.silent_since == {A: 5.0}
+    back = read(absent.reading, *FIRST, now=12.0)
+    assert (back.changed, dict(back.reading.silent_since)) == ((), {})
+
+
+def test_nothing_at_all_leaves_everything_as_it_was() -> None:
+    step = read(read(Reading(), *FIRST).reading, now=3.0)
+    assert step.changed == ()
+    assert step.reading.silent_since == {A: 3.0, B: 3.0}
+
+
+def test_a_collector_under_a_new_address_is_known_by_its_cards() -> None:
+    first = read(Reading(), *FIRST).reading
+    moved = capacity("a", "GPU-2", instance="other:9004")
+    new_up = Series({"__name__": "up", "instance": "other:9004", "job": "kubeshare-collector"}, 1)
+    assert uuids(read(first, moved, new_up, *FIRST[3:])) == {"a": ["GPU-2"]}
+
+
+def test_a_garbled_series_keeps_the_card_as_it_was_and_is_reported() -> None:
+    first = read(Reading(), *FIRST).reading
+    step = read(first, capacity("a", "GPU-1", memory="x"), *FIRST[1:])
+    assert step.changed == ()
+    assert step.diagnostics == (
+        "GPU-1 of node a: label memory 'x' is not a number of bytes above 0",
+    )
+
+
+def test_other_jobs_are_ignored_and_reported() -> None:
+    step = read(Reading(), *FIRST, capacity("c", "GPU-9", job="else"))
+    assert "c" not in uuids(step)
+    assert step.diagnostics == ("GPU-9 of node c: ignored, job 'else' is not selected",)
+
+
+def test_a_uuid_on_two_nodes_stays_where_it_was() -> None:
+    first = read(Reading(), *FIRST).reading
+    for vector in ((capacity("0", "GPU-1"), *FIRST), (*FIRST, capacity("0", "GPU-1"))):
+        step = read(first, *vector)
+        assert uuids(step) == {"0": []}
+        assert step.diagnostics == ("GPU-1: listed by 0 too, counted on a only",)
+
+
+def test_a_new_uuid_on_two_nodes_counts_on_the_same_one_in_any_order() -> None:
+    vector = (capacity("b", "GPU-1"), capacity("a", "GPU-1"))
+    assert uuids(read(Reading(), *vector)) == {"a": ["GPU-1"], "b": []}
+    assert uuids(read(Reading(), *reversed(vector))) == {"a": ["GPU-1"], "b": []}
+
+
+def test_a_card_that_moved_leaves_the_silent_node() -> None:
+    first = read(Reading(), *FIRST).reading
+    step = read(first, up("a", 0), *FIRST[3:], capacity("b", "GPU-1"))
+    assert uuids(step) == {"a": ["GPU-2"], "b": ["GPU-1", "GPU-3"]}
+
+
+def test_a_card_listed_twice_differently_counts_the_smaller() -> None:
+    step = read(Reading(), capacity("a", "GPU-1"), capacity("a", "GPU-1", memory="50"), up("a"))
+    ((_, (card,)),) = step.changed
+    assert card.memory_bytes == 50
+    assert step.diagnostics == ("GPU-1: a lists it twice, differently",)
+
+
+def test_a_changed_card_changes_its_node() -> None:
+    step = read(read(Reading(), *FIRST).reading, *FIRST[:3], capacity("b", "GPU-3", memory="99"))
+    assert uuids(step) == {"b": ["GPU-3"]}
+
+
+def test_a_scrape_time_that_stands_still_is_silence() -> None:
+    first = read(Reading(), *FIRST).reading
+    again = read(first, *FIRST, now=LATE_AFTER_S).reading
+    late = read(again, *FIRST, now=LATE_AFTER_S + 1).reading
+    assert (again.silent_since, late.silent_since) == ({}, {A: 121.0, B: 121.0})
+    fresh = read(late, capacity("a", "GPU-1", value=2), *FIRST[1:], now=200.0).reading
+    assert fresh.silent_since == {B: 121.0}
