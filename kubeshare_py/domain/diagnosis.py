@@ -1,4 +1,4 @@
-"""Why a pod waits, as data; the condition, the event, `why` and the metrics are renderings of it."""
+"""Why a pod waits, as data: the condition, the event, `why` and the metrics render it."""
 
 from dataclasses import dataclass
 
@@ -28,3 +28,19 @@ class Diagnosis:
             return "no nodes available to schedule pods"
         histogram = ", ".join(sorted(f"{count} {reason}" for reason, count in self.counts))
         return f"0/{self.nodes} nodes are available: {histogram}."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shortfall:
+    """One thing that is missing on one node, in numbers.
+
+    `subject` is a card's uuid, or empty for the node; `asked` and `free` are in `unit`
+    (`milli`, `bytes`, `count`), or None where the reason is not a matter of amounts.
+    """
+
+    reason: str
+    subject: str = ""
+    resource: str = ""
+    asked: int | None = None
+    free: int | None = None
+    unit: str = ""

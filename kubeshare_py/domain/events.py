@@ -1,4 +1,7 @@
-"""Everything that can happen to the scheduler. Any event is legal in any state, late ones included."""
+"""Everything that can happen to the scheduler.
+
+Any event is legal in any state, late ones included.
+"""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -95,7 +98,7 @@ class BindRefused:
 
 @dataclass(frozen=True, slots=True)
 class BindUnknown:
-    """Nobody knows: a lost response, or an answer (429, 5xx, 403) that says nothing of earlier tries."""
+    """Nobody knows: a lost response, or one (429, 5xx, 403) that says nothing of earlier tries."""
 
     message: str
 

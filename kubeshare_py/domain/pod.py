@@ -38,8 +38,9 @@ class Toleration:
 class Shape:
     """What placement on one node depends on; equal shapes share cached answers.
 
-    `resources` are sorted (name, amount) pairs: cpu in thousandths, others in their base unit, pods
-    excluded. `terms` None means no required node affinity, an empty tuple one that nothing satisfies.
+    `resources` are sorted (name, amount) pairs: cpu in thousandths, others in their base unit,
+    pods excluded. `terms` None means no required node affinity, an empty tuple one that nothing
+    satisfies.
     """
 
     resources: tuple[tuple[str, int], ...] = ()

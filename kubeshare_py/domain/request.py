@@ -9,8 +9,9 @@ from kubeshare_py.domain.gpu import WHOLE_MILLI
 class GpuClaim:
     """`count` cards of one node, each charged `milli` and memory.
 
-    `memory_bytes` is per card; None means the share's part of the card it lands on. `models` are the
-    accepted model names, empty for any. An exclusive claim takes idle cards and admits nobody else.
+    `memory_bytes` is per card; None means the share's part of the card it lands on. `models` are
+    the accepted model names, empty for any. An exclusive claim takes idle cards and admits nobody
+    else.
 
     Invariants: count >= 1; 0 <= milli <= 1000; memory_bytes >= 0.
     """
@@ -34,8 +35,8 @@ class GpuClaim:
 class GpuRequest:
     """A pod's claim and how it wants to be treated.
 
-    `limit_milli` caps GPU time and does not influence placement. `guarantee` is KubeShare's priority
-    class (True: `sharedgpu/priority` above 0). `needs_port`: the isolation library of a shared pod
+    `limit_milli` caps GPU time and does not influence placement. `guarantee` is KubeShare's
+    priority class (True: `sharedgpu/priority` above 0). `needs_port`: the isolation library of a shared pod
     talks to a pod manager on a port of the node's pool. `rounded` names the labels whose value had
     more than three decimals and was rounded up.
     """

@@ -1,0 +1,192 @@
+"""Cluster state in columns: one row per node, `width` card slots per row.
+
+The card table is flat and sorted by node: the cards of row r are entries r*width … r*width+width-1,
+so each card column is also a matrix of shape (rows, width). Empty slots carry ABSENT. All amounts
+are int64: cpu and GPU shares in thousandths, memory in bytes.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubeshare_py.domain.identity import GpuUuid, NodeName
+from kubeshare_py.domain.node import Node, Taint
+
+IntArray = NDArray[np.int64]
+
+# Card flags: a card with any of them takes nobody new.
+ABSENT = 1  # empty slot, or a card that the inventory does not know (any more)
+UNHEALTHY = 2
+EXCLUSIVE = 4
+CROWDED = 8  # as many tenants as the card may have
+FLAG_VALUES = 16
+
+# The first resource columns; extended resources follow as they are met.
+CPU, MEMORY, EPHEMERAL_STORAGE, PODS, PORTS = range(5)
+PORT_RESOURCE = "pod-manager ports"
+FIXED_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods", PORT_RESOURCE)
+
+NODE_COLUMNS = ("gpu_count", "gpu_free_milli", "unschedulable", "taint_set")
+CARD_COLUMNS = (
+    "free_milli",
+    "free_bytes",
+    "widest_share",
+    "capacity_milli",
+    "capacity_bytes",
+    "tenants",
+    "max_tenants",
+    "exclusive",
+    "flags",
+    "model",
+)
+
+
+@dataclass(slots=True)
+class LabelColumn:
+    """One label key over all rows: numbers of entries of `values`; 0 where the label is missing."""
+
+    codes: IntArray
+    values: dict[str | None, int] = field(default_factory=lambda: {None: 0})
+
+    def put(self, row: int, value: str | None) -> None:
+        """Set a row's value."""
+        self.codes[row] = self.values.setdefault(value, len(self.values))
+
+
+@dataclass(slots=True)
+class Columns:
+    """The arrays. Only the ledger writes them; plugins read them through `Rows`.
+
+    `names[row]` is None for a free row; `nodes[row]` is None for a row that is kept only because
+    pods are charged to a node that the API server does not show.
+    """
+
+    names: list[NodeName | None] = field(default_factory=list)
+    nodes: list[Node | None] = field(default_factory=list)
+    uuids: list[list[GpuUuid]] = field(default_factory=list)
+    row_of: dict[NodeName, int] = field(default_factory=dict)
+    free_rows: list[int] = field(default_factory=list)
+    resources: dict[str, int] = field(
+        default_factory=lambda: {name: column for column, name in enumerate(FIXED_RESOURCES)}
+    )
+    models: dict[str, int] = field(default_factory=dict)
+    #: Grows when a capacity below grows: who keeps arrays of one entry per row must start anew.
+    layout: int = 0
+    present: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
+    allocatable: IntArray = field(default_factory=lambda: _table(0, len(FIXED_RESOURCES)))
+    free: IntArray = field(default_factory=lambda: _table(0, len(FIXED_RESOURCES)))
+    gpu_count: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    gpu_free_milli: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    unschedulable: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    #: Numbers of entries of `taint_sets`: nodes are many, distinct sets of taints few.
+    taint_set: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    taint_sets: dict[tuple[Taint, ...], int] = field(default_factory=lambda: {(): 0})
+    labels: dict[str, LabelColumn] = field(default_factory=dict)
+    free_milli: IntArray = field(default_factory=lambda: _table(0, 1))
+    free_bytes: IntArray = field(default_factory=lambda: _table(0, 1))
+    widest_share: IntArray = field(default_factory=lambda: _table(0, 1))
+    capacity_milli: IntArray = field(default_factory=lambda: _table(0, 1))
+    capacity_bytes: IntArray = field(default_factory=lambda: _table(0, 1))
+    tenants: IntArray = field(default_factory=lambda: _table(0, 1))
+    max_tenants: IntArray = field(default_factory=lambda: _table(0, 1))
+    exclusive: IntArray = field(default_factory=lambda: _table(0, 1))
+    flags: IntArray = field(default_factory=lambda: _table(0, 1))
+    model: IntArray = field(default_factory=lambda: _table(0, 1))
+
+    @property
+    def rows(self) -> int:
+        """Rows in the tables, free ones included."""
+        return len(self.present)
+
+    @property
+    def width(self) -> int:
+        """Card slots per row."""
+        return int(self.free_milli.shape[1])
+
+    def row_for(self, name: NodeName) -> int:
+        """The row of this node, a new one if it has none."""
+        row = self.row_of.get(name)
+        if row is None:
+            if not self.free_rows:
+                self._grow_rows()
+            row = self.free_rows.pop()
+            self.row_of[name] = row
+            self.names[row] = name
+        return row
+
+    def free_row(self, row: int) -> None:
+        """Forget a node that is neither shown nor charged; its columns must be empty."""
+        name = self.names[row]
+        assert name is not None
+        del self.row_of[name]
+        self.names[row] = None
+        self.nodes[row] = None
+        self.uuids[row] = []
+        self.present[row] = False
+        self.free_rows.append(row)
+
+    def resource(self, name: str) -> int:
+        """The column of a resource, a new one if it has none."""
+        column = self.resources.get(name)
+        if column is None:
+            column = self.resources[name] = len(self.resources)
+            if column >= self.free.shape[1]:
+                self.allocatable = _wider(self.allocatable, column + 4, 0)
+                self.free = _wider(self.free, column + 4, 0)
+        return column
+
+    def model_code(self, model: str) -> int:
+        """A number for a model name; 0 is no model."""
+        return self.models.setdefault(model, len(self.models) + 1)
+
+    def describe(self, row: int, node: Node) -> None:
+        """Write what plugins match a node's labels and taints by."""
+        self.unschedulable[row] = int(node.unschedulable)
+        self.taint_set[row] = self.taint_sets.setdefault(node.taints, len(self.taint_sets))
+        for key, column in self.labels.items():
+            column.put(row, node.labels.get(key))
+
+    def label(self, key: str) -> LabelColumn:
+        """The column of a label, built when it is first asked for and kept up to date from then."""
+        column = self.labels.get(key)
+        if column is None:
+            column = self.labels[key] = LabelColumn(np.zeros(self.rows, np.int64))
+            for row, node in enumerate(self.nodes):
+                if node is not None:
+                    column.put(row, node.labels.get(key))
+        return column
+
+    def widen(self, width: int) -> None:
+        """Make room for `width` cards on each node."""
+        if width > self.width:
+            for column in CARD_COLUMNS:
+                filler = ABSENT if column == "flags" else 0
+                setattr(self, column, _wider(getattr(self, column), width, filler))
+            self.layout += 1
+
+    def _grow_rows(self) -> None:
+        old, new = self.rows, max(16, 2 * self.rows)
+        for column in ("present", "allocatable", "free", *NODE_COLUMNS, *CARD_COLUMNS):
+            array = getattr(self, column)
+            filler = ABSENT if column == "flags" else 0
+            grown = np.full((new, *array.shape[1:]), filler, array.dtype)
+            grown[:old] = array
+            setattr(self, column, grown)
+        for listed in (self.names, self.nodes):
+            listed.extend([None] * (new - old))
+        for label in self.labels.values():
+            label.codes = np.pad(label.codes, (0, new - old))
+        self.uuids.extend([] for _ in range(new - old))
+        self.free_rows.extend(range(new - 1, old - 1, -1))
+        self.layout += 1
+
+
+def _table(rows: int, width: int) -> IntArray:
+    return np.zeros((rows, width), np.int64)
+
+
+def _wider(table: IntArray, width: int, filler: int) -> IntArray:
+    wide = np.full((table.shape[0], width), filler, np.int64)
+    wide[:, : table.shape[1]] = table
+    return wide

@@ -1,0 +1,277 @@
+"""The ledger: who holds what of which card, on columns that plugins read.
+
+Only the machine writes it.
+
+Charges are kept by (node, card uuid). One on a node or card that is not known (yet, or any more)
+waits in a row or slot of its own, marked absent, and counts from the moment the card appears.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from kubeshare_py.cluster.changes import ChangeLog
+from kubeshare_py.cluster.columns import (
+    ABSENT,
+    CARD_COLUMNS,
+    CROWDED,
+    EXCLUSIVE,
+    PODS,
+    PORTS,
+    UNHEALTHY,
+    Columns,
+    IntArray,
+)
+from kubeshare_py.cluster.ports import POOL_SIZE, PortPool
+from kubeshare_py.domain.allocation import Allocation, CardCharge
+from kubeshare_py.domain.gpu import WHOLE_MILLI, Gpu, widest_share
+from kubeshare_py.domain.identity import GpuUuid, NodeName, PodUid
+from kubeshare_py.domain.node import Node
+
+Resources = tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What one pod holds of one node."""
+
+    node: NodeName
+    resources: Resources
+    allocation: Allocation | None
+
+
+class Ledger:
+    """Nodes, cards and charges. Every change is logged by row.
+
+    `changed` lists rows whose amounts changed, `improved` those of them that may fit more than
+    before, `relabelled` those whose node object changed (labels, taints, presence).
+    """
+
+    def __init__(self) -> None:
+        self.columns = Columns()
+        self.changed = ChangeLog()
+        self.improved = ChangeLog()
+        self.relabelled = ChangeLog()
+        self.inventory: dict[NodeName, tuple[Gpu, ...]] = {}
+        self._charges: dict[PodUid, Charge] = {}
+        self._pods_on: dict[NodeName, dict[PodUid, Charge]] = {}
+        self._ports: dict[NodeName, PortPool] = {}
+        self._vectors: dict[tuple[Resources, bool], IntArray] = {}
+
+    # --- reading -------------------------------------------------------------------------------
+
+    def charge_of(self, uid: PodUid) -> Charge | None:
+        """What this pod holds, None when it holds nothing."""
+        return self._charges.get(uid)
+
+    def pods_on(self, node: NodeName) -> dict[PodUid, Charge]:
+        """The charges on a node, by pod; not to be changed."""
+        return self._pods_on.get(node, {})
+
+    def next_port(self, node: NodeName) -> int | None:
+        """The pod-manager port that the next shared pod on this node gets; None: all are taken."""
+        pool = self._ports.get(node)
+        return PortPool().next_free() if pool is None else pool.next_free()
+
+    def overcommitted(self) -> Iterator[tuple[NodeName, GpuUuid]]:
+        """Cards on which more is held than they have: others took it behind our back."""
+        columns = self.columns
+        over = ((columns.free_milli < 0) | (columns.free_bytes < 0)) & (columns.flags & ABSENT == 0)
+        for row, slot in np.argwhere(over).tolist():
+            name = columns.names[row]
+            assert name is not None
+            yield name, columns.uuids[row][slot]
+
+    # --- nodes and cards -----------------------------------------------------------------------
+
+    def put_node(self, node: Node) -> None:
+        """Add or change a node."""
+        columns = self.columns
+        row = columns.row_for(node.name)
+        old = columns.nodes[row]
+        if old == node:
+            return
+        allocatable = np.zeros(columns.free.shape[1], np.int64)
+        for name, amount in node.allocatable:
+            column = columns.resource(name)
+            if column >= len(allocatable):
+                allocatable = np.pad(allocatable, (0, columns.free.shape[1] - len(allocatable)))
+            allocatable[column] = amount
+        allocatable[PORTS] = POOL_SIZE
+        columns.free[row] += allocatable - columns.allocatable[row]
+        columns.allocatable[row] = allocatable
+        columns.nodes[row] = node
+        columns.present[row] = True
+        columns.describe(row, node)
+        if old is None:
+            self._lay_out_cards(row)
+        self.relabelled.add(row)
+        self._log(row, improved=True)
+
+    def drop_node(self, name: NodeName) -> None:
+        """The API server does not show this node any more; its charges stay."""
+        columns = self.columns
+        row = columns.row_of.get(name)
+        if row is None or columns.nodes[row] is None:
+            return
+        columns.free[row] -= columns.allocatable[row]
+        columns.allocatable[row] = 0
+        columns.nodes[row] = None
+        columns.present[row] = False
+        self.relabelled.add(row)
+        self._log(row, improved=False)
+        self._forget_row_if_empty(row)
+
+    def put_cards(self, name: NodeName, gpus: tuple[Gpu, ...]) -> None:
+        """The cards of a node, all of them. Charges on cards that left stay with their uuid."""
+        if gpus:
+            self.inventory[name] = gpus
+        else:
+            self.inventory.pop(name, None)
+        row = self.columns.row_of.get(name)
+        if row is not None:
+            self._lay_out_cards(row)
+            self._log(row, improved=True)
+
+    # --- charges -------------------------------------------------------------------------------
+
+    def charge(
+        self, uid: PodUid, node: NodeName, resources: Resources, allocation: Allocation | None
+    ) -> None:
+        """The pod holds this from now on, instead of what it held before."""
+        if uid in self._charges:
+            self.release(uid)
+        columns = self.columns
+        charge = Charge(node, resources, allocation)
+        row = columns.row_for(node)
+        self._charges[uid] = charge
+        self._pods_on.setdefault(node, {})[uid] = charge
+        port = allocation is not None and allocation.port is not None
+        columns.free[row] -= self._vector(resources, port)
+        if allocation is not None:
+            if allocation.port is not None:
+                self._ports.setdefault(node, PortPool()).take(allocation.port)
+            uuids = columns.uuids[row]
+            if all(card.uuid in uuids for card in allocation.cards):
+                for card in allocation.cards:
+                    self._count(row, uuids.index(card.uuid), card, allocation.exclusive, 1)
+            else:
+                self._lay_out_cards(row)
+        self._log(row, improved=False)
+
+    def release(self, uid: PodUid) -> None:
+        """The pod holds nothing any more; unknown pods are nobody's business."""
+        charge = self._charges.pop(uid, None)
+        if charge is None:
+            return
+        columns, allocation = self.columns, charge.allocation
+        row = columns.row_of[charge.node]
+        del self._pods_on[charge.node][uid]
+        port = allocation is not None and allocation.port is not None
+        columns.free[row] += self._vector(charge.resources, port)
+        if allocation is not None:
+            if allocation.port is not None:
+                self._ports[charge.node].give_back(allocation.port)
+            self._discount(row, allocation)
+        self._log(row, improved=True)
+        if columns.nodes[row] is None:
+            self._forget_row_if_empty(row)
+
+    # --- inside --------------------------------------------------------------------------------
+
+    def _log(self, row: int, *, improved: bool) -> None:
+        self.changed.add(row)
+        if improved:
+            self.improved.add(row)
+
+    def _vector(self, resources: Resources, port: bool) -> IntArray:
+        """Requests as a row of the resource columns; a pod also takes one of `pods`."""
+        vector = self._vectors.get((resources, port))
+        columns = self.columns
+        if vector is None or len(vector) != columns.free.shape[1]:
+            places = [(columns.resource(name), amount) for name, amount in resources]
+            vector = np.zeros(columns.free.shape[1], np.int64)
+            for column, amount in places:
+                vector[column] = amount
+            vector[PODS] = 1
+            vector[PORTS] = int(port)
+            if len(self._vectors) > 4096:  # noqa: PLR2004 - a bound on memory, not a rule
+                self._vectors.clear()
+            self._vectors[resources, port] = vector
+        return vector
+
+    def _discount(self, row: int, allocation: Allocation) -> None:
+        flags, uuids = self.columns.flags, self.columns.uuids[row]
+        slots = [uuids.index(card.uuid) for card in allocation.cards]
+        if any(flags[row, slot] & ABSENT for slot in slots):
+            self._lay_out_cards(row)  # the slot of a card that left may be free now
+            return
+        for slot, card in zip(slots, allocation.cards, strict=True):
+            self._count(row, slot, card, allocation.exclusive, -1)
+
+    def _count(self, row: int, slot: int, card: CardCharge, exclusive: bool, sign: int) -> None:
+        columns = self.columns
+        milli, memory = sign * card.milli, sign * card.memory_bytes
+        flags = columns.flags[row, slot].item()
+        columns.free_milli[row, slot] -= milli
+        if not flags & ABSENT:
+            columns.gpu_free_milli[row] -= milli
+        free_bytes = columns.free_bytes[row, slot].item() - memory
+        columns.free_bytes[row, slot] = free_bytes
+        capacity = columns.capacity_bytes[row, slot].item()
+        columns.widest_share[row, slot] = widest_share(capacity, free_bytes)
+        tenants = columns.tenants[row, slot].item() + sign
+        columns.tenants[row, slot] = tenants
+        if exclusive:
+            columns.exclusive[row, slot] += sign
+        most = columns.max_tenants[row, slot].item()
+        if exclusive or most:
+            flags &= ABSENT | UNHEALTHY
+            flags |= EXCLUSIVE if columns.exclusive[row, slot] > 0 else 0
+            flags |= CROWDED if most and tenants >= most else 0
+            columns.flags[row, slot] = flags
+
+    def _lay_out_cards(self, row: int) -> None:
+        """Write a row's card slots anew, by uuid, from the inventory and the charges."""
+        columns = self.columns
+        name = columns.names[row]
+        assert name is not None
+        known = {gpu.uuid: gpu for gpu in self.inventory.get(name, ())}
+        allocations = [c.allocation for c in self.pods_on(name).values() if c.allocation]
+        charged = {card.uuid for allocation in allocations for card in allocation.cards}
+        uuids = sorted(known.keys() | charged)
+        columns.widen(len(uuids))
+        for column in CARD_COLUMNS:
+            getattr(columns, column)[row] = ABSENT if column == "flags" else 0
+        columns.uuids[row] = uuids
+        columns.gpu_count[row] = len(known)
+        columns.gpu_free_milli[row] = len(known) * WHOLE_MILLI
+        for slot, uuid in enumerate(uuids):
+            if uuid in known:
+                self._put_card(row, slot, known[uuid])
+        for allocation in allocations:
+            for card in allocation.cards:
+                self._count(row, uuids.index(card.uuid), card, allocation.exclusive, 1)
+
+    def _put_card(self, row: int, slot: int, gpu: Gpu) -> None:
+        columns = self.columns
+        columns.capacity_milli[row, slot] = columns.free_milli[row, slot] = WHOLE_MILLI
+        columns.capacity_bytes[row, slot] = columns.free_bytes[row, slot] = gpu.memory_bytes
+        columns.widest_share[row, slot] = WHOLE_MILLI
+        columns.max_tenants[row, slot] = gpu.max_tenants
+        columns.model[row, slot] = columns.model_code(gpu.model)
+        columns.flags[row, slot] = 0 if gpu.healthy else UNHEALTHY
+
+    def _forget_row_if_empty(self, row: int) -> None:
+        columns = self.columns
+        name = columns.names[row]
+        assert name is not None
+        if columns.nodes[row] is None and not self._pods_on.get(name):
+            self._pods_on.pop(name, None)
+            self._ports.pop(name, None)
+            inventory = self.inventory.pop(name, None)
+            self._lay_out_cards(row)
+            if inventory is not None:
+                self.inventory[name] = inventory
+            columns.free_row(row)

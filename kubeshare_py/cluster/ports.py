@@ -1,0 +1,39 @@
+"""The pool of pod-manager ports of one node: round robin over 511 ports, as KubeShare does.
+
+A freed port is used again only after the cursor has come round, so that a client of the old pod
+does not reach the new one's manager. Ports are 50051…50561 (KubeShare 2.0, `pkg/scheduler/pod.go`).
+"""
+
+from dataclasses import dataclass
+
+FIRST_PORT = 50051
+POOL_SIZE = 511
+
+
+@dataclass(slots=True)
+class PortPool:
+    """Which ports of a node are taken, as a bit per port, and where the next search starts."""
+
+    taken: int = 0
+    cursor: int = 0
+
+    def next_free(self) -> int | None:
+        """The port that a placement would get now; None when all are taken."""
+        for start, limit in ((self.cursor, POOL_SIZE), (0, self.cursor)):
+            free = ~self.taken >> start & ((1 << (limit - start)) - 1)
+            if free:
+                return FIRST_PORT + start + (free & -free).bit_length() - 1
+        return None
+
+    def take(self, port: int) -> None:
+        """Mark a port as taken; ports outside the pool are somebody else's business."""
+        bit = port - FIRST_PORT
+        if 0 <= bit < POOL_SIZE:
+            self.taken |= 1 << bit
+            self.cursor = (bit + 1) % POOL_SIZE
+
+    def give_back(self, port: int) -> None:
+        """Mark a port as free again."""
+        bit = port - FIRST_PORT
+        if 0 <= bit < POOL_SIZE:
+            self.taken &= ~(1 << bit)

@@ -1,0 +1,81 @@
+"""What plugins see of the cluster: columns of the rows that they are asked about.
+
+Arrays have one entry per asked row (k), cards one line per row: (k, width). They are copies or
+views that must not be written to. Amounts as in `columns`.
+"""
+
+from typing import Protocol
+
+import numpy as np
+
+from kubeshare_py.cluster.columns import Columns, IntArray
+from kubeshare_py.domain.node import Taint
+
+
+class Rows(Protocol):
+    """The asked rows. `index` are their numbers in the tables."""
+
+    @property
+    def index(self) -> IntArray:
+        """Row numbers, shape (k,)."""
+
+    def column(self, name: str) -> IntArray:
+        """A column of `Columns` by name, for the asked rows."""
+
+    def labels(self, key: str) -> tuple[IntArray, list[str | None]]:
+        """A label: for each row the number of its value, and the values (None: not set)."""
+
+    def taints(self) -> tuple[IntArray, list[tuple[Taint, ...]]]:
+        """Taints: for each row the number of its set, and the sets."""
+
+
+class SomeRows:
+    """A few rows, copied out of the tables."""
+
+    __slots__ = ("_columns", "index")
+
+    def __init__(self, columns: Columns, index: IntArray) -> None:
+        self._columns = columns
+        self.index = index
+
+    def column(self, name: str) -> IntArray:
+        """A column of `Columns` by name, for the asked rows."""
+        taken: IntArray = getattr(self._columns, name).take(self.index, 0)
+        return taken
+
+    def labels(self, key: str) -> tuple[IntArray, list[str | None]]:
+        """A label: for each row the number of its value, and the values (None: not set)."""
+        label = self._columns.label(key)
+        return label.codes.take(self.index), list(label.values)
+
+    def taints(self) -> tuple[IntArray, list[tuple[Taint, ...]]]:
+        """Taints: for each row the number of its set, and the sets."""
+        return self._columns.taint_set.take(self.index), list(self._columns.taint_sets)
+
+
+class AllRows:
+    """Every row, as views of the tables."""
+
+    __slots__ = ("_columns",)
+
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
+
+    @property
+    def index(self) -> IntArray:
+        """Row numbers, shape (k,)."""
+        return np.arange(self._columns.rows)
+
+    def column(self, name: str) -> IntArray:
+        """A column of `Columns` by name."""
+        column: IntArray = getattr(self._columns, name)
+        return column
+
+    def labels(self, key: str) -> tuple[IntArray, list[str | None]]:
+        """A label: for each row the number of its value, and the values (None: not set)."""
+        label = self._columns.label(key)
+        return label.codes, list(label.values)
+
+    def taints(self) -> tuple[IntArray, list[tuple[Taint, ...]]]:
+        """Taints: for each row the number of its set, and the sets."""
+        return self._columns.taint_set, list(self._columns.taint_sets)

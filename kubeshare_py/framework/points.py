@@ -1,0 +1,185 @@
+"""Every extension point, in calling order, with its contract.
+
+Names and meaning follow kube-scheduler's scheduling framework; the unit is a set of rows, not one
+node. A plugin implements one or several of these small protocols; it is asked once per *shape* (all
+that row-local placement depends on) for a question, and the question is then put to many rows at
+once. `None` instead of a question means: this shape is none of my business, do not ask.
+
+Answers are cached per shape and row. A plugin declares what they depend on:
+
+- `Depends.STATIC`: the node object only (labels, taints, capacity). Asked again when that changes.
+- `Depends.ROW`: anything in that node's row, charges included. Asked again when the row changes.
+
+Answers must be the same for the same columns, must not depend on other rows, on time or on chance
+(a seeded generator of the plugin's own excepted), and must not write to what they are given.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol, runtime_checkable
+
+from kubeshare_py.cluster.columns import IntArray
+from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.cluster.rows import Rows
+from kubeshare_py.domain.allocation import Allocation
+from kubeshare_py.domain.diagnosis import Shortfall
+from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.domain.pod import Pod, Shape
+from kubeshare_py.framework.reasons import ReasonTable
+
+
+class Depends(Enum):
+    """What a plugin's answers depend on."""
+
+    STATIC = "static"
+    ROW = "row"
+
+
+@dataclass(frozen=True, slots=True)
+class Cards:
+    """The cards of the asked rows, as CardFilter and CardScore left them, for a one-card claim.
+
+    `slot` is each row's best card (k,), `picked` its flat index into (k, width) columns, `fits`
+    whether it may hold the claim.
+    """
+
+    slot: IntArray
+    picked: IntArray
+    fits: IntArray
+
+    def of(self, column: IntArray) -> IntArray:
+        """A card column's values at each row's best card; shape (k,)."""
+        return column.ravel().take(self.picked)
+
+
+#: A mask of reasons per row, 0 where the shape fits; shape (k,).
+RowFilter = Callable[[Rows], IntArray]
+#: A mask of reasons per card, 0 where it may hold one share of the claim; shape (k, width).
+CardMask = Callable[[Rows], IntArray]
+#: 0…100 per row, higher is better; shape (k,). Cards is None when the shape claims not just one.
+RowScore = Callable[[Rows, Cards | None], IntArray]
+#: 0 or more per card, higher is better; shape (k, width). Ties go to the lower uuid.
+CardRank = Callable[[Rows], IntArray]
+#: Raw scores of the rows that fit -> 0…100.
+Normaliser = Callable[[IntArray], IntArray]
+
+
+@runtime_checkable
+class PreEnqueue(Protocol):
+    """May this pod enter the queue? Asked when the pod is seen or has changed."""
+
+    name: str
+
+    def pre_enqueue(self, pod: Pod) -> str | None:
+        """None to let it in, else a sentence: why it waits."""
+
+
+@runtime_checkable
+class QueueSort(Protocol):
+    """Which pod first? Exactly one per profile."""
+
+    name: str
+
+    def key(self, pod: Pod) -> tuple[int | str, ...]:
+        """Pods are tried in ascending order of this; it must end in something unique."""
+
+
+@runtime_checkable
+class Filter(Protocol):
+    """Does the shape fit these rows? All filters are asked, so that all reasons are known.
+
+    Preparing the question is kube-scheduler's PreFilter: what is computed there is computed once.
+    """
+
+    name: str
+    depends: Depends
+
+    def filter(self, shape: Shape, reasons: ReasonTable) -> RowFilter | None:
+        """The question for this shape."""
+
+
+@runtime_checkable
+class CardFilter(Protocol):
+    """Which cards of a row may hold this claim? A row fits when `count` of its cards may.
+
+    Depends on the row. Asked only for shapes that claim GPUs.
+    """
+
+    name: str
+
+    def card_filter(self, shape: Shape, reasons: ReasonTable) -> CardMask | None:
+        """The question for this shape."""
+
+
+@runtime_checkable
+class CardScore(Protocol):
+    """Which of the cards that fit? Weighted sums decide; Score knows the best card of each row."""
+
+    name: str
+
+    def card_score(self, shape: Shape) -> CardRank | None:
+        """The question for this shape."""
+
+
+@runtime_checkable
+class Score(Protocol):
+    """How good are these rows? Weighted sums decide; ties go to the row that was known first.
+
+    Also put to rows that do not fit: what is answered there is ignored. `normaliser` None is the
+    fast way: answers are absolute. With one, raw answers may be any integers, and every decision
+    normalises over all rows that fit, which costs time in proportion to their number.
+    """
+
+    name: str
+    depends: Depends
+    normaliser: Normaliser | None
+
+    def score(self, shape: Shape) -> RowScore | None:
+        """The question for this shape."""
+
+
+@runtime_checkable
+class Permit(Protocol):
+    """May this placement be committed now? Asked once a row and its cards are chosen."""
+
+    name: str
+
+    def permit(self, pod: Pod, node: NodeName) -> str | None:
+        """None for yes, else a sentence: why not. The pod is then tried again after a backoff."""
+
+
+@runtime_checkable
+class Reserve(Protocol):
+    """Told of every placement of a pod of ours, and of its end, whatever the reason."""
+
+    name: str
+
+    def reserve(self, pod: Pod, node: NodeName, allocation: Allocation) -> None:
+        """The ledger was charged."""
+
+    def unreserve(self, pod: Pod, node: NodeName) -> None:
+        """The charge was taken back."""
+
+
+@runtime_checkable
+class Hint(Protocol):
+    """For filters: could this row, which just improved, fit the shape? Asked before the question.
+
+    Must be cheap and must never say no to a row that fits; saying yes to one that does not only
+    costs time.
+    """
+
+    def may_fit(self, shape: Shape, ledger: Ledger, row: int) -> bool:
+        """False only if the shape certainly does not fit the row."""
+
+
+@runtime_checkable
+class Explain(Protocol):
+    """For filters: the numbers behind a reason, asked only for people."""
+
+    def explain(self, shape: Shape, ledger: Ledger, row: int) -> Iterable[Shortfall]:
+        """What is missing on this row: what was asked, what is there."""
+
+
+Plugin = PreEnqueue | QueueSort | Filter | CardFilter | CardScore | Score | Permit | Reserve

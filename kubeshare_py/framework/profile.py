@@ -1,0 +1,33 @@
+"""A profile: which plugins run, in which order, with which weights. The whole policy of a scheduler."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kubeshare_py.framework.points import (
+    CardFilter,
+    CardScore,
+    Filter,
+    Permit,
+    PreEnqueue,
+    QueueSort,
+    Reserve,
+    Score,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """The plugins that decide for pods with this schedulerName, in calling order.
+
+    Scores come with weights. A plugin that implements several points is listed at each of them.
+    """
+
+    scheduler_name: str
+    queue_sort: QueueSort
+    pre_enqueue: Sequence[PreEnqueue] = ()
+    filters: Sequence[Filter] = ()
+    card_filters: Sequence[CardFilter] = ()
+    card_scores: Sequence[tuple[CardScore, int]] = ()
+    scores: Sequence[tuple[Score, int]] = ()
+    permits: Sequence[Permit] = ()
+    reserves: Sequence[Reserve] = ()

@@ -1,0 +1,44 @@
+"""Reasons as bits: a filter answers a mask per row, and each bit has a text and a plugin."""
+
+from dataclasses import dataclass
+
+#: Marks rows without a node. Not a reason: such rows are not counted.
+NO_NODE = 1
+_LAST_BIT = 61
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One way of not fitting. `resolvable`: evicting pods from the node could help."""
+
+    plugin: str
+    text: str
+    resolvable: bool
+
+
+class ReasonTable:
+    """Gives each reason a bit, in the order of registration.
+
+    Of two cards' reasons the one with the lower value is reported as the nearer miss, so plugins
+    register near misses first.
+    """
+
+    def __init__(self) -> None:
+        self._bits: dict[Reason, int] = {}
+
+    def register(self, plugin: str, text: str, *, resolvable: bool = True) -> int:
+        """The mask of this reason; the same one when it was registered before.
+
+        There are 61 bits. When they are used up (by dozens of extended resources), further reasons
+        of a profile share the last one, whose text says so.
+        """
+        reason = Reason(plugin, text, resolvable)
+        if reason not in self._bits:
+            if len(self._bits) >= _LAST_BIT - 1:
+                reason = Reason("framework", "Insufficient other resources", True)
+            self._bits.setdefault(reason, len(self._bits) + 1)
+        return 1 << self._bits[reason]
+
+    def of(self, mask: int) -> list[Reason]:
+        """The reasons in a mask."""
+        return [reason for reason, bit in self._bits.items() if mask >> bit & 1]
