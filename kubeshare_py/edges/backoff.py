@@ -25,9 +25,8 @@ class Backoff:
         sleep: Sleep = asyncio.sleep,
         healthy_s: float = HEALTHY_S,
     ) -> None:
-        self._wait = wait or tenacity.wait_exponential_jitter(
-            initial=FIRST_S, max=LONGEST_S, exp_base=2, jitter=JITTER_S
-        )
+        growing = tenacity.wait_exponential(multiplier=FIRST_S, exp_base=2, max=LONGEST_S)
+        self._wait = wait or growing + tenacity.wait_random(0, JITTER_S)
         self._sleep = sleep
         self._healthy_s = healthy_s
         self._last_end = float("-inf")

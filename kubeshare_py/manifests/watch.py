@@ -58,14 +58,14 @@ class Line(msgspec.Struct, Generic[T], frozen=True, kw_only=True, gc=False):
     problem: Problem | None = None
 
 
-class _ListMeta(msgspec.Struct):
+class _ListMeta(msgspec.Struct, frozen=True):
     resourceVersion: str = ""
     continue_: str = msgspec.field(default="", name="continue")
 
 
 class _RawPage(msgspec.Struct):
     items: list[msgspec.Raw] | None = None
-    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
+    metadata: _ListMeta = _ListMeta()
 
 
 class _RawLine(msgspec.Struct):

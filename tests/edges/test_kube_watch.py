@@ -1,0 +1,251 @@
+import asyncio
+import json
+from collections.abc import Sequence
+from contextlib import aclosing
+
+import msgspec
+from aiohttp import web
+
+from kubeshare_py.edges.backoff import Backoff
+from kubeshare_py.edges.kube_watch import Changes, Listed, follow
+from kubeshare_py.manifests.watch import Codec
+from tests.edges.bare_server import NoSleep, client_of, send_lines, status
+
+PATH = "/api/v1/things"
+
+
+class Meta(msgspec.Struct, rename="camel"):
+    name: str = ""
+    resource_version: str = ""
+
+
+class Thing(msgspec.Struct):
+    metadata: Meta
+    size: int = 0
+
+
+Seen = Listed[Thing] | Changes[Thing]
+
+
+def thing(name: str, version: int, **fields: object) -> dict[str, object]:
+    return {"metadata": {"name": name, "resourceVersion": str(version)}, **fields}
+
+
+def change(kind: str, name: str, version: int, **fields: object) -> dict[str, object]:
+    return {"type": kind, "object": thing(name, version, **fields)}
+
+
+def bookmark(version: int) -> dict[str, object]:
+    return {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": str(version)}}}
+
+
+def error(code: int) -> dict[str, object]:
+    return {"type": "ERROR", "object": {"kind": "Status", "status": "Failure", "code": code}}
+
+
+class Server:
+    """Answers LISTs with one object named after the list, and watches by a script.
+
+    Each watch takes the next entry: a list of events to send before it ends, or a response. When
+    the script is over, watches stay open and silent.
+    """
+
+    def __init__(self, *script: Sequence[object] | web.Response | bytes) -> None:
+        self.script = list(script)
+        self.lists = 0
+        self.watched_from: list[str] = []
+        self.refuse_lists: list[web.Response] = []
+        self.closing = asyncio.Event()
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        if "watch" not in request.query:
+            return self._list()
+        assert request.query["allowWatchBookmarks"] == "true"
+        assert 300 <= int(request.query["timeoutSeconds"]) <= 600
+        self.watched_from.append(request.query["resourceVersion"])
+        step = self.script.pop(0) if self.script else None
+        if isinstance(step, web.Response):
+            return step
+        response = web.StreamResponse()
+        await response.prepare(request)
+        if step is None:
+            await self.closing.wait()
+        elif isinstance(step, bytes):
+            await response.write(step)
+        else:
+            await send_lines(response, *step)
+        return response
+
+    def _list(self) -> web.Response:
+        if self.refuse_lists:
+            return self.refuse_lists.pop(0)
+        self.lists += 1
+        version = 100 * self.lists
+        items = [thing(f"list{self.lists}", version)]
+        return web.json_response({"metadata": {"resourceVersion": str(version)}, "items": items})
+
+
+async def see(server: Server, count: int, sleep: NoSleep | None = None) -> list[str]:
+    """The first `count` things seen: "[names]" for a list, "TYPE name" for a change."""
+    seen: list[str] = []
+    backoff = Backoff(sleep=sleep or NoSleep())
+    async with (
+        client_of(server.answer) as client,
+        aclosing(follow(client, PATH, Codec(Thing), backoff=backoff)) as stream,
+    ):
+        async for one in stream:
+            seen += said(one)
+            if len(seen) >= count:
+                break
+        server.closing.set()
+    return seen
+
+
+def said(one: Seen) -> list[str]:
+    if isinstance(one, Listed):
+        return [str([item.metadata.name for item in one.items])]
+    return [
+        f"{line.type} {line.item.metadata.name if line.item else line.problem}"
+        for line in one.changed
+    ]
+
+
+async def test_lists_and_then_tells_what_changes() -> None:
+    server = Server([change("ADDED", "a", 101), change("DELETED", "a", 102)])
+    assert await see(server, 3) == ["['list1']", "ADDED a", "DELETED a"]
+    assert server.watched_from == ["100"]
+
+
+async def test_asks_a_list_before_it_says_when() -> None:
+    server = Server()
+    async with (
+        client_of(server.answer) as client,
+        aclosing(follow(client, PATH, Codec(Thing))) as stream,
+    ):
+        before = asyncio.get_running_loop().time()
+        listed = await anext(stream)
+        assert isinstance(listed, Listed)
+        assert before <= listed.asked_at <= asyncio.get_running_loop().time()
+        server.closing.set()
+
+
+async def test_goes_on_where_a_cut_watch_ended_without_a_new_list() -> None:
+    server = Server([change("ADDED", "a", 101), bookmark(150)], [change("MODIFIED", "a", 151)])
+    assert await see(server, 3) == ["['list1']", "ADDED a", "MODIFIED a"]
+    assert server.watched_from == ["100", "150"]
+
+
+async def test_an_unfinished_line_of_a_cut_watch_is_sent_again_by_the_next() -> None:
+    whole = json.dumps(change("ADDED", "a", 101)).encode() + b"\n"
+    half = json.dumps(change("ADDED", "b", 102)).encode()[:30]
+    server = Server(whole + half, [change("ADDED", "b", 102)])
+    assert await see(server, 3) == ["['list1']", "ADDED a", "ADDED b"]
+    assert server.watched_from == ["100", "101"]
+
+
+async def test_lists_again_when_the_history_is_gone() -> None:
+    event_410 = [change("ADDED", "a", 101), error(410)]
+    server = Server(event_410, status(410, "Expired"), [change("ADDED", "b", 301)])
+    expected = ["['list1']", "ADDED a", "['list2']", "['list3']", "ADDED b"]
+    assert await see(server, 5) == expected
+    assert server.watched_from == ["100", "200", "300"]
+
+
+async def test_a_server_whose_history_is_always_gone_is_not_asked_in_a_tight_loop() -> None:
+    sleep = NoSleep()
+    server = Server(*([error(410)] for _ in range(6)), [change("ADDED", "a", 1)])
+    await see(server, 8, sleep)
+    assert len(sleep.asked) == 6
+    assert all(
+        earlier <= later for earlier, later in zip(sleep.asked, sleep.asked[1:], strict=False)
+    )
+    assert 25 <= sleep.asked[-1] <= 31
+
+
+async def test_an_error_that_may_pass_is_waited_out_without_a_new_list() -> None:
+    busy = status(429, "TooManyRequests")
+    busy.headers["Retry-After"] = "9"
+    sleep = NoSleep()
+    server = Server(busy, [error(500)], status(503), [change("ADDED", "a", 101)])
+    assert await see(server, 2, sleep) == ["['list1']", "ADDED a"]
+    assert server.lists == 1
+    assert server.watched_from == ["100"] * 4
+    assert sleep.asked[0] == 9
+
+
+async def test_a_watch_that_is_refused_lists_again() -> None:
+    server = Server(status(400, "BadRequest"), [change("ADDED", "a", 201)])
+    assert await see(server, 3) == ["['list1']", "['list2']", "ADDED a"]
+
+
+async def test_bytes_that_are_no_event_lead_to_a_new_list() -> None:
+    server = Server(b"<html>what?</html>\n", [change("ADDED", "a", 201)])
+    assert await see(server, 3) == ["['list1']", "['list2']", "ADDED a"]
+
+
+async def test_a_malformed_object_is_told_and_the_rest_goes_on() -> None:
+    server = Server([change("ADDED", "bad", 101, size="huge"), change("ADDED", "a", 102)])
+    seen = await see(server, 3)
+    assert seen[1].startswith("ADDED Problem(text='Expected `int`")
+    assert seen[2] == "ADDED a"
+
+
+async def test_a_failing_list_is_tried_until_it_works() -> None:
+    server = Server()
+    server.refuse_lists = [status(403, "Forbidden"), web.Response(text="<html>"), status(500)]
+    sleep = NoSleep()
+    assert await see(server, 1, sleep) == ["['list1']"]
+    assert len(sleep.asked) == 3
+
+
+async def test_an_object_much_longer_than_any_buffer_arrives() -> None:
+    long = thing("a", 101) | {"note": "x" * 3_000_000}
+    server = Server([{"type": "ADDED", "object": long}, change("ADDED", "b", 102)])
+    assert await see(server, 3) == ["['list1']", "ADDED a", "ADDED b"]
+
+
+async def test_a_list_is_read_by_pages_and_started_over_when_its_token_expires() -> None:
+    asked: list[str] = []
+    refusals = [status(500), status(410, "Expired")]
+    closing = asyncio.Event()
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        if "watch" in request.query:
+            await closing.wait()
+            return web.Response()
+        assert request.query["limit"] == "2"
+        assert "resourceVersion" not in request.query
+        token = request.query.get("continue", "")
+        asked.append(token)
+        if token and refusals:
+            return refusals.pop(0)
+        items = [thing("c", 1)] if token else [thing("a", 1), thing("b", 1)]
+        metadata = {"resourceVersion": "5"} | ({} if token else {"continue": "more"})
+        return web.json_response({"metadata": metadata, "items": items})
+
+    async with (
+        client_of(handler) as client,
+        aclosing(
+            follow(client, PATH, Codec(Thing), page_size=2, backoff=Backoff(sleep=NoSleep()))
+        ) as stream,
+    ):
+        listed = await anext(stream)
+        assert isinstance(listed, Listed)
+        closing.set()
+    assert [item.metadata.name for item in listed.items] == ["a", "b", "c"]
+    assert asked == ["", "more", "more", "", "more"]
+
+
+async def test_lines_of_one_chunk_are_one_batch() -> None:
+    server = Server(
+        b"".join(json.dumps(change("ADDED", str(i), i)).encode() + b"\n" for i in range(1, 9))
+    )
+    async with (
+        client_of(server.answer) as client,
+        aclosing(follow(client, PATH, Codec(Thing))) as stream,
+    ):
+        await anext(stream)
+        changes = await anext(stream)
+        assert isinstance(changes, Changes)
+        assert len(changes.changed) == 8
+        server.closing.set()

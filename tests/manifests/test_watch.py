@@ -1,0 +1,118 @@
+import json
+
+import msgspec
+import pytest
+
+from kubeshare_py.manifests.watch import Codec, Problem, UnreadableAnswer
+
+
+class Meta(msgspec.Struct, rename="camel", gc=False):
+    name: str
+    uid: str
+    resource_version: str = ""
+
+
+class Thing(msgspec.Struct, gc=False):
+    metadata: Meta
+    size: int = 0
+
+
+CODEC = Codec(Thing)
+
+
+def thing(name: str, version: int = 1, **fields: object) -> dict[str, object]:
+    metadata = {
+        "name": name,
+        "namespace": "ns",
+        "uid": f"uid-{name}",
+        "resourceVersion": str(version),
+    }
+    return {"metadata": metadata, **fields}
+
+
+def event(kind: str, item: object) -> bytes:
+    return json.dumps({"type": kind, "object": item}).encode()
+
+
+def test_a_page_gives_its_items_version_and_continuation() -> None:
+    page = CODEC.page(
+        json.dumps(
+            {"metadata": {"resourceVersion": "9", "continue": "c"}, "items": [thing("a", size=3)]}
+        ).encode()
+    )
+    assert [(item.metadata.name, item.size) for item in page.items] == [("a", 3)]
+    assert (page.resource_version, page.continue_token, page.problems) == ("9", "c", [])
+
+
+def test_an_empty_list_may_be_null() -> None:
+    assert CODEC.page(b'{"metadata":{"resourceVersion":"9"},"items":null}').items == []
+
+
+def test_one_malformed_object_does_not_spoil_the_page() -> None:
+    bad = thing("bad", size="huge")
+    page = CODEC.page(json.dumps({"metadata": {}, "items": [thing("a"), bad, thing("b")]}).encode())
+    assert [item.metadata.name for item in page.items] == ["a", "b"]
+    assert page.problems == [
+        Problem(
+            namespace="ns",
+            name="bad",
+            uid="uid-bad",
+            text="Expected `int`, got `str` - at `$.size`",
+        )
+    ]
+
+
+def test_objects_that_cannot_even_be_named_are_problems_too() -> None:
+    items = [[], {"metadata": 3}, {"metadata": {"uid": 3, "name": "n"}}]
+    page = CODEC.page(json.dumps({"metadata": {"resourceVersion": "9"}, "items": items}).encode())
+    assert [problem.name for problem in page.problems] == ["", "", "n"]
+    assert page.resource_version == "9"
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"items": 3}', b'{"items": [', b"\xff"])
+def test_what_is_no_list_is_refused(body: bytes) -> None:
+    with pytest.raises(UnreadableAnswer):
+        CODEC.page(body)
+
+
+@pytest.mark.parametrize("kind", ["ADDED", "MODIFIED", "DELETED"])
+def test_a_line_gives_its_item_and_version(kind: str) -> None:
+    line = CODEC.line(event(kind, thing("a", 7)))
+    assert (line.type, line.resource_version, line.problem) == (kind, "7", None)
+    assert line.item is not None
+    assert line.item.metadata.uid == "uid-a"
+
+
+def test_a_bookmark_has_a_version_and_no_item() -> None:
+    line = CODEC.line(event("BOOKMARK", {"metadata": {"resourceVersion": "12"}, "spec": None}))
+    assert (line.type, line.resource_version, line.item, line.problem) == (
+        "BOOKMARK",
+        "12",
+        None,
+        None,
+    )
+
+
+def test_a_bookmark_that_could_be_an_item_is_none_either() -> None:
+    assert CODEC.line(event("BOOKMARK", thing("", 12))).item is None
+
+
+def test_an_error_has_a_status_code() -> None:
+    line = CODEC.line(event("ERROR", {"kind": "Status", "code": 410, "message": "too old"}))
+    assert (line.type, line.status_code) == ("ERROR", 410)
+    assert line.problem == Problem(text="too old")
+
+
+def test_a_malformed_object_of_a_line_is_named_and_moves_the_watch_on() -> None:
+    line = CODEC.line(event("MODIFIED", thing("bad", 8, size="huge")))
+    assert (line.type, line.item, line.resource_version) == ("MODIFIED", None, "8")
+    assert line.problem == Problem(
+        namespace="ns", name="bad", uid="uid-bad", text="Expected `int`, got `str` - at `$.size`"
+    )
+
+
+@pytest.mark.parametrize("line", [b"", b"{", b"[]", b'{"type": 3}', b"\xff\xfe"])
+def test_a_line_that_is_no_event_has_no_type(line: bytes) -> None:
+    decoded = CODEC.line(line)
+    assert decoded.type == ""
+    assert decoded.problem is not None
