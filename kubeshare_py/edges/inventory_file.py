@@ -1,0 +1,69 @@
+"""Inventory source `file`: cards by hand, read again when the file or the set of nodes changes."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from pathlib import Path
+
+from kubeshare_py.domain.events import InventoryFailed, InventoryRead
+from kubeshare_py.domain.gpu import Gpu
+from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.inventory.card_file import CardGroup, cards_by_node, read_card_file
+from kubeshare_py.inventory.documents import DocumentProblem
+
+INTERVAL_S = 2.0
+
+
+async def readings(
+    path: str,
+    nodes: Callable[[], Iterable[NodeName]],
+    *,
+    interval_s: float = INTERVAL_S,
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+) -> AsyncGenerator[InventoryRead | InventoryFailed, None]:
+    """Yield the inventory, then only changes and failures, for ever; close it with `aclosing`.
+
+    `nodes` gives the nodes known now, for the file's patterns. A file that cannot be read or has
+    a mistake is reported, and the last good one stays.
+    """
+    file = Path(path)
+    seen: tuple[int, int] | None = None
+    groups: tuple[CardGroup, ...] | None = None
+    cards: dict[NodeName, tuple[Gpu, ...]] = {}
+    failure: str | None = None
+    has_read = False
+    while True:
+        try:
+            stamp = await asyncio.to_thread(_stamp, file)
+            if stamp != seen:
+                text = await asyncio.to_thread(file.read_text, encoding="utf-8")
+                groups = read_card_file(text, path)
+                seen = stamp
+        except (OSError, UnicodeDecodeError, DocumentProblem) as problem:
+            # Not remembered as seen: a file that was half written is read again.
+            if str(problem) != failure:
+                failure = str(problem)
+                yield InventoryFailed(failure)
+        else:
+            recovered, failure = failure is not None, None
+            found = dict(cards_by_node(groups or (), nodes()))
+            changed = _changed(cards, found)
+            if changed or recovered or not has_read:
+                cards, has_read = found, True
+                yield InventoryRead(changed)
+        await sleep(interval_s)
+
+
+def _stamp(file: Path) -> tuple[int, int]:
+    status = file.stat()
+    return status.st_mtime_ns, status.st_size
+
+
+def _changed(
+    old: dict[NodeName, tuple[Gpu, ...]], new: dict[NodeName, tuple[Gpu, ...]]
+) -> tuple[tuple[NodeName, tuple[Gpu, ...]], ...]:
+    """Nodes whose cards differ; one that is no longer there has none."""
+    return tuple(
+        (node, new.get(node, ()))
+        for node in sorted(old.keys() | new.keys())
+        if node not in old or new.get(node, ()) != old[node]
+    )

@@ -1,0 +1,205 @@
+"""The inventory through a real child process and the real Prometheus client."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+import tenacity
+from aiohttp import web
+
+from kubeshare_py.domain.events import InventoryFailed, InventoryRead
+from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.edges.backoff import Backoff
+from kubeshare_py.edges.prometheus import readings
+from kubeshare_py.edges.simulated_collectors import SimulatedCollectors
+from kubeshare_py.inventory.series_selectors import SelectorProblem
+from kubeshare_py.simulation.cluster_file import SimulatedNode, read_cluster
+
+CHILD = "kubeshare_py.edges.prometheus_child"
+A, B = NodeName("a"), NodeName("b")
+Inventory = AsyncGenerator[InventoryRead | InventoryFailed, None]
+
+
+@pytest.fixture
+def nodes() -> tuple[SimulatedNode, ...]:
+    return read_cluster("""
+nodes:
+  - {name: a, gpus: [{model: T4, memory: 1GiB, count: 2}]}
+  - {name: b, gpus: [{model: T4, memory: 1GiB}]}
+""")
+
+
+@pytest.fixture
+async def simulated(nodes: tuple[SimulatedNode, ...]) -> AsyncIterator[SimulatedCollectors]:
+    async with SimulatedCollectors(nodes) as collectors:
+        yield collectors
+
+
+def quick(url: str, **options: str) -> Inventory:
+    backoff = Backoff(wait=tenacity.wait_none())
+    return readings(url, interval_s=0.02, backoff=backoff, **options)
+
+
+def children() -> list[int]:
+    """Child processes of this one that ask Prometheus; zombies have no command line but count."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            try:
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            except (OSError, IndexError):
+                continue
+            if parent == os.getpid():
+                found.append(int(entry.name))
+    return found
+
+
+async def test_the_first_reading_has_every_card(
+    simulated: SimulatedCollectors, nodes: tuple[SimulatedNode, ...]
+) -> None:
+    async with aclosing(quick(simulated.url)) as inventory:
+        first = await anext(inventory)
+    assert first == InventoryRead(tuple((node.name, node.cards) for node in nodes))
+
+
+async def test_gone_and_down_are_told_apart(
+    simulated: SimulatedCollectors, nodes: tuple[SimulatedNode, ...]
+) -> None:
+    async with aclosing(quick(simulated.url)) as inventory:
+        await anext(inventory)
+        simulated.targets.remove_card(A, 0)
+        assert await anext(inventory) == InventoryRead(((A, nodes[0].cards[1:]),))
+        simulated.targets.take_down(A)
+        assert await anext(inventory) == InventoryRead((), (A,))
+        simulated.targets.stop_scraping(B)
+        assert await anext(inventory) == InventoryRead((), (A, B))
+        simulated.targets.bring_up(B)
+        assert await anext(inventory) == InventoryRead((), (A,))
+        simulated.targets.restore_card(A, 0)
+        simulated.targets.bring_up(A)
+        assert await anext(inventory) == InventoryRead(((A, nodes[0].cards),))
+
+
+async def test_a_failing_prometheus_is_reported_once_and_so_is_its_return(
+    simulated: SimulatedCollectors,
+) -> None:
+    async with aclosing(quick(simulated.url)) as inventory:
+        await anext(inventory)
+        simulated.prometheus_answers = False
+        failed = await anext(inventory)
+        assert isinstance(failed, InventoryFailed)
+        assert "503" in failed.message
+        simulated.prometheus_answers = True
+        assert await anext(inventory) == InventoryRead(())
+
+
+async def test_nobody_there_is_a_failure_not_an_error() -> None:
+    async with aclosing(quick("http://127.0.0.1:1")) as inventory:
+        failed = await anext(inventory)
+    assert isinstance(failed, InventoryFailed)
+    assert "ConnectionError" in failed.message
+
+
+async def test_a_child_that_dies_is_replaced_and_remembers(
+    simulated: SimulatedCollectors, nodes: tuple[SimulatedNode, ...]
+) -> None:
+    async with aclosing(quick(simulated.url)) as inventory:
+        await anext(inventory)
+        (child,) = children()
+        os.kill(child, signal.SIGKILL)
+        failed = await anext(inventory)
+        assert isinstance(failed, InventoryFailed)
+        # It goes while nobody asks: only what was known before tells that it is gone.
+        simulated.targets.remove_card(B, 0)
+        assert await anext(inventory) == InventoryRead(((B, ()),))
+        assert children() != [child]
+    assert children() == []
+
+
+async def test_cancelling_ends_the_child(simulated: SimulatedCollectors) -> None:
+    reading = asyncio.Event()
+
+    async def consume() -> None:
+        async with aclosing(quick(simulated.url)) as inventory:
+            async for _ in inventory:
+                reading.set()
+
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(consume())
+        await reading.wait()
+        assert len(children()) == 1
+        task.cancel()
+    assert children() == []
+
+
+async def test_a_child_whose_parent_is_gone_ends_by_itself(simulated: SimulatedCollectors) -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", CHILD, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    start = (
+        f'{{"url":"{simulated.url}","selector":"","interval_s":3600,"token_file":null,'
+        '"ca_file":null,"known":{}}\n'
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(start.encode())
+    assert b'"news"' in await process.stdout.readline()
+    process.stdin.close()
+    assert await process.wait() == 0
+
+
+async def test_a_bad_selector_is_refused_before_anything_is_asked() -> None:
+    async with aclosing(quick("http://127.0.0.1:1", selector="job=")) as inventory:
+        with pytest.raises(SelectorProblem):
+            await anext(inventory)
+
+
+async def test_the_token_is_read_again_for_each_query(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("first\n")
+    asked: asyncio.Queue[str] = asyncio.Queue()
+
+    async def answer(request: web.Request) -> web.Response:
+        asked.put_nowait(request.headers["Authorization"])
+        return web.json_response({"data": {"result": []}})
+
+    application = web.Application()
+    application.router.add_get("/api/v1/query", answer)
+    runner = web.AppRunner(application, shutdown_timeout=0.1)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        async with aclosing(quick(url, token_file=str(token))) as inventory:
+            assert await anext(inventory) == InventoryRead(())
+            assert await asked.get() == "Bearer first"
+            token.write_text("second\n")
+            while (found := await asked.get()) == "Bearer first":
+                pass
+            assert found == "Bearer second"
+    finally:
+        await runner.cleanup()
+
+
+async def test_an_answer_that_is_not_prometheus_is_a_failure(tmp_path: Path) -> None:
+    async def answer(_request: web.Request) -> web.Response:
+        return web.json_response({"data": [1, 2]})
+
+    application = web.Application()
+    application.router.add_get("/api/v1/query", answer)
+    runner = web.AppRunner(application, shutdown_timeout=0.1)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        async with aclosing(quick(f"http://127.0.0.1:{runner.addresses[0][1]}")) as inventory:
+            failed = await anext(inventory)
+        assert isinstance(failed, InventoryFailed)
+        assert failed.message.startswith("not an answer of Prometheus")
+    finally:
+        await runner.cleanup()
