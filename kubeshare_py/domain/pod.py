@@ -91,6 +91,7 @@ class Pod:
     pod's own not to be tried yet, in words (unsupported fields, for example). `stale_results` are
     result annotations that the pod already carries although it is not bound: a Binding overwrites
     them. `problem` is set when the request cannot be understood; `request` is then None.
+    `allocation_problem` says what is wrong with a bound pod's allocation, which is then None.
     """
 
     uid: PodUid
@@ -108,4 +109,5 @@ class Pod:
     unsupported: tuple[str, ...] = ()
     deleting: bool = False
     allocation: Allocation | None = None
+    allocation_problem: str = ""
     stale_results: tuple[str, ...] = ()

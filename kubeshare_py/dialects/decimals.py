@@ -1,0 +1,46 @@
+"""Decimal label values: exact, never through floating point."""
+
+import re
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
+
+INT64_MOST = 2**63 - 1
+
+_PLAIN = re.compile(r"[0-9]+(\.[0-9]+)?")
+_SCIENTIFIC = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+#: A label value has at most 63 characters (Kubernetes), so this many digits lose nothing.
+_LONGEST = 63
+_EXACT = Context(prec=2 * _LONGEST, rounding=ROUND_CEILING)
+
+
+def plain_decimal(text: str) -> Decimal | None:
+    """Read digits with an optional fraction ("0", "00.5", "10"); None for anything else.
+
+    Signs, exponents and values longer than a label may be are not understood.
+    """
+    if len(text) > _LONGEST or not _PLAIN.fullmatch(text):
+        return None
+    return Decimal(text)
+
+
+def fraction(text: str) -> Fraction | None:
+    """Read a finite decimal, with sign and exponent (three digits at most) if it has them."""
+    if len(text) > _LONGEST or not _SCIENTIFIC.fullmatch(text):
+        return None
+    return Fraction(text)
+
+
+def integer(text: str) -> int | None:
+    """Read a base-10 integer that fits into 64 bits, as Go's Atoi does; None for anything else."""
+    if len(text) > _LONGEST or not _INTEGER.fullmatch(text):
+        return None
+    value = int(text)
+    return value if -INT64_MOST - 1 <= value <= INT64_MOST else None
+
+
+def thousandths(value: Decimal) -> tuple[int, bool]:
+    """A decimal of at most 63 digits in thousandths, rounded up, and whether that changed it."""
+    exact = _EXACT.scaleb(value, 3)
+    whole = exact.to_integral_value(context=_EXACT)
+    return int(whole), whole != exact

@@ -1,0 +1,48 @@
+"""The annotations that tell a pod, its tools and its users which cards it got.
+
+Keys are KubeShare 2.0's (README and pkg/scheduler of github.com/NTHU-LSALab/KubeShare,
+release-2.0); lists have no comma at the end here. Every placement carries them, whatever dialect
+it was asked in.
+"""
+
+import re
+
+from kubeshare_py.domain.allocation import Allocation
+
+#: Holds the placement itself; the other keys are renderings of it.
+ALLOCATION = "sharedgpu/allocation"
+GPU_UUID = "sharedgpu/gpu_uuid"
+GPU_MODEL = "sharedgpu/gpu_model"
+GPU_MEM = "sharedgpu/gpu_mem"
+CELL_ID = "sharedgpu/cell_id"
+MANAGER_PORT = "sharedgpu/gpu_manager_port"
+#: The scheduler's term of leadership, for an admission policy to compare with the Lease.
+FENCE = "sharedgpu/fence"
+
+_RESULT_KEYS = frozenset({ALLOCATION, GPU_UUID, GPU_MODEL, GPU_MEM, CELL_ID, MANAGER_PORT, FENCE})
+_OF_ONE_CONTAINER = re.compile(r"sharedgpu/(container|init)-[0-9]+\.gpu_uuid")
+
+
+def is_result(key: str) -> bool:
+    """Whether this annotation is the scheduler's to write: a pod must not bring it along."""
+    return key.startswith("sharedgpu/") and (
+        key in _RESULT_KEYS or _OF_ONE_CONTAINER.fullmatch(key) is not None
+    )
+
+
+def result_annotations(allocation: Allocation) -> dict[str, str]:
+    """Cards and models (same order), bytes charged in all, and the port if there is one.
+
+    Empty for a placement without cards.
+    """
+    cards = allocation.cards
+    if not cards:
+        return {}
+    results = {
+        GPU_UUID: ",".join(card.uuid for card in cards),
+        GPU_MODEL: ",".join(card.model for card in cards),
+        GPU_MEM: str(allocation.memory_bytes),
+    }
+    if allocation.port is not None:
+        results[MANAGER_PORT] = str(allocation.port)
+    return results

@@ -1,0 +1,204 @@
+"""KubeShare 2.0's way of asking for GPUs: labels `sharedgpu/*` on the pod.
+
+Label meanings and the order of checks follow KubeShare 2.0 (pod labels, README and
+pkg/scheduler/pod.go of github.com/NTHU-LSALab/KubeShare, release-2.0). Deliberate differences: any
+decimal is a number, so "0", "10" and "100" are understood; a malformed gang is an error instead of
+no gang; amounts are computed exactly.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+from math import floor
+
+from kubeshare_py.dialects.decimals import fraction, integer, plain_decimal, thousandths
+from kubeshare_py.domain.gpu import WHOLE_MILLI
+from kubeshare_py.domain.pod import PodGroup
+from kubeshare_py.domain.request import GpuClaim, GpuRequest, InvalidRequest
+
+DIALECT = "sharedgpu"
+
+LIMIT = "sharedgpu/gpu_limit"
+REQUEST = "sharedgpu/gpu_request"
+MEMORY = "sharedgpu/gpu_mem"
+MODEL = "sharedgpu/gpu_model"
+PRIORITY = "sharedgpu/priority"
+GROUP = "sharedgpu/group_name"
+#: KubeShare's README calls the group so, its code does not.
+GROUP_OTHER_NAME = "sharedgpu/pod_group_name"
+HEADCOUNT = "sharedgpu/group_headcount"
+THRESHOLD = "sharedgpu/group_threshold"
+
+LOWEST_PRIORITY, HIGHEST_PRIORITY = -1, 100
+#: Far above any node; keeps what follows within 64 bits.
+MOST_CARDS = 1_000_000
+
+_NUMBER = "must be a decimal number, digits with at most one point, such as 0.5, 1 or 2.0"
+# Each distinct text is read once; a cluster has few distinct requests and many pods.
+_REMEMBERED = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the labels say. No request and no problem: a pod that wants no GPU.
+
+    `priority` and `group` are what was understood of them before the first problem.
+    """
+
+    request: GpuRequest | None = None
+    problem: InvalidRequest | None = None
+    priority: int = 0
+    group: PodGroup | None = None
+
+
+def read(labels: Mapping[str, str]) -> Asked:
+    """Read a pod's labels; the first problem in KubeShare's order of checks is reported.
+
+    Group names belong to the pod's namespace; the value does not repeat it.
+    """
+    get = labels.get
+    headcount, threshold = get(HEADCOUNT), get(THRESHOLD)
+    group: PodGroup | InvalidRequest | None = None
+    if headcount or threshold:
+        group = _group(get(GROUP) or get(GROUP_OTHER_NAME), headcount, threshold)
+    limit, request, memory, priority = get(LIMIT), get(REQUEST), get(MEMORY), get(PRIORITY)
+    if isinstance(group, InvalidRequest):
+        return Asked(problem=group)
+    if group is None:
+        return _asked(limit, request, memory, get(MODEL), priority)
+    asked = _asked(limit, request, memory, get(MODEL), priority)
+    return Asked(request=asked.request, problem=asked.problem, priority=asked.priority, group=group)
+
+
+@lru_cache(_REMEMBERED)
+def _asked(
+    limit: str | None,
+    request: str | None,
+    memory: str | None,
+    model: str | None,
+    priority: str | None,
+) -> Asked:
+    """All but the group."""
+    rank = _priority(priority)
+    if isinstance(rank, InvalidRequest):
+        return Asked(problem=rank)
+    if limit is None and request is None and memory is None:
+        return Asked(priority=rank)
+    asked = _request(limit, request, memory, model, rank > 0)
+    if isinstance(asked, InvalidRequest):
+        return Asked(problem=asked, priority=rank)
+    return Asked(request=asked, priority=rank)
+
+
+def _request(
+    limit_text: str | None,
+    share_text: str | None,
+    memory_text: str | None,
+    model: str | None,
+    guarantee: bool,
+) -> GpuRequest | InvalidRequest | None:
+    """The request; None for a limit of 0, which is how a pod says that it wants no GPU."""
+    limit = _limit(limit_text)
+    if isinstance(limit, InvalidRequest):
+        return limit
+    share = _share(share_text, limit)
+    if isinstance(share, InvalidRequest):
+        return share
+    if not limit:
+        return None
+    memory = _memory(memory_text)
+    if isinstance(memory, InvalidRequest):
+        return memory
+    limit_milli, limit_rounded = thousandths(limit)
+    milli, share_rounded = thousandths(share)
+    shared = share <= 1
+    return GpuRequest(
+        claim=_claim(1 if shared else int(share), min(milli, WHOLE_MILLI), memory, model),
+        dialect=DIALECT,
+        limit_milli=limit_milli,
+        guarantee=guarantee,
+        needs_port=shared,
+        rounded=((LIMIT,) if limit_rounded else ()) + ((REQUEST,) if share_rounded else ()),
+    )
+
+
+def _claim(count: int, milli: int, total_bytes: int, model: str | None) -> GpuClaim:
+    """`total_bytes` is over all cards; 0 leaves it to the share, or to the whole cards."""
+    return GpuClaim(
+        count=count,
+        milli=milli,
+        memory_bytes=-(-total_bytes // count) or None,
+        models=(model,) if model else (),
+        exclusive=count > 1,
+    )
+
+
+def _limit(text: str | None) -> Decimal | InvalidRequest:
+    """The limit as written: a whole number if it is above 1."""
+    if text is None:
+        return _invalid(LIMIT, None, "is missing; a pod that asks for a GPU needs it, such as 1.0")
+    limit = plain_decimal(text)
+    if limit is None:
+        return _invalid(LIMIT, text, _NUMBER)
+    if limit > 1 and limit != int(limit):
+        return _invalid(LIMIT, text, "must be a whole number of cards when it is above 1")
+    if limit > MOST_CARDS:
+        return _invalid(LIMIT, text, f"must be at most {MOST_CARDS}")
+    return limit
+
+
+def _share(text: str | None, limit: Decimal) -> Decimal | InvalidRequest:
+    """The request as written: not above the limit, and equal to it if that is above 1."""
+    if text is None:
+        return Decimal(0)
+    share = plain_decimal(text)
+    if share is None:
+        return _invalid(REQUEST, text, _NUMBER)
+    if share > limit:
+        return _invalid(REQUEST, text, f"must not be above {LIMIT}, which is {limit:f}")
+    if limit > 1 and share != limit:
+        return _invalid(REQUEST, text, f"must equal {LIMIT}, which is {limit:f}, above 1")
+    return share
+
+
+def _memory(text: str | None) -> int | InvalidRequest:
+    """Bytes in all, 0 when nothing is said."""
+    memory = 0 if text is None else integer(text)
+    if memory is None or memory < 0:
+        rule = "must be a whole number of bytes without a unit, such as 1073741824"
+        return _invalid(MEMORY, text, rule)
+    return memory
+
+
+def _priority(text: str | None) -> int | InvalidRequest:
+    priority = integer(text) if text else 0
+    if priority is None or not LOWEST_PRIORITY <= priority <= HIGHEST_PRIORITY:
+        rule = f"must be an integer from {LOWEST_PRIORITY} to {HIGHEST_PRIORITY}"
+        return _invalid(PRIORITY, text, rule)
+    return priority
+
+
+@lru_cache(_REMEMBERED)
+def _group(
+    name: str | None, headcount_text: str | None, threshold_text: str | None
+) -> PodGroup | InvalidRequest | None:
+    """The gang; None when a part is missing or empty. A part that is there must be well-formed."""
+    headcount = integer(headcount_text) if headcount_text else None
+    if headcount_text and (headcount is None or headcount < 1):
+        return _invalid(HEADCOUNT, headcount_text, "must be an integer of at least 1")
+    threshold = fraction(threshold_text) if threshold_text else None
+    if threshold_text and (threshold is None or threshold <= 0):
+        return _invalid(THRESHOLD, threshold_text, "must be a decimal number above 0, such as 0.5")
+    if not name or headcount is None or threshold is None:
+        return None
+    least = floor(threshold * headcount + Fraction(1, 2))
+    if least > headcount:
+        rule = f"asks for more pods than the group's {headcount}, which can never be met"
+        return _invalid(THRESHOLD, threshold_text, rule)
+    return PodGroup(name=name, headcount=headcount, min_available=least)
+
+
+def _invalid(label: str, value: str | None, rule: str) -> InvalidRequest:
+    return InvalidRequest(field=label, value=value or "", rule=rule)

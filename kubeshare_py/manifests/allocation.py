@@ -1,0 +1,118 @@
+"""The annotation `sharedgpu/allocation`: all that a restarted scheduler needs of a placement.
+
+    {"v":1,"token":"s1-42","dialect":"sharedgpu",
+     "claims":[{"uuid":"GPU-1","milli":500,"bytes":8589934592,"model":"Tesla-V100"}],
+     "exclusive":false,"port":50051,"group":"train","min":3}
+
+A claim is one card of the whole pod. `model`, `exclusive`, `port`, `group` and `min` may be absent.
+Fields that this version does not know are ignored: leaving a placement out of the ledger because a
+newer scheduler said more about it would give its cards away twice. A change of meaning changes `v`.
+"""
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from kubeshare_py.domain.allocation import Allocation, CardCharge
+from kubeshare_py.domain.gpu import WHOLE_MILLI
+from kubeshare_py.domain.identity import DecisionToken, GpuUuid
+
+VERSION = 1
+#: 8 PiB: more than any card has, and a thousand such charges still add up within 64 bits.
+MOST_BYTES = 2**53
+
+_Count = Annotated[int, Meta(ge=0, le=MOST_BYTES)]
+
+
+class _Claim(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    uuid: Annotated[str, Meta(min_length=1)]
+    milli: Annotated[int, Meta(ge=0, le=WHOLE_MILLI)]
+    bytes: _Count
+    model: str = ""
+
+
+class _Placement(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    v: int
+    token: str
+    claims: tuple[_Claim, ...]
+    dialect: str = ""
+    exclusive: bool = False
+    port: Annotated[int, Meta(ge=1, le=65535)] | None = None
+    group: str | None = None
+    min: _Count = 0
+
+
+class _Version(msgspec.Struct):
+    v: int
+
+
+_PLACEMENT = msgspec.json.Decoder(_Placement)
+_VERSION = msgspec.json.Decoder(_Version)
+_ENCODER = msgspec.json.Encoder()
+
+
+def write_allocation(allocation: Allocation) -> str:
+    """Write the annotation's value."""
+    claims = tuple(
+        _Claim(card.uuid, card.milli, card.memory_bytes, card.model) for card in allocation.cards
+    )
+    placement = _Placement(
+        VERSION,
+        allocation.token,
+        claims,
+        allocation.dialect,
+        allocation.exclusive,
+        allocation.port,
+        allocation.group,
+        allocation.min_available,
+    )
+    return _ENCODER.encode(placement).decode()
+
+
+def read_allocation(text: str) -> Allocation | str:
+    """Read the annotation's value; what is wrong with it, as a text, if it cannot be one.
+
+    Never raises: anybody who may annotate pods may write it.
+    """
+    # Deep nesting and lone surrogates are no DecodeError.
+    try:
+        placement = _PLACEMENT.decode(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        return _other_version(text) or str(error)
+    if placement.v != VERSION:
+        return _unknown(placement.v)
+    claims = placement.claims
+    if len(claims) > 1 and len({claim.uuid for claim in claims}) < len(claims):
+        return "one card is claimed twice - at `$.claims`"
+    return _allocation(placement)
+
+
+def _other_version(text: str) -> str:
+    """What to say of a value that another version may well have written; "" if none did."""
+    try:
+        version = _VERSION.decode(text).v
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return ""
+    return "" if version == VERSION else _unknown(version)
+
+
+def _unknown(version: int) -> str:
+    return f"version {version} is not known to this scheduler - at `$.v`"
+
+
+def _allocation(placement: _Placement) -> Allocation:
+    return Allocation(
+        token=DecisionToken(placement.token),
+        dialect=placement.dialect,
+        cards=tuple(
+            [
+                CardCharge(GpuUuid(claim.uuid), claim.milli, claim.bytes, claim.model)
+                for claim in placement.claims
+            ]
+        ),
+        exclusive=placement.exclusive,
+        port=placement.port,
+        group=placement.group,
+        min_available=placement.min,
+    )

@@ -1,0 +1,169 @@
+"""What a pod takes of a node's cpu, memory and other countable resources.
+
+The rules are the scheduler's and kubelet's own (PodRequests in k8s.io/component-helpers):
+init containers run one after the other, before the others, and sidecars (init containers with
+restartPolicy Always) keep running; `spec.resources` replaces the sum for cpu, memory and huge
+pages; a bound pod in the middle of a resize takes the most of what it wants, was granted and has.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from kubeshare_py.manifests.pod_fields import (
+    Container,
+    ContainerStatus,
+    PodSpec,
+    PodStatus,
+    ResourceList,
+    Resources,
+)
+from kubeshare_py.manifests.quantity import MOST, BadQuantity, Quantity, amount
+
+_Items = tuple[tuple[str, Quantity], ...]
+#: Lists of which the largest amount counts, resource by resource.
+_Alternatives = tuple[_Items, ...]
+_Amounts = dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """Sorted (name, amount) pairs without zeros and without `pods`; and what is no quantity."""
+
+    resources: tuple[tuple[str, int], ...]
+    problems: tuple[str, ...] = ()
+
+
+def demand(spec: PodSpec, status: PodStatus | None) -> Demand:
+    """What the pod takes. `status` is a bound pod's; None where no kubelet has a say yet."""
+    containers, inits, level = spec.containers or (), spec.init_containers or (), spec.resources
+    if status is None or not _statuses(status):
+        return _demand(
+            tuple([(_asked(one.resources),) for one in containers]),
+            tuple([(_is_sidecar(one), (_asked(one.resources),)) for one in inits]),
+            (_items(level.requests),) if level else (),
+            _items(level.limits) if level else (),
+            _items(spec.overhead),
+        )
+    refused = _resize_refused(status)
+    statuses = {one.name: one for one in _statuses(status)}
+    held = (_items(status.allocated_resources), _actual(status.resources))
+    return _demand(
+        tuple([_alternatives(one, statuses.get(one.name), refused) for one in containers]),
+        tuple(
+            [
+                (_is_sidecar(one), _alternatives(one, statuses.get(one.name), refused))
+                for one in inits
+            ]
+        ),
+        _wanted_or_held(_items(level.requests), held, refused) if level else (),
+        _items(level.limits) if level else (),
+        _items(spec.overhead),
+    )
+
+
+def _items(resources: ResourceList | None) -> _Items:
+    return tuple(resources.items()) if resources else ()
+
+
+def _asked(resources: Resources | None) -> _Items:
+    """A container's requests; a limit without a request is one."""
+    if resources is None:
+        return ()
+    if resources.limits and resources.requests:
+        return tuple({**resources.limits, **resources.requests}.items())
+    return _items(resources.requests or resources.limits)
+
+
+def _is_sidecar(container: Container) -> bool:
+    return container.restart_policy == "Always"
+
+
+def _resize_refused(status: PodStatus) -> bool:
+    """The node can never grant what the spec wants: only what the pod has counts."""
+    return any(
+        condition.type == "PodResizePending" and condition.reason == "Infeasible"
+        for condition in status.conditions or ()
+    )
+
+
+def _statuses(status: PodStatus) -> tuple[ContainerStatus, ...]:
+    return (status.init_container_statuses or ()) + (status.container_statuses or ())
+
+
+def _actual(resources: Resources | None) -> _Items:
+    return _items(resources.requests) if resources else ()
+
+
+def _alternatives(
+    container: Container, status: ContainerStatus | None, refused: bool
+) -> _Alternatives:
+    wanted = _asked(container.resources)
+    if status is None or status.resources is None:
+        return (wanted,)
+    held = (_items(status.allocated_resources), _actual(status.resources))
+    return _wanted_or_held(wanted, held, refused)
+
+
+def _wanted_or_held(wanted: _Items, held: _Alternatives, refused: bool) -> _Alternatives:
+    return held if refused and any(held) else (wanted, *held)
+
+
+@lru_cache(maxsize=8192)
+def _demand(
+    containers: tuple[_Alternatives, ...],
+    inits: tuple[tuple[bool, _Alternatives], ...],
+    level: _Alternatives,
+    level_limits: _Items,
+    overhead: _Items,
+) -> Demand:
+    """The sum; cached, because pods of one template differ in nothing that is seen here."""
+    problems: list[str] = []
+    running: _Amounts = {}
+    for alternatives in containers:
+        _add(running, _largest(alternatives, problems))
+    sidecars: _Amounts = {}
+    peak: _Amounts = {}
+    for is_sidecar, alternatives in inits:
+        own = _largest(alternatives, problems)
+        if is_sidecar:
+            _add(sidecars, own)
+        else:
+            _add(own, sidecars)
+            _raise(peak, own)
+    _add(running, sidecars)
+    _raise(running, peak)
+    _replace(running, _largest(level, problems), _largest((level_limits,), problems))
+    _add(running, _largest((overhead,), problems))
+    resources = sorted(
+        (name, min(count, MOST)) for name, count in running.items() if count and name != "pods"
+    )
+    return Demand(tuple(resources), tuple(problems))
+
+
+def _largest(alternatives: _Alternatives, problems: list[str]) -> _Amounts:
+    amounts: _Amounts = {}
+    for items in alternatives:
+        for name, quantity in items:
+            try:
+                _raise(amounts, {name: amount(name, quantity)})
+            except BadQuantity as error:
+                problems.append(f"resources[{name}]: {error}")
+    return amounts
+
+
+def _replace(total: _Amounts, requests: _Amounts, limits: _Amounts) -> None:
+    """Pod-level resources count instead of the sum; their limits only where nothing is asked."""
+    for name in {**limits, **requests}:
+        if name in ("cpu", "memory") or name.startswith("hugepages-"):
+            total[name] = requests[name] if name in requests else total.get(name) or limits[name]
+
+
+def _add(total: _Amounts, more: _Amounts) -> None:
+    for name, count in more.items():
+        total[name] = total.get(name, 0) + count
+
+
+def _raise(total: _Amounts, least: _Amounts) -> None:
+    for name, count in least.items():
+        if count > total.get(name, 0):
+            total[name] = count

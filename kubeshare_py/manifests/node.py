@@ -1,0 +1,65 @@
+"""A v1 Node in the fields that placement depends on, and into the domain's Node.
+
+https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/node-v1/
+"""
+
+import msgspec
+
+from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.domain.node import Node, Taint
+from kubeshare_py.manifests.metadata import ObjectMeta
+from kubeshare_py.manifests.quantity import BadQuantity, Quantity, amount
+
+
+class TaintFields(msgspec.Struct, frozen=True, gc=False):
+    """A taint."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class NodeSpec(msgspec.Struct, frozen=True, gc=False):
+    """The spec."""
+
+    taints: tuple[TaintFields, ...] | None = None
+    unschedulable: bool = False
+
+
+class NodeStatus(msgspec.Struct, frozen=True, gc=False):
+    """The status."""
+
+    allocatable: dict[str, Quantity] | None = None
+
+
+class NodeFields(msgspec.Struct, frozen=True, gc=False):
+    """A node."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+
+def to_domain(node: NodeFields) -> Node:
+    """What the scheduler sees of a node. Never raises.
+
+    What is not in `allocatable` (pods included), or is no quantity there, is not offered.
+    """
+    spec = node.spec
+    return Node(
+        name=NodeName(node.metadata.name),
+        labels=node.metadata.labels or {},
+        taints=tuple(Taint(one.key, one.value, one.effect) for one in spec.taints or ()),
+        unschedulable=spec.unschedulable,
+        allocatable=_allocatable(node.status.allocatable or {}),
+    )
+
+
+def _allocatable(resources: dict[str, Quantity]) -> tuple[tuple[str, int], ...]:
+    amounts = []
+    for name, quantity in sorted(resources.items()):
+        try:
+            amounts.append((name, amount(name, quantity)))
+        except BadQuantity:
+            continue
+    return tuple(amounts)

@@ -1,0 +1,65 @@
+"""A v1 Pod into the domain's Pod."""
+
+from kubeshare_py.dialects import sharedgpu
+from kubeshare_py.dialects.results import ALLOCATION, is_result
+from kubeshare_py.domain.allocation import Allocation
+from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
+from kubeshare_py.domain.pod import Pod
+from kubeshare_py.manifests.allocation import read_allocation
+from kubeshare_py.manifests.effective_requests import demand
+from kubeshare_py.manifests.placement import shape_of
+from kubeshare_py.manifests.pod_fields import PodFields, PodSpec
+from kubeshare_py.manifests.unsupported import unsupported_fields
+
+_FINISHED = ("Succeeded", "Failed")
+
+
+def is_finished(pod: PodFields) -> bool:
+    """Whether it is over and holds nothing any more."""
+    return pod.status.phase in _FINISHED
+
+
+def to_domain(pod: PodFields) -> Pod:
+    """What the scheduler sees of an unfinished pod. Never raises.
+
+    A bound pod's allocation is read from its annotation. On a pod without a node that annotation,
+    like every other result, is only something to overwrite: its user wrote it.
+    """
+    meta, spec = pod.metadata, pod.spec
+    bound = bool(spec.node_name)
+    asked = sharedgpu.read(meta.labels or {})
+    needs = demand(spec, pod.status if bound else None)
+    held = _held(meta.annotations) if bound and meta.annotations else None
+    return Pod(
+        uid=PodUid(meta.uid),
+        key=PodKey(meta.namespace, meta.name),
+        shape=shape_of(spec, needs.resources, asked.request),
+        scheduler_name=spec.scheduler_name,
+        node_name=NodeName(spec.node_name) if bound else None,
+        priority=spec.priority or 0,
+        label_priority=asked.priority,
+        created=meta.creation_timestamp or "",
+        request=asked.request,
+        problem=asked.problem,
+        group=asked.group,
+        gates=_gates(spec),
+        unsupported=() if bound else needs.problems + unsupported_fields(spec, needs.resources),
+        deleting=meta.deletion_timestamp is not None,
+        allocation=held if isinstance(held, Allocation) else None,
+        allocation_problem=held if isinstance(held, str) else "",
+        stale_results=() if bound else _stale_results(meta.annotations),
+    )
+
+
+def _held(annotations: dict[str, str]) -> Allocation | str | None:
+    text = annotations.get(ALLOCATION)
+    return read_allocation(text) if text else None
+
+
+def _stale_results(annotations: dict[str, str] | None) -> tuple[str, ...]:
+    return tuple(sorted(filter(is_result, annotations))) if annotations else ()
+
+
+def _gates(spec: PodSpec) -> tuple[str, ...]:
+    gates = spec.scheduling_gates
+    return tuple(gate.name for gate in gates) if gates else ()

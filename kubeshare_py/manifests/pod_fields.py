@@ -1,0 +1,163 @@
+"""A v1 Pod as it comes over the wire, in the fields that placement depends on.
+
+Structs are frozen and hold tuples, so that parts of them can be cache keys. Unknown fields are
+ignored by the decoder; fields that are only recognised, not used, are kept undecoded.
+https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/
+"""
+
+import msgspec
+
+from kubeshare_py.manifests.metadata import ObjectMeta
+from kubeshare_py.manifests.quantity import Quantity
+
+ResourceList = dict[str, Quantity]
+
+
+class _Fields(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """Camel case on the wire, no cycles, no changes."""
+
+
+class Resources(_Fields, frozen=True):
+    """What is asked for at least and at most."""
+
+    requests: ResourceList | None = None
+    limits: ResourceList | None = None
+
+
+class Port(_Fields, frozen=True):
+    """A container's port."""
+
+    container_port: int = 0
+    host_port: int = 0
+
+
+class Container(_Fields, frozen=True):
+    """A container or init container; `restart_policy` Always makes the latter a sidecar."""
+
+    name: str = ""
+    resources: Resources | None = None
+    ports: tuple[Port, ...] | None = None
+    restart_policy: str | None = None
+
+
+class TolerationFields(_Fields, frozen=True):
+    """A toleration."""
+
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class RequirementFields(_Fields, frozen=True):
+    """One line of a node selector term."""
+
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] | None = None
+
+
+class TermFields(_Fields, frozen=True):
+    """One alternative of a required node affinity."""
+
+    match_expressions: tuple[RequirementFields, ...] | None = None
+    match_fields: tuple[RequirementFields, ...] | None = None
+
+
+class NodeSelectorFields(_Fields, frozen=True):
+    """The alternatives of a required node affinity."""
+
+    node_selector_terms: tuple[TermFields, ...] | None = None
+
+
+class NodeAffinityFields(_Fields, frozen=True):
+    """Node affinity; preferences are left out."""
+
+    required: NodeSelectorFields | None = msgspec.field(
+        default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class PodAffinityFields(_Fields, frozen=True):
+    """Pod affinity or anti-affinity; preferences are left out."""
+
+    required: tuple[msgspec.Raw, ...] | None = msgspec.field(
+        default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class AffinityFields(_Fields, frozen=True):
+    """The three kinds of affinity."""
+
+    node_affinity: NodeAffinityFields | None = None
+    pod_affinity: PodAffinityFields | None = None
+    pod_anti_affinity: PodAffinityFields | None = None
+
+
+class SpreadFields(_Fields, frozen=True):
+    """A topology spread constraint."""
+
+    when_unsatisfiable: str = ""
+
+
+class NamedField(_Fields, frozen=True):
+    """Something of which only the name matters."""
+
+    name: str = ""
+
+
+class PodSpec(_Fields, frozen=True):
+    """The spec. `volumes` are maps from `name` and the kind of source to undecoded values."""
+
+    node_name: str = ""
+    scheduler_name: str = ""
+    priority: int | None = None
+    containers: tuple[Container, ...] | None = None
+    init_containers: tuple[Container, ...] | None = None
+    overhead: ResourceList | None = None
+    resources: Resources | None = None
+    node_selector: dict[str, str] | None = None
+    affinity: AffinityFields | None = None
+    tolerations: tuple[TolerationFields, ...] | None = None
+    topology_spread_constraints: tuple[SpreadFields, ...] | None = None
+    volumes: tuple[dict[str, msgspec.Raw], ...] | None = None
+    scheduling_gates: tuple[NamedField, ...] | None = None
+    resource_claims: tuple[msgspec.Raw, ...] | None = None
+    scheduling_group: msgspec.Raw | None = None
+    workload_ref: msgspec.Raw | None = None
+    host_network: bool = False
+
+
+class ContainerStatus(_Fields, frozen=True):
+    """What a running container holds, which differs from its spec during a resize."""
+
+    name: str = ""
+    allocated_resources: ResourceList | None = None
+    resources: Resources | None = None
+
+
+class Condition(_Fields, frozen=True):
+    """A condition of the pod."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+
+
+class PodStatus(_Fields, frozen=True):
+    """The status."""
+
+    phase: str = ""
+    conditions: tuple[Condition, ...] | None = None
+    container_statuses: tuple[ContainerStatus, ...] | None = None
+    init_container_statuses: tuple[ContainerStatus, ...] | None = None
+    allocated_resources: ResourceList | None = None
+    resources: Resources | None = None
+
+
+class PodFields(_Fields, frozen=True):
+    """A pod."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()

@@ -1,0 +1,92 @@
+"""Fields of a pod that nothing here implements: such a pod is not bound, because what is not
+understood is not free.
+
+Preferences (preferred affinity, ScheduleAnyway) may be ignored and are. Of volumes, the sources
+that mean nothing to placement are listed; any other, one of a later Kubernetes included, is
+unsupported.
+"""
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+import msgspec
+
+from kubeshare_py.manifests.pod_fields import AffinityFields, Container, NodeSelectorFields, PodSpec
+
+_VOLUMES_ANYWHERE = frozenset(
+    {"name", "configMap", "secret", "emptyDir", "hostPath", "projected", "downwardAPI", "nfs"}
+)
+_NODE_OPERATORS = frozenset({"In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"})
+
+#: Owners of resources that ask for GPUs in another dialect; so does any name with "gpu" in it.
+_GPU_DOMAINS = ("nvidia.com", "aliyun.com", "elasticgpu.io", "nano-gpu.io", "4pd.io", "hami.io")
+#: Resources that stand for a claim on a device class (dynamic resource allocation).
+_DEVICE_CLASS = "deviceclass.resource.kubernetes.io"
+
+
+def unsupported_fields(spec: PodSpec, resources: tuple[tuple[str, int], ...]) -> tuple[str, ...]:
+    """Paths of the fields; empty for nearly every pod."""
+    found = list(_unsupported_resources(resources))
+    if spec.affinity:
+        found += _affinity(spec.affinity)
+    for volume in spec.volumes or ():
+        if not volume.keys() <= _VOLUMES_ANYWHERE:
+            found += _volume(volume)
+    for container in (*(spec.containers or ()), *(spec.init_containers or ())):
+        if container.ports:
+            found += _host_ports(container, spec.host_network)
+    constraints = spec.topology_spread_constraints
+    if constraints and any(one.when_unsatisfiable != "ScheduleAnyway" for one in constraints):
+        found.append("spec.topologySpreadConstraints (DoNotSchedule)")
+    if spec.resource_claims:
+        found.append("spec.resourceClaims")
+    if spec.scheduling_group is not None:
+        found.append("spec.schedulingGroup")
+    if spec.workload_ref is not None:
+        found.append("spec.workloadRef")
+    return tuple(found)
+
+
+@lru_cache(maxsize=4096)
+def _unsupported_resources(resources: tuple[tuple[str, int], ...]) -> tuple[str, ...]:
+    return tuple(f"resources[{name}]" for name, _ in resources if _is_anothers(name))
+
+
+def _is_anothers(resource: str) -> bool:
+    owner, slash, _ = resource.lower().partition("/")
+    return bool(slash) and (
+        owner == _DEVICE_CLASS
+        or "gpu" in resource.lower()
+        or any(owner == domain or owner.endswith(f".{domain}") for domain in _GPU_DOMAINS)
+    )
+
+
+def _affinity(affinity: AffinityFields) -> Iterator[str]:
+    if affinity.node_affinity and affinity.node_affinity.required:
+        yield from _node_affinity(affinity.node_affinity.required)
+    if affinity.pod_affinity and affinity.pod_affinity.required:
+        yield "spec.affinity.podAffinity"
+    if affinity.pod_anti_affinity and affinity.pod_anti_affinity.required:
+        yield "spec.affinity.podAntiAffinity"
+
+
+def _node_affinity(required: NodeSelectorFields) -> Iterator[str]:
+    for term in required.node_selector_terms or ():
+        for one in (*(term.match_expressions or ()), *(term.match_fields or ())):
+            if one.operator not in _NODE_OPERATORS:
+                yield f"spec.affinity.nodeAffinity (operator {one.operator})"
+        for one in term.match_fields or ():
+            if one.key != "metadata.name":
+                yield f"spec.affinity.nodeAffinity (matchFields {one.key})"
+
+
+def _volume(volume: dict[str, msgspec.Raw]) -> Iterator[str]:
+    name = msgspec.json.decode(volume["name"]) if "name" in volume else ""
+    for source in sorted(volume.keys() - _VOLUMES_ANYWHERE):
+        yield f"spec.volumes[{name}].{source}"
+
+
+def _host_ports(container: Container, host_network: bool) -> Iterator[str]:
+    for port in container.ports or ():
+        if port.host_port or host_network:
+            yield f"spec.containers[{container.name}].ports[{port.container_port}].hostPort"
