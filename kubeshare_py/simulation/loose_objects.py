@@ -1,0 +1,67 @@
+"""Kubernetes objects as the simulated kubelets and controllers read them: loose but for metadata.
+
+The simulation only needs a few fields and must pass the others on unchanged, so `spec` and
+`status` stay plain JSON.
+"""
+
+from typing import Any
+
+import msgspec
+
+Json = dict[str, Any]
+
+
+class Owner(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry of metadata.ownerReferences."""
+
+    apiVersion: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+    blockOwnerDeletion: bool | None = None
+
+
+class Metadata(msgspec.Struct, frozen=True, kw_only=True):
+    """The parts of metadata that identify an object, and those that decide how it ends."""
+
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    resourceVersion: str = ""
+    generation: int = 0
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    creationTimestamp: str | None = None
+    deletionTimestamp: str | None = None
+    deletionGracePeriodSeconds: int | None = None
+    finalizers: list[str] | None = None
+    ownerReferences: list[Owner] | None = None
+
+
+class LooseObject(msgspec.Struct, frozen=True, kw_only=True):
+    """Any object."""
+
+    metadata: Metadata
+    spec: Json = {}
+    status: Json = {}
+
+    @property
+    def uid(self) -> str:
+        """Which object it is; names are used again."""
+        return self.metadata.uid
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`, as in messages."""
+        return f"{self.metadata.namespace}/{self.metadata.name}"
+
+
+def phase(pod: LooseObject) -> str:
+    """A pod's phase; Pending where it has none."""
+    return str(pod.status.get("phase") or "Pending")
+
+
+def is_finished(pod: LooseObject) -> bool:
+    """Whether a pod's phase is terminal."""
+    return phase(pod) in ("Succeeded", "Failed")
