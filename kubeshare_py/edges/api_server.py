@@ -1,0 +1,184 @@
+"""The embedded Kubernetes API server: `simulation.api_requests` behind HTTPS.
+
+A stock kubectl, the scheduler, simulated kubelets and tests talk to it as to a real cluster. Bearer
+tokens say who asks; whoever has one may do everything. It can be told to misbehave (`faults`).
+"""
+
+import random
+import secrets
+import ssl
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Self
+
+from aiohttp import web
+
+from kubeshare_py.edges.api_faults import ApiFaults
+from kubeshare_py.edges.api_watch_stream import WatchStreams
+from kubeshare_py.edges.certificates import Certificates, make_certificates
+from kubeshare_py.edges.kubeconfigs import kubeconfig_text, write_private
+from kubeshare_py.edges.service_proxy import ServiceProxy
+from kubeshare_py.simulation.api_messages import (
+    ADMIN_GROUPS,
+    ApiRequest,
+    ApiResponse,
+    User,
+    refusal_response,
+)
+from kubeshare_py.simulation.api_requests import Answer, ApiService
+from kubeshare_py.simulation.api_status import Refusal, failure
+
+ADMIN = "admin"
+SCHEDULER = "system:serviceaccount:kube-system:kubeshare-scheduler"
+_LARGEST_BODY = 3 * 1024 * 1024
+_OPEN_PATHS = ("/healthz", "/livez", "/readyz", "/version")
+
+
+class ApiServer:
+    """A server on 127.0.0.1; `async with ApiServer(directory=...) as server:` runs it.
+
+    directory: certificates are kept there (made when missing). clock: seconds since 1970.
+    seed: uids and generated names follow from it. port 0: any free one.
+    """
+
+    def __init__(
+        self,
+        *,
+        directory: Path,
+        clock: Callable[[], float] = time.time,
+        seed: int = 0,
+        port: int = 0,
+    ) -> None:
+        self.service = ApiService(rng=random.Random(seed), now=clock())
+        self.faults = ApiFaults()
+        self.tokens = {user: secrets.token_urlsafe(24) for user in (ADMIN, SCHEDULER)}
+        self._clock = clock
+        self._port = port
+        self._certificates: Certificates = make_certificates(directory)
+        self._streams = WatchStreams()
+        self._proxy = ServiceProxy()
+        self._runner: web.AppRunner | None = None
+
+    @property
+    def url(self) -> str:
+        """`https://127.0.0.1:<port>`; only while it runs."""
+        return f"https://127.0.0.1:{self._port}"
+
+    @property
+    def ca_file(self) -> Path:
+        """The certificate authority that clients must trust."""
+        return self._certificates.ca_file
+
+    @property
+    def certificates(self) -> Certificates:
+        """All of them, for other servers of the same embedded cluster."""
+        return self._certificates
+
+    def client_context(self) -> ssl.SSLContext:
+        """A TLS context that trusts this server."""
+        return self._certificates.client_context()
+
+    def add_user(self, user: str) -> str:
+        """A token for one more user name."""
+        return self.tokens.setdefault(user, secrets.token_urlsafe(24))
+
+    def kubeconfig(self, user: str = ADMIN) -> str:
+        """A kubeconfig as YAML text; raises KeyError for unknown users."""
+        return kubeconfig_text(self.url, self.ca_file.read_bytes(), user, self.tokens[user])
+
+    def write_kubeconfig(self, path: Path, user: str = ADMIN) -> Path:
+        """The same in a file that only its owner may read."""
+        return write_private(path, self.kubeconfig(user))
+
+    def proxy_to(
+        self, namespace: str, name: str, url: str, ssl_context: ssl.SSLContext | None = None
+    ) -> None:
+        """Forward GETs of the service proxy for that service to `url`."""
+        self._proxy.register(namespace, name, url, ssl_context)
+
+    def cut_watches(self) -> int:
+        """Break all open watches, as a restarting server does; returns how many."""
+        return self._streams.cut()
+
+    def compact(self) -> None:
+        """Forget the past: older resourceVersions answer 410 from now on."""
+        self.service.store.compact()
+
+    async def start(self) -> None:
+        """Listen."""
+        app = web.Application(client_max_size=_LARGEST_BODY)
+        app.router.add_route("*", "/{path:.*}", self._serve)
+        self._runner = web.AppRunner(
+            app, access_log=None, handler_cancellation=True, shutdown_timeout=1.0
+        )
+        await self._runner.setup()
+        context = self._certificates.server_context()
+        site = web.TCPSite(self._runner, "127.0.0.1", self._port, ssl_context=context)
+        await site.start()
+        self._port = int(self._runner.addresses[0][1])
+
+    async def stop(self) -> None:
+        """End watches, finish requests, stop listening."""
+        self.faults.resume()
+        self._streams.close()
+        await self._proxy.close()
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def _serve(self, request: web.Request) -> web.StreamResponse:
+        await self.faults.passable()
+        user = self._user(request)
+        if user is None:
+            return _plain(refusal_response(Refusal(failure(401, "Unauthorized", "Unauthorized"))))
+        asked = ApiRequest(
+            method=request.method,
+            path=request.path,
+            query=dict(request.query),
+            accept=",".join(request.headers.getall("Accept", [])),
+            content_type=request.headers.get("Content-Type", ""),
+            body=await request.read(),
+            user=user,
+        )
+        fault = self.faults.take(asked)
+        if fault is not None and not fault.applies_first:
+            return await fault.answer(request)
+        if self._proxy.is_for(asked.path):
+            return _plain(await self._proxy.forward(asked))
+        answer = self.service.handle(asked, self._clock())
+        if fault is not None:
+            return await fault.answer(request)
+        return await self._send(request, answer)
+
+    async def _send(self, request: web.Request, answer: Answer) -> web.StreamResponse:
+        if isinstance(answer, ApiResponse):
+            return _plain(answer)
+        return await self._streams.send(request, answer)
+
+    def _user(self, request: web.Request) -> User | None:
+        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+        if scheme.lower() == "bearer":
+            for name, known in self.tokens.items():
+                if secrets.compare_digest(token.strip(), known):
+                    groups = ADMIN_GROUPS if name == ADMIN else ADMIN_GROUPS[1:]
+                    return User(name=name, groups=groups)
+            return None
+        if request.path in _OPEN_PATHS:
+            return User(name="system:anonymous", groups=("system:unauthenticated",))
+        return None
+
+
+def _plain(answer: ApiResponse) -> web.Response:
+    response = web.Response(status=answer.status, body=answer.body)
+    response.headers["Content-Type"] = answer.content_type
+    for name, value in answer.headers:
+        response.headers.add(name, value)
+    return response

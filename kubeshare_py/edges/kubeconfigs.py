@@ -1,0 +1,40 @@
+"""Writing kubeconfig files for the embedded cluster."""
+
+import base64
+import os
+from pathlib import Path
+
+import yaml
+
+
+def kubeconfig_text(url: str, authority: bytes, user: str, token: str) -> str:
+    """One cluster, one user with a bearer token, one context `kubeshare`."""
+    encoded = base64.b64encode(authority).decode()
+    return yaml.safe_dump(
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [
+                {
+                    "name": "kubeshare",
+                    "cluster": {"server": url, "certificate-authority-data": encoded},
+                }
+            ],
+            "users": [{"name": user, "user": {"token": token}}],
+            "contexts": [
+                {
+                    "name": "kubeshare",
+                    "context": {"cluster": "kubeshare", "user": user, "namespace": "default"},
+                }
+            ],
+            "current-context": "kubeshare",
+        }
+    )
+
+
+def write_private(path: Path, text: str) -> Path:
+    """Write a file that only its owner may read."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+    return path

@@ -1,0 +1,102 @@
+"""Request bodies: media types, decoding, unknown fields (`fieldValidation`)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import yaml
+
+from kubeshare_py.simulation import api_fields
+from kubeshare_py.simulation.api_messages import JSON, ApiRequest
+from kubeshare_py.simulation.api_quantities import BadQuantity
+from kubeshare_py.simulation.api_resources import Resource
+from kubeshare_py.simulation.api_status import Json, Refusal, bad_request, unsupported_media_type
+
+YAML = "application/yaml"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+_HINT = (
+    "protobuf bodies are not decoded here: "
+    "use --dry-run=client -o yaml | kubectl create -f - instead"
+)
+
+
+def media_type(content_type: str) -> str:
+    """Without parameters, in lower case."""
+    return content_type.partition(";")[0].strip().lower()
+
+
+def decode_body(request: ApiRequest) -> Any:
+    """The JSON or YAML value of a POST, PUT or DELETE body; {} when there is none."""
+    if not request.body:
+        return {}
+    kind = media_type(request.content_type) or JSON
+    if kind == PROTOBUF:
+        raise unsupported_media_type((JSON, YAML), _HINT)
+    if kind not in (JSON, YAML, "*/*"):
+        raise unsupported_media_type((JSON, YAML, PROTOBUF))
+    return decode_bytes(request.body, is_yaml=kind == YAML)
+
+
+def decode_bytes(body: bytes, *, is_yaml: bool = False) -> Any:
+    """JSON, or YAML (of which JSON is a part); refuses anything else with 400."""
+    try:
+        return yaml.safe_load(body) if is_yaml else msgspec.json.decode(body)
+    except (msgspec.DecodeError, yaml.YAMLError, UnicodeDecodeError) as error:
+        raise bad_request(f"the object provided is unrecognized: {error}") from error
+
+
+def decode_object(
+    request: ApiRequest, kind: str, fields: str, api_version: str
+) -> tuple[Json, list[tuple[str, str]]]:
+    """A body of the given kind, pruned, and the Warning headers for unknown fields."""
+    body = decode_body(request)
+    if not isinstance(body, dict):
+        raise bad_request(f"the body of the request is no {kind}")
+    check_kind(body, kind, api_version)
+    return prune_object(body, kind, fields, api_version, request.query.get("fieldValidation", ""))
+
+
+def check_kind(body: Json, kind: str, api_version: str) -> None:
+    """A body may leave out its kind, but not name another one."""
+    if body.get("kind", kind) != kind or body.get("apiVersion", api_version) != api_version:
+        sent = f"{body.get('apiVersion', api_version)}, Kind={body.get('kind', kind)}"
+        raise bad_request(
+            f"the API version in the data ({sent}) does not match the expected API version "
+            f"({api_version}, Kind={kind})"
+        )
+
+
+def prune_object(
+    body: Json, kind: str, fields: str, api_version: str, validation: str
+) -> tuple[Json, list[tuple[str, str]]]:
+    """Only known fields; Strict refuses unknown ones, Warn (the default) reports them."""
+    try:
+        pruned, unknown = api_fields.prune(fields, body)
+    except api_fields.WrongType as error:
+        raise cannot_handle(kind, api_version, str(error)) from error
+    if validation not in ("", "Strict", "Warn", "Ignore"):
+        raise bad_request(f'invalid fieldValidation "{validation}"')
+    texts = [f'unknown field "{path}"' for path in unknown]
+    if texts and validation == "Strict":
+        raise cannot_handle(kind, api_version, "strict decoding error: " + ", ".join(texts))
+    if validation == "Ignore":
+        return pruned, []
+    return pruned, _warnings(texts)
+
+
+def cannot_handle(kind: str, api_version: str, why: str) -> Refusal:
+    """400: the body is not such an object."""
+    version = api_version.rpartition("/")[2]
+    return bad_request(f'{kind} in version "{version}" cannot be handled as a {kind}: {why}')
+
+
+def apply_defaults(resource: Resource, obj: Json) -> None:
+    """Defaults in place; a quantity that does not parse is a 400."""
+    try:
+        resource.default(obj)
+    except BadQuantity as error:
+        raise cannot_handle(resource.kind, resource.api_version, str(error)) from error
+
+
+def _warnings(texts: Sequence[str]) -> list[tuple[str, str]]:
+    return [("Warning", '299 - "' + text.replace('"', '\\"') + '"') for text in texts]

@@ -1,0 +1,69 @@
+"""The smallest OpenAPI v3 documents with which `kubectl apply` and `create -f` work.
+
+kubectl looks, per kind, for a PATCH operation with the query parameter `fieldValidation`; it then
+leaves validation to the server. There are no schemas, so `kubectl explain` has nothing to say.
+"""
+
+import hashlib
+from collections.abc import Sequence
+
+from kubeshare_py.simulation.api_messages import ApiResponse, json_response
+from kubeshare_py.simulation.api_resources import Resource
+from kubeshare_py.simulation.api_status import Json, no_such_resource
+
+_ROOT = "/openapi/v3"
+
+
+def openapi(path: str, kinds: Sequence[Resource]) -> ApiResponse:
+    """GET /openapi/v3 and one document per group and version; refuses others with 404."""
+    if path.rstrip("/") == _ROOT:
+        paths = {
+            _prefix(version): {"serverRelativeURL": _url(version, kinds)}
+            for version in _versions(kinds)
+        }
+        return json_response({"paths": paths})
+    for version in _versions(kinds):
+        if path == f"{_ROOT}/{_prefix(version)}":
+            return json_response(_document(version, kinds))
+    raise no_such_resource()
+
+
+def _versions(kinds: Sequence[Resource]) -> list[str]:
+    return sorted({row.api_version for row in kinds})
+
+
+def _prefix(version: str) -> str:
+    return f"apis/{version}" if "/" in version else f"api/{version}"
+
+
+def _url(version: str, kinds: Sequence[Resource]) -> str:
+    listed = ",".join(row.kind for row in kinds if row.api_version == version)
+    digest = hashlib.sha256(listed.encode()).hexdigest()[:16].upper()
+    return f"{_ROOT}/{_prefix(version)}?hash={digest}"
+
+
+def _document(version: str, kinds: Sequence[Resource]) -> Json:
+    paths = {_path(row): {"patch": _operation(row)} for row in kinds if row.api_version == version}
+    info = {"title": "kubeshare-py embedded API server", "version": version}
+    return {"openapi": "3.0.0", "info": info, "paths": paths, "components": {"schemas": {}}}
+
+
+def _path(row: Resource) -> str:
+    middle = "namespaces/{namespace}/" if row.namespaced else ""
+    return f"/{_prefix(row.api_version)}/{middle}{row.plural}/{{name}}"
+
+
+def _operation(row: Resource) -> Json:
+    return {
+        "parameters": [
+            {"name": name, "in": "query", "schema": {"type": "string"}}
+            for name in ("dryRun", "fieldManager", "fieldValidation")
+        ],
+        "responses": {"200": {"description": "OK"}},
+        "x-kubernetes-action": "patch",
+        "x-kubernetes-group-version-kind": {
+            "group": row.group,
+            "version": row.version,
+            "kind": row.kind,
+        },
+    }

@@ -1,0 +1,167 @@
+"""The API server as one function: a request in, a response or a watch out.
+
+`ApiService.handle` is pure but for its own store: no I/O, no clock, chance from a given generator.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+
+from kubeshare_py.simulation import (
+    api_deletion,
+    api_discovery,
+    api_openapi,
+    api_pod_calls,
+    api_reads,
+    api_writes,
+)
+from kubeshare_py.simulation.api_kinds import KINDS
+from kubeshare_py.simulation.api_messages import (
+    ApiRequest,
+    ApiResponse,
+    Call,
+    User,
+    WatchAnswer,
+    json_response,
+    refusal_response,
+)
+from kubeshare_py.simulation.api_resources import Resource
+from kubeshare_py.simulation.api_status import Json, Refusal, method_not_allowed, no_such_resource
+from kubeshare_py.simulation.api_store import ApiStore
+
+FIRST_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+_PREFIXES = {"api": 2, "apis": 3}
+
+Answer = ApiResponse | WatchAnswer
+Handler = Callable[[Call], Answer]
+
+_OBJECT: dict[str, tuple[str, Handler]] = {
+    "GET": ("get", api_reads.get),
+    "PUT": ("update", api_writes.update),
+    "PATCH": ("patch", api_writes.patch),
+    "DELETE": ("delete", api_deletion.delete),
+}
+_COLLECTION: dict[str, tuple[str, Handler]] = {
+    "GET": ("list", api_reads.listing),
+    "POST": ("create", api_writes.create),
+    "DELETE": ("deletecollection", api_deletion.delete_collection),
+}
+_PARTS: dict[tuple[str, str], Handler] = {
+    ("status", "GET"): api_reads.get,
+    ("status", "PUT"): api_writes.update,
+    ("status", "PATCH"): api_writes.patch,
+    ("binding", "POST"): api_pod_calls.bind,
+    ("eviction", "POST"): api_pod_calls.evict,
+    ("log", "GET"): api_pod_calls.log,
+    ("exec", "GET"): api_pod_calls.stream,
+    ("exec", "POST"): api_pod_calls.stream,
+    ("attach", "GET"): api_pod_calls.stream,
+    ("attach", "POST"): api_pod_calls.stream,
+    ("portforward", "GET"): api_pod_calls.stream,
+    ("portforward", "POST"): api_pod_calls.stream,
+}
+
+
+class ApiService:
+    """A Kubernetes API server without network and clock."""
+
+    def __init__(
+        self,
+        *,
+        rng: random.Random,
+        now: float,
+        store: ApiStore | None = None,
+        kinds: Sequence[Resource] = KINDS,
+    ) -> None:
+        self.store = store or ApiStore()
+        self._rng = rng
+        self._kinds = tuple(kinds)
+        self._served = api_discovery.with_reviews(kinds)
+        self._rows = {(row.api_version, row.plural): row for row in self._served}
+        for name in FIRST_NAMESPACES:
+            body = b'{"metadata":{"name":"' + name.encode() + b'"}}'
+            self.handle(ApiRequest(method="POST", path="/api/v1/namespaces", body=body), now)
+
+    def handle(self, request: ApiRequest, now: float) -> Answer:
+        """Answer one request; `now` in seconds since 1970."""
+        self.store.now = now
+        try:
+            return self._answer(request, now)
+        except Refusal as refusal:
+            return refusal_response(refusal)
+
+    def _answer(self, request: ApiRequest, now: float) -> Answer:
+        path = request.path.rstrip("/") or "/"
+        parts = path.strip("/").split("/")
+        if len(parts) > _PREFIXES.get(parts[0], len(parts)):
+            return self._resource(request, parts, now)
+        if request.method != "GET":
+            raise method_not_allowed()
+        if path in ("/healthz", "/livez", "/readyz"):
+            return ApiResponse(body=b"ok", content_type="text/plain")
+        if path == "/version":
+            return api_discovery.version()
+        if parts[0] in _PREFIXES:
+            return api_discovery.discover(request, self._served)
+        if parts[:2] == ["openapi", "v3"]:
+            return api_openapi.openapi(path, self._served)
+        return ApiResponse(
+            status=404, body=b"404 page not found\n", content_type="text/plain; charset=utf-8"
+        )
+
+    def _resource(self, request: ApiRequest, parts: list[str], now: float) -> Answer:
+        depth = _PREFIXES[parts[0]]
+        namespace, rest = "", parts[depth:]
+        if rest[0] == "namespaces" and rest[2:] not in ([], ["status"]):
+            namespace, rest = rest[1], rest[2:]
+        plural, name, subresource, *deeper = [*rest, "", ""]
+        resource = self._rows.get(("/".join(parts[1:depth]), plural))
+        if resource is None or any(deeper) or (namespace and not resource.namespaced):
+            raise no_such_resource()
+        if resource not in self._kinds:
+            return _review(request, resource)
+        call = Call(
+            request=request,
+            resource=resource,
+            store=self.store,
+            rng=self._rng,
+            now=now,
+            kinds=self._kinds,
+            namespace=namespace,
+            name=name,
+            subresource=subresource,
+        )
+        return _handler(call)(call)
+
+
+def _handler(call: Call) -> Handler:
+    request, resource = call.request, call.resource
+    if call.subresource:
+        if resource.subresource(call.subresource) is None:
+            raise no_such_resource()
+        found = _PARTS.get((call.subresource, request.method))
+        if found is None:
+            raise method_not_allowed()
+        return found
+    if request.method == "GET" and call.option("watch") in ("true", "1"):
+        return api_reads.watch
+    table = _OBJECT if call.name else _COLLECTION
+    verb, handler = table.get(request.method, ("", api_reads.get))
+    unscoped = resource.namespaced and not call.namespace and request.method != "GET"
+    if verb not in resource.verbs or unscoped:
+        raise method_not_allowed()
+    return handler
+
+
+def _review(request: ApiRequest, resource: Resource) -> ApiResponse:
+    """Self reviews: everybody who got in may do everything; the body is ignored."""
+    if request.method != "POST":
+        raise method_not_allowed()
+    status: Json = {"allowed": True}
+    if resource.kind == "SelfSubjectReview":
+        status = {"userInfo": _user_info(request.user)}
+    body = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": {}}
+    return json_response({**body, "status": status}, 201)
+
+
+def _user_info(user: User) -> Json:
+    return {"username": user.name, "groups": list(user.groups)}
