@@ -20,6 +20,7 @@ import yarl
 
 from kubeshare_py.edges.credentials import Credentials
 from kubeshare_py.edges.kube_errors import KubeError, KubeUnreachable, kube_error
+from kubeshare_py.manifests.watch import UNDECODABLE
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -119,12 +120,13 @@ class KubeClient:
         body: object = None,
         content_type: str = JSON,
         timeout_s: float = TIMEOUT_S,
+        patient: bool = True,
     ) -> Answer:
         """Send one request; `body` is bytes or anything that msgspec encodes.
 
         Raises KubeError for an answer other than 2xx and KubeUnreachable where there is none.
-        GET and PATCH are repeated when the server says 429, as often and as late as it asks
-        within reason; other verbs never.
+        Unless `patient` is false, GET and PATCH are repeated when the server says 429, after the
+        time that it asks for; other verbs never.
         """
         data = body if isinstance(body, bytes | None) else msgspec.json.encode(body)
         url = self._url(path, query)
@@ -134,7 +136,7 @@ class KubeClient:
             async with self._turn:
                 return await self._send(method, url, data, headers, timeout_s)
 
-        if method in REPEATABLE:
+        if patient and method in REPEATABLE:
             return await self._throttled(once)
         return await once()
 
@@ -256,7 +258,7 @@ def decode(body: bytes) -> Object:
     """Decode an answer that is a JSON object; KubeUnreachable if it is not one."""
     try:
         return msgspec.json.decode(body, type=dict[str, Any])
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNDECODABLE as error:
         raise KubeUnreachable(f"not an answer of an API server: {body[:100]!r}") from error
 
 

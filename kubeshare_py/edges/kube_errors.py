@@ -4,11 +4,20 @@ The fields are those of its Status object:
 https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/status/
 """
 
+from http import HTTPStatus
+
 import msgspec
+
+from kubeshare_py.manifests.watch import UNDECODABLE
 
 
 class KubeFailure(Exception):
     """A request did not succeed."""
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether the same request may succeed later."""
+        return True
 
 
 class KubeUnreachable(KubeFailure):
@@ -33,6 +42,14 @@ class KubeError(KubeFailure):
         self.details_kind = details_kind
         self.retry_after_s = retry_after_s
 
+    @property
+    def may_pass(self) -> bool:
+        """Whether the same request may succeed later."""
+        return (
+            self.status == HTTPStatus.TOO_MANY_REQUESTS
+            or self.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+        )
+
 
 class _Details(msgspec.Struct):
     kind: str | None = None
@@ -49,7 +66,7 @@ def kube_error(status: int, phrase: str, retry_after: str, body: bytes) -> KubeE
     """Read an error answer; `phrase` is the HTTP reason phrase, `retry_after` the header or ""."""
     try:
         said = msgspec.json.decode(body, type=_Status)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNDECODABLE:
         # From a proxy, a load balancer, or the server's own panic handler.
         said = _Status(message=body[:500].decode(errors="replace"))
     details = said.details or _Details()

@@ -9,14 +9,13 @@ import random
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from http import HTTPStatus
 from typing import Generic, TypeVar
 
 import msgspec
 
 from kubeshare_py.edges.backoff import Backoff
 from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.edges.kube_errors import KubeError, KubeFailure, KubeUnreachable
+from kubeshare_py.edges.kube_errors import KubeError, KubeFailure
 from kubeshare_py.manifests.watch import (
     ADDED,
     BOOKMARK,
@@ -138,7 +137,7 @@ async def _list(source: _Source[T]) -> tuple[Listed[T], str]:
         try:
             answer = await source.client.request("GET", source.path, query=query)
         except KubeFailure as error:
-            if "continue" not in query or not _passing(error):
+            if "continue" not in query or not error.may_pass:
                 raise
             await _pause(source, "list", error)
             continue
@@ -161,7 +160,7 @@ async def _watch(source: _Source[T], position: _Position) -> AsyncGenerator[Chan
                 async for changes in batches:
                     yield changes
         except KubeFailure as failure:
-            if not _passing(failure):
+            if not failure.may_pass:
                 raise _Expired(str(failure)) from failure
             error = failure
         if error is not None or loop.time() - started < SHORT_LIFE_S:
@@ -217,17 +216,6 @@ def _stop(decoded: list[Line[T]]) -> KubeFailure | None:
         if line.type not in _CHANGES and line.type != BOOKMARK:
             return KubeError(0, "", line.problem.text if line.problem else f"event {line.type!r}")
     return None
-
-
-def _passing(error: KubeFailure) -> bool:
-    """Say whether the same request may succeed later; if not, only a new LIST can help."""
-    return isinstance(error, KubeUnreachable) or (
-        isinstance(error, KubeError)
-        and (
-            error.status == HTTPStatus.TOO_MANY_REQUESTS
-            or error.status >= HTTPStatus.INTERNAL_SERVER_ERROR
-        )
-    )
 
 
 async def _pause(source: _Source[T], verb: str, error: Exception | None) -> None:

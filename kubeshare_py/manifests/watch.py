@@ -15,6 +15,8 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
 BOOKMARK, ERROR = "BOOKMARK", "ERROR"
+#: What msgspec raises for bytes from anywhere; bad UTF-8 and deep nesting are no DecodeError.
+UNDECODABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
 
 
 class UnreadableAnswer(Exception):
@@ -99,7 +101,7 @@ class Codec(Generic[T]):
         try:
             found = self._page.decode(body)
             items: list[T] = found.items or []
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except UNDECODABLE:
             found, items = self._one_by_one(body, problems)
         return Page(
             items=items,
@@ -117,20 +119,20 @@ class Codec(Generic[T]):
                 if event.type == BOOKMARK:
                     return Line(type=BOOKMARK, resource_version=self._version(item))
                 return Line(type=event.type, item=item, resource_version=self._version(item))
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except UNDECODABLE as error:
             return self._line_apart(line, str(error))
         return self._line_apart(line, "")
 
     def _one_by_one(self, body: bytes, problems: list[Problem]) -> tuple[_RawPage, list[T]]:
         try:
             found = self._raw_page.decode(body)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except UNDECODABLE as error:
             raise UnreadableAnswer(f"{error} in {body[:100]!r}") from error
         items = []
         for raw in found.items or []:
             try:
                 items.append(self._item.decode(raw))
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            except UNDECODABLE as error:
                 problems.append(_problem(str(error), _loosely(raw)))
         return found, items
 
@@ -138,7 +140,7 @@ class Codec(Generic[T]):
         """Read what can be read of a line whose object is not of our type."""
         try:
             event = self._raw_line.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except UNDECODABLE as error:
             return Line(type="", problem=Problem(text=f"{error} in {line[:100]!r}"))
         loose = _loosely(event.object)
         if event.type == ERROR:
@@ -169,7 +171,7 @@ def _loosely(raw: bytes | msgspec.Raw) -> dict[str, Any]:
     """Decode anything; what is not an object (or not UTF-8) is an empty one."""
     try:
         loose = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNDECODABLE:
         return {}
     return loose if isinstance(loose, dict) else {}
 

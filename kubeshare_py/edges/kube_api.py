@@ -1,0 +1,107 @@
+"""What the scheduler wants done in Kubernetes, done: binds at once, reports behind them."""
+
+from collections.abc import Callable
+from http import HTTPStatus
+
+from kubeshare_py.domain.effects import Bind, ReportScheduled, ReportWaiting
+from kubeshare_py.domain.events import (
+    BindAnswered,
+    BindOutcome,
+    BindRefused,
+    BindUnknown,
+    Bound,
+    Refusal,
+)
+from kubeshare_py.edges.kube_client import KubeClient
+from kubeshare_py.edges.kube_errors import KubeError, KubeFailure
+from kubeshare_py.edges.report_lane import ReportLane
+from kubeshare_py.manifests.binding import (
+    Doubt,
+    annotation_problem,
+    binding_annotations,
+    binding_body,
+    read_outcome,
+    read_refusal,
+)
+
+#: The server gives up after this long (s), so that a late write cannot surprise a new leader.
+SERVER_TIMEOUT_S = 5
+CLIENT_TIMEOUT_S = 6.0
+
+
+class KubeApi:
+    """Performs effects against one API server."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        reports: ReportLane,
+        *,
+        fence: Callable[[], str] = lambda: "",
+    ) -> None:
+        """`fence` gives this process's term of leadership for each Binding, "" for none."""
+        self._client = client
+        self._reports = reports
+        self._fence = fence
+
+    async def bind(self, bind: Bind) -> BindAnswered:
+        """Send one Binding, once, and say what became of it; never raises for the server's sake.
+
+        An unknown outcome is for the caller to resolve: by the same Bind again.
+        """
+        annotations = binding_annotations(bind, self._fence())
+        problem = annotation_problem(annotations)
+        if problem:
+            outcome: BindOutcome = BindRefused(Refusal.INVALID, problem)
+        else:
+            async with self._reports.binding(bind.uid):
+                outcome = await self._send(bind, binding_body(bind, annotations))
+        return BindAnswered(bind.uid, bind.allocation.token, outcome)
+
+    def report(self, effect: ReportWaiting | ReportScheduled) -> None:
+        """Hand a report to the low-priority lane; returns at once."""
+        if isinstance(effect, ReportWaiting):
+            self._reports.waiting(effect)
+        else:
+            self._reports.scheduled(effect)
+
+    async def _send(self, bind: Bind, body: bytes) -> BindOutcome:
+        try:
+            await self._client.request(
+                "POST",
+                f"{_pod_path(bind)}/binding",
+                query={"timeout": f"{SERVER_TIMEOUT_S}s"},
+                body=body,
+                timeout_s=CLIENT_TIMEOUT_S,
+            )
+        except KubeError as error:
+            return await self._judge(bind, error)
+        except KubeFailure as error:
+            return BindUnknown(str(error))
+        return Bound()
+
+    async def _judge(self, bind: Bind, error: KubeError) -> BindOutcome:
+        found = read_refusal(error.status, error.reason, error.details_kind, error.message)
+        if isinstance(found, Refusal):
+            return BindRefused(found, error.message)
+        if found is Doubt.LOOK:
+            return await self._look(bind, error)
+        return BindUnknown(str(error))
+
+    async def _look(self, bind: Bind, error: KubeError) -> BindOutcome:
+        """Read the pod, consistently: whose placement does it carry?"""
+        try:
+            answer = await self._client.request(
+                "GET", _pod_path(bind), timeout_s=CLIENT_TIMEOUT_S, patient=False
+            )
+        except KubeError as failure:
+            if failure.status == HTTPStatus.NOT_FOUND and failure.details_kind == "pods":
+                return BindRefused(Refusal.GONE, failure.message)
+            return BindUnknown(f"{error}; reading the pod: {failure}")
+        except KubeFailure as failure:
+            return BindUnknown(f"{error}; reading the pod: {failure}")
+        return read_outcome(answer.body, bind, error.message)
+
+
+def _pod_path(bind: Bind) -> str:
+    return f"/api/v1/namespaces/{bind.key.namespace}/pods/{bind.key.name}"

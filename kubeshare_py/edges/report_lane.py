@@ -1,0 +1,220 @@
+"""The low-priority lane: conditions and events, written behind the binds and never in their way."""
+
+import asyncio
+import contextlib
+import datetime
+import logging
+from collections.abc import AsyncIterator, Callable
+from http import HTTPStatus
+
+from kubeshare_py.domain.effects import ReportScheduled, ReportWaiting
+from kubeshare_py.domain.identity import PodUid
+from kubeshare_py.edges.condition_queue import ConditionQueue, message_of
+from kubeshare_py.edges.event_series import EventKey, EventSeries, Series
+from kubeshare_py.edges.kube_client import KubeClient
+from kubeshare_py.edges.kube_errors import KubeError, KubeFailure
+from kubeshare_py.edges.report_requests import patch_condition, read_condition, send_event
+from kubeshare_py.manifests.reports import FAILED_SCHEDULING, SCHEDULED, PodEvent
+
+WORKERS = 4
+#: While binds are in flight each worker still does one thing in this time (s).
+PATIENCE_S = 1.0
+TICK_S = 60.0
+RETRY_FIRST_S, RETRY_LONGEST_S = 1.0, 60.0
+
+_VANISHED = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT})
+_log = logging.getLogger(__name__)
+
+
+def _utc_now() -> datetime.datetime:
+    return datetime.datetime.now(tz=datetime.UTC)
+
+
+class ReportLane:
+    """Tells the owners of pods why they wait and that they were bound.
+
+    Reports are handed over without waiting; `run` writes them. Binds go through `binding`, which
+    is how the lane knows when to stand back.
+    """
+
+    def __init__(
+        self,
+        client: KubeClient,
+        *,
+        instance: str,
+        workers: int = WORKERS,
+        patience_s: float = PATIENCE_S,
+        clock: Callable[[], datetime.datetime] = _utc_now,
+    ) -> None:
+        """`instance` names this process in events; `clock` gives UTC."""
+        self._client = client
+        self._instance = instance
+        self._workers = workers
+        self._patience_s = patience_s
+        self._clock = clock
+        self._conditions = ConditionQueue()
+        self._events = EventSeries()
+        self._binding: set[PodUid] = set()
+        self._patching: dict[PodUid, asyncio.Event] = {}
+        self._no_binds = asyncio.Event()
+        self._no_binds.set()
+        self._news = asyncio.Event()
+        self._failures = 0
+
+    @property
+    def dropped(self) -> int:
+        """Events that were given up so far, because too many waited or the server refused them."""
+        return self._events.dropped
+
+    @property
+    def queued(self) -> int:
+        """Conditions and events that wait to be written."""
+        return len(self._conditions.queue) + len(self._events.queue)
+
+    def waiting(self, report: ReportWaiting) -> None:
+        """Take a report that a pod waits; a newer one replaces it while it is not written."""
+        now = self._now()
+        self._conditions.report(report, now)
+        note = message_of(report.diagnosis)
+        self._occurred(report, FAILED_SCHEDULING, note, now)
+
+    def scheduled(self, report: ReportScheduled) -> None:
+        """Take a report that a pod was bound; it replaces those of its waiting."""
+        self._conditions.withdraw(report.uid)
+        self._events.withdraw(report.uid, FAILED_SCHEDULING)
+        note = f"Successfully assigned {report.key} to {report.node}"
+        self._occurred(report, SCHEDULED, note, self._now())
+
+    @contextlib.asynccontextmanager
+    async def binding(self, uid: PodUid) -> AsyncIterator[None]:
+        """Stand back while a bind is in flight.
+
+        Nothing of the pod's waiting is written from now on: it would undo the condition that the
+        API server sets when it binds.
+        """
+        self._conditions.withdraw(uid)
+        self._binding.add(uid)
+        self._no_binds.clear()
+        try:
+            patch = self._patching.get(uid)
+            if patch is not None:
+                await patch.wait()
+            yield
+        finally:
+            self._binding.discard(uid)
+            if not self._binding:
+                self._no_binds.set()
+
+    async def run(self) -> None:
+        """Write what is handed over, for ever."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(self._workers):
+                group.create_task(self._work())
+            group.create_task(self._tick())
+
+    async def _work(self) -> None:
+        while True:
+            await self._stand_back()
+            self._news.clear()
+            now = self._now()
+            condition = self._conditions.queue.take(now)
+            if condition is not None:
+                await self._tell(condition[1])
+                continue
+            event = self._events.queue.take(now)
+            if event is not None:
+                await self._write(*event)
+                continue
+            await self._wait_for_news(now)
+
+    async def _stand_back(self) -> None:
+        if self._binding:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._patience_s):
+                    await self._no_binds.wait()
+
+    async def _wait_for_news(self, now: float) -> None:
+        dues = (self._conditions.queue.next_due(), self._events.queue.next_due())
+        due = min((due for due in dues if due is not None), default=None)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(None if due is None else max(due - now, 0.0)):
+                await self._news.wait()
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_S)
+            self._conditions.tick(self._now())
+            self._events.tick(self._now())
+            self._news.set()
+
+    async def _tell(self, report: ReportWaiting) -> None:
+        """Write one condition, if the pod does not say so already."""
+        try:
+            written = await self._patch_condition(report)
+        except KubeFailure as error:
+            if error.may_pass:
+                self._conditions.failed(report, self._now(), self._delay_s(error))
+            else:
+                if not (isinstance(error, KubeError) and error.status in _VANISHED):
+                    _log.warning("condition of pod %s not written: %s", report.key, error)
+                self._conditions.gone(report.uid)
+            return
+        self._failures = 0
+        if written:
+            self._conditions.told(report, self._now())
+        else:
+            self._conditions.gone(report.uid)
+
+    async def _patch_condition(self, report: ReportWaiting) -> bool:
+        """Make the pod say it; False if it need not be told any more."""
+        uid, changed = report.uid, None
+        if not self._conditions.is_known(uid):
+            # The time of the last transition must survive a restart of the scheduler.
+            told = await read_condition(self._client, report)
+            if told is None:
+                return False
+            if told.message == message_of(report.diagnosis):
+                return True
+            changed = None if told.status_is_false else self._clock()
+        if uid in self._binding:
+            return False
+        done = self._patching[uid] = asyncio.Event()
+        try:
+            await patch_condition(self._client, report, changed)
+        finally:
+            del self._patching[uid]
+            done.set()
+        return True
+
+    async def _write(self, key: EventKey, series: Series) -> None:
+        """Create one event, or write its count."""
+        count = series.count
+        try:
+            await send_event(self._client, series, count, self._instance)
+        except KubeFailure as error:
+            if error.may_pass:
+                self._events.failed(key, series, self._now(), self._delay_s(error))
+            else:
+                _log.info("event of pod %s not written: %s", series.event.key, error)
+                self._events.refused(key, series)
+            return
+        self._failures = 0
+        self._events.written(key, series, count, self._now())
+
+    def _occurred(
+        self, report: ReportWaiting | ReportScheduled, reason: str, note: str, now: float
+    ) -> None:
+        event = PodEvent(uid=report.uid, key=report.key, reason=reason, note=note, at=self._clock())
+        self._events.occurred(event, now)
+        self._news.set()
+
+    def _delay_s(self, error: KubeFailure) -> float:
+        """How long what failed waits; longer while everything fails."""
+        asked_s = error.retry_after_s if isinstance(error, KubeError) else None
+        self._failures += 1
+        growing_s = RETRY_FIRST_S * 2.0 ** min(self._failures // self._workers, 10)
+        return max(min(growing_s, RETRY_LONGEST_S), asked_s or 0.0)
+
+    @staticmethod
+    def _now() -> float:
+        return asyncio.get_running_loop().time()

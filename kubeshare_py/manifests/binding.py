@@ -1,0 +1,142 @@
+"""The Binding: one request that assigns a pod and writes its annotations; what its answers mean.
+
+The API server checks neither keys nor size of a Binding's annotations; a pod that got bad ones can
+never be updated again, so they are checked here. Answers are those of kube-apiserver 1.36
+(pkg/registry/core/pod/storage/storage.go): the same code for many cases, told apart by the text.
+"""
+
+import re
+from collections.abc import Mapping
+from enum import Enum
+from http import HTTPStatus
+
+import msgspec
+
+from kubeshare_py.dialects.results import ALLOCATION, FENCE, result_annotations
+from kubeshare_py.domain.effects import Bind
+from kubeshare_py.domain.events import BindOutcome, BindRefused, BindUnknown, Bound, Refusal
+from kubeshare_py.manifests.allocation import write_allocation
+from kubeshare_py.manifests.watch import UNDECODABLE
+
+#: apimachinery's limits: bytes of all keys and values, of a key's prefix, and of its name.
+MOST_BYTES, MOST_PREFIX, MOST_NAME = 262_144, 253, 63
+
+_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?")
+_PREFIX = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
+
+
+class Doubt(Enum):
+    """What to do about an answer that does not say whether an earlier try succeeded."""
+
+    LOOK = "read the pod: it says who bound it"
+    AGAIN = "send the same Binding again later"
+
+
+class _Metadata(msgspec.Struct):
+    uid: str
+    annotations: dict[str, str] | None = None
+
+
+class _Spec(msgspec.Struct):
+    nodeName: str = ""
+
+
+class _Pod(msgspec.Struct):
+    metadata: _Metadata
+    spec: _Spec
+
+
+class _Placement(msgspec.Struct):
+    token: str
+
+
+_POD = msgspec.json.Decoder(_Pod)
+_PLACEMENT = msgspec.json.Decoder(_Placement)
+_ENCODER = msgspec.json.Encoder()
+
+
+def binding_annotations(bind: Bind, fence: str) -> dict[str, str]:
+    """Give all that the Binding writes; stale results that are not written anew become empty."""
+    annotations = dict.fromkeys(bind.stale_results, "")
+    annotations[ALLOCATION] = write_allocation(bind.allocation)
+    annotations.update(result_annotations(bind.allocation))
+    if fence:
+        annotations[FENCE] = fence
+    return annotations
+
+
+def annotation_problem(annotations: Mapping[str, str]) -> str:
+    """Say what the API server would not accept if it checked; "" if nothing."""
+    size = 0
+    for key, value in annotations.items():
+        prefix, slash, name = key.rpartition("/")
+        named = len(name) <= MOST_NAME and _NAME.fullmatch(name)
+        lower = prefix.lower()
+        if not named or (slash and not (len(prefix) <= MOST_PREFIX and _PREFIX.fullmatch(lower))):
+            return f"annotation key {key!r} is not a qualified name"
+        size += len(key.encode()) + len(value.encode())
+    if size > MOST_BYTES:
+        return f"annotations have {size} bytes, {MOST_BYTES} are allowed"
+    return ""
+
+
+def binding_body(bind: Bind, annotations: Mapping[str, str]) -> bytes:
+    """Write the Binding; the uid keeps it from a later pod of the same name."""
+    return _ENCODER.encode(
+        {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {
+                "namespace": bind.key.namespace,
+                "name": bind.key.name,
+                "uid": bind.uid,
+                "annotations": annotations,
+            },
+            "target": {"apiVersion": "v1", "kind": "Node", "name": bind.node},
+        }
+    )
+
+
+def read_refusal(status: int, reason: str, kind: str, message: str) -> Refusal | Doubt:
+    """Say what an error answer to a Binding means, given that it may not have been the first try.
+
+    Definite is only what would be answered whatever became of earlier tries. "Is being deleted" is
+    not: the server looks at that before it looks at the node, so an earlier try may have won.
+    """
+    if status == HTTPStatus.NOT_FOUND and kind in {"pods", "namespaces"}:
+        return Refusal.GONE
+    if status == HTTPStatus.BAD_REQUEST and reason == "BadRequest":
+        return Refusal.INVALID
+    if status == HTTPStatus.CONFLICT:
+        if "UID in precondition" in message:
+            return Refusal.GONE
+        if "has non-empty .spec.schedulingGates" in message:
+            return Refusal.GATED
+        if "is already assigned to node" in message or "is being deleted" in message:
+            return Doubt.LOOK
+    return Doubt.AGAIN
+
+
+def read_outcome(body: bytes, bind: Bind, answer: str) -> BindOutcome:
+    """Say what became of a Binding by reading its pod; `answer` is what the server said to it."""
+    try:
+        pod = _POD.decode(body)
+    except UNDECODABLE as error:
+        return BindUnknown(f"{answer}; the pod cannot be read: {error}")
+    if pod.metadata.uid != bind.uid:
+        return BindRefused(Refusal.GONE, f"{bind.key} is another pod now")
+    if pod.spec.nodeName:
+        if _token(pod) == bind.allocation.token:
+            return Bound()
+        return BindRefused(Refusal.ASSIGNED, f"{bind.key} is on node {pod.spec.nodeName}")
+    if "is being deleted" in answer:
+        return BindRefused(Refusal.DELETING, answer)
+    return BindUnknown(f"{answer}; but it has no node")
+
+
+def _token(pod: _Pod) -> str:
+    written = (pod.metadata.annotations or {}).get(ALLOCATION, "")
+    try:
+        return _PLACEMENT.decode(written).token
+    except UNDECODABLE:
+        return ""

@@ -1,0 +1,151 @@
+"""What a pod's owner is told: the PodScheduled condition and events, as request bodies.
+
+Formats: https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/ and, for
+texts and reasons, kube-scheduler's.
+"""
+
+import datetime
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from kubeshare_py.domain.identity import PodKey, PodUid
+from kubeshare_py.manifests.watch import UNDECODABLE
+
+CONTROLLER = "kubeshare-scheduler"
+POD_SCHEDULED, UNSCHEDULABLE = "PodScheduled", "Unschedulable"
+SCHEDULED, FAILED_SCHEDULING = "Scheduled", "FailedScheduling"
+MOST_NOTE_BYTES = 1024
+MOST_INSTANCE = 128
+MOST_OBJECT_NAME = 253
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodEvent:
+    """One event about a pod; `at` is an aware time."""
+
+    uid: PodUid
+    key: PodKey
+    reason: str
+    note: str
+    at: datetime.datetime
+
+    @property
+    def name(self) -> str:
+        """Name as client-go makes it: the pod's and the time in hexadecimal nanoseconds."""
+        epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+        stamp = f".{(self.at - epoch) // datetime.timedelta(microseconds=1) * 1000:x}"
+        return self.key.name[: MOST_OBJECT_NAME - len(stamp)] + stamp
+
+
+class _Condition(msgspec.Struct):
+    type: str = ""
+    status: str = ""
+    reason: str | None = None
+    message: str | None = None
+
+
+class _PodStatus(msgspec.Struct):
+    conditions: list[_Condition] | None = None
+
+
+class _Spec(msgspec.Struct):
+    nodeName: str = ""
+
+
+class _Metadata(msgspec.Struct):
+    uid: str = ""
+
+
+class _Pod(msgspec.Struct):
+    metadata: _Metadata
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+    status: _PodStatus = msgspec.field(default_factory=_PodStatus)
+
+
+_POD = msgspec.json.Decoder(_Pod)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What a pod's condition says already: whether it is False, and the text if it is ours."""
+
+    status_is_false: bool
+    message: str | None
+
+
+def read_told(body: bytes, uid: PodUid) -> Told | None:
+    """Read it from a pod; None if this is not the pod, or nobody waits with it any more."""
+    try:
+        pod = _POD.decode(body)
+    except UNDECODABLE:
+        return None
+    if pod.metadata.uid != uid or pod.spec.nodeName:
+        return None
+    for condition in pod.status.conditions or []:
+        if condition.type == POD_SCHEDULED and condition.status == "False":
+            ours = condition.reason == UNSCHEDULABLE
+            return Told(status_is_false=True, message=condition.message if ours else None)
+    return Told(status_is_false=False, message=None)
+
+
+def waiting_patch(uid: PodUid, message: str, changed: datetime.datetime | None) -> dict[str, Any]:
+    """Write a strategic merge patch for pods/status that sets the one condition.
+
+    `changed` is when the condition's status changed; None leaves that time as it is. The uid makes
+    the patch fail (409) on another pod of the same name.
+    """
+    condition = {
+        "type": POD_SCHEDULED,
+        "status": "False",
+        "reason": UNSCHEDULABLE,
+        "message": message,
+    }
+    if changed is not None:
+        condition["lastTransitionTime"] = changed.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {"metadata": {"uid": uid}, "status": {"conditions": [condition]}}
+
+
+def event_body(event: PodEvent, instance: str, count: int, last: datetime.datetime) -> object:
+    """Write an event for events.k8s.io/v1; `count` and `last` are of its series, 1 for none."""
+    scheduled = event.reason == SCHEDULED
+    body: dict[str, Any] = {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"namespace": event.key.namespace, "name": event.name},
+        "eventTime": micro_time(event.at),
+        "reportingController": CONTROLLER,
+        "reportingInstance": instance[:MOST_INSTANCE],
+        "action": "Binding" if scheduled else "Scheduling",
+        "reason": event.reason,
+        "type": "Normal" if scheduled else "Warning",
+        "note": shortened(event.note),
+        "regarding": {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "namespace": event.key.namespace,
+            "name": event.key.name,
+            "uid": event.uid,
+        },
+    }
+    return body | (series_patch(count, last) if count > 1 else {})
+
+
+def series_patch(count: int, last: datetime.datetime) -> dict[str, Any]:
+    """Write a merge patch that says how often an event has been seen, and when last."""
+    return {"series": {"count": count, "lastObservedTime": micro_time(last)}}
+
+
+def micro_time(at: datetime.datetime) -> str:
+    """Write a MicroTime: the server wants exactly six digits of a second."""
+    return at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def shortened(note: str) -> str:
+    """Cut a note to what the server accepts, in bytes, as kube-scheduler does."""
+    encoded = note.encode()
+    if len(encoded) <= MOST_NOTE_BYTES:
+        return note
+    suffix = " ..."
+    return encoded[: MOST_NOTE_BYTES - len(suffix)].decode(errors="ignore") + suffix
