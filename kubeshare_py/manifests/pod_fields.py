@@ -123,8 +123,8 @@ class PodSpec(_Fields, frozen=True):
     volumes: tuple[dict[str, msgspec.Raw], ...] | None = None
     scheduling_gates: tuple[NamedField, ...] | None = None
     resource_claims: tuple[msgspec.Raw, ...] | None = None
-    scheduling_group: msgspec.Raw | None = None
-    workload_ref: msgspec.Raw | None = None
+    scheduling_group: dict[str, msgspec.Raw] | None = None
+    workload_ref: dict[str, msgspec.Raw] | None = None
     host_network: bool = False
 
 

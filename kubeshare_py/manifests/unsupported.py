@@ -32,9 +32,7 @@ def unsupported_fields(spec: PodSpec, resources: tuple[tuple[str, int], ...]) ->
     for volume in spec.volumes or ():
         if not volume.keys() <= _VOLUMES_ANYWHERE:
             found += _volume(volume)
-    for container in (*(spec.containers or ()), *(spec.init_containers or ())):
-        if container.ports:
-            found += _host_ports(container, spec.host_network)
+    found += _all_host_ports(spec)
     constraints = spec.topology_spread_constraints
     if constraints and any(one.when_unsatisfiable != "ScheduleAnyway" for one in constraints):
         found.append("spec.topologySpreadConstraints (DoNotSchedule)")
@@ -86,7 +84,16 @@ def _volume(volume: dict[str, msgspec.Raw]) -> Iterator[str]:
         yield f"spec.volumes[{name}].{source}"
 
 
-def _host_ports(container: Container, host_network: bool) -> Iterator[str]:
+def _all_host_ports(spec: PodSpec) -> Iterator[str]:
+    for container in spec.containers or ():
+        if container.ports:
+            yield from _host_ports("containers", container, spec.host_network)
+    for container in spec.init_containers or ():
+        if container.ports and container.restart_policy == "Always":
+            yield from _host_ports("initContainers", container, spec.host_network)
+
+
+def _host_ports(kind: str, container: Container, host_network: bool) -> Iterator[str]:
     for port in container.ports or ():
         if port.host_port or host_network:
-            yield f"spec.containers[{container.name}].ports[{port.container_port}].hostPort"
+            yield f"spec.{kind}[{container.name}].ports[{port.container_port}].hostPort"

@@ -1,0 +1,68 @@
+import msgspec
+import pytest
+
+from kubeshare_py.domain.events import (
+    NodeGone,
+    NodeSeen,
+    NodesListed,
+    PodGone,
+    PodSeen,
+    PodsListed,
+)
+from kubeshare_py.domain.identity import NodeName, PodUid
+from kubeshare_py.manifests import node, pod
+from kubeshare_py.manifests.events import node_event, nodes_listed, pod_event, pods_listed
+from kubeshare_py.manifests.node import NodeFields
+from kubeshare_py.manifests.pod_fields import PodFields
+from kubeshare_py.manifests.watch import ADDED, BOOKMARK, DELETED, MODIFIED, Codec
+from tests.manifests.written import pod_fields
+
+NODE = msgspec.json.decode(b'{"metadata":{"name":"n"}}', type=NodeFields)
+GONE = PodGone(PodUid("u"))
+
+
+@pytest.mark.parametrize("change", [ADDED, MODIFIED])
+@pytest.mark.parametrize("phase", ["Pending", "Running", "Unknown"])
+def test_an_unfinished_pod_is_seen(change: str, phase: str) -> None:
+    fields = pod_fields(status={"phase": phase})
+    assert pod_event(change, fields) == PodSeen(pod.to_domain(fields))
+
+
+@pytest.mark.parametrize("change", [ADDED, MODIFIED, DELETED])
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_a_finished_pod_is_gone(change: str, phase: str) -> None:
+    assert pod_event(change, pod_fields(status={"phase": phase})) == GONE
+
+
+def test_a_deleted_pod_is_gone_whatever_its_phase() -> None:
+    assert pod_event(DELETED, pod_fields(status={"phase": "Running"})) == GONE
+
+
+def test_a_pod_that_is_only_being_deleted_still_holds_what_it_holds() -> None:
+    fields = pod_fields({"nodeName": "n"}, deletionTimestamp="2026-01-02T03:04:05Z")
+    assert isinstance(pod_event(MODIFIED, fields), PodSeen)
+
+
+def test_a_list_has_the_unfinished_pods() -> None:
+    running = pod_fields(uid="1", status={"phase": "Running"})
+    done = pod_fields(uid="2", status={"phase": "Succeeded"})
+    assert pods_listed([running, done], 7.5) == PodsListed((pod.to_domain(running),), 7.5)
+
+
+def test_nodes_come_and_go() -> None:
+    assert node_event(ADDED, NODE) == NodeSeen(node.to_domain(NODE))
+    assert node_event(MODIFIED, NODE) == NodeSeen(node.to_domain(NODE))
+    assert node_event(DELETED, NODE) == NodeGone(NodeName("n"))
+    assert nodes_listed([NODE]) == NodesListed((node.to_domain(NODE),))
+
+
+def test_bookmarks_are_no_events_although_their_objects_are_nearly_empty() -> None:
+    bookmark = (
+        b'{"type":"BOOKMARK","object":{"kind":"Pod","apiVersion":"v1","metadata":'
+        b'{"resourceVersion":"12746","creationTimestamp":null},"spec":{"containers":null},'
+        b'"status":{}}}'
+    )
+    line = Codec(PodFields).line(bookmark)
+    assert (line.type, line.resource_version, line.problem) == (BOOKMARK, "12746", None)
+    assert pod_event(BOOKMARK, pod_fields()) is None
+    assert node_event(BOOKMARK, NODE) is None

@@ -1,0 +1,48 @@
+from typing import Any
+
+import msgspec
+
+from kubeshare_py.domain.node import Node, Taint
+from kubeshare_py.manifests.node import NodeFields, to_domain
+
+
+def node(**parts: Any) -> Node:
+    written = {"kind": "Node", "metadata": {"name": "n"}, **parts}
+    return to_domain(msgspec.json.decode(msgspec.json.encode(written), type=NodeFields))
+
+
+def test_a_bare_node_offers_nothing() -> None:
+    assert node() == Node(name=node().name)
+
+
+def test_a_node() -> None:
+    found = node(
+        metadata={"name": "n", "labels": {"SharedGPU": "true"}, "annotations": {"x": "y"}},
+        spec={
+            "podCIDR": "10.0.0.0/24",
+            "unschedulable": True,
+            "taints": [
+                {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"},
+                {"key": "gpu", "value": "yes", "effect": "PreferNoSchedule"},
+            ],
+        },
+        status={
+            "capacity": {"cpu": "9"},
+            "allocatable": {"pods": "110", "memory": "4Gi", "cpu": "3920m", "nvidia.com/gpu": "4"},
+        },
+    )
+    assert found == Node(
+        name=found.name,
+        labels={"SharedGPU": "true"},
+        taints=(
+            Taint("node.kubernetes.io/unschedulable", "", "NoSchedule"),
+            Taint("gpu", "yes", "PreferNoSchedule"),
+        ),
+        unschedulable=True,
+        allocatable=(("cpu", 3920), ("memory", 2**32), ("nvidia.com/gpu", 4), ("pods", 110)),
+    )
+    assert found.name == "n"
+
+
+def test_an_amount_that_is_no_quantity_is_not_offered() -> None:
+    assert node(status={"allocatable": {"cpu": "many", "pods": "3"}}).allocatable == (("pods", 3),)

@@ -1,0 +1,157 @@
+import json
+
+import pytest
+
+from kubeshare_py.domain.allocation import Allocation, CardCharge
+from kubeshare_py.domain.identity import DecisionToken, GpuUuid, PodKey
+from kubeshare_py.domain.pod import NodeTerm, Pod, PodGroup, Requirement, Shape, Toleration
+from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.manifests.allocation import write_allocation
+from tests.manifests.written import container, pod
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+HALF = {"sharedgpu/gpu_limit": "1.0", "sharedgpu/gpu_request": "0.5"}
+HELD = Allocation(
+    token=DecisionToken("s-1"),
+    dialect="sharedgpu",
+    cards=(CardCharge(GpuUuid("GPU-a"), 500, 2**30, "T4"),),
+    port=50051,
+)
+
+
+def test_a_bare_pod() -> None:
+    found = pod(creationTimestamp="2026-01-02T03:04:05Z")
+    assert (found.uid, found.key) == ("u", PodKey("ns", "p"))
+    assert found.created == "2026-01-02T03:04:05Z"
+    assert found.shape == Shape()
+    assert (found.node_name, found.request, found.group, found.allocation) == (None,) * 4
+    assert not found.deleting
+
+
+def test_a_typical_pod() -> None:
+    found = pod(
+        {
+            "schedulerName": "kubeshare-scheduler",
+            "priority": 7,
+            "containers": [container(cpu="1", memory="1Gi")],
+            "nodeSelector": {"zone": "b", "disk": "ssd"},
+            "tolerations": [
+                {"key": "gpu", "operator": "Exists", "effect": "NoSchedule"},
+                {"key": "team", "value": "a"},
+                {"operator": "Exists"},
+            ],
+        },
+        labels=HALF | {"sharedgpu/priority": "9"},
+    )
+    assert found.scheduler_name == "kubeshare-scheduler"
+    assert (found.priority, found.label_priority) == (7, 9)
+    assert found.request is not None
+    assert found.shape == Shape(
+        resources=(("cpu", 1000), ("memory", 2**30)),
+        claim=GpuClaim(milli=500),
+        guarantee=True,
+        needs_port=True,
+        node_selector=(("disk", "ssd"), ("zone", "b")),
+        tolerations=(
+            Toleration("gpu", "Exists", "", "NoSchedule"),
+            Toleration("team", "Equal", "a", ""),
+            Toleration("", "Exists", "", ""),
+        ),
+    )
+
+
+def test_required_node_affinity_becomes_terms() -> None:
+    expression = {"key": "zone", "operator": "In", "values": ["a", "b"]}
+    exists = {"key": "gpu", "operator": "Exists"}
+    name = {"key": "metadata.name", "operator": "In", "values": ["n1"]}
+    terms = [{"matchExpressions": [expression, exists]}, {"matchFields": [name]}, {}]
+    found = pod({"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}}})
+    assert found.shape.terms == (
+        NodeTerm(labels=(Requirement("zone", "In", ("a", "b")), Requirement("gpu", "Exists"))),
+        NodeTerm(fields=(Requirement("metadata.name", "In", ("n1",)),)),
+        NodeTerm(),
+    )
+
+
+def test_required_node_affinity_without_terms_is_met_nowhere() -> None:
+    found = pod({"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": []}}}})
+    assert found.shape.terms == ()
+
+
+def test_a_preferred_node_affinity_is_no_term() -> None:
+    assert pod({"affinity": {"nodeAffinity": {}}}).shape.terms is None
+
+
+def test_pods_of_one_template_share_their_shape_whatever_their_names_and_nodes() -> None:
+    spec = {"containers": [container(cpu="1")], "nodeSelector": {"a": "b"}}
+    first = pod(spec, uid="1", name="a", labels=HALF | {"job": "1"})
+    second = pod(spec | {"nodeName": "n"}, uid="2", name="b", labels={"job": "2"} | HALF)
+    assert first.shape is second.shape
+
+
+def test_the_order_of_a_selector_and_spelling_of_amounts_make_no_new_shape() -> None:
+    first = pod({"containers": [container(cpu="1")], "nodeSelector": {"a": "b", "c": "d"}})
+    second = pod({"containers": [container(cpu="1000m")], "nodeSelector": {"c": "d", "a": "b"}})
+    assert first.shape is second.shape
+
+
+def test_gates_are_listed() -> None:
+    found = pod({"schedulingGates": [{"name": "kueue.x-k8s.io/admission"}, {"name": "b"}]})
+    assert found.gates == ("kueue.x-k8s.io/admission", "b")
+
+
+def test_a_pod_being_deleted_is_known_to_be() -> None:
+    assert pod(deletionTimestamp="2026-01-02T03:04:05Z").deleting
+
+
+def test_a_request_that_cannot_be_understood_is_a_problem_of_the_pod() -> None:
+    found = pod(labels={"sharedgpu/gpu_request": "0.5"})
+    assert found.request is None
+    assert found.shape.claim is None
+    assert found.problem is not None
+    assert found.problem.field == "sharedgpu/gpu_limit"
+
+
+def test_a_member_knows_its_group() -> None:
+    labels = {
+        "sharedgpu/group_name": "g",
+        "sharedgpu/group_headcount": "5",
+        "sharedgpu/group_threshold": "0.2",
+    }
+    assert pod(labels=labels).group == PodGroup(name="g", headcount=5, min_available=1)
+
+
+def bound(annotation: str) -> Pod:
+    return pod({"nodeName": "n"}, annotations={"sharedgpu/allocation": annotation})
+
+
+def test_a_bound_pods_allocation_is_read_back() -> None:
+    found = bound(write_allocation(HELD))
+    assert (found.node_name, found.allocation, found.allocation_problem) == ("n", HELD, "")
+    assert found.stale_results == ()
+
+
+def test_a_bound_pods_broken_allocation_is_a_problem() -> None:
+    found = bound('{"v":1}')
+    assert found.allocation is None
+    assert "Object missing required field" in found.allocation_problem
+
+
+@pytest.mark.parametrize("annotations", [{}, {"note": "x"}, {"sharedgpu/allocation": ""}])
+def test_a_bound_pod_without_an_allocation_holds_no_cards(annotations: dict[str, str]) -> None:
+    found = pod({"nodeName": "n"}, annotations=annotations, labels=HALF)
+    assert (found.allocation, found.allocation_problem) == (None, "")
+
+
+def test_results_on_a_pod_without_a_node_count_for_nothing_and_will_be_overwritten() -> None:
+    forged = {"sharedgpu/gpu_uuid": "GPU-x", "sharedgpu/allocation": write_allocation(HELD)}
+    found = pod(annotations=forged | {"sharedgpu/gpu_limit": "1", "note": "mine"})
+    assert found.allocation is None
+    assert found.stale_results == ("sharedgpu/allocation", "sharedgpu/gpu_uuid")
+
+
+def test_fields_nobody_needs_may_be_anything() -> None:
+    found = pod(
+        {"dnsPolicy": 7, "x": [[]]}, managedFields=json.loads('[{"fieldsV1": {"f:a": {}}}]')
+    )
+    assert found.shape == Shape()
