@@ -1,0 +1,60 @@
+import pytest
+
+from kubeshare_py.domain.events import Refusal
+from kubeshare_py.manifests.binding import Doubt, annotation_problem, read_refusal
+
+CONFLICT = 'Operation cannot be fulfilled on pods/binding "a": pod a '
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "kind", "message", "meaning"),
+    [
+        (409, "Conflict", "pods", "Precondition failed: UID in precondition: a", Refusal.GONE),
+        (409, "Conflict", "pods", "ResourceVersion in precondition", Doubt.AGAIN),
+        (409, "Conflict", "pods/binding", f'{CONFLICT}is already assigned to node "n"', Doubt.LOOK),
+        (409, "Conflict", "pods/binding", f"{CONFLICT}is being deleted, cannot", Doubt.LOOK),
+        (
+            409,
+            "Conflict",
+            "pods/binding",
+            f"{CONFLICT}has non-empty .spec.schedulingGates",
+            Refusal.GATED,
+        ),
+        (404, "NotFound", "pods", 'pods "a" not found', Refusal.GONE),
+        (404, "NotFound", "namespaces", 'namespaces "x" not found', Refusal.GONE),
+        (404, "Not Found", "", "404 page not found", Doubt.AGAIN),
+        (400, "BadRequest", "", "the name of the object does not match", Refusal.INVALID),
+        (400, "Bad Request", "", "<html>", Doubt.AGAIN),
+        (403, "Forbidden", "pods", "cannot create resource", Doubt.AGAIN),
+        (422, "Invalid", "pods", "denied by a ValidatingAdmissionPolicy", Doubt.AGAIN),
+        (401, "Unauthorized", "", "", Doubt.AGAIN),
+        (429, "TooManyRequests", "", "", Doubt.AGAIN),
+        (500, "", "", "Unsupported value", Doubt.AGAIN),
+        (504, "Timeout", "", "", Doubt.AGAIN),
+    ],
+)
+def test_only_what_holds_whatever_became_of_earlier_tries_is_definite(
+    status: int, reason: str, kind: str, message: str, meaning: object
+) -> None:
+    assert read_refusal(status, reason, kind, message) is meaning
+
+
+@pytest.mark.parametrize(
+    "key", ["a", "sharedgpu/container-0.gpu_uuid", "Example.COM/A_b.c", "x/" + "n" * 63]
+)
+def test_qualified_names_are_good_keys(key: str) -> None:
+    assert annotation_problem({key: "v"}) == ""
+
+
+@pytest.mark.parametrize(
+    "key", ["", "bad key!!", "/a", "a/", "a/b/c", "-a", "x/" + "n" * 64, "p" * 254 + "/a", "a..b/c"]
+)
+def test_other_keys_are_named(key: str) -> None:
+    assert repr(key) in annotation_problem({key: "v"})
+
+
+def test_the_size_of_all_keys_and_values_is_limited_in_bytes() -> None:
+    assert annotation_problem({"k": "é" * 131_071}) == ""
+    assert annotation_problem({"k": "é" * 131_072}) == (
+        "annotations have 262145 bytes, 262144 are allowed"
+    )
