@@ -1,0 +1,99 @@
+"""What a Job controller knows, in whatever order it hears it."""
+
+import msgspec
+import pytest
+
+from kubeshare_py.simulation.job_book import JobBook
+from kubeshare_py.simulation.job_pods import pod_of
+from kubeshare_py.simulation.loose_objects import LooseObject, Metadata
+
+NOW = 1_700_000_000.0
+JOB = LooseObject(
+    metadata=Metadata(name="j", namespace="ns", uid="uid-j"),
+    spec={"parallelism": 2, "completions": 2, "template": {"spec": {}}},
+)
+
+
+def pod(name: str, phase: str = "Running") -> LooseObject:
+    made = pod_of(JOB)
+    metadata = msgspec.convert({**made["metadata"], "name": name, "uid": name}, Metadata)
+    return LooseObject(metadata=metadata, status={"phase": phase})
+
+
+@pytest.fixture
+def book() -> JobBook:
+    book = JobBook()
+    book.pods_listed([], 0.0)
+    book.jobs_listed([JOB])
+    return book
+
+
+def created(book: JobBook) -> int:
+    return sum(len(work.create) for _, work in book.work(NOW))
+
+
+@pytest.mark.parametrize("first", ["jobs", "pods"])
+def test_nothing_is_done_before_both_lists_are_in(first: str) -> None:
+    book = JobBook()
+    if first == "jobs":
+        book.jobs_listed([JOB])
+    else:
+        book.pods_listed([pod("a"), pod("b")], 0.0)
+    assert not book.has_work()
+    assert book.work(NOW) == []
+    if first == "jobs":
+        book.pods_listed([pod("a"), pod("b")], 0.0)
+    else:
+        book.jobs_listed([JOB])
+    assert (book.has_work(), created(book)) == (True, 0)
+
+
+def test_pods_just_created_count_before_the_watch_shows_them(book: JobBook) -> None:
+    assert created(book) == 2
+    book.pod_created(pod("a"), 1.0)
+    book.pod_created(pod("b"), 1.0)
+    assert created(book) == 0
+    book.pod_seen(pod("a"))
+    assert created(book) == 0
+
+
+def test_a_list_asked_for_before_a_creation_does_not_hide_the_pod(book: JobBook) -> None:
+    created(book)
+    for name in ("a", "b"):
+        book.pod_created(pod(name), 5.0)
+    book.pods_listed([], 4.0)
+    assert created(book) == 0
+    book.pods_listed([pod("a")], 6.0)
+    assert created(book) == 1
+
+
+def test_an_answer_after_the_pods_end_does_not_bring_it_back(book: JobBook) -> None:
+    created(book)
+    book.pod_seen(pod("a"))
+    book.pod_gone("a")
+    book.pod_created(pod("a"), 5.0)
+    book.pod_created(pod("b"), 5.0)
+    assert created(book) == 1
+
+
+def test_a_pod_that_succeeded_and_went_is_remembered(book: JobBook) -> None:
+    created(book)
+    book.pod_seen(pod("a", "Succeeded"))
+    book.pod_gone("a")
+    ((_, work),) = book.work(NOW)
+    assert len(work.create) == 1
+    assert work.status is not None
+    assert work.status["status"]["succeeded"] == 1
+
+
+def test_pods_of_nobody_and_unchanged_jobs_are_no_work(book: JobBook) -> None:
+    created(book)
+    book.pod_seen(LooseObject(metadata=Metadata(name="x", namespace="ns", uid="x")))
+    assert not book.has_work()
+    book.look_again("uid-j")
+    assert book.has_work()
+
+
+def test_a_job_that_is_gone_needs_nothing(book: JobBook) -> None:
+    book.job_gone("uid-j")
+    assert book.work(NOW) == []
