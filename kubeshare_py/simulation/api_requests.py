@@ -29,6 +29,7 @@ from kubeshare_py.simulation.api_status import Json, Refusal, method_not_allowed
 from kubeshare_py.simulation.api_store import ApiStore
 
 FIRST_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+_SELF_REVIEWS = ("selfsubjectreviews", "selfsubjectaccessreviews")
 _PREFIXES = {"api": 2, "apis": 3}
 
 Answer = ApiResponse | WatchAnswer
@@ -117,7 +118,7 @@ class ApiService:
         resource = self._rows.get(("/".join(parts[1:depth]), plural))
         if resource is None or any(deeper) or (namespace and not resource.namespaced):
             raise no_such_resource()
-        if resource not in self._kinds:
+        if resource.plural in _SELF_REVIEWS:
             return _review(request, resource)
         call = Call(
             request=request,
