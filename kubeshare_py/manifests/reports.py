@@ -36,7 +36,7 @@ class PodEvent:
         """Name as client-go makes it: the pod's and the time in hexadecimal nanoseconds."""
         epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
         stamp = f".{(self.at - epoch) // datetime.timedelta(microseconds=1) * 1000:x}"
-        return self.key.name[: MOST_OBJECT_NAME - len(stamp)] + stamp
+        return self.key.name[: MOST_OBJECT_NAME - len(stamp)].rstrip("-.") + stamp
 
 
 class _Condition(msgspec.Struct):

@@ -2,6 +2,7 @@ import asyncio
 import json
 from collections.abc import Sequence
 from contextlib import aclosing
+from pathlib import Path
 
 import msgspec
 from aiohttp import web
@@ -10,6 +11,7 @@ from kubeshare_py.edges.backoff import Backoff
 from kubeshare_py.edges.kube_watch import Changes, Listed, follow
 from kubeshare_py.manifests.watch import Codec
 from tests.edges.bare_server import NoSleep, client_of, send_lines, status
+from tests.edges.embedded import PODS, cluster, create_pod
 
 PATH = "/api/v1/things"
 
@@ -249,3 +251,22 @@ async def test_lines_of_one_chunk_are_one_batch() -> None:
         assert isinstance(changes, Changes)
         assert len(changes.changed) == 8
         server.closing.set()
+
+
+async def test_follows_the_embedded_server_over_cuts_and_compactions(tmp_path: Path) -> None:
+    async with (
+        cluster(tmp_path) as (server, client),
+        aclosing(follow(client, PODS, Codec(Thing), backoff=Backoff(sleep=NoSleep()))) as stream,
+    ):
+        await create_pod(client, "a")
+        assert said(await anext(stream)) == ["['a']"]
+        await create_pod(client, "b")
+        assert said(await anext(stream)) == ["ADDED b"]
+        await create_pod(client, "c")
+        assert server.cut_watches() == 1
+        missed = said(await anext(stream))
+        assert missed == ["ADDED c"]
+        server.compact()
+        server.cut_watches()
+        await client.delete(f"{PODS}/c")
+        assert said(await anext(stream)) in (["['a', 'b']"], ["DELETED c"])
