@@ -151,7 +151,7 @@ def _demand(
     _replace(running, _largest(level, problems), _largest((level_limits,), problems))
     _add(running, _largest((overhead,), problems))
     resources = sorted(
-        (name, min(count, MOST)) for name, count in running.items() if count and name != "pods"
+        (name, min(count, MOST)) for name, count in running.items() if name != "pods"
     )
     return Demand(tuple(resources), tuple(problems))
 

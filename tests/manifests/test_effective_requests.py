@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubeshare_py.manifests.quantity import MOST
 from tests.manifests.written import container, pod, sidecar
 
 MI = 2**20
@@ -172,6 +173,7 @@ DEFERRED = INFEASIBLE | {"reason": "Deferred"}
         ("1", "2", "2", 2000),
         ("3", "2", "1", 3000),
         ("1", "1", "4", 4000),
+        ("1", "4", "1", 4000),
         ("1", None, None, 1000),
     ],
 )
@@ -218,10 +220,22 @@ def test_pods_are_resized_as_a_whole_too() -> None:
     assert resources(spec | {"resources": {"requests": {"cpu": "9"}}}, refused) == {"cpu": 4000}
 
 
+def test_a_status_without_actual_resources_says_nothing() -> None:
+    spec = {"nodeName": "n", "containers": [container("a", cpu="1"), container("b", cpu="1")]}
+    silent = {"name": "a", "allocatedResources": {"cpu": "9"}}
+    status = {"containerStatuses": [silent, resized("b", "2", "2")]}
+    assert resources(spec, status) == {"cpu": 3000}
+
+
 def test_the_status_of_a_pod_without_a_node_says_nothing() -> None:
     spec = {"containers": [container(cpu="1")]}
     status = {"containerStatuses": [resized("main", "5", "5")]}
     assert resources(spec, status) == {"cpu": 1000}
+
+
+def test_a_sum_of_impossible_amounts_is_still_the_most() -> None:
+    spec = {"containers": [container("a", memory="1E"), container("b", memory="1E")]}
+    assert resources(spec) == {"memory": MOST}
 
 
 def test_what_is_no_quantity_keeps_the_pod_waiting_with_a_reason() -> None:

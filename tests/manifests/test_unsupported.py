@@ -130,6 +130,11 @@ def test_preferences_and_what_is_implemented_keep_no_pod_waiting(spec: dict[str,
     assert pod(spec).unsupported == ()
 
 
+def test_a_port_of_an_ordinary_init_container_is_free_again_when_the_pod_runs() -> None:
+    ports = [{"containerPort": 9, "hostPort": 9}]
+    assert pod({"initContainers": [{"name": "i", "ports": ports}]}).unsupported == ()
+
+
 def test_all_of_them_are_named() -> None:
     found = pod(
         {
