@@ -8,7 +8,6 @@ never be updated again, so they are checked here. Answers are those of kube-apis
 import re
 from collections.abc import Mapping
 from enum import Enum
-from http import HTTPStatus
 
 import msgspec
 
@@ -21,6 +20,7 @@ from kubeshare_py.manifests.watch import UNDECODABLE
 #: apimachinery's limits: bytes of all keys and values, of a key's prefix, and of its name.
 MOST_BYTES, MOST_PREFIX, MOST_NAME = 262_144, 253, 63
 
+_BAD_REQUEST, _NOT_FOUND, _CONFLICT = 400, 404, 409
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?")
 _PREFIX = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 
@@ -103,11 +103,11 @@ def read_refusal(status: int, reason: str, kind: str, message: str) -> Refusal |
     Definite is only what would be answered whatever became of earlier tries. "Is being deleted" is
     not: the server looks at that before it looks at the node, so an earlier try may have won.
     """
-    if status == HTTPStatus.NOT_FOUND and kind in {"pods", "namespaces"}:
+    if status == _NOT_FOUND and kind in {"pods", "namespaces"}:
         return Refusal.GONE
-    if status == HTTPStatus.BAD_REQUEST and reason == "BadRequest":
+    if status == _BAD_REQUEST and reason == "BadRequest":
         return Refusal.INVALID
-    if status == HTTPStatus.CONFLICT:
+    if status == _CONFLICT:
         if "UID in precondition" in message:
             return Refusal.GONE
         if "has non-empty .spec.schedulingGates" in message:
