@@ -9,7 +9,7 @@ import yaml
 from kubeshare_py.simulation import api_fields
 from kubeshare_py.simulation.api_messages import JSON, ApiRequest
 from kubeshare_py.simulation.api_quantities import BadQuantity
-from kubeshare_py.simulation.api_resources import Resource
+from kubeshare_py.simulation.api_resources import Admission, Resource
 from kubeshare_py.simulation.api_status import Json, Refusal, bad_request, unsupported_media_type
 
 YAML = "application/yaml"
@@ -90,9 +90,11 @@ def cannot_handle(kind: str, api_version: str, why: str) -> Refusal:
     return bad_request(f'{kind} in version "{version}" cannot be handled as a {kind}: {why}')
 
 
-def apply_defaults(resource: Resource, obj: Json) -> None:
-    """Defaults in place; a quantity that does not parse is a 400."""
+def apply_defaults(resource: Resource, obj: Json, admission: Admission | None = None) -> None:
+    """Admission of a new object, then defaults, in place; a bad quantity is a 400."""
     try:
+        if admission is not None:
+            resource.prepare(obj, admission)
         resource.default(obj)
     except BadQuantity as error:
         raise cannot_handle(resource.kind, resource.api_version, str(error)) from error

@@ -43,18 +43,13 @@ def default_event(event: Json) -> None:
 
 
 def core_event_causes(event: Json) -> list[Cause]:
-    """The loose old rules: the namespace is the involved object's ("" counts as default)."""
-    namespace = event["involvedObject"].get("namespace", "")
-    own = event["metadata"].get("namespace", "")
-    if namespace != own and not (namespace == "" and own == "default"):
-        text = "does not match event.namespace"
-        return [wrong("involvedObject.namespace", namespace, text)]
-    return new_event_causes(event) if "eventTime" in event else []
+    """The loose old rules, unless the event has the new style's eventTime."""
+    return new_event_causes(event) if "eventTime" in event else _namespace_causes(event)
 
 
 def new_event_causes(event: Json) -> list[Cause]:
     """The rules of events.k8s.io/v1, on the stored form."""
-    causes = []
+    causes = _namespace_causes(event)
     seen = present_new(event)
     if "eventTime" not in seen:
         causes.append(required("eventTime"))
@@ -95,6 +90,15 @@ def lease_time_problem(lease: Json) -> str:
     """The same for a Lease's acquireTime and renewTime."""
     spec = lease.get("spec") or {}
     return _bad((spec.get("acquireTime"), spec.get("renewTime")))
+
+
+def _namespace_causes(event: Json) -> list[Cause]:
+    """The namespace is the involved object's; objects without one report to default."""
+    namespace = event["involvedObject"].get("namespace", "")
+    own = event["metadata"].get("namespace", "")
+    if namespace == own or (namespace == "" and own == "default"):
+        return []
+    return [wrong("involvedObject.namespace", namespace, "does not match event.namespace")]
 
 
 def _bad(times: tuple[object, ...]) -> str:

@@ -32,12 +32,15 @@ class Subscription:
     resourceVersion, one that enters as ADDED (measured on kube-apiserver).
     """
 
-    def __init__(self, store: ApiStore, view: View, matches: Predicate) -> None:
+    def __init__(
+        self, store: ApiStore, view: View, matches: Predicate, *, limit: int = QUEUE_LIMIT
+    ) -> None:
         self.ended = False
         self.on_ready: Callable[[], None] = _nobody
         self._store = store
         self._view = view
         self._matches = matches
+        self._limit = limit
         self._pending: deque[bytes] = deque()
         self._columns_sent = False
 
@@ -100,7 +103,7 @@ class Subscription:
         return msgspec.json.encode(body)
 
     def _enqueue(self, line: bytes) -> None:
-        if len(self._pending) >= QUEUE_LIMIT:
+        if len(self._pending) >= self._limit:
             self.ended = True
             self._pending.clear()
             self.close()

@@ -159,8 +159,7 @@ def _create(call: Call, body: Json, warnings: Headers) -> ApiResponse:
         raise cannot_handle(resource.kind, resource.api_version, problem)
     if causes:
         raise invalid(resource.kind, metadata.get("name", ""), causes, resource.group)
-    resource.prepare(obj, call.admission())
-    apply_defaults(resource, obj)
+    apply_defaults(resource, obj, call.admission())
     causes = resource.causes(obj)
     if causes:
         raise invalid(resource.kind, metadata["name"], causes, resource.group)
