@@ -59,6 +59,7 @@ class ApiFaults:
         self._waiting: list[Fault] = []
         self._running = asyncio.Event()
         self._running.set()
+        self._waited = asyncio.Event()
 
     def inject(self, fault: Fault) -> None:
         """Use it for the next matching requests."""
@@ -70,6 +71,7 @@ class ApiFaults:
 
     def pause(self) -> None:
         """Answer no new request until `resume`; open watches go on."""
+        self._waited.clear()
         self._running.clear()
 
     def resume(self) -> None:
@@ -78,7 +80,13 @@ class ApiFaults:
 
     async def passable(self) -> None:
         """Wait while paused."""
-        await self._running.wait()
+        if not self._running.is_set():
+            self._waited.set()
+            await self._running.wait()
+
+    async def someone_waits(self) -> None:
+        """Return once a request has run into the pause."""
+        await self._waited.wait()
 
     def take(self, request: ApiRequest) -> Fault | None:
         """The first fault for this request, used up by one."""

@@ -20,6 +20,15 @@ _HINT = (
 )
 
 
+class NotDecodable(Refusal):
+    """The body is not such an object: 400, or 422 where a patch made it so."""
+
+    def __init__(self, kind: str, api_version: str, why: str) -> None:
+        version = api_version.rpartition("/")[2]
+        message = f'{kind} in version "{version}" cannot be handled as a {kind}: {why}'
+        super().__init__(bad_request(message).status)
+
+
 def media_type(content_type: str) -> str:
     """Without parameters, in lower case."""
     return content_type.partition(";")[0].strip().lower()
@@ -73,21 +82,15 @@ def prune_object(
     try:
         pruned, unknown = api_fields.prune(fields, body)
     except api_fields.WrongType as error:
-        raise cannot_handle(kind, api_version, str(error)) from error
+        raise NotDecodable(kind, api_version, str(error)) from error
     if validation not in ("", "Strict", "Warn", "Ignore"):
         raise bad_request(f'invalid fieldValidation "{validation}"')
     texts = [f'unknown field "{path}"' for path in unknown]
     if texts and validation == "Strict":
-        raise cannot_handle(kind, api_version, "strict decoding error: " + ", ".join(texts))
+        raise NotDecodable(kind, api_version, "strict decoding error: " + ", ".join(texts))
     if validation == "Ignore":
         return pruned, []
     return pruned, _warnings(texts)
-
-
-def cannot_handle(kind: str, api_version: str, why: str) -> Refusal:
-    """400: the body is not such an object."""
-    version = api_version.rpartition("/")[2]
-    return bad_request(f'{kind} in version "{version}" cannot be handled as a {kind}: {why}')
 
 
 def apply_defaults(resource: Resource, obj: Json, admission: Admission | None = None) -> None:
@@ -97,7 +100,7 @@ def apply_defaults(resource: Resource, obj: Json, admission: Admission | None = 
             resource.prepare(obj, admission)
         resource.default(obj)
     except BadQuantity as error:
-        raise cannot_handle(resource.kind, resource.api_version, str(error)) from error
+        raise NotDecodable(resource.kind, resource.api_version, str(error)) from error
 
 
 def _warnings(texts: Sequence[str]) -> list[tuple[str, str]]:

@@ -1,7 +1,7 @@
 """DELETE: grace, finalizers, preconditions, and namespaces that take their content along."""
 
 from kubeshare_py.simulation import api_fields
-from kubeshare_py.simulation.api_bodies import cannot_handle, decode_body
+from kubeshare_py.simulation.api_bodies import NotDecodable, decode_body
 from kubeshare_py.simulation.api_messages import ApiResponse, Call, json_response
 from kubeshare_py.simulation.api_reads import existing, selected, view_of
 from kubeshare_py.simulation.api_rendering import Page, list_body, object_body
@@ -47,7 +47,7 @@ def delete_options(call: Call) -> Json:
     try:
         options, _ = api_fields.prune("DeleteOptions", body)
     except api_fields.WrongType as error:
-        raise cannot_handle("DeleteOptions", "v1", str(error)) from error
+        raise NotDecodable("DeleteOptions", "v1", str(error)) from error
     if text := call.option("gracePeriodSeconds"):
         if not text.isdigit():
             raise bad_request(f"gracePeriodSeconds is no number: {text}")

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from kubeshare_py.simulation.api_bodies import (
+    NotDecodable,
     apply_defaults,
-    cannot_handle,
     decode_bytes,
     decode_object,
     media_type,
@@ -107,8 +107,12 @@ def patch(call: Call) -> ApiResponse:
     patched = _patched(kind, resource, original, document)
     if not isinstance(patched, dict):
         raise bad_request("a patch must leave an object")
-    body, warnings = _prune(call, patched)
-    return _replace(call, entry, resource.absorb(_bare(body)), warnings)
+    try:
+        body, warnings = _prune(call, patched)
+        return _replace(call, entry, resource.absorb(_bare(body)), warnings)
+    except NotDecodable as problem:
+        shown = msgspec.json.encode(document).decode()
+        raise invalid("", "", [wrong("patch", shown, str(problem))]) from problem
 
 
 def _prune(call: Call, body: Any) -> tuple[Json, Headers]:
@@ -156,7 +160,7 @@ def _create(call: Call, body: Json, warnings: Headers) -> ApiResponse:
         metadata.pop(name, None)
     obj = resource.absorb(_bare(body))
     if problem := resource.time_problem(obj):
-        raise cannot_handle(resource.kind, resource.api_version, problem)
+        raise NotDecodable(resource.kind, resource.api_version, problem)
     if causes:
         raise invalid(resource.kind, metadata.get("name", ""), causes, resource.group)
     apply_defaults(resource, obj, call.admission())
@@ -206,8 +210,7 @@ def _replace(call: Call, entry: Entry, body: Json, warnings: Headers) -> ApiResp
     metadata = body.setdefault("metadata", {})
     _check_identity(call, old["metadata"], metadata)
     if problem := resource.time_problem(body):
-        where = wrong("", "", problem)
-        raise invalid(resource.kind, call.name, [where], resource.group)
+        raise NotDecodable(resource.kind, resource.api_version, problem)
     new = _merged(call, old, body)
     if call.subresource != "status":
         apply_defaults(resource, new)

@@ -369,6 +369,8 @@ def test_a_lease_needs_micro_times_and_a_fresh_version(api: Api) -> None:
     assert api.status == 400
     spec = {"renewTime": "2027-01-15T08:00:00.000000Z", "holderIdentity": "me"}
     created = api.post(leases, {"metadata": {"name": "l"}, "spec": spec})
+    api.patch(f"{leases}/l", {"spec": {"renewTime": "2027-01-15T08:00:00Z"}})
+    assert api.status == 422
     api.put(f"{leases}/l", {**created, "spec": {"holderIdentity": "you"}})
     assert api.status == 200
     api.put(f"{leases}/l", {**created, "spec": {"holderIdentity": "he"}})
