@@ -27,11 +27,13 @@ CPU, MEMORY, EPHEMERAL_STORAGE, PODS, PORTS = range(5)
 PORT_RESOURCE = "pod-manager ports"
 FIXED_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods", PORT_RESOURCE)
 
-NODE_COLUMNS = ("gpu_count", "gpu_free_milli", "unschedulable", "taint_set")
+NODE_COLUMNS = ("gpu_count", "gpu_free_milli", "gpu_used_percent", "unschedulable", "taint_set")
 CARD_COLUMNS = (
     "free_milli",
     "free_bytes",
-    "widest_share",
+    "room",
+    "share_room",
+    "idle",
     "capacity_milli",
     "capacity_bytes",
     "tenants",
@@ -40,6 +42,10 @@ CARD_COLUMNS = (
     "flags",
     "model",
 )
+
+
+#: What an empty card slot holds, where that is not 0.
+EMPTY_SLOT = {"flags": ABSENT, "room": -1, "share_room": -1}
 
 
 @dataclass(slots=True)
@@ -71,6 +77,7 @@ class Columns:
         default_factory=lambda: {name: column for column, name in enumerate(FIXED_RESOURCES)}
     )
     models: dict[str, int] = field(default_factory=dict)
+    model_names: list[str] = field(default_factory=lambda: [""])
     #: Grows when a capacity below grows: who keeps arrays of one entry per row must start anew.
     layout: int = 0
     present: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
@@ -78,6 +85,7 @@ class Columns:
     free: IntArray = field(default_factory=lambda: _table(0, len(FIXED_RESOURCES)))
     gpu_count: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     gpu_free_milli: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    gpu_used_percent: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     unschedulable: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     #: Numbers of entries of `taint_sets`: nodes are many, distinct sets of taints few.
     taint_set: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -85,7 +93,12 @@ class Columns:
     labels: dict[str, LabelColumn] = field(default_factory=dict)
     free_milli: IntArray = field(default_factory=lambda: _table(0, 1))
     free_bytes: IntArray = field(default_factory=lambda: _table(0, 1))
-    widest_share: IntArray = field(default_factory=lambda: _table(0, 1))
+    #: What a card takes of one more pod, in thousandths; -1 for a card with flags takes nobody.
+    #: `room` minds the memory that goes with a share by default, `share_room` does not.
+    room: IntArray = field(default_factory=lambda: _table(0, 1))
+    share_room: IntArray = field(default_factory=lambda: _table(0, 1))
+    #: 1 for a card without flags and tenants.
+    idle: IntArray = field(default_factory=lambda: _table(0, 1))
     capacity_milli: IntArray = field(default_factory=lambda: _table(0, 1))
     capacity_bytes: IntArray = field(default_factory=lambda: _table(0, 1))
     tenants: IntArray = field(default_factory=lambda: _table(0, 1))
@@ -138,7 +151,11 @@ class Columns:
 
     def model_code(self, model: str) -> int:
         """A number for a model name; 0 is no model."""
-        return self.models.setdefault(model, len(self.models) + 1)
+        code = self.models.get(model)
+        if code is None:
+            code = self.models[model] = len(self.model_names)
+            self.model_names.append(model)
+        return code
 
     def describe(self, row: int, node: Node) -> None:
         """Write what plugins match a node's labels and taints by."""
@@ -161,7 +178,7 @@ class Columns:
         """Make room for `width` cards on each node."""
         if width > self.width:
             for column in CARD_COLUMNS:
-                filler = ABSENT if column == "flags" else 0
+                filler = EMPTY_SLOT.get(column, 0)
                 setattr(self, column, _wider(getattr(self, column), width, filler))
             self.layout += 1
 
@@ -169,7 +186,7 @@ class Columns:
         old, new = self.rows, max(16, 2 * self.rows)
         for column in ("present", "allocatable", "free", *NODE_COLUMNS, *CARD_COLUMNS):
             array = getattr(self, column)
-            filler = ABSENT if column == "flags" else 0
+            filler = EMPTY_SLOT.get(column, 0)
             grown = np.full((new, *array.shape[1:]), filler, array.dtype)
             grown[:old] = array
             setattr(self, column, grown)

@@ -16,6 +16,7 @@ from kubeshare_py.cluster.columns import (
     ABSENT,
     CARD_COLUMNS,
     CROWDED,
+    EMPTY_SLOT,
     EXCLUSIVE,
     PODS,
     PORTS,
@@ -211,26 +212,35 @@ class Ledger:
             self._count(row, slot, card, allocation.exclusive, -1)
 
     def _count(self, row: int, slot: int, card: CardCharge, exclusive: bool, sign: int) -> None:
+        """Add (sign 1) or take away (-1) a charge, and bring the card's derived columns along."""
         columns = self.columns
-        milli, memory = sign * card.milli, sign * card.memory_bytes
-        flags = columns.flags[row, slot].item()
-        columns.free_milli[row, slot] -= milli
-        if not flags & ABSENT:
-            columns.gpu_free_milli[row] -= milli
-        free_bytes = columns.free_bytes[row, slot].item() - memory
+        milli = sign * card.milli
+        flags = columns.flags.item(row, slot)
+        free_milli = columns.free_milli.item(row, slot) - milli
+        free_bytes = columns.free_bytes.item(row, slot) - sign * card.memory_bytes
+        tenants = columns.tenants.item(row, slot) + sign
+        columns.free_milli[row, slot] = free_milli
         columns.free_bytes[row, slot] = free_bytes
-        capacity = columns.capacity_bytes[row, slot].item()
-        columns.widest_share[row, slot] = widest_share(capacity, free_bytes)
-        tenants = columns.tenants[row, slot].item() + sign
         columns.tenants[row, slot] = tenants
-        if exclusive:
-            columns.exclusive[row, slot] += sign
-        most = columns.max_tenants[row, slot].item()
+        if flags & ABSENT:
+            return
+        most = columns.max_tenants.item(row, slot)
         if exclusive or most:
-            flags &= ABSENT | UNHEALTHY
+            columns.exclusive[row, slot] += sign * exclusive
+            flags &= UNHEALTHY
             flags |= EXCLUSIVE if columns.exclusive[row, slot] > 0 else 0
             flags |= CROWDED if most and tenants >= most else 0
             columns.flags[row, slot] = flags
+        capacity = columns.capacity_bytes.item(row, slot)
+        columns.share_room[row, slot] = -1 if flags else free_milli
+        columns.room[row, slot] = (
+            -1 if flags else min(free_milli, widest_share(capacity, free_bytes))
+        )
+        columns.idle[row, slot] = not flags and not tenants
+        free = columns.gpu_free_milli.item(row) - milli
+        whole = columns.gpu_count.item(row) * WHOLE_MILLI
+        columns.gpu_free_milli[row] = free
+        columns.gpu_used_percent[row] = (whole - max(free, 0)) * 100 // whole
 
     def _lay_out_cards(self, row: int) -> None:
         """Write a row's card slots anew, by uuid, from the inventory and the charges."""
@@ -243,10 +253,11 @@ class Ledger:
         uuids = sorted(known.keys() | charged)
         columns.widen(len(uuids))
         for column in CARD_COLUMNS:
-            getattr(columns, column)[row] = ABSENT if column == "flags" else 0
+            getattr(columns, column)[row] = EMPTY_SLOT.get(column, 0)
         columns.uuids[row] = uuids
         columns.gpu_count[row] = len(known)
         columns.gpu_free_milli[row] = len(known) * WHOLE_MILLI
+        columns.gpu_used_percent[row] = 0
         for slot, uuid in enumerate(uuids):
             if uuid in known:
                 self._put_card(row, slot, known[uuid])
@@ -258,10 +269,11 @@ class Ledger:
         columns = self.columns
         columns.capacity_milli[row, slot] = columns.free_milli[row, slot] = WHOLE_MILLI
         columns.capacity_bytes[row, slot] = columns.free_bytes[row, slot] = gpu.memory_bytes
-        columns.widest_share[row, slot] = WHOLE_MILLI
         columns.max_tenants[row, slot] = gpu.max_tenants
         columns.model[row, slot] = columns.model_code(gpu.model)
         columns.flags[row, slot] = 0 if gpu.healthy else UNHEALTHY
+        columns.room[row, slot] = columns.share_room[row, slot] = WHOLE_MILLI if gpu.healthy else -1
+        columns.idle[row, slot] = gpu.healthy
 
     def _forget_row_if_empty(self, row: int) -> None:
         columns = self.columns

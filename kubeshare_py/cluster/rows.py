@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from kubeshare_py.cluster.columns import Columns, IntArray
+from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.node import Taint
 
 
@@ -27,6 +28,17 @@ class Rows(Protocol):
 
     def taints(self) -> tuple[IntArray, list[tuple[Taint, ...]]]:
         """Taints: for each row the number of its set, and the sets."""
+
+    def models(self) -> tuple[IntArray, list[str]]:
+        """Card models: for each card the number of its model, and the names (empty: no card)."""
+
+    @property
+    def names(self) -> list[NodeName | None]:
+        """Node names; None for rows that are not in use."""
+
+    @property
+    def resources(self) -> dict[str, int]:
+        """Which column of `free` and `allocatable` is which resource; not to be changed."""
 
 
 class SomeRows:
@@ -51,6 +63,21 @@ class SomeRows:
     def taints(self) -> tuple[IntArray, list[tuple[Taint, ...]]]:
         """Taints: for each row the number of its set, and the sets."""
         return self._columns.taint_set.take(self.index), list(self._columns.taint_sets)
+
+    def models(self) -> tuple[IntArray, list[str]]:
+        """Card models: for each card the number of its model, and the names (empty: no card)."""
+        return self.column("model"), self._columns.model_names
+
+    @property
+    def names(self) -> list[NodeName | None]:
+        """Node names; None for rows that are not in use."""
+        names = self._columns.names
+        return [names[row] for row in self.index.tolist()]
+
+    @property
+    def resources(self) -> dict[str, int]:
+        """Which column of `free` and `allocatable` is which resource; not to be changed."""
+        return self._columns.resources
 
 
 class AllRows:
@@ -79,3 +106,17 @@ class AllRows:
     def taints(self) -> tuple[IntArray, list[tuple[Taint, ...]]]:
         """Taints: for each row the number of its set, and the sets."""
         return self._columns.taint_set, list(self._columns.taint_sets)
+
+    def models(self) -> tuple[IntArray, list[str]]:
+        """Card models: for each card the number of its model, and the names (empty: no card)."""
+        return self.column("model"), self._columns.model_names
+
+    @property
+    def names(self) -> list[NodeName | None]:
+        """Node names; None for rows that are not in use."""
+        return self._columns.names
+
+    @property
+    def resources(self) -> dict[str, int]:
+        """Which column of `free` and `allocatable` is which resource; not to be changed."""
+        return self._columns.resources

@@ -127,16 +127,6 @@ class TimePassed:
     """Nothing happened; time did."""
 
 
-Event = (
-    PodSeen
-    | PodGone
-    | PodsListed
-    | NodeSeen
-    | NodeGone
-    | NodesListed
-    | InventoryRead
-    | InventoryFailed
-    | BindAnswered
-    | BindSlotsFree
-    | TimePassed
-)
+ClusterEvent = NodeSeen | NodeGone | NodesListed | InventoryRead | InventoryFailed
+
+Event = PodSeen | PodGone | PodsListed | ClusterEvent | BindAnswered | BindSlotsFree | TimePassed

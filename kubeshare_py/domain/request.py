@@ -36,9 +36,9 @@ class GpuRequest:
     """A pod's claim and how it wants to be treated.
 
     `limit_milli` caps GPU time and does not influence placement. `guarantee` is KubeShare's
-    priority class (True: `sharedgpu/priority` above 0). `needs_port`: the isolation library of a shared pod
-    talks to a pod manager on a port of the node's pool. `rounded` names the labels whose value had
-    more than three decimals and was rounded up.
+    priority class (True: `sharedgpu/priority` above 0). `needs_port`: the isolation library of a
+    shared pod talks to a pod manager on a port of the node's pool. `rounded` names the labels whose
+    value had more than three decimals and was rounded up.
     """
 
     claim: GpuClaim

@@ -1,26 +1,36 @@
 """Puts a profile's questions to the cluster and remembers the answers by shape.
 
 For each of the last 256 shapes one number per row is kept: the row's score (0 or more) where the
-shape fits, minus its mask of reasons where it does not. Asking for a shape again costs the rows that
-changed since, and one argmax.
+shape fits, minus its mask of reasons where it does not. Asking for a shape again costs the rows
+that changed since, and one argmax.
 """
 
 from collections import OrderedDict
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.rows import AllRows, Rows, SomeRows
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.points import CardMask, CardRank, Cards, Depends, RowFilter, RowScore
-from kubeshare_py.framework.profile import Profile
-from kubeshare_py.framework.reasons import NO_NODE, ReasonTable
+from kubeshare_py.framework.points import (
+    CardQuestion,
+    CardRank,
+    Cards,
+    Depends,
+    Hint,
+    RowFilter,
+    RowScore,
+)
+from kubeshare_py.framework.reasons import NO_CARD, NO_NODE, ReasonTable
+from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.framework.scores import Normalised
 
 SHAPES_KEPT = 256
+_SIGN = 63
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +44,7 @@ class Choice:
 class Questions:
     """What a profile asks about one shape: its plugins, prepared."""
 
-    __slots__ = ("absolute", "card_masks", "count", "normalised", "ranks", "row_filters", "static")
+    __slots__ = ("absolute", "cards", "count", "normalised", "ranks", "row_filters", "static")
 
     def __init__(self, profile: Profile, shape: Shape, reasons: ReasonTable) -> None:
         self.static: list[RowFilter] = []
@@ -44,14 +54,14 @@ class Questions:
             if question is not None:
                 static = plugin.depends is Depends.STATIC
                 (self.static if static else self.row_filters).append(question)
-        self.card_masks: list[CardMask] = []
+        self.cards: list[CardQuestion] = []
         self.ranks: list[tuple[CardRank, int]] = []
         self.absolute: list[tuple[RowScore, int]] = []
         self.normalised: list[Normalised] = []
         self.count = shape.claim.count if shape.claim else 0
         if self.count:
-            masks = (plugin.card_filter(shape, reasons) for plugin in profile.card_filters)
-            self.card_masks = [mask for mask in masks if mask is not None]
+            cards = (plugin.card_filter(shape, reasons) for plugin in profile.card_filters)
+            self.cards = [question for question in cards if question is not None]
             ranks = ((plugin.card_score(shape), weight) for plugin, weight in profile.card_scores)
             self.ranks = [(rank, weight) for rank, weight in ranks if rank is not None]
         for scorer, weight in profile.scores:
@@ -84,6 +94,13 @@ class Asker:
         self._reasons = reasons
         self._answers: OrderedDict[Shape, Answers] = OrderedDict()
         self._lines = np.arange(0)
+        self._hints = [
+            plugin
+            for plugin in (*profile.card_filters, *profile.filters)
+            if isinstance(plugin, Hint)
+        ]
+        #: How many rows were asked about so far: what the work of a turn is bounded by.
+        self.rows_asked = 0
 
     def best(self, shape: Shape) -> Choice | None:
         """Where the shape goes; None when it fits nowhere."""
@@ -91,10 +108,8 @@ class Asker:
         keys = answers.keys
         if not len(keys):
             return None
-        if answers.questions.normalised:
-            row = _best_normalised(answers)
-        else:
-            row = int(keys.argmax())
+        normalised = answers.questions.normalised
+        row = _best_normalised(answers) if normalised else int(keys.argmax())
         if keys[row] < 0:
             return None
         count = answers.questions.count
@@ -110,9 +125,19 @@ class Asker:
         mask, _ = self._masks(questions, asked, self._static_masks(questions, asked))
         return not mask.all()
 
+    def may_fit(self, shape: Shape, row: int) -> bool:
+        """Whether no plugin says that this row certainly does not fit; cheap."""
+        return all(plugin.may_fit(shape, self._ledger, row) for plugin in self._hints)
+
     def masks(self, shape: Shape) -> IntArray:
-        """The mask of reasons of every row; rows without a node carry NO_NODE."""
-        return np.maximum(-self._refreshed(shape).keys, 0)
+        """The mask of reasons of every row, 0 where it fits; rows without a node carry NO_NODE."""
+        answers = self._refreshed(shape)
+        masks: IntArray = np.maximum(-answers.keys, 0)
+        if answers.questions.count:
+            rows = np.flatnonzero(masks & NO_CARD)
+            masks[rows] &= ~NO_CARD
+            masks[rows] |= self._card_reasons(answers.questions, rows)
+        return masks
 
     def diagnose(self, shape: Shape) -> Diagnosis:
         """Why the shape fits nowhere now: how many nodes give which reason."""
@@ -128,9 +153,9 @@ class Asker:
         return Diagnosis(nodes=nodes, counts=tuple(sorted(totals.items())))
 
     def reason_set(self, shape: Shape) -> int:
-        """All bits that some row gives as a reason; cheap."""
-        masks = self.masks(shape)
-        return int(np.bitwise_or.reduce(masks)) & ~NO_NODE
+        """All reasons of rows as bits, those of cards as one: cheap, to see changes."""
+        keys = self._refreshed(shape).keys
+        return int(np.bitwise_or.reduce(np.maximum(-keys, 0))) & ~NO_NODE
 
     # --- inside --------------------------------------------------------------------------------
 
@@ -193,40 +218,56 @@ class Asker:
         self, questions: Questions, rows: Rows, static: IntArray
     ) -> tuple[IntArray, IntArray, list[IntArray]]:
         mask, cards = self._masks(questions, rows, static)
+        self.rows_asked += len(mask)
         total: IntArray | int = 0
         for score, weight in questions.absolute:
             points = score(rows, cards)
-            total = total + (points if weight == 1 else points * weight)
-        keys: IntArray = np.where(mask == 0, total, -mask)
+            if weight != 1:
+                points = points * weight
+            total = points if isinstance(total, int) else total + points
+        keys: IntArray = np.where(mask, -mask, total)
         raw = [asked.score(rows, cards) for asked in questions.normalised]
         return keys, cards.slot if cards else mask, raw
 
     def _masks(
         self, questions: Questions, rows: Rows, static: IntArray
     ) -> tuple[IntArray, Cards | None]:
+        """What each row lacks, its cards only as NO_CARD; and for one-card claims the best card."""
         mask = static
         for question in questions.row_filters:
             mask = mask | question(rows)
         if not questions.count:
             return mask, None
-        card_masks = self._card_masks(questions, rows)
+        fits = self._card_fits(questions, rows)
         if questions.count > 1:
-            return mask | self._nth_nearest(card_masks, questions.count), None
-        ranked = np.where(card_masks == 0, self._rank(questions, rows), -card_masks)
+            return mask | np.where(fits.sum(1) < questions.count, NO_CARD, 0), None
+        ranked = np.where(fits, self._rank(questions, rows), -1)
         slot = ranked.argmax(1)
         picked = slot + self._offsets(*ranked.shape)
-        best = ranked.ravel().take(picked)
-        fits = best >= 0
-        return mask | np.where(fits, 0, -best), Cards(slot, picked, fits)
+        # The best rank's sign bit, all ones where no card fits.
+        mask = mask | (ranked.ravel().take(picked) >> _SIGN & NO_CARD)
+        return mask, Cards(slot, picked)
 
-    def _card_masks(self, questions: Questions, rows: Rows) -> IntArray:
-        masks = [question(rows) for question in questions.card_masks]
-        if not masks:
-            return np.zeros_like(rows.column("flags"))
-        combined = masks[0]
-        for mask in masks[1:]:
-            combined = combined | mask
-        return combined
+    def _card_fits(self, questions: Questions, rows: Rows) -> NDArray[np.bool_]:
+        if not questions.cards:
+            unflagged: NDArray[np.bool_] = rows.column("flags") == 0
+            return unflagged
+        fits = questions.cards[0].fits(rows)
+        for question in questions.cards[1:]:
+            fits = fits & question.fits(rows)
+        return fits
+
+    def _card_reasons(self, questions: Questions, index: IntArray) -> IntArray:
+        """What the count-th nearest card of each row lacks: 0 exactly if `count` cards fit."""
+        rows = SomeRows(self._ledger.columns, index)
+        combined = np.zeros_like(rows.column("flags"))
+        for question in questions.cards:
+            combined |= question.reasons(rows)
+        if questions.count > combined.shape[1]:
+            few = self._reasons.register("framework", TOO_FEW_GPUS, resolvable=False)
+            return np.full(len(index), few, np.int64)
+        nth: IntArray = np.partition(combined, questions.count - 1, axis=1)[:, questions.count - 1]
+        return nth
 
     def _rank(self, questions: Questions, rows: Rows) -> IntArray | int:
         total: IntArray | int = 0
@@ -235,19 +276,9 @@ class Asker:
             total = total + (points if weight == 1 else points * weight)
         return total
 
-    def _nth_nearest(self, card_masks: IntArray, count: int) -> IntArray:
-        """What the count-th nearest card of each row lacks: 0 exactly if `count` cards fit."""
-        width = card_masks.shape[1]
-        if count > width:
-            few = self._reasons.register("framework", TOO_FEW_GPUS)
-            return np.full(len(card_masks), few, np.int64)
-        nth: IntArray = np.partition(card_masks, count - 1, axis=1)[:, count - 1]
-        return nth
-
     def _best_slots(self, questions: Questions, row: int) -> tuple[int, ...]:
         rows = SomeRows(self._ledger.columns, np.array([row]))
-        masks = self._card_masks(questions, rows)
-        ranked = np.where(masks == 0, self._rank(questions, rows), -1)[0]
+        ranked = np.where(self._card_fits(questions, rows), self._rank(questions, rows), -1)[0]
         return tuple(np.argsort(-ranked, kind="stable")[: questions.count].tolist())
 
     def _offsets(self, rows: int, width: int) -> IntArray:

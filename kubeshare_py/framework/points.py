@@ -19,6 +19,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol, runtime_checkable
 
+import numpy as np
+from numpy.typing import NDArray
+
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.rows import Rows
@@ -40,13 +43,12 @@ class Depends(Enum):
 class Cards:
     """The cards of the asked rows, as CardFilter and CardScore left them, for a one-card claim.
 
-    `slot` is each row's best card (k,), `picked` its flat index into (k, width) columns, `fits`
-    whether it may hold the claim.
+    `slot` is each row's best card (k,), `picked` its flat index into (k, width) columns. Of rows
+    none of whose cards fits, it is any card.
     """
 
     slot: IntArray
     picked: IntArray
-    fits: IntArray
 
     def of(self, column: IntArray) -> IntArray:
         """A card column's values at each row's best card; shape (k,)."""
@@ -55,8 +57,21 @@ class Cards:
 
 #: A mask of reasons per row, 0 where the shape fits; shape (k,).
 RowFilter = Callable[[Rows], IntArray]
-#: A mask of reasons per card, 0 where it may hold one share of the claim; shape (k, width).
-CardMask = Callable[[Rows], IntArray]
+
+
+@dataclass(frozen=True, slots=True)
+class CardQuestion:
+    """A CardFilter's question about one shape, in two strengths.
+
+    `fits` says which cards may hold one share of the claim, shape (k, width); it is put at every
+    decision. `reasons` answers a mask per card, 0 exactly where `fits` is True; it is put when a
+    pod waits and people want to know why.
+    """
+
+    fits: Callable[[Rows], NDArray[np.bool_]]
+    reasons: Callable[[Rows], IntArray]
+
+
 #: 0…100 per row, higher is better; shape (k,). Cards is None when the shape claims not just one.
 RowScore = Callable[[Rows, Cards | None], IntArray]
 #: 0 or more per card, higher is better; shape (k, width). Ties go to the lower uuid.
@@ -108,7 +123,7 @@ class CardFilter(Protocol):
 
     name: str
 
-    def card_filter(self, shape: Shape, reasons: ReasonTable) -> CardMask | None:
+    def card_filter(self, shape: Shape, reasons: ReasonTable) -> CardQuestion | None:
         """The question for this shape."""
 
 

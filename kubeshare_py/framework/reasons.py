@@ -4,6 +4,9 @@ from dataclasses import dataclass
 
 #: Marks rows without a node. Not a reason: such rows are not counted.
 NO_NODE = 1
+#: Stands for the reasons of a row's cards, until they are asked for.
+NO_CARD = 2
+_FIRST_BIT = 2
 _LAST_BIT = 61
 
 
@@ -29,14 +32,14 @@ class ReasonTable:
     def register(self, plugin: str, text: str, *, resolvable: bool = True) -> int:
         """The mask of this reason; the same one when it was registered before.
 
-        There are 61 bits. When they are used up (by dozens of extended resources), further reasons
+        There are 60 bits. When they are used up (by dozens of extended resources), further reasons
         of a profile share the last one, whose text says so.
         """
         reason = Reason(plugin, text, resolvable)
         if reason not in self._bits:
-            if len(self._bits) >= _LAST_BIT - 1:
+            if len(self._bits) >= _LAST_BIT - _FIRST_BIT:
                 reason = Reason("framework", "Insufficient other resources", True)
-            self._bits.setdefault(reason, len(self._bits) + 1)
+            self._bits.setdefault(reason, len(self._bits) + _FIRST_BIT)
         return 1 << self._bits[reason]
 
     def of(self, mask: int) -> list[Reason]:

@@ -1,1 +1,39 @@
-"""In-tree policy: each file is one plugin and its whole reasoning."""
+"""In-tree policy: each file is one plugin and its whole reasoning.
+
+`IN_TREE` is the table that profiles name plugins from; nothing registers itself on import.
+"""
+
+from collections.abc import Mapping
+
+from kubeshare_plugins.avoid_gpu_nodes import AvoidGpuNodes
+from kubeshare_plugins.bin_pack import BinPack
+from kubeshare_plugins.gpu_fit import GpuFit
+from kubeshare_plugins.gpu_model import GpuModel
+from kubeshare_plugins.kubeshare_guarantee import KubeShareGuarantee
+from kubeshare_plugins.kubeshare_opportunistic import KubeShareOpportunistic
+from kubeshare_plugins.least_tenants import LeastTenants
+from kubeshare_plugins.node_affinity import NodeAffinity
+from kubeshare_plugins.node_resources_fit import NodeResourcesFit
+from kubeshare_plugins.node_unschedulable import NodeUnschedulable
+from kubeshare_plugins.priority_sort import PrioritySort
+from kubeshare_plugins.random_choice import Random
+from kubeshare_plugins.spread import Spread
+from kubeshare_plugins.taint_toleration import TaintToleration
+from kubeshare_py.framework.configuration import PluginFactory
+
+IN_TREE: Mapping[str, PluginFactory] = {
+    "PrioritySort": PrioritySort,
+    "NodeUnschedulable": NodeUnschedulable,
+    "TaintToleration": TaintToleration,
+    "NodeAffinity": NodeAffinity,
+    "NodeResourcesFit": NodeResourcesFit,
+    "GpuFit": GpuFit,
+    "GpuModel": GpuModel,
+    "BinPack": BinPack,
+    "Spread": Spread,
+    "Random": Random,
+    "LeastTenants": LeastTenants,
+    "KubeShareOpportunistic": KubeShareOpportunistic,
+    "KubeShareGuarantee": KubeShareGuarantee,
+    "AvoidGpuNodes": AvoidGpuNodes,
+}

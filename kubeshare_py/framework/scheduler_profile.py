@@ -1,4 +1,4 @@
-"""A profile: which plugins run, in which order, with which weights. The whole policy of a scheduler."""
+"""A profile: which plugins run, in which order, with which weights: the whole policy."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,0 +1,36 @@
+"""What the machine remembers of a pod."""
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from kubeshare_py.domain.allocation import Allocation
+from kubeshare_py.domain.diagnosis import Diagnosis
+from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.domain.pod import Pod
+from kubeshare_py.scheduling.pod_queue import SortKey
+
+
+class State(Enum):
+    """Where a pod of ours is on its way; pods of others are BOUND or not remembered at all."""
+
+    HELD = auto()  # not to be tried: gated, malformed, unsupported, being deleted
+    WAITING = auto()  # in the queue
+    BACKOFF = auto()  # was refused; goes back to the queue later
+    BINDING = auto()  # placed and charged, the binding is not answered yet
+    ASSUMED = auto()  # the API server said it is bound, the watch has not shown it yet
+    BOUND = auto()  # seen with a node
+
+
+@dataclass(slots=True, eq=False)
+class Record:
+    """One pod. `allocation` and `node` are set from BINDING on."""
+
+    pod: Pod
+    state: State
+    key: SortKey = ()
+    node: NodeName | None = None
+    allocation: Allocation | None = None
+    answered_at: float = 0.0
+    tries: int = 0
+    #: What its owner was last told, if the pod itself is the reason that it waits.
+    told: Diagnosis | None = None

@@ -1,0 +1,35 @@
+"""Things to do later: a heap of (when, what)."""
+
+from heapq import heappop, heappush
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Timers(Generic[T]):
+    """Who is due when. Nothing is cancelled: the reader knows whether an entry still counts."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, T]] = []
+        self._count = 0
+
+    def add(self, when: float, what: T) -> None:
+        """Remember `what` until `when`."""
+        self._count += 1
+        heappush(self._heap, (when, self._count, what))
+
+    def due(self, now: float) -> list[T]:
+        """Take out everything whose time has come, the earliest first."""
+        taken = []
+        while self._heap and self._heap[0][0] <= now:
+            taken.append(heappop(self._heap)[2])
+        return taken
+
+    def next(self) -> float | None:
+        """When the next one is due; None when there is none."""
+        return self._heap[0][0] if self._heap else None
+
+
+def backoff_s(tries: int) -> float:
+    """Seconds to wait after the tries-th failure: 1 doubling to 10, as kube-scheduler."""
+    return float(min(10, 1 << min(max(tries - 1, 0), 4)))

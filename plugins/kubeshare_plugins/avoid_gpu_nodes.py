@@ -1,0 +1,25 @@
+"""Score: pods that need no GPU go elsewhere."""
+
+import numpy as np
+
+from kubeshare_py.cluster.columns import IntArray
+from kubeshare_py.cluster.rows import Rows
+from kubeshare_py.domain.pod import Shape
+from kubeshare_py.framework.points import Cards, Depends, Normaliser, RowScore
+
+
+class AvoidGpuNodes:
+    """100 for nodes without GPUs. Says nothing about pods that claim one."""
+
+    name = "AvoidGpuNodes"
+    # Cards come and go with the inventory, which changes the row and not the node.
+    depends = Depends.ROW
+    normaliser: Normaliser | None = None
+
+    def score(self, shape: Shape) -> RowScore | None:
+        """Only asked for pods without a claim."""
+        return _ask if shape.claim is None else None
+
+
+def _ask(rows: Rows, cards: Cards | None) -> IntArray:
+    return np.where(rows.column("gpu_count") == 0, 100, 0)

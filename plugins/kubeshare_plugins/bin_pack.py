@@ -1,0 +1,53 @@
+"""Score and CardScore: fill what is in use already, so that whole cards and nodes stay free."""
+
+import numpy as np
+
+from kubeshare_py.cluster.columns import CPU, MEMORY, IntArray
+from kubeshare_py.cluster.rows import Rows
+from kubeshare_py.domain.gpu import WHOLE_MILLI
+from kubeshare_py.domain.pod import Shape
+from kubeshare_py.framework.points import CardRank, Cards, Depends, Normaliser, RowScore
+
+
+class BinPack:
+    """The fullest shared card that fits first, then the fullest node.
+
+    A share on a card that others use already: 50…100 by how full that card is. Else: 0…50 by how
+    much of the node's GPUs is in use (whole cards 0…100). Pods without GPUs: by cpu and memory.
+    """
+
+    name = "BinPack"
+    depends = Depends.ROW
+    normaliser: Normaliser | None = None
+
+    def score(self, shape: Shape) -> RowScore | None:
+        """Which question depends on what the pod claims."""
+        if shape.claim is None:
+            return _machine_fill
+        return _gpu_fill if shape.claim.count > 1 else _share_fill
+
+    def card_score(self, shape: Shape) -> CardRank | None:
+        """The fuller the better; idle cards last."""
+        return _card_fill
+
+
+def _card_fill(rows: Rows) -> IntArray:
+    return WHOLE_MILLI - rows.column("free_milli")
+
+
+def _gpu_fill(rows: Rows, cards: Cards | None) -> IntArray:
+    return rows.column("gpu_used_percent")
+
+
+def _share_fill(rows: Rows, cards: Cards | None) -> IntArray:
+    assert cards is not None
+    used = WHOLE_MILLI - cards.of(rows.column("free_milli"))
+    return np.where(used, used // 20 + 50, rows.column("gpu_used_percent") // 2)
+
+
+def _machine_fill(rows: Rows, cards: Cards | None) -> IntArray:
+    """Mean of used cpu and memory in percent, as kube-scheduler's MostAllocated."""
+    capacity = np.maximum(rows.column("allocatable")[:, [CPU, MEMORY]], 1)
+    free = np.clip(rows.column("free")[:, [CPU, MEMORY]], 0, capacity)
+    filled: IntArray = ((capacity - free) * 100 // capacity).sum(1) // 2
+    return filled

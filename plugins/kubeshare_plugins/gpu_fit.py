@@ -1,0 +1,158 @@
+"""CardFilter: a card must be there, healthy, not held exclusively, with share and memory left."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubeshare_py.cluster.columns import (
+    ABSENT,
+    CROWDED,
+    EXCLUSIVE,
+    FLAG_VALUES,
+    UNHEALTHY,
+    IntArray,
+)
+from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.cluster.rows import Rows
+from kubeshare_py.domain.diagnosis import Shortfall
+from kubeshare_py.domain.gpu import WHOLE_MILLI, share_bytes
+from kubeshare_py.domain.pod import Shape
+from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.framework.asks import TOO_FEW_GPUS
+from kubeshare_py.framework.points import CardQuestion
+from kubeshare_py.framework.reasons import ReasonTable
+
+NO_MEMORY = "Insufficient GPU memory"
+NO_SHARE = "Insufficient GPU"
+TOO_MANY_TENANTS = "Too many pods on GPU"
+NOT_HEALTHY = "unhealthy GPU"
+NO_GPU = "no GPU"
+
+
+class GpuFit:
+    """What a claim asks of each of its cards must be free there. Ordered from near miss to far."""
+
+    name = "GpuFit"
+
+    def card_filter(self, shape: Shape, reasons: ReasonTable) -> CardQuestion | None:
+        """Exclusive claims want idle cards, shared ones share and memory."""
+        claim = shape.claim
+        if claim is None:
+            return None
+        memory = reasons.register(self.name, NO_MEMORY)
+        share = reasons.register(self.name, NO_SHARE)
+        crowded = reasons.register(self.name, TOO_MANY_TENANTS)
+        unhealthy = reasons.register(self.name, NOT_HEALTHY, resolvable=False)
+        absent = reasons.register(
+            self.name if claim.count == 1 else "framework",
+            NO_GPU if claim.count == 1 else TOO_FEW_GPUS,
+            resolvable=False,
+        )
+        by_flag = {CROWDED: crowded, EXCLUSIVE: share, UNHEALTHY: unhealthy, ABSENT: absent}
+        by_flags = np.array(
+            [
+                sum(mask for flag, mask in by_flag.items() if flags & flag)
+                for flags in range(FLAG_VALUES)
+            ]
+        )
+
+        def reasons_of(rows: Rows) -> IntArray:
+            flags = rows.column("flags")
+            asked: IntArray | int = rows.column("capacity_bytes") * claim.milli // WHOLE_MILLI
+            if claim.memory_bytes is not None:
+                asked = claim.memory_bytes
+            if claim.exclusive:
+                masks = (rows.column("tenants") > 0) * share
+                masks |= (rows.column("capacity_bytes") < asked) * memory
+            else:
+                masks = (rows.column("free_milli") < claim.milli) * share
+                masks |= (rows.column("free_bytes") < asked) * memory
+            return np.where(flags, by_flags.take(flags), masks)
+
+        return CardQuestion(_fits(claim), reasons_of)
+
+    def may_fit(self, shape: Shape, ledger: Ledger, row: int) -> bool:
+        """Count the cards that could do, in plain integers."""
+        claim = shape.claim
+        if claim is None:
+            return True
+        if claim.exclusive:
+            return int(ledger.columns.idle[row].sum()) >= claim.count
+        return int(ledger.columns.share_room[row].max()) >= claim.milli
+
+    def explain(self, shape: Shape, ledger: Ledger, row: int) -> Iterator[Shortfall]:
+        """Each card that cannot hold the claim, and what it lacks."""
+        claim, columns = shape.claim, ledger.columns
+        if claim is None:
+            return
+        for slot, uuid in enumerate(columns.uuids[row]):
+            yield from _card_shortfalls(claim, ledger, row, slot, uuid)
+        if columns.gpu_count[row] < claim.count:
+            text = NO_GPU if claim.count == 1 else TOO_FEW_GPUS
+            count = columns.gpu_count[row].item()
+            yield Shortfall(
+                reason=text, resource="gpu", asked=claim.count, free=count, unit="count"
+            )
+
+
+def _fits(claim: GpuClaim) -> Callable[[Rows], NDArray[np.bool_]]:
+    """The cheapest comparison that decides: whether a card may hold one share of the claim."""
+    milli, memory = claim.milli, claim.memory_bytes or 0
+    if claim.exclusive and not memory:
+        return lambda rows: rows.column("idle") == 1
+    if claim.exclusive:
+        return lambda rows: (rows.column("idle") == 1) & (rows.column("capacity_bytes") >= memory)
+    if claim.memory_bytes is None:
+        return lambda rows: rows.column("room") >= milli
+    return lambda rows: (rows.column("share_room") >= milli) & (rows.column("free_bytes") >= memory)
+
+
+def _card_shortfalls(
+    claim: GpuClaim, ledger: Ledger, row: int, slot: int, uuid: str
+) -> Iterator[Shortfall]:
+    columns = ledger.columns
+    flags = columns.flags[row, slot].item()
+    if flags & ABSENT:
+        yield Shortfall(reason="GPU is not in the inventory", subject=uuid)
+        return
+    if flags & UNHEALTHY:
+        yield Shortfall(reason=NOT_HEALTHY, subject=uuid)
+    if flags & CROWDED:
+        yield Shortfall(
+            reason=TOO_MANY_TENANTS,
+            subject=uuid,
+            resource="tenants",
+            asked=1,
+            free=0,
+            unit="count",
+        )
+    free = columns.free_milli[row, slot].item()
+    if flags & EXCLUSIVE or (claim.exclusive and columns.tenants[row, slot] > 0):
+        free = min(free, 0) if flags & EXCLUSIVE else free
+        yield Shortfall(
+            reason=NO_SHARE, subject=uuid, resource="gpu", asked=1000, free=free, unit="milli"
+        )
+    elif free < claim.milli:
+        yield Shortfall(
+            reason=NO_SHARE,
+            subject=uuid,
+            resource="gpu",
+            asked=claim.milli,
+            free=free,
+            unit="milli",
+        )
+    capacity = columns.capacity_bytes[row, slot].item()
+    asked = claim.memory_bytes
+    if asked is None:
+        asked = share_bytes(capacity, claim.milli)
+    free_bytes = columns.free_bytes[row, slot].item()
+    if free_bytes < asked:
+        yield Shortfall(
+            reason=NO_MEMORY,
+            subject=uuid,
+            resource="gpu memory",
+            asked=asked,
+            free=free_bytes,
+            unit="bytes",
+        )

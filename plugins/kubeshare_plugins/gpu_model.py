@@ -1,0 +1,45 @@
+"""CardFilter: only cards of the models that the pod names."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from kubeshare_py.cluster.columns import IntArray
+from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.cluster.rows import Rows
+from kubeshare_py.domain.diagnosis import Shortfall
+from kubeshare_py.domain.pod import Shape
+from kubeshare_py.framework.points import CardQuestion
+from kubeshare_py.framework.reasons import ReasonTable
+
+
+class GpuModel:
+    """Names are compared as they are: the collector's model string, spaces replaced by dashes."""
+
+    name = "GpuModel"
+
+    def card_filter(self, shape: Shape, reasons: ReasonTable) -> CardQuestion | None:
+        """Nothing to ask of claims that take any model."""
+        if shape.claim is None or not shape.claim.models:
+            return None
+        models = shape.claim.models
+        text = f"no GPU of model {' or '.join(models)}"
+        mask = reasons.register(self.name, text, resolvable=False)
+
+        def reasons_of(rows: Rows) -> IntArray:
+            numbers, names = rows.models()
+            # Empty slots have no model, and their own reason says so.
+            refused = [mask if name and name not in models else 0 for name in names]
+            return np.array(refused, np.int64).take(numbers)
+
+        return CardQuestion(lambda rows: reasons_of(rows) == 0, reasons_of)
+
+    def explain(self, shape: Shape, ledger: Ledger, row: int) -> Iterator[Shortfall]:
+        """Each card of another model."""
+        if shape.claim is None or not shape.claim.models:
+            return
+        columns = ledger.columns
+        for slot, uuid in enumerate(columns.uuids[row]):
+            model = columns.model_names[columns.model[row, slot]]
+            if model and model not in shape.claim.models:
+                yield Shortfall(reason=f"is a {model}", subject=uuid)

@@ -1,0 +1,36 @@
+"""Score and CardScore: KubeShare 2.0's formula for pods of priority 1 to 100.
+
+With n healthy cards of the wanted model and u the thousandths used of each: (- sum of u / 10) / n,
+truncated toward zero; cell priority and distance are 0 until a cells file is read.
+"""
+
+from kubeshare_plugins.kubeshare_opportunistic import normalise, truncated, used_cards
+from kubeshare_py.cluster.columns import IntArray
+from kubeshare_py.cluster.rows import Rows
+from kubeshare_py.domain.pod import Shape
+from kubeshare_py.framework.points import CardRank, Cards, Depends, RowScore
+
+
+class KubeShareGuarantee:
+    """Pods of priority 1 to 100: the emptiest card of the emptiest node."""
+
+    name = "KubeShareGuarantee"
+    depends = Depends.ROW
+    normaliser = staticmethod(normalise)
+
+    def score(self, shape: Shape) -> RowScore | None:
+        """Only pods with a claim and a guarantee."""
+        if shape.claim is None or not shape.guarantee:
+            return None
+
+        def ask(rows: Rows, cards: Cards | None) -> IntArray:
+            counted, used = used_cards(shape, rows)
+            return truncated(-used.sum(1), 10 * counted.sum(1))
+
+        return ask
+
+    def card_score(self, shape: Shape) -> CardRank | None:
+        """The emptiest card that fits."""
+        if not shape.guarantee:
+            return None
+        return lambda rows: rows.column("free_milli")

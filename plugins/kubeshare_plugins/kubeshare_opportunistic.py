@@ -1,0 +1,75 @@
+"""Score and CardScore: KubeShare 2.0's formula for pods of priority 0 and below.
+
+KubeShare sums over a node's healthy cards of the wanted model; cell priority and distance are 0
+until a cells file is read. Here in integers: with n cards, u the thousandths used of each, F of
+them idle,
+
+    (sum of u / 10 - 100 F / n) / n
+
+truncated toward zero. Enable it beside KubeShareGuarantee: each scores its own class of pods.
+"""
+
+import numpy as np
+
+from kubeshare_py.cluster.columns import ABSENT, UNHEALTHY, IntArray
+from kubeshare_py.cluster.rows import Rows
+from kubeshare_py.domain.gpu import WHOLE_MILLI
+from kubeshare_py.domain.pod import Shape
+from kubeshare_py.framework.points import CardRank, Cards, Depends, RowScore
+from kubeshare_py.framework.scores import MAX_SCORE
+
+
+def normalise(raw: IntArray) -> IntArray:
+    """KubeShare's NormalizeScore: shift a negative lowest to 0, scale only what exceeds 100."""
+    if not len(raw):
+        return raw
+    shifted = raw - min(int(raw.min()), 0)
+    lowest, highest = int(shifted.min()), int(shifted.max())
+    if highest <= MAX_SCORE:
+        return shifted
+    scaled: IntArray = MAX_SCORE * (shifted - lowest) // ((highest - lowest) or MAX_SCORE)
+    return scaled
+
+
+class KubeShareOpportunistic:
+    """Pods of priority 0 and below: fill cards that are in use, on nodes with few idle ones."""
+
+    name = "KubeShareOpportunistic"
+    depends = Depends.ROW
+    normaliser = staticmethod(normalise)
+
+    def score(self, shape: Shape) -> RowScore | None:
+        """Only pods with a claim and without a guarantee."""
+        if shape.claim is None or shape.guarantee:
+            return None
+
+        def ask(rows: Rows, cards: Cards | None) -> IntArray:
+            counted, used = used_cards(shape, rows)
+            total, idle = used.sum(1), (counted & (used == 0)).sum(1)
+            cells = counted.sum(1)
+            points = cells * total - WHOLE_MILLI * idle
+            return truncated(points, 10 * cells * cells)
+
+        return ask
+
+    def card_score(self, shape: Shape) -> CardRank | None:
+        """The fullest card that fits."""
+        if shape.guarantee:
+            return None
+        return lambda rows: WHOLE_MILLI - rows.column("free_milli")
+
+
+def used_cards(shape: Shape, rows: Rows) -> tuple[IntArray, IntArray]:
+    """Which cards count (0 or 1), and how much of each of them is used."""
+    counted = (rows.column("flags") & (ABSENT | UNHEALTHY)) == 0
+    if shape.claim is not None and shape.claim.models:
+        numbers, names = rows.models()
+        counted &= np.array([name in shape.claim.models for name in names]).take(numbers)
+    used = WHOLE_MILLI - np.clip(rows.column("free_milli"), 0, WHOLE_MILLI)
+    return counted.astype(np.int64), np.where(counted, used, 0)
+
+
+def truncated(points: IntArray, divisor: IntArray) -> IntArray:
+    """Division toward zero; 0 where there are no cards."""
+    quotient: IntArray = np.sign(points) * (np.abs(points) // np.maximum(divisor, 1))
+    return quotient

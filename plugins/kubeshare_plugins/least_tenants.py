@@ -1,0 +1,37 @@
+"""Score and CardScore: the card with the fewest pods on it."""
+
+import numpy as np
+
+from kubeshare_py.cluster.columns import IntArray
+from kubeshare_py.cluster.rows import Rows
+from kubeshare_py.domain.pod import Shape
+from kubeshare_py.framework.points import CardRank, Cards, Depends, Normaliser, RowScore
+
+_MOST = 100
+
+
+class LeastTenants:
+    """Fewer pods per card, less interference; how much each of them holds does not matter."""
+
+    name = "LeastTenants"
+    depends = Depends.ROW
+    normaliser: Normaliser | None = None
+
+    def score(self, shape: Shape) -> RowScore | None:
+        """100 for an idle card, one less for each pod on the best card. Whole cards are idle."""
+        if shape.claim is None or shape.claim.count > 1:
+            return None
+        return _row
+
+    def card_score(self, shape: Shape) -> CardRank | None:
+        """The same, card by card."""
+        return _card
+
+
+def _card(rows: Rows) -> IntArray:
+    return _MOST - np.minimum(rows.column("tenants"), _MOST)
+
+
+def _row(rows: Rows, cards: Cards | None) -> IntArray:
+    assert cards is not None
+    return _MOST - np.minimum(cards.of(rows.column("tenants")), _MOST)

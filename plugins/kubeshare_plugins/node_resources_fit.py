@@ -1,0 +1,77 @@
+"""Filter: cpu, memory, ephemeral storage, pods, extended resources and pod-manager ports."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from kubeshare_py.cluster.columns import FIXED_RESOURCES, PODS, PORT_RESOURCE, PORTS, IntArray
+from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.cluster.rows import Rows
+from kubeshare_py.domain.diagnosis import Shortfall
+from kubeshare_py.domain.pod import Shape
+from kubeshare_py.framework.points import Depends, RowFilter
+from kubeshare_py.framework.reasons import ReasonTable
+
+# Below any free amount: a resource that is not asked for never refuses, not even an overdrawn one.
+_NOT_ASKED = -(1 << 62)
+_UNITS = {"cpu": "milli", "pods": "count", PORT_RESOURCE: "count"}
+
+
+def _amounts(shape: Shape) -> Iterator[tuple[str, int]]:
+    yield from ((name, amount) for name, amount in shape.resources if amount > 0)
+    yield FIXED_RESOURCES[PODS], 1
+    if shape.needs_port:
+        yield FIXED_RESOURCES[PORTS], 1
+
+
+def _text(resource: str) -> str:
+    return "Too many pods" if resource == "pods" else f"Insufficient {resource}"
+
+
+class NodeResourcesFit:
+    """What the pod asks for must be free on the node."""
+
+    name = "NodeResourcesFit"
+    depends = Depends.ROW
+
+    def filter(self, shape: Shape, reasons: ReasonTable) -> RowFilter | None:
+        """One comparison of a row's free amounts with the asked ones."""
+        asked = dict(_amounts(shape))
+        masks = {name: reasons.register(self.name, _text(name)) for name in asked}
+        needed = bits = np.zeros(0, np.int64)
+
+        def ask(rows: Rows) -> IntArray:
+            nonlocal needed, bits
+            free = rows.column("free")
+            if free.shape[1] != len(needed):
+                columns = rows.resources
+                needed = np.full(free.shape[1], _NOT_ASKED, np.int64)
+                bits = np.zeros(free.shape[1], np.int64)
+                for name, amount in asked.items():
+                    needed[columns[name]] = amount
+                    bits[columns[name]] = masks[name]
+            short: IntArray = (free < needed).dot(bits)
+            return short
+
+        return ask
+
+    def may_fit(self, shape: Shape, ledger: Ledger, row: int) -> bool:
+        """Compare in plain integers."""
+        free, columns = ledger.columns.free[row].tolist(), ledger.columns.resources
+        return all(free[columns[name]] >= amount for name, amount in shape.resources if amount)
+
+    def explain(self, shape: Shape, ledger: Ledger, row: int) -> Iterator[Shortfall]:
+        """Each resource that is short."""
+        columns = ledger.columns
+        for name, amount in _amounts(shape):
+            free = columns.free[row, columns.resource(name)].item()
+            if free < amount:
+                yield Shortfall(
+                    reason=_text(name),
+                    resource=name,
+                    asked=amount,
+                    free=free,
+                    unit=_UNITS.get(
+                        name, "bytes" if "memory" in name or "storage" in name else "count"
+                    ),
+                )

@@ -1,0 +1,30 @@
+"""Filter: cordoned nodes take only pods that tolerate it."""
+
+from kubeshare_plugins.taint_toleration import tolerates
+from kubeshare_py.cluster.columns import IntArray
+from kubeshare_py.cluster.rows import Rows
+from kubeshare_py.domain.node import Taint
+from kubeshare_py.domain.pod import Shape
+from kubeshare_py.framework.points import Depends, RowFilter
+from kubeshare_py.framework.reasons import ReasonTable
+
+# spec.unschedulable means this taint (kube-scheduler, plugin NodeUnschedulable).
+_CORDON = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+
+
+class NodeUnschedulable:
+    """`kubectl cordon` keeps new pods away."""
+
+    name = "NodeUnschedulable"
+    depends = Depends.STATIC
+
+    def filter(self, shape: Shape, reasons: ReasonTable) -> RowFilter | None:
+        """Nothing to ask for pods that tolerate a cordon."""
+        if tolerates(shape.tolerations, _CORDON):
+            return None
+        mask = reasons.register(self.name, "node(s) were unschedulable", resolvable=False)
+
+        def ask(rows: Rows) -> IntArray:
+            return rows.column("unschedulable") * mask
+
+        return ask

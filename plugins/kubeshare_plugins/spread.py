@@ -1,0 +1,48 @@
+"""Score and CardScore: the emptiest card of the emptiest node, for latency."""
+
+import numpy as np
+
+from kubeshare_py.cluster.columns import CPU, MEMORY, IntArray
+from kubeshare_py.cluster.rows import Rows
+from kubeshare_py.domain.pod import Shape
+from kubeshare_py.framework.points import CardRank, Cards, Depends, Normaliser, RowScore
+
+
+class Spread:
+    """Shares: mostly by how empty the card is, then by how empty the node's GPUs are."""
+
+    name = "Spread"
+    depends = Depends.ROW
+    normaliser: Normaliser | None = None
+
+    def score(self, shape: Shape) -> RowScore | None:
+        """Which question depends on what the pod claims."""
+        if shape.claim is None:
+            return _machine_room
+        return _gpu_room if shape.claim.count > 1 else _share_room
+
+    def card_score(self, shape: Shape) -> CardRank | None:
+        """The emptier the better."""
+        return _card_room
+
+
+def _card_room(rows: Rows) -> IntArray:
+    return rows.column("free_milli")
+
+
+def _gpu_room(rows: Rows, cards: Cards | None) -> IntArray:
+    """Free share of the node's GPUs in percent."""
+    return 100 - rows.column("gpu_used_percent")
+
+
+def _share_room(rows: Rows, cards: Cards | None) -> IntArray:
+    assert cards is not None
+    return cards.of(rows.column("free_milli")) * 8 // 100 + _gpu_room(rows, None) // 5
+
+
+def _machine_room(rows: Rows, cards: Cards | None) -> IntArray:
+    """Mean of free cpu and memory in percent, as kube-scheduler's LeastAllocated."""
+    capacity = np.maximum(rows.column("allocatable")[:, [CPU, MEMORY]], 1)
+    free = np.clip(rows.column("free")[:, [CPU, MEMORY]], 0, capacity)
+    room: IntArray = (free * 100 // capacity).sum(1) // 2
+    return room

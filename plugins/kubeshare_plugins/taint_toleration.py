@@ -1,0 +1,58 @@
+"""Filter: nodes with a NoSchedule or NoExecute taint take only pods that tolerate it.
+
+Readiness is judged by taints too: the node lifecycle controller taints nodes that are not ready.
+"""
+
+import numpy as np
+
+from kubeshare_py.cluster.columns import IntArray
+from kubeshare_py.cluster.rows import Rows
+from kubeshare_py.domain.node import Taint
+from kubeshare_py.domain.pod import Shape, Toleration
+from kubeshare_py.framework.points import Depends, RowFilter
+from kubeshare_py.framework.reasons import ReasonTable
+
+_KEEPS_AWAY = ("NoSchedule", "NoExecute")
+
+
+def tolerates(tolerations: tuple[Toleration, ...], taint: Taint) -> bool:
+    """Whether one of the tolerations covers this taint (k8s.io/api core/v1 ToleratesTaint).
+
+    An empty key with Exists covers everything, an empty effect every effect. Operators other than
+    Equal and Exists cover nothing: what is not understood must not open a node.
+    """
+    for toleration in tolerations:
+        if toleration.effect and toleration.effect != taint.effect:
+            continue
+        if toleration.key and toleration.key != taint.key:
+            continue
+        if toleration.operator == "Exists":
+            return True
+        equal = toleration.operator in ("Equal", "")
+        if equal and toleration.key and toleration.value == taint.value:
+            return True
+    return False
+
+
+class TaintToleration:
+    """Every taint that keeps pods away must be tolerated."""
+
+    name = "TaintToleration"
+    depends = Depends.STATIC
+
+    def filter(self, shape: Shape, reasons: ReasonTable) -> RowFilter | None:
+        """Distinct sets of taints are few: each is judged once."""
+        mask = reasons.register(self.name, "node(s) had untolerated taint(s)", resolvable=False)
+
+        def refused(taints: tuple[Taint, ...]) -> bool:
+            return any(
+                taint.effect in _KEEPS_AWAY and not tolerates(shape.tolerations, taint)
+                for taint in taints
+            )
+
+        def ask(rows: Rows) -> IntArray:
+            numbers, sets = rows.taints()
+            verdicts = np.array([mask if refused(taints) else 0 for taints in sets], np.int64)
+            return verdicts.take(numbers)
+
+        return ask

@@ -1,0 +1,75 @@
+"""Values for tests: a call says only what the test is about."""
+
+from typing import Any
+
+from kubeshare_plugins import IN_TREE
+from kubeshare_py.domain.events import Event, InventoryRead, NodesListed, PodsListed
+from kubeshare_py.domain.gpu import Gpu
+from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
+from kubeshare_py.domain.node import Node
+from kubeshare_py.domain.pod import Pod, Shape
+from kubeshare_py.domain.request import GpuClaim, GpuRequest
+from kubeshare_py.framework.configuration import SCHEDULER_NAME, profiles, read
+from kubeshare_py.scheduling.machine import Machine
+
+GIB = 1 << 30
+MODEL = "NVIDIA-A100-SXM4-40GB"
+
+
+def a_gpu(uuid: str = "GPU-a", **fields: Any) -> Gpu:
+    """A healthy 40 GiB card."""
+    given: dict[str, Any] = {"index": 0, "model": MODEL, "memory_bytes": 40 * GIB, **fields}
+    return Gpu(uuid=GpuUuid(uuid), **given)
+
+
+def a_node(name: str = "n1", *, cpu: int = 64_000, pods: int = 110, **fields: Any) -> Node:
+    """A node with room."""
+    amounts = (("cpu", cpu), ("memory", 512 * GIB), ("pods", pods))
+    return Node(name=NodeName(name), **{"allocatable": amounts, **fields})
+
+
+def a_claim(milli: int = 500, **fields: Any) -> GpuClaim:
+    """A share of one card."""
+    return GpuClaim(milli=milli, **fields)
+
+
+def whole(count: int, **fields: Any) -> GpuClaim:
+    """Whole cards."""
+    return GpuClaim(milli=1000, count=count, exclusive=True, **fields)
+
+
+def a_shape(claim: GpuClaim | None = None, *, cpu: int = 100, **fields: Any) -> Shape:
+    """A small pod's shape."""
+    shared = claim is not None and not claim.exclusive
+    given: dict[str, Any] = {"resources": (("cpu", cpu),), "needs_port": shared, **fields}
+    return Shape(claim=claim, **given)
+
+
+def a_pod(name: str = "p", shape: Shape | None = None, **fields: Any) -> Pod:
+    """A pod for our scheduler; its uid is `uid-<name>`."""
+    shape = shape or a_shape()
+    claim = shape.claim
+    request = None
+    if claim is not None:
+        request = GpuRequest(
+            claim=claim, dialect="sharedgpu", limit_milli=1000, needs_port=shape.needs_port
+        )
+    given: dict[str, Any] = {"scheduler_name": SCHEDULER_NAME, "request": request, **fields}
+    return Pod(uid=PodUid(f"uid-{name}"), key=PodKey("default", name), shape=shape, **given)
+
+
+def a_machine(document: object = None) -> Machine:
+    """A machine with the default profile, or that of a configuration document."""
+    return Machine(profiles(read(document), IN_TREE), "test")
+
+
+def a_cluster(cards: dict[str, int], **node_fields: Any) -> list[Event]:
+    """Events that show nodes with so many cards each; uuids are GPU-<node>-<index>."""
+    nodes = tuple(a_node(name, **node_fields) for name in cards)
+    inventory = tuple((NodeName(name), some_gpus(name, count)) for name, count in cards.items())
+    return [PodsListed((), 0.0), NodesListed(nodes), InventoryRead(inventory)]
+
+
+def some_gpus(node: str, count: int) -> tuple[Gpu, ...]:
+    """The cards of a node."""
+    return tuple(a_gpu(f"GPU-{node}-{index}", index=index) for index in range(count))

@@ -1,0 +1,218 @@
+"""Books of our own: what the machine was told and what it decided, added up the plain way.
+
+Judges the machine without asking it anything.
+"""
+
+from dataclasses import dataclass, field
+
+from kubeshare_py.domain.allocation import Allocation
+from kubeshare_py.domain.effects import Bind, Effect
+from kubeshare_py.domain.events import (
+    BindAnswered,
+    BindRefused,
+    Bound,
+    Event,
+    InventoryRead,
+    NodeGone,
+    NodeSeen,
+    NodesListed,
+    PodGone,
+    PodSeen,
+    PodsListed,
+)
+from kubeshare_py.domain.gpu import Gpu
+from kubeshare_py.domain.identity import NodeName, PodUid
+from kubeshare_py.domain.node import Node
+from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.framework.configuration import SCHEDULER_NAME
+
+
+@dataclass
+class Holding:
+    """What a pod holds as far as anybody was told."""
+
+    node: NodeName
+    cpu: int
+    allocation: Allocation | None
+    settled: bool = False
+    answered_at: float | None = None
+
+
+@dataclass
+class Books:
+    """Nodes, cards, pods and holdings, from the events and the Bind effects alone."""
+
+    nodes: dict[NodeName, Node] = field(default_factory=dict)
+    cards: dict[NodeName, dict[str, Gpu]] = field(default_factory=dict)
+    pods: dict[PodUid, Pod] = field(default_factory=dict)
+    held: dict[PodUid, Holding] = field(default_factory=dict)
+
+    def event(self, event: Event, now: float) -> None:
+        """The machine is told this."""
+        match event:
+            case PodSeen(pod):
+                self._seen(pod)
+            case PodGone(uid):
+                self._gone(uid)
+            case PodsListed(pods, asked_at):
+                for uid in self.pods.keys() - {pod.uid for pod in pods}:
+                    self._gone(uid)
+                for pod in pods:
+                    held = self.held.get(pod.uid)
+                    answered = held.answered_at if held else None
+                    if pod.node_name is None and answered is not None and asked_at > answered:
+                        if held is not None and not held.settled:
+                            del self.held[pod.uid]
+                    self._seen(pod)
+            case NodeSeen(node):
+                self.nodes[node.name] = node
+            case NodeGone(name):
+                self.nodes.pop(name, None)
+            case NodesListed(nodes):
+                self.nodes = {node.name: node for node in nodes}
+            case InventoryRead(changed):
+                for name, gpus in changed:
+                    self.cards[name] = {gpu.uuid: gpu for gpu in gpus}
+            case BindAnswered(uid, token, outcome):
+                held = self.held.get(uid)
+                if held is None or held.settled or held.allocation is None:
+                    return
+                if held.allocation.token == token and held.answered_at is None:
+                    if isinstance(outcome, BindRefused):
+                        del self.held[uid]
+                    elif isinstance(outcome, Bound):
+                        held.answered_at = now
+            case _:
+                pass
+
+    def effect(self, effect: Effect) -> None:
+        """The machine wants this: is it allowed to?"""
+        if not isinstance(effect, Bind):
+            return
+        held = self.held.get(effect.uid)
+        if held is not None:
+            assert held.allocation == effect.allocation, "sent again with other cards"
+            assert held.node == effect.node, "sent again to another node"
+            return
+        pod = self.pods[effect.uid]
+        assert not pod.gates, "a gated pod was placed"
+        assert not pod.problem, "a malformed pod was placed"
+        assert self.node_refusal(pod, effect.node) is None
+        self._check_cards(pod, effect.node, effect.allocation)
+        cpu = dict(pod.shape.resources).get("cpu", 0)
+        self.held[effect.uid] = Holding(effect.node, cpu, effect.allocation)
+
+    def fits_somewhere(self, pod: Pod) -> NodeName | None:
+        """A node where the pod could go now, by trying them all."""
+        claim = pod.shape.claim
+        for name in sorted(self.nodes):
+            if self.node_refusal(pod, name) is None:
+                if claim is None:
+                    return name
+                fitting = [
+                    uuid for uuid in self.cards.get(name, {}) if self.card(name, uuid, claim)
+                ]
+                if len(fitting) >= claim.count:
+                    return name
+        return None
+
+    def waiting(self) -> list[Pod]:
+        """Pods of ours that nobody holds back and that have no place."""
+        return [
+            pod
+            for uid, pod in self.pods.items()
+            if uid not in self.held
+            and pod.scheduler_name == SCHEDULER_NAME
+            and not pod.gates
+            and not pod.problem
+            and not pod.deleting
+        ]
+
+    def node_refusal(self, pod: Pod, name: NodeName) -> str | None:
+        """Why the pod may not go there, cards aside."""
+        node = self.nodes.get(name)
+        if node is None:
+            return "no such node"
+        if node.unschedulable:
+            return "cordoned"
+        allocatable = dict(node.allocatable)
+        there = [held for held in self.held.values() if held.node == name]
+        cpu = dict(pod.shape.resources).get("cpu", 0)
+        if cpu and sum(held.cpu for held in there) + cpu > allocatable["cpu"]:
+            return "cpu"
+        if len(there) + 1 > allocatable["pods"]:
+            return "pods"
+        return None
+
+    def card(self, node: NodeName, uuid: str, claim: GpuClaim) -> bool:
+        """Whether a card takes one share of the claim."""
+        gpu = self.cards.get(node, {}).get(uuid)
+        if gpu is None or not gpu.healthy:
+            return False
+        if claim.models and gpu.model not in claim.models:
+            return False
+        tenants = [
+            (card, held.allocation.exclusive)
+            for held in self.held.values()
+            if held.node == node and held.allocation is not None
+            for card in held.allocation.cards
+            if card.uuid == uuid
+        ]
+        if claim.exclusive:
+            return not tenants and (claim.memory_bytes or 0) <= gpu.memory_bytes
+        if any(exclusive for _, exclusive in tenants):
+            return False
+        memory = claim.memory_bytes
+        if memory is None:
+            memory = gpu.memory_bytes * claim.milli // 1000
+        milli_free = 1000 - sum(card.milli for card, _ in tenants)
+        bytes_free = gpu.memory_bytes - sum(card.memory_bytes for card, _ in tenants)
+        return claim.milli <= milli_free and memory <= bytes_free
+
+    def _check_cards(self, pod: Pod, node: NodeName, allocation: Allocation) -> None:
+        claim = pod.shape.claim
+        if claim is None:
+            assert not allocation.cards
+            return
+        assert len(allocation.cards) == claim.count
+        assert len({card.uuid for card in allocation.cards}) == claim.count, "one card twice"
+        for card in allocation.cards:
+            assert self.card(node, card.uuid, claim), f"{card} takes more than is free on {node}"
+            gpu = self.cards[node][card.uuid]
+            memory = claim.memory_bytes
+            if claim.exclusive:
+                memory = gpu.memory_bytes
+            elif memory is None:
+                memory = gpu.memory_bytes * claim.milli // 1000
+            assert (card.milli, card.memory_bytes) == (claim.milli, memory)
+        ports = [
+            held.allocation.port
+            for held in self.held.values()
+            if held.node == node and held.allocation is not None and held.allocation.port
+        ]
+        assert allocation.port is None or allocation.port not in ports, "one port twice"
+        assert (allocation.port is not None) == (not claim.exclusive)
+
+    def _seen(self, pod: Pod) -> None:
+        held = self.held.get(pod.uid)
+        if pod.node_name is None:
+            if held is None or not held.settled:
+                self.pods[pod.uid] = pod
+            return
+        self.pods[pod.uid] = pod
+        ours = held is not None and held.allocation is not None and pod.allocation is not None
+        if held is not None and held.settled and held.node == pod.node_name:
+            return
+        if not (ours and held is not None and held.node == pod.node_name) or (
+            held.allocation is not None
+            and pod.allocation is not None
+            and held.allocation.token != pod.allocation.token
+        ):
+            cpu = dict(pod.shape.resources).get("cpu", 0)
+            self.held[pod.uid] = held = Holding(pod.node_name, cpu, pod.allocation)
+        held.settled = True
+
+    def _gone(self, uid: PodUid) -> None:
+        self.pods.pop(uid, None)
+        self.held.pop(uid, None)

@@ -1,0 +1,79 @@
+"""Any history of pods, nodes, cards and answers: never too much, never forgotten, same again."""
+
+import hashlib
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.builders import a_machine
+from tests.scheduling.world import ACTIONS, Step, World
+
+STEPS = st.lists(
+    st.tuples(st.integers(0, ACTIONS - 1), st.integers(0, 12), st.integers(0, 9)), max_size=60
+)
+
+
+def run(steps: list[Step]) -> World:
+    world = World()
+    world.start()
+    for step in steps:
+        world.step(step)
+    world.settle()
+    return world
+
+
+@settings(max_examples=250, deadline=None)
+@given(STEPS)
+def test_no_placement_takes_more_than_is_free(steps: list[Step]) -> None:
+    run(steps)  # the books check each Bind when it is decided
+
+
+@settings(max_examples=250, deadline=None)
+@given(STEPS)
+def test_no_pod_is_left_waiting_where_it_fits(steps: list[Step]) -> None:
+    world = run(steps)
+    left = {pod.key.name: world.books.fits_somewhere(pod) for pod in world.books.waiting()}
+    assert {name: node for name, node in left.items() if node} == {}
+
+
+@settings(max_examples=100, deadline=None)
+@given(STEPS)
+def test_the_same_history_gives_the_same_effects_again(steps: list[Step]) -> None:
+    world = run(steps)
+    again = a_machine()
+    for event, now, effects in world.log:
+        assert tuple(again.handle(event, now)) == effects
+
+
+def digest(seed: int) -> str:
+    numbers = random.Random(seed)
+    steps = [
+        (numbers.randrange(ACTIONS), numbers.randrange(13), numbers.randrange(10))
+        for _ in range(400)
+    ]
+    return hashlib.sha256(repr([entry[2] for entry in run(steps).log]).encode()).hexdigest()
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_effects_do_not_depend_on_the_hash_seed(seed: int) -> None:
+    root = Path(__file__).parents[2]
+    digests = set()
+    for hash_seed in ("0", "1", "2", "3"):
+        run_once = f"from tests.scheduling.test_any_history import digest; print(digest({seed}))"
+        path = os.pathsep.join(str(root / part) for part in ("", "plugins", "cmd"))
+        answer = subprocess.run(
+            [sys.executable, "-c", run_once],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": path},
+            cwd=root,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        digests.add(answer.stdout)
+    assert len(digests) == 1

@@ -1,0 +1,252 @@
+"""A world around the machine: an API server with a delayed watch, and answers that get lost.
+
+A history is a list of small numbers; each picks an action and its object, so that Hypothesis can
+shrink it and a subprocess can repeat it.
+"""
+
+from dataclasses import replace
+
+from kubeshare_py.domain.allocation import Allocation, CardCharge
+from kubeshare_py.domain.effects import Bind, Effect
+from kubeshare_py.domain.events import (
+    BindAnswered,
+    BindOutcome,
+    BindRefused,
+    BindSlotsFree,
+    BindUnknown,
+    Bound,
+    Event,
+    InventoryRead,
+    NodeGone,
+    NodeSeen,
+    NodesListed,
+    PodGone,
+    PodSeen,
+    PodsListed,
+    Refusal,
+    TimePassed,
+)
+from kubeshare_py.domain.gpu import Gpu
+from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
+from kubeshare_py.domain.node import Node
+from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.request import InvalidRequest
+from tests.builders import GIB, a_claim, a_gpu, a_machine, a_node, a_pod, a_shape, whole
+from tests.scheduling.books import Books
+
+SHAPES = (
+    a_shape(a_claim(300)),
+    a_shape(a_claim(700)),
+    a_shape(a_claim(443)),
+    a_shape(a_claim(558)),
+    a_shape(a_claim(1000)),
+    a_shape(a_claim(0)),
+    a_shape(a_claim(200, memory_bytes=30 * GIB)),
+    a_shape(a_claim(100, models=("T4",))),
+    a_shape(whole(2)),
+    a_shape(whole(3, memory_bytes=GIB)),
+    a_shape(),
+    a_shape(cpu=40_000),
+    a_shape(a_claim(100), cpu=60_000),
+)
+NODES = tuple(NodeName(name) for name in ("n1", "n2", "n3"))
+ACTIONS = 16
+
+Step = tuple[int, int, int]
+
+
+class World:
+    """Runs a history; every event and effect passes the books."""
+
+    def __init__(self) -> None:
+        self.machine = a_machine()
+        self.books = Books()
+        self.now = 0.0
+        self.stored: dict[PodUid, Pod] = {}
+        self.nodes: dict[NodeName, Node] = {}
+        self.cards: dict[NodeName, dict[str, Gpu]] = {}
+        self.watch: list[Event] = []
+        self.sent: list[Bind] = []
+        self.log: list[tuple[Event, float, tuple[Effect, ...]]] = []
+        self.count = 0
+        for name, cards in zip(NODES, (2, 3, 1), strict=True):
+            self.nodes[name] = a_node(name, pods=6)
+            model = "T4" if name == "n3" else "A100"
+            self.cards[name] = {
+                f"GPU-{name}-{index}": a_gpu(f"GPU-{name}-{index}", index=index, model=model)
+                for index in range(cards)
+            }
+
+    def start(self) -> None:
+        """The first lists."""
+        self.tell(PodsListed((), self.now))
+        self.tell(NodesListed(tuple(self.nodes.values())))
+        self.tell(InventoryRead(tuple((n, tuple(c.values())) for n, c in self.cards.items())))
+
+    def tell(self, event: Event) -> None:
+        """Hand an event to the machine, and both to the books."""
+        self.books.event(event, self.now)
+        effects = self.machine.handle(event, self.now)
+        self.log.append((event, self.now, tuple(effects)))
+        for effect in effects:
+            self.books.effect(effect)
+            if isinstance(effect, Bind):
+                self.sent.append(effect)
+        if isinstance(event, BindSlotsFree):
+            assert len([e for e in effects if isinstance(e, Bind)]) <= event.slots + len(self.sent)
+
+    def step(self, step: Step) -> None:
+        """One thing happens."""
+        action, which, how = step
+        self.now += 0.1 * (how % 5)
+        (
+            self.create,
+            self.create,
+            self.create,
+            self.delete,
+            self.delete,
+            self.answer,
+            self.answer,
+            self.answer,
+            self.deliver,
+            self.deliver,
+            self.decide,
+            self.decide,
+            self.relist,
+            self.change_node,
+            self.change_cards,
+            self.foreign,
+        )[action % ACTIONS](which, how)
+
+    def create(self, which: int, how: int) -> None:
+        """A pod is created, now and then a gated, malformed or urgent one."""
+        self.count += 1
+        pod = a_pod(
+            f"{self.count:03d}",
+            SHAPES[which % len(SHAPES)],
+            priority=how % 3,
+            created=f"{self.count:06d}",
+            gates=("wait",) if how == 7 else (),
+            problem=InvalidRequest(field="l", value="v", rule="r") if how == 8 else None,
+        )
+        self.stored[pod.uid] = pod
+        self.watch.append(PodSeen(pod))
+
+    def delete(self, which: int, how: int) -> None:
+        """A pod is deleted, finishes, or loses its gate."""
+        if not self.stored:
+            return
+        uid = sorted(self.stored)[which % len(self.stored)]
+        pod = self.stored[uid]
+        if pod.gates:
+            self.stored[uid] = replace(pod, gates=())
+            self.watch.append(PodSeen(self.stored[uid]))
+        else:
+            del self.stored[uid]
+            self.watch.append(PodGone(uid))
+
+    def answer(self, which: int, how: int) -> None:
+        """A binding that was sent comes to an end."""
+        if not self.sent:
+            return
+        bind = self.sent.pop(which % len(self.sent))
+        outcome = self.outcome(bind, how)
+        self.tell(BindAnswered(bind.uid, bind.allocation.token, outcome))
+        if how == 9:  # and once more
+            self.tell(BindAnswered(bind.uid, bind.allocation.token, outcome))
+
+    def outcome(self, bind: Bind, how: int) -> BindOutcome:
+        """What the API server makes of a binding, and what the client learns of it."""
+        if how == 1:
+            return BindUnknown("503")
+        pod = self.stored.get(bind.uid)
+        if pod is None:
+            return BindRefused(Refusal.GONE, "gone")
+        if pod.node_name is not None:
+            ours = pod.allocation is not None and pod.allocation.token == bind.allocation.token
+            return Bound() if ours else BindRefused(Refusal.ASSIGNED, "assigned")
+        if how == 2:
+            return BindRefused(Refusal.INVALID, "webhook said no")
+        self.stored[bind.uid] = replace(pod, node_name=bind.node, allocation=bind.allocation)
+        self.watch.append(PodSeen(self.stored[bind.uid]))
+        return BindUnknown("timeout") if how == 3 else Bound()
+
+    def deliver(self, which: int, how: int) -> None:
+        """The watch brings what is due."""
+        count = 1 if how < 5 else len(self.watch)
+        events, self.watch = self.watch[:count], self.watch[count:]
+        for event in events:
+            self.tell(event)
+
+    def decide(self, which: int, how: int) -> None:
+        """Slots are free."""
+        self.tell(BindSlotsFree(1 + how))
+
+    def relist(self, which: int, how: int) -> None:
+        """The watch was lost: a whole list instead."""
+        self.watch.clear()
+        asked_at = self.now
+        self.now += 0.01
+        self.tell(PodsListed(tuple(self.stored.values()), asked_at))
+
+    def change_node(self, which: int, how: int) -> None:
+        """A node is cordoned, uncordoned, removed or added."""
+        name = NODES[which % len(NODES)]
+        if how < 4 and name in self.nodes:
+            cordoned = not self.nodes[name].unschedulable
+            self.nodes[name] = replace(self.nodes[name], unschedulable=cordoned)
+            self.tell(NodeSeen(self.nodes[name]))
+        elif name in self.nodes:
+            del self.nodes[name]
+            self.tell(NodeGone(name))
+        else:
+            self.nodes[name] = a_node(name, pods=6)
+            self.tell(NodeSeen(self.nodes[name]))
+
+    def change_cards(self, which: int, how: int) -> None:
+        """A card falls ill, recovers, leaves, or comes back."""
+        name = NODES[which % len(NODES)]
+        cards = self.cards[name]
+        uuid = f"GPU-{name}-{how % 3}"
+        if uuid not in cards:
+            cards[uuid] = a_gpu(uuid, index=how % 3, model="A100")
+        elif how < 5:
+            cards[uuid] = replace(cards[uuid], healthy=not cards[uuid].healthy)
+        else:
+            del cards[uuid]
+        self.tell(InventoryRead(((name, tuple(cards.values())),)))
+
+    def foreign(self, which: int, how: int) -> None:
+        """Somebody else binds one of our pods, or a pod of theirs, to whatever they like."""
+        name = NODES[which % len(NODES)]
+        unbound = sorted(uid for uid, pod in self.stored.items() if pod.node_name is None)
+        token = DecisionToken(f"foreign-{self.count}")
+        charge = (CardCharge(a_gpu(f"GPU-{name}-{how % 4}").uuid, 500, 20 * GIB),)
+        allocation = Allocation(token=token, cards=charge, port=None) if how % 2 else None
+        if unbound and how < 3:
+            pod = self.stored[unbound[which % len(unbound)]]
+        else:
+            self.count += 1
+            pod = a_pod(f"{self.count:03d}", a_shape(), scheduler_name="other")
+        self.stored[pod.uid] = replace(pod, node_name=name, allocation=allocation)
+        self.watch.append(PodSeen(self.stored[pod.uid]))
+
+    def settle(self) -> None:
+        """Everything that is under way comes to an end."""
+        for _ in range(200):
+            self.now += 30
+            before = len(self.log), len(self.sent), len(self.watch)
+            self.deliver(0, 9)
+            while self.sent:
+                self.answer(0, 0)
+            self.deliver(0, 9)
+            self.tell(TimePassed())
+            sent = len(self.sent)
+            while True:
+                self.tell(BindSlotsFree(64))
+                if len(self.sent) == sent:
+                    break
+                sent = len(self.sent)
+            if not self.sent and not self.watch and before[1:] == (0, 0):
+                return
+        raise AssertionError("never settles")
