@@ -168,3 +168,13 @@ async def test_an_assigned_pod_that_cannot_be_read_is_unknown() -> None:
     assert isinstance(outcome, BindUnknown)
     assert "already assigned" in outcome.message
     assert "503" in outcome.message
+
+
+async def test_a_bound_pod_of_another_uid_is_not_ours() -> None:
+    async def handler(request: web.Request) -> web.Response:
+        if request.method == "GET":
+            return web.json_response({"metadata": {"uid": "u2"}, "spec": {"nodeName": "n9"}})
+        return status(409, "Conflict", 'is already assigned to node "n9"', "pods/binding")
+
+    async with client_of(handler) as client:
+        assert refusal(await bind(client, bind_of("u1"))) is Refusal.GONE

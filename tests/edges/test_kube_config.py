@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from kubeshare_py.edges.credentials import KubeConfigError
+from kubeshare_py.edges.credentials import Credentials, KubeConfigError, Reading
 from kubeshare_py.edges.kube_config import load
 
 
@@ -220,3 +220,13 @@ def test_what_is_wrong_in_a_kubeconfig_is_said(
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(KubeConfigError, match="absent: no such file"):
         load(str(tmp_path / "absent"))
+
+
+async def test_a_new_certificate_authority_is_trusted_from_the_next_reading_on() -> None:
+    readings = iter([None, CERTIFICATE])
+    credentials = Credentials(
+        "test", lambda: Reading(server="https://one", ca=next(readings), valid_s=0)
+    )
+    before = len(credentials.ssl_context.get_ca_certs())
+    await credentials.headers()
+    assert len(credentials.ssl_context.get_ca_certs()) == before + 1

@@ -1,4 +1,5 @@
 import asyncio
+import datetime
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
@@ -12,9 +13,12 @@ from aiohttp import web
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.effects import ReportScheduled, ReportWaiting
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
+from kubeshare_py.edges.event_series import Series
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_watch import Listed, follow
 from kubeshare_py.edges.report_lane import ReportLane
+from kubeshare_py.edges.report_requests import send_event
+from kubeshare_py.manifests.reports import PodEvent
 from kubeshare_py.manifests.watch import Codec
 from tests.edges.bare_server import client_of, status
 from tests.edges.embedded import PODS, cluster, create_pod, scheduled_condition
@@ -48,6 +52,9 @@ class Recorder:
     def __init__(self) -> None:
         self.seen: asyncio.Queue[tuple[str, Any]] = asyncio.Queue()
         self.refuse: list[web.Response] = []
+        self.get_arrived = asyncio.Event()
+        self.hold_gets = asyncio.Event()
+        self.hold_gets.set()
         self.patch_arrived = asyncio.Event()
         self.hold_patches = asyncio.Event()
         self.hold_patches.set()
@@ -57,6 +64,9 @@ class Recorder:
         if request.method == "PATCH":
             self.patch_arrived.set()
             await self.hold_patches.wait()
+        if request.method == "GET":
+            self.get_arrived.set()
+            await self.hold_gets.wait()
         if self.refuse:
             return self.refuse.pop(0)
         if request.method == "GET":
@@ -240,6 +250,67 @@ async def test_nothing_of_a_pods_waiting_is_written_once_it_is_being_bound() -> 
             [(_, event)] = (await recorder.next(1)).items()
             assert event["reason"] == "Scheduled"
             assert lane.queued == 0
+
+
+async def test_a_refused_bind_does_not_bring_back_what_was_queued_before_it() -> None:
+    recorder = Recorder()
+    async with client_of(recorder.answer) as client:
+        lane = ReportLane(client, instance="test", workers=1)
+        lane.waiting(waiting("u-a"))
+        async with lane.binding(PodUid("u-a")):
+            pass
+        async with running(lane):
+            assert list(await recorder.next(1)) == [f"POST {EVENTS}"]
+            assert lane.queued == 0
+
+
+async def test_a_bind_that_overtakes_a_condition_keeps_it_from_being_written() -> None:
+    recorder = Recorder()
+    recorder.hold_gets.clear()
+    async with recording(recorder, workers=1, patience_s=0) as lane:
+        lane.waiting(waiting("u-a"))
+        await recorder.get_arrived.wait()
+        async with lane.binding(PodUid("u-a")):
+            recorder.hold_gets.set()
+            assert list(await recorder.next(1)) == [f"POST {EVENTS}"]
+
+
+async def test_a_pod_that_waits_for_something_else_keeps_the_time_of_the_transition() -> None:
+    recorder = Recorder()
+    told = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
+    recorder.refuse.append(
+        web.json_response(
+            {"metadata": {"uid": "u-a"}, "spec": {}, "status": {"conditions": [told]}}
+        )
+    )
+    async with recording(recorder) as lane:
+        lane.waiting(waiting("u-a"))
+        patch = (await recorder.next(2))["PATCH /api/v1/namespaces/default/pods/a/status"]
+    assert "lastTransitionTime" not in patch["status"]["conditions"][0]
+
+
+async def test_an_event_that_exists_already_counts_as_written() -> None:
+    recorder = Recorder()
+    recorder.refuse.append(status(409, "AlreadyExists"))
+    async with recording(recorder, workers=1) as lane:
+        lane.scheduled(scheduled("u-a"))
+        lane.scheduled(scheduled("u-b", "b"))
+        await recorder.next(1)
+    assert (lane.dropped, lane.queued) == (0, 0)
+
+
+async def test_a_series_whose_event_expired_is_created_again_with_its_count() -> None:
+    recorder = Recorder()
+    async with client_of(recorder.answer) as client:
+        key = PodKey("default", "a")
+        at = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+        event = PodEvent(uid=PodUid("u-a"), key=key, reason="FailedScheduling", note="n", at=at)
+        series = Series(event=event, last=at, last_now=0, count=7, created=True)
+        recorder.refuse.append(status(404, "NotFound"))
+        await send_event(client, series, 7, "test")
+        [(request, body)] = (await recorder.next(1)).items()
+    assert request == f"POST {EVENTS}"
+    assert body["series"] == {"count": 7, "lastObservedTime": "2026-01-01T00:00:00.000000Z"}
 
 
 async def test_a_bind_waits_for_a_condition_that_is_being_written() -> None:

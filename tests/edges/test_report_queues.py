@@ -263,3 +263,27 @@ def test_an_event_that_is_overtaken_is_not_created() -> None:
     events.withdraw(PodUid("a"), "FailedScheduling")
     assert write_all(events, 0) == []
     assert events.dropped == 0
+
+
+def test_occurrences_during_the_second_write_are_only_counted() -> None:
+    events = EventSeries()
+    events.occurred(event(0), 0)
+    write_all(events, 0)
+    events.occurred(event(1), 1)
+    key, series = taken(events, 1)
+    events.occurred(event(2), 2)
+    events.written(key, series, 2, 3)
+    assert events.queue.take(9) is None
+
+
+def test_an_occurrence_while_its_series_is_being_closed_begins_a_new_event() -> None:
+    events = EventSeries()
+    for now in (0, 1, 2):
+        events.occurred(event(now), now)
+        write_all(events, now)
+    events.tick(400)
+    key, closing = taken(events, 400)
+    events.occurred(event(401), 401)
+    events.written(key, closing, 3, 402)
+    assert write_all(events, 402) == [(False, 1)]
+    assert len(events) == 1

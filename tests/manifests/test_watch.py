@@ -116,3 +116,14 @@ def test_a_line_that_is_no_event_has_no_type(line: bytes) -> None:
     decoded = CODEC.line(line)
     assert decoded.type == ""
     assert decoded.problem is not None
+
+
+def test_an_error_is_one_for_a_type_that_would_take_anything_too() -> None:
+    class LooseMeta(msgspec.Struct):
+        resourceVersion: str = ""
+
+    class Loose(msgspec.Struct):
+        metadata: LooseMeta = msgspec.field(default_factory=LooseMeta)
+
+    line = Codec(Loose).line(event("ERROR", {"kind": "Status", "metadata": {}, "code": 410}))
+    assert (line.status_code, line.item) == (410, None)
