@@ -93,6 +93,11 @@ def prune_object(
     return pruned, _warnings(texts)
 
 
+def bare(body: Json) -> Json:
+    """Without kind and apiVersion, as the store keeps objects."""
+    return {key: value for key, value in body.items() if key not in ("kind", "apiVersion")}
+
+
 def apply_defaults(resource: Resource, obj: Json, admission: Admission | None = None) -> None:
     """Admission of a new object, then defaults, in place; a bad quantity is a 400."""
     try:

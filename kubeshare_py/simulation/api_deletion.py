@@ -13,6 +13,7 @@ from kubeshare_py.simulation.api_times import seconds, timestamp
 NAMESPACES = "namespaces."
 PODS = "pods."
 _POLICIES = {"": "", "Background": "", "Orphan": "orphan", "Foreground": "foregroundDeletion"}
+_COLLECTORS = {"orphan", "foregroundDeletion"}
 _OVER = ("Succeeded", "Failed")
 
 
@@ -70,25 +71,16 @@ def delete_entry(call: Call, entry: Entry, options: Json) -> Entry | None:
     grace = _pod_grace(old, options) if resource.store_bucket == PODS else 0
     if "deletionTimestamp" in old["metadata"]:
         _shorten(metadata, old["metadata"], grace, options)
-    elif grace or metadata.get("finalizers") or resource.store_bucket == NAMESPACES:
+    elif metadata.get("finalizers") or resource.store_bucket in (PODS, NAMESPACES):
         metadata["deletionTimestamp"] = timestamp(call.now + grace)
         metadata["deletionGracePeriodSeconds"] = grace
         if "generation" in metadata:
             metadata["generation"] += 1
     else:
-        return _removed(store, resource, entry)
-    return _keep_or_finish(call, entry, metadata)
-
-
-def _removed(store: ApiStore, resource: Resource, entry: Entry) -> Entry:
-    """Gone at once; a pod says so with a grace of 0."""
-    namespace = namespace_of(entry.object)
-    gone = store.remove(resource.store_bucket, namespace, entry.object["metadata"]["name"])
-    _after_removal(store, namespace)
-    if resource.store_bucket != PODS:
+        gone = store.remove(resource.store_bucket, namespace_of(old), metadata["name"])
+        _after_removal(store, namespace_of(old))
         return gone
-    metadata = {**gone.object["metadata"], "deletionGracePeriodSeconds": 0}
-    return Entry({**gone.object, "metadata": metadata})
+    return _keep_or_finish(call, entry, metadata)
 
 
 def namespace_of(obj: Json) -> str:
@@ -141,16 +133,15 @@ def _check_preconditions(call: Call, metadata: Json, wanted: Json) -> None:
 def _marked(resource: Resource, old: Json, options: Json) -> Json:
     """The metadata with the finalizer that the propagation policy asks for."""
     metadata = dict(old["metadata"])
+    held = metadata.get("finalizers") or []
     policy = options.get("propagationPolicy")
     if policy is None and options.get("orphanDependents"):
         policy = "Orphan"
     if policy is None:
+        if _COLLECTORS & {*held}:
+            return metadata
         policy = resource.default_policy
-    others = [
-        name
-        for name in metadata.get("finalizers") or []
-        if name not in ("orphan", "foregroundDeletion")
-    ]
+    others = [name for name in held if name not in _COLLECTORS]
     wanted = [*others, _POLICIES[policy]] if _POLICIES[policy] else others
     metadata.pop("finalizers", None)
     if wanted:

@@ -123,7 +123,15 @@ TYPES = {
     "NamespaceSpec": "finalizers:[s]",
     "NamespaceStatus": "phase:s conditions:[Condition]",
     "ConfigMap": f"{_TOP} data:{{s}} binaryData:{{s}} immutable:b",
-    "Service": f"{_TOP} spec:* status:*",
+    "Service": f"{_TOP} spec:ServiceSpec status:*",
+    "ServiceSpec": (
+        "ports:[ServicePort] selector:{s} clusterIP:s clusterIPs:[s] type:s externalIPs:[s] "
+        "sessionAffinity:s loadBalancerIP:s loadBalancerSourceRanges:[s] externalName:s "
+        "externalTrafficPolicy:s healthCheckNodePort:i publishNotReadyAddresses:o "
+        "sessionAffinityConfig:* ipFamilies:[s] ipFamilyPolicy:s loadBalancerClass:s "
+        "allocateLoadBalancerNodePorts:b internalTrafficPolicy:s trafficDistribution:s"
+    ),
+    "ServicePort": "name:s protocol:s appProtocol:s port:i targetPort:* nodePort:i",
     "ServiceAccount": f"{_TOP} secrets:* imagePullSecrets:[Named] automountServiceAccountToken:b",
     "PriorityClass": f"{_TOP} value:i globalDefault:o description:s preemptionPolicy:s",
     "Lease": f"{_TOP} spec:LeaseSpec",

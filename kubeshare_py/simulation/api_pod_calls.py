@@ -8,6 +8,7 @@ PodScheduled=True. Neither the node's existence, nor capacity, nor annotation ke
 from typing import Any
 
 from kubeshare_py.simulation.api_bodies import decode_object
+from kubeshare_py.simulation.api_creation import is_dry_run
 from kubeshare_py.simulation.api_deletion import PODS, delete_entry
 from kubeshare_py.simulation.api_messages import ApiResponse, Call, json_response
 from kubeshare_py.simulation.api_reads import existing
@@ -21,7 +22,6 @@ from kubeshare_py.simulation.api_status import (
     success,
 )
 from kubeshare_py.simulation.api_times import timestamp
-from kubeshare_py.simulation.api_writes import is_dry_run
 
 _TOPOLOGY = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 

@@ -9,7 +9,7 @@ import msgspec
 
 from kubeshare_py.simulation.api_messages import ApiResponse, Call, WatchAnswer
 from kubeshare_py.simulation.api_rendering import Page, View, list_body, negotiate, object_body
-from kubeshare_py.simulation.api_selectors import Predicate, fields_match, labels_match
+from kubeshare_py.simulation.api_selectors import Predicate, exact_value, fields_match, labels_match
 from kubeshare_py.simulation.api_status import (
     Cause,
     Refusal,
@@ -97,7 +97,8 @@ def watch(call: Call) -> WatchAnswer:
     view = view_of(call)
     _check_watch_options(call)
     matches = selection(call)
-    subscription = Subscription(call.store, view, matches)
+    node = exact_value(call.option("fieldSelector"), "spec.nodeName")
+    subscription = Subscription(call.store, view, matches, node=node)
     revision = _revision(call)
     initial = call.option("sendInitialEvents") == "true"
     bucket = call.resource.store_bucket

@@ -7,12 +7,13 @@ import random
 from collections.abc import Callable, Sequence
 
 from kubeshare_py.simulation import (
+    api_creation,
     api_deletion,
     api_discovery,
     api_openapi,
     api_pod_calls,
     api_reads,
-    api_writes,
+    api_updates,
 )
 from kubeshare_py.simulation.api_kinds import KINDS
 from kubeshare_py.simulation.api_messages import (
@@ -37,19 +38,19 @@ Handler = Callable[[Call], Answer]
 
 _OBJECT: dict[str, tuple[str, Handler]] = {
     "GET": ("get", api_reads.get),
-    "PUT": ("update", api_writes.update),
-    "PATCH": ("patch", api_writes.patch),
+    "PUT": ("update", api_updates.update),
+    "PATCH": ("patch", api_updates.patch),
     "DELETE": ("delete", api_deletion.delete),
 }
 _COLLECTION: dict[str, tuple[str, Handler]] = {
     "GET": ("list", api_reads.listing),
-    "POST": ("create", api_writes.create),
+    "POST": ("create", api_creation.create),
     "DELETE": ("deletecollection", api_deletion.delete_collection),
 }
 _PARTS: dict[tuple[str, str], Handler] = {
     ("status", "GET"): api_reads.get,
-    ("status", "PUT"): api_writes.update,
-    ("status", "PATCH"): api_writes.patch,
+    ("status", "PUT"): api_updates.update,
+    ("status", "PATCH"): api_updates.patch,
     ("binding", "POST"): api_pod_calls.bind,
     ("eviction", "POST"): api_pod_calls.evict,
     ("log", "GET"): api_pod_calls.log,

@@ -15,6 +15,7 @@ FieldPath = tuple[str, ...]
 _SET_BASED = re.compile(r"^(?P<key>[^\s!=,()]+)\s+(?P<op>in|notin)\s*\((?P<values>[^()]*)\)$")
 _EQUALITY = re.compile(r"^(?P<key>[^\s!=,()]+)\s*(?P<op>==|!=|=)\s*(?P<value>[^\s=!,()]*)$")
 _EXISTS = re.compile(r"^(?P<absent>!\s*)?(?P<key>[^\s!=,()]+)$")
+_FIELD = re.compile(r"^([^=!]+)(==|!=|=)(.*)$")
 _COMMA = re.compile(r",(?![^(]*\))")
 
 
@@ -37,6 +38,15 @@ def fields_match(text: str, supported: Mapping[str, FieldPath]) -> Predicate:
         return all(test(obj) for test in tests)
 
     return matches
+
+
+def exact_value(text: str, label: str) -> str | None:
+    """The value that a field selector demands of `label`, None when it leaves it open."""
+    for part in text.split(","):
+        found = _FIELD.match(part)
+        if found and found[1].strip() == label and found[2] != "!=":
+            return found[3].strip()
+    return None
 
 
 def field_value(obj: Json, path: FieldPath) -> str:
@@ -69,7 +79,7 @@ def _label_test(part: str) -> Callable[[Mapping[str, str]], bool]:
 
 
 def _field_test(part: str, supported: Mapping[str, FieldPath]) -> Predicate:
-    found = re.match(r"^([^=!]+)(==|!=|=)(.*)$", part)
+    found = _FIELD.match(part)
     if not found:
         raise bad_request(f"invalid selector: '{part}'; can't understand '{part}'")
     label, operator, value = found[1].strip(), found[2], found[3].strip()

@@ -60,7 +60,14 @@ class _Bucket:
     spaces: dict[str, dict[str, Entry]] = field(default_factory=dict)
     events: list[StoreEvent] = field(default_factory=list)
     floor: int = 0
-    listeners: list[Listener] = field(default_factory=list)
+    listeners: dict[str | None, list[Listener]] = field(default_factory=dict)
+
+    def audience(self, event: StoreEvent) -> list[Listener]:
+        """Who hears of an event: everybody, and those of the nodes it is about."""
+        found = list(self.listeners.get(None, ()))
+        for node in {_node_of(event.before), _node_of(event.after)} - {None}:
+            found += self.listeners.get(node, ())
+        return found
 
 
 class ApiStore:
@@ -115,15 +122,20 @@ class ApiStore:
         self._publish(held, StoreEvent(self.revision, before, None))
         return at_revision(before, self.revision)
 
-    def listen(self, bucket: str, listener: Listener) -> None:
-        """Call `listener` for every later event of a bucket."""
-        self._bucket(bucket).listeners.append(listener)
+    def listen(self, bucket: str, listener: Listener, node: str | None = None) -> None:
+        """Call `listener` for every later event of a bucket, or only for pods of one node.
 
-    def unlisten(self, bucket: str, listener: Listener) -> None:
+        The real watch cache has this one index too: a thousand kubelets must not each look at
+        every pod.
+        """
+        self._bucket(bucket).listeners.setdefault(node, []).append(listener)
+
+    def unlisten(self, bucket: str, listener: Listener, node: str | None = None) -> None:
         """Stop calling it; unknown listeners are ignored."""
         listeners = self._bucket(bucket).listeners
-        if listener in listeners:
-            listeners.remove(listener)
+        remaining = [held for held in listeners.pop(node, ()) if held != listener]
+        if remaining:
+            listeners[node] = remaining
 
     def floor(self, bucket: str) -> int:
         """Events up to this revision are forgotten; a watch must start at or after it."""
@@ -153,8 +165,16 @@ class ApiStore:
         if len(bucket.events) > 2 * self._window:
             bucket.floor = bucket.events[-self._window - 1].revision
             del bucket.events[: -self._window]
-        for listener in tuple(bucket.listeners):
+        for listener in bucket.audience(event):
             listener(event)
+
+
+def _node_of(entry: Entry | None) -> str | None:
+    """The node a pod is bound to; "" for an unbound one, None where there is nothing."""
+    if entry is None:
+        return None
+    spec = entry.object.get("spec")
+    return str(spec.get("nodeName", "")) if isinstance(spec, dict) else ""
 
 
 def at_revision(entry: Entry, revision: int) -> Entry:

@@ -29,28 +29,36 @@ class Subscription:
     """One watch. The store pushes events in; the edge takes lines out and sends them.
 
     An object that leaves the selector is reported as DELETED with its old content and the new
-    resourceVersion, one that enters as ADDED (measured on kube-apiserver).
+    resourceVersion, one that enters as ADDED (measured on kube-apiserver). `node`: the only node
+    whose pods can match, if the selector says so.
     """
 
     def __init__(
-        self, store: ApiStore, view: View, matches: Predicate, *, limit: int = QUEUE_LIMIT
+        self,
+        store: ApiStore,
+        view: View,
+        matches: Predicate,
+        *,
+        node: str | None = None,
+        limit: int = QUEUE_LIMIT,
     ) -> None:
         self.ended = False
         self.on_ready: Callable[[], None] = _nobody
         self._store = store
         self._view = view
         self._matches = matches
+        self._node = node
         self._limit = limit
         self._pending: deque[bytes] = deque()
         self._columns_sent = False
 
     def open(self) -> None:
         """Begin to receive live events."""
-        self._store.listen(self._view.resource.store_bucket, self.offer)
+        self._store.listen(self._view.resource.store_bucket, self.offer, self._node)
 
     def close(self) -> None:
         """Stop receiving; idempotent."""
-        self._store.unlisten(self._view.resource.store_bucket, self.offer)
+        self._store.unlisten(self._view.resource.store_bucket, self.offer, self._node)
 
     def take(self) -> bytes:
         """All lines waiting to be sent, b"" when there are none."""

@@ -67,6 +67,29 @@ def test_a_bound_pod_looks_deleted_to_a_watch_of_unbound_pods(api: Api) -> None:
     assert "deletionTimestamp" not in gone["object"]["metadata"]
 
 
+def test_even_a_pod_gone_at_once_is_first_seen_being_deleted(api: Api) -> None:
+    watch = api.watch(PODS)
+    api.pod()
+    api.delete(f"{PODS}/p")
+    _, marked, gone = watch.events()
+    assert (marked["type"], gone["type"]) == ("MODIFIED", "DELETED")
+    assert marked["object"]["metadata"]["deletionGracePeriodSeconds"] == 0
+
+
+def test_a_kubelet_sees_only_the_pods_of_its_node(api: Api) -> None:
+    mine, other = (api.watch(f"{PODS}?fieldSelector=spec.nodeName={n}") for n in ("n1", "n2"))
+    api.pod()
+    api.bind()
+    api.delete(f"{PODS}/p")
+    api.delete(f"{PODS}/p", {"gracePeriodSeconds": 0})
+    assert mine.types() == ["ADDED", "MODIFIED", "MODIFIED", "DELETED"]
+    assert other.types() == []
+    mine.answer.subscription.close()
+    api.pod("q")
+    api.bind("q")
+    assert mine.types() == []
+
+
 def test_initial_events_end_with_a_marked_bookmark(api: Api) -> None:
     labelled(api, "a", "1")
     query = "resourceVersionMatch=NotOlderThan&sendInitialEvents=true&allowWatchBookmarks=true"

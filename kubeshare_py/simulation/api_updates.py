@@ -1,7 +1,5 @@
-"""POST, PUT and PATCH of objects."""
+"""PUT and PATCH of objects and their status."""
 
-import uuid
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -9,11 +7,13 @@ import msgspec
 from kubeshare_py.simulation.api_bodies import (
     NotDecodable,
     apply_defaults,
+    bare,
     decode_bytes,
     decode_object,
     media_type,
     prune_object,
 )
+from kubeshare_py.simulation.api_creation import SERVER_OWNED, Headers, create_object, is_dry_run
 from kubeshare_py.simulation.api_deletion import finish_if_done
 from kubeshare_py.simulation.api_merge import (
     PatchProblem,
@@ -22,20 +22,17 @@ from kubeshare_py.simulation.api_merge import (
     strategic_merge,
 )
 from kubeshare_py.simulation.api_messages import ApiResponse, Call
-from kubeshare_py.simulation.api_names import finalizer_causes, generated_name, metadata_causes
+from kubeshare_py.simulation.api_names import finalizer_causes, metadata_causes
 from kubeshare_py.simulation.api_reads import view_of
 from kubeshare_py.simulation.api_rendering import object_body
 from kubeshare_py.simulation.api_resources import Resource
 from kubeshare_py.simulation.api_status import (
     Cause,
     Json,
-    Named,
     Refusal,
-    already_exists,
     bad_request,
     conflict,
     failure,
-    forbidden,
     invalid,
     not_found,
     required,
@@ -43,9 +40,6 @@ from kubeshare_py.simulation.api_status import (
     wrong,
 )
 from kubeshare_py.simulation.api_store import Entry
-from kubeshare_py.simulation.api_times import timestamp
-
-Headers = Sequence[tuple[str, str]]
 
 _JSON_PATCH = "application/json-patch+json"
 _MERGE = "application/merge-patch+json"
@@ -62,16 +56,6 @@ _KEPT = (
     "generateName",
     "resourceVersion",
 )
-_SERVER_OWNED = ("deletionTimestamp", "deletionGracePeriodSeconds", "managedFields", "selfLink")
-
-
-def create(call: Call) -> ApiResponse:
-    """POST to a collection."""
-    resource = call.resource
-    obj, warnings = decode_object(
-        call.request, resource.kind, resource.fields, resource.api_version
-    )
-    return _create(call, obj, warnings)
 
 
 def update(call: Call) -> ApiResponse:
@@ -83,9 +67,9 @@ def update(call: Call) -> ApiResponse:
     entry = call.store.get(resource.store_bucket, call.namespace, call.name)
     if entry is None:
         if resource.create_on_update and not call.subresource:
-            return _create(call, body, warnings)
+            return create_object(call, body, warnings)
         raise not_found(resource.named(call.name))
-    return _replace(call, entry, resource.absorb(_bare(body)), warnings)
+    return _replace(call, entry, resource.absorb(bare(body)), warnings)
 
 
 def patch(call: Call) -> ApiResponse:
@@ -102,14 +86,14 @@ def patch(call: Call) -> ApiResponse:
     if entry is None:
         if kind != _APPLY or call.subresource:
             raise not_found(resource.named(call.name))
-        return _create(call, _prune(call, document)[0], ())
+        return create_object(call, _prune(call, document)[0], ())
     original = resource.present(msgspec.json.decode(entry.body()))
     patched = _patched(kind, resource, original, document)
     if not isinstance(patched, dict):
         raise bad_request("a patch must leave an object")
     try:
         body, warnings = _prune(call, patched)
-        return _replace(call, entry, resource.absorb(_bare(body)), warnings)
+        return _replace(call, entry, resource.absorb(bare(body)), warnings)
     except NotDecodable as problem:
         shown = msgspec.json.encode(document).decode()
         raise invalid("", "", [wrong("patch", shown, str(problem))]) from problem
@@ -137,72 +121,6 @@ def _patched(kind: str, resource: Resource, original: Json, document: Any) -> An
         if kind == _JSON_PATCH:
             raise Refusal(failure(422, "Invalid", message, {})) from error
         raise bad_request(str(error)) from error
-
-
-def _bare(body: Json) -> Json:
-    """Without kind and apiVersion, as the store keeps objects."""
-    return {key: value for key, value in body.items() if key not in ("kind", "apiVersion")}
-
-
-def _create(call: Call, body: Json, warnings: Headers) -> ApiResponse:
-    resource, metadata = call.resource, body.setdefault("metadata", {})
-    _check_new_metadata(call, metadata)
-    generated = not metadata.get("name") and bool(metadata.get("generateName"))
-    causes = metadata_causes(metadata, name_is_label=resource.name_is_label)
-    if generated and not causes:
-        metadata["name"] = generated_name(metadata["generateName"], call.rng)
-    metadata["uid"] = str(uuid.UUID(int=call.rng.getrandbits(128), version=4))
-    metadata["creationTimestamp"] = timestamp(call.now)
-    metadata.pop("generation", None)
-    if resource.has_generation:
-        metadata["generation"] = 1
-    for name in _SERVER_OWNED:
-        metadata.pop(name, None)
-    obj = resource.absorb(_bare(body))
-    if problem := resource.time_problem(obj):
-        raise NotDecodable(resource.kind, resource.api_version, problem)
-    if causes:
-        raise invalid(resource.kind, metadata.get("name", ""), causes, resource.group)
-    apply_defaults(resource, obj, call.admission())
-    causes = resource.causes(obj)
-    if causes:
-        raise invalid(resource.kind, metadata["name"], causes, resource.group)
-    if call.store.get(resource.store_bucket, call.namespace, metadata["name"]) is not None:
-        raise already_exists(resource.named(metadata["name"]))
-    entry = Entry(obj) if is_dry_run(call) else call.store.put(resource.store_bucket, obj)
-    return ApiResponse(status=201, body=object_body(view_of(call), entry), headers=warnings)
-
-
-def is_dry_run(call: Call) -> bool:
-    """`dryRun=All`; anything else there is a 422."""
-    value = call.option("dryRun")
-    if value not in ("", "All"):
-        raise invalid("CreateOptions", "", [wrong("dryRun", value, "must be All")], "meta.k8s.io")
-    return value == "All"
-
-
-def _check_new_metadata(call: Call, metadata: Json) -> None:
-    resource = call.resource
-    if metadata.pop("resourceVersion", ""):
-        message = "resourceVersion should not be set on objects to be created"
-        raise Refusal(failure(500, "", message))
-    if not resource.namespaced:
-        metadata.pop("namespace", None)
-        return
-    if metadata.get("namespace", call.namespace) != call.namespace:
-        raise bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request"
-        )
-    metadata["namespace"] = call.namespace
-    namespace = call.store.get("namespaces.", "", call.namespace)
-    if namespace is None:
-        raise not_found(Named("namespaces", call.namespace))
-    if "deletionTimestamp" in namespace.object["metadata"]:
-        why = (
-            f"unable to create new content in namespace {call.namespace} because it is being "
-            "terminated"
-        )
-        raise forbidden(resource.named(metadata.get("name", "")), why)
 
 
 def _replace(call: Call, entry: Entry, body: Json, warnings: Headers) -> ApiResponse:
@@ -246,7 +164,7 @@ def _check_identity(call: Call, old: Json, metadata: Json) -> None:
 def _merged(call: Call, old: Json, body: Json) -> Json:
     """The body's part that this URL may change, over the rest of the old object."""
     metadata = body["metadata"]
-    for name in _SERVER_OWNED:
+    for name in SERVER_OWNED:
         metadata.pop(name, None)
     for name in _KEPT:
         metadata.pop(name, None)
