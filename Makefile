@@ -30,7 +30,7 @@ check: $(STAMP)  ## format, lint, types, layers
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy --no-error-summary
-	@$(BIN)/lint-imports --no-timing >/tmp/kubeshare-lint-imports.$$$$ 2>&1 || { cat /tmp/kubeshare-lint-imports.$$$$; rm -f /tmp/kubeshare-lint-imports.$$$$; exit 1; }; rm -f /tmp/kubeshare-lint-imports.$$$$
+	@$(BIN)/lint-imports >/tmp/kubeshare-lint-imports.$$$$ 2>&1 || { cat /tmp/kubeshare-lint-imports.$$$$; rm -f /tmp/kubeshare-lint-imports.$$$$; exit 1; }; rm -f /tmp/kubeshare-lint-imports.$$$$
 
 bench: $(STAMP)  ## decisions a second, by cluster size
 	@$(BIN)/python benchmarks/decisions.py

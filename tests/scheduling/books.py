@@ -59,12 +59,14 @@ class Books:
                 for uid in self.pods.keys() - {pod.uid for pod in pods}:
                     self._gone(uid)
                 for pod in pods:
-                    held = self.held.get(pod.uid)
-                    answered = held.answered_at if held else None
-                    if pod.node_name is None and answered is not None and asked_at > answered:
-                        if held is not None and not held.settled:
-                            del self.held[pod.uid]
-                    self._seen(pod)
+                    self._listed(pod, asked_at)
+            case BindAnswered():
+                self._answered(event, now)
+            case _:
+                self._cluster(event)
+
+    def _cluster(self, event: Event) -> None:
+        match event:
             case NodeSeen(node):
                 self.nodes[node.name] = node
             case NodeGone(name):
@@ -74,17 +76,25 @@ class Books:
             case InventoryRead(changed):
                 for name, gpus in changed:
                     self.cards[name] = {gpu.uuid: gpu for gpu in gpus}
-            case BindAnswered(uid, token, outcome):
-                held = self.held.get(uid)
-                if held is None or held.settled or held.allocation is None:
-                    return
-                if held.allocation.token == token and held.answered_at is None:
-                    if isinstance(outcome, BindRefused):
-                        del self.held[uid]
-                    elif isinstance(outcome, Bound):
-                        held.answered_at = now
             case _:
                 pass
+
+    def _listed(self, pod: Pod, asked_at: float) -> None:
+        held = self.held.get(pod.uid)
+        answered = held.answered_at if held is not None and not held.settled else None
+        if pod.node_name is None and answered is not None and asked_at > answered:
+            del self.held[pod.uid]
+        self._seen(pod)
+
+    def _answered(self, event: BindAnswered, now: float) -> None:
+        held = self.held.get(event.uid)
+        if held is None or held.settled or held.allocation is None:
+            return
+        if held.allocation.token == event.token and held.answered_at is None:
+            if isinstance(event.outcome, BindRefused):
+                del self.held[event.uid]
+            elif isinstance(event.outcome, Bound):
+                held.answered_at = now
 
     def effect(self, effect: Effect) -> None:
         """The machine wants this: is it allowed to?"""
@@ -201,13 +211,12 @@ class Books:
                 self.pods[pod.uid] = pod
             return
         self.pods[pod.uid] = pod
-        ours = held is not None and held.allocation is not None and pod.allocation is not None
         if held is not None and held.settled and held.node == pod.node_name:
             return
-        if not (ours and held is not None and held.node == pod.node_name) or (
-            held.allocation is not None
-            and pod.allocation is not None
-            and held.allocation.token != pod.allocation.token
+        if (
+            held is None
+            or held.node != pod.node_name
+            or _token(held.allocation) != _token(pod.allocation)
         ):
             cpu = dict(pod.shape.resources).get("cpu", 0)
             self.held[pod.uid] = held = Holding(pod.node_name, cpu, pod.allocation)
@@ -216,3 +225,7 @@ class Books:
     def _gone(self, uid: PodUid) -> None:
         self.pods.pop(uid, None)
         self.held.pop(uid, None)
+
+
+def _token(allocation: Allocation | None) -> str | None:
+    return allocation.token if allocation is not None else None

@@ -15,7 +15,9 @@ from tests.builders import a_machine
 from tests.scheduling.world import ACTIONS, Step, World
 
 STEPS = st.lists(
-    st.tuples(st.integers(0, ACTIONS - 1), st.integers(0, 12), st.integers(0, 9)), max_size=60
+    st.tuples(st.integers(0, ACTIONS - 1), st.integers(0, 12), st.integers(0, 9)),
+    min_size=15,
+    max_size=60,
 )
 
 

@@ -66,10 +66,11 @@ class World:
         self.nodes: dict[NodeName, Node] = {}
         self.cards: dict[NodeName, dict[str, Gpu]] = {}
         self.watch: list[Event] = []
+        self.asked: PodsListed | None = None
         self.sent: list[Bind] = []
         self.log: list[tuple[Event, float, tuple[Effect, ...]]] = []
         self.count = 0
-        for name, cards in zip(NODES, (2, 3, 1), strict=True):
+        for name, cards in zip(NODES, (1, 2, 1), strict=True):
             self.nodes[name] = a_node(name, pods=6)
             model = "T4" if name == "n3" else "A100"
             self.cards[name] = {
@@ -117,6 +118,9 @@ class World:
             self.change_cards,
             self.foreign,
         )[action % ACTIONS](which, how)
+        if how % 2 == 0:  # as the program does after every batch of events
+            self.deliver(0, 9)
+            self.tell(BindSlotsFree(64))
 
     def create(self, which: int, how: int) -> None:
         """A pod is created, now and then a gated, malformed or urgent one."""
@@ -167,12 +171,16 @@ class World:
             return Bound() if ours else BindRefused(Refusal.ASSIGNED, "assigned")
         if how == 2:
             return BindRefused(Refusal.INVALID, "webhook said no")
+        if how == 4:
+            return Bound()  # and then the API server forgot it, restored from a backup
         self.stored[bind.uid] = replace(pod, node_name=bind.node, allocation=bind.allocation)
         self.watch.append(PodSeen(self.stored[bind.uid]))
         return BindUnknown("timeout") if how == 3 else Bound()
 
     def deliver(self, which: int, how: int) -> None:
-        """The watch brings what is due."""
+        """The watch brings what is due; not while a list is under way."""
+        if self.asked is not None:
+            return
         count = 1 if how < 5 else len(self.watch)
         events, self.watch = self.watch[:count], self.watch[count:]
         for event in events:
@@ -183,11 +191,13 @@ class World:
         self.tell(BindSlotsFree(1 + how))
 
     def relist(self, which: int, how: int) -> None:
-        """The watch was lost: a whole list instead."""
-        self.watch.clear()
-        asked_at = self.now
-        self.now += 0.01
-        self.tell(PodsListed(tuple(self.stored.values()), asked_at))
+        """The watch was lost: a whole list is asked for, and some time later it is there."""
+        if self.asked is None:
+            self.watch.clear()
+            self.asked = PodsListed(tuple(self.stored.values()), self.now)
+        else:
+            self.tell(self.asked)
+            self.asked = None
 
     def change_node(self, which: int, how: int) -> None:
         """A node is cordoned, uncordoned, removed or added."""
@@ -235,10 +245,14 @@ class World:
         """Everything that is under way comes to an end."""
         for _ in range(200):
             self.now += 30
+            self.relist(0, 0)
+            self.now += 30
+            if self.asked is not None:
+                self.relist(0, 0)
             before = len(self.log), len(self.sent), len(self.watch)
             self.deliver(0, 9)
             while self.sent:
-                self.answer(0, 0)
+                self.answer(0, 5)
             self.deliver(0, 9)
             self.tell(TimePassed())
             sent = len(self.sent)
