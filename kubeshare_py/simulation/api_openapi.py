@@ -12,10 +12,13 @@ from kubeshare_py.simulation.api_resources import Resource
 from kubeshare_py.simulation.api_status import Json, no_such_resource
 
 _ROOT = "/openapi/v3"
+_V2_PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 
 
-def openapi(path: str, kinds: Sequence[Resource]) -> ApiResponse:
-    """GET /openapi/v3 and one document per group and version; refuses others with 404."""
+def openapi(path: str, accept: str, kinds: Sequence[Resource]) -> ApiResponse:
+    """GET /openapi/v2, /openapi/v3 and one v3 document per group version; 404 for others."""
+    if path == "/openapi/v2":
+        return _version_2(accept)
     if path.rstrip("/") == _ROOT:
         paths = {
             _prefix(version): {"serverRelativeURL": _url(version, kinds)}
@@ -26,6 +29,18 @@ def openapi(path: str, kinds: Sequence[Resource]) -> ApiResponse:
         if path == f"{_ROOT}/{_prefix(version)}":
             return json_response(_document(version, kinds))
     raise no_such_resource()
+
+
+def _version_2(accept: str) -> ApiResponse:
+    """A document without definitions.
+
+    kubectl reads it (in protobuf, where nothing is an empty document) to validate `kind: List`; it
+    skips kinds that are not defined there.
+    """
+    if "protobuf" in accept:
+        return ApiResponse(content_type=_V2_PROTOBUF)
+    info = {"title": "kubeshare-py embedded API server", "version": "v1"}
+    return json_response({"swagger": "2.0", "info": info, "paths": {}})
 
 
 def _versions(kinds: Sequence[Resource]) -> list[str]:

@@ -104,8 +104,8 @@ class ApiService:
             return api_discovery.version()
         if parts[0] in _PREFIXES:
             return api_discovery.discover(request, self._served)
-        if parts[:2] == ["openapi", "v3"]:
-            return api_openapi.openapi(path, self._served)
+        if parts[0] == "openapi":
+            return api_openapi.openapi(path, request.accept, self._served)
         return ApiResponse(
             status=404, body=b"404 page not found\n", content_type="text/plain; charset=utf-8"
         )

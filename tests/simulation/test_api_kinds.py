@@ -216,8 +216,14 @@ def test_every_kind_has_a_patch_with_field_validation_in_openapi(api: Api) -> No
         if "fieldValidation" in {p["name"] for p in path["patch"]["parameters"]}
     }
     assert {"Pod", "Node", "ConfigMap"} <= kinds
-    api.get("/openapi/v2")
+    api.get("/openapi/v3/apis/nobody/v1")
     assert api.status == 404
+
+
+def test_openapi_v2_is_an_empty_document_in_either_format(api: Api) -> None:
+    assert api.get("/openapi/v2")["paths"] == {}
+    assert api.get("/openapi/v2", "application/x.openapi.v2@v1.0+protobuf") == ""
+    assert api.answer.content_type.endswith("v2.v1.0+protobuf")
 
 
 def test_the_version_parses(api: Api) -> None:

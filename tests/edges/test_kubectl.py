@@ -1,0 +1,150 @@
+"""A stock kubectl against the embedded API server."""
+
+import asyncio
+import json
+import os
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubeshare_py.edges.api_server import ApiServer
+
+KUBECTL = shutil.which("kubectl")
+pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
+
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "p", "labels": {"app": "x"}},
+    "spec": {"containers": [{"name": "a", "image": "nginx"}]},
+}
+NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}
+JOB = {
+    "apiVersion": "batch/v1",
+    "kind": "Job",
+    "metadata": {"name": "j"},
+    "spec": {
+        "template": {
+            "spec": {"restartPolicy": "Never", "containers": [{"name": "a", "image": "x"}]}
+        }
+    },
+}
+
+
+class Kubectl:
+    """kubectl with a home and a kubeconfig of its own; `code` is the last exit status."""
+
+    def __init__(self, folder: Path, kubeconfig: Path) -> None:
+        self._environment = {**os.environ, "HOME": str(folder), "KUBECONFIG": str(kubeconfig)}
+        self.code = 0
+
+    async def __call__(self, *arguments: str, stdin: Any = None) -> str:
+        assert KUBECTL is not None
+        process = await asyncio.create_subprocess_exec(
+            KUBECTL,
+            *arguments,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            env=self._environment,
+        )
+        output, _ = await process.communicate(json.dumps(stdin).encode() if stdin else b"")
+        self.code = process.returncode or 0
+        return output.decode()
+
+    async def apply(self, *objects: Any) -> str:
+        listed = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
+        return await self("apply", "-f", "-", stdin=listed)
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[ApiServer]:
+    async with ApiServer(directory=tmp_path / "pki") as server:
+        yield server
+
+
+@pytest.fixture
+def kubectl(server: ApiServer, tmp_path: Path) -> Kubectl:
+    return Kubectl(tmp_path, server.write_kubeconfig(tmp_path / "kubeconfig"))
+
+
+async def test_apply_creates_then_finds_everything_unchanged(kubectl: Kubectl) -> None:
+    assert (
+        await kubectl.apply(POD, NODE, JOB)
+        == "pod/p created\nnode/n1 created\njob.batch/j created\n"
+    )
+    again = await kubectl.apply(POD, NODE, JOB)
+    assert again == "pod/p unchanged\nnode/n1 unchanged\njob.batch/j unchanged\n"
+
+
+async def test_get_and_describe_show_pods_nodes_and_jobs(kubectl: Kubectl) -> None:
+    await kubectl.apply(POD, NODE, JOB)
+    assert (await kubectl("get", "pod", "p", "--no-headers")).split()[:4] == [
+        "p",
+        "0/1",
+        "Pending",
+        "0",
+    ]
+    wide = await kubectl("get", "pods", "-A", "-o", "wide", "--show-labels")
+    assert "NOMINATED NODE" in wide
+    assert "app=x" in wide
+    shown = json.loads(await kubectl("get", "pods", "-l", "app in (x)", "-o", "json"))
+    assert [item["kind"] for item in shown["items"]] == ["Pod"]
+    for kind, name in (("pod", "p"), ("node", "n1"), ("job", "j"), ("ns", "default")):
+        described = await kubectl("describe", kind, name)
+        assert (kubectl.code, described.split()[1]) == (0, name)
+    assert await kubectl("get", "pod", "x") == 'Error from server (NotFound): pods "x" not found\n'
+    assert kubectl.code == 1
+
+
+async def test_metadata_is_edited_in_place(kubectl: Kubectl) -> None:
+    await kubectl.apply(POD, NODE)
+    assert await kubectl("label", "pod", "p", "a=b") == "pod/p labeled\n"
+    assert await kubectl("annotate", "pod", "p", "c=d") == "pod/p annotated\n"
+    assert await kubectl("cordon", "n1") == "node/n1 cordoned\n"
+    assert "SchedulingDisabled" in await kubectl("get", "node", "n1")
+    assert await kubectl("uncordon", "n1") == "node/n1 uncordoned\n"
+    assert await kubectl("get", "node", "n1", "-o", "jsonpath={.spec}") == "{}"
+
+
+async def test_waiting_and_deleting_end_when_they_should(
+    kubectl: Kubectl, server: ApiServer
+) -> None:
+    await kubectl.apply(POD)
+    status = '{"status":{"conditions":[{"type":"Ready","status":"True"}]}}'
+    await kubectl("patch", "pod", "p", "--subresource=status", "--type=merge", "-p", status)
+    waited = await kubectl("wait", "--for=condition=Ready", "pod/p", "--timeout=20s")
+    assert waited == "pod/p condition met\n"
+    assert (await kubectl("delete", "pod", "p")).startswith('pod "p" deleted')
+    assert kubectl.code == 0
+    await kubectl("delete", "pod", "p")
+    assert kubectl.code == 1
+    await kubectl("delete", "pod", "p", "--ignore-not-found")
+    assert kubectl.code == 0
+
+
+async def test_events_and_resources_are_listed(kubectl: Kubectl) -> None:
+    event = {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": "p.1"},
+        "eventTime": "2026-01-01T00:00:00.000000Z",
+        "reportingController": "kubeshare-scheduler",
+        "reportingInstance": "x",
+        "action": "Scheduling",
+        "reason": "FailedScheduling",
+        "type": "Warning",
+        "note": "no card is free",
+        "regarding": {"kind": "Pod", "namespace": "default", "name": "p", "apiVersion": "v1"},
+    }
+    assert await kubectl("create", "-f", "-", stdin=event) == "event.events.k8s.io/p.1 created\n"
+    assert "no card is free" in await kubectl("get", "events")
+    assert "no card is free" in await kubectl("events", "--for", "pod/p")
+    resources = await kubectl("api-resources", "--no-headers")
+    assert {"pods", "nodes", "leases", "jobs"} <= {
+        line.split()[0] for line in resources.splitlines()
+    }
+    assert (await kubectl("auth", "can-i", "create", "pods")).startswith("yes")
