@@ -1,0 +1,109 @@
+"""The scheduler's state as people look at it: what the read-only endpoint serves.
+
+Amounts are integers: shares in thousandths of a GPU, memory in bytes. The endpoint sends these
+values as JSON objects with the same field names; readers ignore fields that they do not know.
+"""
+
+from dataclasses import dataclass
+
+from kubeshare_py.domain.diagnosis import Shortfall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tenant:
+    """A pod's part of one card."""
+
+    namespace: str
+    name: str
+    milli: int
+    memory_bytes: int
+    exclusive: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardView:
+    """One card. `known` is False for a card that pods hold and the inventory does not show."""
+
+    uuid: str
+    index: int = -1
+    model: str = ""
+    known: bool = True
+    healthy: bool = True
+    memory_bytes: int = 0
+    used_bytes: int = 0
+    used_milli: int = 0
+    tenants: tuple[Tenant, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeView:
+    """One node. `silent`: its collector does not answer, the cards are the last known ones."""
+
+    name: str
+    address: str = ""
+    known: bool = True
+    unschedulable: bool = False
+    silent: bool = False
+    cards: tuple[CardView, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodView:
+    """One pod of ours. `state`: held, waiting, backoff, binding, assumed or bound.
+
+    `count` cards of `milli` each are asked for; `memory_bytes` is per card, None for the share's
+    part. `cards` are the uuids that it holds. `message` says why it waits.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    state: str
+    profile: str = ""
+    priority: int = 0
+    label_priority: int = 0
+    created: str = ""
+    count: int = 0
+    milli: int = 0
+    memory_bytes: int | None = None
+    models: tuple[str, ...] = ()
+    node: str = ""
+    cards: tuple[str, ...] = ()
+    port: int | None = None
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterView:
+    """Everything at one instant. `overcommitted`: (node, uuid) with less than nothing free.
+
+    `ready` is False until pods and nodes were listed. `inventory` says how the card inventory
+    stands: `read`, `unread`, or the message of the last failure.
+    """
+
+    scheduler: str
+    ready: bool
+    inventory: str
+    nodes: tuple[NodeView, ...] = ()
+    pods: tuple[PodView, ...] = ()
+    overcommitted: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeWhy:
+    """What one node says to one pod: it fits, or the reasons, and the numbers behind them."""
+
+    name: str
+    fits: bool
+    reasons: tuple[str, ...] = ()
+    shortfalls: tuple[Shortfall, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhyView:
+    """Why a pod is where it is. `advice` are sentences: what would make it fit."""
+
+    pod: PodView
+    message: str
+    nodes: tuple[NodeWhy, ...] = ()
+    advice: tuple[str, ...] = ()
