@@ -9,6 +9,7 @@ from kubeshare_py.simulation.api_messages import WatchAnswer
 from kubeshare_py.simulation.api_watches import Subscription
 
 BOOKMARK_PERIOD_S = 60.0
+_BEFORE_END_S = 2.0
 _DEFAULT_TIMEOUT_S = (1800.0, 3600.0)
 
 
@@ -55,7 +56,7 @@ class WatchStreams:
         subscription.on_ready = ready.set
         clock = asyncio.get_running_loop().time
         end = clock() + (answer.timeout_s or random.uniform(*_DEFAULT_TIMEOUT_S))
-        bookmark_at = clock() + BOOKMARK_PERIOD_S if answer.bookmarks else end
+        bookmark_at = _next_bookmark(clock(), end) if answer.bookmarks else end
         while True:
             ready.clear()
             if lines := subscription.take():
@@ -66,10 +67,16 @@ class WatchStreams:
                 return
             if now >= bookmark_at:
                 subscription.bookmark()
-                bookmark_at = min(now + BOOKMARK_PERIOD_S, end)
+                bookmark_at = _next_bookmark(now, end)
                 continue
             try:
                 async with asyncio.timeout_at(min(bookmark_at, end)):
                     await ready.wait()
             except TimeoutError:
                 continue
+
+
+def _next_bookmark(now: float, end: float) -> float:
+    """About once a minute and once shortly before the end, as the real server does."""
+    last = end - _BEFORE_END_S
+    return min(now + BOOKMARK_PERIOD_S, last if last > now else end)

@@ -8,6 +8,7 @@ import yaml
 
 from kubeshare_py.simulation import api_fields
 from kubeshare_py.simulation.api_messages import JSON, ApiRequest
+from kubeshare_py.simulation.api_protobuf import NotReadable, decode_protobuf
 from kubeshare_py.simulation.api_quantities import BadQuantity
 from kubeshare_py.simulation.api_resources import Admission, Resource
 from kubeshare_py.simulation.api_status import Json, Refusal, bad_request, unsupported_media_type
@@ -15,7 +16,7 @@ from kubeshare_py.simulation.api_status import Json, Refusal, bad_request, unsup
 YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 _HINT = (
-    "protobuf bodies are not decoded here: "
+    "this protobuf body is not decoded here: "
     "use --dry-run=client -o yaml | kubectl create -f - instead"
 )
 
@@ -40,7 +41,7 @@ def decode_body(request: ApiRequest) -> Any:
         return {}
     kind = media_type(request.content_type) or JSON
     if kind == PROTOBUF:
-        raise unsupported_media_type((JSON, YAML), _HINT)
+        return _decode_protobuf(request.body)
     if kind not in (JSON, YAML, "*/*"):
         raise unsupported_media_type((JSON, YAML, PROTOBUF))
     return decode_bytes(request.body, is_yaml=kind == YAML)
@@ -106,6 +107,13 @@ def apply_defaults(resource: Resource, obj: Json, admission: Admission | None = 
         resource.default(obj)
     except BadQuantity as error:
         raise NotDecodable(resource.kind, resource.api_version, str(error)) from error
+
+
+def _decode_protobuf(body: bytes) -> Json:
+    try:
+        return decode_protobuf(body)
+    except NotReadable as error:
+        raise unsupported_media_type((JSON, YAML), _HINT) from error
 
 
 def _warnings(texts: Sequence[str]) -> list[tuple[str, str]]:

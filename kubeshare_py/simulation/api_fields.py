@@ -1,9 +1,9 @@
 """Which fields the served kinds have, and of which type: pruning and type checks of bodies.
 
-One line a type. Letters: `s` string, `i` integer, `b` boolean, `o` boolean left out when false,
-`q` quantity, `*` anything, `{x}` map of x, `[x]` list of x, else a type's name. Deep parts that
-nothing here looks at are `*`. Nulls, empty lists, empty strings and empty maps vanish, as they do
-on the real server's way through Go structs with omitempty.
+One line a type. Letters: `s` string, `i` integer, `z` integer left out when 0, `b` boolean, `o`
+boolean left out when false, `q` quantity, `*` anything, `{x}` map of x, `[x]` list of x, else a
+type's name. Deep parts that nothing here looks at are `*`. Nulls, empty lists, empty strings and
+empty maps vanish, as they do on the real server's way through Go structs with omitempty.
 """
 
 from functools import cache
@@ -76,7 +76,7 @@ TYPES = {
         "startupProbe:* lifecycle:* terminationMessagePath:s terminationMessagePolicy:s "
         "imagePullPolicy:s securityContext:* stdin:o stdinOnce:o tty:o"
     ),
-    "ContainerPort": "name:s hostPort:i containerPort:i protocol:s hostIP:s",
+    "ContainerPort": "name:s hostPort:z containerPort:i protocol:s hostIP:s",
     "EnvVar": "name:s value:s valueFrom:EnvSource",
     "EnvSource": (
         "fieldRef:FieldRef resourceFieldRef:* configMapKeyRef:* secretKeyRef:* fileKeyRef:*"
@@ -127,11 +127,11 @@ TYPES = {
     "ServiceSpec": (
         "ports:[ServicePort] selector:{s} clusterIP:s clusterIPs:[s] type:s externalIPs:[s] "
         "sessionAffinity:s loadBalancerIP:s loadBalancerSourceRanges:[s] externalName:s "
-        "externalTrafficPolicy:s healthCheckNodePort:i publishNotReadyAddresses:o "
+        "externalTrafficPolicy:s healthCheckNodePort:z publishNotReadyAddresses:o "
         "sessionAffinityConfig:* ipFamilies:[s] ipFamilyPolicy:s loadBalancerClass:s "
         "allocateLoadBalancerNodePorts:b internalTrafficPolicy:s trafficDistribution:s"
     ),
-    "ServicePort": "name:s protocol:s appProtocol:s port:i targetPort:* nodePort:i",
+    "ServicePort": "name:s protocol:s appProtocol:s port:i targetPort:* nodePort:z",
     "ServiceAccount": f"{_TOP} secrets:* imagePullSecrets:[Named] automountServiceAccountToken:b",
     "PriorityClass": f"{_TOP} value:i globalDefault:o description:s preemptionPolicy:s",
     "Lease": f"{_TOP} spec:LeaseSpec",
@@ -166,8 +166,8 @@ TYPES = {
     ),
 }
 
-_GO_TYPES = {"s": "string", "i": "int64", "b": "bool", "o": "bool"}
-_PYTHON_TYPES: dict[str, type] = {"s": str, "i": int, "b": bool, "o": bool}
+_GO_TYPES = {"s": "string", "i": "int64", "z": "int64", "b": "bool", "o": "bool"}
+_PYTHON_TYPES: dict[str, type] = {"s": str, "i": int, "z": int, "b": bool, "o": bool}
 
 
 class WrongType(ValueError):
@@ -208,6 +208,8 @@ def _vanishes(letter: str, value: object) -> bool:
     """Whether Go's omitempty would leave the field out."""
     if isinstance(value, bool):
         return letter == "o" and not value
+    if letter == "z":
+        return value == 0
     if letter[0] == "{":
         return value == {}
     return value in ("", [])
@@ -241,9 +243,9 @@ def _value(letter: str, value: object, path: str, unknown: list[str]) -> Any:
 
 def _scalar(letter: str, value: object, path: str) -> object:
     wanted = _PYTHON_TYPES[letter]
-    if letter == "i" and isinstance(value, float) and value.is_integer():
+    if wanted is int and isinstance(value, float) and value.is_integer():
         return int(value)
-    if not isinstance(value, wanted) or (letter == "i" and isinstance(value, bool)):
+    if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
         raise WrongType(_mismatch(value, path, _GO_TYPES[letter]))
     return value
 

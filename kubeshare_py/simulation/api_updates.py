@@ -130,8 +130,7 @@ def _replace(call: Call, entry: Entry, body: Json, warnings: Headers) -> ApiResp
     if problem := resource.time_problem(body):
         raise NotDecodable(resource.kind, resource.api_version, problem)
     new = _merged(call, old, body)
-    if call.subresource != "status":
-        apply_defaults(resource, new)
+    apply_defaults(resource, new)
     causes = _update_causes(call, new, old)
     if causes:
         raise invalid(resource.kind, call.name, causes, resource.group)

@@ -124,6 +124,16 @@ async def test_a_watch_ends_in_order_when_its_time_is_up(client: aiohttp.ClientS
         assert await watch.content.read() == b""
 
 
+async def test_a_watch_that_wants_bookmarks_gets_one_before_its_end(
+    server: ApiServer, client: aiohttp.ClientSession
+) -> None:
+    url = f"{MAPS}?watch=true&timeoutSeconds=3&allowWatchBookmarks=true"
+    async with client.get(url) as watch:
+        event = await next_event(watch)
+    revision = str(server.service.store.revision)
+    assert (event["type"], event["object"]["metadata"]["resourceVersion"]) == ("BOOKMARK", revision)
+
+
 async def test_stopping_the_server_ends_watches_in_order(tmp_path: Path) -> None:
     server = ApiServer(directory=tmp_path)
     await server.start()

@@ -110,6 +110,18 @@ async def test_metadata_is_edited_in_place(kubectl: Kubectl) -> None:
     assert await kubectl("get", "node", "n1", "-o", "jsonpath={.spec}") == "{}"
 
 
+async def test_objects_are_created_by_command_line_alone(kubectl: Kubectl) -> None:
+    for arguments in (
+        ("ns", "team"),
+        ("configmap", "c", "--from-literal=a=b"),
+        ("job", "j", "--image=busybox", "--", "true"),
+        ("priorityclass", "high", "--value=1000"),
+    ):
+        assert (await kubectl("create", *arguments)).endswith(" created\n")
+    assert await kubectl("run", "r", "--image=nginx") == "pod/r created\n"
+    assert await kubectl("get", "cm", "c", "-o", "jsonpath={.data.a}") == "b"
+
+
 async def test_waiting_and_deleting_end_when_they_should(
     kubectl: Kubectl, server: ApiServer
 ) -> None:

@@ -341,6 +341,15 @@ def test_nodes_keep_their_status_at_creation_and_get_no_taint(api: Api) -> None:
     assert node["spec"] == {}
 
 
+def test_quantities_reported_through_status_are_canonical_too(api: Api) -> None:
+    api.post(NODES, {"metadata": {"name": "n1"}})
+    change = {"status": {"capacity": {"memory": "1024Mi", "nvidia.com/gpu": 4}}}
+    node = api.patch(f"{NODES}/n1/status", change)
+    assert node["status"]["allocatable"] == {"memory": "1Gi", "nvidia.com/gpu": "4"}
+    api.patch(f"{NODES}/n1/status", {"status": {"capacity": {"cpu": "many"}}})
+    assert api.status == 422
+
+
 def test_taints_are_replaced_whole_while_conditions_merge_by_type(api: Api) -> None:
     first = {"key": "a", "effect": "NoSchedule"}
     condition = {"type": "Ready", "status": "True"}
