@@ -59,12 +59,11 @@ def listing(call: Call) -> ApiResponse:
     """All objects that the selectors match, in pages of `limit`."""
     view = view_of(call)
     start = _continuation(call)
-    _check_revision(call, start)
+    revision = start.revision if start else _list_revision(call)
     matches = selection(call)
-    found = [entry for entry in _scope(call) if matches(entry.object)]
+    found = [entry for entry in _scope(call, revision) if matches(entry.object)]
     if start is not None:
         found = [entry for entry in found if _key(entry) > (start.namespace, start.name)]
-    revision = start.revision if start else call.store.revision
     return ApiResponse(body=list_body(view, *_page(call, found, revision)))
 
 
@@ -89,7 +88,7 @@ def selection(call: Call) -> Predicate:
 def selected(call: Call) -> list[Entry]:
     """The objects the selectors match."""
     matches = selection(call)
-    return [entry for entry in _scope(call) if matches(entry.object)]
+    return [entry for entry in _scope(call, call.store.revision) if matches(entry.object)]
 
 
 def watch(call: Call) -> WatchAnswer:
@@ -122,9 +121,12 @@ def watch(call: Call) -> WatchAnswer:
     )
 
 
-def _scope(call: Call) -> list[Entry]:
+def _scope(call: Call, revision: int) -> list[Entry]:
+    """Everything under the URL as of a revision; later pages of a list show the past."""
     namespace = call.namespace if call.resource.namespaced and call.namespace else None
-    return list(call.store.entries(call.resource.store_bucket, namespace))
+    if revision == call.store.revision:
+        return list(call.store.entries(call.resource.store_bucket, namespace))
+    return call.store.entries_at(call.resource.store_bucket, namespace, revision)
 
 
 def _page(call: Call, found: Sequence[Entry], revision: int) -> tuple[Sequence[Entry], Page]:
@@ -150,6 +152,10 @@ def _continuation(call: Call) -> _Continue | None:
     token = call.option("continue")
     if not token:
         return None
+    if call.option("resourceVersionMatch"):
+        text = "resourceVersionMatch is forbidden when continue is provided"
+        cause = not_allowed("resourceVersionMatch", text)
+        raise invalid("ListOptions", "", [cause], "meta.k8s.io")
     if call.option("resourceVersion") not in ("", "0"):
         raise bad_request("specifying resource version is not allowed when using continue")
     try:
@@ -165,8 +171,8 @@ def _continuation(call: Call) -> _Continue | None:
     return start
 
 
-def _check_revision(call: Call, start: _Continue | None) -> None:
-    """Refuses what a list may not ask of resourceVersion and its friends."""
+def _list_revision(call: Call) -> int:
+    """The revision a list shows; refuses what it may not ask of resourceVersion and friends."""
     match = call.option("resourceVersionMatch")
     causes: list[Cause] = []
     if call.option("sendInitialEvents"):
@@ -175,9 +181,6 @@ def _check_revision(call: Call, start: _Continue | None) -> None:
     if match and not call.option("resourceVersion"):
         text = "resourceVersionMatch is forbidden unless resourceVersion is provided"
         causes.append(not_allowed("resourceVersionMatch", text))
-    if match and start is not None:
-        text = "resourceVersionMatch is forbidden when continue is provided"
-        causes.append(not_allowed("resourceVersionMatch", text))
     if match and match not in _MATCHES:
         causes.append(unsupported("resourceVersionMatch", match, _MATCHES))
     if causes:
@@ -185,8 +188,11 @@ def _check_revision(call: Call, start: _Continue | None) -> None:
     revision = _revision(call)
     if revision > call.store.revision:
         raise _too_new(revision, call.store.revision)
-    if match == "Exact" and revision != call.store.revision:
+    if match != "Exact":
+        return call.store.revision
+    if revision < call.store.floor(call.resource.store_bucket):
         raise expired("The provided resourceVersion is no longer available.")
+    return revision
 
 
 def _check_watch_options(call: Call) -> None:

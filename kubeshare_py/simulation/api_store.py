@@ -91,6 +91,24 @@ class ApiStore:
             for name in sorted(found):
                 yield found[name]
 
+    def entries_at(self, bucket: str, namespace: str | None, revision: int) -> list[Entry]:
+        """The objects as they were at an earlier revision, not below the bucket's floor.
+
+        Later events are undone, newest first.
+        """
+        past = {_key_of(entry): entry for entry in self.entries(bucket, namespace)}
+        for event in reversed(self.events_after(bucket, revision)):
+            changed = event.before or event.after
+            assert changed is not None
+            key = _key_of(changed)
+            if namespace not in (None, key[0]):
+                continue
+            if event.before is None:
+                past.pop(key, None)
+            else:
+                past[key] = event.before
+        return [past[key] for key in sorted(past)]
+
     def is_empty(self, namespace: str) -> bool:
         """Whether no bucket holds anything in that namespace."""
         return not any(bucket.spaces.get(namespace) for bucket in self._buckets.values())
@@ -167,6 +185,11 @@ class ApiStore:
             del bucket.events[: -self._window]
         for listener in bucket.audience(event):
             listener(event)
+
+
+def _key_of(entry: Entry) -> tuple[str, str]:
+    metadata = entry.object["metadata"]
+    return metadata.get("namespace", ""), metadata["name"]
 
 
 def _node_of(entry: Entry | None) -> str | None:

@@ -291,12 +291,27 @@ def test_pages_keep_the_first_version_and_count_what_remains(api: Api) -> None:
     first = api.get(f"{MAPS}?limit=2")
     api.post(MAPS, config_map("d"))
     token = first["metadata"]["continue"]
+    api.delete(f"{MAPS}/c")
     second = api.get(f"{MAPS}?limit=2&continue={token}")
+    assert [item["metadata"]["name"] for item in second["items"]] == ["c"]
     assert first["metadata"]["remainingItemCount"] == 1
     assert second["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
     assert "continue" not in second["metadata"]
     assert "remainingItemCount" not in api.get(f"{MAPS}?limit=2&labelSelector=!x")["metadata"]
     assert "kind" not in first["items"][0]
+
+
+def test_a_list_of_an_exact_version_shows_the_past_until_it_is_compacted(api: Api) -> None:
+    version = api.post(MAPS, config_map("a"))["metadata"]["resourceVersion"]
+    api.delete(f"{MAPS}/a")
+    api.post(MAPS, config_map("b"))
+    url = f"{MAPS}?resourceVersion={version}&resourceVersionMatch=Exact"
+    past = api.get(url)
+    assert [item["metadata"]["name"] for item in past["items"]] == ["a"]
+    assert past["metadata"]["resourceVersion"] == version
+    api.service.store.compact()
+    api.get(url)
+    assert api.status == 410
 
 
 def test_a_continue_token_from_before_a_compaction_is_gone(api: Api) -> None:
@@ -319,7 +334,6 @@ def test_a_continue_token_from_before_a_compaction_is_gone(api: Api) -> None:
         ("labelSelector=a b c", 400),
         ("limit=x", 400),
         ("resourceVersion=999999&resourceVersionMatch=NotOlderThan", 504),
-        ("resourceVersion=1&resourceVersionMatch=Exact", 410),
     ],
 )
 def test_list_options_that_make_no_sense_are_refused(api: Api, query: str, code: int) -> None:
