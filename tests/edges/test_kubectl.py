@@ -55,6 +55,12 @@ class Kubectl:
         self.code = process.returncode or 0
         return output.decode()
 
+    async def start(self, *arguments: str) -> asyncio.subprocess.Process:
+        assert KUBECTL is not None
+        return await asyncio.create_subprocess_exec(
+            KUBECTL, *arguments, stdout=asyncio.subprocess.PIPE, env=self._environment
+        )
+
     async def apply(self, *objects: Any) -> str:
         listed = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
         return await self("apply", "-f", "-", stdin=listed)
@@ -98,6 +104,19 @@ async def test_get_and_describe_show_pods_nodes_and_jobs(kubectl: Kubectl) -> No
         assert (kubectl.code, described.split()[1]) == (0, name)
     assert await kubectl("get", "pod", "x") == 'Error from server (NotFound): pods "x" not found\n'
     assert kubectl.code == 1
+
+
+async def test_get_w_shows_changes_as_they_happen(kubectl: Kubectl, server: ApiServer) -> None:
+    await kubectl.apply(POD)
+    process = await kubectl.start("get", "pods", "-w", "--no-headers")
+    assert process.stdout is not None
+    assert (await process.stdout.readline()).split()[:3] == [b"p", b"0/1", b"Pending"]
+    await kubectl("delete", "pod", "p", "--wait=false")
+    assert (await process.stdout.readline()).split()[2] == b"Terminating"
+    assert (await process.stdout.readline()).split()[2] == b"Terminating"
+    server.cut_watches()
+    await process.wait()
+    await process.communicate()
 
 
 async def test_metadata_is_edited_in_place(kubectl: Kubectl) -> None:

@@ -152,6 +152,10 @@ def test_table_watches_send_the_columns_once(api: Api) -> None:
     assert first["object"]["columnDefinitions"][0]["name"] == "Name"
     assert second["object"]["columnDefinitions"] is None
     assert second["object"]["rows"][0]["cells"][:3] == ["q", "0/1", "Pending"]
+    watch.answer.subscription.bookmark()
+    (bookmark,) = watch.events()
+    assert bookmark["object"]["columnDefinitions"] is None
+    assert bookmark["object"]["metadata"]["resourceVersion"] == str(api.service.store.revision)
 
 
 @pytest.mark.parametrize(
