@@ -28,10 +28,15 @@ class PodGone:
 
 @dataclass(frozen=True, slots=True)
 class PodsListed:
-    """All unfinished pods, by a consistent read that was asked for at `asked_at`."""
+    """All unfinished pods, by a consistent read that was asked for at `asked_at`.
+
+    `unreadable` are listed pods that could not be understood at all: they are there, and whatever
+    was known of them stays.
+    """
 
     pods: tuple[Pod, ...]
     asked_at: float
+    unreadable: frozenset[PodUid] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

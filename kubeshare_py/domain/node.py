@@ -24,3 +24,5 @@ class Node:
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
     allocatable: tuple[tuple[str, int], ...] = ()
+    #: First InternalIP, for people.
+    address: str = ""

@@ -96,6 +96,7 @@ class Server(Struct, frozen=True):
 
     bind_address: str = "0.0.0.0"
     port: int = 10259
+    service: str = "kubeshare-scheduler"
     certificate_file: str = ""
     key_file: str = ""
     token_file: str = ""

@@ -26,10 +26,18 @@ class NodeSpec(msgspec.Struct, frozen=True, gc=False):
     unschedulable: bool = False
 
 
+class NodeAddress(msgspec.Struct, frozen=True, gc=False):
+    """One of a node's addresses."""
+
+    type: str = ""
+    address: str = ""
+
+
 class NodeStatus(msgspec.Struct, frozen=True, gc=False):
     """The status."""
 
     allocatable: dict[str, Quantity] | None = None
+    addresses: tuple[NodeAddress, ...] | None = None
 
 
 class NodeFields(msgspec.Struct, frozen=True, gc=False):
@@ -52,6 +60,7 @@ def to_domain(node: NodeFields) -> Node:
         taints=tuple(Taint(one.key, one.value, one.effect) for one in spec.taints or ()),
         unschedulable=spec.unschedulable,
         allocatable=_allocatable(node.status.allocatable or {}),
+        address=_internal_ip(node.status.addresses or ()),
     )
 
 
@@ -63,3 +72,7 @@ def _allocatable(resources: dict[str, Quantity]) -> tuple[tuple[str, int], ...]:
         except BadQuantity:
             continue
     return tuple(amounts)
+
+
+def _internal_ip(addresses: tuple[NodeAddress, ...]) -> str:
+    return next((one.address for one in addresses if one.type == "InternalIP"), "")

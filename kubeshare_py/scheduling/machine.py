@@ -4,7 +4,7 @@ No clock, no I/O. Production, simulation, explanation and tests run this same co
 legal in every state: answers may come late, twice, or for pods that are long gone.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import assert_never
 
 from kubeshare_py.cluster.ledger import Ledger
@@ -48,6 +48,7 @@ class Machine:
     """Decides where pods go. `name` makes its decision tokens unique among scheduler processes."""
 
     def __init__(self, profiles: Sequence[Profile], name: str) -> None:
+        self.name = name
         self.ledger = Ledger()
         self.queue = PodQueue()
         self.records: dict[PodUid, Record] = {}
@@ -92,8 +93,8 @@ class Machine:
                 self._decide(slots, now, effects)
             case TimePassed():
                 self._time_passed(now, effects)
-            case PodsListed(pods, asked_at):
-                self._pods_listed_now(pods, asked_at, now, effects)
+            case PodsListed():
+                self._pods_listed_now(event, now, effects)
             case _:
                 self._cluster_changed(event)
         return effects
@@ -174,20 +175,19 @@ class Machine:
             self.queue.remove(uid)
             self._release(record)
 
-    def _pods_listed_now(
-        self, pods: Iterable[Pod], asked_at: float, now: float, effects: list[Effect]
-    ) -> None:
+    def _pods_listed_now(self, event: PodsListed, now: float, effects: list[Effect]) -> None:
         self._pods_listed = True
-        listed = {pod.uid: pod for pod in pods}
+        listed = {pod.uid: pod for pod in event.pods}
         for uid in [uid for uid in self.records if uid not in listed]:
-            self._pod_gone(uid)
+            if uid not in event.unreadable:
+                self._pod_gone(uid)
         for uid, pod in listed.items():
             record = self.records.get(uid)
             never_stored = (
                 record is not None
                 and record.state is State.ASSUMED
                 and pod.node_name is None
-                and asked_at > record.answered_at
+                and event.asked_at > record.answered_at
             )
             if never_stored and record is not None:
                 self._release(record)

@@ -1,0 +1,59 @@
+"""kubeshare-scheduler: parse arguments and start."""
+
+import argparse
+import sys
+
+import msgspec
+
+from kubeshare_plugins import IN_TREE
+from kubeshare_py.edges import configuration_file, process
+from kubeshare_py.framework.configuration import ConfigurationError, SchedulerConfiguration
+from kubeshare_py.programs import scheduler
+
+EXAMPLES = """examples:
+  kubeshare-scheduler --check-config
+  kubeshare-scheduler --config config/scheduler.yaml
+  kubeshare-scheduler --kubeconfig ~/.kube/config --prometheus-url http://prometheus:9090
+
+exit codes: 0 ended in order, 2 the configuration or the arguments cannot be used, 3 the cluster
+cannot be reached with these credentials
+"""
+
+
+def main() -> int:
+    """Run until SIGINT or SIGTERM."""
+    parser = argparse.ArgumentParser(
+        prog="kubeshare-scheduler",
+        description="Schedules pods with schedulerName kubeshare-scheduler onto shared GPUs.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--config", metavar="FILE", help="configuration (default: built in)")
+    parser.add_argument("--kubeconfig", metavar="FILE", help="default: in-cluster, or kubectl's")
+    parser.add_argument("--prometheus-url", metavar="URL", help="overrides inventory.url")
+    parser.add_argument("--check-config", action="store_true", help="print what is in effect")
+    parser.add_argument("--log-level", default="info", choices=("debug", "info", "warning"))
+    arguments = parser.parse_args()
+    try:
+        configuration = configuration_file.load(arguments.config)
+        if arguments.prometheus_url:
+            configuration = _with_url(configuration, arguments.prometheus_url)
+        machine = scheduler.machine(configuration, IN_TREE)
+        if arguments.check_config:
+            print(configuration_file.text(configuration), end="")
+            return 0
+        return process.run(
+            scheduler.main(configuration, machine, arguments.kubeconfig), arguments.log_level
+        )
+    except ConfigurationError as error:
+        print(f"kubeshare-scheduler: {error}", file=sys.stderr)
+        return 2
+
+
+def _with_url(configuration: SchedulerConfiguration, url: str) -> SchedulerConfiguration:
+    inventory = msgspec.structs.replace(configuration.inventory, source="prometheus", url=url)
+    return msgspec.structs.replace(configuration, inventory=inventory)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

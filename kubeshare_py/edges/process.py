@@ -1,0 +1,43 @@
+"""A process around one coroutine: event loop, signals, log, exit code."""
+
+import asyncio
+import signal
+import socket
+import uuid
+from collections.abc import Coroutine
+from contextlib import suppress
+
+import uvloop
+
+from kubeshare_py.edges import decision_log
+from kubeshare_py.edges.credentials import KubeConfigError
+
+UNREACHABLE = 3
+
+
+def run(work: Coroutine[object, object, object], log_level: str = "info") -> int:
+    """Run until it returns, or until SIGINT or SIGTERM cancels it; answers an exit code.
+
+    0 when it ended in order or was told to, 3 when there are no usable credentials.
+    """
+    decision_log.set_up(log_level)
+    try:
+        uvloop.run(_until_told(work))
+    except KubeConfigError as error:
+        decision_log.warn("credentials", message=str(error))
+        return UNREACHABLE
+    return 0
+
+
+def own_name() -> str:
+    """A name that no other process has, past ones on this host included."""
+    return f"{socket.gethostname()}-{uuid.uuid4().hex[:8]}"
+
+
+async def _until_told(work: Coroutine[object, object, object]) -> None:
+    task = asyncio.ensure_future(work)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, task.cancel)
+    with suppress(asyncio.CancelledError):
+        await task

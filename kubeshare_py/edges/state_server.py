@@ -1,0 +1,121 @@
+"""The scheduler's state, read-only over HTTPS: what `kubectl kubeshare` and dashboards read.
+
+`GET /state/v1/cluster` and `GET /state/v1/why/{namespace}/{pod}` answer the values of `domain.view`
+as JSON. A bearer token is asked for in `Authorization` or, because an API server's service proxy
+takes that header away, in `X-KubeShare-Authorization`.
+"""
+
+import hmac
+import ssl
+import tempfile
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+from kubeshare_py.domain.identity import PodKey
+from kubeshare_py.domain.view import ClusterView, WhyView
+from kubeshare_py.edges.certificates import make_certificates
+from kubeshare_py.framework.configuration import ConfigurationError, Server
+
+_BEARER = "Bearer "
+
+
+@asynccontextmanager
+async def serve(
+    settings: Server,
+    *,
+    ready: Callable[[], bool],
+    cluster: Callable[[], ClusterView],
+    why: Callable[[PodKey], WhyView | None],
+) -> AsyncIterator[str]:
+    """Serve while the context is open; yields the URL.
+
+    Without certificate files a certificate is made for the life of the process. Without a token
+    file every request is refused. Raises ConfigurationError for files that cannot be used.
+    """
+    tokens = _tokens(settings.token_file)
+    with tempfile.TemporaryDirectory(prefix="kubeshare-") as directory:
+        context = _context(settings, Path(directory))
+        app = web.Application(middlewares=[_guard(tokens)])
+        app.router.add_get("/state/v1/cluster", _cluster(cluster))
+        app.router.add_get("/state/v1/why/{namespace}/{pod}", _why(ready, why))
+        runner = web.AppRunner(app, access_log=None)
+        await runner.setup()
+        try:
+            site = web.TCPSite(runner, settings.bind_address, settings.port, ssl_context=context)
+            try:
+                await site.start()
+            except OSError as error:
+                where = f"{settings.bind_address}:{settings.port}"
+                raise ConfigurationError(f"server: cannot listen on {where}: {error}") from error
+            yield f"https://{settings.bind_address}:{runner.addresses[0][1]}"
+        finally:
+            await runner.cleanup()
+
+
+def _tokens(path: str) -> tuple[str, ...]:
+    if not path:
+        return ()
+    try:
+        lines = Path(path).read_text(encoding="utf-8").split()
+    except OSError as error:
+        raise ConfigurationError(f"server.tokenFile: {path}: {error.strerror}") from error
+    return tuple(lines)
+
+
+def _context(settings: Server, directory: Path) -> ssl.SSLContext:
+    if not settings.certificate_file:
+        return make_certificates(directory).server_context()
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(settings.certificate_file, settings.key_file or None)
+    except (OSError, ssl.SSLError) as error:
+        where = f"server.certificateFile: {settings.certificate_file}"
+        raise ConfigurationError(f"{where}: {error}") from error
+    return context
+
+
+def _guard(tokens: Collection[str]) -> Middleware:
+    @web.middleware
+    async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
+        given = [
+            request.headers.get(name, "").removeprefix(_BEARER).encode()
+            for name in ("X-KubeShare-Authorization", "Authorization")
+        ]
+        if not tokens:
+            return _answer(401, {"message": "no tokens are configured (server.tokenFile)"})
+        if not any(hmac.compare_digest(one, token.encode()) for one in given for token in tokens):
+            return _answer(401, {"message": "a valid bearer token is needed"})
+        return await handler(request)
+
+    return check
+
+
+def _cluster(cluster: Callable[[], ClusterView]) -> Handler:
+    async def handler(_request: web.Request) -> web.StreamResponse:
+        return _answer(200, cluster())
+
+    return handler
+
+
+def _why(ready: Callable[[], bool], why: Callable[[PodKey], WhyView | None]) -> Handler:
+    async def handler(request: web.Request) -> web.StreamResponse:
+        key = PodKey(request.match_info["namespace"], request.match_info["pod"])
+        if not ready():
+            return _answer(503, {"message": "the scheduler has not read the cluster yet"})
+        view = why(key)
+        if view is None:
+            return _answer(404, {"message": f"the scheduler knows no pod {key} of its own"})
+        return _answer(200, view)
+
+    return handler
+
+
+def _answer(status: int, value: object) -> web.Response:
+    return web.Response(
+        status=status, body=msgspec.json.encode(value), content_type="application/json"
+    )

@@ -1,0 +1,78 @@
+"""What would make a waiting pod fit: sentences for people, from the books alone."""
+
+from collections.abc import Iterator, Sequence
+
+from kubeshare_py.domain.gpu import WHOLE_MILLI
+from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.domain.pod import Shape
+from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.domain.view import NodeWhy
+from kubeshare_py.scheduling.machine import Machine
+
+_MOST = 3
+
+
+def advice(machine: Machine, shape: Shape, nodes: Sequence[NodeWhy]) -> Iterator[str]:
+    """At most a handful of sentences: whose end would help, and which smaller request would fit."""
+    claim = shape.claim
+    if claim is None:
+        return
+    amounts = {name.name: _only_amounts(name) for name in nodes}
+    candidates = [NodeName(name) for name, only in amounts.items() if only]
+    leaving = [sentence for name in candidates for sentence in _leavers(machine, claim, name)]
+    yield from leaving[:_MOST]
+    if claim.count == 1:
+        yield from _smaller(machine, claim, candidates)
+
+
+def _only_amounts(node: NodeWhy) -> bool:
+    """Whether the node refuses for want of free share or memory of GPUs, and for nothing else."""
+    return not node.fits and all(
+        shortfall.subject or shortfall.resource == "gpu" for shortfall in node.shortfalls
+    )
+
+
+def _leavers(machine: Machine, claim: GpuClaim, name: NodeName) -> Iterator[str]:
+    """Pods each of whose end alone would make room on one card of this node."""
+    if claim.count > 1:
+        return
+    columns, ledger = machine.ledger.columns, machine.ledger
+    row = columns.row_of[name]
+    for uid, charge in sorted(ledger.pods_on(name).items()):
+        for card in charge.allocation.cards if charge.allocation else ():
+            slot = columns.uuids[row].index(card.uuid)
+            model = columns.model_names[columns.model[row, slot]]
+            wrong = claim.models and model not in claim.models
+            milli = columns.free_milli.item(row, slot) + card.milli
+            free = columns.free_bytes.item(row, slot) + card.memory_bytes
+            asked = claim.memory_bytes
+            if asked is None:
+                asked = columns.capacity_bytes.item(row, slot) * claim.milli // WHOLE_MILLI
+            if not wrong and milli >= claim.milli and free >= asked:
+                key = machine.records[uid].pod.key
+                held = f"{_share(card.milli)} of {card.uuid}"
+                yield f"it fits on {name} when {key} ends (it holds {held})"
+                break
+
+
+def _smaller(machine: Machine, claim: GpuClaim, names: Sequence[NodeName]) -> Iterator[str]:
+    """The largest request that would fit now."""
+    columns = machine.ledger.columns
+    best = 0
+    where = ""
+    for name in names:
+        row = columns.row_of[name]
+        for slot, uuid in enumerate(columns.uuids[row]):
+            model = columns.model_names[columns.model[row, slot]]
+            room = columns.room.item(row, slot)
+            if claim.memory_bytes is not None:
+                enough = columns.free_bytes.item(row, slot) >= claim.memory_bytes
+                room = columns.share_room.item(row, slot) if enough else 0
+            if room > best and (not claim.models or model in claim.models):
+                best, where = room, f"{name} ({uuid})"
+    if 0 < best < claim.milli:
+        yield f"it fits on {where} now with sharedgpu/gpu_request {_share(best)} or less"
+
+
+def _share(milli: int) -> str:
+    return f"{milli / WHOLE_MILLI:g}"

@@ -1,0 +1,171 @@
+"""What people are shown: the machine's books as view values, and why a pod is where it is.
+
+Reads; never decides anything of its own: reasons come from the plugins that decided.
+"""
+
+from collections.abc import Iterator
+
+from kubeshare_py.cluster.columns import ABSENT, UNHEALTHY
+from kubeshare_py.domain.diagnosis import Shortfall
+from kubeshare_py.domain.identity import NodeName, PodKey
+from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.view import (
+    CardView,
+    ClusterView,
+    NodeView,
+    NodeWhy,
+    PodView,
+    Tenant,
+    WhyView,
+)
+from kubeshare_py.framework.points import Explain
+from kubeshare_py.framework.reasons import NO_NODE
+from kubeshare_py.scheduling.advice import advice
+from kubeshare_py.scheduling.machine import Machine
+from kubeshare_py.scheduling.pod_records import Record, State
+
+
+def cluster_view(machine: Machine) -> ClusterView:
+    """Everything at this instant; nodes by name, pods by namespace and name."""
+    inventory = "read" if machine.inventory_read else "unread"
+    ours = (
+        record
+        for record in machine.records.values()
+        if record.pod.scheduler_name in machine.profiles
+    )
+    pods = sorted((_pod_view(machine, record) for record in ours), key=_by_name)
+    return ClusterView(
+        scheduler=machine.name,
+        ready=machine.ready,
+        inventory=machine.inventory_failure or inventory,
+        nodes=tuple(_node_view(machine, name) for name in sorted(machine.ledger.columns.row_of)),
+        pods=tuple(pods),
+        overcommitted=tuple(machine.ledger.overcommitted()),
+    )
+
+
+def why(machine: Machine, key: PodKey) -> WhyView | None:
+    """Why this pod is where it is; None when there is no such pod of ours."""
+    found = [record for record in machine.records.values() if record.pod.key == key]
+    record = next((r for r in found if r.pod.scheduler_name in machine.profiles), None)
+    if record is None:
+        return None
+    view = _pod_view(machine, record)
+    if record.node is not None:
+        return WhyView(pod=view, message=f"it is on node {record.node}")
+    if record.state is State.HELD:
+        return WhyView(pod=view, message=view.message)
+    nodes = tuple(_node_whys(machine, record.pod))
+    suggestions = tuple(advice(machine, record.pod.shape, nodes))
+    return WhyView(pod=view, message=view.message, nodes=nodes, advice=suggestions)
+
+
+def _node_whys(machine: Machine, pod: Pod) -> Iterator[NodeWhy]:
+    asker = machine.askers[pod.scheduler_name]
+    masks = asker.masks(pod.shape).tolist()
+    columns = machine.ledger.columns
+    for name in sorted(columns.row_of):
+        row = columns.row_of[name]
+        mask = masks[row]
+        if not mask & NO_NODE:
+            reasons = tuple(reason.text for reason in machine.reasons.of(mask))
+            shortfalls = tuple(_shortfalls(machine, pod, row)) if mask else ()
+            yield NodeWhy(name=name, fits=not mask, reasons=reasons, shortfalls=shortfalls)
+
+
+def _shortfalls(machine: Machine, pod: Pod, row: int) -> Iterator[Shortfall]:
+    profile = machine.profiles[pod.scheduler_name]
+    for plugin in (*profile.filters, *profile.card_filters):
+        if isinstance(plugin, Explain):
+            yield from plugin.explain(pod.shape, machine.ledger, row)
+
+
+def _node_view(machine: Machine, name: NodeName) -> NodeView:
+    columns = machine.ledger.columns
+    row = columns.row_of[name]
+    node = columns.nodes[row]
+    return NodeView(
+        name=name,
+        address=node.address if node else "",
+        known=node is not None,
+        unschedulable=node.unschedulable if node else False,
+        silent=name in machine.silent_nodes,
+        cards=tuple(_card_views(machine, name, row)),
+    )
+
+
+def _card_views(machine: Machine, name: NodeName, row: int) -> list[CardView]:
+    columns, ledger = machine.ledger.columns, machine.ledger
+    tenants: dict[str, list[Tenant]] = {}
+    for uid, charge in ledger.pods_on(name).items():
+        key = machine.records[uid].pod.key
+        for card in charge.allocation.cards if charge.allocation else ():
+            tenants.setdefault(card.uuid, []).append(
+                Tenant(
+                    namespace=key.namespace,
+                    name=key.name,
+                    milli=card.milli,
+                    memory_bytes=card.memory_bytes,
+                    exclusive=charge.allocation is not None and charge.allocation.exclusive,
+                )
+            )
+    indexes = {gpu.uuid: gpu.index for gpu in ledger.inventory.get(name, ())}
+    views = []
+    for slot, uuid in enumerate(columns.uuids[row]):
+        flags = columns.flags.item(row, slot)
+        capacity = columns.capacity_bytes.item(row, slot)
+        views.append(
+            CardView(
+                uuid=uuid,
+                index=indexes.get(uuid, -1),
+                model=columns.model_names[columns.model[row, slot]],
+                known=not flags & ABSENT,
+                healthy=not flags & UNHEALTHY,
+                memory_bytes=capacity,
+                used_bytes=capacity - columns.free_bytes.item(row, slot),
+                used_milli=columns.capacity_milli.item(row, slot)
+                - columns.free_milli.item(row, slot),
+                tenants=tuple(sorted(tenants.get(uuid, ()), key=lambda t: (t.namespace, t.name))),
+            )
+        )
+    return sorted(views, key=lambda view: (view.index, view.uuid))
+
+
+def _pod_view(machine: Machine, record: Record) -> PodView:
+    pod, claim = record.pod, record.pod.shape.claim
+    allocation = record.allocation
+    return PodView(
+        namespace=pod.key.namespace,
+        name=pod.key.name,
+        uid=pod.uid,
+        state=record.state.name.lower(),
+        profile=pod.scheduler_name,
+        priority=pod.priority,
+        label_priority=pod.label_priority,
+        created=pod.created,
+        count=claim.count if claim else 0,
+        milli=claim.milli if claim else 0,
+        memory_bytes=claim.memory_bytes if claim else None,
+        models=claim.models if claim else (),
+        node=record.node or "",
+        cards=tuple(card.uuid for card in allocation.cards) if allocation else (),
+        port=allocation.port if allocation else None,
+        message=_message(machine, record),
+    )
+
+
+def _message(machine: Machine, record: Record) -> str:
+    if record.node is not None:
+        return record.pod.allocation_problem
+    if record.state is State.HELD and record.pod.gates:
+        return f"waiting for scheduling gates: [{' '.join(record.pod.gates)}]"
+    if record.told is not None:
+        return record.told.message
+    line = machine.queue.line_of(record.pod.uid)
+    if line is not None and line.blocked and line.diagnosis is not None:
+        return line.diagnosis.message
+    return ""
+
+
+def _by_name(view: PodView) -> tuple[str, str]:
+    return view.namespace, view.name
