@@ -4,10 +4,12 @@
 profile's plugins; `disabled: [{name: "*"}]` clears them first, as in kube-scheduler.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol, runtime_checkable
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from kubeshare_py.framework.points import (
     CardFilter,
@@ -29,6 +31,13 @@ SCHEDULER_NAME = "kubeshare-scheduler"
 PluginFactory = Callable[..., object]
 
 
+#: Scores are 0…100 and card ranks up to some thousands: with this bound their sums stay far from
+#: the limits of the integers that carry them.
+MOST_WEIGHT = 10_000
+
+_UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(.*)`")
+
+
 class ConfigurationError(Exception):
     """A configuration cannot be used; the text begins with the path of the field."""
 
@@ -41,7 +50,7 @@ class Named(Struct, frozen=True):
     """A plugin at a point; only scores have weights."""
 
     name: str
-    weight: int = 1
+    weight: Annotated[int, Meta(ge=1, le=MOST_WEIGHT)] = 1
 
 
 class Point(Struct, frozen=True):
@@ -74,7 +83,7 @@ class PluginArgs(Struct, frozen=True):
 class ProfileConfiguration(Struct, frozen=True):
     """One profile: pods with this schedulerName are decided by these plugins."""
 
-    scheduler_name: str = SCHEDULER_NAME
+    scheduler_name: Annotated[str, Meta(min_length=1)] = SCHEDULER_NAME
     plugins: Points = Points()
     plugin_config: tuple[PluginArgs, ...] = ()
 
@@ -86,7 +95,7 @@ class Inventory(Struct, frozen=True):
     url: str = "http://prometheus-k8s.monitoring:9090"
     selector: str = 'job="kubeshare-collector"'
     path: str = ""
-    interval_seconds: float = 5.0
+    interval_seconds: Annotated[float, Meta(gt=0, le=86_400)] = 5.0
     bearer_token_file: str = ""
     ca_file: str = ""
 
@@ -95,7 +104,7 @@ class Server(Struct, frozen=True):
     """The read-only state endpoint: address, certificate, and the file of accepted tokens."""
 
     bind_address: str = "0.0.0.0"
-    port: int = 10259
+    port: Annotated[int, Meta(ge=0, le=65_535)] = 10259
     service: str = "kubeshare-scheduler"
     certificate_file: str = ""
     key_file: str = ""
@@ -107,17 +116,14 @@ class SchedulerConfiguration(Struct, frozen=True):
 
     api_version: str = API_VERSION
     kind: str = KIND
-    profiles: tuple[ProfileConfiguration, ...] = (ProfileConfiguration(),)
+    profiles: Annotated[tuple[ProfileConfiguration, ...], Meta(min_length=1)] = (
+        ProfileConfiguration(),
+    )
     inventory: Inventory = Inventory()
     server: Server = Server()
-    parallel_binds: int = 32
+    parallel_binds: Annotated[int, Meta(ge=1)] = 32
     lease_namespace: str = "kube-system"
     lease_name: str = "kubeshare-scheduler"
-
-
-@runtime_checkable
-class _Any(Protocol):
-    name: str
 
 
 _DEFAULTS: Mapping[str, tuple[str, ...]] = {
@@ -148,12 +154,11 @@ def read(document: object) -> SchedulerConfiguration:
     Raises ConfigurationError naming the path of the first bad field.
     """
     try:
-        configuration = msgspec.convert(document or {}, SchedulerConfiguration)
+        configuration = msgspec.convert(
+            {} if document is None else document, SchedulerConfiguration
+        )
     except msgspec.ValidationError as error:
-        text, _, path = str(error).partition(" - at `")
-        raise ConfigurationError(
-            f"{path.rstrip('`').lstrip('$.') or 'document'}: {text}"
-        ) from error
+        raise ConfigurationError(_located(str(error))) from error
     for field, wanted in (("api_version", API_VERSION), ("kind", KIND)):
         if getattr(configuration, field) != wanted:
             camel = "apiVersion" if field == "api_version" else field
@@ -175,90 +180,157 @@ def profiles(
     """Make the plugins of each profile.
 
     Raises ConfigurationError naming the path: unknown plugin, plugin that does not implement the
-    point, bad arguments, no or two queue sorts.
+    point, plugin that is there twice, bad arguments, no or two queue sorts, profiles that sort the
+    queue they share in different ways.
     """
-    return tuple(
+    made = tuple(
         _profile(f"profiles[{index}]", profile, factories)
         for index, profile in enumerate(configuration.profiles)
     )
+    sorts = [_queue_sort(profile) for profile in configuration.profiles]
+    for index, sort in enumerate(sorts):
+        if sort != sorts[0]:
+            raise ConfigurationError(
+                f"profiles[{index}].plugins.queueSort: all profiles share one queue and must sort "
+                f"it alike; profiles[0] has {sorts[0][0]}, with the same args"
+            )
+    return made
 
 
 def effective(configuration: SchedulerConfiguration) -> dict[str, Any]:
-    """The configuration with every default filled in, as plain data for printing."""
+    """The configuration with every default filled in, as plain data for printing.
+
+    Read again it means the same: each point clears the defaults and lists all that runs.
+    """
     plain = msgspec.to_builtins(configuration)
     assert isinstance(plain, dict)
     for listed, profile in zip(plain["profiles"], configuration.profiles, strict=True):
         listed["plugins"] = {
-            msgspec.structs.fields(Points)[number].encode_name: {
-                "enabled": [msgspec.to_builtins(named) for named in _enabled(profile, point)]
+            _camel(point): {
+                "enabled": [msgspec.to_builtins(named) for named in _enabled(profile, point)],
+                "disabled": [{"name": "*"}],
             }
-            for number, point in enumerate(_DEFAULTS)
+            for point in _DEFAULTS
         }
     return plain
 
 
+def _located(message: str) -> str:
+    """A message of msgspec with the path first, as users write it."""
+    text, found, place = message.rpartition(" - at `")
+    # The place is "$.a[0].b`", or for a bad key "key` in `$.a[0]`".
+    path = place.split("`")[-2].removeprefix("$").removeprefix(".") if found else ""
+    text = text if found else message
+    unknown = _UNKNOWN_FIELD.fullmatch(text)
+    if unknown:
+        return f"{path}.{unknown[1]}: no such field".removeprefix(".")
+    return f"{path or 'document'}: {text}"
+
+
 def _enabled(profile: ProfileConfiguration, point: str) -> list[Named]:
+    """What runs at a point: the defaults that stay, then what the file enables, in its order."""
     changes: Point = getattr(profile.plugins, point)
-    off = {named.name for named in changes.disabled}
-    replaced = {named.name for named in changes.enabled}
-    defaults = [] if "*" in off else [Named(name) for name in _DEFAULTS[point]]
-    kept = [named for named in defaults if named.name not in off | replaced]
-    return [*kept, *changes.enabled]
+    return [*_kept_defaults(changes, point), *changes.enabled]
+
+
+def _kept_defaults(changes: Point, point: str) -> list[Named]:
+    gone = {named.name for named in (*changes.disabled, *changes.enabled)}
+    names = () if "*" in gone else _DEFAULTS[point]
+    return [Named(name) for name in names if name not in gone]
+
+
+def _queue_sort(profile: ProfileConfiguration) -> tuple[list[str], list[Any]]:
+    names = [named.name for named in _enabled(profile, "queue_sort")]
+    return names, [entry.args for entry in profile.plugin_config if entry.name in names]
 
 
 def _profile(
     path: str, profile: ProfileConfiguration, factories: Mapping[str, PluginFactory]
 ) -> Profile:
-    arguments = {entry.name: entry.args for entry in profile.plugin_config}
-    made: dict[str, object] = {}
-
-    def plugins(point: str) -> Iterable[tuple[Any, int]]:
-        for index, named in enumerate(_enabled(profile, point)):
-            where = f"{path}.plugins.{_camel(point)}.enabled[{index}]"
-            if named.name not in factories:
-                known = ", ".join(sorted(factories))
-                raise ConfigurationError(f"{where}.name: no plugin {named.name}; there are {known}")
-            if named.weight < 1:
-                raise ConfigurationError(f"{where}.weight: must be at least 1")
-            if named.name not in made:
-                made[named.name] = _make(path, named.name, factories, arguments)
-            plugin = made[named.name]
-            if not isinstance(plugin, _PROTOCOLS[point]):
-                raise ConfigurationError(f"{where}.name: {named.name} is no {_camel(point)} plugin")
-            yield plugin, named.weight
-
-    sorts = list(plugins("queue_sort"))
+    makers = _Makers(path, profile, factories)
+    sorts = list(makers.plugins("queue_sort"))
     if len(sorts) != 1:
         raise ConfigurationError(f"{path}.plugins.queueSort: exactly one plugin, not {len(sorts)}")
     result = Profile(
         scheduler_name=profile.scheduler_name,
         queue_sort=sorts[0][0],
-        pre_enqueue=[plugin for plugin, _ in plugins("pre_enqueue")],
-        filters=[plugin for plugin, _ in plugins("filter")],
-        card_filters=[plugin for plugin, _ in plugins("card_filter")],
-        card_scores=list(plugins("card_score")),
-        scores=list(plugins("score")),
-        permits=[plugin for plugin, _ in plugins("permit")],
-        reserves=[plugin for plugin, _ in plugins("reserve")],
+        pre_enqueue=[plugin for plugin, _ in makers.plugins("pre_enqueue")],
+        filters=[plugin for plugin, _ in makers.plugins("filter")],
+        card_filters=[plugin for plugin, _ in makers.plugins("card_filter")],
+        card_scores=list(makers.plugins("card_score")),
+        scores=list(makers.plugins("score")),
+        permits=[plugin for plugin, _ in makers.plugins("permit")],
+        reserves=[plugin for plugin, _ in makers.plugins("reserve")],
     )
-    for index, entry in enumerate(profile.plugin_config):
-        if entry.name not in made:
-            raise ConfigurationError(
-                f"{path}.pluginConfig[{index}].name: {entry.name} is not enabled"
-            )
+    makers.check_arguments()
     return result
 
 
-def _make(
-    path: str,
-    name: str,
-    factories: Mapping[str, PluginFactory],
-    arguments: Mapping[str, Mapping[str, Any]],
-) -> object:
-    try:
-        return factories[name](**arguments.get(name, {}))
-    except (TypeError, ValueError) as error:
-        raise ConfigurationError(f"{path}.pluginConfig[{name}].args: {error}") from error
+class _Makers:
+    """Makes each plugin of one profile once, however many points it is enabled at."""
+
+    def __init__(
+        self, path: str, profile: ProfileConfiguration, factories: Mapping[str, PluginFactory]
+    ) -> None:
+        self._path = path
+        self._profile = profile
+        self._factories = factories
+        self._entries: dict[str, int] = {}
+        for index, entry in enumerate(profile.plugin_config):
+            self._entries.setdefault(entry.name, index)
+        self._made: dict[str, object] = {}
+
+    def plugins(self, point: str) -> Iterator[tuple[Any, int]]:
+        """The plugins of a point with their weights, in calling order."""
+        changes: Point = getattr(self._profile.plugins, point)
+        where = f"{self._path}.plugins.{_camel(point)}"
+        self._check_names(f"{where}.disabled", changes.disabled)
+        self._check_names(f"{where}.enabled", changes.enabled)
+        for named in _kept_defaults(changes, point):
+            yield self._plugin(where, named.name, point), named.weight
+        for index, named in enumerate(changes.enabled):
+            yield self._plugin(f"{where}.enabled[{index}].name", named.name, point), named.weight
+
+    def check_arguments(self) -> None:
+        """Arguments are for plugins that run, once each."""
+        for index, entry in enumerate(self._profile.plugin_config):
+            where = f"{self._path}.pluginConfig[{index}].name"
+            if self._entries[entry.name] != index:
+                raise ConfigurationError(f"{where}: {entry.name} is there twice")
+            if entry.name not in self._made:
+                raise ConfigurationError(f"{where}: {entry.name} is not enabled")
+
+    def _check_names(self, where: str, listed: Iterable[Named]) -> None:
+        seen: set[str] = set()
+        for index, named in enumerate(listed):
+            if named.name != "*":
+                self._check_known(f"{where}[{index}].name", named.name)
+            if named.name in seen:
+                raise ConfigurationError(f"{where}[{index}].name: {named.name} is there twice")
+            seen.add(named.name)
+
+    def _check_known(self, where: str, name: str) -> None:
+        if name not in self._factories:
+            known = ", ".join(sorted(self._factories))
+            raise ConfigurationError(f"{where}: no plugin {name}; there are {known}")
+
+    def _plugin(self, where: str, name: str, point: str) -> object:
+        self._check_known(where, name)
+        if name not in self._made:
+            self._made[name] = self._make(name)
+        plugin = self._made[name]
+        if not isinstance(plugin, _PROTOCOLS[point]):
+            raise ConfigurationError(f"{where}: {name} is no {_camel(point)} plugin")
+        return plugin
+
+    def _make(self, name: str) -> object:
+        index = self._entries.get(name)
+        entry = self._profile.plugin_config[index] if index is not None else PluginArgs(name)
+        try:
+            return self._factories[name](**entry.args)
+        except (TypeError, ValueError) as error:
+            where = f"[{index}].args" if index is not None else f": {name} without args"
+            raise ConfigurationError(f"{self._path}.pluginConfig{where}: {error}") from error
 
 
 def _camel(name: str) -> str:

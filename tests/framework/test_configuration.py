@@ -1,0 +1,280 @@
+"""Configuration documents: what they mean, and where a mistake is said to be."""
+
+from typing import Any
+
+import pytest
+
+from kubeshare_plugins import IN_TREE
+from kubeshare_py.domain.pod import Pod
+from kubeshare_py.framework.configuration import (
+    ConfigurationError,
+    PluginFactory,
+    effective,
+    profiles,
+    read,
+)
+from kubeshare_py.framework.scheduler_profile import Profile
+
+
+def one_profile(**fields: Any) -> dict[str, Any]:
+    return {"profiles": [fields]}
+
+
+def at(point: str, **changes: Any) -> dict[str, Any]:
+    return one_profile(plugins={point: changes})
+
+
+def made(document: object) -> Profile:
+    (profile,) = profiles(read(document), IN_TREE)
+    return profile
+
+
+def names(profile: Profile) -> dict[str, list[str]]:
+    return {
+        "filters": [plugin.name for plugin in profile.filters],
+        "card_filters": [plugin.name for plugin in profile.card_filters],
+        "scores": [f"{plugin.name} {weight}" for plugin, weight in profile.scores],
+        "card_scores": [f"{plugin.name} {weight}" for plugin, weight in profile.card_scores],
+    }
+
+
+def test_an_empty_document_is_the_default_profile() -> None:
+    profile = made(None)
+    assert profile.scheduler_name == "kubeshare-scheduler"
+    assert profile.queue_sort.name == "PrioritySort"
+    assert names(profile) == {
+        "filters": ["NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodeResourcesFit"],
+        "card_filters": ["GpuFit", "GpuModel"],
+        "scores": ["BinPack 1", "AvoidGpuNodes 1"],
+        "card_scores": ["BinPack 1"],
+    }
+
+
+def test_an_enabled_plugin_comes_after_the_defaults() -> None:
+    profile = made(at("score", enabled=[{"name": "Spread", "weight": 3}]))
+    assert names(profile)["scores"] == ["BinPack 1", "AvoidGpuNodes 1", "Spread 3"]
+
+
+def test_a_default_that_is_enabled_again_gets_the_new_weight() -> None:
+    profile = made(at("score", enabled=[{"name": "BinPack", "weight": 5}]))
+    assert names(profile)["scores"] == ["AvoidGpuNodes 1", "BinPack 5"]
+
+
+def test_a_default_can_be_disabled_by_name_or_all_of_them() -> None:
+    one = made(at("score", disabled=[{"name": "AvoidGpuNodes"}]))
+    assert names(one)["scores"] == ["BinPack 1"]
+    rest = made(at("score", disabled=[{"name": "*"}], enabled=[{"name": "Random"}]))
+    assert names(rest)["scores"] == ["Random 1"]
+
+
+def test_a_plugin_of_several_points_is_made_once() -> None:
+    profile = made(None)
+    assert profile.scores[0][0] is profile.card_scores[0][0]
+
+
+def test_arguments_reach_the_plugin() -> None:
+    seeds: list[int] = []
+
+    def random(seed: int) -> object:
+        seeds.append(seed)
+        return IN_TREE["Random"](seed=seed)
+
+    document = one_profile(
+        plugins={"score": {"enabled": [{"name": "Random"}]}},
+        pluginConfig=[{"name": "Random", "args": {"seed": 7}}],
+    )
+    profiles(read(document), {**IN_TREE, "Random": random})
+    assert seeds == [7]
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ([], "document: Expected `object`, got `array`"),
+        ("text", "document: Expected `object`, got `str`"),
+        ({"profile": []}, "profile: no such field"),
+        ({"inventory": {"uri": ""}}, "inventory.uri: no such field"),
+        (one_profile(plugin={}), "profiles[0].plugin: no such field"),
+        (at("scores"), "profiles[0].plugins.scores: no such field"),
+        (
+            at("score", enabled=[{"name": "Spread", "wieght": 1}]),
+            "profiles[0].plugins.score.enabled[0].wieght: no such field",
+        ),
+        (one_profile(schedulerName=3), "profiles[0].schedulerName: Expected `str`, got `int`"),
+        (one_profile(schedulerName=""), "profiles[0].schedulerName: Expected `str` of length >= 1"),
+        ({"profiles": []}, "profiles: Expected `array` of length >= 1"),
+        ({"profiles": None}, "profiles: Expected `array`, got `null`"),
+        ({1: 2}, "document: Expected `str`"),
+        (
+            one_profile(pluginConfig=[{"name": "Random", "args": {1: 2}}]),
+            "profiles[0].pluginConfig[0].args: Expected `str`, got `int`",
+        ),
+        (
+            at("score", enabled=[{"name": "Spread", "weight": 0}]),
+            "profiles[0].plugins.score.enabled[0].weight: Expected `int` >= 1",
+        ),
+        (
+            at("score", enabled=[{"name": "Spread", "weight": 10_001}]),
+            "profiles[0].plugins.score.enabled[0].weight: Expected `int` <= 10000",
+        ),
+        (
+            at("score", enabled=[{"name": "Spread", "weight": True}]),
+            "profiles[0].plugins.score.enabled[0].weight: Expected `int`, got `bool`",
+        ),
+        ({"apiVersion": "v1"}, "apiVersion: must be kubeshare.io/v1"),
+        ({"kind": "Pod"}, "kind: must be KubeShareSchedulerConfiguration"),
+        ({"inventory": {"source": "nvml"}}, "inventory.source: must be prometheus or file"),
+        ({"inventory": {"source": "file"}}, "inventory.path: must name the file"),
+        ({"inventory": {"intervalSeconds": 0}}, "inventory.intervalSeconds: Expected `float` > 0"),
+        (
+            {"inventory": {"intervalSeconds": float("nan")}},
+            "inventory.intervalSeconds: Expected `float` > 0",
+        ),
+        ({"server": {"port": 65_536}}, "server.port: Expected `int` <= 65535"),
+        ({"parallelBinds": 0}, "parallelBinds: Expected `int` >= 1"),
+        ({"profiles": [{}, {}]}, "profiles[1].schedulerName: kubeshare-scheduler is there twice"),
+    ],
+)
+def test_a_document_that_cannot_be_read_names_the_path(document: object, message: str) -> None:
+    with pytest.raises(ConfigurationError) as error:
+        read(document)
+    assert str(error.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("profile", "message"),
+    [
+        (
+            {"plugins": {"score": {"enabled": [{"name": "AvoidGpuNodes"}, {"name": "Sprad"}]}}},
+            "profiles[0].plugins.score.enabled[1].name: no plugin Sprad; there are AvoidGpuNodes, ",
+        ),
+        (
+            {"plugins": {"filter": {"disabled": [{"name": "*"}, {"name": "Taints"}]}}},
+            "profiles[0].plugins.filter.disabled[1].name: no plugin Taints; there are ",
+        ),
+        (
+            {"plugins": {"score": {"enabled": [{"name": "GpuFit"}]}}},
+            "profiles[0].plugins.score.enabled[0].name: GpuFit is no score plugin",
+        ),
+        (
+            {"plugins": {"cardFilter": {"enabled": [{"name": "BinPack"}]}}},
+            "profiles[0].plugins.cardFilter.enabled[0].name: BinPack is no cardFilter plugin",
+        ),
+        (
+            {"plugins": {"score": {"enabled": [{"name": "Spread"}, {"name": "Spread"}]}}},
+            "profiles[0].plugins.score.enabled[1].name: Spread is there twice",
+        ),
+        (
+            {
+                "plugins": {"score": {"enabled": [{"name": "Random"}]}},
+                "pluginConfig": [{"name": "Random", "args": {"sede": 1}}],
+            },
+            "profiles[0].pluginConfig[0].args: ",
+        ),
+        (
+            {
+                "plugins": {"score": {"enabled": [{"name": "Random"}]}},
+                "pluginConfig": [{"name": "Random", "args": {"seed": -1}}],
+            },
+            "profiles[0].pluginConfig[0].args: ",
+        ),
+        (
+            {"pluginConfig": [{"name": "BinPack"}, {"name": "BinPack"}]},
+            "profiles[0].pluginConfig[1].name: BinPack is there twice",
+        ),
+        (
+            {"pluginConfig": [{"name": "Random", "args": {"seed": 1}}]},
+            "profiles[0].pluginConfig[0].name: Random is not enabled",
+        ),
+        (
+            {"plugins": {"queueSort": {"disabled": [{"name": "*"}]}}},
+            "profiles[0].plugins.queueSort: exactly one plugin, not 0",
+        ),
+    ],
+)
+def test_a_profile_that_cannot_be_made_names_the_path(
+    profile: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigurationError) as error:
+        profiles(read({"profiles": [profile]}), IN_TREE)
+    assert str(error.value).startswith(message)
+
+
+class ByName:
+    """Sorts pods by name."""
+
+    name = "ByName"
+
+    def key(self, pod: Pod) -> tuple[int | str, ...]:
+        return (pod.key.name, pod.uid)
+
+
+WITH_SORT: dict[str, PluginFactory] = {**IN_TREE, "ByName": ByName}
+
+
+def test_two_queue_sorts_are_one_too_many() -> None:
+    document = at("queueSort", enabled=[{"name": "ByName"}])
+    with pytest.raises(ConfigurationError, match=r"queueSort: exactly one plugin, not 2"):
+        profiles(read(document), WITH_SORT)
+
+
+def test_profiles_sort_the_queue_that_they_share_alike() -> None:
+    by_name = {"queueSort": {"enabled": [{"name": "ByName"}], "disabled": [{"name": "*"}]}}
+    first = {"schedulerName": "first", "plugins": by_name}
+    second = {"schedulerName": "second", "plugins": by_name}
+    both = profiles(read({"profiles": [first, second]}), WITH_SORT)
+    assert [profile.queue_sort.name for profile in both] == ["ByName", "ByName"]
+    with pytest.raises(ConfigurationError, match=r"^profiles\[1\]\.plugins\.queueSort: all"):
+        profiles(read({"profiles": [first, {"schedulerName": "second"}]}), WITH_SORT)
+
+
+def test_a_factory_that_needs_arguments_says_so() -> None:
+    def needy(size: int) -> object:
+        return size
+
+    document = at("score", enabled=[{"name": "Needy"}])
+    with pytest.raises(ConfigurationError, match=r"^profiles\[0\]\.pluginConfig: Needy without"):
+        profiles(read(document), {**IN_TREE, "Needy": needy})
+
+
+def test_what_is_in_effect_is_printed_with_every_default() -> None:
+    document = {
+        "profiles": [
+            {
+                "schedulerName": "other",
+                "plugins": {"score": {"enabled": [{"name": "Spread", "weight": 2}]}},
+            }
+        ]
+    }
+    shown = effective(read(document))
+    assert shown["apiVersion"] == "kubeshare.io/v1"
+    assert shown["inventory"]["selector"] == 'job="kubeshare-collector"'
+    (profile,) = shown["profiles"]
+    assert {
+        point: [(one["name"], one["weight"]) for one in listed["enabled"]]
+        for point, listed in profile["plugins"].items()
+    } == {
+        "preEnqueue": [],
+        "queueSort": [("PrioritySort", 1)],
+        "filter": [
+            ("NodeUnschedulable", 1),
+            ("TaintToleration", 1),
+            ("NodeAffinity", 1),
+            ("NodeResourcesFit", 1),
+        ],
+        "cardFilter": [("GpuFit", 1), ("GpuModel", 1)],
+        "score": [("BinPack", 1), ("AvoidGpuNodes", 1), ("Spread", 2)],
+        "cardScore": [("BinPack", 1)],
+        "permit": [],
+        "reserve": [],
+    }
+
+
+@pytest.mark.parametrize(
+    "document",
+    [None, at("score", disabled=[{"name": "*"}], enabled=[{"name": "Spread"}])],
+)
+def test_what_is_printed_means_the_same_when_it_is_read_again(document: object) -> None:
+    shown = effective(read(document))
+    assert effective(read(shown)) == shown
+    assert names(made(shown)) == names(made(document))
