@@ -3,6 +3,7 @@
 Every answer of that Prometheus is as if all collectors had been scraped just now.
 """
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from types import TracebackType
@@ -110,12 +111,9 @@ class SimulatedCollectors:
             for name in form:
                 texts = [text for text in form.getall(name) if isinstance(text, str)]
                 parameters.setdefault(name, []).extend(texts)
-            found = answer(parameters)
-            return web.Response(
-                status=found.status,
-                body=msgspec.json.encode(found.body),
-                content_type="application/json",
-            )
+            # In a thread: the answer for 40,000 cards takes half a second.
+            status, body = await asyncio.to_thread(_encoded, answer, parameters)
+            return web.Response(status=status, body=body, content_type="application/json")
 
         return handler
 
@@ -130,6 +128,13 @@ class SimulatedCollectors:
 
     def _series(self, parameters: _Parameters) -> PrometheusAnswer:
         return series_list(parameters.get("match[]", []), self.targets.series(self._clock()))
+
+
+def _encoded(
+    answer: Callable[[_Parameters], PrometheusAnswer], parameters: _Parameters
+) -> tuple[int, bytes]:
+    found = answer(parameters)
+    return found.status, msgspec.json.encode(found.body)
 
 
 def _one(parameters: _Parameters, name: str) -> str | None:

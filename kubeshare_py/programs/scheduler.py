@@ -53,20 +53,20 @@ async def run(
         on_ready(url)
         loop = DecisionLoop(machine, KubeApi(client, reports), group, asyncio.Event())
         group.create_task(reports.run())
-        group.create_task(_publish(configuration, client))
+        group.create_task(_publish(configuration, client, url))
         group.create_task(loop.watch(client, "/api/v1/pods", Codec(PodFields), pod_events))
         group.create_task(loop.watch(client, "/api/v1/nodes", Codec(NodeFields), node_events))
         group.create_task(loop.read_inventory(configuration.inventory))
         group.create_task(loop.decide())
 
 
-async def _publish(configuration: SchedulerConfiguration, client: KubeClient) -> None:
-    server = configuration.server
+async def _publish(configuration: SchedulerConfiguration, client: KubeClient, url: str) -> None:
+    service, port = configuration.server.service, url.rpartition(":")[2]
     problem = await publish(
         client,
         configuration.lease_namespace,
         configuration.lease_name,
-        f"https:{server.service}:{server.port}",
+        f"https:{service}:{port}",
     )
     if problem:
         decision_log.warn("lease", message=problem)

@@ -50,12 +50,10 @@ class GpuFit:
             resolvable=False,
         )
         by_flag = {CROWDED: crowded, EXCLUSIVE: share, UNHEALTHY: unhealthy, ABSENT: absent}
-        by_flags = np.array(
-            [
-                sum(mask for flag, mask in by_flag.items() if flags & flag)
-                for flags in range(FLAG_VALUES)
-            ]
-        )
+        by_flags = np.zeros(FLAG_VALUES, np.int64)
+        for flags in range(FLAG_VALUES):
+            for flag, mask in by_flag.items():
+                by_flags[flags] |= mask if flags & flag else 0
 
         def reasons_of(rows: Rows) -> IntArray:
             flags = rows.column("flags")
@@ -66,8 +64,11 @@ class GpuFit:
                 masks = (rows.column("tenants") > 0) * share
                 masks |= (rows.column("capacity_bytes") < asked) * memory
             else:
-                masks = (rows.column("free_milli") < claim.milli) * share
-                masks |= (rows.column("free_bytes") < asked) * memory
+                short = rows.column("free_milli") < claim.milli
+                masks = short * share
+                lacking = rows.column("free_bytes") < asked
+                # Memory that goes with the share is only worth a word where the share is there.
+                masks |= (lacking & ~short if claim.memory_bytes is None else lacking) * memory
             return np.where(flags, by_flags.take(flags), masks)
 
         return CardQuestion(_fits(claim), reasons_of)
@@ -147,7 +148,8 @@ def _card_shortfalls(
     if asked is None:
         asked = share_bytes(capacity, claim.milli)
     free_bytes = columns.free_bytes[row, slot].item()
-    if free_bytes < asked:
+    goes_with_share = claim.memory_bytes is None and free < claim.milli
+    if free_bytes < asked and not goes_with_share:
         yield Shortfall(
             reason=NO_MEMORY,
             subject=uuid,

@@ -1,0 +1,48 @@
+"""Files that come with the package: the demo's cluster and its workloads."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kubeshare_py.inventory.documents import DocumentProblem
+from kubeshare_py.simulation.cluster_file import SimulatedNode, read_cluster
+
+_PACKAGE = Path(__file__).parents[1]
+#: In a wheel they lie in the package, in a checkout in `config/`.
+_PLACES = (_PACKAGE / "config", _PACKAGE.parent / "config")
+
+
+def find(name: str) -> Path:
+    """Where a file that comes with the package is; raises DocumentProblem if it is missing."""
+    for place in _PLACES:
+        if (place / name).is_file():
+            return place / name
+    raise DocumentProblem(name, "", "is missing from this installation")
+
+
+def read_nodes(path: str | None) -> tuple[SimulatedNode, ...]:
+    """The nodes of a cluster file, the demo's without a path; raises DocumentProblem."""
+    file = Path(path) if path else find("demo-cluster.yaml")
+    return read_cluster(_text(file), str(file))
+
+
+def read_workloads(path: str | None) -> tuple[dict[str, Any], ...]:
+    """The objects of a YAML file, the demo's without a path; raises DocumentProblem."""
+    file = Path(path) if path else find("demo-workloads.yaml")
+    try:
+        documents = [found for found in yaml.safe_load_all(_text(file)) if found]
+    except yaml.YAMLError as error:
+        raise DocumentProblem(str(file), "", str(error)) from error
+    for number, found in enumerate(documents):
+        if not isinstance(found, dict) or not {"apiVersion", "kind"} <= found.keys():
+            where = f"document {number + 1}"
+            raise DocumentProblem(str(file), where, "needs apiVersion and kind")
+    return tuple(documents)
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise DocumentProblem(str(file), "", str(error.strerror)) from error

@@ -1,0 +1,92 @@
+"""An embedded cluster with everything around a scheduler: API server, nodes, collectors, Jobs.
+
+The parts know each other only through the Kubernetes API and HTTP, as in a real cluster.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kubeshare_py.edges.api_server import ADMIN, ApiServer
+from kubeshare_py.edges.kube_client import KubeClient
+from kubeshare_py.edges.kube_config import load
+from kubeshare_py.edges.simulated_collectors import SimulatedCollectors
+from kubeshare_py.edges.simulated_controllers import GarbageCollector, JobController
+from kubeshare_py.edges.simulated_kubelets import SimulatedKubelets
+from kubeshare_py.simulation.cluster_file import SimulatedNode
+
+SERVICE = "kubeshare-scheduler"
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedCluster:
+    """What runs, and an administrator's client. `kubeconfig` is a file for kubectl."""
+
+    server: ApiServer
+    collectors: SimulatedCollectors
+    kubelets: SimulatedKubelets
+    client: KubeClient
+    kubeconfig: Path
+
+    async def apply(self, workload: dict[str, Any]) -> None:
+        """Create an object, in `default` unless it says where; raises KubeFailure."""
+        group_version = workload["apiVersion"]
+        root = f"/apis/{group_version}" if "/" in group_version else f"/api/{group_version}"
+        namespace = workload.get("metadata", {}).get("namespace", "default")
+        plural = f"{workload['kind'].lower()}s"
+        await self.client.create(f"{root}/namespaces/{namespace}/{plural}", workload)
+
+    async def publish_scheduler(self, url: str) -> None:
+        """Make the scheduler's state endpoint reachable as a Service, as a chart does."""
+        port = int(url.rpartition(":")[2])
+        body = {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": SERVICE},
+            "spec": {"ports": [{"name": "https", "port": port}]},
+        }
+        await self.client.create("/api/v1/namespaces/kube-system/services", body)
+        self.server.proxy_to("kube-system", SERVICE, url, self.server.client_context())
+
+    def admin_token(self) -> str:
+        """The bearer token in `kubeconfig`."""
+        return self.server.tokens[ADMIN]
+
+
+@asynccontextmanager
+async def embedded_cluster(
+    directory: Path,
+    nodes: Sequence[SimulatedNode],
+    *,
+    port: int = 0,
+    clock: Callable[[], float] = time.time,
+) -> AsyncIterator[EmbeddedCluster]:
+    """Run it while entered; the nodes are registered when it is entered."""
+    async with AsyncExitStack() as stack:
+        enter = stack.enter_async_context
+        server = await enter(ApiServer(directory=directory, port=port, clock=clock))
+        kubeconfig = server.write_kubeconfig(directory / "kubeconfig")
+        collectors = await enter(SimulatedCollectors(nodes, clock=clock))
+        admin = await enter(KubeClient(load(str(kubeconfig))))
+        # A client of their own: what the nodes write must not queue behind what a user asks.
+        workers = await enter(KubeClient(load(str(kubeconfig))))
+        kubelets = SimulatedKubelets(workers, nodes, clock=clock)
+        group = await enter(asyncio.TaskGroup())
+        running = [
+            group.create_task(work)
+            for work in (
+                kubelets.run(),
+                JobController(workers, clock=clock).run(),
+                GarbageCollector(workers).run(),
+            )
+        ]
+        try:
+            await kubelets.registered.wait()
+            yield EmbeddedCluster(server, collectors, kubelets, admin, kubeconfig)
+        finally:
+            for task in running:
+                task.cancel()

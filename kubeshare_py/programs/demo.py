@@ -1,0 +1,52 @@
+"""kubeshare-demo: the embedded cluster, the scheduler, sample workloads, and a live view."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from kubeshare_py.edges.demo_files import read_nodes, read_workloads
+from kubeshare_py.edges.embedded_cluster import embedded_cluster
+from kubeshare_py.edges.live_view import show
+from kubeshare_py.framework.configuration import PluginFactory, SchedulerConfiguration
+from kubeshare_py.programs.embedded_scheduler import running_scheduler
+from kubeshare_py.scheduling.explanation import cluster_view
+
+LANDING = """
+The cluster is up. In another terminal:
+
+  export KUBECONFIG={kubeconfig}
+  kubectl get pods -o wide -w          (any kubectl; there is none? the next line needs only us)
+  {plugin} gpus                        (also: pods, why preview)
+
+Ctrl-C ends everything.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the command line chose; None means the files that come with the package."""
+
+    directory: Path
+    plugin: str = "kubectl-kubeshare"
+    cluster: str | None = None
+    workloads: str | None = None
+    without_workloads: bool = False
+    port: int = 0
+    plain: bool = False
+    seconds: float | None = None
+
+
+async def main(
+    options: Options, configuration: SchedulerConfiguration, in_tree: Mapping[str, PluginFactory]
+) -> None:
+    """Run until cancelled, or for `seconds`."""
+    nodes = read_nodes(options.cluster)
+    workloads = () if options.without_workloads else read_workloads(options.workloads)
+    async with (
+        embedded_cluster(options.directory, nodes, port=options.port) as cluster,
+        running_scheduler(cluster, options.directory, configuration, in_tree) as machine,
+    ):
+        for workload in workloads:
+            await cluster.apply(workload)
+        print(LANDING.format(kubeconfig=cluster.kubeconfig, plugin=options.plugin), flush=True)
+        await show(lambda: cluster_view(machine), plain=options.plain, seconds=options.seconds)

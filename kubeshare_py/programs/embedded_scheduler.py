@@ -1,0 +1,57 @@
+"""kubeshare-scheduler on an embedded cluster, in the same process: for the demo and for stories."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+
+from kubeshare_py.edges.api_server import SCHEDULER
+from kubeshare_py.edges.embedded_cluster import EmbeddedCluster
+from kubeshare_py.edges.kube_client import KubeClient
+from kubeshare_py.edges.kube_config import load
+from kubeshare_py.edges.kubeconfigs import write_private
+from kubeshare_py.framework.configuration import (
+    Inventory,
+    PluginFactory,
+    SchedulerConfiguration,
+    Server,
+)
+from kubeshare_py.programs import scheduler
+from kubeshare_py.scheduling.machine import Machine
+
+
+@asynccontextmanager
+async def running_scheduler(
+    cluster: EmbeddedCluster,
+    directory: Path,
+    configuration: SchedulerConfiguration,
+    in_tree: Mapping[str, PluginFactory],
+) -> AsyncIterator[Machine]:
+    """A scheduler with its own credentials on an embedded cluster, while entered."""
+    certificates = cluster.server.certificates
+    server = Server(
+        bind_address="127.0.0.1",
+        port=0,
+        certificate_file=str(certificates.certificate_file),
+        key_file=str(certificates.key_file),
+        token_file=str(write_private(directory / "state-token", cluster.admin_token())),
+    )
+    inventory = Inventory(url=cluster.collectors.url, interval_seconds=1.0)
+    configuration = msgspec.structs.replace(configuration, server=server, inventory=inventory)
+    machine = scheduler.machine(configuration, in_tree)
+    kubeconfig = cluster.server.write_kubeconfig(directory / "scheduler.kubeconfig", SCHEDULER)
+    async with (
+        KubeClient(load(str(kubeconfig)), concurrency=configuration.parallel_binds) as client,
+        asyncio.TaskGroup() as group,
+    ):
+        url: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        running = group.create_task(
+            scheduler.run(configuration, client, machine, on_ready=url.set_result)
+        )
+        try:
+            await cluster.publish_scheduler(await url)
+            yield machine
+        finally:
+            running.cancel()

@@ -1,0 +1,185 @@
+"""The stage of the stories: a whole cluster, and a driver that uses only the Kubernetes API."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, aclosing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubeshare_plugins import IN_TREE
+from kubeshare_py.edges.embedded_cluster import EmbeddedCluster, embedded_cluster
+from kubeshare_py.edges.kube_client import KubeClient
+from kubeshare_py.edges.kube_watch import Listed, follow
+from kubeshare_py.framework.configuration import read
+from kubeshare_py.manifests.watch import Codec
+from kubeshare_py.programs.embedded_scheduler import running_scheduler
+from kubeshare_py.scheduling.machine import Machine
+from kubeshare_py.simulation.cluster_file import read_cluster
+from kubeshare_py.simulation.loose_objects import LooseObject
+
+PODS = "/api/v1/namespaces/default/pods"
+JOBS = "/apis/batch/v1/namespaces/default/jobs"
+EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
+VISIBLE = {
+    "name": "NVIDIA_VISIBLE_DEVICES",
+    "valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations['sharedgpu/gpu_uuid']"}},
+}
+
+Json = dict[str, Any]
+
+
+def gpu(request: str, limit: str = "1.0", **more: str) -> dict[str, str]:
+    """KubeShare labels; further ones by their name without the prefix."""
+    labels = {"gpu_request": request, "gpu_limit": limit, **more}
+    return {f"sharedgpu/{name}": value for name, value in labels.items()}
+
+
+class Stage:
+    """What a story does and sees, through an administrator's client."""
+
+    def __init__(self, cluster: EmbeddedCluster, folder: Path) -> None:
+        self.cluster = cluster
+        self.client: KubeClient = cluster.client
+        self.folder = folder
+        self._schedulers = 0
+
+    async def start_scheduler(self, stack: AsyncExitStack, document: object = None) -> Machine:
+        """A new scheduler process, so to speak."""
+        self._schedulers += 1
+        folder = self.folder / f"scheduler-{self._schedulers}"
+        folder.mkdir()
+        running = running_scheduler(self.cluster, folder, read(document), IN_TREE)
+        return await stack.enter_async_context(running)
+
+    async def create(self, name: str, labels: dict[str, str] | None = None, **spec: Any) -> Json:
+        """A pod for our scheduler."""
+        annotations = spec.pop("annotations", {})
+        containers = [{"name": "main", "image": "busybox", "env": [VISIBLE]}]
+        metadata = {"name": name, "labels": labels or {}, "annotations": annotations}
+        given = {"schedulerName": "kubeshare-scheduler", "containers": containers, **spec}
+        return await self.client.create(
+            PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": given}
+        )
+
+    async def delete(self, name: str) -> None:
+        await self.client.delete(f"{PODS}/{name}")
+
+    async def pod(self, name: str) -> Json:
+        return await self.client.get(f"{PODS}/{name}")
+
+    async def until(self, name: str, wanted: Callable[[Json], bool], timeout_s: float = 20) -> Json:
+        """Wait until the pod looks like this; the last look is in the error."""
+        return await self.until_in(PODS, name, wanted, timeout_s)
+
+    async def until_in(
+        self, path: str, name: str, wanted: Callable[[Json], bool], timeout_s: float = 20
+    ) -> Json:
+        last: Json = {}
+        codec: Codec[LooseObject] = Codec(LooseObject)
+        try:
+            async with (
+                asyncio.timeout(timeout_s),
+                aclosing(
+                    follow(
+                        self.client,
+                        path,
+                        codec,
+                        selector={"fieldSelector": f"metadata.name={name}"},
+                    )
+                ) as stream,
+            ):
+                async for news in stream:
+                    changed = [] if isinstance(news, Listed) else [c.item for c in news.changed]
+                    items = news.items if isinstance(news, Listed) else changed
+                    if items:
+                        last = await self.client.get(f"{path}/{name}")
+                        if wanted(last):
+                            return last
+        except TimeoutError as error:
+            raise AssertionError(f"{name} never got there: {json.dumps(last)[:3000]}") from error
+        raise AssertionError("the watch ended")
+
+    async def running(self, name: str) -> Json:
+        """Wait until the pod runs."""
+        return await self.until(name, lambda pod: pod["status"].get("phase") == "Running")
+
+    async def waiting(self, name: str, text: str = "") -> str:
+        """Wait until the pod is told why it waits; the message."""
+
+        def told(pod: Json) -> bool:
+            condition = scheduled_condition(pod)
+            return condition.get("reason") == "Unschedulable" and text in condition["message"]
+
+        return str(scheduled_condition(await self.until(name, told))["message"])
+
+    async def warm_up(self) -> None:
+        """Wait until the scheduler knows the cards: it places a tiny pod."""
+        await self.create("warm-up", gpu("0.001"))
+        await self.running("warm-up")
+        await self.gone("warm-up")
+
+    async def gone(self, name: str) -> None:
+        """Delete a pod and wait until it is gone."""
+        await self.delete(name)
+        codec: Codec[LooseObject] = Codec(LooseObject)
+        selector = {"fieldSelector": f"metadata.name={name}"}
+        async with (
+            asyncio.timeout(20),
+            aclosing(follow(self.client, PODS, codec, selector=selector)) as stream,
+        ):
+            async for news in stream:
+                if isinstance(news, Listed):
+                    if not news.items:
+                        return
+                elif any(change.type == "DELETED" for change in news.changed):
+                    return
+
+    async def place(self, name: str) -> tuple[str, str]:
+        """Node and cards of a pod, once it runs."""
+        pod = await self.running(name)
+        return pod["spec"]["nodeName"], card(pod)
+
+
+def scheduled_condition(pod: Json) -> Json:
+    """The PodScheduled condition, {} if there is none."""
+    conditions: list[Json] = pod.get("status", {}).get("conditions", [])
+    return next((one for one in conditions if one["type"] == "PodScheduled"), {})
+
+
+def annotations(pod: Json) -> dict[str, str]:
+    """A pod's annotations, {} if there are none."""
+    found: dict[str, str] = pod["metadata"].get("annotations", {})
+    return found
+
+
+def card(pod: Json) -> str:
+    """The result annotation that names the cards."""
+    return annotations(pod).get("sharedgpu/gpu_uuid", "")
+
+
+@pytest.fixture
+def nodes() -> str:
+    """The cluster file of the story; override it in the module."""
+    return """
+nodes:
+  - {name: "n{n}", count: 2, gpus: [{model: A100, count: 2, memory: 40GiB}]}
+"""
+
+
+@pytest.fixture
+async def empty_stage(tmp_path: Path, nodes: str) -> AsyncIterator[Stage]:
+    """A cluster without a scheduler."""
+    async with embedded_cluster(tmp_path, read_cluster(nodes)) as cluster:
+        yield Stage(cluster, tmp_path)
+
+
+@pytest.fixture
+async def stage(empty_stage: Stage) -> AsyncIterator[Stage]:
+    """A cluster with a scheduler."""
+    async with AsyncExitStack() as stack:
+        await empty_stage.start_scheduler(stack)
+        await empty_stage.warm_up()
+        yield empty_stage

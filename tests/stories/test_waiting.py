@@ -1,0 +1,83 @@
+"""When a pod waits, its owner is told exactly why, and it goes on as soon as it can."""
+
+import pytest
+
+from tests.stories.conftest import EVENTS, Stage, gpu
+
+
+@pytest.fixture
+def nodes() -> str:
+    return "nodes: [{name: n1, gpus: [{model: T4, count: 1, memory: 16GiB}]}]"
+
+
+async def test_a_freed_card_goes_to_the_pod_that_waits(stage: Stage) -> None:
+    await stage.create("first", gpu("0.7"))
+    await stage.running("first")
+    await stage.create("second", gpu("0.6"))
+    assert await stage.waiting("second") == "0/1 nodes are available: 1 Insufficient GPU."
+    await stage.delete("first")
+    await stage.running("second")
+
+
+async def test_a_finished_pod_frees_its_card(stage: Stage) -> None:
+    await stage.create("first", gpu("1"), annotations={"kubeshare.sim/run-seconds": "0.2"})
+    await stage.create("second", gpu("1"))
+    await stage.running("second")
+
+
+async def test_memory_is_checked_and_named(stage: Stage) -> None:
+    await stage.create("first", gpu("0.1", gpu_mem=str(12 << 30)))
+    await stage.running("first")
+    await stage.create("second", gpu("0.5"))
+    message = await stage.waiting("second")
+    assert message == "0/1 nodes are available: 1 Insufficient GPU memory."
+
+
+async def test_a_malformed_label_is_named_with_its_value_and_rule(stage: Stage) -> None:
+    await stage.create("typo", gpu("0.5", "half"))
+    message = await stage.waiting("typo")
+    assert 'sharedgpu/gpu_limit="half"' in message
+    await stage.create("other", gpu("0.5"))
+    await stage.running("other")
+
+
+async def test_an_edited_label_is_seen(stage: Stage) -> None:
+    await stage.create("typo", gpu("0.5", "half"))
+    await stage.waiting("typo")
+    labels = {"metadata": {"labels": {"sharedgpu/gpu_limit": "1.0"}}}
+    await stage.client.merge_patch("/api/v1/namespaces/default/pods/typo", labels)
+    await stage.running("typo")
+
+
+async def test_an_event_says_it_too(stage: Stage) -> None:
+    await stage.create("big", gpu("4", "4"))
+    message = await stage.waiting("big")
+    assert message == "0/1 nodes are available: 1 too few GPUs."
+    events = await stage.client.get(EVENTS)
+    found = [e for e in events["items"] if e["regarding"]["name"] == "big"]
+    assert [(e["reason"], e["note"]) for e in found] == [("FailedScheduling", message)]
+
+
+async def test_gates_are_honoured_until_they_are_gone(stage: Stage) -> None:
+    await stage.create("gated", gpu("0.5"), schedulingGates=[{"name": "example.com/wait"}])
+    await stage.create("other", gpu("0.5"))
+    await stage.running("other")
+    assert not (await stage.pod("gated"))["spec"].get("nodeName")
+    gates: dict[str, object] = {"spec": {"schedulingGates": []}}
+    await stage.client.merge_patch("/api/v1/namespaces/default/pods/gated", gates)
+    await stage.running("gated")
+
+
+async def test_what_is_not_supported_is_not_ignored(stage: Stage) -> None:
+    claim = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+    await stage.create("stateful", gpu("0.5"), volumes=[claim])
+    assert "spec.volumes[data].persistentVolumeClaim" in await stage.waiting("stateful")
+
+
+async def test_a_group_that_must_start_together_waits_and_says_so(stage: Stage) -> None:
+    group = {"group_name": "g", "group_headcount": "3", "group_threshold": "1"}
+    await stage.create("member", gpu("0.1", "1.0", **group))
+    assert "gang scheduling is not supported yet" in await stage.waiting("member")
+    one = {"group_name": "h", "group_headcount": "5", "group_threshold": "0.2"}
+    await stage.create("single", gpu("0.1", "1.0", **one))
+    await stage.running("single")
