@@ -24,8 +24,8 @@ from kubeshare_py.inventory.series_selectors import parse_matchers
 
 SELECTOR = 'job="kubeshare-collector"'
 INTERVAL_S = 5.0
-#: The first report of a large cluster is one line: 40,000 cards are about 5 MB.
-_LONGEST_LINE = 256 * 2**20
+#: A line is a few hundred KB; cards by the hundred in one node would make it longer.
+_LONGEST_LINE = 64 * 2**20
 
 _log = logging.getLogger(__name__)
 _reports: msgspec.json.Decoder[Report] = msgspec.json.Decoder(Report)
@@ -38,6 +38,7 @@ class _Known:
     cards: dict[NodeName, tuple[Gpu, ...]] = field(default_factory=dict)
     collectors: dict[str, NodeName] = field(default_factory=dict)
     silent_since: dict[NodeName, float] = field(default_factory=dict)
+    parts: list[tuple[NodeName, tuple[Gpu, ...]]] = field(default_factory=list)
     diagnostics: frozenset[str] = frozenset()
     has_read: bool = False
     failure: str | None = None
@@ -46,10 +47,14 @@ class _Known:
         """Take in a report; None when it is no news."""
         if isinstance(report, Failure):
             return self.fail(report.message)
+        self.parts += report.changed
+        if report.more:
+            return None
         self._log_new(report.diagnostics)
         changed = tuple(
-            (node, cards) for node, cards in report.changed if self.cards.get(node) != cards
+            (node, cards) for node, cards in self.parts if self.cards.get(node) != cards
         )
+        self.parts = []
         # The first reading, and the first after a failure, is news even if nothing changed.
         is_news = (
             bool(changed)
@@ -65,6 +70,7 @@ class _Known:
 
     def fail(self, message: str) -> InventoryFailed | None:
         """Take in a failure; None when it is the same as the last one."""
+        self.parts = []
         if message == self.failure:
             return None
         self.failure = message
@@ -130,6 +136,8 @@ async def _reported(start: Start) -> AsyncGenerator[Report, None]:
         process.stdin.write(msgspec.json.encode(start) + b"\n")
         while line := await process.stdout.readline():
             yield _reports.decode(line)
+            # Lines already here are read without waiting; others shall have their turn between.
+            await asyncio.sleep(0)
 
 
 @asynccontextmanager

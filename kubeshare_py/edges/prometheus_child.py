@@ -9,6 +9,7 @@ import os
 import select
 import sys
 import time
+from collections.abc import Iterator
 from typing import TextIO
 
 import msgspec
@@ -23,6 +24,8 @@ from kubeshare_py.inventory.changes import UP, Reading, Series, Step, next_readi
 from kubeshare_py.inventory.series_selectors import Matcher, parse_matchers
 
 TIMEOUT_S = 30
+#: With 8 cards each, decoding a line takes about 4 ms.
+NODES_PER_LINE = 500
 
 
 def main() -> None:
@@ -40,7 +43,8 @@ def main() -> None:
         )
         while True:
             report, reading = _ask(client, start, text, matchers, reading)
-            sys.stdout.buffer.write(msgspec.json.encode(report) + b"\n")
+            for part in _parts(report):
+                sys.stdout.buffer.write(msgspec.json.encode(part) + b"\n")
             sys.stdout.buffer.flush()
             if _ended(sys.stdin, start.interval_s):
                 return
@@ -80,6 +84,22 @@ def _news(step: Step, known: Reading) -> News:
         collectors=dict(step.reading.collectors) if moved else None,
         diagnostics=step.diagnostics,
     )
+
+
+def _parts(report: Report) -> Iterator[Report]:
+    """Cut a long report, so that reading one line never takes the scheduler long."""
+    rest = report.changed if isinstance(report, News) else ()
+    while len(rest) > NODES_PER_LINE and isinstance(report, News):
+        yield News(
+            changed=rest[:NODES_PER_LINE],
+            silent_since={},
+            collectors=None,
+            diagnostics=(),
+            more=True,
+        )
+        rest = rest[NODES_PER_LINE:]
+        report = msgspec.structs.replace(report, changed=rest)
+    yield report
 
 
 def _headers(token_file: str | None) -> dict[str, str]:

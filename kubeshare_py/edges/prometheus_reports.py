@@ -19,12 +19,16 @@ class Start(msgspec.Struct, kw_only=True):
 
 
 class News(msgspec.Struct, kw_only=True, tag="news"):
-    """A query's result: nodes whose cards changed, all silent nodes, who speaks for whom."""
+    """A query's result: nodes whose cards changed, all silent nodes, who speaks for whom.
+
+    `more`: only a part of the changed nodes; the rest and everything else follows in the next one.
+    """
 
     changed: tuple[tuple[NodeName, tuple[Gpu, ...]], ...]
     silent_since: dict[NodeName, float]
     collectors: dict[str, NodeName] | None
     diagnostics: tuple[str, ...]
+    more: bool = False
 
 
 class Failure(msgspec.Struct, kw_only=True, tag="failure"):

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
 
@@ -29,6 +29,14 @@ def counts(read: InventoryRead | InventoryFailed) -> dict[str, int]:
     return {node: len(cards) for node, cards in read.changed}
 
 
+async def following(
+    inventory: AsyncGenerator[InventoryRead | InventoryFailed, None],
+) -> InventoryRead | InventoryFailed:
+    """What comes next; a test that waits in vain shall fail, not hang."""
+    async with asyncio.timeout(20):
+        return await anext(inventory)
+
+
 async def turn(_seconds: float) -> None:
     """Instead of sleeping: let the others run."""
     await asyncio.sleep(0)
@@ -39,26 +47,26 @@ async def test_changes_of_the_file_and_of_the_nodes_are_followed(tmp_path: Path)
     write(file, "nodes: [{names: ['*'], cards: [{model: T4, memory: 1GiB, count: 2}]}]")
     nodes = [A]
     async with aclosing(readings(str(file), lambda: nodes, sleep=turn)) as inventory:
-        assert counts(await anext(inventory)) == {"a": 2}
+        assert counts(await following(inventory)) == {"a": 2}
         nodes.append(B)
-        assert counts(await anext(inventory)) == {"b": 2}
+        assert counts(await following(inventory)) == {"b": 2}
         write(file, f"nodes: [{group('b', 3)}]")
-        assert counts(await anext(inventory)) == {"a": 0, "b": 3}
+        assert counts(await following(inventory)) == {"a": 0, "b": 3}
 
 
 async def test_a_mistake_is_reported_once_and_the_last_good_file_stays(tmp_path: Path) -> None:
     file = tmp_path / "inventory.yaml"
     async with aclosing(readings(str(file), lambda: [A], sleep=turn)) as inventory:
-        missing = await anext(inventory)
+        missing = await following(inventory)
         assert isinstance(missing, InventoryFailed)
         assert "No such file" in missing.message
         write(file, f"nodes: [{group('a', 1)}]")
-        assert counts(await anext(inventory)) == {"a": 1}
+        assert counts(await following(inventory)) == {"a": 1}
         write(file, "nodes: [{names: [a], cards: 5}]")
-        failed = await anext(inventory)
+        failed = await following(inventory)
         assert failed == InventoryFailed(f"{file}: nodes[0].cards: Expected `array`, got `int`")
         write(file, f"nodes: [{group('a', 1)}]")
-        assert await anext(inventory) == InventoryRead(())
+        assert await following(inventory) == InventoryRead(())
 
 
 async def test_an_empty_file_is_an_inventory_too(tmp_path: Path) -> None:
@@ -67,6 +75,6 @@ async def test_an_empty_file_is_an_inventory_too(tmp_path: Path) -> None:
 
     async def first() -> AsyncIterator[InventoryRead | InventoryFailed]:
         async with aclosing(readings(str(file), tuple, sleep=turn)) as inventory:
-            yield await anext(inventory)
+            yield await following(inventory)
 
     assert [read async for read in first()] == [InventoryRead(())]

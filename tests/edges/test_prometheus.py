@@ -46,6 +46,12 @@ def quick(url: str, **options: str) -> Inventory:
     return readings(url, interval_s=0.02, backoff=backoff, **options)
 
 
+async def following(inventory: Inventory) -> InventoryRead | InventoryFailed:
+    """What comes next; a test that waits in vain shall fail, not hang."""
+    async with asyncio.timeout(20):
+        return await anext(inventory)
+
+
 def children() -> list[int]:
     """Child processes of this one that ask Prometheus; zombies have no command line but count."""
     found = []
@@ -64,44 +70,54 @@ async def test_the_first_reading_has_every_card(
     simulated: SimulatedCollectors, nodes: tuple[SimulatedNode, ...]
 ) -> None:
     async with aclosing(quick(simulated.url)) as inventory:
-        first = await anext(inventory)
+        first = await following(inventory)
     assert first == InventoryRead(tuple((node.name, node.cards) for node in nodes))
+
+
+async def test_a_large_cluster_is_one_reading() -> None:
+    many = read_cluster("nodes: [{name: 'n-{n}', count: 1101, gpus: [{model: T4, memory: 1GiB}]}]")
+    async with SimulatedCollectors(many) as simulated, aclosing(quick(simulated.url)) as inventory:
+        first = await following(inventory)
+        assert isinstance(first, InventoryRead)
+        assert dict(first.changed) == {node.name: node.cards for node in many}
+        simulated.targets.take_down(many[0].name)
+        assert await following(inventory) == InventoryRead((), (many[0].name,))
 
 
 async def test_gone_and_down_are_told_apart(
     simulated: SimulatedCollectors, nodes: tuple[SimulatedNode, ...]
 ) -> None:
     async with aclosing(quick(simulated.url)) as inventory:
-        await anext(inventory)
+        await following(inventory)
         simulated.targets.remove_card(A, 0)
-        assert await anext(inventory) == InventoryRead(((A, nodes[0].cards[1:]),))
+        assert await following(inventory) == InventoryRead(((A, nodes[0].cards[1:]),))
         simulated.targets.take_down(A)
-        assert await anext(inventory) == InventoryRead((), (A,))
+        assert await following(inventory) == InventoryRead((), (A,))
         simulated.targets.stop_scraping(B)
-        assert await anext(inventory) == InventoryRead((), (A, B))
+        assert await following(inventory) == InventoryRead((), (A, B))
         simulated.targets.bring_up(B)
-        assert await anext(inventory) == InventoryRead((), (A,))
+        assert await following(inventory) == InventoryRead((), (A,))
         simulated.targets.restore_card(A, 0)
         simulated.targets.bring_up(A)
-        assert await anext(inventory) == InventoryRead(((A, nodes[0].cards),))
+        assert await following(inventory) == InventoryRead(((A, nodes[0].cards),))
 
 
 async def test_a_failing_prometheus_is_reported_once_and_so_is_its_return(
     simulated: SimulatedCollectors,
 ) -> None:
     async with aclosing(quick(simulated.url)) as inventory:
-        await anext(inventory)
+        await following(inventory)
         simulated.prometheus_answers = False
-        failed = await anext(inventory)
+        failed = await following(inventory)
         assert isinstance(failed, InventoryFailed)
         assert "503" in failed.message
         simulated.prometheus_answers = True
-        assert await anext(inventory) == InventoryRead(())
+        assert await following(inventory) == InventoryRead(())
 
 
 async def test_nobody_there_is_a_failure_not_an_error() -> None:
     async with aclosing(quick("http://127.0.0.1:1")) as inventory:
-        failed = await anext(inventory)
+        failed = await following(inventory)
     assert isinstance(failed, InventoryFailed)
     assert "ConnectionError" in failed.message
 
@@ -110,14 +126,14 @@ async def test_a_child_that_dies_is_replaced_and_remembers(
     simulated: SimulatedCollectors, nodes: tuple[SimulatedNode, ...]
 ) -> None:
     async with aclosing(quick(simulated.url)) as inventory:
-        await anext(inventory)
+        await following(inventory)
         (child,) = children()
         os.kill(child, signal.SIGKILL)
-        failed = await anext(inventory)
+        failed = await following(inventory)
         assert isinstance(failed, InventoryFailed)
         # It goes while nobody asks: only what was known before tells that it is gone.
         simulated.targets.remove_card(B, 0)
-        assert await anext(inventory) == InventoryRead(((B, ()),))
+        assert await following(inventory) == InventoryRead(((B, ()),))
         assert children() != [child]
     assert children() == []
 
@@ -130,7 +146,7 @@ async def test_cancelling_ends_the_child(simulated: SimulatedCollectors) -> None
             async for _ in inventory:
                 reading.set()
 
-    async with asyncio.TaskGroup() as group:
+    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
         task = group.create_task(consume())
         await reading.wait()
         assert len(children()) == 1
@@ -157,7 +173,7 @@ async def test_a_child_whose_parent_is_gone_ends_by_itself(simulated: SimulatedC
 async def test_a_bad_selector_is_refused_before_anything_is_asked() -> None:
     async with aclosing(quick("http://127.0.0.1:1", selector="job=")) as inventory:
         with pytest.raises(SelectorProblem):
-            await anext(inventory)
+            await following(inventory)
 
 
 async def test_the_token_is_read_again_for_each_query(tmp_path: Path) -> None:
@@ -177,11 +193,12 @@ async def test_the_token_is_read_again_for_each_query(tmp_path: Path) -> None:
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         url = f"http://127.0.0.1:{runner.addresses[0][1]}"
         async with aclosing(quick(url, token_file=str(token))) as inventory:
-            assert await anext(inventory) == InventoryRead(())
+            assert await following(inventory) == InventoryRead(())
             assert await asked.get() == "Bearer first"
             token.write_text("second\n")
-            while (found := await asked.get()) == "Bearer first":
-                pass
+            async with asyncio.timeout(20):
+                while (found := await asked.get()) == "Bearer first":
+                    pass
             assert found == "Bearer second"
     finally:
         await runner.cleanup()
@@ -198,7 +215,7 @@ async def test_an_answer_that_is_not_prometheus_is_a_failure(tmp_path: Path) -> 
     try:
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         async with aclosing(quick(f"http://127.0.0.1:{runner.addresses[0][1]}")) as inventory:
-            failed = await anext(inventory)
+            failed = await following(inventory)
         assert isinstance(failed, InventoryFailed)
         assert failed.message.startswith("not an answer of Prometheus")
     finally:

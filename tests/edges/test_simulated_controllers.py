@@ -120,6 +120,17 @@ async def test_a_pod_whose_owner_never_was_is_collected(tmp_path: Path) -> None:
         await world.until(PODS, lambda found: not found)
 
 
+async def test_a_job_that_is_collected_takes_its_pods_along(tmp_path: Path) -> None:
+    async with simulated(tmp_path, controllers=True) as world:
+        await world.client.create(JOBS, job("j", parallelism=2, completions=2))
+        await world.until(PODS, lambda found: len(found) == 2)
+        owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "k", "uid": "no-such-uid"}
+        body = {"metadata": {"ownerReferences": [owner]}}
+        await world.client.merge_patch(f"{JOBS}/j", body)
+        await world.until(JOBS, lambda found: not found)
+        await world.until(PODS, lambda found: not found)
+
+
 async def test_refused_pods_are_reported_and_tried_again(tmp_path: Path) -> None:
     async with simulated(tmp_path, controllers=True) as world:
         world.server.faults.inject(Fault(method="POST", path="/pods$", status=403))

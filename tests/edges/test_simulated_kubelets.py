@@ -55,6 +55,28 @@ async def test_registering_again_is_the_same(tmp_path: Path) -> None:
     assert taint_keys(nodes["b"]) == [("own", "NoSchedule")]
 
 
+async def test_a_not_ready_taint_of_the_server_is_taken_away(tmp_path: Path) -> None:
+    not_ready = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+    async with cluster(tmp_path) as (_, client):
+        for name in ("a", "b"):
+            node = {
+                "apiVersion": "v1",
+                "kind": "Node",
+                "metadata": {"name": name},
+                "spec": {"taints": [not_ready]},
+            }
+            await client.create("/api/v1/nodes", node)
+        kubelets = SimulatedKubelets(client, read_cluster(TWO_NODES))
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(kubelets.run())
+            await kubelets.registered.wait()
+            task.cancel()
+        nodes = await client.list_all("/api/v1/nodes")
+    keys = [[taint["key"] for taint in node["spec"].get("taints", [])] for node in nodes]
+    assert keys == [[], ["own"]]
+    assert nodes[0]["metadata"]["labels"]["SharedGPU"] == "true"
+
+
 async def test_heartbeats_are_leases(tmp_path: Path) -> None:
     async with simulated(tmp_path, heartbeat_s=0.02) as world:
         first = await world.until(LEASES, lambda found: len(found) == 2)
@@ -162,6 +184,21 @@ async def test_lost_answers_and_errors_do_not_stop_a_pod(tmp_path: Path) -> None
         await world.phase("p", "Running")
         await world.client.request("POST", f"{PODS}/p/eviction", body=EVICTION)
         await world.until(PODS, lambda pods: not pods)
+
+
+async def test_reports_keep_their_order_when_one_has_to_be_sent_again(tmp_path: Path) -> None:
+    async with simulated(tmp_path) as world:
+        world.server.faults.inject(Fault(method="PATCH", path="/pods/p/status$", status=500))
+        await create_pod(world.client, "p", restartPolicy="Never")
+        await world.bind("p", "a", **{"kubeshare.sim/run-seconds": "0"})
+        phases: list[str] = []
+
+        def is_over(pods: dict[str, LooseObject]) -> bool:
+            phases.append(pods["p"].status["phase"])
+            return phases[-1] == "Succeeded"
+
+        await world.until(PODS, is_over)
+    assert list(dict.fromkeys(phases)) == ["Pending", "Running", "Succeeded"]
 
 
 async def test_a_cut_watch_loses_nothing(tmp_path: Path) -> None:

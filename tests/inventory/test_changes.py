@@ -76,6 +76,13 @@ def test_nothing_at_all_leaves_everything_as_it_was() -> None:
     assert step.reading.silent_since == {A: 3.0, B: 3.0}
 
 
+def test_cards_without_an_up_are_news_but_their_absence_is_none() -> None:
+    first = read(Reading(), *FIRST).reading
+    step = read(first, capacity("a", "GPU-2"), capacity("a", "GPU-4"), *FIRST[3:])
+    assert uuids(step) == {"a": ["GPU-1", "GPU-2", "GPU-4"]}
+    assert not step.reading.silent_since
+
+
 def test_a_collector_under_a_new_address_is_known_by_its_cards() -> None:
     first = read(Reading(), *FIRST).reading
     moved = capacity("a", "GPU-2", instance="other:9004")

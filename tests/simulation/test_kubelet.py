@@ -214,6 +214,16 @@ def test_the_end_of_a_running_pod_can_be_moved(world: World) -> None:
     assert world.pods["p"].status["phase"] == "Succeeded"
 
 
+def test_the_end_of_a_running_pod_can_be_put_off(world: World) -> None:
+    world.bind(run_seconds="10")
+    world.run(5)
+    world.annotate("p", run_seconds="100")
+    world.run(94.9)
+    assert world.pods["p"].status["phase"] == "Running"
+    world.run(0.1)
+    assert world.pods["p"].status["phase"] == "Succeeded"
+
+
 def test_a_deleted_pod_fails_and_goes(world: World) -> None:
     world.bind()
     world.run()
