@@ -1,0 +1,79 @@
+"""Amounts in words for people: `0.5` of a GPU, `20.0 GiB`. Integers in, no floats between."""
+
+from collections.abc import Iterator
+
+from kubeshare_py.domain.gpu import WHOLE_MILLI
+from kubeshare_py.domain.view import PodView
+
+GIB = 1 << 30
+MIB = 1 << 20
+
+
+def gpus(milli: int) -> str:
+    """Thousandths of a GPU as a decimal number with at least one place: 500 is `0.5`."""
+    whole, rest = divmod(abs(milli), WHOLE_MILLI)
+    places = f"{rest:03d}".rstrip("0") or "0"
+    return f"{'-' if milli < 0 else ''}{whole}.{places}"
+
+
+def gib(amount: int) -> str:
+    """Bytes as GiB with one place, rounded to the nearest: 20 GiB is `20.0`."""
+    tenths = (abs(amount) * 10 + GIB // 2) // GIB
+    sign = "-" if amount < 0 and tenths else ""
+    return f"{sign}{tenths // 10}.{tenths % 10}"
+
+
+def memory(amount: int) -> str:
+    """Bytes with their unit; less than a GiB in MiB, less than a MiB in bytes."""
+    size = abs(amount)
+    if size >= GIB or not size:
+        return f"{gib(amount)} GiB"
+    if size >= MIB:
+        return f"{_mib(amount)} MiB"
+    return f"{amount} B"
+
+
+def memory_pair(asked: int, free: int) -> tuple[str, str]:
+    """Both in one unit, fine enough for them to look different where they are."""
+    if asked == free:
+        return memory(asked), memory(free)
+    return next(pair for pair in _pairs(asked, free) if pair[0] != pair[1])
+
+
+def percent(used: int, total: int) -> int:
+    """How much of it is used, cut to a whole number; 0 where there is nothing."""
+    return used * 100 // total if total > 0 else 0
+
+
+def asks(pod: PodView) -> str:
+    """What a pod asks for: `0.5 GPU, 20.0 GiB on Tesla-T4`."""
+    if not pod.count:
+        return "no GPU"
+    if pod.count == 1:
+        text = f"{gpus(pod.milli)} GPU"
+    elif pod.milli == WHOLE_MILLI:
+        text = f"{pod.count} GPUs"
+    else:
+        text = f"{pod.count} x {gpus(pod.milli)} GPU"
+    if pod.memory_bytes is not None:
+        text += f", {memory(pod.memory_bytes)}" + (" each" if pod.count > 1 else "")
+    if pod.models:
+        text += f" on {' or '.join(pod.models)}"
+    return text
+
+
+def counted(count: int, thing: str) -> str:
+    """A number and its noun: `1 node`, `5,000 nodes`."""
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
+def _pairs(asked: int, free: int) -> Iterator[tuple[str, str]]:
+    if max(abs(asked), abs(free)) >= GIB:
+        yield f"{gib(asked)} GiB", f"{gib(free)} GiB"
+    yield f"{_mib(asked)} MiB", f"{_mib(free)} MiB"
+    yield f"{asked} B", f"{free} B"
+
+
+def _mib(amount: int) -> int:
+    size = (abs(amount) + MIB // 2) // MIB
+    return -size if amount < 0 else size

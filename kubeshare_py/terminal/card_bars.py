@@ -1,0 +1,97 @@
+"""One card as a bar with its tenants' names, in as many columns as there are.
+
+A tenant has the same colour on every card; without colours, neighbours differ by their pattern.
+"""
+
+from collections.abc import Iterator
+from zlib import crc32
+
+from rich.text import Text
+
+from kubeshare_py.domain.gpu import WHOLE_MILLI
+from kubeshare_py.domain.view import CardView, Tenant
+from kubeshare_py.terminal.cards import card_label
+from kubeshare_py.terminal.grid import SEPARATOR, names_in, printable, shortened
+
+#: Narrower cells show nothing that can be read.
+LEAST_CELL = 13
+_LABEL = 2
+_SHORTEST_BAR, _LONGEST_BAR = 4, 20
+_COLOURS = ("cyan", "magenta", "yellow", "green", "blue", "bright_red", "bright_cyan")
+_PATTERNS = "█▓"
+_FREE = "░"
+_LEVELS = "·▁▂▃▄▅▆▇█"
+_BROKEN = "x"
+
+
+def card_cell(card: CardView, width: int, *, with_namespace: bool) -> Text:
+    """`0 ████▓▓░░ a, b`, exactly `width` columns."""
+    cell = Text(f"{shortened(printable(card_label(card)), _LABEL):>{_LABEL}} ", no_wrap=True)
+    length = max(_SHORTEST_BAR, min(_LONGEST_BAR, (width - _LABEL) // 3))
+    cell.append_text(_bar(card, length)).append(" ")
+    room = width - cell.cell_len
+    trouble = _trouble(card)
+    if trouble and not card.tenants:
+        cell.append(shortened(trouble, room), style="red")
+    else:
+        names = SEPARATOR.join(_name(one, with_namespace) for one in card.tenants)
+        cell.append(names_in(printable(names), room), style="red" if trouble else "")
+    cell.pad_right(max(0, width - cell.cell_len))
+    return cell
+
+
+def level(card: CardView) -> tuple[str, str]:
+    """One character for how full a card is, and its style."""
+    if _trouble(card):
+        return _BROKEN, "red"
+    used, whole = _fullness(card)
+    if used <= 0:
+        return _LEVELS[0], "dim"
+    step = min(used, whole) * (len(_LEVELS) - 1) // whole
+    return _LEVELS[max(1, step)], "cyan" if used < whole else "green"
+
+
+def _trouble(card: CardView) -> str:
+    if not card.known:
+        return "not in inventory"
+    return "" if card.healthy else "unhealthy"
+
+
+def _name(tenant: Tenant, with_namespace: bool) -> str:
+    return f"{tenant.namespace}/{tenant.name}" if with_namespace else tenant.name
+
+
+def _bar(card: CardView, length: int) -> Text:
+    bar = Text()
+    for at, (tenant, cells) in enumerate(_segments(card, length)):
+        colour = _COLOURS[crc32(f"{tenant.namespace}/{tenant.name}".encode()) % len(_COLOURS)]
+        bar.append(_PATTERNS[at % len(_PATTERNS)] * cells, style=colour)
+    bar.append((_BROKEN if _trouble(card) else _FREE) * (length - bar.cell_len), style="dim")
+    return bar
+
+
+def _segments(card: CardView, length: int) -> Iterator[tuple[Tenant, int]]:
+    """Each tenant's columns: at least one, in all never more than there are."""
+    by_memory = _by_memory(card)
+    _, whole = _fullness(card)
+    so_far = drawn = 0
+    for tenant in card.tenants:
+        exclusive = WHOLE_MILLI if not by_memory else card.memory_bytes
+        part = tenant.memory_bytes if by_memory else tenant.milli
+        so_far += exclusive if tenant.exclusive else part
+        cells = min(length, max(drawn + 1, so_far * length // whole)) - drawn
+        drawn += cells
+        yield tenant, cells
+
+
+def _fullness(card: CardView) -> tuple[int, int]:
+    """Used and whole, of whichever of share and memory is scarcer."""
+    if _by_memory(card):
+        return card.used_bytes, card.memory_bytes
+    return card.used_milli, WHOLE_MILLI
+
+
+def _by_memory(card: CardView) -> bool:
+    return card.used_bytes * WHOLE_MILLI > card.used_milli * card.memory_bytes > 0 or (
+        card.used_milli == 0 and card.memory_bytes > 0
+    )

@@ -1,0 +1,86 @@
+"""Cards, nodes and pods of a view in words that every table uses."""
+
+from collections.abc import Iterable, Sequence
+
+from kubeshare_py.domain.view import CardView, ClusterView, NodeView, PodView
+from kubeshare_py.terminal.amounts import counted
+
+UNREAD = "unread"
+READ = "read"
+
+
+def card_label(card: CardView) -> str:
+    """Its index on the node, or its uuid where that is not known."""
+    return str(card.index) if card.index >= 0 else card.uuid
+
+
+def ordered(cards: Iterable[CardView]) -> list[CardView]:
+    """By index, those without one last."""
+    return sorted(cards, key=lambda card: (card.index < 0, card.index, card.uuid))
+
+
+def card_state(node: NodeView, card: CardView, overcommitted: frozenset[tuple[str, str]]) -> str:
+    """What is wrong with a card, or nothing."""
+    words = []
+    if not card.known:
+        words.append("not in inventory")
+    elif not card.healthy:
+        words.append("unhealthy")
+    if (node.name, card.uuid) in overcommitted:
+        words.append("overcommitted")
+    return ", ".join(words)
+
+
+def node_state(node: NodeView) -> str:
+    """What is special about a node, or nothing."""
+    words = []
+    if not node.known:
+        words.append("unknown node")
+    if node.unschedulable:
+        words.append("SchedulingDisabled")
+    if node.silent:
+        words.append("collector silent, cards as last known")
+    return ", ".join(words)
+
+
+def holds(pod: PodView, cards: Sequence[CardView]) -> str:
+    """Which of a node's cards a pod has: `0,1`; uuids for cards that are not shown."""
+    labels = {card.uuid: card_label(card) for card in ordered(cards)}
+    known = [labels[uuid] for uuid in labels if uuid in pod.cards]
+    return ",".join(known + [uuid for uuid in pod.cards if uuid not in labels])
+
+
+def used_milli(nodes: Iterable[NodeView]) -> int:
+    """Share charged on all cards."""
+    return sum(card.used_milli for node in nodes for card in node.cards)
+
+
+def used_bytes(nodes: Iterable[NodeView]) -> int:
+    """Memory charged on all cards."""
+    return sum(card.used_bytes for node in nodes for card in node.cards)
+
+
+def total_bytes(nodes: Iterable[NodeView]) -> int:
+    """Memory of all cards; a card that the inventory does not show adds nothing."""
+    return sum(card.memory_bytes for node in nodes for card in node.cards)
+
+
+def known_cards(nodes: Iterable[NodeView]) -> int:
+    """How many cards the inventory shows."""
+    return sum(card.known for node in nodes for card in node.cards)
+
+
+def warnings(view: ClusterView) -> list[str]:
+    """What a reader must know before believing the rest, one sentence each."""
+    sentences = []
+    if not view.ready:
+        sentences.append("The scheduler has not read all pods and nodes yet: this is incomplete.")
+    if view.inventory == UNREAD:
+        sentences.append("The GPU inventory has not been read yet: GPU pods wait.")
+    elif view.inventory != READ:
+        sentences.append(f"The GPU inventory could not be read: {view.inventory}")
+    if view.overcommitted:
+        places = ", ".join(f"{uuid} on {node}" for node, uuid in view.overcommitted)
+        cards = counted(len(view.overcommitted), "card")
+        sentences.append(f"More is promised than there is on {cards}: {places}")
+    return sentences

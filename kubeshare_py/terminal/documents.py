@@ -1,0 +1,46 @@
+"""The machine forms of what the commands show: exact amounts, the endpoint's own field names."""
+
+from typing import Any
+
+import msgspec
+import yaml
+
+from kubeshare_py.domain.view import ClusterView, NodeView, PodView, WhyView
+
+Document = dict[str, Any]
+
+
+def gpus_document(view: ClusterView, nodes: list[NodeView]) -> Document:
+    """The nodes that were asked for; `overcommitted` only theirs."""
+    names = {node.name for node in nodes}
+    overcommitted = [pair for pair in view.overcommitted if pair[0] in names]
+    return _head(view) | _plain({"nodes": nodes, "overcommitted": overcommitted})
+
+
+def pods_document(view: ClusterView, pods: list[PodView]) -> Document:
+    """The pods that were asked for."""
+    return _head(view) | _plain({"pods": pods})
+
+
+def why_document(why: WhyView) -> Document:
+    """Everything."""
+    return _plain(why)
+
+
+def as_json(document: Document) -> str:
+    """Indented, without a newline at the end."""
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
+
+
+def as_yaml(document: Document) -> str:
+    """The same fields in the same order, without a newline at the end."""
+    return yaml.safe_dump(document, sort_keys=False, allow_unicode=True).rstrip("\n")
+
+
+def _head(view: ClusterView) -> Document:
+    return {"scheduler": view.scheduler, "ready": view.ready, "inventory": view.inventory}
+
+
+def _plain(value: object) -> Document:
+    # Through JSON: to_builtins leaves tuples as they are, and YAML would mark them.
+    return msgspec.json.decode(msgspec.json.encode(value), type=dict[str, Any])

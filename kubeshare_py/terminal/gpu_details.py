@@ -1,0 +1,78 @@
+"""`kubectl kubeshare gpus --details`: one row for each pod that holds a part of a card."""
+
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from kubeshare_py.domain.gpu import WHOLE_MILLI
+from kubeshare_py.domain.view import ClusterView, NodeView
+from kubeshare_py.terminal.amounts import gib, gpus, percent
+from kubeshare_py.terminal.card_matrix import MatrixRow, card_matrix, index_label
+from kubeshare_py.terminal.cards import (
+    known_cards,
+    node_state,
+    ordered,
+    total_bytes,
+    used_bytes,
+    used_milli,
+)
+from kubeshare_py.terminal.gpu_tables import totals
+from kubeshare_py.terminal.grid import joined, printable
+
+
+def pod_details(view: ClusterView, nodes: Sequence[NodeView], width: int | None) -> Text:
+    """The nodes' pods, memory by card, then the cluster's totals."""
+    lines: list[Text] = []
+    for node in nodes:
+        lines += [*_details(node, width), Text()]
+    return joined([*lines, *totals(view)])
+
+
+def _details(node: NodeView, width: int | None) -> list[Text]:
+    state = node_state(node)
+    lines = [
+        Text(f"NAME:       {printable(node.name)}", style="bold"),
+        Text(f"IPADDRESS:  {printable(node.address) or 'unknown'}"),
+        *([Text(f"STATE:      {state}", style="yellow")] if state else []),
+        Text(),
+    ]
+    rows = _pods(node)
+    if rows:
+        lines += card_matrix(
+            rows,
+            heads=("NAME", "NAMESPACE", "SHARE"),
+            amount="Allocated GiB",
+            empty="0.0",
+            width=width,
+        )
+    used, total = used_bytes((node,)), total_bytes((node,))
+    share, cards = used_milli((node,)), known_cards((node,)) * WHOLE_MILLI
+    lines.append(
+        Text(
+            f"Allocated:  {gib(used)} GiB ({percent(used, total)}%), "
+            f"{gpus(share)} GPU ({percent(share, cards)}%)"
+        )
+    )
+    lines.append(Text(f"Total:      {gib(total)} GiB, {gpus(cards)} GPU"))
+    return lines
+
+
+def _pods(node: NodeView) -> list[MatrixRow]:
+    """Each pod once, however many cards it has."""
+    shares: dict[tuple[str, str], int] = {}
+    amounts: dict[tuple[str, str], dict[str, int]] = {}
+    for card in ordered(node.cards):
+        for tenant in card.tenants:
+            lead = (tenant.name, tenant.namespace)
+            shares[lead] = shares.get(lead, 0) + tenant.milli
+            by_card = amounts.setdefault(lead, {})
+            label = index_label(card)
+            by_card[label] = by_card.get(label, 0) + tenant.memory_bytes
+    return [
+        MatrixRow(
+            lead=lead,
+            by_card={label: gib(amount) for label, amount in by_card.items()},
+            tail=gpus(shares[lead]),
+        )
+        for lead, by_card in sorted(amounts.items())
+    ]

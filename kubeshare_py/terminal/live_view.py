@@ -1,0 +1,144 @@
+"""The whole cluster on one screen: nodes, their cards as bars, and who waits for what.
+
+The screen's size is given. As many cards share a line as it takes for all nodes to fit; a bigger
+cluster gets one character a card, a yet bigger one its busiest nodes only.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from kubeshare_py.domain.gpu import WHOLE_MILLI
+from kubeshare_py.domain.view import CardView, ClusterView, NodeView, PodView
+from kubeshare_py.terminal.amounts import asks, counted, gib, gpus, percent
+from kubeshare_py.terminal.card_bars import LEAST_CELL, card_cell, level
+from kubeshare_py.terminal.cards import (
+    known_cards,
+    node_state,
+    ordered,
+    total_bytes,
+    used_bytes,
+    used_milli,
+    warnings,
+)
+from kubeshare_py.terminal.grid import joined, printable, shortened
+
+_LONGEST_NODE = 20
+_GAP = 2
+_BOUND = "bound"
+_PLACED = frozenset({"binding", "assumed", _BOUND})
+_MOST_CELLS = 160
+
+
+def live_view(view: ClusterView, *, width: int, height: int) -> Text:
+    """At most `height` lines of at most `width` columns."""
+    lines = _totals(view, width)
+    lines += [Text(_cut(printable(one), width), style="yellow") for one in warnings(view)]
+    waiting = [pod for pod in view.pods if pod.state not in _PLACED]
+    # A third of the screen for those that wait, more where the nodes leave it.
+    some = min(len(waiting) + 1, max(3, (height - len(lines)) // 3)) if waiting else 0
+    nodes = _nodes(view, width, max(1, height - len(lines) - some))
+    left = height - len(lines) - len(nodes)
+    lines += nodes + (_waiting(waiting, width, left) if waiting else [])
+    return joined(lines[:height])
+
+
+def _totals(view: ClusterView, width: int) -> list[Text]:
+    share, cards = used_milli(view.nodes), known_cards(view.nodes) * WHOLE_MILLI
+    used, total = used_bytes(view.nodes), total_bytes(view.nodes)
+    states = Counter(pod.state for pod in view.pods)
+    pods = ", ".join(f"{count} {state}" for state, count in sorted(states.items())) or "none"
+    texts = [
+        f"{view.scheduler}: {counted(len(view.nodes), 'node')}, "
+        f"{gpus(share)} of {gpus(cards)} GPUs ({percent(share, cards)}%), "
+        f"{gib(used)} of {gib(total)} GiB ({percent(used, total)}%)",
+        f"pods: {pods}",
+    ]
+    return [Text(_cut(printable(text), width), style="bold") for text in texts]
+
+
+def _nodes(view: ClusterView, width: int, height: int) -> list[Text]:
+    names = max((len(node.name) for node in view.nodes), default=0)
+    name = min(names, _LONGEST_NODE, width // 4)
+    room = width - name - _GAP
+    with_namespace = len({pod.namespace for pod in view.pods}) > 1
+    for cells in range(1, min(room // (LEAST_CELL + 1), _MOST_CELLS) + 1):
+        if sum(max(1, -(-len(node.cards) // cells)) for node in view.nodes) <= height:
+            lines = []
+            for node in view.nodes:
+                lines += _bars(node, view, name, room, cells, with_namespace)
+            return lines
+    return _levels(view.nodes, name, width, height)
+
+
+def _bars(
+    node: NodeView, view: ClusterView, name: int, room: int, cells: int, with_namespace: bool
+) -> list[Text]:
+    """One node with so many cards a line."""
+    heading = _heading(node, name)
+    if not node.cards:
+        others = sum(pod.node == node.name and pod.state in _PLACED for pod in view.pods)
+        pods = f", {counted(others, 'pod')}" if others else ""
+        return [heading.append(f"no GPUs{pods}", style="dim")]
+    cards, width = ordered(node.cards), room // cells - 1
+    lines = []
+    for start in range(0, len(cards), cells):
+        line = heading if not start else Text(" " * (name + _GAP))
+        for card in cards[start : start + cells]:
+            line.append_text(card_cell(card, width, with_namespace=with_namespace)).append(" ")
+        line.rstrip()
+        lines.append(line)
+    return lines
+
+
+def _levels(nodes: Sequence[NodeView], name: int, width: int, height: int) -> list[Text]:
+    """One line a node, one character a card; with too many nodes, the busiest."""
+    shown = list(nodes)
+    rest: list[NodeView] = []
+    if len(shown) > height:
+        busiest = sorted(shown, key=lambda node: -used_milli((node,)))[: height - 1]
+        chosen = {node.name for node in busiest}
+        shown = [node for node in nodes if node.name in chosen]
+        rest = [node for node in nodes if node.name not in chosen]
+    lines = [_level_line(node, name, width) for node in shown]
+    if rest:
+        used, cards = used_milli(rest), known_cards(rest) * WHOLE_MILLI
+        text = f"… {counted(len(rest), 'more node')}, {gpus(used)} of {gpus(cards)} GPUs"
+        lines.append(Text(_cut(text, width), style="dim"))
+    return lines
+
+
+def _level_line(node: NodeView, name: int, width: int) -> Text:
+    line = _heading(node, name)
+    cards: list[CardView] = ordered(node.cards)
+    room = max(width - line.cell_len - len(" 1000.0/1000.0"), 1)
+    for card in cards[:room]:
+        line.append(*level(card))
+    used, whole = used_milli((node,)), known_cards((node,)) * WHOLE_MILLI
+    return line.append(f" {gpus(used)}/{gpus(whole)}" if cards else "no GPUs")
+
+
+def _heading(node: NodeView, name: int) -> Text:
+    text = shortened(printable(node.name), name)
+    style = "bold yellow" if node_state(node) else "bold"
+    return Text.assemble((f"{text:<{name}}", style), " " * _GAP)
+
+
+def _waiting(pods: Sequence[PodView], width: int, height: int) -> list[Text]:
+    """Those that wait: one line each, then how many more."""
+    shown = pods if len(pods) < height else pods[: max(0, height - 2)]
+    lines = [Text("waiting:", style="bold")]
+    names = [printable(f"{pod.namespace}/{pod.name}") for pod in shown]
+    name = min(max(map(len, names), default=0), width // 3)
+    for pod, text in zip(shown, names, strict=True):
+        message = pod.message or pod.state
+        line = f"{shortened(text, name):<{name}}  {asks(pod)}: {message}"
+        lines.append(Text(_cut(printable(line), width), style="yellow"))
+    if len(shown) < len(pods):
+        lines.append(Text(f"… and {counted(len(pods) - len(shown), 'more pod')}", style="dim"))
+    return lines
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: max(width - 1, 0)] + "…"

@@ -1,0 +1,136 @@
+"""`kubectl kubeshare why`: first the answer in words, then node by node and card by card."""
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from rich.text import Text
+
+from kubeshare_py.domain.diagnosis import Shortfall
+from kubeshare_py.domain.view import NodeWhy, PodView, WhyView
+from kubeshare_py.terminal.amounts import asks, counted, gpus, memory, memory_pair
+from kubeshare_py.terminal.grid import GAP, Column, Row, grouped, joined, printable, wrapped
+
+#: So many nodes are shown one by one; the rest is counted. The machine forms have them all.
+MOST_NODES = 20
+
+_STATES = {
+    "held": "is held back",
+    "waiting": "waits",
+    "backoff": "waits for its next try",
+    "binding": "is being bound",
+    "assumed": "is being bound",
+    "bound": "is bound",
+}
+_NOTHING = ("", "", "")
+
+
+def why_report(why: WhyView, width: int | None) -> Text:
+    """Paragraph, nodes, advice."""
+    lines = _paragraph(why, width)
+    shown = sorted(why.nodes, key=lambda node: (not node.fits, not _in_amounts(node)))
+    rest = shown[MOST_NODES:]
+    if shown:
+        lines += [Text(), *_nodes(shown[:MOST_NODES], width)]
+    if rest:
+        lines.append(Text(f"… and {counted(len(rest), 'more node')}: {_reasons(rest)}"))
+    if why.advice:
+        lines += [Text(), Text("What would make it fit:", style="bold")]
+        for sentence in why.advice:
+            first, *more = wrapped(printable(sentence), None if width is None else width - 4)
+            lines += [Text(f"  - {first}"), *(Text(f"    {text}") for text in more)]
+    return joined(lines)
+
+
+def _paragraph(why: WhyView, width: int | None) -> list[Text]:
+    pod = why.pod
+    state = _STATES.get(pod.state, f"is {pod.state}")
+    where = f" to {pod.node}" if pod.node else ""
+    cards = f", {', '.join(pod.cards)}" if pod.cards else ""
+    message = why.message or pod.message
+    verdict = f"{pod.namespace}/{pod.name} {state}{where}{cards}"
+    verdict += f": {message}" if message else "."
+    asked = f"It asks for {asks(pod)}{_rank(pod)}."
+    style = "bold green" if pod.state == "bound" else "bold"
+    lines = [Text(text, style=style) for text in wrapped(printable(verdict), width)]
+    return lines + [Text(text) for text in wrapped(printable(asked), width)]
+
+
+def _rank(pod: PodView) -> str:
+    words = []
+    if pod.priority:
+        words.append(f"priority {pod.priority}")
+    if pod.label_priority:
+        words.append(f"sharedgpu/priority {pod.label_priority}")
+    return f", with {' and '.join(words)}" if words else ""
+
+
+def _nodes(nodes: Sequence[NodeWhy], width: int | None) -> list[Text]:
+    """One grid for the shortfalls of all nodes, cut where each node's heading belongs."""
+    columns = [
+        Column(header="WHERE", least=13),
+        Column(header="ASKED"),
+        Column(header="FREE"),
+        Column(header="MISSING"),
+        Column(header="REASON", least=20),
+    ]
+    rows = [_row(one) for node in nodes for one in node.shortfalls]
+    header, *groups = grouped(columns, rows, None if width is None else width - GAP)
+    following = iter(groups)
+    lines = [Text(" " * GAP) + line for line in header] if rows else []
+    for node in nodes:
+        lines += _heading(node, width)
+        lines += [Text(" " * GAP) + line for _ in node.shortfalls for line in next(following)]
+    return lines
+
+
+def _heading(node: NodeWhy, width: int | None) -> list[Text]:
+    verdict = "fits" if node.fits else _verdict(node)
+    texts = wrapped(printable(f"{node.name}: {verdict}"), width)
+    return [Text(text, style="green" if node.fits else "bold") for text in texts]
+
+
+def _verdict(node: NodeWhy) -> str:
+    """Cards counted by what they lack, then the node's other reasons."""
+    cards = sorted((one.subject, one.reason) for one in node.shortfalls if one.subject)
+    lacks = [
+        " and ".join(dict.fromkeys(reason for _, reason in parts))
+        for _, parts in groupby(cards, key=lambda pair: pair[0])
+    ]
+    told = [f"{counted(lacks.count(lack), 'card')} {lack}" for lack in dict.fromkeys(lacks)]
+    named = {reason for _, reason in cards}
+    told += [reason for reason in node.reasons if reason not in named]
+    return ", ".join(told) or "does not fit"
+
+
+def _row(shortfall: Shortfall) -> Row:
+    asked, free, missing = _amounts(shortfall)
+    where = shortfall.subject or shortfall.resource or "node"
+    return Row(cells=[where, asked, free, missing, shortfall.reason])
+
+
+def _amounts(shortfall: Shortfall) -> tuple[str, str, str]:
+    asked, free = shortfall.asked, shortfall.free
+    if asked is None or free is None:
+        return _NOTHING
+    missing = max(asked - free, 0)
+    if shortfall.unit == "bytes":
+        return (*memory_pair(asked, free), memory(missing))
+    if shortfall.unit == "milli" and shortfall.resource.startswith("gpu"):
+        return (f"{gpus(asked)} GPU", f"{gpus(free)} GPU", f"{gpus(missing)} GPU")
+    if shortfall.unit == "milli":
+        return (gpus(asked), gpus(free), gpus(missing))
+    return (str(asked), str(free), str(missing))
+
+
+def _in_amounts(node: NodeWhy) -> bool:
+    """Whether something is there, only not enough of it: the nearer miss."""
+    return any(one.asked is not None for one in node.shortfalls)
+
+
+def _reasons(nodes: Iterable[NodeWhy]) -> str:
+    counts: dict[str, int] = {}
+    for node in nodes:
+        for reason in ("fits",) if node.fits else node.reasons:
+            counts[reason] = counts.get(reason, 0) + 1
+    told = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{count} {reason}" for reason, count in told)
