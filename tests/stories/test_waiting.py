@@ -20,7 +20,9 @@ async def test_a_freed_card_goes_to_the_pod_that_waits(stage: Stage) -> None:
 
 
 async def test_a_finished_pod_frees_its_card(stage: Stage) -> None:
-    await stage.create("first", gpu("1"), annotations={"kubeshare.sim/run-seconds": "0.2"})
+    brief = {"kubeshare.sim/run-seconds": "0.2"}
+    await stage.create("first", gpu("1"), annotations=brief, restartPolicy="Never")
+    await stage.running("first")
     await stage.create("second", gpu("1"))
     await stage.running("second")
 
