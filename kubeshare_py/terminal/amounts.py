@@ -7,6 +7,7 @@ from kubeshare_py.domain.view import PodView
 
 GIB = 1 << 30
 MIB = 1 << 20
+KIB = 1 << 10
 
 
 def gpus(milli: int) -> str:
@@ -29,7 +30,7 @@ def memory(amount: int) -> str:
     if size >= GIB or not size:
         return f"{gib(amount)} GiB"
     if size >= MIB:
-        return f"{_mib(amount)} MiB"
+        return f"{_rounded(amount, MIB)} MiB"
     return f"{amount} B"
 
 
@@ -46,7 +47,7 @@ def percent(used: int, total: int) -> int:
 
 
 def asks(pod: PodView) -> str:
-    """What a pod asks for: `0.5 GPU, 20.0 GiB on Tesla-T4`."""
+    """What a pod asks for, of each card where it asks for several: `0.5 GPU, 20.0 GiB`."""
     if not pod.count:
         return "no GPU"
     if pod.count == 1:
@@ -57,9 +58,12 @@ def asks(pod: PodView) -> str:
         text = f"{pod.count} x {gpus(pod.milli)} GPU"
     if pod.memory_bytes is not None:
         text += f", {memory(pod.memory_bytes)}" + (" each" if pod.count > 1 else "")
-    if pod.models:
-        text += f" on {' or '.join(pod.models)}"
     return text
+
+
+def asks_of(pod: PodView) -> str:
+    """The same with the models that will do: `0.5 GPU on Tesla-T4`."""
+    return f"{asks(pod)} on {' or '.join(pod.models)}" if pod.models else asks(pod)
 
 
 def counted(count: int, thing: str) -> str:
@@ -70,10 +74,10 @@ def counted(count: int, thing: str) -> str:
 def _pairs(asked: int, free: int) -> Iterator[tuple[str, str]]:
     if max(abs(asked), abs(free)) >= GIB:
         yield f"{gib(asked)} GiB", f"{gib(free)} GiB"
-    yield f"{_mib(asked)} MiB", f"{_mib(free)} MiB"
-    yield f"{asked} B", f"{free} B"
+    for size, unit in ((MIB, "MiB"), (KIB, "KiB"), (1, "B")):
+        yield f"{_rounded(asked, size)} {unit}", f"{_rounded(free, size)} {unit}"
 
 
-def _mib(amount: int) -> int:
-    size = (abs(amount) + MIB // 2) // MIB
+def _rounded(amount: int, unit: int) -> int:
+    size = (abs(amount) + unit // 2) // unit
     return -size if amount < 0 else size

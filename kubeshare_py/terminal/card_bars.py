@@ -27,12 +27,12 @@ _BROKEN = "x"
 def card_cell(card: CardView, width: int, *, with_namespace: bool) -> Text:
     """`0 ████▓▓░░ a, b`, exactly `width` columns."""
     cell = Text(f"{shortened(printable(card_label(card)), _LABEL):>{_LABEL}} ", no_wrap=True)
-    length = max(_SHORTEST_BAR, min(_LONGEST_BAR, (width - _LABEL) // 3))
+    length = max(_SHORTEST_BAR, min(_LONGEST_BAR, (width - _LABEL) // 4))
     cell.append_text(_bar(card, length)).append(" ")
     room = width - cell.cell_len
     trouble = _trouble(card)
     if trouble and not card.tenants:
-        cell.append(shortened(trouble, room), style="red")
+        cell.append(trouble[:room], style="red")
     else:
         names = SEPARATOR.join(_name(one, with_namespace) for one in card.tenants)
         cell.append(names_in(printable(names), room), style="red" if trouble else "")

@@ -39,7 +39,7 @@ def node_state(node: NodeView) -> str:
     if node.unschedulable:
         words.append("SchedulingDisabled")
     if node.silent:
-        words.append("collector silent, cards as last known")
+        words.append("collector silent")
     return ", ".join(words)
 
 

@@ -74,7 +74,7 @@ def _cards(view: ClusterView, nodes: Sequence[NodeView], width: int | None) -> l
     ]
     columns = [
         Column(header="GPU", least=8),
-        Column(header="MODEL", least=8),
+        Column(header="MODEL"),
         Column(header="MEMORY(GiB)"),
         Column(header="SHARE"),
         *([Column(header="STATE", least=8)] if any(states) else []),

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from kubeshare_py.domain.gpu import WHOLE_MILLI
-from kubeshare_py.domain.view import CardView, ClusterView, NodeView, PodView
+from kubeshare_py.domain.view import ClusterView, NodeView, PodView
 from kubeshare_py.terminal.amounts import asks, counted, gib, gpus, percent
 from kubeshare_py.terminal.card_bars import LEAST_CELL, card_cell, level
 from kubeshare_py.terminal.cards import (
@@ -48,12 +48,11 @@ def _totals(view: ClusterView, width: int) -> list[Text]:
     share, cards = used_milli(view.nodes), known_cards(view.nodes) * WHOLE_MILLI
     used, total = used_bytes(view.nodes), total_bytes(view.nodes)
     states = Counter(pod.state for pod in view.pods)
-    pods = ", ".join(f"{count} {state}" for state, count in sorted(states.items())) or "none"
+    pods = ", ".join(f"{count:,} {state}" for state, count in sorted(states.items())) or "none"
     texts = [
-        f"{view.scheduler}: {counted(len(view.nodes), 'node')}, "
+        f"{view.scheduler}: {counted(len(view.nodes), 'node')}; pods: {pods}",
         f"{gpus(share)} of {gpus(cards)} GPUs ({percent(share, cards)}%), "
         f"{gib(used)} of {gib(total)} GiB ({percent(used, total)}%)",
-        f"pods: {pods}",
     ]
     return [Text(_cut(printable(text), width), style="bold") for text in texts]
 
@@ -93,15 +92,25 @@ def _bars(
 
 
 def _levels(nodes: Sequence[NodeView], name: int, width: int, height: int) -> list[Text]:
-    """One line a node, one character a card; with too many nodes, the busiest."""
-    shown = list(nodes)
-    rest: list[NodeView] = []
-    if len(shown) > height:
-        busiest = sorted(shown, key=lambda node: -used_milli((node,)))[: height - 1]
-        chosen = {node.name for node in busiest}
+    """One character a card, as many nodes a line as fit; with too many nodes, the busiest."""
+    lengths = [_level_text(node, name).cell_len for node in nodes]
+    longest = min(max(lengths, default=0), width)
+    across = max(1, (width + _GAP) // (longest + _GAP))
+    shown, rest = list(nodes), list[NodeView]()
+    if len(shown) > height * across:
+        busiest = sorted(shown, key=lambda node: -used_milli((node,)))
+        chosen = {node.name for node in busiest[: (height - 1) * across]}
         shown = [node for node in nodes if node.name in chosen]
         rest = [node for node in nodes if node.name not in chosen]
-    lines = [_level_line(node, name, width) for node in shown]
+    lines = []
+    for start in range(0, len(shown), across):
+        line = Text()
+        for node in shown[start : start + across]:
+            cell = _level_text(node, name)
+            cell.truncate(longest, pad=True)
+            line.append_text(cell).append(" " * _GAP)
+        line.rstrip()
+        lines.append(line)
     if rest:
         used, cards = used_milli(rest), known_cards(rest) * WHOLE_MILLI
         text = f"… {counted(len(rest), 'more node')}, {gpus(used)} of {gpus(cards)} GPUs"
@@ -109,14 +118,12 @@ def _levels(nodes: Sequence[NodeView], name: int, width: int, height: int) -> li
     return lines
 
 
-def _level_line(node: NodeView, name: int, width: int) -> Text:
+def _level_text(node: NodeView, name: int) -> Text:
     line = _heading(node, name)
-    cards: list[CardView] = ordered(node.cards)
-    room = max(width - line.cell_len - len(" 1000.0/1000.0"), 1)
-    for card in cards[:room]:
+    for card in ordered(node.cards):
         line.append(*level(card))
     used, whole = used_milli((node,)), known_cards((node,)) * WHOLE_MILLI
-    return line.append(f" {gpus(used)}/{gpus(whole)}" if cards else "no GPUs")
+    return line.append(f" {gpus(used)}/{gpus(whole)}" if node.cards else "no GPUs")
 
 
 def _heading(node: NodeView, name: int) -> Text:

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.view import NodeWhy, PodView, WhyView
-from kubeshare_py.terminal.amounts import asks, counted, gpus, memory, memory_pair
+from kubeshare_py.terminal.amounts import asks_of, counted, gpus, memory, memory_pair
 from kubeshare_py.terminal.grid import GAP, Column, Row, grouped, joined, printable, wrapped
 
 #: So many nodes are shown one by one; the rest is counted. The machine forms have them all.
@@ -49,7 +49,7 @@ def _paragraph(why: WhyView, width: int | None) -> list[Text]:
     message = why.message or pod.message
     verdict = f"{pod.namespace}/{pod.name} {state}{where}{cards}"
     verdict += f": {message}" if message else "."
-    asked = f"It asks for {asks(pod)}{_rank(pod)}."
+    asked = f"It asks for {asks_of(pod)}{_rank(pod)}."
     style = "bold green" if pod.state == "bound" else "bold"
     lines = [Text(text, style=style) for text in wrapped(printable(verdict), width)]
     return lines + [Text(text) for text in wrapped(printable(asked), width)]
@@ -71,7 +71,7 @@ def _nodes(nodes: Sequence[NodeWhy], width: int | None) -> list[Text]:
         Column(header="ASKED"),
         Column(header="FREE"),
         Column(header="MISSING"),
-        Column(header="REASON", least=20),
+        Column(header="REASON"),
     ]
     rows = [_row(one) for node in nodes for one in node.shortfalls]
     header, *groups = grouped(columns, rows, None if width is None else width - GAP)
@@ -96,7 +96,7 @@ def _verdict(node: NodeWhy) -> str:
         " and ".join(dict.fromkeys(reason for _, reason in parts))
         for _, parts in groupby(cards, key=lambda pair: pair[0])
     ]
-    told = [f"{counted(lacks.count(lack), 'card')} {lack}" for lack in dict.fromkeys(lacks)]
+    told = [f"{lack} on {counted(lacks.count(lack), 'card')}" for lack in dict.fromkeys(lacks)]
     named = {reason for _, reason in cards}
     told += [reason for reason in node.reasons if reason not in named]
     return ", ".join(told) or "does not fit"
