@@ -152,7 +152,7 @@ class ApiServer:
         if fault is not None and not fault.applies_first:
             return await fault.answer(request)
         if self._proxy.is_for(asked.path):
-            return _plain(await self._proxy.forward(asked))
+            return _plain(await self._proxy.forward(asked, request.headers))
         answer = self.service.handle(asked, self._clock())
         if fault is not None:
             return await fault.answer(request)

@@ -1,10 +1,14 @@
 """The API server's service proxy: GETs forwarded to an URL registered for a service.
 
 `/api/v1/namespaces/{ns}/services/{[scheme:]name[:port]}/proxy/{path}`
+
+Headers go along, but not the caller's Authorization: the real server takes it away when it has
+recognised the caller (k8s.io/apiserver/pkg/endpoints/filters/authentication.go).
 """
 
 import re
 import ssl
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import aiohttp
@@ -14,6 +18,10 @@ from kubeshare_py.simulation.api_status import Refusal, failure, method_not_allo
 
 _PATH = re.compile(r"^/api/v1/namespaces/([^/]+)/services/([^/]+)/proxy(/.*)?$")
 _TIMEOUT = aiohttp.ClientTimeout(total=30)
+#: Headers of this connection, not of the message; and the caller's credentials.
+_KEPT_BACK = frozenset(
+    {"authorization", "connection", "content-length", "host", "keep-alive", "te", "upgrade"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +47,7 @@ class ServiceProxy:
         """Whether the path is a service proxy's."""
         return _PATH.match(path) is not None
 
-    async def forward(self, request: ApiRequest) -> ApiResponse:
+    async def forward(self, request: ApiRequest, headers: Mapping[str, str]) -> ApiResponse:
         """The service's own answer; 503 when nobody is there."""
         found = _PATH.match(request.path)
         if found is None or request.method != "GET":
@@ -50,7 +58,7 @@ class ServiceProxy:
         if target is None:
             return _unavailable(f'no endpoints available for service "{name}"')
         try:
-            return await self._get(target, found[3] or "/", request)
+            return await self._get(target, found[3] or "/", request, headers)
         except (aiohttp.ClientError, TimeoutError) as error:
             return _unavailable(f"error trying to reach service: {error}")
 
@@ -60,13 +68,17 @@ class ServiceProxy:
             await self._session.close()
             self._session = None
 
-    async def _get(self, target: _Target, path: str, request: ApiRequest) -> ApiResponse:
+    async def _get(
+        self, target: _Target, path: str, request: ApiRequest, headers: Mapping[str, str]
+    ) -> ApiResponse:
         if self._session is None:
             self._session = aiohttp.ClientSession(timeout=_TIMEOUT)
         async with self._session.get(
             target.url + path,
             params=dict(request.query),
-            headers={"Accept": request.accept or "*/*"},
+            headers={
+                name: value for name, value in headers.items() if name.lower() not in _KEPT_BACK
+            },
             ssl=target.ssl_context or True,
         ) as response:
             return ApiResponse(
