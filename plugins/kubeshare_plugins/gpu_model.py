@@ -28,9 +28,11 @@ class GpuModel:
 
         def reasons_of(rows: Rows) -> IntArray:
             numbers, names = rows.models()
-            # Empty slots have no model, and their own reason says so.
-            refused = [mask if name and name not in models else 0 for name in names]
-            return np.array(refused, np.int64).take(numbers)
+            refused = np.array([name not in models for name in names]).take(numbers)
+            # Of a node without cards there is a nearer thing to say than that a model is missing;
+            # beside cards of another model an empty slot must not be the nearer miss.
+            any_card = (numbers > 0).any(1, keepdims=True)
+            return np.where(refused & any_card, mask, 0)
 
         return CardQuestion(lambda rows: reasons_of(rows) == 0, reasons_of)
 

@@ -1,5 +1,6 @@
 """Filter: nodeSelector and required node affinity, all operators of the API."""
 
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -13,9 +14,13 @@ from kubeshare_py.framework.reasons import ReasonTable
 
 _Flags = NDArray[np.bool_]
 
+_INTEGER = re.compile(r"[+-]?[0-9]{1,64}", re.ASCII)
+_INT64 = 1 << 63
+
 _OPERATORS: dict[str, Callable[[str | None, tuple[str, ...]], bool]] = {
     "In": lambda value, wanted: value is not None and value in wanted,
-    "NotIn": lambda value, wanted: value is None or value not in wanted,
+    # Without values it is malformed, and what is malformed must not open a node.
+    "NotIn": lambda value, wanted: bool(wanted) and (value is None or value not in wanted),
     "Exists": lambda value, wanted: value is not None,
     "DoesNotExist": lambda value, wanted: value is None,
     "Gt": lambda value, wanted: _compare(value, wanted, 1),
@@ -33,11 +38,17 @@ def matches(requirement: Requirement, value: str | None) -> bool:
 
 
 def _compare(value: str | None, wanted: tuple[str, ...], sign: int) -> bool:
-    """Gt and Lt compare integers, nothing else matches (apimachinery labels.Requirement)."""
-    try:
-        return value is not None and sign * (int(value) - int(wanted[0])) > 0
-    except (ValueError, IndexError):
+    """Gt and Lt compare with one integer, and only integers (apimachinery labels.Requirement)."""
+    if value is None or len(wanted) != 1:
         return False
+    label, bound = _integer(value), _integer(wanted[0])
+    return label is not None and bound is not None and sign * (label - bound) > 0
+
+
+def _integer(text: str) -> int | None:
+    """A 64 bit integer as Go's ParseInt reads it; Python's int takes more, `1_000` for example."""
+    number = int(text) if _INTEGER.fullmatch(text) else _INT64
+    return number if -_INT64 <= number < _INT64 else None
 
 
 class NodeAffinity:
@@ -83,5 +94,6 @@ def _holds(term: NodeTerm, rows: Rows) -> _Flags:
     for requirement in term.fields:
         # metadata.name is the only field that the API knows here.
         known = requirement.key == "metadata.name"
-        held &= np.array([known and matches(requirement, name) for name in rows.names])
+        named = [known and matches(requirement, name) for name in rows.names]
+        held &= np.array(named, np.bool_)
     return held

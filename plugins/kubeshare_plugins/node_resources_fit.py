@@ -38,33 +38,47 @@ class NodeResourcesFit:
         """One comparison of a row's free amounts with the asked ones."""
         asked = dict(_amounts(shape))
         masks = {name: reasons.register(self.name, _text(name)) for name in asked}
+        # Once the reason table is full, several resources share a bit, and adding is not enough.
+        distinct = len({*masks.values()}) == len(masks)
         needed = bits = np.zeros(0, np.int64)
+        known = unoffered = 0
 
         def ask(rows: Rows) -> IntArray:
-            nonlocal needed, bits
-            free = rows.column("free")
-            if free.shape[1] != len(needed):
-                columns = rows.resources
+            nonlocal needed, bits, known, unoffered
+            free, columns = rows.column("free"), rows.resources
+            if free.shape[1] != len(needed) or len(columns) != known:
+                known, unoffered = len(columns), 0
                 needed = np.full(free.shape[1], _NOT_ASKED, np.int64)
                 bits = np.zeros(free.shape[1], np.int64)
                 for name, amount in asked.items():
+                    if name not in columns:  # no node was ever seen to offer it
+                        unoffered |= masks[name]
+                        continue
                     needed[columns[name]] = amount
                     bits[columns[name]] = masks[name]
-            short: IntArray = (free < needed).dot(bits)
-            return short
+            short = free < needed
+            mask: IntArray = (
+                short.dot(bits) if distinct else np.bitwise_or.reduce(short * bits, axis=1)
+            )
+            return mask | unoffered if unoffered else mask
 
         return ask
 
     def may_fit(self, shape: Shape, ledger: Ledger, row: int) -> bool:
         """Compare in plain integers."""
         free, columns = ledger.columns.free[row].tolist(), ledger.columns.resources
-        return all(free[columns[name]] >= amount for name, amount in shape.resources if amount)
+        return all(
+            name in columns and free[columns[name]] >= amount
+            for name, amount in shape.resources
+            if amount > 0
+        )
 
     def explain(self, shape: Shape, ledger: Ledger, row: int) -> Iterator[Shortfall]:
         """Each resource that is short."""
         columns = ledger.columns
         for name, amount in _amounts(shape):
-            free = columns.free[row, columns.resource(name)].item()
+            column = columns.resources.get(name)
+            free = columns.free[row, column].item() if column is not None else 0
             if free < amount:
                 yield Shortfall(
                     reason=_text(name),

@@ -5,34 +5,46 @@ import numpy as np
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.points import CardRank, Cards, Depends, Normaliser, RowScore
+from kubeshare_py.framework.points import CardRank, Cards, Depends, RowScore
+from kubeshare_py.framework.scores import MAX_SCORE
+
+# Large, so that two cards hardly ever draw the same number.
+_RANKS = 1 << 30
 
 
 class Random:
     """A baseline to compare policies with. The same seed and history give the same choices.
 
-    A row's number is drawn when the row is asked about: a node that was just used gets a new one.
+    Every decision draws one of all nodes that fit, each as likely as the others; that is why it
+    normalises. A number per node that is kept until the node changes would not do: the nodes that
+    drew low wait for ever, and one node after the other is filled.
     """
 
     name = "Random"
     depends = Depends.ROW
-    normaliser: Normaliser | None = None
 
     def __init__(self, seed: int = 0) -> None:
         self._numbers = np.random.default_rng(seed)
 
     def score(self, shape: Shape) -> RowScore | None:
-        """A number per row."""
+        """Nothing is known of a row alone."""
+        return _nothing
 
-        def draw(rows: Rows, cards: Cards | None) -> IntArray:
-            return self._numbers.integers(0, 101, len(rows.index))
-
-        return draw
+    def normaliser(self, raw: IntArray) -> IntArray:
+        """100 for one row, 0 for the others."""
+        points = np.zeros_like(raw)
+        if len(raw):
+            points[self._numbers.integers(len(raw))] = MAX_SCORE
+        return points
 
     def card_score(self, shape: Shape) -> CardRank | None:
-        """A number per card."""
+        """A number per card, drawn when its node has changed."""
 
         def draw(rows: Rows) -> IntArray:
-            return self._numbers.integers(0, 101, rows.column("flags").shape)
+            return self._numbers.integers(0, _RANKS, rows.column("flags").shape)
 
         return draw
+
+
+def _nothing(rows: Rows, cards: Cards | None) -> IntArray:
+    return np.zeros(len(rows.index), np.int64)

@@ -69,7 +69,8 @@ def test_a_default_can_be_disabled_by_name_or_all_of_them() -> None:
 
 def test_a_plugin_of_several_points_is_made_once() -> None:
     profile = made(None)
-    assert profile.scores[0][0] is profile.card_scores[0][0]
+    scorer: object = profile.scores[0][0]
+    assert scorer is profile.card_scores[0][0]
 
 
 def test_arguments_reach_the_plugin() -> None:

@@ -1,0 +1,130 @@
+"""A ledger and one profile of a few plugins: what they say to shapes, by node name."""
+
+from typing import Any
+
+import numpy as np
+
+from kubeshare_plugins.priority_sort import PrioritySort
+from kubeshare_py.cluster.columns import IntArray
+from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.cluster.rows import AllRows
+from kubeshare_py.domain.allocation import Allocation, CardCharge
+from kubeshare_py.domain.diagnosis import Shortfall
+from kubeshare_py.domain.gpu import Gpu
+from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
+from kubeshare_py.domain.node import Node
+from kubeshare_py.domain.pod import Shape
+from kubeshare_py.framework.asks import Asker
+from kubeshare_py.framework.points import CardFilter, Cards, CardScore, Explain, Filter, Score
+from kubeshare_py.framework.reasons import ReasonTable
+from kubeshare_py.framework.scheduler_profile import Profile
+from tests.builders import GIB, a_gpu, a_node
+
+
+class SmallCluster:
+    """Plugins run at every point that they implement, with weight 1."""
+
+    def __init__(self, *plugins: object) -> None:
+        self.plugins = plugins
+        self.ledger = Ledger()
+        self.reasons = ReasonTable()
+        self.asker = Asker(
+            Profile(
+                scheduler_name="small",
+                queue_sort=PrioritySort(),
+                filters=[plugin for plugin in plugins if isinstance(plugin, Filter)],
+                card_filters=[plugin for plugin in plugins if isinstance(plugin, CardFilter)],
+                card_scores=[(plugin, 1) for plugin in plugins if isinstance(plugin, CardScore)],
+                scores=[(plugin, 1) for plugin in plugins if isinstance(plugin, Score)],
+            ),
+            self.ledger,
+            self.reasons,
+        )
+        self._pods = 0
+
+    def node(self, name: str = "n1", *cards: Gpu, **fields: Any) -> Node:
+        """A node with these cards."""
+        node = a_node(name, **fields)
+        self.ledger.put_node(node)
+        self.ledger.put_cards(node.name, cards)
+        return node
+
+    def cards(self, name: str, count: int, **fields: Any) -> None:
+        """A node with so many cards called <node>-<index>."""
+        self.node(name, *(a_gpu(f"{name}-{index}", index=index) for index in range(count)))
+
+    def hold(
+        self,
+        node: str = "n1",
+        card: str | None = None,
+        milli: int = 500,
+        *,
+        memory: int | None = None,
+        exclusive: bool = False,
+        port: int | None = None,
+        resources: tuple[tuple[str, int], ...] = (),
+    ) -> PodUid:
+        """A pod holds this from now on."""
+        self._pods += 1
+        uid = PodUid(f"pod-{self._pods}")
+        memory = 40 * GIB * milli // 1000 if memory is None else memory
+        charges = (CardCharge(GpuUuid(card), milli, memory),) if card else ()
+        token = DecisionToken(uid)
+        allocation = Allocation(token=token, cards=charges, exclusive=exclusive, port=port)
+        self.ledger.charge(uid, NodeName(node), resources, allocation)
+        return uid
+
+    def where(self, shape: Shape) -> set[str]:
+        """The nodes that it fits."""
+        names = self.ledger.columns.names
+        return {str(names[row]) for row in np.flatnonzero(self.asker.masks(shape) == 0).tolist()}
+
+    def why(self, shape: Shape) -> dict[str, int]:
+        """How many nodes give which reason."""
+        return dict(self.asker.diagnose(shape).counts)
+
+    def best(self, shape: Shape) -> tuple[str, list[str]] | None:
+        """The chosen node and cards."""
+        choice = self.asker.best(shape)
+        if choice is None:
+            return None
+        columns = self.ledger.columns
+        cards = [str(columns.uuids[choice.row][slot]) for slot in choice.slots]
+        return str(columns.names[choice.row]), cards
+
+    def may_fit(self, shape: Shape, node: str = "n1") -> bool:
+        """The hints' word on one node."""
+        return self.asker.may_fit(shape, self.ledger.columns.row_of[NodeName(node)])
+
+    def explain(self, shape: Shape, node: str = "n1") -> list[Shortfall]:
+        """What is missing on one node, by the plugins that can tell."""
+        row = self.ledger.columns.row_of[NodeName(node)]
+        told = [plugin for plugin in self.plugins if isinstance(plugin, Explain)]
+        return [each for plugin in told for each in plugin.explain(shape, self.ledger, row)]
+
+    def scores(self, shape: Shape) -> dict[str, int]:
+        """The scoring plugin's answer per node, normalised where it says so."""
+        (plugin,) = (plugin for plugin in self.plugins if isinstance(plugin, Score))
+        question = plugin.score(shape)
+        assert question is not None
+        rows = AllRows(self.ledger.columns)
+        raw = question(rows, self._best_cards(shape))
+        used = sorted(self.ledger.columns.row_of.values())
+        points: IntArray = raw[used]
+        if plugin.normaliser is not None:
+            points = plugin.normaliser(points)
+        names = [str(self.ledger.columns.names[row]) for row in used]
+        return dict(zip(names, points.tolist(), strict=True))
+
+    def _best_cards(self, shape: Shape) -> Cards | None:
+        """Each row's first card by rank, whether or not the shape fits."""
+        if shape.claim is None or shape.claim.count > 1:
+            return None
+        rows = AllRows(self.ledger.columns)
+        ranks = [p.card_score(shape) for p in self.plugins if isinstance(p, CardScore)]
+        total = np.where(rows.column("flags") == 0, 0, -1)
+        for rank in ranks:
+            if rank is not None:
+                total = np.where(total < 0, total, rank(rows))
+        slot = total.argmax(1)
+        return Cards(slot, slot + np.arange(len(slot)) * total.shape[1])

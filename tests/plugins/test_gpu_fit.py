@@ -1,0 +1,275 @@
+"""Which cards may hold a claim."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kubeshare_plugins.gpu_fit import GpuFit
+from kubeshare_py.cluster.rows import AllRows, SomeRows
+from kubeshare_py.domain.diagnosis import Shortfall
+from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.domain.request import GpuClaim
+from tests.builders import GIB, a_claim, a_gpu, a_shape, whole
+from tests.plugins.small_cluster import SmallCluster
+
+
+def one_card(**fields: object) -> SmallCluster:
+    cluster = SmallCluster(GpuFit())
+    cluster.node("n1", a_gpu("a", **fields))
+    return cluster
+
+
+def fits(cluster: SmallCluster, claim: GpuClaim) -> bool:
+    return cluster.where(a_shape(claim)) == {"n1"}
+
+
+def why(cluster: SmallCluster, claim: GpuClaim) -> set[str]:
+    return {*cluster.why(a_shape(claim))}
+
+
+@pytest.mark.parametrize(("first", "second"), [(800, 200), (500, 500), (700, 300), (1000, 0)])
+def test_shares_fill_a_card_exactly(first: int, second: int) -> None:
+    cluster = one_card()
+    cluster.hold(card="a", milli=first)
+    assert fits(cluster, a_claim(second))
+    assert not fits(cluster, a_claim(second + 1))
+
+
+def test_a_request_of_zero_fits_a_full_card() -> None:
+    cluster = one_card()
+    cluster.hold(card="a", milli=1000)
+    assert fits(cluster, a_claim(0))
+
+
+def test_a_card_held_exclusively_admits_nobody() -> None:
+    cluster = one_card()
+    pod = cluster.hold(card="a", milli=1000, exclusive=True)
+    assert why(cluster, a_claim(0)) == why(cluster, whole(1)) == {"Insufficient GPU"}
+    cluster.ledger.release(pod)
+    assert fits(cluster, whole(1))
+
+
+def test_an_exclusive_claim_wants_idle_cards() -> None:
+    cluster = one_card()
+    pod = cluster.hold(card="a", milli=0, memory=0)
+    assert why(cluster, whole(1)) == {"Insufficient GPU"}
+    cluster.ledger.release(pod)
+    assert fits(cluster, whole(1))
+
+
+def test_the_memory_that_goes_with_a_share_must_be_free() -> None:
+    cluster = one_card(memory_bytes=1001)
+    cluster.hold(card="a", milli=100, memory=501)
+    assert fits(cluster, a_claim(500))  # floor(500.5) of the 500 that are left
+    assert why(cluster, a_claim(501)) == {"Insufficient GPU memory"}
+    cluster.hold(card="a", milli=0, memory=1)
+    assert why(cluster, a_claim(500)) == {"Insufficient GPU memory"}
+
+
+def test_memory_that_is_asked_for_replaces_the_default() -> None:
+    cluster = one_card()
+    cluster.hold(card="a", milli=100, memory=30 * GIB)
+    assert not fits(cluster, a_claim(500))
+    assert fits(cluster, a_claim(500, memory_bytes=10 * GIB))
+    assert fits(cluster, a_claim(900, memory_bytes=0))
+    assert why(cluster, a_claim(0, memory_bytes=10 * GIB + 1)) == {"Insufficient GPU memory"}
+
+
+def test_share_and_memory_can_both_be_short() -> None:
+    cluster = one_card()
+    cluster.hold(card="a", milli=900)
+    asked = a_claim(200, memory_bytes=5 * GIB)
+    assert why(cluster, asked) == {"Insufficient GPU", "Insufficient GPU memory"}
+    assert len(cluster.explain(a_shape(asked))) == 2
+
+
+def test_memory_that_goes_with_a_missing_share_is_not_worth_a_word() -> None:
+    cluster = one_card()
+    cluster.hold(card="a", milli=900)
+    assert why(cluster, a_claim(200)) == {"Insufficient GPU"}
+    assert len(cluster.explain(a_shape(a_claim(200)))) == 1
+
+
+def test_nothing_is_placed_on_an_overdrawn_card() -> None:
+    cluster = one_card()
+    cluster.hold(card="a", milli=700)
+    cluster.hold(card="a", milli=700, memory=0)
+    assert why(cluster, a_claim(0)) == {"Insufficient GPU"}
+    memory = one_card()
+    memory.hold(card="a", milli=0, memory=41 * GIB)
+    assert why(memory, a_claim(0)) == {"Insufficient GPU memory"}
+
+
+def test_unhealthy_cards_take_nobody_until_they_recover() -> None:
+    cluster = one_card(healthy=False)
+    assert why(cluster, a_claim(0)) == why(cluster, whole(1)) == {"unhealthy GPU"}
+    cluster.ledger.put_cards(NodeName("n1"), (a_gpu("a"),))
+    assert fits(cluster, whole(1))
+
+
+def test_a_card_may_have_a_most_of_tenants() -> None:
+    cluster = one_card(max_tenants=2)
+    cluster.hold(card="a", milli=100)
+    assert fits(cluster, a_claim(100))
+    pod = cluster.hold(card="a", milli=100)
+    assert why(cluster, a_claim(100)) == {"Too many pods on GPU"}
+    cluster.ledger.release(pod)
+    assert fits(cluster, a_claim(100))
+
+
+def test_a_node_without_cards_says_so() -> None:
+    cluster = SmallCluster(GpuFit())
+    cluster.node("n1")
+    assert why(cluster, a_claim(0)) == {"no GPU"}
+    assert why(cluster, whole(2)) == {"too few GPUs"}
+
+
+def test_a_card_that_left_takes_nobody_even_while_it_is_held() -> None:
+    cluster = one_card()
+    cluster.hold(card="a", milli=100)
+    cluster.ledger.put_cards(NodeName("n1"), ())
+    assert why(cluster, a_claim(0)) == {"no GPU"}
+
+
+def test_several_cards_are_taken_from_one_node() -> None:
+    cluster = SmallCluster(GpuFit())
+    cluster.cards("n1", 2)
+    cluster.cards("n2", 3)
+    assert cluster.where(a_shape(whole(3))) == {"n2"}
+    assert cluster.why(a_shape(whole(4))) == {"too few GPUs": 2}
+    cluster.hold("n2", "n2-1", 1)
+    assert cluster.best(a_shape(whole(2))) == ("n1", ["n1-0", "n1-1"])
+    assert cluster.why(a_shape(whole(3))) == {"Insufficient GPU": 1, "too few GPUs": 1}
+    assert cluster.where(a_shape(whole(2))) == {"n1", "n2"}
+
+
+def test_the_nearest_miss_of_a_nodes_cards_is_reported() -> None:
+    cluster = SmallCluster(GpuFit())
+    cluster.node("n1", a_gpu("a", healthy=False), a_gpu("b", index=1))
+    cluster.hold(card="b", milli=1000, memory=0)
+    assert why(cluster, a_claim(1)) == {"Insufficient GPU"}
+
+
+def test_numbers_are_told_for_people() -> None:
+    cluster = SmallCluster(GpuFit())
+    cluster.node("n1", a_gpu("a"), a_gpu("b", index=1, healthy=False))
+    cluster.hold(card="a", milli=800)
+    cluster.hold(card="gone", milli=100)
+    assert cluster.explain(a_shape(a_claim(300, memory_bytes=12 * GIB))) == [
+        Shortfall(
+            reason="Insufficient GPU",
+            subject="a",
+            resource="gpu",
+            asked=300,
+            free=200,
+            unit="milli",
+        ),
+        Shortfall(
+            reason="Insufficient GPU memory",
+            subject="a",
+            resource="gpu memory",
+            asked=12 * GIB,
+            free=8 * GIB,
+            unit="bytes",
+        ),
+        Shortfall(reason="unhealthy GPU", subject="b"),
+        Shortfall(reason="GPU is not in the inventory", subject="gone"),
+    ]
+
+
+def test_a_missing_card_is_told_as_a_count() -> None:
+    cluster = one_card()
+    assert cluster.explain(a_shape(whole(2))) == [
+        Shortfall(reason="too few GPUs", resource="gpu", asked=2, free=1, unit="count")
+    ]
+    assert cluster.explain(a_shape()) == []
+
+
+def test_reasons_stay_apart_when_the_reason_table_is_full() -> None:
+    cluster = SmallCluster(GpuFit())
+    for number in range(60):
+        cluster.reasons.register("Somebody", f"reason {number}")
+    cluster.node("n1", a_gpu("a", healthy=False, max_tenants=1))
+    cluster.hold(card="a", milli=100)
+    assert why(cluster, a_claim(100)) == {"Insufficient other resources"}
+
+
+# --- any columns ---------------------------------------------------------------------------------
+
+CLAIMS = st.builds(
+    GpuClaim,
+    count=st.integers(1, 3),
+    milli=st.sampled_from([0, 1, 333, 500, 999, 1000]),
+    memory_bytes=st.none() | st.sampled_from([0, 1, 499, 500, 1000, 1001]),
+    exclusive=st.booleans(),
+)
+CARDS = st.tuples(st.booleans(), st.sampled_from([1, 500, 1000, 1001]), st.integers(0, 2))
+CHARGES = st.tuples(
+    st.integers(0, 3),  # which card, the last one being unknown
+    st.sampled_from([0, 1, 333, 500, 667, 1000]),
+    st.sampled_from([0, 1, 333, 500, 1001]),
+    st.booleans(),
+)
+NODES = st.lists(
+    st.tuples(st.lists(CARDS, max_size=3), st.lists(CHARGES, max_size=4)), min_size=1, max_size=3
+)
+
+
+Nodes = list[tuple[list[tuple[bool, int, int]], list[tuple[int, int, int, bool]]]]
+
+
+def random_cluster(nodes: Nodes) -> SmallCluster:
+    cluster = SmallCluster(GpuFit())
+    for number, (cards, charges) in enumerate(nodes):
+        gpus = [
+            a_gpu(
+                f"n{number}-{slot}",
+                index=slot,
+                healthy=healthy,
+                memory_bytes=memory,
+                max_tenants=most,
+            )
+            for slot, (healthy, memory, most) in enumerate(cards)
+        ]
+        cluster.node(f"n{number}", *gpus)
+        for slot, milli, memory, exclusive in charges:
+            cluster.hold(
+                f"n{number}", f"n{number}-{slot}", milli, memory=memory, exclusive=exclusive
+            )
+    return cluster
+
+
+@settings(max_examples=200, deadline=None)
+@given(NODES, CLAIMS)
+def test_a_card_fits_exactly_when_nothing_speaks_against_it(
+    nodes: Nodes,
+    claim: GpuClaim,
+) -> None:
+    cluster = random_cluster(nodes)
+    question = GpuFit().card_filter(a_shape(claim), cluster.reasons)
+    assert question is not None
+    columns = cluster.ledger.columns
+    for rows in (AllRows(columns), SomeRows(columns, np.arange(columns.rows)[::-2])):
+        allowed, reasons = question.fits(rows), question.reasons(rows)
+        assert (allowed == (reasons == 0)).all()
+        assert (reasons >= 0).all()
+
+
+@settings(max_examples=200, deadline=None)
+@given(NODES, CLAIMS)
+def test_the_hint_never_says_no_to_a_row_that_fits(
+    nodes: Nodes,
+    claim: GpuClaim,
+) -> None:
+    cluster = random_cluster(nodes)
+    for name in cluster.where(a_shape(claim)):
+        assert cluster.may_fit(a_shape(claim), name)
+
+
+def test_the_hint_says_no_to_a_full_card() -> None:
+    cluster = one_card()
+    cluster.hold(card="a", milli=800)
+    assert not cluster.may_fit(a_shape(a_claim(201)))
+    assert not cluster.may_fit(a_shape(whole(1)))
+    assert cluster.may_fit(a_shape())

@@ -1,0 +1,70 @@
+"""Which models a claim takes."""
+
+import pytest
+
+from kubeshare_plugins.gpu_fit import GpuFit
+from kubeshare_plugins.gpu_model import GpuModel
+from kubeshare_py.domain.diagnosis import Shortfall
+from tests.builders import a_claim, a_gpu, a_shape, whole
+from tests.plugins.small_cluster import SmallCluster
+
+
+@pytest.fixture
+def cluster() -> SmallCluster:
+    cluster = SmallCluster(GpuFit(), GpuModel())
+    cluster.node("old", a_gpu("o", model="T4"))
+    cluster.node("new", a_gpu("n", model="A100"))
+    cluster.node("both", a_gpu("b1", model="T4"), a_gpu("b2", index=1, model="A100"))
+    cluster.node("none")
+    return cluster
+
+
+def test_a_claim_without_models_takes_any(cluster: SmallCluster) -> None:
+    assert cluster.where(a_shape(a_claim())) == {"old", "new", "both"}
+
+
+def test_only_cards_of_a_named_model_are_taken(cluster: SmallCluster) -> None:
+    shape = a_shape(a_claim(models=("A100",)))
+    assert cluster.where(shape) == {"new", "both"}
+    cluster.hold("new", "n", 900)
+    assert cluster.best(shape) == ("both", ["b2"])
+
+
+def test_several_models_may_be_named(cluster: SmallCluster) -> None:
+    assert cluster.where(a_shape(a_claim(models=("T4", "A100")))) == {"old", "new", "both"}
+
+
+def test_a_model_that_nobody_has_is_named_in_the_reason(cluster: SmallCluster) -> None:
+    assert cluster.why(a_shape(a_claim(models=("H100",)))) == {
+        "no GPU of model H100": 3,
+        "no GPU": 1,
+    }
+
+
+def test_models_are_not_mixed_when_one_is_named(cluster: SmallCluster) -> None:
+    assert cluster.where(a_shape(whole(2))) == {"both"}
+    assert cluster.where(a_shape(whole(2, models=("A100",)))) == set()
+
+
+def test_a_card_of_the_right_model_that_is_full_is_the_nearer_miss(cluster: SmallCluster) -> None:
+    cluster.hold("both", "b2", 1000, memory=0)
+    cluster.hold("new", "n", 1000, memory=0)
+    shape = a_shape(a_claim(100, models=("A100",)))
+    assert cluster.why(shape)["Insufficient GPU"] == 2
+
+
+def test_a_model_that_is_seen_later_counts(cluster: SmallCluster) -> None:
+    shape = a_shape(a_claim(models=("H100",)))
+    assert cluster.where(shape) == set()
+    cluster.node("newest", a_gpu("h", model="H100"))
+    assert cluster.where(shape) == {"newest"}
+
+
+def test_the_other_models_are_told_for_people(cluster: SmallCluster) -> None:
+    shape = a_shape(a_claim(models=("H100",)))
+    told = [short for short in cluster.explain(shape, "both") if short.reason.startswith("is a")]
+    assert told == [
+        Shortfall(reason="is a T4", subject="b1"),
+        Shortfall(reason="is a A100", subject="b2"),
+    ]
+    assert [s for s in cluster.explain(a_shape(a_claim()), "both") if "is a" in s.reason] == []

@@ -1,0 +1,169 @@
+"""Amounts of a node."""
+
+from kubeshare_plugins.node_resources_fit import NodeResourcesFit
+from kubeshare_py.cluster.columns import PORT_RESOURCE
+from kubeshare_py.cluster.ports import FIRST_PORT, POOL_SIZE
+from kubeshare_py.domain.diagnosis import Shortfall
+from kubeshare_py.domain.effects import Bind
+from kubeshare_py.domain.events import BindAnswered, BindSlotsFree, Bound, PodGone, PodSeen
+from kubeshare_py.scheduling.machine import Machine
+from tests.builders import GIB, a_claim, a_machine, a_pod, a_shape
+from tests.builders import a_cluster as a_cluster_of
+from tests.plugins.small_cluster import SmallCluster
+
+
+def a_cluster(**amounts: int) -> SmallCluster:
+    cluster = SmallCluster(NodeResourcesFit())
+    names = {"storage": "ephemeral-storage", "nic": "example.com/nic"}
+    listed = {"cpu": 1000, "memory": GIB, "pods": 10, **amounts}
+    cluster.node("n1", allocatable=tuple((names.get(n, n), a) for n, a in listed.items()))
+    return cluster
+
+
+def asking(**amounts: int) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(amounts.items()))
+
+
+def test_what_is_free_may_be_asked_for_to_the_last_unit() -> None:
+    cluster = a_cluster()
+    assert cluster.where(a_shape(resources=asking(cpu=1000, memory=GIB))) == {"n1"}
+    assert cluster.why(a_shape(resources=asking(cpu=1001))) == {"Insufficient cpu": 1}
+    assert cluster.why(a_shape(resources=asking(memory=GIB + 1))) == {"Insufficient memory": 1}
+
+
+def test_every_resource_that_is_short_is_named() -> None:
+    cluster = a_cluster(storage=5)
+    shape = a_shape(resources=(("cpu", 2000), ("ephemeral-storage", 6), ("memory", 2 * GIB)))
+    assert cluster.why(shape) == {
+        "Insufficient cpu": 1,
+        "Insufficient ephemeral-storage": 1,
+        "Insufficient memory": 1,
+    }
+
+
+def test_what_pods_hold_is_not_free() -> None:
+    cluster = a_cluster()
+    half = a_shape(resources=asking(cpu=500))
+    first = cluster.hold(resources=asking(cpu=501))
+    assert cluster.where(half) == set()
+    cluster.ledger.release(first)
+    assert cluster.where(half) == {"n1"}
+
+
+def test_a_zero_request_fits_an_overdrawn_node() -> None:
+    cluster = a_cluster()
+    cluster.hold(resources=asking(cpu=5000, memory=2 * GIB))
+    assert cluster.where(a_shape(resources=asking(cpu=0, memory=0))) == {"n1"}
+    assert cluster.where(a_shape(resources=())) == {"n1"}
+    assert cluster.why(a_shape(resources=asking(cpu=1))) == {"Insufficient cpu": 1}
+
+
+def test_every_pod_takes_one_of_the_nodes_pods() -> None:
+    cluster = a_cluster(pods=2)
+    cluster.hold()
+    assert cluster.where(a_shape(resources=())) == {"n1"}
+    cluster.hold()
+    assert cluster.why(a_shape(resources=())) == {"Too many pods": 1}
+
+
+def test_extended_resources_are_compared_too() -> None:
+    cluster = a_cluster(nic=2)
+    two = a_shape(resources=(("example.com/nic", 2),))
+    assert cluster.where(two) == {"n1"}
+    cluster.hold(resources=(("example.com/nic", 1),))
+    assert cluster.why(two) == {"Insufficient example.com/nic": 1}
+
+
+def test_a_resource_that_no_node_offers_is_insufficient() -> None:
+    cluster = a_cluster()
+    shape = a_shape(resources=(("example.com/fpga", 1),))
+    assert cluster.why(shape) == {"Insufficient example.com/fpga": 1}
+    assert not cluster.may_fit(shape)
+    assert [short.free for short in cluster.explain(shape)] == [0]
+    assert cluster.where(a_shape(resources=(("example.com/fpga", 0),))) == {"n1"}
+
+
+def test_a_resource_counts_from_when_a_node_offers_it() -> None:
+    cluster = a_cluster()
+    shapes = [a_shape(resources=((f"example.com/{kind}", 1),)) for kind in "abcdef"]
+    assert [cluster.where(shape) for shape in shapes] == [set()] * 6
+    for number, kind in enumerate("abcdef"):
+        cluster.node(f"{kind}", allocatable=((f"example.com/{kind}", 1), ("pods", 1)))
+        assert [cluster.where(shape) for shape in shapes[: number + 1]] == [
+            {other} for other in "abcdef"[: number + 1]
+        ]
+
+
+def test_explaining_changes_nothing() -> None:
+    cluster = a_cluster()
+    before = dict(cluster.ledger.columns.resources)
+    cluster.explain(a_shape(resources=(("example.com/fpga", 1),)))
+    assert cluster.ledger.columns.resources == before
+
+
+def test_shared_pods_need_one_of_511_ports() -> None:
+    cluster = a_cluster(pods=1000)
+    shared, plain = a_shape(a_claim()), a_shape()
+    for number in range(POOL_SIZE):
+        assert cluster.where(shared) == {"n1"}
+        cluster.hold(port=FIRST_PORT + number)
+    assert cluster.why(shared) == {f"Insufficient {PORT_RESOURCE}": 1}
+    assert cluster.where(plain) == {"n1"}
+
+
+def test_numbers_are_told_for_people() -> None:
+    cluster = a_cluster(pods=1)
+    cluster.hold(resources=asking(cpu=300))
+    assert cluster.explain(a_shape(resources=asking(cpu=900, memory=2 * GIB))) == [
+        Shortfall(reason="Insufficient cpu", resource="cpu", asked=900, free=700, unit="milli"),
+        Shortfall(
+            reason="Insufficient memory",
+            resource="memory",
+            asked=2 * GIB,
+            free=GIB,
+            unit="bytes",
+        ),
+        Shortfall(reason="Too many pods", resource="pods", asked=1, free=0, unit="count"),
+    ]
+
+
+def test_resources_that_share_the_last_reason_still_refuse() -> None:
+    cluster = a_cluster()
+    for number in range(60):
+        cluster.reasons.register("Somebody", f"reason {number}")
+    wanted = tuple((f"example.com/{kind}", 1) for kind in "abc")
+    cluster.node("n1", allocatable=(("cpu", 1000), ("pods", 10), *((n, 0) for n, _ in wanted)))
+    assert cluster.where(a_shape(resources=wanted)) == set()
+    assert cluster.why(a_shape(resources=wanted)) == {"Insufficient other resources": 1}
+
+
+def bound(machine: Machine) -> list[Bind]:
+    """Decide until nobody is placed any more; each placement is stored at once."""
+    binds: list[Bind] = []
+    for _ in range(100):
+        decided = [e for e in machine.handle(BindSlotsFree(64), 0.0) if isinstance(e, Bind)]
+        for bind in decided:
+            machine.handle(BindAnswered(bind.uid, bind.allocation.token, Bound()), 0.0)
+        if not decided:
+            return binds
+        binds += decided
+    raise AssertionError("places for ever")
+
+
+def test_the_512th_shared_pod_of_a_node_waits_and_a_port_comes_back_after_the_round() -> None:
+    machine = a_machine()
+    for event in a_cluster_of({"n1": 1}, pods=1000):
+        machine.handle(event, 0.0)
+    pods = [a_pod(f"p{number:03d}", a_shape(a_claim(0), cpu=1)) for number in range(514)]
+    for pod in pods[:3]:
+        machine.handle(PodSeen(pod), 0.0)
+    assert [bind.allocation.port for bind in bound(machine)] == [50051, 50052, 50053]
+    machine.handle(PodGone(pods[0].uid), 0.0)
+    for pod in pods[3:]:
+        machine.handle(PodSeen(pod), 0.0)
+    later = [bind.allocation.port for bind in bound(machine)]
+    assert later == [*range(50054, 50562), 50051]
+    assert len(machine.queue) == 2
+    machine.handle(PodGone(pods[100].uid), 0.0)
+    assert [bind.allocation.port for bind in bound(machine)] == [50151]
+    assert len(machine.queue) == 1
