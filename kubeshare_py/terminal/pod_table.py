@@ -46,7 +46,12 @@ def pod_table(
         Column(header="GPUS", least=5),
         Column(header="ASKED", least=12),
     ]
+    if not pods:
+        return joined([Text("No pods of the scheduler here."), *_warnings(view)])
     messages = any(pod.message for pod in pods)
     lines = grid(columns, rows, width, flow_header="MESSAGE" if messages else "")
-    lines += [Text(printable(sentence), style="yellow") for sentence in warnings(view)]
-    return joined(lines)
+    return joined([*lines, *_warnings(view)])
+
+
+def _warnings(view: ClusterView) -> list[Text]:
+    return [Text(printable(sentence), style="yellow") for sentence in warnings(view)]

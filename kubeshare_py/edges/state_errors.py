@@ -1,0 +1,13 @@
+"""Why the scheduler's state could not be had, in sentences that a user can act on."""
+
+
+class StateError(Exception):
+    """No state; the text is for the user."""
+
+
+class StateUnreachable(StateError):
+    """There was no way to the scheduler, or nobody understandable at its end."""
+
+
+class StateRefused(StateError):
+    """The scheduler answered, and said no."""

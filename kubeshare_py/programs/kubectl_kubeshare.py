@@ -1,0 +1,95 @@
+"""The command `kubectl kubeshare`: asks the scheduler for its state and shows it.
+
+It decides nothing by itself: every word about why comes from the scheduler.
+"""
+
+import asyncio
+from dataclasses import dataclass, field
+
+from rich.console import Console
+from rich.text import Text
+
+from kubeshare_py.edges import state_client
+from kubeshare_py.edges.kube_context import default_namespace
+from kubeshare_py.edges.state_errors import StateRefused, StateUnreachable
+from kubeshare_py.edges.state_route import Access, find_route
+from kubeshare_py.terminal.documents import (
+    Document,
+    as_json,
+    as_yaml,
+    gpus_document,
+    pods_document,
+    why_document,
+)
+from kubeshare_py.terminal.gpu_details import pod_details
+from kubeshare_py.terminal.gpu_tables import card_tables, shown_nodes
+from kubeshare_py.terminal.grid import printable
+from kubeshare_py.terminal.pod_table import pod_table, shown_pods
+from kubeshare_py.terminal.why_report import why_report
+
+OK, REFUSED, UNREACHABLE, INTERRUPTED = 0, 1, 3, 130
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What was asked on the command line. `command` is gpus, pods or why."""
+
+    command: str
+    output: str = "table"
+    node: str = ""
+    details: bool = False
+    pod: str = ""
+    namespace: str | None = None
+    all_namespaces: bool = False
+    access: Access = field(default_factory=Access)
+
+
+def run(question: Question) -> int:
+    """Answer on stdout, failures on stderr; returns the exit code."""
+    try:
+        return asyncio.run(answer(question, Console(), Console(stderr=True)))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+async def answer(question: Question, out: Console, err: Console) -> int:
+    """Show the answer on `out`, or what went wrong on `err`."""
+    shows = {"gpus": _gpus, "pods": _pods, "why": _why}
+    # Only a terminal's lines have an end.
+    width = out.width if out.is_terminal else None
+    try:
+        table, document = await shows[question.command](question, width)
+    except (StateRefused, StateUnreachable) as error:
+        err.print(Text(f"Error: {printable(str(error))}", style="red"), soft_wrap=True)
+        return REFUSED if isinstance(error, StateRefused) else UNREACHABLE
+    forms = {"json": as_json, "yaml": as_yaml}
+    form = forms.get(question.output)
+    out.print(table if form is None else Text(form(document)), soft_wrap=True)
+    return OK
+
+
+async def _gpus(question: Question, width: int | None) -> tuple[Text, Document]:
+    view = await state_client.cluster(await find_route(question.access))
+    nodes = shown_nodes(view, question.node)
+    if question.node and not nodes:
+        raise StateRefused(f"the scheduler knows no node {question.node!r}")
+    tables = pod_details if question.details else card_tables
+    return tables(view, nodes, width), gpus_document(view, nodes)
+
+
+async def _pods(question: Question, width: int | None) -> tuple[Text, Document]:
+    every = question.all_namespaces
+    view = await state_client.cluster(await find_route(question.access))
+    pods = shown_pods(view, None if every else _namespace(question))
+    return pod_table(view, pods, width, with_namespace=every), pods_document(view, pods)
+
+
+async def _why(question: Question, width: int | None) -> tuple[Text, Document]:
+    route = await find_route(question.access)
+    why = await state_client.why(route, _namespace(question), question.pod)
+    return why_report(why, width), why_document(why)
+
+
+def _namespace(question: Question) -> str:
+    access = question.access
+    return question.namespace or default_namespace(access.kubeconfig, access.context)
