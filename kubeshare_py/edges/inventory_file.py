@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from kubeshare_py.domain.events import InventoryFailed, InventoryRead
@@ -11,6 +12,14 @@ from kubeshare_py.inventory.card_file import CardGroup, cards_by_node, read_card
 from kubeshare_py.inventory.documents import DocumentProblem
 
 INTERVAL_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What the last good inventory was made from."""
+
+    stamp: tuple[int, int]
+    nodes: frozenset[NodeName]
 
 
 async def readings(
@@ -26,30 +35,31 @@ async def readings(
     a mistake is reported, and the last good one stays.
     """
     file = Path(path)
-    seen: tuple[int, int] | None = None
-    groups: tuple[CardGroup, ...] | None = None
+    seen: _Seen | None = None
+    groups: tuple[CardGroup, ...] = ()
     cards: dict[NodeName, tuple[Gpu, ...]] = {}
     failure: str | None = None
-    has_read = False
     while True:
         try:
-            stamp = await asyncio.to_thread(_stamp, file)
-            if stamp != seen:
+            now = _Seen(await asyncio.to_thread(_stamp, file), frozenset(nodes()))
+            if seen is None or now.stamp != seen.stamp:
                 text = await asyncio.to_thread(file.read_text, encoding="utf-8")
                 groups = read_card_file(text, path)
-                seen = stamp
         except (OSError, UnicodeDecodeError, DocumentProblem) as problem:
-            # Not remembered as seen: a file that was half written is read again.
+            # Read again the next time, whatever its stamp: it may have been half written.
+            seen = None
             if str(problem) != failure:
                 failure = str(problem)
                 yield InventoryFailed(failure)
         else:
-            recovered, failure = failure is not None, None
-            found = dict(cards_by_node(groups or (), nodes()))
-            changed = _changed(cards, found)
-            if changed or recovered or not has_read:
-                cards, has_read = found, True
-                yield InventoryRead(changed)
+            if now != seen:
+                # In a thread: the cards of 5,000 nodes take a third of a second.
+                found = dict(await asyncio.to_thread(cards_by_node, groups, now.nodes))
+                changed = _changed(cards, found)
+                is_news = bool(changed) or seen is None
+                seen, cards, failure = now, found, None
+                if is_news:
+                    yield InventoryRead(changed)
         await sleep(interval_s)
 
 

@@ -190,14 +190,14 @@ class SimulatedKubelets:
                 await persist(partial(self._client.delete, path, uid=uid, grace_period_s=0))
 
     async def _beat(self, every_s: float) -> None:
-        """Renew each node's Lease once per `every_s`, one after the other."""
-        while True:
+        """Renew each node's Lease at once, then once per `every_s`, one after the other."""
+        for name in self._nodes:
+            await self._renew(name)
+        while self._nodes:
             for name in self._nodes:
+                await asyncio.sleep(every_s / len(self._nodes))
                 if name not in self._lost:
                     await self._renew(name)
-                await asyncio.sleep(every_s / len(self._nodes))
-            if not self._nodes:
-                return
 
     async def _renew(self, name: NodeName) -> None:
         lease = node_lease(name, self._clock())

@@ -188,7 +188,7 @@ async def test_lost_answers_and_errors_do_not_stop_a_pod(tmp_path: Path) -> None
 
 async def test_reports_keep_their_order_when_one_has_to_be_sent_again(tmp_path: Path) -> None:
     async with simulated(tmp_path) as world:
-        world.server.faults.inject(Fault(method="PATCH", path="/pods/p/status$", status=500))
+        world.server.faults.inject(Fault(method="PATCH", path="/pods/p$", status=500))
         await create_pod(world.client, "p", restartPolicy="Never")
         await world.bind("p", "a", **{"kubeshare.sim/run-seconds": "0"})
         phases: list[str] = []
