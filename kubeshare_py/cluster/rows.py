@@ -44,15 +44,18 @@ class Rows(Protocol):
 class SomeRows:
     """A few rows, copied out of the tables."""
 
-    __slots__ = ("_columns", "index")
+    __slots__ = ("_columns", "_taken", "index")
 
     def __init__(self, columns: Columns, index: IntArray) -> None:
         self._columns = columns
         self.index = index
+        self._taken: dict[str, IntArray] = {}
 
     def column(self, name: str) -> IntArray:
         """A column of `Columns` by name, for the asked rows."""
-        taken: IntArray = getattr(self._columns, name).take(self.index, 0)
+        taken = self._taken.get(name)
+        if taken is None:
+            taken = self._taken[name] = getattr(self._columns, name).take(self.index, 0)
         return taken
 
     def labels(self, key: str) -> tuple[IntArray, list[str | None]]:

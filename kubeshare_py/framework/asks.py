@@ -30,7 +30,6 @@ from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.framework.scores import Normalised
 
 SHAPES_KEPT = 256
-_SIGN = 63
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +38,13 @@ class Choice:
 
     row: int
     slots: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Work:
+    """How many rows were asked about so far: what the work of a turn is bounded by."""
+
+    rows: int = 0
 
 
 class Questions:
@@ -88,19 +94,22 @@ class Answers:
 class Asker:
     """Asks one profile's plugins about one ledger."""
 
-    def __init__(self, profile: Profile, ledger: Ledger, reasons: ReasonTable) -> None:
+    def __init__(
+        self, profile: Profile, ledger: Ledger, reasons: ReasonTable, work: Work | None = None
+    ) -> None:
+        """`work` counts what was asked; several askers may share one."""
         self._profile = profile
         self._ledger = ledger
         self._reasons = reasons
         self._answers: OrderedDict[Shape, Answers] = OrderedDict()
         self._lines = np.arange(0)
+        self._most_lines = self._width = 0
         self._hints = [
             plugin
             for plugin in (*profile.card_filters, *profile.filters)
             if isinstance(plugin, Hint)
         ]
-        #: How many rows were asked about so far: what the work of a turn is bounded by.
-        self.rows_asked = 0
+        self.work = work or Work()
 
     def best(self, shape: Shape) -> Choice | None:
         """Where the shape goes; None when it fits nowhere."""
@@ -122,8 +131,8 @@ class Asker:
         known = self._answers.get(shape)
         questions = known.questions if known else Questions(self._profile, shape, self._reasons)
         asked = SomeRows(self._ledger.columns, rows)
-        mask, _ = self._masks(questions, asked, self._static_masks(questions, asked))
-        return not mask.all()
+        minus, _ = self._minus(questions, asked, self._static(questions, asked))
+        return not minus.all()
 
     def may_fit(self, shape: Shape, row: int) -> bool:
         """Whether no plugin says that this row certainly does not fit; cheap."""
@@ -180,7 +189,7 @@ class Asker:
                 self._ask_all(answers)
                 return answers
             rows = SomeRows(ledger.columns, relabelled)
-            answers.static[relabelled] = self._static_masks(answers.questions, rows)
+            answers.static[relabelled] = self._static(answers.questions, rows)
         if seen != ledger.changed.end:
             changed = ledger.changed.since(seen, ledger.columns.rows)
             if changed is None:
@@ -193,60 +202,64 @@ class Asker:
         columns = self._ledger.columns
         rows = AllRows(columns)
         answers.layout = columns.layout
-        answers.static = self._static_masks(answers.questions, rows)
-        answers.keys, answers.slots, answers.raw = self._ask(
-            answers.questions, rows, answers.static
-        )
+        answers.static = self._static(answers.questions, rows)
+        keys, slots, answers.raw = self._ask(answers.questions, rows, answers.static)
+        answers.keys = keys
+        if slots is not None:
+            answers.slots = slots
 
     def _ask_some(self, answers: Answers, index: IntArray) -> None:
         rows = SomeRows(self._ledger.columns, index)
         static = answers.static.take(index)
         keys, slots, raw = self._ask(answers.questions, rows, static)
         answers.keys[index] = keys
-        if answers.questions.count == 1:
+        if slots is not None:
             answers.slots[index] = slots
         for remembered, fresh in zip(answers.raw, raw, strict=True):
             remembered[index] = fresh
 
-    def _static_masks(self, questions: Questions, rows: Rows) -> IntArray:
+    def _static(self, questions: Questions, rows: Rows) -> IntArray:
+        """Minus the reasons that depend on the node object alone."""
         masks: IntArray = np.where(rows.column("present"), 0, NO_NODE)
         for question in questions.static:
             masks |= question(rows)
-        return masks
+        return -masks
 
     def _ask(
         self, questions: Questions, rows: Rows, static: IntArray
-    ) -> tuple[IntArray, IntArray, list[IntArray]]:
-        mask, cards = self._masks(questions, rows, static)
-        self.rows_asked += len(mask)
+    ) -> tuple[IntArray, IntArray | None, list[IntArray]]:
+        minus, cards = self._minus(questions, rows, static)
+        self.work.rows += len(minus)
         total: IntArray | int = 0
         for score, weight in questions.absolute:
             points = score(rows, cards)
             if weight != 1:
                 points = points * weight
             total = points if isinstance(total, int) else total + points
-        keys: IntArray = np.where(mask, -mask, total)
+        keys: IntArray = np.where(minus, minus, total)
         raw = [asked.score(rows, cards) for asked in questions.normalised]
-        return keys, cards.slot if cards else mask, raw
+        return keys, cards.slot if cards else None, raw
 
-    def _masks(
+    def _minus(
         self, questions: Questions, rows: Rows, static: IntArray
     ) -> tuple[IntArray, Cards | None]:
-        """What each row lacks, its cards only as NO_CARD; and for one-card claims the best card."""
-        mask = static
+        """Minus each row's reasons, those of its cards only as NO_CARD; and the best card.
+
+        Every plugin has bits of its own, so that taking away is what setting bits would be.
+        """
+        minus = static
         for question in questions.row_filters:
-            mask = mask | question(rows)
+            minus = minus - question(rows)
         if not questions.count:
-            return mask, None
+            return minus, None
         fits = self._card_fits(questions, rows)
         if questions.count > 1:
-            return mask | np.where(fits.sum(1) < questions.count, NO_CARD, 0), None
-        ranked = np.where(fits, self._rank(questions, rows), -1)
+            return minus - (fits.sum(1) < questions.count), None
+        ranked = np.where(fits, self._rank(questions, rows), -NO_CARD)
         slot = ranked.argmax(1)
         picked = slot + self._offsets(*ranked.shape)
-        # The best rank's sign bit, all ones where no card fits.
-        mask = mask | (ranked.ravel().take(picked) >> _SIGN & NO_CARD)
-        return mask, Cards(slot, picked)
+        # The best rank is 0 or more, or -NO_CARD where no card fits.
+        return minus + np.minimum(ranked.take(picked), 0), Cards(slot, picked)
 
     def _card_fits(self, questions: Questions, rows: Rows) -> NDArray[np.bool_]:
         if not questions.cards:
@@ -283,8 +296,9 @@ class Asker:
 
     def _offsets(self, rows: int, width: int) -> IntArray:
         """Flat index of each row's first card."""
-        if len(self._lines) < rows or (len(self._lines) > 1 and self._lines[1] != width):
-            self._lines = np.arange(max(rows, 1024)) * width
+        if rows > self._most_lines or width != self._width:
+            self._most_lines, self._width = max(rows, 1024), width
+            self._lines = np.arange(self._most_lines) * width
         return self._lines[:rows]
 
 

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
+#: Stands for the reasons of a row's cards, until they are asked for. It must be 1 (see Asker).
+NO_CARD = 1
 #: Marks rows without a node. Not a reason: such rows are not counted.
-NO_NODE = 1
-#: Stands for the reasons of a row's cards, until they are asked for.
-NO_CARD = 2
+NO_NODE = 2
 _FIRST_BIT = 2
 _LAST_BIT = 61
 

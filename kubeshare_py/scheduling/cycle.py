@@ -10,7 +10,7 @@ from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.gpu import share_bytes
 from kubeshare_py.domain.identity import DecisionToken, NodeName
 from kubeshare_py.domain.request import GpuClaim
-from kubeshare_py.framework.asks import Asker, Choice
+from kubeshare_py.framework.asks import Asker, Choice, Work
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling.pod_queue import Line, PodQueue
 from kubeshare_py.scheduling.pod_records import Record, State
@@ -32,8 +32,10 @@ class Cycle:
         queue: PodQueue,
         askers: Mapping[str, Asker],
         profiles: Mapping[str, Profile],
+        work: Work,
         name: str,
     ) -> None:
+        self._work = work
         self._ledger = ledger
         self._queue = queue
         self._askers = askers
@@ -61,7 +63,7 @@ class Cycle:
         cover what came since the last one. Nothing is decided before a sweep is complete, so that
         a pod that waits longer is not overtaken by one that was merely looked at first.
         """
-        self._rows_before = self._rows_asked()
+        self._rows_before = self._work.rows
         if not self._sweep_lines:
             self._start_sweep()
         lines = self._sweep_lines[-LINES_A_TURN:]
@@ -72,7 +74,7 @@ class Cycle:
 
     def may_go_on(self) -> bool:
         """Whether this turn may decide (further)."""
-        return not self._sweep_lines and self._rows_asked() - self._rows_before < ROWS_A_TURN
+        return not self._sweep_lines and self._work.rows - self._rows_before < ROWS_A_TURN
 
     def place(self, record: Record, choice: Choice) -> str | None:
         """Charge the pod to its place; a sentence instead when a permit plugin refuses it."""
@@ -136,6 +138,3 @@ class Cycle:
         asker = self._askers[line.profile]
         rows = [row for row in self._sweep_rows.tolist() if asker.may_fit(line.shape, row)]
         return bool(rows) and asker.fits_any(line.shape, np.array(rows))
-
-    def _rows_asked(self) -> int:
-        return sum(asker.rows_asked for asker in self._askers.values())

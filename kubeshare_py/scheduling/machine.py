@@ -30,7 +30,7 @@ from kubeshare_py.domain.events import (
 )
 from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
 from kubeshare_py.domain.pod import Pod
-from kubeshare_py.framework.asks import Asker
+from kubeshare_py.framework.asks import Asker, Work
 from kubeshare_py.framework.reasons import ReasonTable
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling.cycle import Cycle
@@ -54,8 +54,9 @@ class Machine:
         self.records: dict[PodUid, Record] = {}
         self.reasons = ReasonTable()
         self.profiles = {profile.scheduler_name: profile for profile in profiles}
+        work = Work()
         self.askers = {
-            profile.scheduler_name: Asker(profile, self.ledger, self.reasons)
+            profile.scheduler_name: Asker(profile, self.ledger, self.reasons, work)
             for profile in profiles
         }
         self.inventory_read = False
@@ -66,7 +67,7 @@ class Machine:
         self._resend: Timers[DecisionToken] = Timers()
         self._backoff: Timers[tuple[PodUid, int]] = Timers()
         self._reports = WaitingReports(self.queue, self.records)
-        self._cycle = Cycle(self.ledger, self.queue, self.askers, self.profiles, name)
+        self._cycle = Cycle(self.ledger, self.queue, self.askers, self.profiles, work, name)
 
     @property
     def ready(self) -> bool:
