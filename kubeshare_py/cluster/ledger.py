@@ -232,7 +232,7 @@ class Ledger:
             self._derive(row)
 
     def _derive_shared(self, row: int, slot: int, milli: int) -> None:
-            """Like `_derive`, for one card that took or lost a shared tenant: five times faster."""
+        """Like `_derive`, for one card that took or lost a shared tenant: five times faster."""
         columns = self.columns
         flags = columns.flags.item(row, slot)
         most = columns.max_tenants.item(row, slot)
