@@ -1,25 +1,24 @@
 """kubeshare-demo: the embedded cluster, the scheduler, sample workloads, and a live view."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from kubeshare_py.edges.demo_files import read_nodes, read_workloads
 from kubeshare_py.edges.embedded_cluster import embedded_cluster
-from kubeshare_py.edges.live_view import show
+from kubeshare_py.edges.live_screen import show
 from kubeshare_py.framework.configuration import PluginFactory, SchedulerConfiguration
 from kubeshare_py.programs.embedded_scheduler import running_scheduler
 from kubeshare_py.scheduling.explanation import cluster_view
 
-LANDING = """
-The cluster is up. In another terminal:
+LANDING = """In another terminal:  export KUBECONFIG={kubeconfig}
+  kubectl get pods -o wide -w       (your own kubectl, if you have one)
+  {plugin} why preview              (also: gpus, pods; also as `kubectl kubeshare`)
+Ctrl-C ends everything."""
 
-  export KUBECONFIG={kubeconfig}
-  kubectl get pods -o wide -w          (any kubectl; there is none? the next line needs only us)
-  {plugin} gpus                        (also: pods, why preview)
-
-Ctrl-C ends everything.
-"""
+PAUSE_S = 0.05
+PAUSES_FOR_INVENTORY = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +45,17 @@ async def main(
         embedded_cluster(options.directory, nodes, port=options.port) as cluster,
         running_scheduler(cluster, options.directory, configuration, in_tree) as machine,
     ):
+        for _ in range(PAUSES_FOR_INVENTORY):
+            if machine.inventory_read:
+                break
+            await asyncio.sleep(PAUSE_S)
         for workload in workloads:
             await cluster.apply(workload)
-        print(LANDING.format(kubeconfig=cluster.kubeconfig, plugin=options.plugin), flush=True)
-        await show(lambda: cluster_view(machine), plain=options.plain, seconds=options.seconds)
+            # Pods of one second are ordered by uid: give each its turn, as a person typing would.
+            await asyncio.sleep(PAUSE_S)
+        await show(
+            lambda: cluster_view(machine),
+            footer=LANDING.format(kubeconfig=cluster.kubeconfig, plugin=options.plugin),
+            plain=options.plain,
+            seconds=options.seconds,
+        )

@@ -73,11 +73,17 @@ def _node_whys(machine: Machine, pod: Pod) -> Iterator[NodeWhy]:
             yield NodeWhy(name=name, fits=not mask, reasons=reasons, shortfalls=shortfalls)
 
 
-def _shortfalls(machine: Machine, pod: Pod, row: int) -> Iterator[Shortfall]:
+def _shortfalls(machine: Machine, pod: Pod, row: int) -> list[Shortfall]:
+    """What is missing; of a card that would not do however much were free, nothing but that."""
     profile = machine.profiles[pod.scheduler_name]
-    for plugin in (*profile.filters, *profile.card_filters):
-        if isinstance(plugin, Explain):
-            yield from plugin.explain(pod.shape, machine.ledger, row)
+    found = [
+        shortfall
+        for plugin in (*profile.filters, *profile.card_filters)
+        if isinstance(plugin, Explain)
+        for shortfall in plugin.explain(pod.shape, machine.ledger, row)
+    ]
+    hopeless = {one.subject for one in found if one.subject and one.asked is None}
+    return [one for one in found if one.asked is None or one.subject not in hopeless]
 
 
 def _node_view(machine: Machine, name: NodeName) -> NodeView:

@@ -1,0 +1,58 @@
+"""kubeshare-demo: parse arguments and start."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from kubeshare_plugins import IN_TREE
+from kubeshare_py.edges import configuration_file, process
+from kubeshare_py.framework.configuration import ConfigurationError
+from kubeshare_py.inventory.documents import DocumentProblem
+from kubeshare_py.programs import demo
+
+EXAMPLES = """examples:
+  kubeshare-demo
+  kubeshare-demo --cluster my-cluster.yaml --no-workloads
+  kubeshare-demo --config config/spread.yaml --plain --seconds 30
+
+exit codes: 0 ended in order, 2 the arguments or a file cannot be used
+"""
+
+
+def main() -> int:
+    """Run until SIGINT or SIGTERM."""
+    parser = argparse.ArgumentParser(
+        prog="kubeshare-demo",
+        description="A whole cluster in one process: API server, nodes, GPUs and the scheduler.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--cluster", metavar="FILE", help="nodes and cards (default: the demo's)")
+    parser.add_argument("--workloads", metavar="FILE", help="objects to create at the start")
+    parser.add_argument("--no-workloads", action="store_true", help="start with an empty cluster")
+    parser.add_argument("--config", metavar="FILE", help="the scheduler's configuration")
+    parser.add_argument("--directory", metavar="DIR", default=".demo", help="kubeconfig goes there")
+    parser.add_argument("--port", type=int, default=0, help="API server's port (default: any)")
+    parser.add_argument("--plain", action="store_true", help="lines instead of the live view")
+    parser.add_argument("--seconds", type=float, metavar="S", help="end after so long")
+    arguments = parser.parse_args()
+    options = demo.Options(
+        directory=Path(arguments.directory),
+        plugin=str(Path(sys.argv[0]).with_name("kubectl-kubeshare")),
+        cluster=arguments.cluster,
+        workloads=arguments.workloads,
+        without_workloads=arguments.no_workloads,
+        port=arguments.port,
+        plain=arguments.plain,
+        seconds=arguments.seconds,
+    )
+    try:
+        configuration = configuration_file.load(arguments.config)
+        return process.run(demo.main(options, configuration, IN_TREE), log_level="warning")
+    except (ConfigurationError, DocumentProblem) as error:
+        print(f"kubeshare-demo: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())
