@@ -1,0 +1,129 @@
+"""Books of our own about a ledger: nodes, cards and charges, added up the plain way."""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from kubeshare_py.domain.allocation import Allocation
+from kubeshare_py.domain.gpu import Gpu
+from kubeshare_py.domain.identity import NodeName, PodUid
+from kubeshare_py.domain.node import Node
+
+Resources = tuple[tuple[str, int], ...]
+Amounts = dict[str, int]
+
+
+@dataclass
+class Held:
+    """What one pod holds."""
+
+    node: NodeName
+    resources: Resources
+    allocation: Allocation | None
+
+
+@dataclass
+class LedgerBooks:
+    """What the ledger was told."""
+
+    nodes: dict[NodeName, Node] = field(default_factory=dict)
+    cards: dict[NodeName, dict[str, Gpu]] = field(default_factory=dict)
+    held: dict[PodUid, Held] = field(default_factory=dict)
+
+    def names(self) -> set[NodeName]:
+        """Nodes that are shown or charged."""
+        return {*self.nodes} | {held.node for held in self.held.values()}
+
+    def pods_on(self, name: NodeName) -> list[Held]:
+        """What is held of a node."""
+        return [held for held in self.held.values() if held.node == name]
+
+    def allocations(self, name: NodeName) -> list[Allocation]:
+        """Those that come with cards or ports."""
+        return [held.allocation for held in self.pods_on(name) if held.allocation is not None]
+
+    def allocatable(self, name: NodeName) -> Amounts:
+        """What a node offers; nothing while it is not shown."""
+        if name not in self.nodes:
+            return {}
+        return {**dict(self.nodes[name].allocatable), "pod-manager ports": 511}
+
+    def free(self, name: NodeName) -> Amounts:
+        """What is left of it, below 0 where too much is held."""
+        left = dict(self.allocatable(name))
+        for held in self.pods_on(name):
+            ported = held.allocation is not None and held.allocation.port is not None
+            taken = {**dict(held.resources), "pods": 1, "pod-manager ports": int(ported)}
+            for resource, amount in taken.items():
+                left[resource] = left.get(resource, 0) - amount
+        return {resource: amount for resource, amount in left.items() if amount}
+
+    def uuids(self, name: NodeName) -> list[str]:
+        """Cards that are known or charged, in order."""
+        return sorted({*self.known(name)} | {uuid for uuid, *_ in self._charges(name)})
+
+    def known(self, name: NodeName) -> dict[str, Gpu]:
+        """The cards of the inventory."""
+        return self.cards.get(name, {})
+
+    def card(self, name: NodeName, uuid: str) -> Amounts:
+        """Every column of one card."""
+        mine = [charge for charge in self._charges(name) if charge[0] == uuid]
+        milli, used = sum(c[1] for c in mine), sum(c[2] for c in mine)
+        if uuid not in self.known(name):
+            return {
+                "capacity_milli": 0,
+                "capacity_bytes": 0,
+                "free_milli": -milli,
+                "free_bytes": -used,
+                "tenants": len(mine),
+                "flags": 1 + 4 * any(c[3] for c in mine),
+                "room": -1,
+                "share_room": -1,
+                "idle": 0,
+            }
+        gpu = self.known(name)[uuid]
+        crowded = 0 < gpu.max_tenants <= len(mine)
+        flags = 2 * (not gpu.healthy) + 4 * any(c[3] for c in mine) + 8 * crowded
+        left = gpu.memory_bytes - used
+        widest = bisect_right(range(1001), left, key=lambda m: gpu.memory_bytes * m // 1000) - 1
+        return {
+            "capacity_milli": 1000,
+            "capacity_bytes": gpu.memory_bytes,
+            "free_milli": 1000 - milli,
+            "free_bytes": left,
+            "tenants": len(mine),
+            "flags": flags,
+            "room": -1 if flags else min(1000 - milli, widest),
+            "share_room": -1 if flags else 1000 - milli,
+            "idle": int(not flags and not mine),
+        }
+
+    def gpu_totals(self, name: NodeName) -> tuple[int, int, int]:
+        """Cards known, thousandths free on them, percent in use."""
+        known = self.known(name)
+        free = sum(self.card(name, uuid)["free_milli"] for uuid in known)
+        whole = 1000 * len(known)
+        return len(known), free, (whole - max(free, 0)) * 100 // whole if whole else 0
+
+    def overcommitted(self) -> set[tuple[str, str]]:
+        """Cards of which more is held than there is."""
+        return {
+            (name, uuid)
+            for name in self.names()
+            for uuid in self.known(name)
+            if min(self.card(name, uuid)[c] for c in ("free_milli", "free_bytes")) < 0
+        }
+
+    def all_of(self, name: NodeName) -> object:
+        """Everything about one node, to see whether it changed."""
+        return (
+            self.nodes.get(name),
+            self.free(name),
+            [(uuid, self.card(name, uuid)) for uuid in self.uuids(name)],
+        )
+
+    def _charges(self, name: NodeName) -> Iterator[tuple[str, int, int, bool]]:
+        for allocation in self.allocations(name):
+            for card in allocation.cards:
+                yield card.uuid, card.milli, card.memory_bytes, allocation.exclusive

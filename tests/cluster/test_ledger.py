@@ -1,0 +1,373 @@
+"""The ledger after any history: it says what books of our own say."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kubeshare_py.cluster.columns import ABSENT, CARD_COLUMNS, EMPTY_SLOT
+from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.domain.allocation import Allocation, CardCharge
+from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
+from kubeshare_py.domain.node import Node, Taint
+from tests.builders import a_gpu, a_node
+from tests.cluster.books import Held, LedgerBooks, Resources
+
+NAMES = tuple(NodeName(f"n{number}") for number in range(4))
+PODS = tuple(PodUid(f"p{number}") for number in range(6))
+RESOURCES: tuple[Resources, ...] = (
+    (),
+    (("cpu", 700),),
+    (("cpu", 50), ("memory", 1 << 30)),
+    (("example.com/nic", 1),),
+    (("cpu", 1), ("example.com/fpga", 2), ("hugepages-2Mi", 5)),
+)
+Step = tuple[int, int, int, int]
+
+
+class History:
+    """The ledger and the books are told the same."""
+
+    def __init__(self) -> None:
+        self.ledger = Ledger()
+        self.books = LedgerBooks()
+        self.ports = 0
+        self.actions: tuple[Callable[[int, int, int], None], ...] = (
+            self.put_node,
+            self.drop_node,
+            self.put_cards,
+            self.put_cards,
+            self.charge,
+            self.charge,
+            self.charge,
+            self.release,
+        )
+
+    def step(self, step: Step) -> None:
+        """One thing happens, and every row that it changed is in the logs."""
+        action, which, what, how = step
+        ledger, books = self.ledger, self.books
+        before = {name: books.all_of(name) for name in NAMES}
+        rows = dict(ledger.columns.row_of)
+        changed, relabelled, improved = (
+            ledger.changed.end,
+            ledger.relabelled.end,
+            ledger.improved.end,
+        )
+        room = {name: self.room(name) for name in NAMES}
+        self.actions[action % len(self.actions)](which, what, how)
+        rows.update(ledger.columns.row_of)
+        logged = logged_since(ledger.changed.since(changed, 99))
+        for name in NAMES:
+            if books.all_of(name) != before[name] and name in rows:
+                assert rows[name] in logged
+            if more(self.room(name), room[name]):
+                assert rows[name] in logged_since(ledger.improved.since(improved, 99))
+            if (before[name] or (None,))[0] != books.nodes.get(name):  # type: ignore[index]
+                assert rows[name] in logged_since(ledger.relabelled.since(relabelled, 99))
+
+    def room(self, name: NodeName) -> dict[str, int]:
+        """What a node could take: free amounts while it is shown, and room on its cards."""
+        if name not in self.books.nodes:
+            return {}
+        cards = {uuid: self.books.card(name, uuid) for uuid in self.books.known(name)}
+        rooms = {f"{u} {c}": card[c] for u, card in cards.items() for c in ("room", "share_room")}
+        return {**self.books.free(name), **rooms, "shown": 1}
+
+    def put_node(self, which: int, what: int, how: int) -> None:
+        """A node is added or changed."""
+        name = NAMES[which % len(NAMES)]
+        node = a_node(name, cpu=1000 * (what % 3), pods=what % 4, unschedulable=how % 2 == 1)
+        if how % 3 == 1:
+            extended = (("example.com/nic", what), ("example.com/fpga", 1))
+            node = replace(node, allocatable=(*node.allocatable, *extended))
+        if how % 3 == 2:
+            node = replace(node, taints=(Taint("k", str(what)),), labels={"zone": str(what)})
+        self.ledger.put_node(node)
+        self.books.nodes[name] = node
+
+    def drop_node(self, which: int, what: int, how: int) -> None:
+        """A node is not shown any more."""
+        name = NAMES[which % len(NAMES)]
+        self.ledger.drop_node(name)
+        self.books.nodes.pop(name, None)
+
+    def put_cards(self, which: int, what: int, how: int) -> None:
+        """Other cards than before."""
+        name = NAMES[which % len(NAMES)]
+        gpus = tuple(
+            a_gpu(
+                f"{name}-{slot}",
+                index=slot,
+                healthy=how % 3 != slot,
+                memory_bytes=(1000, 999, 77_777)[what % 3],
+                max_tenants=how % 4,
+            )
+            for slot in range(5)
+            if (what * 7 + how) >> slot & 1
+        )
+        self.ledger.put_cards(name, gpus)
+        self.books.cards[name] = {gpu.uuid: gpu for gpu in gpus}
+
+    def charge(self, which: int, what: int, how: int) -> None:
+        """A pod holds something, instead of what it held before."""
+        name, uid = NAMES[which % len(NAMES)], PODS[what % len(PODS)]
+        self.ports += 1
+        cards = tuple(
+            CardCharge(GpuUuid(f"{name}-{(how + slot) % 5}"), (0, 333, 1000)[what % 3], how * 100)
+            for slot in range(1 + which % 2)
+        )
+        allocation = Allocation(
+            token=DecisionToken(str(self.ports)),
+            cards=cards if how % 4 else (),
+            exclusive=how % 5 == 1,
+            port=50051 + self.ports if how % 2 else None,
+        )
+        resources = RESOURCES[(what + how) % len(RESOURCES)]
+        given = None if how % 7 == 6 else allocation
+        self.ledger.charge(uid, name, resources, given)
+        self.books.held[uid] = Held(name, resources, given)
+
+    def release(self, which: int, what: int, how: int) -> None:
+        """A pod, perhaps one that nobody knows, holds nothing any more."""
+        uid = PODS[what % len(PODS)]
+        self.ledger.release(uid)
+        self.books.held.pop(uid, None)
+
+
+def logged_since(rows: object) -> set[int]:
+    assert isinstance(rows, np.ndarray)
+    return {int(row) for row in rows}
+
+
+def more(now: dict[str, int], before: dict[str, int]) -> bool:
+    """Whether something is there of which there was less."""
+    keys = now.keys() | before.keys() if now and before else now.keys()
+    return any(now.get(key, 0) > before.get(key, 0) for key in keys)
+
+
+def check(history: History) -> None:
+    ledger, books = history.ledger, history.books
+    columns = ledger.columns
+    assert columns.row_of.keys() == books.names()
+    assert len({*columns.row_of.values()}) == len(columns.row_of)
+    for name, row in columns.row_of.items():
+        assert columns.names[row] == name
+        check_node(history, name, row)
+        if name in books.nodes:  # cards of a node that is not shown are nobody's business yet
+            check_cards(books, ledger, name, row)
+    assert {*ledger.overcommitted()} == books.overcommitted()
+    for row in range(columns.rows):
+        if row not in columns.row_of.values():
+            check_unused(ledger, row)
+
+
+def check_node(history: History, name: NodeName, row: int) -> None:
+    ledger, books = history.ledger, history.books
+    columns = ledger.columns
+    assert columns.present[row] == (name in books.nodes)
+    for table, expected in (
+        (columns.allocatable, books.allocatable(name)),
+        (columns.free, books.free(name)),
+    ):
+        found = {resource: table[row, at].item() for resource, at in columns.resources.items()}
+        assert {resource: amount for resource, amount in found.items() if amount} == {
+            resource: amount for resource, amount in expected.items() if amount
+        }
+        assert not table[row, len(columns.resources) :].any()
+    node = books.nodes.get(name)
+    if node is not None:
+        assert columns.nodes[row] == node
+        assert columns.unschedulable[row] == node.unschedulable
+        assert columns.taint_sets[node.taints] == columns.taint_set[row]
+        zones = columns.label("zone")
+        assert zones.values[node.labels.get("zone")] == zones.codes[row]
+
+
+def check_cards(books: LedgerBooks, ledger: Ledger, name: NodeName, row: int) -> None:
+    columns = ledger.columns
+    totals = columns.gpu_count[row], columns.gpu_free_milli[row], columns.gpu_used_percent[row]
+    assert totals == books.gpu_totals(name)
+    assert columns.uuids[row] == books.uuids(name)
+    for slot, uuid in enumerate(books.uuids(name)):
+        expected = books.card(name, uuid)
+        found = {column: getattr(columns, column)[row, slot].item() for column in expected}
+        assert found == expected
+        gpu = books.known(name).get(uuid)
+        assert columns.model_names[columns.model[row, slot]] == (gpu.model if gpu else "")
+    for slot in range(len(books.uuids(name)), columns.width):
+        check_empty(ledger, row, slot)
+
+
+def check_unused(ledger: Ledger, row: int) -> None:
+    columns = ledger.columns
+    assert columns.names[row] is None
+    assert columns.nodes[row] is None
+    assert not columns.present[row]
+    assert not columns.free[row].any()
+    assert not columns.allocatable[row].any()
+    assert columns.gpu_count[row] == columns.gpu_free_milli[row] == 0
+    assert columns.uuids[row] == []
+    for slot in range(columns.width):
+        check_empty(ledger, row, slot)
+
+
+def check_empty(ledger: Ledger, row: int, slot: int) -> None:
+    for column in CARD_COLUMNS:
+        value = getattr(ledger.columns, column)[row, slot]
+        assert value == EMPTY_SLOT.get(column, 0)
+    assert ledger.columns.flags[row, slot] == ABSENT
+
+
+STEPS = st.lists(
+    st.tuples(st.integers(0, 7), st.integers(0, 3), st.integers(0, 11), st.integers(0, 6)),
+    min_size=5,
+    max_size=40,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(STEPS)
+def test_columns_are_what_was_told_added_up(steps: list[Step]) -> None:
+    history = History()
+    for step in steps:
+        history.step(step)
+        check(history)
+
+
+@settings(max_examples=100, deadline=None)
+@given(STEPS)
+def test_nothing_is_left_of_a_history_that_is_undone(steps: list[Step]) -> None:
+    history = History()
+    for step in steps:
+        history.step(step)
+    for uid in PODS:
+        history.release(0, PODS.index(uid), 0)
+    for name in NAMES:
+        history.drop_node(NAMES.index(name), 0, 0)
+        history.ledger.put_cards(name, ())
+        history.books.cards[name] = {}
+    check(history)
+    assert history.ledger.columns.row_of == {}
+    assert sorted(history.ledger.columns.free_rows) == [*range(history.ledger.columns.rows)]
+
+
+@settings(max_examples=100, deadline=None)
+@given(STEPS)
+def test_a_restarted_ledger_is_the_same_in_whatever_order_it_hears(steps: list[Step]) -> None:
+    history = History()
+    for step in steps:
+        history.step(step)
+    again = History()
+    again.books = history.books
+    for uid, held in sorted(history.books.held.items(), reverse=True):
+        again.ledger.charge(uid, held.node, held.resources, held.allocation)
+    for name, cards in sorted(history.books.cards.items()):
+        again.ledger.put_cards(name, tuple(cards.values()))
+    for node in history.books.nodes.values():
+        again.ledger.put_node(node)
+    check(again)
+
+
+def a_ledger(node: Node | None = None) -> Ledger:
+    ledger = Ledger()
+    ledger.put_node(node or a_node("n1"))
+    ledger.put_cards(NodeName("n1"), (a_gpu("a"),))
+    return ledger
+
+
+def hold(ledger: Ledger, uid: str, card: str, milli: int = 300, **fields: int) -> None:
+    charges = (CardCharge(GpuUuid(card), milli, 0),)
+    allocation = Allocation(token=DecisionToken(uid), cards=charges, **fields)  # type: ignore[arg-type]
+    ledger.charge(PodUid(uid), NodeName("n1"), (("cpu", 100),), allocation)
+
+
+def test_a_charge_on_an_unknown_node_counts_from_when_the_node_appears() -> None:
+    ledger = Ledger()
+    hold(ledger, "early", "a", 600)
+    row = ledger.columns.row_of[NodeName("n1")]
+    assert not ledger.columns.present[row]
+    ledger.put_cards(NodeName("n1"), (a_gpu("a"),))
+    ledger.put_node(a_node("n1", cpu=1000))
+    assert ledger.columns.free_milli[row, 0] == 400
+    assert ledger.columns.free[row, 0] == 900
+
+
+def test_a_charge_on_an_unknown_card_counts_from_when_the_card_appears() -> None:
+    ledger = a_ledger()
+    hold(ledger, "p", "b", 600)
+    row = ledger.columns.row_of[NodeName("n1")]
+    assert ledger.columns.gpu_free_milli[row] == 1000
+    ledger.put_cards(NodeName("n1"), (a_gpu("a"), a_gpu("b", index=1)))
+    assert ledger.columns.gpu_free_milli[row] == 1400
+
+
+def test_a_charge_survives_its_card_and_its_node() -> None:
+    ledger = a_ledger()
+    hold(ledger, "p", "a", 600)
+    ledger.put_cards(NodeName("n1"), ())
+    ledger.drop_node(NodeName("n1"))
+    ledger.put_node(a_node("n1"))
+    ledger.put_cards(NodeName("n1"), (a_gpu("a"),))
+    assert ledger.columns.free_milli[ledger.columns.row_of[NodeName("n1")], 0] == 400
+
+
+def test_the_row_of_a_node_that_left_is_used_again_and_clean() -> None:
+    ledger = a_ledger(a_node("n1", labels={"zone": "east"}, taints=(Taint("k"),)))
+    row = ledger.columns.row_of[NodeName("n1")]
+    assert ledger.columns.label("zone").codes[row] != 0
+    ledger.drop_node(NodeName("n1"))
+    ledger.put_node(a_node("n2"))
+    assert ledger.columns.row_of == {"n2": row}
+    assert ledger.columns.label("zone").codes[row] == 0
+    assert ledger.columns.gpu_count[row] == ledger.columns.taint_set[row] == 0
+
+
+def test_the_cards_of_a_node_that_comes_back_are_still_known() -> None:
+    ledger = a_ledger()
+    ledger.drop_node(NodeName("n1"))
+    ledger.put_node(a_node("n1"))
+    assert ledger.columns.gpu_count[ledger.columns.row_of[NodeName("n1")]] == 1
+
+
+def test_a_pod_that_is_charged_again_is_charged_once() -> None:
+    ledger = a_ledger()
+    hold(ledger, "p", "a", 600)
+    hold(ledger, "p", "a", 100)
+    row = ledger.columns.row_of[NodeName("n1")]
+    assert ledger.columns.free_milli[row, 0] == 900
+    assert ledger.columns.tenants[row, 0] == 1
+
+
+def test_the_same_node_again_changes_nothing() -> None:
+    ledger = a_ledger()
+    logs = (ledger.changed, ledger.improved, ledger.relabelled)
+    before = [log.end for log in logs]
+    ledger.put_node(a_node("n1"))
+    assert [log.end for log in logs] == before
+
+
+def test_ports_belong_to_a_node_and_come_back() -> None:
+    ledger = a_ledger()
+    name = NodeName("n1")
+    assert ledger.next_port(name) == 50051
+    hold(ledger, "p", "a", port=50051)
+    assert ledger.next_port(name) == 50052
+    assert ledger.next_port(NodeName("n2")) == 50051
+    hold(ledger, "q", "a", port=50561)
+    assert ledger.next_port(name) == 50052
+    ledger.release(PodUid("p"))
+    assert ledger.next_port(name) == 50051
+
+
+def test_who_is_on_a_node_can_be_asked() -> None:
+    ledger = a_ledger()
+    hold(ledger, "p", "a")
+    assert {*ledger.pods_on(NodeName("n1"))} == {"p"}
+    charge = ledger.charge_of(PodUid("p"))
+    assert charge is not None
+    assert charge.node == "n1"
+    assert ledger.charge_of(PodUid("q")) is None
+    assert ledger.pods_on(NodeName("n9")) == {}
