@@ -34,7 +34,7 @@ def _nodes(before: ClusterView | None, after: ClusterView) -> Iterator[str]:
 
 def _node_changes(old: NodeView, new: NodeView) -> Iterator[str]:
     if node_state(old) != node_state(new):
-        yield f"node {new.name} is {node_state(new) or 'in order again'}"
+        yield f"node {new.name}: {node_state(new) or 'in order again'}"
     if _cards(old) != _cards(new):
         yield f"node {new.name} has {_cards(new)}"
     healthy = {card.uuid: card.healthy for card in old.cards}

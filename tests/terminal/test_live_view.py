@@ -1,0 +1,142 @@
+"""The whole cluster on one screen, and its plain lines."""
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kubeshare_py.domain.view import CardView, ClusterView, NodeView
+from kubeshare_py.terminal.change_lines import change_lines
+from kubeshare_py.terminal.live_view import live_view
+from tests.terminal.views import a_card, a_pod_view, a_small_view, a_tenant, a_view
+
+
+def nodes(count: int, cards: int) -> tuple[NodeView, ...]:
+    """Node i has i % 3 tenants on each card."""
+    return tuple(
+        NodeView(
+            name=f"n{at}",
+            cards=tuple(
+                a_card(index, *(a_tenant(f"p{one}", 300, 5) for one in range(at % 3)))
+                for index in range(cards)
+            ),
+        )
+        for at in range(count)
+    )
+
+
+def screen(view: ClusterView, width: int = 80, height: int = 24) -> list[str]:
+    return live_view(view, width=width, height=height).plain.splitlines()
+
+
+def test_cards_are_bars_with_names_and_waiting_pods_have_reasons() -> None:
+    assert screen(a_small_view()) == [
+        "kubeshare-scheduler: 3 nodes; pods: 2 bound, 1 waiting",
+        "2.5 of 4.0 GPUs (62%), 100.0 of 160.0 GiB (62%)",
+        "n1    0 █████████░░░░░░░░░ default/one",
+        "      1 ░░░░░░░░░░░░░░░░░░",
+        "n2    0 ██████████████████ default/two",
+        "      1 ██████████████████ default/two",
+        "cpu  no GPUs",
+        "waiting:",
+        "team/big  4 GPUs: 0/3 nodes are available: 1 no GPU, 2 Insufficient GPU.",
+    ]
+
+
+def test_neighbours_on_a_card_differ_without_colours() -> None:
+    card = a_card(0, a_tenant("a", 500), a_tenant("b", 250, 5))
+    assert screen(a_view(NodeView(name="n1", cards=(card,))), width=40)[2] == (
+        "n1   0 ████▓▓░░ a, b"
+    )
+
+
+def test_pods_that_ask_for_memory_only_fill_the_bar_too() -> None:
+    card = a_card(0, a_tenant("a", 0, 20))
+    assert "████░░░░" in screen(a_view(NodeView(name="n1", cards=(card,))), width=40)[2]
+
+
+def test_broken_cards_are_named() -> None:
+    cards = (a_card(0, healthy=False), CardView(uuid="GPU-x", known=False))
+    lines = screen(a_view(NodeView(name="n1", cards=cards)), width=60)
+    assert "xxxx unhealthy" in lines[2]
+    assert "xxxx not in inventory" in lines[3]
+
+
+def test_more_cards_share_a_line_as_the_screen_gets_fuller() -> None:
+    tall, short = (screen(a_view(*nodes(4, 8)), height=height) for height in (40, 12))
+    assert len(tall) == 2 + 32
+    assert len(short) == 2 + 8
+
+
+def test_a_large_cluster_gets_one_character_a_card() -> None:
+    lines = screen(a_view(*nodes(30, 8)))
+    assert "n1   ▂▂▂▂▂▂▂▂ 2.4/8.0" in lines[2]
+    assert "n29  ▄▄▄▄▄▄▄▄ 4.8/8.0" in lines[-1]
+
+
+def test_a_huge_cluster_shows_its_busiest_nodes() -> None:
+    lines = screen(a_view(*nodes(5000, 8)))
+    assert len(lines) == 24
+    assert lines[-1].startswith("… 4,937 more nodes, ")
+    assert all("4.8/8.0" in line for line in lines[2:-1])
+
+
+def test_many_waiting_pods_leave_room_for_nodes() -> None:
+    pods = tuple(a_pod_view(f"w{at}", "waiting", message="no") for at in range(100))
+    lines = screen(a_view(*nodes(2, 2), pods=pods))
+    assert len(lines) == 24
+    assert lines[-1] == "… and 84 more pods"
+
+
+@settings(max_examples=40)
+@given(
+    st.integers(0, 40),
+    st.integers(0, 17),
+    st.integers(0, 30),
+    st.integers(40, 200),
+    st.integers(10, 60),
+)
+def test_the_screen_is_never_left(
+    count: int, cards: int, waiting: int, width: int, height: int
+) -> None:
+    name = "trainer-very-long-" * 4
+    pods = tuple(a_pod_view(f"{name}{at}", "waiting", message="x " * 90) for at in range(waiting))
+    long = tuple(
+        replace(node, name=f"{node.name}.eu-west-1.compute.internal")
+        for node in nodes(count, cards)
+    )
+    lines = screen(a_view(*long, pods=pods), width, height)
+    assert len(lines) <= height
+    assert max(map(len, lines)) <= width
+
+
+def test_plain_lines_tell_the_beginning_in_full() -> None:
+    assert change_lines(None, a_small_view()) == [
+        "node n1 appeared with 2 GPUs (NVIDIA-A100-SXM4-40GB)",
+        "node n2 appeared with 2 GPUs (NVIDIA-A100-SXM4-40GB)",
+        "node cpu appeared with 0 GPUs",
+        "pod default/one bound to n1 GPU 0 (0.5 GPU, 20.0 GiB)",
+        "pod default/two bound to n2 GPU 0,1 (2 GPUs)",
+        "pod team/big waiting (4 GPUs): 0/3 nodes are available: 1 no GPU, 2 Insufficient GPU.",
+    ]
+
+
+def test_plain_lines_tell_then_only_what_changes() -> None:
+    before = a_small_view()
+    n1, n2, _ = before.nodes
+    one, two, big = before.pods
+    sick = replace(n2, silent=True, cards=(replace(n2.cards[0], healthy=False), n2.cards[1]))
+    bound = replace(big, state="binding", node="n1", cards=("GPU-n1-1",), message="")
+    after = replace(before, nodes=(n1, sick), pods=(bound, two), inventory="no answer")
+    assert one not in after.pods
+    assert change_lines(before, before) == []
+    assert change_lines(before, after) == [
+        "The GPU inventory could not be read: no answer",
+        "node cpu gone",
+        "node n2: collector silent",
+        "GPU 0 of n2 (GPU-n2-0) is unhealthy",
+        "pod default/one gone",
+        "pod team/big being bound to n1 GPU 1 (4 GPUs)",
+    ]
+    assumed = replace(after, pods=(replace(bound, state="assumed"), two))
+    assert change_lines(after, assumed) == []

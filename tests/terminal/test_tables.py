@@ -1,0 +1,199 @@
+"""What the commands show, word for word."""
+
+import json
+
+import yaml
+
+from kubeshare_py.domain.view import CardView, NodeView, NodeWhy, WhyView
+from kubeshare_py.terminal import documents
+from kubeshare_py.terminal.gpu_details import pod_details
+from kubeshare_py.terminal.gpu_tables import card_tables, shown_nodes
+from kubeshare_py.terminal.pod_table import pod_table, shown_pods
+from kubeshare_py.terminal.why_report import MOST_NODES, why_report
+from tests.terminal.views import a_card, a_pod_view, a_small_view, a_tenant, a_view, a_why, lacks
+
+TOTALS = """\
+Allocated/Total GPU Memory In Cluster:
+100.0/160.0 GiB (62%)
+Allocated/Total GPUs In Cluster:
+2.5/4.0 (62%)"""
+
+
+def test_gpus_shows_cards_then_a_line_a_node_then_the_cluster() -> None:
+    view = a_small_view()
+    assert card_tables(view, shown_nodes(view, ""), None).plain == (
+        """\
+  GPU  MODEL                  MEMORY(GiB)  SHARE    PODS
+n1  10.0.0.1
+  0    NVIDIA-A100-SXM4-40GB  20.0/40.0    0.5/1.0  default/one
+  1    NVIDIA-A100-SXM4-40GB  0.0/40.0     0.0/1.0
+n2  10.0.0.2
+  0    NVIDIA-A100-SXM4-40GB  40.0/40.0    1.0/1.0  default/two
+  1    NVIDIA-A100-SXM4-40GB  40.0/40.0    1.0/1.0  default/two
+
+NAME  IPADDRESS  GPU0(Allocated/Total)  GPU1(Allocated/Total)  GPU Memory(GiB)
+n1    10.0.0.1   20.0/40.0              0.0/40.0               20.0/80.0
+n2    10.0.0.2   40.0/40.0              40.0/40.0              80.0/80.0
+
+"""
+        + TOTALS
+    )
+
+
+def test_the_summary_of_a_narrow_terminal_lists_the_cards() -> None:
+    view = a_small_view()
+    lines = card_tables(view, shown_nodes(view, ""), 76).plain.splitlines()
+    assert lines[8:11] == [
+        "NAME  IPADDRESS  GPU Memory(GiB)  GPU:Allocated/Total",
+        "n1    10.0.0.1   20.0/80.0        0:20.0/40.0 1:0.0/40.0",
+        "n2    10.0.0.2   80.0/80.0        0:40.0/40.0 1:40.0/40.0",
+    ]
+
+
+def test_nodes_with_fewer_cards_show_nothing_of_nothing() -> None:
+    view = a_view(NodeView(name="n1", cards=(a_card(0),)), NodeView(name="n2"))
+    lines = card_tables(view, view.nodes, None).plain.splitlines()
+    assert "n2    unknown    0/0                    0.0/0.0" in lines
+
+
+def test_a_node_without_cards_is_shown_only_when_named() -> None:
+    view = a_small_view()
+    assert [node.name for node in shown_nodes(view, "")] == ["n1", "n2"]
+    assert [node.name for node in shown_nodes(view, "cpu")] == ["cpu"]
+    assert shown_nodes(view, "other") == []
+    assert TOTALS in card_tables(view, shown_nodes(view, "cpu"), None).plain
+
+
+def test_what_is_wrong_with_nodes_and_cards_is_said() -> None:
+    unknown = CardView(uuid="GPU-gone", known=False, used_milli=500, tenants=(a_tenant("one"),))
+    cards = (unknown, a_card(0, a_tenant("a", 1500)), a_card(1, healthy=False))
+    view = a_view(
+        NodeView(name="n1", address="10.0.0.1", unschedulable=True, silent=True, cards=cards),
+        overcommitted=(("n1", "GPU-n1-0"),),
+        inventory="connection refused",
+        ready=False,
+    )
+    shown = card_tables(view, view.nodes, None).plain
+    assert shown.startswith(
+        """\
+  GPU       MODEL                  MEMORY(GiB)  SHARE    STATE             PODS
+n1  10.0.0.1  (SchedulingDisabled, collector silent)
+  0         NVIDIA-A100-SXM4-40GB  20.0/40.0    1.5/1.0  overcommitted     default/a
+  1         NVIDIA-A100-SXM4-40GB  0.0/40.0     0.0/1.0  unhealthy
+  GPU-gone                         0.0/0.0      0.5/0.0  not in inventory  default/one
+"""
+    )
+    assert shown.endswith(
+        """\
+The scheduler has not read all pods and nodes yet: this is incomplete.
+The GPU inventory could not be read: connection refused
+More is promised than there is on 1 card: GPU-n1-0 on n1"""
+    )
+
+
+def test_details_have_one_row_for_each_pod() -> None:
+    view = a_small_view()
+    assert pod_details(view, shown_nodes(view, "n2"), None).plain == (
+        """\
+NAME:       n2
+IPADDRESS:  10.0.0.2
+
+NAME  NAMESPACE  GPU0(Allocated GiB)  GPU1(Allocated GiB)  SHARE
+two   default    40.0                 40.0                 2.0
+Allocated:  80.0 GiB (100%), 2.0 GPU (100%)
+Total:      80.0 GiB, 2.0 GPU
+
+"""
+        + TOTALS
+    )
+
+
+def test_sixteen_cards_and_long_names_stay_inside_a_terminal() -> None:
+    name = "trainer-" + "very-long-" * 20 + "7d9f8b6c5-x2x4z"
+    tenants = (a_tenant(name, 100, 2), a_tenant("b", 100, 2))
+    cards = tuple(a_card(index, *tenants) for index in range(16))
+    node = NodeView(name="ip-10-0-0-34.eu-west-1.compute.internal", address="10.0.0.1", cards=cards)
+    pods = (
+        a_pod_view(name, node=node.name, cards=tuple(card.uuid for card in cards), count=16),
+        a_pod_view(f"x{name}", "waiting", message="0/1 nodes are available: 1 Insufficient GPU."),
+    )
+    view = a_view(node, pods=pods)
+    for width in (80, 120):
+        for text in (
+            card_tables(view, view.nodes, width),
+            pod_details(view, view.nodes, width),
+            pod_table(view, pods, width, with_namespace=True),
+        ):
+            assert max(len(line) for line in text.plain.splitlines()) <= width
+
+
+def test_pods_say_where_they_are_or_why_they_wait() -> None:
+    view = a_small_view()
+    assert pod_table(view, shown_pods(view, None), None, with_namespace=True).plain == (
+        """\
+NAMESPACE  NAME  STATE    NODE  GPUS  ASKED              MESSAGE
+default    one   bound    n1    0     0.5 GPU, 20.0 GiB
+default    two   bound    n2    0,1   2 GPUs
+team       big   waiting              4 GPUs             """
+        "0/3 nodes are available: 1 no GPU, 2 Insufficient GPU."
+    )
+
+
+def test_pods_of_one_namespace_only() -> None:
+    view = a_small_view()
+    assert [pod.name for pod in shown_pods(view, "team")] == ["big"]
+    empty = pod_table(view, [], 80, with_namespace=False)
+    assert empty.plain == "No pods of the scheduler here."
+
+
+def test_why_begins_with_the_answer_and_ends_with_what_would_help() -> None:
+    assert why_report(a_why(), None).plain == (
+        """\
+default/train waits: 0/2 nodes are available: 1 Insufficient GPU memory, 1 no GPU.
+It asks for 0.5 GPU, 30.0 GiB, with sharedgpu/priority 50.
+
+  WHERE     ASKED     FREE      MISSING   REASON
+n1: Insufficient GPU memory on 1 card, Insufficient GPU on 1 card
+  GPU-n1-0  30.0 GiB  20.0 GiB  10.0 GiB  Insufficient GPU memory
+  GPU-n1-1  0.5 GPU   0.25 GPU  0.25 GPU  Insufficient GPU
+cpu: no GPU
+
+What would make it fit:
+  - It fits on n1 if it asks for at most 20.0 GiB."""
+    )
+
+
+def test_why_of_a_bound_pod_says_where_it_is() -> None:
+    pod = a_pod_view("a", node="n1", cards=("GPU-n1-0",))
+    assert why_report(WhyView(pod=pod, message=""), 80).plain == (
+        "default/a is bound to n1, GPU-n1-0.\nIt asks for 0.5 GPU."
+    )
+
+
+def test_why_in_a_large_cluster_shows_near_misses_and_counts_the_rest() -> None:
+    far = NodeWhy(name="far", fits=False, reasons=("no GPU",))
+    near = NodeWhy(
+        name="near",
+        fits=False,
+        reasons=("Insufficient GPU",),
+        shortfalls=(lacks("GPU-1", "gpu", 500, 250),),
+    )
+    why = WhyView(
+        pod=a_pod_view("a", "waiting"), message="waits", nodes=(far,) * 30 + (near,) * MOST_NODES
+    )
+    lines = why_report(why, 80).plain.splitlines()
+    assert sum(line.startswith("near: ") for line in lines) == MOST_NODES
+    assert lines[-1] == "… and 30 more nodes: 30 no GPU"
+
+
+def test_machine_forms_are_exact() -> None:
+    view = a_small_view()
+    gpus = documents.gpus_document(view, shown_nodes(view, "n1"))
+    assert gpus["nodes"][0]["cards"][0]["used_bytes"] == 20 << 30
+    assert gpus["nodes"][0]["cards"][0]["tenants"][0]["milli"] == 500
+    assert [pod["name"] for pod in documents.pods_document(view, [view.pods[2]])["pods"]] == ["big"]
+    why = documents.why_document(a_why())
+    assert why["nodes"][1]["shortfalls"][0]["free"] == 20 << 30
+    for document in (gpus, why):
+        assert json.loads(documents.as_json(document)) == document
+        assert yaml.safe_load(documents.as_yaml(document)) == document
