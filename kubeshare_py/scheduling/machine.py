@@ -94,6 +94,7 @@ class Machine:
                 self._decide(slots, now, effects)
             case TimePassed():
                 self._time_passed(now, effects)
+                effects.extend(self._reports.portion())
             case PodsListed():
                 self._pods_listed_now(event, now, effects)
             case _:
@@ -258,7 +259,6 @@ class Machine:
             if record is not None and record.state is State.BINDING:
                 effects.append(_bind(record))
         self._reports.refresh(self.askers, now)
-        effects.extend(self._reports.portion())
 
     # --- decisions -----------------------------------------------------------------------------
 

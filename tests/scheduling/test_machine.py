@@ -2,33 +2,32 @@
 
 from dataclasses import replace
 
-from kubeshare_py.domain.effects import Bind, Effect
-from kubeshare_py.domain.events import BindSlotsFree, Event, PodGone, PodSeen
-from kubeshare_py.domain.pod import Pod
-from kubeshare_py.scheduling.machine import Machine
-from tests.builders import a_claim, a_cluster, a_machine, a_pod, a_shape
+import pytest
 
-
-class Driver:
-    """A machine on a cluster, told things and asked to decide."""
-
-    def __init__(self, cards: dict[str, int]) -> None:
-        self.machine: Machine = a_machine()
-        self.now = 0.0
-        self.tell(*a_cluster(cards))
-
-    def tell(self, *events: Event) -> list[Effect]:
-        return [effect for event in events for effect in self.machine.handle(event, self.now)]
-
-    def decide(self) -> list[Bind]:
-        effects = self.tell(BindSlotsFree(64))
-        return [effect for effect in effects if isinstance(effect, Bind)]
-
-    def place(self, pod: Pod) -> Bind:
-        self.tell(PodSeen(pod))
-        (bind,) = self.decide()
-        self.tell(PodSeen(replace(pod, node_name=bind.node, allocation=bind.allocation)))
-        return bind
+from kubeshare_py.domain.allocation import Allocation, CardCharge
+from kubeshare_py.domain.effects import Bind, ReportScheduled, ReportWaiting
+from kubeshare_py.domain.events import (
+    BindAnswered,
+    BindRefused,
+    BindSlotsFree,
+    BindUnknown,
+    Bound,
+    InventoryRead,
+    NodeGone,
+    NodeSeen,
+    NodesListed,
+    PodGone,
+    PodSeen,
+    PodsListed,
+    Refusal,
+    TimePassed,
+)
+from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName
+from kubeshare_py.domain.pod import PodGroup
+from kubeshare_py.domain.request import InvalidRequest
+from kubeshare_py.scheduling.machine import INVENTORY_UNREAD, MOST_UNANSWERED
+from tests.builders import a_claim, a_cluster, a_machine, a_node, a_pod, a_shape, some_gpus, whole
+from tests.scheduling.driver import Driver
 
 
 def test_a_freed_card_wakes_the_pod_that_it_may_help_at_once() -> None:
@@ -39,3 +38,298 @@ def test_a_freed_card_wakes_the_pod_that_it_may_help_at_once() -> None:
     assert driver.decide() == []
     driver.tell(PodGone(first.uid))
     assert [bind.key.name for bind in driver.decide()] == ["second"]
+
+
+def test_a_freed_card_wakes_nobody_whom_it_cannot_help() -> None:
+    driver = Driver({"n1": 2})
+    driver.place(a_pod("a", a_shape(a_claim(600))))
+    small = a_pod("b", a_shape(a_claim(600)))
+    driver.place(small)
+    driver.tell(PodSeen(a_pod("big", a_shape(whole(2)))))
+    driver.decide()
+    driver.tell(PodGone(small.uid))
+    driver.decide()
+    line = driver.machine.queue.line_of(a_pod("big").uid)
+    assert line is not None
+    assert line.blocked
+
+
+def test_nothing_is_placed_before_pods_and_nodes_are_known() -> None:
+    machine = a_machine()
+    lists = a_cluster({"n1": 1})
+    machine.handle(PodSeen(a_pod()), 0.0)
+    assert machine.handle(BindSlotsFree(9), 0.0) == []
+    machine.handle(lists[0], 0.0)
+    machine.handle(PodSeen(a_pod()), 0.0)
+    assert machine.handle(BindSlotsFree(9), 0.0) == []
+    machine.handle(lists[1], 0.0)
+    assert [type(effect) for effect in machine.handle(BindSlotsFree(9), 0.0)] == [Bind]
+
+
+def test_without_inventory_gpu_pods_wait_and_others_are_placed() -> None:
+    machine = a_machine()
+    for event in a_cluster({"n1": 1})[:2]:
+        machine.handle(event, 0.0)
+    machine.handle(PodSeen(a_pod("gpu", a_shape(a_claim()))), 0.0)
+    machine.handle(PodSeen(a_pod("cpu")), 0.0)
+    effects = machine.handle(BindSlotsFree(9), 0.0)
+    assert [effect.key.name for effect in effects if isinstance(effect, Bind)] == ["cpu"]
+    waiting = [effect for effect in effects if isinstance(effect, ReportWaiting)]
+    assert [report.diagnosis.message for report in waiting] == [INVENTORY_UNREAD]
+    machine.handle(InventoryRead(((NodeName("n1"), some_gpus("n1", 1)),)), 0.0)
+    assert [type(effect) for effect in machine.handle(BindSlotsFree(9), 0.0)] == [Bind]
+
+
+def test_spec_priority_goes_before_label_priority_before_age_before_uid() -> None:
+    driver = Driver({"n1": 1})
+    blocker = a_pod("blocker", a_shape(a_claim(1000)))
+    driver.place(blocker)
+    shape = a_shape(a_claim(1000))
+    pods = [
+        a_pod("z-old", shape, created="1"),
+        a_pod("y-new", shape, created="2"),
+        a_pod("x-new", shape, created="2"),
+        a_pod("label", shape, created="3", label_priority=100),
+        a_pod("spec", shape, created="4", priority=1),
+    ]
+    for pod in pods:
+        driver.tell(PodSeen(pod))
+    order, last = [], blocker
+    for _ in pods:
+        driver.tell(PodGone(last.uid))
+        (bind,) = driver.decide()
+        order.append(bind.key.name)
+        last = next(pod for pod in pods if pod.uid == bind.uid)
+    assert order == ["spec", "label", "z-old", "x-new", "y-new"]
+
+
+def test_a_high_priority_pod_of_another_shape_is_tried_first() -> None:
+    driver = Driver({"n1": 1})
+    blocker = a_pod("blocker", a_shape(a_claim(1000)))
+    driver.place(blocker)
+    driver.tell(PodSeen(a_pod("small", a_shape(a_claim(600)))))
+    driver.tell(PodSeen(a_pod("urgent", a_shape(a_claim(700)), priority=5)))
+    driver.decide()
+    driver.tell(PodGone(blocker.uid))
+    assert [bind.key.name for bind in driver.decide()] == ["urgent"]
+
+
+def test_at_most_64_placements_are_unanswered() -> None:
+    driver = Driver({"n1": 8, "n2": 8}, pods=1000)
+    for number in range(80):
+        driver.tell(PodSeen(a_pod(f"{number}", a_shape(a_claim(100)))))
+    binds = driver.decide(1000)
+    assert len(binds) == MOST_UNANSWERED
+    assert driver.decide(1000) == []
+    driver.answer(binds[0], Bound())
+    assert len(driver.decide(1000)) == 1
+
+
+def test_a_malformed_label_is_told_once_and_nothing_else_stops() -> None:
+    driver = Driver({"n1": 1})
+    problem = InvalidRequest(field="sharedgpu/gpu_limit", value="x", rule="must be a number")
+    pod = a_pod("typo", problem=problem)
+    (report,) = driver.tell(PodSeen(pod))
+    assert isinstance(report, ReportWaiting)
+    assert report.diagnosis.message == 'sharedgpu/gpu_limit="x": must be a number'
+    assert driver.tell(PodSeen(pod)) == []
+    driver.place(a_pod("other", a_shape(a_claim())))
+
+
+def test_an_edited_label_of_a_waiting_pod_is_seen() -> None:
+    driver = Driver({"n1": 1})
+    driver.tell(PodSeen(a_pod("p", a_shape(whole(4)))))
+    assert driver.decide() == []
+    driver.tell(PodSeen(a_pod("p", a_shape(a_claim(100)))))
+    (bind,) = driver.decide()
+    assert [card.milli for card in bind.allocation.cards] == [100]
+
+
+def test_a_status_update_of_a_waiting_pod_wakes_nobody() -> None:
+    driver = Driver({"n1": 1})
+    pod = a_pod("p", a_shape(whole(4)))
+    driver.tell(PodSeen(pod))
+    driver.decide()
+    assert driver.tell(PodSeen(replace(pod))) == []
+    assert driver.machine.wake_at(0.0) is None
+
+
+@pytest.mark.parametrize(
+    ("minimum", "placed"), [(0, True), (1, True), (2, False)], ids=["none", "one", "two"]
+)
+def test_groups_with_a_minimum_above_one_wait_with_a_reason(minimum: int, placed: bool) -> None:
+    driver = Driver({"n1": 1})
+    group = PodGroup(name="g", headcount=5, min_available=minimum)
+    effects = driver.tell(PodSeen(a_pod("p", a_shape(a_claim(100)), group=group)))
+    assert bool(driver.decide()) is placed
+    told = [effect for effect in effects if isinstance(effect, ReportWaiting)]
+    assert [("gang" in report.diagnosis.message) for report in told] == ([] if placed else [True])
+
+
+def test_unsupported_fields_are_named() -> None:
+    driver = Driver({"n1": 1})
+    (report,) = driver.tell(PodSeen(a_pod("p", unsupported=("spec.resourceClaims",))))
+    assert isinstance(report, ReportWaiting)
+    assert report.diagnosis.message == "not supported yet: spec.resourceClaims"
+    assert driver.decide() == []
+
+
+def test_an_unknown_outcome_is_resolved_by_the_same_binding() -> None:
+    driver = Driver({"n1": 2})
+    (bind,) = driver.seen(a_pod("p", a_shape(a_claim(600))))
+    driver.answer(bind, BindUnknown("timeout"))
+    driver.now += 5
+    assert driver.tell(TimePassed()) == [bind]
+    driver.tell(PodSeen(a_pod("q", a_shape(a_claim(600)))))
+    (other,) = driver.decide()
+    assert other.allocation.cards[0].uuid != bind.allocation.cards[0].uuid
+
+
+def test_a_refused_pod_is_tried_again_after_a_backoff() -> None:
+    driver = Driver({"n1": 1})
+    (bind,) = driver.seen(a_pod("p", a_shape(a_claim(600))))
+    driver.answer(bind, BindRefused(Refusal.INVALID, "no"))
+    assert driver.decide() == []
+    assert driver.machine.wake_at(driver.now) == driver.now + 1
+    driver.now += 1
+    (again,) = driver.decide()
+    assert again.allocation.token != bind.allocation.token
+
+
+def test_a_refusal_for_a_pod_that_is_gone_is_legal() -> None:
+    driver = Driver({"n1": 1})
+    pod = a_pod("p", a_shape(a_claim(600)))
+    (bind,) = driver.seen(pod)
+    driver.tell(PodGone(pod.uid))
+    assert driver.answer(bind, BindRefused(Refusal.GONE, "gone")) == []
+    assert driver.machine.unanswered == 0
+    driver.place(a_pod("q", a_shape(a_claim(1000))))
+
+
+def test_the_echo_of_our_own_bind_changes_no_row() -> None:
+    driver = Driver({"n1": 1})
+    pod = a_pod("p", a_shape(a_claim(600)))
+    (bind,) = driver.seen(pod)
+    before = driver.machine.ledger.changed.end
+    driver.answer(bind, Bound())
+    driver.tell(PodSeen(replace(pod, node_name=bind.node, allocation=bind.allocation)))
+    assert driver.machine.ledger.changed.end == before
+
+
+@pytest.mark.parametrize("echo_first", [True, False])
+def test_it_is_reported_once_that_a_pod_was_bound(echo_first: bool) -> None:
+    driver = Driver({"n1": 1})
+    pod = a_pod("p", a_shape(a_claim(600)))
+    (bind,) = driver.seen(pod)
+    echo = PodSeen(replace(pod, node_name=bind.node, allocation=bind.allocation))
+    answer = BindAnswered(bind.uid, bind.allocation.token, Bound())
+    effects = driver.tell(echo, answer) if echo_first else driver.tell(answer, echo)
+    assert [type(effect) for effect in effects] == [ReportScheduled]
+
+
+def test_an_old_list_does_not_undo_a_binding() -> None:
+    driver = Driver({"n1": 1})
+    pod = a_pod("p", a_shape(a_claim(600)))
+    (bind,) = driver.seen(pod)
+    driver.now = 10.0
+    driver.answer(bind, Bound())
+    driver.tell(PodsListed((pod,), asked_at=9.0))
+    driver.tell(PodSeen(a_pod("q", a_shape(a_claim(600)))))
+    assert driver.decide() == []
+
+
+def test_a_list_asked_for_after_the_answer_does() -> None:
+    driver = Driver({"n1": 1})
+    pod = a_pod("p", a_shape(a_claim(600)))
+    (bind,) = driver.seen(pod)
+    driver.now = 10.0
+    driver.answer(bind, Bound())
+    driver.tell(PodsListed((pod,), asked_at=11.0))
+    driver.now = 12.0
+    (again,) = driver.decide()
+    assert again.uid == pod.uid
+
+
+def test_an_unreadable_pod_of_a_list_stays_as_it_was() -> None:
+    driver = Driver({"n1": 1})
+    pod = a_pod("p", a_shape(a_claim(600)))
+    driver.place(pod)
+    driver.tell(PodsListed((), asked_at=1.0, unreadable=frozenset({pod.uid})))
+    driver.tell(PodSeen(a_pod("q", a_shape(a_claim(600)))))
+    assert driver.decide() == []
+
+
+def test_whoever_edits_the_allocation_of_a_bound_pod_frees_nothing() -> None:
+    driver = Driver({"n1": 1})
+    pod = a_pod("p", a_shape(a_claim(1000)))
+    bind = driver.place(pod)
+    forged = replace(bind.allocation, cards=())
+    driver.tell(PodSeen(replace(pod, node_name=bind.node, allocation=forged)))
+    driver.tell(PodSeen(a_pod("q", a_shape(a_claim(100)))))
+    assert driver.decide() == []
+
+
+def test_a_resize_of_a_bound_pod_is_charged() -> None:
+    driver = Driver({"n1": 0})
+    pod = a_pod("p", a_shape(cpu=1_000))
+    bind = driver.place(pod)
+    grown = replace(pod, shape=a_shape(cpu=60_000), node_name=bind.node, allocation=bind.allocation)
+    driver.tell(PodSeen(grown), PodSeen(a_pod("q", a_shape(cpu=10_000))))
+    assert driver.decide() == []
+
+
+def test_pods_of_other_schedulers_are_charged_and_never_placed() -> None:
+    driver = Driver({"n1": 0})
+    foreign = a_pod("f", a_shape(cpu=60_000), scheduler_name="default-scheduler")
+    driver.tell(PodSeen(foreign))
+    assert driver.decide() == []
+    driver.tell(PodSeen(replace(foreign, node_name=NodeName("n1"))))
+    driver.tell(PodSeen(a_pod("q", a_shape(cpu=10_000))))
+    assert driver.decide() == []
+
+
+def test_charges_on_cards_not_known_yet_count_when_they_appear() -> None:
+    machine = a_machine()
+    charge = CardCharge(GpuUuid("GPU-n1-0"), 800, 1)
+    allocation = Allocation(token=DecisionToken("t"), cards=(charge,), port=50051)
+    bound = a_pod("old", a_shape(a_claim(800)), node_name=NodeName("n1"), allocation=allocation)
+    machine.handle(PodsListed((bound,), 0.0), 0.0)
+    machine.handle(NodesListed((a_node("n1"),)), 0.0)
+    machine.handle(InventoryRead(((NodeName("n1"), some_gpus("n1", 1)),)), 0.0)
+    machine.handle(PodSeen(a_pod("new", a_shape(a_claim(300)))), 0.0)
+    assert not any(isinstance(e, Bind) for e in machine.handle(BindSlotsFree(9), 0.0))
+    machine.handle(PodSeen(a_pod("fits", a_shape(a_claim(200)))), 0.0)
+    (bind,) = (e for e in machine.handle(BindSlotsFree(9), 0.0) if isinstance(e, Bind))
+    assert bind.allocation.port == 50052
+
+
+def test_a_node_that_returns_still_carries_its_pods() -> None:
+    driver = Driver({"n1": 1})
+    driver.place(a_pod("p", a_shape(a_claim(800))))
+    driver.tell(NodeGone(NodeName("n1")))
+    driver.tell(NodeSeen(a_node("n1")))
+    driver.tell(PodSeen(a_pod("q", a_shape(a_claim(800)))))
+    assert driver.decide() == []
+
+
+def test_a_line_of_waiting_pods_is_reported_in_portions() -> None:
+    driver = Driver({"n1": 1})
+    for number in range(1200):
+        driver.tell(PodSeen(a_pod(f"{number}", a_shape(whole(4)))))
+    counts = [len(driver.tell(BindSlotsFree(64))) for _ in range(4)]
+    assert counts == [500, 500, 200, 0]
+
+
+def test_the_same_reasons_are_told_again_after_ten_seconds_at_most() -> None:
+    driver = Driver({"n1": 1, "n2": 1})
+    one, two = (a_pod(name, a_shape(a_claim(1000))) for name in ("one", "two"))
+    driver.place(one)
+    driver.place(two)
+    (report,) = driver.tell(PodSeen(a_pod("p", a_shape(a_claim(500)))), BindSlotsFree(64))
+    assert isinstance(report, ReportWaiting)
+    assert report.diagnosis.message == "0/2 nodes are available: 2 Insufficient GPU."
+    driver.tell(NodeGone(NodeName("n2")))
+    driver.tell(NodeSeen(a_node("n3")))
+    assert driver.tell(InventoryRead(((NodeName("n3"), some_gpus("n3", 1)),))) == []
+    (bind,) = driver.decide()
+    assert bind.node == "n3"
