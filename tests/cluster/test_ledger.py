@@ -1,11 +1,6 @@
 """The ledger after any history: it says what books of our own say."""
 
-from collections.abc import Callable
-from dataclasses import replace
-
-import numpy as np
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from kubeshare_py.cluster.columns import ABSENT, CARD_COLUMNS, EMPTY_SLOT
 from kubeshare_py.cluster.ledger import Ledger
@@ -13,139 +8,8 @@ from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
 from kubeshare_py.domain.node import Node, Taint
 from tests.builders import a_gpu, a_node
-from tests.cluster.books import Held, LedgerBooks, Resources
-
-NAMES = tuple(NodeName(f"n{number}") for number in range(4))
-PODS = tuple(PodUid(f"p{number}") for number in range(6))
-RESOURCES: tuple[Resources, ...] = (
-    (),
-    (("cpu", 700),),
-    (("cpu", 50), ("memory", 1 << 30)),
-    (("example.com/nic", 1),),
-    (("cpu", 1), ("example.com/fpga", 2), ("hugepages-2Mi", 5)),
-)
-Step = tuple[int, int, int, int]
-
-
-class History:
-    """The ledger and the books are told the same."""
-
-    def __init__(self) -> None:
-        self.ledger = Ledger()
-        self.books = LedgerBooks()
-        self.ports = 0
-        self.actions: tuple[Callable[[int, int, int], None], ...] = (
-            self.put_node,
-            self.drop_node,
-            self.put_cards,
-            self.put_cards,
-            self.charge,
-            self.charge,
-            self.charge,
-            self.release,
-        )
-
-    def step(self, step: Step) -> None:
-        """One thing happens, and every row that it changed is in the logs."""
-        action, which, what, how = step
-        ledger, books = self.ledger, self.books
-        before = {name: books.all_of(name) for name in NAMES}
-        rows = dict(ledger.columns.row_of)
-        changed, relabelled, improved = (
-            ledger.changed.end,
-            ledger.relabelled.end,
-            ledger.improved.end,
-        )
-        room = {name: self.room(name) for name in NAMES}
-        self.actions[action % len(self.actions)](which, what, how)
-        rows.update(ledger.columns.row_of)
-        logged = logged_since(ledger.changed.since(changed, 99))
-        for name in NAMES:
-            if books.all_of(name) != before[name] and name in rows:
-                assert rows[name] in logged
-            if more(self.room(name), room[name]):
-                assert rows[name] in logged_since(ledger.improved.since(improved, 99))
-            if (before[name] or (None,))[0] != books.nodes.get(name):  # type: ignore[index]
-                assert rows[name] in logged_since(ledger.relabelled.since(relabelled, 99))
-
-    def room(self, name: NodeName) -> dict[str, int]:
-        """What a node could take: free amounts while it is shown, and room on its cards."""
-        if name not in self.books.nodes:
-            return {}
-        cards = {uuid: self.books.card(name, uuid) for uuid in self.books.known(name)}
-        rooms = {f"{u} {c}": card[c] for u, card in cards.items() for c in ("room", "share_room")}
-        return {**self.books.free(name), **rooms, "shown": 1}
-
-    def put_node(self, which: int, what: int, how: int) -> None:
-        """A node is added or changed."""
-        name = NAMES[which % len(NAMES)]
-        node = a_node(name, cpu=1000 * (what % 3), pods=what % 4, unschedulable=how % 2 == 1)
-        if how % 3 == 1:
-            extended = (("example.com/nic", what), ("example.com/fpga", 1))
-            node = replace(node, allocatable=(*node.allocatable, *extended))
-        if how % 3 == 2:
-            node = replace(node, taints=(Taint("k", str(what)),), labels={"zone": str(what)})
-        self.ledger.put_node(node)
-        self.books.nodes[name] = node
-
-    def drop_node(self, which: int, what: int, how: int) -> None:
-        """A node is not shown any more."""
-        name = NAMES[which % len(NAMES)]
-        self.ledger.drop_node(name)
-        self.books.nodes.pop(name, None)
-
-    def put_cards(self, which: int, what: int, how: int) -> None:
-        """Other cards than before."""
-        name = NAMES[which % len(NAMES)]
-        gpus = tuple(
-            a_gpu(
-                f"{name}-{slot}",
-                index=slot,
-                healthy=how % 3 != slot,
-                memory_bytes=(1000, 999, 77_777)[what % 3],
-                max_tenants=how % 4,
-            )
-            for slot in range(5)
-            if (what * 7 + how) >> slot & 1
-        )
-        self.ledger.put_cards(name, gpus)
-        self.books.cards[name] = {gpu.uuid: gpu for gpu in gpus}
-
-    def charge(self, which: int, what: int, how: int) -> None:
-        """A pod holds something, instead of what it held before."""
-        name, uid = NAMES[which % len(NAMES)], PODS[what % len(PODS)]
-        self.ports += 1
-        cards = tuple(
-            CardCharge(GpuUuid(f"{name}-{(how + slot) % 5}"), (0, 333, 1000)[what % 3], how * 100)
-            for slot in range(1 + which % 2)
-        )
-        allocation = Allocation(
-            token=DecisionToken(str(self.ports)),
-            cards=cards if how % 4 else (),
-            exclusive=how % 5 == 1,
-            port=50051 + self.ports if how % 2 else None,
-        )
-        resources = RESOURCES[(what + how) % len(RESOURCES)]
-        given = None if how % 7 == 6 else allocation
-        self.ledger.charge(uid, name, resources, given)
-        self.books.held[uid] = Held(name, resources, given)
-
-    def release(self, which: int, what: int, how: int) -> None:
-        """A pod, perhaps one that nobody knows, holds nothing any more."""
-        uid = PODS[what % len(PODS)]
-        self.ledger.release(uid)
-        self.books.held.pop(uid, None)
-
-
-def logged_since(rows: object) -> set[int]:
-    assert isinstance(rows, np.ndarray)
-    return {int(row) for row in rows}
-
-
-def more(now: dict[str, int], before: dict[str, int]) -> bool:
-    """Whether something is there of which there was less."""
-    keys = now.keys() | before.keys() if now and before else now.keys()
-    return any(now.get(key, 0) > before.get(key, 0) for key in keys)
+from tests.cluster.books import LedgerBooks
+from tests.cluster.history import NAMES, PODS, STEPS, History, Step
 
 
 def check(history: History) -> None:
@@ -221,14 +85,7 @@ def check_empty(ledger: Ledger, row: int, slot: int) -> None:
     assert ledger.columns.flags[row, slot] == ABSENT
 
 
-STEPS = st.lists(
-    st.tuples(st.integers(0, 7), st.integers(0, 3), st.integers(0, 11), st.integers(0, 6)),
-    min_size=5,
-    max_size=40,
-)
-
-
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(STEPS)
 def test_columns_are_what_was_told_added_up(steps: list[Step]) -> None:
     history = History()
