@@ -4,7 +4,9 @@ It decides nothing by itself: every word about why comes from the scheduler.
 """
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from rich.console import Console
 from rich.text import Text
@@ -13,14 +15,7 @@ from kubeshare_py.edges import state_client
 from kubeshare_py.edges.kube_context import default_namespace
 from kubeshare_py.edges.state_errors import StateRefused, StateUnreachable
 from kubeshare_py.edges.state_route import Access, find_route
-from kubeshare_py.terminal.documents import (
-    Document,
-    as_json,
-    as_yaml,
-    gpus_document,
-    pods_document,
-    why_document,
-)
+from kubeshare_py.terminal import documents
 from kubeshare_py.terminal.gpu_details import pod_details
 from kubeshare_py.terminal.gpu_tables import card_tables, shown_nodes
 from kubeshare_py.terminal.grid import printable
@@ -28,6 +23,8 @@ from kubeshare_py.terminal.pod_table import pod_table, shown_pods
 from kubeshare_py.terminal.why_report import why_report
 
 OK, REFUSED, UNREACHABLE, INTERRUPTED = 0, 1, 3, 130
+#: The table and the machine form, made when asked for.
+_Forms = tuple[Callable[[], Text], Callable[[], documents.Document]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,32 +59,39 @@ async def answer(question: Question, out: Console, err: Console) -> int:
     except (StateRefused, StateUnreachable) as error:
         err.print(Text(f"Error: {printable(str(error))}", style="red"), soft_wrap=True)
         return REFUSED if isinstance(error, StateRefused) else UNREACHABLE
-    forms = {"json": as_json, "yaml": as_yaml}
-    form = forms.get(question.output)
-    out.print(table if form is None else Text(form(document)), soft_wrap=True)
+    if question.output == "table":
+        out.print(table(), soft_wrap=True)
+        return OK
+    write = documents.as_json if question.output == "json" else documents.as_yaml
+    try:
+        # As it is: formatting for a terminal takes seconds for a large cluster.
+        print(write(document()), file=out.file, flush=True)
+    except BrokenPipeError:
+        out.on_broken_pipe()
     return OK
 
 
-async def _gpus(question: Question, width: int | None) -> tuple[Text, Document]:
+async def _gpus(question: Question, width: int | None) -> _Forms:
     view = await state_client.cluster(await find_route(question.access))
     nodes = shown_nodes(view, question.node)
     if question.node and not nodes:
         raise StateRefused(f"the scheduler knows no node {question.node!r}")
     tables = pod_details if question.details else card_tables
-    return tables(view, nodes, width), gpus_document(view, nodes)
+    return partial(tables, view, nodes, width), partial(documents.gpus_document, view, nodes)
 
 
-async def _pods(question: Question, width: int | None) -> tuple[Text, Document]:
+async def _pods(question: Question, width: int | None) -> _Forms:
     every = question.all_namespaces
     view = await state_client.cluster(await find_route(question.access))
     pods = shown_pods(view, None if every else _namespace(question))
-    return pod_table(view, pods, width, with_namespace=every), pods_document(view, pods)
+    table = partial(pod_table, view, pods, width, with_namespace=every)
+    return table, partial(documents.pods_document, view, pods)
 
 
-async def _why(question: Question, width: int | None) -> tuple[Text, Document]:
+async def _why(question: Question, width: int | None) -> _Forms:
     route = await find_route(question.access)
     why = await state_client.why(route, _namespace(question), question.pod)
-    return why_report(why, width), why_document(why)
+    return partial(why_report, why, width), partial(documents.why_document, why)
 
 
 def _namespace(question: Question) -> str:

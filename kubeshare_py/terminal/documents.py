@@ -3,7 +3,6 @@
 from typing import Any
 
 import msgspec
-import yaml
 
 from kubeshare_py.domain.view import ClusterView, NodeView, PodView, WhyView
 
@@ -34,7 +33,7 @@ def as_json(document: Document) -> str:
 
 def as_yaml(document: Document) -> str:
     """The same fields in the same order, without a newline at the end."""
-    return yaml.safe_dump(document, sort_keys=False, allow_unicode=True).rstrip("\n")
+    return msgspec.yaml.encode(document).decode().rstrip("\n")
 
 
 def _head(view: ClusterView) -> Document:
@@ -42,5 +41,4 @@ def _head(view: ClusterView) -> Document:
 
 
 def _plain(value: object) -> Document:
-    # Through JSON: to_builtins leaves tuples as they are, and YAML would mark them.
     return msgspec.json.decode(msgspec.json.encode(value), type=dict[str, Any])

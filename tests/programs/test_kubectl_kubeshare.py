@@ -158,7 +158,7 @@ async def test_no_color_is_honoured_on_a_terminal(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [(), ("cards",), ("why",), ("gpus", "-o", "wide"), ("pods", "-A", "-n", "x")],
+    [(), ("cards",), ("why",), ("gpus", "-o", "wide")],
     ids=" ".join,
 )
 def test_wrong_usage_is_told_apart(
