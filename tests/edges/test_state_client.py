@@ -1,5 +1,6 @@
 """The way to the scheduler's state, and what users read when it is barred."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,14 @@ async def test_the_kubeconfigs_token_goes_to_a_scheduler_named_by_its_url(tmp_pa
     async with behind_api_server(tmp_path) as (behind, state):
         access = Access(scheduler=state.url, ca_file=state.ca_file, kubeconfig=behind.kubeconfig)
         assert (await state_client.cluster(await find_route(access, NOBODY))).ready
+
+
+async def test_the_api_server_keeps_the_callers_authorization_to_itself(tmp_path: Path) -> None:
+    async with behind_api_server(tmp_path) as (behind, _):
+        route = await find_route(Access(kubeconfig=behind.kubeconfig), NOBODY)
+        only = {"Authorization": route.headers["Authorization"]}
+        with pytest.raises(StateRefused, match="does not accept the token"):
+            await state_client.cluster(replace(route, headers=only))
 
 
 async def test_an_unknown_pod_is_the_schedulers_answer(tmp_path: Path) -> None:

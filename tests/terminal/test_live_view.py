@@ -55,6 +55,20 @@ def test_pods_that_ask_for_memory_only_fill_the_bar_too() -> None:
     assert "████░░░░" in screen(a_view(NodeView(name="n1", cards=(card,))), width=40)[2]
 
 
+def test_the_smallest_share_is_seen_and_a_full_bar_ends() -> None:
+    small = tuple(a_tenant(f"s{at}", 1, 0) for at in range(3))
+    card = a_card(0, a_tenant("a", 990), *small)
+    few = a_card(1, *small)
+    lines = screen(a_view(NodeView(name="n1", cards=(card, few))), width=40)
+    assert lines[2].startswith("n1   0 ███████▓ a")
+    assert lines[3].startswith("     1 █▓█░░░░░ s0")
+
+
+def test_a_tiny_screen_is_not_left_by_warnings_either() -> None:
+    view = replace(a_small_view(), ready=False, inventory="unread", overcommitted=(("n1", "G"),))
+    assert len(screen(view, height=3)) == 3
+
+
 def test_broken_cards_are_named() -> None:
     cards = (a_card(0, healthy=False), CardView(uuid="GPU-x", known=False))
     lines = screen(a_view(NodeView(name="n1", cards=cards)), width=60)
