@@ -79,7 +79,12 @@ class History:
         if name not in self.books.nodes:
             return {}
         cards = {uuid: self.books.card(name, uuid) for uuid in self.books.known(name)}
-        rooms = {f"{u} {c}": card[c] for u, card in cards.items() for c in ("room", "share_room")}
+        rooms = {
+            # An overdrawn card takes nobody, as one with flags: less than -1 is no less.
+            f"{uuid} {column}": max(card[column], -1)
+            for uuid, card in cards.items()
+            for column in ("room", "share_room")
+        }
         return {**self.books.free(name), **rooms, "shown": 1}
 
     def put_node(self, which: int, what: int, how: int) -> None:
