@@ -60,6 +60,9 @@ def shapes(salt: int = 0) -> list[Shape]:
     ]
 
 
+MIXED = shapes()
+
+
 def request_of(shape: Shape) -> GpuRequest:
     """The request behind a shape."""
     assert shape.claim is not None
@@ -178,16 +181,14 @@ def held(allocation: Allocation) -> int:
 
 def fill(load: Load) -> None:
     """Bring the cluster to its fill."""
-    mixed = shapes()
     while load.used < load.capacity * 0.89:
-        load.step(load.pod(load.random.choice(mixed)))
+        load.step(load.pod(load.random.choice(MIXED)))
 
 
 def arrivals(load: Load, kind: str, count: int) -> Iterator[Pod]:
     """Pods of the 20 shapes, or of shapes never seen."""
-    mixed = shapes()
     for number in range(count):
-        pool = shapes(number + 1) if kind == "new" else mixed
+        pool = shapes(number + 1) if kind == "new" else MIXED
         yield load.pod(load.random.choice(pool))
 
 

@@ -220,59 +220,48 @@ class Ledger:
 
     def _count(self, row: int, slots: list[int], allocation: Allocation, sign: int) -> None:
         """Add (sign 1) or take away (-1) an allocation, and bring derived columns along."""
-        columns = self.columns
+        columns, exclusive = self.columns, allocation.exclusive
         for slot, card in zip(slots, allocation.cards, strict=True):
-            columns.free_milli[row, slot] -= sign * card.milli
-            columns.free_bytes[row, slot] -= sign * card.memory_bytes
-            columns.tenants[row, slot] += sign
-            columns.exclusive[row, slot] += sign * allocation.exclusive
-        if len(slots) == 1 and not allocation.exclusive:
-            self._derive_shared(row, slots[0], sign * allocation.cards[0].milli)
-        else:
-            self._derive(row)
+            free_milli = columns.free_milli.item(row, slot) - sign * card.milli
+            columns.free_milli[row, slot] = free_milli
+            free_bytes = columns.free_bytes.item(row, slot) - sign * card.memory_bytes
+            columns.free_bytes[row, slot] = free_bytes
+            columns.tenants[row, slot] = columns.tenants.item(row, slot) + sign
+            if exclusive:
+                columns.exclusive[row, slot] = columns.exclusive.item(row, slot) + sign
+            self._derive_card(row, slot, free_milli, free_bytes)
+            if not columns.flags.item(row, slot) & ABSENT:
+                free = columns.gpu_free_milli.item(row) - sign * card.milli
+                columns.gpu_free_milli[row] = free
+        self._derive_node(row)
 
-    def _derive_shared(self, row: int, slot: int, milli: int) -> None:
-        """Like `_derive`, for one card that took or lost a shared tenant: five times faster."""
+    def _derive_card(self, row: int, slot: int, free_milli: int, free_bytes: int) -> None:
+        """The flags that follow from a card's tenants, and what it takes of one more pod."""
         columns = self.columns
-        flags = columns.flags.item(row, slot)
+        tenants = columns.tenants.item(row, slot)
         most = columns.max_tenants.item(row, slot)
-        if flags & ABSENT or most:
-            self._derive(row)
-            return
-        free_milli = columns.free_milli.item(row, slot)
-        if not flags:
-            free_bytes = columns.free_bytes.item(row, slot)
+        before = columns.flags.item(row, slot)
+        flags = before & (ABSENT | UNHEALTHY)
+        if columns.exclusive.item(row, slot) > 0:
+            flags |= EXCLUSIVE
+        if most and tenants >= most:
+            flags |= CROWDED
+        if flags != before:
+            columns.flags[row, slot] = flags
+        if flags:
+            columns.share_room[row, slot] = columns.room[row, slot] = -1
+            columns.idle[row, slot] = 0
+        else:
             widest = widest_share(columns.capacity_bytes.item(row, slot), free_bytes)
             columns.share_room[row, slot] = free_milli
             columns.room[row, slot] = min(free_milli, widest)
-            columns.idle[row, slot] = columns.tenants.item(row, slot) == 0
-        free = columns.gpu_free_milli.item(row) - milli
-        whole = columns.gpu_count.item(row) * WHOLE_MILLI
-        columns.gpu_free_milli[row] = free
-        columns.gpu_used_percent[row] = (whole - max(free, 0)) * 100 // whole
+            columns.idle[row, slot] = tenants == 0
 
-    def _derive(self, row: int) -> None:
-        """Flags that follow from tenants, what cards take of one more pod, and sums of the node."""
+    def _derive_node(self, row: int) -> None:
         columns = self.columns
-        tenants, most = columns.tenants[row], columns.max_tenants[row]
-        flags = columns.flags[row] & (ABSENT | UNHEALTHY)
-        flags |= (columns.exclusive[row] > 0) * EXCLUSIVE
-        flags |= ((most > 0) & (tenants >= most)) * CROWDED
-        columns.flags[row] = flags
-        usable = flags == 0
-        free_milli, free_bytes = columns.free_milli[row], columns.free_bytes[row]
-        capacity = np.maximum(columns.capacity_bytes[row], 1)
-        widest = np.minimum(((free_bytes + 1) * WHOLE_MILLI - 1) // capacity, WHOLE_MILLI)
-        columns.share_room[row] = np.where(usable, free_milli, -1)
-        room = np.where(free_bytes < 0, -1, np.minimum(free_milli, widest))
-        columns.room[row] = np.where(usable, room, -1)
-        columns.idle[row] = usable & (tenants == 0)
-        known = flags & ABSENT == 0
-        whole = int(known.sum()) * WHOLE_MILLI
-        free = int(free_milli[known].sum())
-        columns.gpu_count[row] = whole // WHOLE_MILLI
-        columns.gpu_free_milli[row] = free
-        columns.gpu_used_percent[row] = (whole - max(free, 0)) * 100 // whole if whole else 0
+        whole = columns.gpu_count.item(row) * WHOLE_MILLI
+        used = whole - max(columns.gpu_free_milli.item(row), 0)
+        columns.gpu_used_percent[row] = used * 100 // whole if whole else 0
 
     def _lay_out_cards(self, row: int) -> None:
         """Write a row's card slots anew, by uuid, from the inventory and the charges."""
@@ -287,17 +276,15 @@ class Ledger:
         for column in CARD_COLUMNS:
             getattr(columns, column)[row] = EMPTY_SLOT.get(column, 0)
         columns.uuids[row] = uuids
+        columns.gpu_count[row] = len(known)
+        columns.gpu_free_milli[row] = len(known) * WHOLE_MILLI
         for slot, uuid in enumerate(uuids):
             if uuid in known:
                 self._put_card(row, slot, known[uuid])
+        self._derive_node(row)
         for allocation in allocations:
-            for card in allocation.cards:
-                slot = uuids.index(card.uuid)
-                columns.free_milli[row, slot] -= card.milli
-                columns.free_bytes[row, slot] -= card.memory_bytes
-                columns.tenants[row, slot] += 1
-                columns.exclusive[row, slot] += allocation.exclusive
-        self._derive(row)
+            slots = [uuids.index(card.uuid) for card in allocation.cards]
+            self._count(row, slots, allocation, 1)
 
     def _put_card(self, row: int, slot: int, gpu: Gpu) -> None:
         columns = self.columns
@@ -306,6 +293,7 @@ class Ledger:
         columns.max_tenants[row, slot] = gpu.max_tenants
         columns.model[row, slot] = columns.model_code(gpu.model)
         columns.flags[row, slot] = 0 if gpu.healthy else UNHEALTHY
+        self._derive_card(row, slot, WHOLE_MILLI, gpu.memory_bytes)
 
     def _forget_row_if_empty(self, row: int) -> None:
         columns = self.columns

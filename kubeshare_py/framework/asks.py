@@ -119,11 +119,11 @@ class Asker:
             return None
         normalised = answers.questions.normalised
         row = _best_normalised(answers) if normalised else int(keys.argmax())
-        if keys[row] < 0:
+        if keys.item(row) < 0:
             return None
         count = answers.questions.count
         if count == 1:
-            return Choice(row, (answers.slots[row].item(),))
+            return Choice(row, (answers.slots.item(row),))
         return Choice(row, self._best_slots(answers.questions, row) if count else ())
 
     def fits_any(self, shape: Shape, rows: IntArray) -> bool:

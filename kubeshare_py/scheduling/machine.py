@@ -4,6 +4,7 @@ No clock, no I/O. Production, simulation, explanation and tests run this same co
 legal in every state: answers may come late, twice, or for pods that are long gone.
 """
 
+import math
 from collections.abc import Sequence
 from typing import assert_never
 
@@ -91,7 +92,10 @@ class Machine:
                 self._bind_answered(event, now, effects)
             case BindSlotsFree(slots):
                 self._time_passed(now, effects)
-                self._decide(slots, now, effects)
+                if self._cycle.unfinished:
+                    self._decide(slots, now, effects)
+                if self._reports.more:
+                    effects.extend(self._reports.portion())
             case TimePassed():
                 self._time_passed(now, effects)
                 effects.extend(self._reports.portion())
@@ -124,8 +128,8 @@ class Machine:
         """When to send TimePassed at the latest; `now` when there is more to do at once."""
         if self._reports.more or (self._cycle.unfinished and self._free_slots(1)):
             return now
-        times = (self._resend.next(), self._backoff.next(), self._reports.next())
-        return min((time for time in times if time is not None), default=None)
+        next_at = min(self._resend.next_at, self._backoff.next_at, self._reports.next_at)
+        return None if next_at == math.inf else next_at
 
     # --- pods ----------------------------------------------------------------------------------
 
@@ -249,16 +253,18 @@ class Machine:
         self._backoff.add(now + backoff_s(record.tries), (record.pod.uid, record.tries))
 
     def _time_passed(self, now: float, effects: list[Effect]) -> None:
-        for uid, tries in self._backoff.due(now):
-            record = self.records.get(uid)
-            if record is not None and record.state is State.BACKOFF and record.tries == tries:
-                self._enqueue(record, effects)
-        for token in self._resend.due(now):
-            uid = self._unanswered.get(token, PodUid(""))
-            record = self.records.get(uid)
-            if record is not None and record.state is State.BINDING:
-                effects.append(_bind(record))
-        self._reports.refresh(self.askers, now)
+        if now >= self._backoff.next_at:
+            for uid, tries in self._backoff.due(now):
+                record = self.records.get(uid)
+                if record is not None and record.state is State.BACKOFF and record.tries == tries:
+                    self._enqueue(record, effects)
+        if now >= self._resend.next_at:
+            for token in self._resend.due(now):
+                record = self.records.get(self._unanswered.get(token, PodUid("")))
+                if record is not None and record.state is State.BINDING:
+                    effects.append(_bind(record))
+        if now >= self._reports.next_at:
+            self._reports.refresh(self.askers, now)
 
     # --- decisions -----------------------------------------------------------------------------
 
@@ -295,7 +301,6 @@ class Machine:
             self._unanswered[record.allocation.token] = record.pod.uid
             effects.append(_bind(record))
             free -= 1
-        effects.extend(self._reports.portion())
 
     def _release(self, record: Record) -> None:
         if record.node is None:

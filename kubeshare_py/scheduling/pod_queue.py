@@ -15,6 +15,9 @@ from kubeshare_py.domain.pod import Shape
 
 SortKey = tuple[int | str, ...]
 
+#: Lines in all, beyond which empty ones are forgotten.
+LINES_KEPT = 4096
+
 
 @dataclass(slots=True, eq=False)
 class Line:
@@ -86,13 +89,18 @@ class PodQueue:
         if line is None:
             return
         del line.waiting[uid]
-        if not line.waiting:
-            del self._lines[line.profile, line.shape]
-            del self._numbered[line.number]
-            self._blocked.pop(line.number, None)
+        if line.waiting:
+            line.compact()
+            self._push(line)
             return
-        line.compact()
-        self._push(line)
+        # An empty line is kept, with what is known of its shape, but is not looked after.
+        line.heap.clear()
+        line.unreported.clear()
+        if line.blocked:
+            line.blocked = False
+            del self._blocked[line.number]
+        if len(self._lines) > LINES_KEPT:
+            self._forget_empty_lines()
 
     def line_of(self, uid: PodUid) -> Line | None:
         """The line in which the pod waits."""
@@ -118,7 +126,7 @@ class PodQueue:
 
     def wake(self, line: Line) -> None:
         """The line is tried again."""
-        if line.blocked and line.number in self._numbered:
+        if line.blocked:
             line.blocked = False
             del self._blocked[line.number]
             self._push(line)
@@ -130,6 +138,11 @@ class PodQueue:
     def lines(self) -> Iterator[Line]:
         """All lines."""
         yield from self._lines.values()
+
+    def _forget_empty_lines(self) -> None:
+        for key, line in [(key, line) for key, line in self._lines.items() if not line.waiting]:
+            del self._lines[key]
+            del self._numbered[line.number]
 
     def _push(self, line: Line) -> None:
         head = line.head()

@@ -1,5 +1,6 @@
 """Things to do later: a heap of (when, what)."""
 
+import math
 from heapq import heappop, heappush
 from typing import Generic, TypeVar
 
@@ -9,25 +10,27 @@ T = TypeVar("T")
 class Timers(Generic[T]):
     """Who is due when. Nothing is cancelled: the reader knows whether an entry still counts."""
 
+    __slots__ = ("_count", "_heap", "next_at")
+
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, T]] = []
         self._count = 0
+        #: When the next one is due; infinity when there is none.
+        self.next_at = math.inf
 
     def add(self, when: float, what: T) -> None:
         """Remember `what` until `when`."""
         self._count += 1
         heappush(self._heap, (when, self._count, what))
+        self.next_at = self._heap[0][0]
 
     def due(self, now: float) -> list[T]:
         """Take out everything whose time has come, the earliest first."""
         taken = []
         while self._heap and self._heap[0][0] <= now:
             taken.append(heappop(self._heap)[2])
+        self.next_at = self._heap[0][0] if self._heap else math.inf
         return taken
-
-    def next(self) -> float | None:
-        """When the next one is due; None when there is none."""
-        return self._heap[0][0] if self._heap else None
 
 
 def backoff_s(tries: int) -> float:

@@ -30,7 +30,9 @@ class WaitingReports:
     def blocked(self, line: Line, asker: Asker, now: float) -> None:
         """The line was found to fit nowhere just now."""
         reason_set = asker.reason_set(line.shape)
-        changed = line.diagnosis is None or reason_set != line.reason_set
+        wait = max(SAME_REASONS_S, len(line.waiting) / PODS_A_SECOND)
+        stale = line.diagnosis is None or now - line.diagnosed_at > wait
+        changed = stale or reason_set != line.reason_set
         if changed:
             line.diagnosis = asker.diagnose(line.shape)
             line.reason_set = reason_set
@@ -39,7 +41,6 @@ class WaitingReports:
             line.unreported.clear()
             return
         self.joined(line)
-        wait = max(SAME_REASONS_S, len(line.waiting) / PODS_A_SECOND)
         self._refresh.add(line.diagnosed_at + wait, line)
 
     def joined(self, line: Line) -> None:
@@ -75,6 +76,7 @@ class WaitingReports:
         """Whether a further portion is ready now."""
         return bool(self._pending)
 
-    def next(self) -> float | None:
-        """When something gets old."""
-        return self._refresh.next()
+    @property
+    def next_at(self) -> float:
+        """When something gets old; infinity when nothing does."""
+        return self._refresh.next_at
