@@ -82,7 +82,9 @@ def _shortfalls(machine: Machine, pod: Pod, row: int) -> list[Shortfall]:
         if isinstance(plugin, Explain)
         for shortfall in plugin.explain(pod.shape, machine.ledger, row)
     ]
-    hopeless = {one.subject for one in found if one.subject and one.asked is None}
+    hopeless = {one.subject for one in found if one.asked is None}
+    if "" in hopeless:
+        return [one for one in found if one.asked is None]
     return [one for one in found if one.asked is None or one.subject not in hopeless]
 
 

@@ -128,13 +128,11 @@ def _card_shortfalls(
             free=0,
             unit="count",
         )
-    free = columns.free_milli[row, slot].item()
-    if flags & EXCLUSIVE or (claim.exclusive and columns.tenants[row, slot] > 0):
+    free = columns.free_milli.item(row, slot)
+    taken = claim.exclusive and columns.tenants.item(row, slot) > 0
+    if flags & EXCLUSIVE or taken or free < claim.milli:
+        # Of a card that is held exclusively nothing is free, whatever its holder is charged.
         free = min(free, 0) if flags & EXCLUSIVE else free
-        yield Shortfall(
-            reason=NO_SHARE, subject=uuid, resource="gpu", asked=1000, free=free, unit="milli"
-        )
-    elif free < claim.milli:
         yield Shortfall(
             reason=NO_SHARE,
             subject=uuid,

@@ -37,11 +37,15 @@ class GpuModel:
         return CardQuestion(lambda rows: reasons_of(rows) == 0, reasons_of)
 
     def explain(self, shape: Shape, ledger: Ledger, row: int) -> Iterator[Shortfall]:
-        """Each card of another model."""
+        """Each card of another model; just one line where all are."""
         if shape.claim is None or not shape.claim.models:
             return
-        columns = ledger.columns
-        for slot, uuid in enumerate(columns.uuids[row]):
-            model = columns.model_names[columns.model[row, slot]]
-            if model and model not in shape.claim.models:
+        columns, wanted = ledger.columns, shape.claim.models
+        models = [columns.model_names[code] for code in columns.model[row].tolist()]
+        others = sorted({model for model in models if model and model not in wanted})
+        if others and not any(model in wanted for model in models):
+            yield Shortfall(reason=f"its GPUs are {' and '.join(others)}")
+            return
+        for uuid, model in zip(columns.uuids[row], models, strict=False):
+            if model in others:
                 yield Shortfall(reason=f"is a {model}", subject=uuid)
