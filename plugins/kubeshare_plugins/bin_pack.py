@@ -45,7 +45,8 @@ def _gpu_fill(rows: Rows, cards: Cards | None) -> IntArray:
 def _share_fill(rows: Rows, cards: Cards | None) -> IntArray:
     assert cards is not None
     shared = _BY_FREE.take(cards.of(rows.column("free_milli")), mode="clip")
-    return np.maximum(shared, rows.column("gpu_used_percent") // 2)
+    best: IntArray = np.maximum(shared, rows.column("gpu_used_percent") // 2)
+    return best
 
 
 def _machine_fill(rows: Rows, cards: Cards | None) -> IntArray:
