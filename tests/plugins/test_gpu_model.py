@@ -60,11 +60,13 @@ def test_a_model_that_is_seen_later_counts(cluster: SmallCluster) -> None:
     assert cluster.where(shape) == {"newest"}
 
 
-def test_the_other_models_are_told_for_people(cluster: SmallCluster) -> None:
+def test_cards_of_another_model_are_told_for_people(cluster: SmallCluster) -> None:
+    shape = a_shape(a_claim(models=("A100",)))
+    assert cluster.explain(shape, "both") == [Shortfall(reason="is a T4", subject="b1")]
+    assert cluster.explain(a_shape(a_claim()), "both") == []
+
+
+def test_a_node_that_has_other_models_only_is_told_in_one_line(cluster: SmallCluster) -> None:
     shape = a_shape(a_claim(models=("H100",)))
-    told = [short for short in cluster.explain(shape, "both") if short.reason.startswith("is a")]
-    assert told == [
-        Shortfall(reason="is a T4", subject="b1"),
-        Shortfall(reason="is a A100", subject="b2"),
-    ]
-    assert [s for s in cluster.explain(a_shape(a_claim()), "both") if "is a" in s.reason] == []
+    assert cluster.explain(shape, "both") == [Shortfall(reason="its GPUs are A100 and T4")]
+    assert "its GPUs are " not in {short.reason for short in cluster.explain(shape, "none")}
