@@ -1,0 +1,71 @@
+"""One word per idea: the words that docs/GLOSSARY.md rules out do not occur in names."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ("kubeshare_py", "plugins/kubeshare_plugins", "cmd/kubeshare_cmd")
+USED, UNUSED = (ROOT / "docs/GLOSSARY.md").read_text().split("## Words we do not use")
+WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+
+
+def table(text: str) -> list[list[str]]:
+    lines = [line for line in text.splitlines() if line.startswith("| ")][2:]
+    return [[cell.strip().strip("`") for cell in line.split("|")[1:-1]] for line in lines]
+
+
+def words(name: str) -> tuple[str, ...]:
+    """`gpuUuidOf` and `GPU_UUID_OF` are gpu, uuid, of."""
+    return tuple(word.lower() for word in WORD.findall(name))
+
+
+def names(path: Path) -> Iterator[str]:
+    """Every name that a file gives to something, or uses."""
+    yield path.stem
+    for node in ast.walk(ast.parse(path.read_text())):
+        for field in ("name", "id", "attr", "arg", "asname", "rest"):
+            value = getattr(node, field, None)
+            if isinstance(value, str):
+                yield value
+
+
+def contains(name: tuple[str, ...], part: tuple[str, ...]) -> bool:
+    return any(name[at : at + len(part)] == part for at in range(len(name) - len(part) + 1))
+
+
+NAMES = {
+    (path.relative_to(ROOT).as_posix(), name): words(name)
+    for source in SOURCES
+    for path in sorted((ROOT / source).rglob("*.py"))
+    for name in names(path)
+}
+
+
+@pytest.mark.parametrize("word", [row[0] for row in table(UNUSED)])
+def test_a_word_that_we_do_not_use_does_not_occur(word: str) -> None:
+    part = words(word)
+    assert [where for where, name in NAMES.items() if contains(name, part)] == []
+
+
+def test_instead_of_each_of_them_there_is_a_word_of_ours() -> None:
+    ours = {row[0] for row in table(USED)}
+    assert {row[1] for row in table(UNUSED)} <= ours
+    assert not ours & {row[0] for row in table(UNUSED)}
+
+
+def test_every_word_is_explained_once() -> None:
+    listed = [row[0] for row in table(USED)]
+    assert len(listed) == len({*listed}) > 40
+    assert all(len(row) == 3 and all(row) for row in table(USED) + table(UNUSED))
+
+
+def test_names_are_taken_apart() -> None:
+    assert (
+        words("gpuUuidOf") == words("GPU_UUID_OF") == words("GpuUuid_of") == ("gpu", "uuid", "of")
+    )
+    assert contains(words("the_gpu_id_of"), words("gpu_id"))
+    assert not contains(words("gpu_idle"), words("gpu_id"))
