@@ -21,6 +21,7 @@ class Fault:
     status: answer with this code, without doing anything; 0: cut the connection instead.
     applies_first: do what was asked, then lose the answer (status 0) or replace it.
     delay_s: wait so long before answering.
+    only_slow: after that delay do what was asked and answer as always.
     """
 
     method: str
@@ -31,6 +32,7 @@ class Fault:
     retry_after_s: int = 0
     applies_first: bool = False
     delay_s: float = 0.0
+    only_slow: bool = False
     times: int = 1
 
     def matches(self, request: ApiRequest) -> bool:

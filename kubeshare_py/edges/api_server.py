@@ -4,6 +4,7 @@ A stock kubectl, the scheduler, simulated kubelets and tests talk to it as to a 
 tokens say who asks; whoever has one may do everything. It can be told to misbehave (`faults`).
 """
 
+import asyncio
 import random
 import secrets
 import ssl
@@ -52,6 +53,8 @@ class ApiServer:
     ) -> None:
         self.service = ApiService(rng=random.Random(seed), now=clock())
         self.faults = ApiFaults()
+        #: Told of each request as it arrives, before any fault, as an audit log would be.
+        self.audit: Callable[[ApiRequest], None] = _forget
         self.tokens = {user: secrets.token_urlsafe(24) for user in (ADMIN, SCHEDULER)}
         self._clock = clock
         self._port = port
@@ -148,7 +151,11 @@ class ApiServer:
             body=await request.read(),
             user=user,
         )
+        self.audit(asked)
         fault = self.faults.take(asked)
+        if fault is not None and fault.only_slow:
+            await asyncio.sleep(fault.delay_s)
+            fault = None
         if fault is not None and not fault.applies_first:
             return await fault.answer(request)
         if self._proxy.is_for(asked.path):
@@ -174,6 +181,10 @@ class ApiServer:
         if request.path in _OPEN_PATHS:
             return User(name="system:anonymous", groups=("system:unauthenticated",))
         return None
+
+
+def _forget(_request: ApiRequest) -> None:
+    """Keep no audit log."""
 
 
 def _plain(answer: ApiResponse) -> web.Response:

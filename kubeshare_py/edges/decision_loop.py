@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterable
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kubeshare_py.domain.effects import Bind
 from kubeshare_py.domain.events import BindSlotsFree, Event, InventoryFailed
@@ -19,16 +19,22 @@ from kubeshare_py.scheduling.machine import MOST_UNANSWERED, Machine
 
 #: Events handled before others get the loop.
 BATCH = 200
+#: The longest that ending may take (s): a bind and the look at its pod, with their turns.
+DRAIN_S = 15.0
 
 
 @dataclass(slots=True)
 class DecisionLoop:
-    """One machine, told what the watches say; its effects are performed."""
+    """One machine, told what the watches say; its effects are performed.
+
+    `group` is where binds run; nothing else does, so that they can outlive the rest.
+    """
 
     machine: Machine
     api: KubeApi
     group: asyncio.TaskGroup
     news: asyncio.Event
+    _binds: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def tell(self, events: Iterable[Event]) -> None:
         """Hand events to the machine in order, and let others run between batches."""
@@ -69,11 +75,23 @@ class DecisionLoop:
                     decision_log.warn("inventory", message=event.message)
                 await self.tell([event])
 
+    async def drain(self) -> None:
+        """Wait for the answers to binds under way, at most as long as one may take.
+
+        A bind that is cut off may still be stored after a successor listed the pods: it would
+        give the same cards away again.
+        """
+        if self._binds:
+            decision_log.inform("drain", binds=len(self._binds))
+            await asyncio.wait(self._binds, timeout=DRAIN_S)
+
     def _handle(self, event: Event) -> None:
         for effect in self.machine.handle(event, asyncio.get_running_loop().time()):
             decision_log.decided(effect)
             if isinstance(effect, Bind):
-                self.group.create_task(self._bind(effect))
+                task = self.group.create_task(self._bind(effect))
+                self._binds.add(task)
+                task.add_done_callback(self._binds.discard)
             else:
                 self.api.report(effect)
 

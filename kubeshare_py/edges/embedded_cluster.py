@@ -8,12 +8,14 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 from kubeshare_py.edges.api_server import ADMIN, ApiServer
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_config import load
+from kubeshare_py.edges.kube_errors import KubeError
 from kubeshare_py.edges.simulated_collectors import SimulatedCollectors
 from kubeshare_py.edges.simulated_controllers import GarbageCollector, JobController
 from kubeshare_py.edges.simulated_kubelets import SimulatedKubelets
@@ -41,7 +43,10 @@ class EmbeddedCluster:
         await self.client.create(f"{root}/namespaces/{namespace}/{plural}", workload)
 
     async def publish_scheduler(self, url: str) -> None:
-        """Make the scheduler's state endpoint reachable as a Service, as a chart does."""
+        """Make the scheduler's state endpoint reachable as a Service, as a chart does.
+
+        A later scheduler takes the place of an earlier one.
+        """
         port = int(url.rpartition(":")[2])
         body = {
             "apiVersion": "v1",
@@ -49,7 +54,13 @@ class EmbeddedCluster:
             "metadata": {"name": SERVICE},
             "spec": {"ports": [{"name": "https", "port": port}]},
         }
-        await self.client.create("/api/v1/namespaces/kube-system/services", body)
+        path = "/api/v1/namespaces/kube-system/services"
+        try:
+            await self.client.create(path, body)
+        except KubeError as error:
+            if error.status != HTTPStatus.CONFLICT:
+                raise
+            await self.client.merge_patch(f"{path}/{SERVICE}", {"spec": body["spec"]})
         self.server.proxy_to("kube-system", SERVICE, url, self.server.client_context())
 
     def admin_token(self) -> str:

@@ -41,8 +41,9 @@ class SimulatedCollectors:
         self.targets = Collectors(nodes)
         #: False makes Prometheus answer 503 to everything, as behind a proxy without backend.
         self.prometheus_answers = True
-        #: How many queries Prometheus got.
+        #: How many queries Prometheus got; `asked` is told of each.
         self.queries = 0
+        self.asked: Callable[[], None] = _nothing
         self.url = ""
         self._clock = clock
         self._host, self._port = host, port
@@ -104,6 +105,7 @@ class SimulatedCollectors:
     ) -> Callable[[web.Request], Awaitable[web.Response]]:
         async def handler(request: web.Request) -> web.Response:
             self.queries += 1
+            self.asked()
             if not self.prometheus_answers:
                 return web.Response(status=503, text="Service Unavailable\n")
             parameters = {name: request.query.getall(name) for name in request.query}
@@ -128,6 +130,10 @@ class SimulatedCollectors:
 
     def _series(self, parameters: _Parameters) -> PrometheusAnswer:
         return series_list(parameters.get("match[]", []), self.targets.series(self._clock()))
+
+
+def _nothing() -> None:
+    """Nobody listens."""
 
 
 def _encoded(

@@ -21,6 +21,9 @@ from kubeshare_py.framework.configuration import (
 from kubeshare_py.programs import scheduler
 from kubeshare_py.scheduling.machine import Machine
 
+#: Nobody wants to wait for cards that are simulated.
+MOST_INTERVAL_S = 1.0
+
 
 @asynccontextmanager
 async def running_scheduler(
@@ -38,8 +41,9 @@ async def running_scheduler(
         key_file=str(certificates.key_file),
         token_file=str(write_private(directory / "state-token", cluster.admin_token())),
     )
-    inventory = Inventory(url=cluster.collectors.url, interval_seconds=1.0)
-    configuration = msgspec.structs.replace(configuration, server=server, inventory=inventory)
+    configuration = msgspec.structs.replace(
+        configuration, server=server, inventory=_inventory(configuration, cluster)
+    )
     machine = scheduler.machine(configuration, in_tree)
     kubeconfig = cluster.server.write_kubeconfig(directory / "scheduler.kubeconfig", SCHEDULER)
     async with (
@@ -55,3 +59,12 @@ async def running_scheduler(
             yield machine
         finally:
             running.cancel()
+
+
+def _inventory(configuration: SchedulerConfiguration, cluster: EmbeddedCluster) -> Inventory:
+    """The embedded Prometheus, unless cards come from a file."""
+    given = configuration.inventory
+    if given.source == "file":
+        return given
+    interval_s = min(MOST_INTERVAL_S, given.interval_seconds)
+    return Inventory(url=cluster.collectors.url, interval_seconds=interval_s)

@@ -41,7 +41,10 @@ async def run(
     machine: Machine,
     on_ready: Callable[[str], None] = lambda url: None,
 ) -> None:
-    """Schedule until cancelled. `on_ready` is told the state endpoint's URL."""
+    """Schedule until cancelled, then finish the binds under way; cancelled again, end at once.
+
+    `on_ready` is told the state endpoint's URL.
+    """
     reports = ReportLane(client, instance=machine.name)
     server = serve(
         configuration.server,
@@ -49,15 +52,21 @@ async def run(
         cluster=lambda: cluster_view(machine),
         why=lambda key: why(machine, key),
     )
-    async with server as url, asyncio.TaskGroup() as group:
+    async with server as url, asyncio.TaskGroup() as binds:
         on_ready(url)
-        loop = DecisionLoop(machine, KubeApi(client, reports), group, asyncio.Event())
-        group.create_task(reports.run())
-        group.create_task(_publish(configuration, client, url))
-        group.create_task(loop.watch(client, "/api/v1/pods", Codec(PodFields), pod_events))
-        group.create_task(loop.watch(client, "/api/v1/nodes", Codec(NodeFields), node_events))
-        group.create_task(loop.read_inventory(configuration.inventory))
-        group.create_task(loop.decide())
+        loop = DecisionLoop(machine, KubeApi(client, reports), binds, asyncio.Event())
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(reports.run())
+                group.create_task(_publish(configuration, client, url))
+                group.create_task(loop.watch(client, "/api/v1/pods", Codec(PodFields), pod_events))
+                group.create_task(
+                    loop.watch(client, "/api/v1/nodes", Codec(NodeFields), node_events)
+                )
+                group.create_task(loop.read_inventory(configuration.inventory))
+                group.create_task(loop.decide())
+        finally:
+            await loop.drain()
 
 
 async def _publish(configuration: SchedulerConfiguration, client: KubeClient, url: str) -> None:

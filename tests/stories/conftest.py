@@ -1,15 +1,20 @@
-"""The stage of the stories: a whole cluster, and a driver that uses only the Kubernetes API."""
+"""The stage of the stories: a whole cluster, and a driver that uses only the Kubernetes API.
+
+An observer watches every story: whatever happens in it, no card may ever give more than it has.
+"""
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, aclosing
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from kubeshare_plugins import IN_TREE
+from kubeshare_py.edges.api_faults import Fault
 from kubeshare_py.edges.embedded_cluster import EmbeddedCluster, embedded_cluster
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_watch import Listed, follow
@@ -17,11 +22,14 @@ from kubeshare_py.framework.configuration import read
 from kubeshare_py.manifests.watch import Codec
 from kubeshare_py.programs.embedded_scheduler import running_scheduler
 from kubeshare_py.scheduling.machine import Machine
-from kubeshare_py.simulation.cluster_file import read_cluster
+from kubeshare_py.simulation.api_messages import ApiRequest
+from kubeshare_py.simulation.cluster_file import SimulatedNode, read_cluster
 from kubeshare_py.simulation.loose_objects import LooseObject
+from tests.stories.observer import Observer
 
 PODS = "/api/v1/namespaces/default/pods"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
+NODES = "/api/v1/nodes"
 EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
 VISIBLE = {
     "name": "NVIDIA_VISIBLE_DEVICES",
@@ -40,24 +48,66 @@ def gpu(request: str, limit: str = "1.0", **more: str) -> dict[str, str]:
 class Stage:
     """What a story does and sees, through an administrator's client."""
 
-    def __init__(self, cluster: EmbeddedCluster, folder: Path) -> None:
+    def __init__(
+        self, cluster: EmbeddedCluster, nodes: Sequence[SimulatedNode], folder: Path
+    ) -> None:
         self.cluster = cluster
+        self.nodes = nodes
         self.client: KubeClient = cluster.client
         self.folder = folder
+        self.faults = cluster.server.faults
+        self.requests: list[ApiRequest] = []
+        self._news = asyncio.Event()
+        cluster.server.audit = self._asked
+        cluster.collectors.asked = self._news.set
         self._schedulers = 0
 
-    async def start_scheduler(self, stack: AsyncExitStack, document: object = None) -> Machine:
-        """A new scheduler process, so to speak."""
+    @asynccontextmanager
+    async def scheduler(self, document: object = None) -> AsyncIterator[Machine]:
+        """A new scheduler process, so to speak, while entered; it reads the inventory often."""
         self._schedulers += 1
         folder = self.folder / f"scheduler-{self._schedulers}"
         folder.mkdir()
-        running = running_scheduler(self.cluster, folder, read(document), IN_TREE)
-        return await stack.enter_async_context(running)
+        settings = document or {"inventory": {"intervalSeconds": 0.1}}
+        async with running_scheduler(self.cluster, folder, read(settings), IN_TREE) as machine:
+            yield machine
+
+    def _asked(self, request: ApiRequest) -> None:
+        self.requests.append(request)
+        self._news.set()
+
+    def bindings(self, name: str = "") -> list[Json]:
+        """The Bindings that the API server was sent, of one pod or of all, in order."""
+        sent = [
+            json.loads(request.body)
+            for request in self.requests
+            if request.method == "POST" and request.path.endswith("/binding")
+        ]
+        return [one for one in sent if name in ("", one["metadata"]["name"])]
+
+    async def inventory_asked(self) -> None:
+        """Wait until the scheduler has heard an answer of Prometheus as it answers now."""
+        queries = self.cluster.collectors.queries
+        await self.until_sent(lambda: self.cluster.collectors.queries >= queries + 2)
+
+    async def until_sent(self, wanted: Callable[[], bool]) -> None:
+        """Wait for requests to the API server, or to Prometheus."""
+        async with asyncio.timeout(10):
+            while not wanted():
+                self._news.clear()
+                await self._news.wait()
+
+    def spoil_binds(self, **how: Any) -> None:
+        """Let the next Binding (or `times`) go wrong."""
+        self.faults.inject(Fault(method="POST", path="/binding$", **how))
 
     async def create(self, name: str, labels: dict[str, str] | None = None, **spec: Any) -> Json:
-        """A pod for our scheduler."""
+        """A pod for our scheduler. `requests` are those of its one container."""
         annotations = spec.pop("annotations", {})
-        containers = [{"name": "main", "image": "busybox", "env": [VISIBLE]}]
+        resources = {"requests": spec.pop("requests", {})}
+        containers = [
+            {"name": "main", "image": "busybox", "env": [VISIBLE], "resources": resources}
+        ]
         metadata = {"name": name, "labels": labels or {}, "annotations": annotations}
         given = {"schedulerName": "kubeshare-scheduler", "containers": containers, **spec}
         return await self.client.create(
@@ -70,12 +120,12 @@ class Stage:
     async def pod(self, name: str) -> Json:
         return await self.client.get(f"{PODS}/{name}")
 
-    async def until(self, name: str, wanted: Callable[[Json], bool], timeout_s: float = 20) -> Json:
+    async def until(self, name: str, wanted: Callable[[Json], bool], timeout_s: float = 10) -> Json:
         """Wait until the pod looks like this; the last look is in the error."""
         return await self.until_in(PODS, name, wanted, timeout_s)
 
     async def until_in(
-        self, path: str, name: str, wanted: Callable[[Json], bool], timeout_s: float = 20
+        self, path: str, name: str, wanted: Callable[[Json], bool], timeout_s: float = 10
     ) -> Json:
         last: Json = {}
         codec: Codec[LooseObject] = Codec(LooseObject)
@@ -127,7 +177,7 @@ class Stage:
         codec: Codec[LooseObject] = Codec(LooseObject)
         selector = {"fieldSelector": f"metadata.name={name}"}
         async with (
-            asyncio.timeout(20),
+            asyncio.timeout(10),
             aclosing(follow(self.client, PODS, codec, selector=selector)) as stream,
         ):
             async for news in stream:
@@ -136,6 +186,39 @@ class Stage:
                         return
                 elif any(change.type == "DELETED" for change in news.changed):
                     return
+
+    async def all_pods(self) -> list[Json]:
+        return await self.client.list_all(PODS)
+
+    async def until_all(self, wanted: Callable[[list[Json]], bool]) -> list[Json]:
+        """Wait until all the pods together look like this."""
+        codec: Codec[LooseObject] = Codec(LooseObject)
+        pods: list[Json] = []
+        try:
+            async with (
+                asyncio.timeout(10),
+                aclosing(follow(self.client, PODS, codec)) as stream,
+            ):
+                async for _ in stream:
+                    pods = await self.all_pods()
+                    if wanted(pods):
+                        break
+        except TimeoutError as error:
+            found = [(pod["metadata"]["name"], pod["spec"].get("nodeName")) for pod in pods]
+            raise AssertionError(f"they never got there: {found}") from error
+        return pods
+
+    async def until_bound(self, count: int) -> list[str]:
+        """Wait until so many pods have a node and all others were told why not; their names."""
+
+        def settled(pods: list[Json]) -> bool:
+            told = sum(bool(scheduled_condition(pod)) for pod in pods)
+            return len(bound(pods)) == count and told == len(pods)
+
+        return bound(await self.until_all(settled))
+
+    async def patch_node(self, name: str, body: Json) -> Json:
+        return await self.client.merge_patch(f"{NODES}/{name}", body)
 
     async def place(self, name: str) -> tuple[str, str]:
         """Node and cards of a pod, once it runs."""
@@ -147,6 +230,11 @@ def scheduled_condition(pod: Json) -> Json:
     """The PodScheduled condition, {} if there is none."""
     conditions: list[Json] = pod.get("status", {}).get("conditions", [])
     return next((one for one in conditions if one["type"] == "PodScheduled"), {})
+
+
+def bound(pods: list[Json]) -> list[str]:
+    """Names of those that have a node."""
+    return [pod["metadata"]["name"] for pod in pods if pod["spec"].get("nodeName")]
 
 
 def annotations(pod: Json) -> dict[str, str]:
@@ -171,15 +259,20 @@ nodes:
 
 @pytest.fixture
 async def empty_stage(tmp_path: Path, nodes: str) -> AsyncIterator[Stage]:
-    """A cluster without a scheduler."""
-    async with embedded_cluster(tmp_path, read_cluster(nodes)) as cluster:
-        yield Stage(cluster, tmp_path)
+    """A cluster without a scheduler, and the observer."""
+    found = read_cluster(nodes)
+    observer = Observer(found)
+    async with embedded_cluster(tmp_path, found) as cluster, asyncio.TaskGroup() as group:
+        watching = group.create_task(observer.run(cluster.client))
+        yield Stage(cluster, found, tmp_path)
+        observer.listed(msgspec.convert(await cluster.client.list_all(PODS), list[LooseObject]))
+        watching.cancel()
+    assert not observer.problems
 
 
 @pytest.fixture
 async def stage(empty_stage: Stage) -> AsyncIterator[Stage]:
     """A cluster with a scheduler."""
-    async with AsyncExitStack() as stack:
-        await empty_stage.start_scheduler(stack)
+    async with empty_stage.scheduler():
         await empty_stage.warm_up()
         yield empty_stage

@@ -1,0 +1,139 @@
+"""Which cards there are is Prometheus's word: late, gone, silent, back."""
+
+from pathlib import Path
+
+import pytest
+
+from kubeshare_py.domain.identity import GpuUuid, NodeName
+from tests.stories.conftest import Stage, card, gpu
+
+N1, N2 = NodeName("n1"), NodeName("n2")
+
+
+@pytest.fixture
+def nodes() -> str:
+    return """
+nodes:
+  - {name: "n{n}", count: 2, gpus: [{model: T4, count: 2, memory: 16GiB}]}
+  - {name: plain}
+"""
+
+
+async def test_until_the_inventory_is_read_only_pods_without_gpus_are_placed(
+    empty_stage: Stage,
+) -> None:
+    stage = empty_stage
+    stage.cluster.collectors.prometheus_answers = False
+    async with stage.scheduler():
+        await stage.create("share", gpu("0.5"))
+        await stage.create("web")
+        assert await stage.waiting("share") == "GPU inventory not read yet"
+        await stage.running("web")
+        stage.cluster.collectors.prometheus_answers = True
+        await stage.running("share")
+
+
+async def test_a_restarted_scheduler_keeps_off_used_cards_before_it_knows_their_size(
+    empty_stage: Stage,
+) -> None:
+    stage = empty_stage
+    async with stage.scheduler():
+        for number in range(4):
+            await stage.create(f"most-{number}", gpu("0.8"))
+        await stage.until_bound(4)
+    stage.cluster.collectors.prometheus_answers = False
+    async with stage.scheduler():
+        await stage.create("more", gpu("0.5"))
+        await stage.waiting("more", "GPU inventory not read yet")
+        stage.cluster.collectors.prometheus_answers = True
+        reason = "0/3 nodes are available: 1 no GPU, 2 Insufficient GPU."
+        assert await stage.waiting("more", "nodes are available") == reason
+
+
+async def test_a_card_that_is_gone_takes_nobody_and_its_pod_stays(stage: Stage) -> None:
+    here = {"nodeSelector": {"kubernetes.io/hostname": "n1"}}
+    await stage.create("first", gpu("0.3"), **here)
+    _, uuid = await stage.place("first")
+    index = [gpu.uuid for gpu in stage.nodes[0].cards].index(GpuUuid(uuid))
+    stage.cluster.collectors.targets.remove_card(N1, index)
+    await stage.inventory_asked()
+    await stage.create("both", gpu("2", "2"), **here)
+    await stage.waiting("both", "too few GPUs")
+    await stage.create("second", gpu("0.3"), **here)
+    _, other = await stage.place("second")
+    assert other != uuid
+    assert (await stage.pod("first"))["status"]["phase"] == "Running"
+    stage.cluster.collectors.targets.restore_card(N1, index)
+    await stage.create("third", gpu("0.7"), **here)
+    await stage.running("third")
+
+
+@pytest.mark.parametrize("how", ["take_down", "stop_scraping"])
+async def test_a_collector_that_is_silent_is_no_news(stage: Stage, how: str) -> None:
+    here = {"nodeSelector": {"kubernetes.io/hostname": "n1"}}
+    getattr(stage.cluster.collectors.targets, how)(N1)
+    await stage.inventory_asked()
+    await stage.create("pair", gpu("2", "2"), **here)
+    await stage.running("pair")
+    stage.cluster.collectors.targets.bring_up(N1)
+    await stage.inventory_asked()
+    await stage.create("more", gpu("0.1"), **here)
+    await stage.waiting("more", "Insufficient GPU")
+
+
+async def test_prometheus_goes_away_and_comes_back(stage: Stage) -> None:
+    stage.cluster.collectors.prometheus_answers = False
+    await stage.inventory_asked()
+    await stage.create("pair", gpu("2", "2"))
+    await stage.running("pair")
+    stage.cluster.collectors.targets.remove_card(N1, 0)
+    stage.cluster.collectors.targets.remove_card(N2, 0)
+    stage.cluster.collectors.prometheus_answers = True
+    await stage.inventory_asked()
+    await stage.create("again", gpu("2", "2"))
+    await stage.waiting("again", "too few GPUs")
+
+
+async def test_cards_that_come_later_are_used(empty_stage: Stage) -> None:
+    stage = empty_stage
+    targets = stage.cluster.collectors.targets
+    for node in (N1, N2):
+        targets.remove_card(node, 0)
+        targets.remove_card(node, 1)
+    async with stage.scheduler():
+        await stage.create("a", gpu("0.5"))
+        assert await stage.waiting("a", "no GPU") == "0/3 nodes are available: 3 no GPU."
+        uuid = targets.restore_card(N2, 1)
+        assert await stage.place("a") == ("n2", uuid)
+
+
+async def test_a_card_replaced_by_another_one(stage: Stage) -> None:
+    here = {"nodeSelector": {"kubernetes.io/hostname": "n1"}}
+    targets = stage.cluster.collectors.targets
+    targets.remove_card(N1, 1)
+    await stage.inventory_asked()
+    await stage.create("a", gpu("1"), **here)
+    _, old = await stage.place("a")
+    targets.remove_card(N1, 0)
+    new = targets.restore_card(N1, 1)
+    await stage.inventory_asked()
+    await stage.create("b", gpu("1"), **here)
+    assert card(await stage.running("b")) == new != old
+    await stage.create("c", gpu("0.1"), **here)
+    await stage.waiting("c", "Insufficient GPU")
+    await stage.gone("a")
+    await stage.waiting("c", "Insufficient GPU")
+
+
+async def test_an_unhealthy_card_takes_nobody_until_it_is_well(
+    empty_stage: Stage, tmp_path: Path
+) -> None:
+    stage, file = empty_stage, tmp_path / "cards.yaml"
+    cards = "nodes: [{{names: [n1], cards: [{{model: T4, memory: 16GiB, healthy: {}}}]}}]"
+    file.write_text(cards.format("false"))
+    source = {"source": "file", "path": str(file), "intervalSeconds": 0.1}
+    async with stage.scheduler({"inventory": source}):
+        await stage.create("a", gpu("0.5"))
+        assert "1 unhealthy GPU" in await stage.waiting("a", "nodes are available")
+        file.write_text(cards.format("true"))
+        await stage.until("a", lambda pod: pod["spec"].get("nodeName") == "n1")
