@@ -58,6 +58,8 @@ class Ledger:
         self._charges: dict[PodUid, Charge] = {}
         self._pods_on: dict[NodeName, dict[PodUid, Charge]] = {}
         self._ports: dict[NodeName, PortPool] = {}
+        #: Rows with slots for cards that the inventory does not show.
+        self._rows_with_strays: set[int] = set()
         self._vectors: dict[tuple[Resources, bool], IntArray] = {}
 
     # --- reading -------------------------------------------------------------------------------
@@ -183,7 +185,7 @@ class Ledger:
             self._ports[charge.node].give_back(port)
         if allocation is not None and allocation.cards:
             slots = self._slots(row, allocation)
-            if slots is None or any(columns.flags.item(row, slot) & ABSENT for slot in slots):
+            if slots is None or row in self._rows_with_strays:
                 self._lay_out_cards(row)  # the slot of a card that left may be free now
             else:
                 self._count(row, slots, allocation, -1)
@@ -273,6 +275,10 @@ class Ledger:
         charged = {card.uuid for allocation in allocations for card in allocation.cards}
         uuids = sorted(known.keys() | charged)
         columns.widen(len(uuids))
+        if len(uuids) > len(known):
+            self._rows_with_strays.add(row)
+        else:
+            self._rows_with_strays.discard(row)
         for column in CARD_COLUMNS:
             getattr(columns, column)[row] = EMPTY_SLOT.get(column, 0)
         columns.uuids[row] = uuids

@@ -32,7 +32,7 @@ from kubeshare_py.framework.scores import Normalised
 SHAPES_KEPT = 256
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Choice:
     """The best row for a shape, and which card slots of it, best first."""
 

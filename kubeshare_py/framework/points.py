@@ -39,7 +39,7 @@ class Depends(Enum):
     ROW = "row"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Cards:
     """The cards of the asked rows, as CardFilter and CardScore left them, for a one-card claim.
 

@@ -95,31 +95,31 @@ class Cycle:
 
     def _allocation(self, record: Record, choice: Choice, node: NodeName) -> Allocation:
         self._decisions += 1
-        pod, shape = record.pod, record.pod.shape
-        cards: tuple[CardCharge, ...] = ()
-        if shape.claim is not None:
-            cards = tuple(self._card_charge(shape.claim, choice.row, slot) for slot in choice.slots)
+        pod = record.pod
+        shape, group = pod.shape, pod.group
+        claim = shape.claim
         return Allocation(
             token=DecisionToken(f"{self._name}-{self._decisions}"),
             dialect=pod.request.dialect if pod.request else "",
-            cards=cards,
-            exclusive=shape.claim is not None and shape.claim.exclusive,
+            cards=self._card_charges(claim, choice) if claim is not None else (),
+            exclusive=claim is not None and claim.exclusive,
             port=self._ledger.next_port(node) if shape.needs_port else None,
-            group=pod.group.name if pod.group else None,
-            min_available=pod.group.min_available if pod.group else 0,
+            group=group.name if group else None,
+            min_available=group.min_available if group else 0,
         )
 
-    def _card_charge(self, claim: GpuClaim, row: int, slot: int) -> CardCharge:
-        columns = self._ledger.columns
-        capacity = columns.capacity_bytes[row, slot].item()
-        if claim.exclusive:
-            memory = capacity
-        elif claim.memory_bytes is None:
-            memory = share_bytes(capacity, claim.milli)
-        else:
+    def _card_charges(self, claim: GpuClaim, choice: Choice) -> tuple[CardCharge, ...]:
+        columns, row, milli = self._ledger.columns, choice.row, claim.milli
+        uuids, names = columns.uuids[row], columns.model_names
+        charges = []
+        for slot in choice.slots:
             memory = claim.memory_bytes
-        model = columns.model_names[columns.model[row, slot]]
-        return CardCharge(columns.uuids[row][slot], claim.milli, memory, model)
+            if claim.exclusive or memory is None:
+                capacity = columns.capacity_bytes.item(row, slot)
+                memory = capacity if claim.exclusive else share_bytes(capacity, milli)
+            model = names[columns.model.item(row, slot)]
+            charges.append(CardCharge(uuids[slot], milli, memory, model))
+        return tuple(charges)
 
     def _start_sweep(self) -> None:
         improved = self._ledger.improved
