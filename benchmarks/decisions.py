@@ -1,30 +1,39 @@
 """How many decisions a second the machine takes, by cluster size.
 
-    python benchmarks/decisions.py [--nodes N] [-o json]
+    python benchmarks/decisions.py [--nodes N] [--kinds repeated,new] [-o json]
 
-Counted per pod: handle(pod added), the decision, handle(answer), handle(bound echo) and handle(pod
-deleted). Nodes have 8 cards; the cluster is kept between 85 and 95 % of its cards by departures of
+Counted per pod, inside `handle` alone: pod added, the decision, the answer, the bound echo and the
+deletion. Nodes have 8 cards; the cluster is kept between 85 and 95 % of its cards by departures of
 random pods; 20 shapes of 0.1 to 8 cards are mixed. `repeated`: shapes seen before; `new`: every pod
-has a shape never seen in the run; `decoded`: repeated, with the msgspec decoding of the watch lines
-included. Each figure is for one process on one core.
+has a shape never seen in the run; `decoded`: repeated, and decoding the three watch lines of each
+pod is counted too; `plugins`: what each plugin's question costs. One process, one core; peak_mb
+is the resident peak of that process.
 """
 
 import argparse
+import gc
 import json
 import random
 import resource
+import subprocess
 import sys
 import time
-from collections.abc import Iterator
+import timeit
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+
+import numpy as np
 
 from kubeshare_plugins import IN_TREE
+from kubeshare_py.cluster.rows import AllRows, Rows, SomeRows
 from kubeshare_py.domain.allocation import Allocation
-from kubeshare_py.domain.effects import Bind
+from kubeshare_py.domain.effects import Bind, Effect
 from kubeshare_py.domain.events import (
     BindAnswered,
     BindSlotsFree,
     Bound,
+    Event,
     InventoryRead,
     NodesListed,
     PodGone,
@@ -37,8 +46,18 @@ from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.domain.request import GpuClaim, GpuRequest
 from kubeshare_py.framework.configuration import SCHEDULER_NAME, profiles, read
+from kubeshare_py.framework.points import Cards, RowScore
+from kubeshare_py.framework.reasons import ReasonTable
+from kubeshare_py.framework.scheduler_profile import Profile
+from kubeshare_py.manifests.binding import binding_annotations
+from kubeshare_py.manifests.events import pod_event
+from kubeshare_py.manifests.pod_fields import PodFields
+from kubeshare_py.manifests.watch import Codec
 from kubeshare_py.scheduling.machine import Machine
 
+KINDS = ("repeated", "new", "decoded", "plugins")
+MOST_WAITING = 200
+CODEC = Codec(PodFields)
 GIB = 1 << 30
 SIZES = (100, 1_000, 5_000, 20_000)
 FRACTIONS = (100, 150, 200, 250, 300, 350, 400, 450, 500, 550, 600, 650, 700, 750, 800, 900, 1000)
@@ -111,6 +130,8 @@ class Load:
         self.running: list[PodUid] = []
         self.waiting: dict[PodUid, None] = {}
         self.count = 0
+        self.seconds = 0.0
+        self.decoding = False
 
     def pod(self, shape: Shape) -> Pod:
         """The next pod."""
@@ -125,14 +146,45 @@ class Load:
             request=request_of(shape),
         )
 
+    def handle(self, event: Event) -> list[Effect]:
+        """Hand an event to the machine, on the clock."""
+        started = time.perf_counter()
+        effects = self.machine.handle(event, self.now)
+        self.seconds += time.perf_counter() - started
+        return effects
+
+    def seen(self, pod: Pod, change: str) -> None:
+        """The watch shows a pod; decoding its line is on the clock too, if lines are asked for."""
+        if not self.decoding:
+            self.handle(PodSeen(pod))
+            return
+        line = watch_line(pod, change)
+        started = time.perf_counter()
+        decoded = CODEC.line(line)
+        event = pod_event(decoded.type, decoded.item) if decoded.item else None
+        self.seconds += time.perf_counter() - started
+        assert isinstance(event, PodSeen)
+        self.handle(event)
+
+    def gone(self, pod: Pod) -> None:
+        """The watch shows that a pod was deleted."""
+        if self.decoding:
+            line = watch_line(pod, "DELETED")
+            started = time.perf_counter()
+            decoded = CODEC.line(line)
+            event = pod_event(decoded.type, decoded.item) if decoded.item else None
+            self.seconds += time.perf_counter() - started
+            assert event == PodGone(pod.uid)
+        self.handle(PodGone(pod.uid))
+
     def step(self, pod: Pod) -> None:
         """One pod arrives; whoever can be placed is; then some leave."""
         self.pods[pod.uid] = pod
         self.waiting[pod.uid] = None
         self.now += 1e-4
-        self.machine.handle(PodSeen(pod), self.now)
+        self.seen(pod, "ADDED")
         while True:
-            effects = self.machine.handle(BindSlotsFree(64), self.now)
+            effects = self.handle(BindSlotsFree(64))
             binds = [effect for effect in effects if type(effect) is Bind]
             for bind in binds:
                 self.bound(bind)
@@ -140,15 +192,15 @@ class Load:
                 break
         while self.used > self.capacity * FILL:
             self.leave()
-        if len(self.waiting) > 200:
-            self.machine.handle(PodGone(self.give_up()), self.now)
+        if len(self.waiting) > MOST_WAITING:
+            self.gone(self.give_up())
 
     def bound(self, bind: Bind) -> None:
         """The API server answers, and the watch shows the pod."""
         uid = bind.uid
-        self.machine.handle(BindAnswered(uid, bind.allocation.token, Bound()), self.now)
+        self.handle(BindAnswered(uid, bind.allocation.token, Bound()))
         echo = replace(self.pods[uid], node_name=bind.node, allocation=bind.allocation)
-        self.machine.handle(PodSeen(echo), self.now)
+        self.seen(echo, "MODIFIED")
         self.pods[uid] = echo
         del self.waiting[uid]
         self.running.append(uid)
@@ -161,17 +213,16 @@ class Load:
         uid = self.running[index]
         self.running[index] = self.running[-1]
         self.running.pop()
-        allocation = self.pods.pop(uid).allocation
-        assert allocation is not None
-        self.used -= held(allocation)
-        self.machine.handle(PodGone(uid), self.now)
+        pod = self.pods.pop(uid)
+        assert pod.allocation is not None
+        self.used -= held(pod.allocation)
+        self.gone(pod)
 
-    def give_up(self) -> PodUid:
-        """The pod that waits longest is deleted."""
+    def give_up(self) -> Pod:
+        """The pod that waits longest."""
         uid = next(iter(self.waiting))
         del self.waiting[uid]
-        del self.pods[uid]
-        return uid
+        return self.pods.pop(uid)
 
 
 def held(allocation: Allocation) -> int:
@@ -192,44 +243,157 @@ def arrivals(load: Load, kind: str, count: int) -> Iterator[Pod]:
         yield load.pod(load.random.choice(pool))
 
 
-def measure(nodes: int, kind: str, count: int) -> dict[str, object]:
-    """One row: fill, warm up, then time `count` arrivals."""
+def watch_line(pod: Pod, change: str) -> bytes:
+    """A pod as the API server's watch shows it, with what it adds to each pod."""
+    shape = pod.shape
+    assert shape.claim is not None
+    share = f"{shape.claim.milli * shape.claim.count / 1000:g}"
+    labels = {"sharedgpu/gpu_request": share, "sharedgpu/gpu_limit": share, "app": "bench"}
+    annotations: dict[str, str] = {}
+    spec: dict[str, object] = {}
+    if pod.allocation is not None and pod.node_name is not None:
+        bind = Bind(pod.uid, pod.key, pod.node_name, pod.allocation)
+        annotations, spec = binding_annotations(bind, ""), {"nodeName": pod.node_name}
+    amounts = dict(shape.resources)
+    requests = {"cpu": f"{amounts['cpu']}m", "memory": str(amounts["memory"])}
+    container = {
+        "name": "main",
+        "image": "example.com/train:1",
+        "resources": {"requests": requests},
+        "volumeMounts": [{"name": "token", "mountPath": "/var/run/secrets", "readOnly": True}],
+        "imagePullPolicy": "IfNotPresent",
+    }
+    tolerations = [
+        {"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": "NoExecute"}
+        for key in ("not-ready", "unreachable")
+    ]
+    spec |= {
+        "schedulerName": SCHEDULER_NAME,
+        "containers": [container],
+        "volumes": [{"name": "token", "projected": {"sources": [{"downwardAPI": {}}]}}],
+        "tolerations": tolerations,
+        "restartPolicy": "Always",
+        "serviceAccountName": "default",
+        "terminationGracePeriodSeconds": 30,
+    }
+    metadata = {
+        "name": pod.key.name,
+        "namespace": pod.key.namespace,
+        "uid": pod.uid,
+        "resourceVersion": "123456",
+        "creationTimestamp": "2026-11-21T10:00:00Z",
+        "labels": labels,
+        "annotations": annotations,
+    }
+    body = {"metadata": metadata, "spec": spec, "status": {"phase": "Pending"}}
+    return json.dumps({"type": change, "object": {"kind": "Pod", **body}}).encode()
+
+
+def measure(nodes: int, kind: str) -> dict[str, object]:
+    """One row: fill, warm up, then time what the machine does for some thousand arrivals."""
+    count = max(200, min(20_000, 2_000_000 // nodes)) if kind == "new" else 20_000
     load = Load(nodes)
     fill(load)
+    load.decoding = kind == "decoded"
     for pod in arrivals(load, "repeated", 500):
         load.step(pod)
     pods = list(arrivals(load, kind, count))
-    before = load.placed
-    started = time.process_time()
+    gc.collect()
+    gc.freeze()  # as the scheduler does after its first list
+    before, load.seconds = load.placed, 0.0
     for pod in pods:
         load.step(pod)
-    seconds = time.process_time() - started
     placed = load.placed - before
     return {
         "nodes": nodes,
         "shapes": kind,
-        "decisions_per_s": round(placed / seconds),
-        "us_per_decision": round(seconds / placed * 1e6, 1),
+        "decisions_per_s": round(placed / load.seconds),
+        "us_per_decision": round(load.seconds / placed * 1e6, 1),
         "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
     }
 
 
+def plugin_costs(nodes: int) -> Iterator[dict[str, object]]:
+    """What each plugin's question costs, for 40 rows and for all."""
+    load = Load(nodes)
+    fill(load)
+    columns = load.machine.ledger.columns
+    profile = load.machine.profiles[SCHEDULER_NAME]
+    shape = MIXED[8]
+    few = np.random.default_rng(1).integers(0, nodes, 40)
+    for name, ask in questions(profile, shape):
+        few_us = best_of(ask, lambda: SomeRows(columns, few), 500)
+        all_us = best_of(ask, lambda: AllRows(columns), 5)
+        row = {"us_40_rows": round(few_us, 1), "us_all_rows": round(all_us, 1)}
+        yield {"nodes": nodes, "plugin": name, **row}
+
+
+def questions(profile: Profile, shape: Shape) -> Iterator[tuple[str, Callable[[Rows], object]]]:
+    """Each plugin's question about a shape that it minds."""
+    reasons = ReasonTable()
+    for plugin in profile.filters:
+        question = plugin.filter(shape, reasons)
+        if question is not None:
+            yield f"{plugin.name} filter", question
+    for card_plugin in profile.card_filters:
+        card_question = card_plugin.card_filter(shape, reasons)
+        if card_question is not None:
+            yield f"{card_plugin.name} cardFilter", card_question.fits
+    for ranker, _ in profile.card_scores:
+        rank = ranker.card_score(shape)
+        if rank is not None:
+            yield f"{ranker.name} cardScore", rank
+    for scorer, _ in profile.scores:
+        score = scorer.score(shape)
+        if score is not None:
+            yield f"{scorer.name} score", partial(ask_score, score)
+
+
+def first_cards(rows: Rows) -> Cards:
+    """The first card of each row, as if it were the best."""
+    slot = np.zeros(len(rows.index), np.int64)
+    return Cards(slot, np.arange(len(slot)) * rows.column("flags").shape[1])
+
+
+def ask_score(score: RowScore, rows: Rows) -> object:
+    """A score's question, with any card as the best."""
+    return score(rows, first_cards(rows))
+
+
+def best_of(ask: Callable[[Rows], object], rows: Callable[[], Rows], times: int) -> float:
+    """Microseconds of one question: the best of five rounds."""
+    return min(timeit.repeat(lambda: ask(rows()), number=times, repeat=5)) / times * 1e6
+
+
+def rows(sizes: Sequence[int], kinds: Sequence[str]) -> Iterator[dict[str, object]]:
+    """All rows asked for, each in a process of its own so that peaks are its own."""
+    for nodes in sizes:
+        for kind in kinds:
+            command = [sys.executable, __file__, "--row", f"{nodes}:{kind}"]
+            answer = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+            yield from (json.loads(line) for line in answer.stdout.splitlines())
+
+
 def main() -> None:
     """Parse and print."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--nodes", type=int, action="append", help="cluster size; repeatable")
-    parser.add_argument("--kinds", default="repeated,new", help="which rows, commas between")
+    parser.add_argument("--kinds", default=",".join(KINDS), help=f"of {','.join(KINDS)}")
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
+    parser.add_argument("--row", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    for nodes in arguments.nodes or SIZES:
-        for kind in arguments.kinds.split(","):
-            count = 20_000 if kind != "new" else max(200, 2_000_000 // nodes)
-            row = measure(nodes, kind, min(count, 20_000))
-            if arguments.output == "json":
-                print(json.dumps(row), flush=True)
-            else:
-                print("  ".join(f"{name} {value}" for name, value in row.items()), flush=True)
+    if arguments.row:
+        nodes, kind = arguments.row.split(":")
+        one = plugin_costs(int(nodes)) if kind == "plugins" else [measure(int(nodes), kind)]
+        for row in one:
+            print(json.dumps(row))
+        return
+    for row in rows(arguments.nodes or SIZES, arguments.kinds.split(",")):
+        plain = "  ".join(f"{name} {value}" for name, value in row.items())
+        print(json.dumps(row) if arguments.output == "json" else plain, flush=True)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
