@@ -6,7 +6,7 @@ An observer watches every story: whatever happens in it, no card may ever give m
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -190,23 +190,22 @@ class Stage:
     async def all_pods(self) -> list[Json]:
         return await self.client.list_all(PODS)
 
-    async def until_all(self, wanted: Callable[[list[Json]], bool]) -> list[Json]:
-        """Wait until all the pods together look like this."""
+    async def until_all(self, wanted: Callable[[list[Json]], bool], path: str = PODS) -> list[Json]:
+        """Wait until all the objects together look like this."""
         codec: Codec[LooseObject] = Codec(LooseObject)
-        pods: list[Json] = []
+        found: list[Json] = []
         try:
-            async with (
-                asyncio.timeout(10),
-                aclosing(follow(self.client, PODS, codec)) as stream,
-            ):
+            async with asyncio.timeout(10), aclosing(follow(self.client, path, codec)) as stream:
                 async for _ in stream:
-                    pods = await self.all_pods()
-                    if wanted(pods):
+                    found = await self.client.list_all(path)
+                    if wanted(found):
                         break
         except TimeoutError as error:
-            found = [(pod["metadata"]["name"], pod["spec"].get("nodeName")) for pod in pods]
-            raise AssertionError(f"they never got there: {found}") from error
-        return pods
+            names = [
+                (one["metadata"]["name"], one.get("spec", {}).get("nodeName")) for one in found
+            ]
+            raise AssertionError(f"they never got there: {names}") from error
+        return found
 
     async def until_bound(self, count: int) -> list[str]:
         """Wait until so many pods have a node and all others were told why not; their names."""

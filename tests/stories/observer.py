@@ -21,8 +21,10 @@ class Observer:
     """Follows all pods. `problems` lists whatever was ever wrong, in any state they were in."""
 
     def __init__(self, nodes: Iterable[SimulatedNode]) -> None:
-        self._capacity = {card.uuid: card.memory_bytes for node in nodes for card in node.cards}
-        self._home = {card.uuid: node.name for node in nodes for card in node.cards}
+        self._capacity: dict[str, int] = {
+            card.uuid: card.memory_bytes for node in nodes for card in node.cards
+        }
+        self._home: dict[str, str] = {card.uuid: node.name for node in nodes for card in node.cards}
         self._pods: dict[str, LooseObject] = {}
         self._node_of: dict[str, str] = {}
         self.problems: list[str] = []

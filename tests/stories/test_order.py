@@ -1,0 +1,81 @@
+"""Who goes first when there is not enough for all."""
+
+import pytest
+
+from tests.stories.conftest import PODS, Stage, bound, gpu
+
+
+@pytest.fixture
+def nodes() -> str:
+    return "nodes: [{name: n1, gpus: [{model: T4, count: 1, memory: 16GiB}]}]"
+
+
+async def placed_in_turn(stage: Stage, names: list[str]) -> list[str]:
+    """Whole-card pods one after the other: whenever one is bound it is deleted."""
+    order = []
+    for _ in names:
+        pods = await stage.until_all(lambda pods: bool(bound(pods)))
+        [name] = bound(pods)
+        order.append(name)
+        await stage.gone(name)
+    return order
+
+
+async def test_pod_priority_goes_before_label_priority_and_that_before_age(stage: Stage) -> None:
+    for name, value in (("low", 10), ("high", 1000)):
+        body = {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": name},
+            "value": value,
+        }
+        await stage.client.create("/apis/scheduling.k8s.io/v1/priorityclasses", body)
+    await stage.create("holder", gpu("1"))
+    await stage.running("holder")
+    await stage.create("old", gpu("1"))
+    await stage.create("label", gpu("1", priority="100"))
+    await stage.create("low", gpu("1"), priorityClassName="low")
+    await stage.create("high", gpu("1"), priorityClassName="high")
+    await stage.create("both", gpu("1", priority="1"), priorityClassName="high")
+    for name in ("old", "label", "low", "high", "both"):
+        await stage.waiting(name)
+    await stage.gone("holder")
+    order = await placed_in_turn(stage, ["old", "label", "low", "high", "both"])
+    assert order == ["both", "high", "low", "label", "old"]
+
+
+async def test_a_freed_card_goes_to_the_most_important_one_that_waits(stage: Stage) -> None:
+    await stage.create("holder", gpu("0.6"))
+    await stage.running("holder")
+    for number in range(3):
+        await stage.create(f"small-{number}", gpu("0.5", priority="1"))
+        await stage.waiting(f"small-{number}")
+    await stage.create("urgent", gpu("0.9", priority="50"))
+    await stage.waiting("urgent")
+    await stage.gone("holder")
+    await stage.running("urgent")
+    assert bound(await stage.all_pods()) == ["urgent"]
+
+
+async def test_a_small_pod_may_pass_a_large_one_that_does_not_fit(stage: Stage) -> None:
+    await stage.create("holder", gpu("0.6"))
+    await stage.running("holder")
+    await stage.create("large", gpu("0.9", priority="100"))
+    await stage.waiting("large")
+    await stage.create("small", gpu("0.3"))
+    await stage.running("small")
+
+
+async def test_a_changed_label_moves_a_waiting_pod_to_the_front(stage: Stage) -> None:
+    await stage.create("holder", gpu("1"))
+    await stage.running("holder")
+    await stage.create("first", gpu("1", priority="10"))
+    await stage.create("second", gpu("1"))
+    await stage.waiting("first")
+    await stage.waiting("second")
+    labels = {"metadata": {"labels": {"sharedgpu/priority": "20"}}}
+    await stage.client.merge_patch(f"{PODS}/second", labels)
+    await stage.create("small", gpu("0.1", priority="5"))
+    await stage.waiting("small")
+    await stage.gone("holder")
+    assert (await placed_in_turn(stage, ["first"])) == ["second"]
