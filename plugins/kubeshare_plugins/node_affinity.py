@@ -14,7 +14,7 @@ from kubeshare_py.framework.reasons import ReasonTable
 
 _Flags = NDArray[np.bool_]
 
-_INTEGER = re.compile(r"[+-]?[0-9]{1,64}", re.ASCII)
+_INTEGER = re.compile(r"[+-]?[0-9]{1,64}")
 _INT64 = 1 << 63
 
 _OPERATORS: dict[str, Callable[[str | None, tuple[str, ...]], bool]] = {

@@ -154,8 +154,8 @@ def test_a_document_that_cannot_be_read_names_the_path(document: object, message
             "profiles[0].plugins.filter.disabled[1].name: no plugin Taints; there are ",
         ),
         (
-            {"plugins": {"score": {"enabled": [{"name": "GpuFit"}]}}},
-            "profiles[0].plugins.score.enabled[0].name: GpuFit is no score plugin",
+            {"plugins": {"score": {"enabled": [{"name": "Spread"}, {"name": "GpuFit"}]}}},
+            "profiles[0].plugins.score.enabled[1].name: GpuFit is no score plugin",
         ),
         (
             {"plugins": {"cardFilter": {"enabled": [{"name": "BinPack"}]}}},

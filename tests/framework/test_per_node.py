@@ -64,9 +64,11 @@ def test_only_nodes_are_asked_about_and_only_when_they_changed() -> None:
         return 1
 
     cluster = SmallCluster(PerNodeScore("Listen", listen))
-    for name in ("a", "b", "c"):
+    for name in ("a", "b", "c", "d"):
         cluster.node(name)
-    cluster.ledger.drop_node(NodeName("b"))
+    cluster.hold("d")
+    for name in ("b", "d"):
+        cluster.ledger.drop_node(NodeName(name))
     cluster.best(a_shape())
     assert asked == ["a", "c"]
     cluster.hold("c")

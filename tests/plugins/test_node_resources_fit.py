@@ -1,5 +1,8 @@
 """Amounts of a node."""
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from kubeshare_plugins.node_resources_fit import NodeResourcesFit
 from kubeshare_py.cluster.columns import PORT_RESOURCE
 from kubeshare_py.cluster.ports import FIRST_PORT, POOL_SIZE
@@ -39,6 +42,24 @@ def test_every_resource_that_is_short_is_named() -> None:
         "Insufficient ephemeral-storage": 1,
         "Insufficient memory": 1,
     }
+
+
+KINDS = ["cpu", "memory", "ephemeral-storage", "example.com/nic"]
+AMOUNTS = st.dictionaries(st.sampled_from(KINDS), st.integers(0, 3))
+
+
+@given(AMOUNTS, AMOUNTS, AMOUNTS, st.integers(0, 3))
+def test_what_fits_is_free_and_the_hint_never_says_no_to_it(
+    offered: dict[str, int], held: dict[str, int], asked: dict[str, int], pods: int
+) -> None:
+    cluster = SmallCluster(NodeResourcesFit())
+    cluster.node("n1", allocatable=(*offered.items(), ("pods", pods)))
+    cluster.hold(resources=asking(**held))
+    shape = a_shape(resources=asking(**asked))
+    left = {name: offered.get(name, 0) - held.get(name, 0) for name in KINDS}
+    fits = pods > 1 and all(left[name] >= amount for name, amount in asked.items() if amount)
+    assert cluster.where(shape) == ({"n1"} if fits else set())
+    assert cluster.may_fit(shape) or not fits
 
 
 def test_what_pods_hold_is_not_free() -> None:
@@ -89,9 +110,8 @@ def test_a_resource_counts_from_when_a_node_offers_it() -> None:
     assert [cluster.where(shape) for shape in shapes] == [set()] * 6
     for number, kind in enumerate("abcdef"):
         cluster.node(f"{kind}", allocatable=((f"example.com/{kind}", 1), ("pods", 1)))
-        assert [cluster.where(shape) for shape in shapes[: number + 1]] == [
-            {other} for other in "abcdef"[: number + 1]
-        ]
+        offered = [{other} for other in "abcdef"[: number + 1]]
+        assert [cluster.where(shape) for shape in shapes] == [*offered, *[set()] * (5 - number)]
 
 
 def test_explaining_changes_nothing() -> None:
