@@ -256,7 +256,7 @@ class Ledger:
         else:
             widest = widest_share(columns.capacity_bytes.item(row, slot), free_bytes)
             columns.share_room[row, slot] = free_milli
-            columns.room[row, slot] = min(free_milli, widest)
+            columns.room[row, slot] = max(-1, min(free_milli, widest))
             columns.idle[row, slot] = tenants == 0
 
     def _derive_node(self, row: int) -> None:

@@ -15,8 +15,10 @@ from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.rows import AllRows, Rows, SomeRows
 from kubeshare_py.domain.diagnosis import Diagnosis
+from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.points import (
+    ByRoom,
     CardQuestion,
     CardRank,
     Cards,
@@ -50,7 +52,16 @@ class Work:
 class Questions:
     """What a profile asks about one shape: its plugins, prepared."""
 
-    __slots__ = ("absolute", "cards", "count", "normalised", "ranks", "row_filters", "static")
+    __slots__ = (
+        "absolute",
+        "by_room",
+        "cards",
+        "count",
+        "normalised",
+        "ranks",
+        "row_filters",
+        "static",
+    )
 
     def __init__(self, profile: Profile, shape: Shape, reasons: ReasonTable) -> None:
         self.static: list[RowFilter] = []
@@ -70,12 +81,27 @@ class Questions:
             self.cards = [question for question in cards if question is not None]
             ranks = ((plugin.card_score(shape), weight) for plugin, weight in profile.card_scores)
             self.ranks = [(rank, weight) for rank, weight in ranks if rank is not None]
+        self.by_room = self._by_room() if self.count == 1 else None
         for scorer, weight in profile.scores:
             score = scorer.score(shape)
             if score is not None and scorer.normaliser is None:
                 self.absolute.append((score, weight))
             elif score is not None and scorer.normaliser is not None:
                 self.normalised.append(Normalised(score, scorer.normaliser, weight))
+
+    def _by_room(self) -> IntArray | None:
+        """Rank by room, if nothing else decides; the last entry, -1, is for cards without room."""
+        least = [question.least_room for question in self.cards]
+        table = np.zeros(WHOLE_MILLI + 2, np.int64)
+        for rank, weight in self.ranks:
+            if not isinstance(rank, ByRoom):
+                return None
+            table[:-1] += weight * rank.ranks
+        if not least or None in least:
+            return None
+        table[: max(one for one in least if one is not None)] = -NO_CARD
+        table[-1] = -NO_CARD
+        return table
 
 
 class Answers:
@@ -222,7 +248,9 @@ class Asker:
         """Minus the reasons that depend on the node object alone."""
         masks: IntArray = np.where(rows.column("present"), 0, NO_NODE)
         for question in questions.static:
-            masks |= question(rows)
+            mask = question(rows)
+            if mask is not None:
+                masks |= mask
         return -masks
 
     def _ask(
@@ -245,17 +273,22 @@ class Asker:
     ) -> tuple[IntArray, Cards | None]:
         """Minus each row's reasons, those of its cards only as NO_CARD; and the best card.
 
-        Every plugin has bits of its own, so that taking away is what setting bits would be.
+        While every plugin has bits of its own, taking away is what setting bits would be.
         """
         minus = static
         for question in questions.row_filters:
-            minus = minus - question(rows)
+            mask = question(rows)
+            if mask is not None:
+                minus = minus - mask if self._reasons.distinct else -(-minus | mask)
         if not questions.count:
             return minus, None
-        fits = self._card_fits(questions, rows)
-        if questions.count > 1:
-            return minus - (fits.sum(1) < questions.count), None
-        ranked = np.where(fits, self._rank(questions, rows), -NO_CARD)
+        if questions.by_room is not None:
+            ranked = questions.by_room.take(rows.column("room"))
+        else:
+            fits = self._card_fits(questions, rows)
+            if questions.count > 1:
+                return minus - (fits.sum(1) < questions.count), None
+            ranked = np.where(fits, self._rank(questions, rows), -NO_CARD)
         slot = ranked.argmax(1)
         picked = slot + self._offsets(*ranked.shape)
         # The best rank is 0 or more, or -NO_CARD where no card fits.

@@ -55,8 +55,8 @@ class Cards:
         return column.ravel().take(self.picked)
 
 
-#: A mask of reasons per row, 0 where the shape fits; shape (k,).
-RowFilter = Callable[[Rows], IntArray]
+#: A mask of reasons per row, 0 where the shape fits, shape (k,); None if it fits all of them.
+RowFilter = Callable[[Rows], IntArray | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +65,29 @@ class CardQuestion:
 
     `fits` says which cards may hold one share of the claim, shape (k, width); it is put at every
     decision. `reasons` answers a mask per card, 0 exactly where `fits` is True; it is put when a
-    pod waits and people want to know why.
+    pod waits and people want to know why. `least_room`, where it is not None, says that `fits` is
+    exactly `room >= least_room`: then the framework may look answers up instead of asking.
     """
 
     fits: Callable[[Rows], NDArray[np.bool_]]
     reasons: Callable[[Rows], IntArray]
+    least_room: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ByRoom:
+    """A card rank that depends on nothing but the card's room: 1001 ranks, for 0 to 1000."""
+
+    ranks: IntArray
+
+    def __call__(self, rows: Rows) -> IntArray:
+        """The ranks of the rows' cards; those of cards without room do not matter."""
+        return self.ranks.take(rows.column("room"), mode="clip")
 
 
 #: 0…100 per row, higher is better; shape (k,). Cards is None when the shape claims not just one.
 RowScore = Callable[[Rows, Cards | None], IntArray]
-#: 0 or more per card, higher is better; shape (k, width). Ties go to the lower uuid.
+#: 0 or more per card, higher is better; shape (k, width). Ties go to the lower uuid. See ByRoom.
 CardRank = Callable[[Rows], IntArray]
 #: Raw scores of the rows that fit -> 0…100.
 Normaliser = Callable[[IntArray], IntArray]

@@ -28,6 +28,8 @@ class ReasonTable:
 
     def __init__(self) -> None:
         self._bits: dict[Reason, int] = {}
+        #: Whether every plugin has bits of its own: they may then be added instead of combined.
+        self.distinct = True
 
     def register(self, plugin: str, text: str, *, resolvable: bool = True) -> int:
         """The mask of this reason; the same one when it was registered before.
@@ -39,6 +41,7 @@ class ReasonTable:
         if reason not in self._bits:
             if len(self._bits) >= _LAST_BIT - _FIRST_BIT:
                 reason = Reason("framework", "Insufficient other resources", True)
+                self.distinct = False
             self._bits.setdefault(reason, len(self._bits) + _FIRST_BIT)
         return 1 << self._bits[reason]
 

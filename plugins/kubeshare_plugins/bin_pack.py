@@ -6,10 +6,11 @@ from kubeshare_py.cluster.columns import CPU, MEMORY, IntArray
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.points import CardRank, Cards, Depends, Normaliser, RowScore
+from kubeshare_py.framework.points import ByRoom, CardRank, Cards, Depends, Normaliser, RowScore
 
-#: Points of a card by the thousandths that are free on it: 0 for an idle one.
-_BY_FREE = np.array([50 + (WHOLE_MILLI - free) // 20 for free in range(WHOLE_MILLI)] + [0])
+_FULLEST = ByRoom(WHOLE_MILLI - np.arange(WHOLE_MILLI + 1))
+#: Points of a row by the room of its best card: 0 for an idle one.
+_SHARED = np.array([50 + (WHOLE_MILLI - room) // 20 for room in range(WHOLE_MILLI)] + [0])
 
 
 class BinPack:
@@ -31,11 +32,7 @@ class BinPack:
 
     def card_score(self, shape: Shape) -> CardRank | None:
         """The fuller the better; idle cards last."""
-        return _card_fill
-
-
-def _card_fill(rows: Rows) -> IntArray:
-    return WHOLE_MILLI - rows.column("free_milli")
+        return _FULLEST
 
 
 def _gpu_fill(rows: Rows, cards: Cards | None) -> IntArray:
@@ -44,8 +41,8 @@ def _gpu_fill(rows: Rows, cards: Cards | None) -> IntArray:
 
 def _share_fill(rows: Rows, cards: Cards | None) -> IntArray:
     assert cards is not None
-    shared = _BY_FREE.take(cards.of(rows.column("free_milli")), mode="clip")
-    best: IntArray = np.maximum(shared, rows.column("gpu_used_percent") // 2)
+    shared = _SHARED.take(cards.of(rows.column("room")), mode="clip")
+    best: IntArray = np.maximum(shared, rows.column("gpu_used_percent") >> 1)
     return best
 
 

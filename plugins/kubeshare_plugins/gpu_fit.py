@@ -71,7 +71,8 @@ class GpuFit:
                 masks |= (lacking & ~short if claim.memory_bytes is None else lacking) * memory
             return np.where(flags, by_flags.take(flags), masks)
 
-        return CardQuestion(_fits(claim), reasons_of)
+        shared = not claim.exclusive and claim.memory_bytes is None
+        return CardQuestion(_fits(claim), reasons_of, claim.milli if shared else None)
 
     def may_fit(self, shape: Shape, ledger: Ledger, row: int) -> bool:
         """Count the cards that could do, in plain integers."""

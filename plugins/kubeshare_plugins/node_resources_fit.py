@@ -14,6 +14,7 @@ from kubeshare_py.framework.reasons import ReasonTable
 
 # Below any free amount: a resource that is not asked for never refuses, not even an overdrawn one.
 _NOT_ASKED = -(1 << 62)
+_TRUE = b"\x01"
 _UNITS = {"cpu": "milli", "pods": "count", PORT_RESOURCE: "count"}
 
 
@@ -43,7 +44,7 @@ class NodeResourcesFit:
         needed = bits = np.zeros(0, np.int64)
         known = unoffered = 0
 
-        def ask(rows: Rows) -> IntArray:
+        def ask(rows: Rows) -> IntArray | None:
             nonlocal needed, bits, known, unoffered
             free, columns = rows.column("free"), rows.resources
             if free.shape[1] != len(needed) or len(columns) != known:
@@ -57,6 +58,9 @@ class NodeResourcesFit:
                     needed[columns[name]] = amount
                     bits[columns[name]] = masks[name]
             short = free < needed
+            # Mostly nothing is short, and looking at the bytes is cheaper than any().
+            if not unoffered and _TRUE not in short.tobytes():
+                return None
             mask: IntArray = (
                 short.dot(bits) if distinct else np.bitwise_or.reduce(short * bits, axis=1)
             )

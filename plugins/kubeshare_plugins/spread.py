@@ -4,8 +4,11 @@ import numpy as np
 
 from kubeshare_py.cluster.columns import CPU, MEMORY, IntArray
 from kubeshare_py.cluster.rows import Rows
+from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.points import CardRank, Cards, Depends, Normaliser, RowScore
+from kubeshare_py.framework.points import ByRoom, CardRank, Cards, Depends, Normaliser, RowScore
+
+_EMPTIEST = ByRoom(np.arange(WHOLE_MILLI + 1))
 
 
 class Spread:
@@ -23,11 +26,7 @@ class Spread:
 
     def card_score(self, shape: Shape) -> CardRank | None:
         """The emptier the better."""
-        return _card_room
-
-
-def _card_room(rows: Rows) -> IntArray:
-    return rows.column("free_milli")
+        return _EMPTIEST
 
 
 def _gpu_room(rows: Rows, cards: Cards | None) -> IntArray:
@@ -37,7 +36,7 @@ def _gpu_room(rows: Rows, cards: Cards | None) -> IntArray:
 
 def _share_room(rows: Rows, cards: Cards | None) -> IntArray:
     assert cards is not None
-    return cards.of(rows.column("free_milli")) * 8 // 100 + _gpu_room(rows, None) // 5
+    return cards.of(rows.column("room")) * 8 // 100 + _gpu_room(rows, None) // 5
 
 
 def _machine_room(rows: Rows, cards: Cards | None) -> IntArray:

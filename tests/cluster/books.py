@@ -94,7 +94,7 @@ class LedgerBooks:
             "free_bytes": left,
             "tenants": len(mine),
             "flags": flags,
-            "room": -1 if flags else min(1000 - milli, widest),
+            "room": -1 if flags else max(-1, min(1000 - milli, widest)),
             "share_room": -1 if flags else 1000 - milli,
             "idle": int(not flags and not mine),
         }
