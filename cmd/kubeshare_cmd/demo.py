@@ -37,7 +37,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, metavar="S", help="end after so long")
     arguments = parser.parse_args()
     options = demo.Options(
-        directory=Path(arguments.directory),
+        directory=Path(arguments.directory).resolve(),
         plugin=str(Path(sys.argv[0]).with_name("kubectl-kubeshare")),
         cluster=arguments.cluster,
         workloads=arguments.workloads,

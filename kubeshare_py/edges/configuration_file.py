@@ -25,9 +25,7 @@ def load(path: str | None) -> SchedulerConfiguration:
         return read(document)
     except OSError as error:
         raise ConfigurationError(f"{path}: {error.strerror}") from error
-    except yaml.YAMLError as error:
-        raise ConfigurationError(f"{path}: {error}") from error
-    except ConfigurationError as error:
+    except (yaml.YAMLError, UnicodeError, ConfigurationError) as error:
         raise ConfigurationError(f"{path}: {error}") from error
 
 

@@ -35,9 +35,13 @@ def read_workloads(path: str | None) -> tuple[dict[str, Any], ...]:
     except yaml.YAMLError as error:
         raise DocumentProblem(str(file), "", str(error)) from error
     for number, found in enumerate(documents):
+        where = f"document {number + 1}"
         if not isinstance(found, dict) or not {"apiVersion", "kind"} <= found.keys():
-            where = f"document {number + 1}"
             raise DocumentProblem(str(file), where, "needs apiVersion and kind")
+        wanted = (("apiVersion", str), ("kind", str), ("metadata", dict))
+        wrong = [name for name, kind in wanted if not isinstance(found.get(name, kind()), kind)]
+        if wrong:
+            raise DocumentProblem(str(file), f"{where}.{wrong[0]}", "has the wrong type")
     return tuple(documents)
 
 
@@ -46,3 +50,5 @@ def _text(file: Path) -> str:
         return file.read_text(encoding="utf-8")
     except OSError as error:
         raise DocumentProblem(str(file), "", str(error.strerror)) from error
+    except UnicodeError as error:
+        raise DocumentProblem(str(file), "", str(error)) from error

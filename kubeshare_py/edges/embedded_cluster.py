@@ -19,6 +19,7 @@ from kubeshare_py.edges.kube_errors import KubeError
 from kubeshare_py.edges.simulated_collectors import SimulatedCollectors
 from kubeshare_py.edges.simulated_controllers import GarbageCollector, JobController
 from kubeshare_py.edges.simulated_kubelets import SimulatedKubelets
+from kubeshare_py.framework.configuration import ConfigurationError
 from kubeshare_py.simulation.cluster_file import SimulatedNode
 
 SERVICE = "kubeshare-scheduler"
@@ -36,11 +37,18 @@ class EmbeddedCluster:
 
     async def apply(self, workload: dict[str, Any]) -> None:
         """Create an object, in `default` unless it says where; raises KubeFailure."""
-        group_version = workload["apiVersion"]
+        group_version, kind = workload["apiVersion"], workload["kind"]
         root = f"/apis/{group_version}" if "/" in group_version else f"/api/{group_version}"
-        namespace = workload.get("metadata", {}).get("namespace", "default")
-        plural = f"{workload['kind'].lower()}s"
-        await self.client.create(f"{root}/namespaces/{namespace}/{plural}", workload)
+        served = (await self.client.get(root))["resources"]
+        found = next(
+            (one for one in served if one["kind"] == kind and "/" not in one["name"]), None
+        )
+        if found is None:
+            raise KubeError(HTTPStatus.NOT_FOUND, "NotFound", f"no kind {kind} in {group_version}")
+        if found["namespaced"]:
+            namespace = workload.get("metadata", {}).get("namespace", "default")
+            root = f"{root}/namespaces/{namespace}"
+        await self.client.create(f"{root}/{found['name']}", workload)
 
     async def publish_scheduler(self, url: str) -> None:
         """Make the scheduler's state endpoint reachable as a Service, as a chart does.
@@ -76,11 +84,17 @@ async def embedded_cluster(
     port: int = 0,
     clock: Callable[[], float] = time.time,
 ) -> AsyncIterator[EmbeddedCluster]:
-    """Run it while entered; the nodes are registered when it is entered."""
+    """Run it while entered; the nodes are registered when it is entered.
+
+    Raises ConfigurationError when the directory or the port cannot be used.
+    """
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
-        server = await enter(ApiServer(directory=directory, port=port, clock=clock))
-        kubeconfig = server.write_kubeconfig(directory / "kubeconfig")
+        try:
+            server = await enter(ApiServer(directory=directory, port=port, clock=clock))
+            kubeconfig = server.write_kubeconfig(directory / "kubeconfig")
+        except OSError as error:
+            raise ConfigurationError(f"API server in {directory}: {error}") from error
         collectors = await enter(SimulatedCollectors(nodes, clock=clock))
         admin = await enter(KubeClient(load(str(kubeconfig))))
         # A client of their own: what the nodes write must not queue behind what a user asks.

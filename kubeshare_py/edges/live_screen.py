@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+import os
+import sys
+from collections.abc import Callable, Iterator
 
 from rich.console import Console, RenderableType
 from rich.live import Live
@@ -21,12 +23,16 @@ async def show(
     plain: bool = False,
     seconds: float | None = None,
 ) -> None:
-    """Show until cancelled, or for `seconds`; `footer` is below the view, or before the lines."""
+    """Show until cancelled, or for `seconds`; `footer` is below the view, or before the lines.
+
+    It also ends when nobody reads the lines any more, as behind `| head`.
+    """
     console = Console()
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             if plain or not console.is_terminal:
-                await _lines(view, footer)
+                with _until_unread():
+                    await _lines(view, footer)
             else:
                 await _screen(view, footer, console)
 
@@ -41,6 +47,15 @@ async def _screen(view: Callable[[], ClusterView], footer: str, console: Console
         while True:
             live.refresh()
             await asyncio.sleep(REFRESH_S)
+
+
+@contextlib.contextmanager
+def _until_unread() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        # What is buffered still has to go somewhere when the process ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 async def _lines(view: Callable[[], ClusterView], footer: str) -> None:

@@ -18,7 +18,8 @@ UNREACHABLE = 3
 def run(work: Coroutine[object, object, object], log_level: str = "info") -> int:
     """Run until it returns, or until SIGINT or SIGTERM cancels it; answers an exit code.
 
-    0 when it ended in order or was told to, 3 when there are no usable credentials.
+    0 when it ended in order or was told to, 3 when there are no usable credentials. Told twice, it
+    waits for nothing. Raises what the work raised, out of the task groups that it came through.
     """
     decision_log.set_up(log_level)
     try:
@@ -39,5 +40,18 @@ async def _until_told(work: Coroutine[object, object, object]) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, task.cancel)
-    with suppress(asyncio.CancelledError):
-        await task
+    try:
+        with suppress(asyncio.CancelledError):
+            await task
+    except BaseExceptionGroup as group:
+        raise _only(group) from group
+
+
+def _only(error: BaseException) -> BaseException:
+    """The one exception in nested groups; the group itself when there are several."""
+    inner = error
+    while isinstance(inner, BaseExceptionGroup):
+        if len(inner.exceptions) > 1:
+            return error
+        [inner] = inner.exceptions
+    return inner

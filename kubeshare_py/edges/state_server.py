@@ -64,6 +64,8 @@ def _tokens(path: str) -> tuple[str, ...]:
         lines = Path(path).read_text(encoding="utf-8").split()
     except OSError as error:
         raise ConfigurationError(f"server.tokenFile: {path}: {error.strerror}") from error
+    except UnicodeError as error:
+        raise ConfigurationError(f"server.tokenFile: {path}: {error}") from error
     return tuple(lines)
 
 

@@ -7,8 +7,10 @@ from pathlib import Path
 
 from kubeshare_py.edges.demo_files import read_nodes, read_workloads
 from kubeshare_py.edges.embedded_cluster import embedded_cluster
+from kubeshare_py.edges.kube_errors import KubeError
 from kubeshare_py.edges.live_screen import show
 from kubeshare_py.framework.configuration import PluginFactory, SchedulerConfiguration
+from kubeshare_py.inventory.documents import DocumentProblem
 from kubeshare_py.programs.embedded_scheduler import running_scheduler
 from kubeshare_py.scheduling.explanation import cluster_view
 
@@ -38,7 +40,10 @@ class Options:
 async def main(
     options: Options, configuration: SchedulerConfiguration, in_tree: Mapping[str, PluginFactory]
 ) -> None:
-    """Run until cancelled, or for `seconds`."""
+    """Run until cancelled, or for `seconds`.
+
+    Raises DocumentProblem for files and workloads, ConfigurationError for all else that is given.
+    """
     nodes = read_nodes(options.cluster)
     workloads = () if options.without_workloads else read_workloads(options.workloads)
     async with (
@@ -50,7 +55,12 @@ async def main(
                 break
             await asyncio.sleep(PAUSE_S)
         for workload in workloads:
-            await cluster.apply(workload)
+            try:
+                await cluster.apply(workload)
+            except KubeError as error:
+                file = options.workloads or "demo-workloads.yaml"
+                name = workload.get("metadata", {}).get("name", "")
+                raise DocumentProblem(file, f"{workload['kind']} {name}", error.message) from error
             # Pods of one second are ordered by uid: give each its turn, as a person typing would.
             await asyncio.sleep(PAUSE_S)
         await show(

@@ -1,0 +1,104 @@
+"""People at a terminal: a stock kubectl, and the plugin that comes with the scheduler."""
+
+import asyncio
+import os
+import shutil
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from kubeshare_py.edges.demo_files import find, read_nodes
+from kubeshare_py.edges.embedded_cluster import embedded_cluster
+from tests.stories.conftest import Stage
+
+KUBECTL = shutil.which("kubectl")
+pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
+
+
+class Kubectl:
+    """kubectl with a home of its own, and this installation's plugin on its PATH."""
+
+    def __init__(self, folder: Path, kubeconfig: Path) -> None:
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        self._environment = {
+            **os.environ,
+            "HOME": str(folder),
+            "KUBECONFIG": str(kubeconfig),
+            "PATH": path,
+        }
+
+    async def __call__(self, *arguments: str) -> str:
+        assert KUBECTL is not None
+        process = await asyncio.create_subprocess_exec(
+            KUBECTL,
+            *arguments,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            env=self._environment,
+        )
+        output, _ = await process.communicate()
+        assert process.returncode == 0, output.decode()
+        return output.decode()
+
+    async def until(self, wanted: Callable[[str], bool], *arguments: str) -> str:
+        async with asyncio.timeout(10):
+            while not wanted(output := await self(*arguments)):
+                pass
+        return output
+
+
+@pytest.fixture
+async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
+    """The demo's cluster, with a scheduler and nothing to do."""
+    nodes = read_nodes(None)
+    async with embedded_cluster(tmp_path, nodes) as cluster:
+        stage = Stage(cluster, nodes, tmp_path)
+        async with stage.scheduler():
+            await stage.warm_up()
+            yield stage
+
+
+@pytest.fixture
+def kubectl(stage: Stage, tmp_path: Path) -> Kubectl:
+    return Kubectl(tmp_path, stage.cluster.kubeconfig)
+
+
+async def test_the_demos_workloads_from_apply_to_why(kubectl: Kubectl) -> None:
+    applied = await kubectl("apply", "-f", str(find("demo-workloads.yaml")))
+    assert "pod/mnist created" in applied
+    assert "job.batch/lstm created" in applied
+    await kubectl("wait", "--for=condition=Ready", "pod/mnist", "--timeout=10s")
+    listed = await kubectl("get", "pods", "-o", "wide")
+    [mnist] = [line.split() for line in listed.splitlines() if line.startswith("mnist ")]
+    assert mnist[2] == "Running"
+    described = await kubectl.until(
+        lambda text: "Successfully assigned default/mnist to" in text, "describe", "pod", "mnist"
+    )
+    assert "kubeshare-scheduler" in described
+    assert "sharedgpu/gpu_uuid: GPU-" in described
+    described = await kubectl.until(
+        lambda text: "FailedScheduling" in text, "describe", "pod", "typo"
+    )
+    assert 'sharedgpu/gpu_limit="half"' in described
+
+
+async def test_the_plugin_says_why_a_pod_waits(kubectl: Kubectl) -> None:
+    await kubectl("apply", "-f", str(find("demo-workloads.yaml")))
+    await kubectl("wait", "--for=condition=PodScheduled=false", "pod/preview", "--timeout=10s")
+    why = await kubectl("kubeshare", "why", "preview")
+    assert "Insufficient GPU" in why
+    assert "default/render" in why
+    assert "rtx-1" in await kubectl("kubeshare", "gpus")
+    assert "mnist" in await kubectl("kubeshare", "pods")
+
+
+async def test_apply_again_changes_nothing_and_delete_takes_all_away(kubectl: Kubectl) -> None:
+    file = str(find("demo-workloads.yaml"))
+    await kubectl("apply", "-f", file)
+    await kubectl("wait", "--for=condition=Ready", "pod/mnist", "--timeout=10s")
+    again = await kubectl("apply", "-f", file)
+    assert {line.split()[-1] for line in again.splitlines()} == {"unchanged"}
+    await kubectl("delete", "-f", file, "--timeout=10s")
+    await kubectl.until(lambda text: "No resources" in text, "get", "pods")
