@@ -6,6 +6,7 @@ from pathlib import Path
 
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.edges import configuration_file, process
+from kubeshare_py.edges.plugin_entry_points import with_entry_points
 from kubeshare_py.framework.configuration import ConfigurationError
 from kubeshare_py.inventory.documents import DocumentProblem
 from kubeshare_py.programs import demo
@@ -48,7 +49,8 @@ def main() -> int:
     )
     try:
         configuration = configuration_file.load(arguments.config)
-        return process.run(demo.main(options, configuration, IN_TREE), log_level="warning")
+        work = demo.main(options, configuration, with_entry_points(IN_TREE))
+        return process.run(work, log_level="warning")
     except (ConfigurationError, DocumentProblem) as error:
         print(f"kubeshare-demo: {error}", file=sys.stderr)
         return 2

@@ -7,6 +7,7 @@ import msgspec
 
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.edges import configuration_file, process
+from kubeshare_py.edges.plugin_entry_points import with_entry_points
 from kubeshare_py.framework.configuration import ConfigurationError, SchedulerConfiguration
 from kubeshare_py.programs import scheduler
 
@@ -38,7 +39,7 @@ def main() -> int:
         configuration = configuration_file.load(arguments.config)
         if arguments.prometheus_url:
             configuration = _with_url(configuration, arguments.prometheus_url)
-        machine = scheduler.machine(configuration, IN_TREE)
+        machine = scheduler.machine(configuration, with_entry_points(IN_TREE))
         if arguments.check_config:
             print(configuration_file.text(configuration), end="")
             return 0

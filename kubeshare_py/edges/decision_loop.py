@@ -1,6 +1,7 @@
 """One machine among its watches: events go in, effects are performed, decisions follow at once."""
 
 import asyncio
+import gc
 from collections.abc import Iterable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from kubeshare_py.edges import decision_log
 from kubeshare_py.edges.inventory_source import readings
 from kubeshare_py.edges.kube_api import KubeApi
 from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.edges.kube_watch import follow
+from kubeshare_py.edges.kube_watch import Listed, follow
 from kubeshare_py.edges.watched_events import T, Translation
 from kubeshare_py.framework.configuration import Inventory
 from kubeshare_py.manifests.watch import Codec
@@ -65,6 +66,9 @@ class DecisionLoop:
         async with aclosing(follow(client, path, codec)) as stream:
             async for news in stream:
                 await self.tell(translate(news))
+                if isinstance(news, Listed):
+                    # What a list brought stays: no collection need look at it again.
+                    gc.freeze()
 
     async def read_inventory(self, settings: Inventory) -> None:
         """Follow the inventory for ever."""

@@ -5,7 +5,6 @@ import signal
 import socket
 import uuid
 from collections.abc import Coroutine
-from contextlib import suppress
 
 import uvloop
 
@@ -36,15 +35,14 @@ def own_name() -> str:
 
 
 async def _until_told(work: Coroutine[object, object, object]) -> None:
-    task = asyncio.ensure_future(work)
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, task.cancel)
     try:
-        with suppress(asyncio.CancelledError):
-            await task
-    except BaseExceptionGroup as group:
-        raise _only(group) from group
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(work)
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.add_signal_handler(number, task.cancel)
+    except BaseExceptionGroup as failed:
+        raise _only(failed) from failed
 
 
 def _only(error: BaseException) -> BaseException:
