@@ -1,0 +1,65 @@
+"""Configuration files: what cannot be used is told with the file and the place in it."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kubeshare_py.edges.configuration_file import load, text
+from kubeshare_py.framework.configuration import ConfigurationError, SchedulerConfiguration, read
+
+
+def written(folder: Path, content: str | bytes) -> str:
+    file = folder / "settings.yaml"
+    file.write_bytes(content.encode() if isinstance(content, str) else content)
+    return str(file)
+
+
+def problem(path: str) -> str:
+    with pytest.raises(ConfigurationError) as caught:
+        load(path)
+    found = str(caught.value)
+    assert found.startswith(f"{path}: ")
+    return found.removeprefix(f"{path}: ")
+
+
+def test_without_a_file_the_defaults_are_in_effect() -> None:
+    assert load(None) == SchedulerConfiguration()
+
+
+def test_an_empty_file_is_the_defaults(tmp_path: Path) -> None:
+    assert load(written(tmp_path, "# nothing yet\n")) == SchedulerConfiguration()
+
+
+def test_what_a_file_says_is_in_effect(tmp_path: Path) -> None:
+    found = load(written(tmp_path, "inventory: {url: 'http://here:9090', intervalSeconds: 2}"))
+    assert (found.inventory.url, found.inventory.interval_seconds) == ("http://here:9090", 2.0)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("profiles: [{schedulerName: 3}]", "profiles[0].schedulerName: "),
+        ("parallelBinds: 0", "parallelBinds: "),
+        ("inventry: {}", "inventry: "),
+        ("a: [b", "while parsing a flow sequence"),
+        ("\x01", "unacceptable character"),
+        (b"\xff\xfe\x00", "'utf-8' codec can't decode"),
+    ],
+)
+def test_the_file_and_the_place_in_it_are_named(
+    tmp_path: Path, content: str | bytes, said: str
+) -> None:
+    assert problem(written(tmp_path, content)).startswith(said)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    assert problem(str(tmp_path)) == "Is a directory"
+    assert problem(str(tmp_path / "none")) == "No such file or directory"
+
+
+def test_what_is_printed_can_be_read_again_and_means_the_same(tmp_path: Path) -> None:
+    document = {"parallelBinds": 3, "profiles": [{"schedulerName": "mine"}]}
+    printed = text(read(document))
+    assert text(load(written(tmp_path, printed))) == printed
+    assert yaml.safe_load(printed)["server"]["port"] == 10259

@@ -1,0 +1,79 @@
+"""One JSON line per decision, with the pod, what was decided, and why."""
+
+import json
+import logging
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from kubeshare_py.domain.allocation import Allocation, CardCharge
+from kubeshare_py.domain.diagnosis import Diagnosis
+from kubeshare_py.domain.effects import Bind, ReportScheduled, ReportWaiting
+from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey, PodUid
+from kubeshare_py.edges import decision_log
+
+UID, KEY, N1 = PodUid("u-1"), PodKey("default", "train"), NodeName("n1")
+Lines = Callable[[], list[dict[str, Any]]]
+
+
+@pytest.fixture
+def root_logger() -> Iterator[None]:
+    """Leave the root logger to pytest as it was."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    root.handlers.clear()
+    yield
+    root.handlers[:], root.level = handlers, level
+
+
+@pytest.fixture
+def lines(root_logger: None, capsys: pytest.CaptureFixture[str]) -> Lines:
+    """What was written to standard error so far, every line decoded."""
+    return lambda: [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+
+
+def test_a_placement_is_logged_with_node_cards_and_token(lines: Lines) -> None:
+    decision_log.set_up("info")
+    cards = tuple(CardCharge(GpuUuid(uuid), 1000, 1, "T4") for uuid in ("GPU-1", "GPU-2"))
+    allocation = Allocation(token=DecisionToken("s-7"), dialect="sharedgpu", cards=cards)
+    decision_log.decided(Bind(UID, KEY, N1, allocation))
+    [line] = lines()
+    assert datetime.fromisoformat(line.pop("time")).tzinfo is not None
+    assert line == {
+        "level": "info",
+        "event": "bind",
+        "pod": "default/train",
+        "uid": "u-1",
+        "node": "n1",
+        "cards": ["GPU-1", "GPU-2"],
+        "token": "s-7",
+    }
+
+
+def test_a_pod_that_waits_is_logged_with_its_reason(lines: Lines) -> None:
+    decision_log.set_up("info")
+    decision_log.decided(ReportWaiting(UID, KEY, Diagnosis(sentence='label "gpu": no number')))
+    [line] = lines()
+    assert (line["event"], line["pod"]) == ("waiting", "default/train")
+    assert line["reason"] == 'label "gpu": no number'
+
+
+def test_a_bound_pod_is_logged_with_its_node(lines: Lines) -> None:
+    decision_log.set_up("info")
+    decision_log.decided(ReportScheduled(UID, KEY, N1))
+    [line] = lines()
+    assert (line["event"], line["pod"], line["node"]) == ("bound", "default/train", "n1")
+
+
+def test_line_breaks_and_tracebacks_stay_within_their_line(lines: Lines) -> None:
+    decision_log.set_up("info")
+    decision_log.warn("inventory", message="a\nb")
+    try:
+        raise ValueError("broken\nbadly")
+    except ValueError:
+        logging.getLogger("anywhere").exception("it broke")
+    warned, broke = lines()
+    assert (warned["level"], warned["message"]) == ("warning", "a\nb")
+    assert "ValueError: broken\nbadly" in broke["traceback"]

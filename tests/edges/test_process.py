@@ -1,0 +1,84 @@
+"""A process around one coroutine: told to end, it ends in order."""
+
+import asyncio
+import signal
+import sys
+
+import pytest
+
+from kubeshare_py.edges.process import own_name
+
+PROGRAM = """
+import asyncio, sys
+from kubeshare_py.edges import process
+
+async def work():
+    try:
+        print("ready", flush=True)
+        await asyncio.Event().wait()
+    finally:
+        print("tidying", flush=True)
+        {tidy}
+        print("tidy", flush=True)
+
+sys.exit(process.run(work()))
+"""
+
+
+async def started(program: str) -> asyncio.subprocess.Process:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", program,
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    return process
+
+
+async def said(process: asyncio.subprocess.Process) -> str:
+    assert process.stdout is not None
+    return (await process.stdout.readline()).decode().strip()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_a_signal_lets_the_work_tidy_up_and_ends_with_0(number: signal.Signals) -> None:
+    process = await started(PROGRAM.format(tidy="await asyncio.sleep(0)"))
+    assert await said(process) == "ready"
+    process.send_signal(number)
+    output, errors = await process.communicate()
+    assert (output, errors) == (b"tidying\ntidy\n", b"")
+    assert process.returncode == 0
+
+
+async def test_a_second_signal_waits_for_nothing() -> None:
+    process = await started(PROGRAM.format(tidy="await asyncio.Event().wait()"))
+    assert await said(process) == "ready"
+    process.send_signal(signal.SIGTERM)
+    assert await said(process) == "tidying"
+    process.send_signal(signal.SIGTERM)
+    output, errors = await process.communicate()
+    assert (output, errors, process.returncode) == (b"", b"", 0)
+
+
+async def test_an_error_comes_out_of_the_task_groups_it_came_through() -> None:
+    program = """
+import asyncio
+from kubeshare_py.edges import process
+
+async def fail():
+    raise LookupError("lost")
+
+async def work():
+    async with asyncio.TaskGroup() as outer, asyncio.TaskGroup() as inner:
+        inner.create_task(fail())
+
+try:
+    process.run(work())
+except LookupError as error:
+    print("found", error)
+"""
+    process = await started(program)
+    output, errors = await process.communicate()
+    assert (output, errors) == (b"found lost\n", b"")
+
+
+def test_no_two_processes_have_one_name() -> None:
+    assert own_name() != own_name()

@@ -1,0 +1,136 @@
+"""The state endpoint over real HTTPS: who is let in, and what is answered when."""
+
+import ssl
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import aiohttp
+import msgspec
+import pytest
+
+from kubeshare_py.domain.view import ClusterView, WhyView
+from kubeshare_py.edges.state_server import serve
+from kubeshare_py.framework.configuration import ConfigurationError, Server
+from tests.edges.served_state import TOKEN, Served, served
+from tests.terminal.views import a_small_view, a_why
+
+CLUSTER, WHY = "/state/v1/cluster", "/state/v1/why/default/train"
+NOT_VALID = {"message": "a valid bearer token is needed"}
+
+
+@pytest.fixture
+async def state(tmp_path: Path) -> AsyncIterator[Served]:
+    async with served(tmp_path, "the-users-token") as state:
+        yield state
+
+
+async def ask(state: Served, path: str, headers: dict[str, str]) -> tuple[int, bytes]:
+    tls = ssl.create_default_context(cafile=state.ca_file)
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(f"{state.url}{path}", headers=headers, ssl=tls) as response,
+    ):
+        assert response.content_type == "application/json"
+        return response.status, await response.read()
+
+
+async def asked(state: Served, path: str) -> tuple[int, bytes]:
+    return await ask(state, path, {"Authorization": f"Bearer {TOKEN}"})
+
+
+@pytest.mark.parametrize("header", ["Authorization", "X-KubeShare-Authorization"])
+@pytest.mark.parametrize("token", [TOKEN, "the-users-token"])
+async def test_each_token_of_the_file_opens_in_either_header(
+    state: Served, header: str, token: str
+) -> None:
+    status, body = await ask(state, CLUSTER, {header: f"Bearer {token}"})
+    assert status == 200
+    assert msgspec.json.decode(body, type=ClusterView) == a_small_view()
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Authorization": "Bearer wrong"},
+        {"Authorization": "Bearer "},
+        {"Authorization": f"Bearer {TOKEN} x"},
+        {"X-KubeShare-Authorization": "Bearer wr\u00f6ng"},
+    ],
+)
+async def test_without_a_known_token_nothing_is_told(
+    state: Served, headers: dict[str, str]
+) -> None:
+    for path in (CLUSTER, WHY, "/elsewhere"):
+        status, body = await ask(state, path, headers)
+        assert (status, msgspec.json.decode(body)) == (401, NOT_VALID)
+
+
+async def test_a_proxys_own_token_does_not_hide_the_users(state: Served) -> None:
+    headers = {
+        "Authorization": "Bearer of-the-proxy",
+        "X-KubeShare-Authorization": f"Bearer {TOKEN}",
+    }
+    assert (await ask(state, CLUSTER, headers))[0] == 200
+
+
+async def test_why_answers_for_one_pod(state: Served) -> None:
+    status, body = await asked(state, WHY)
+    assert status == 200
+    assert msgspec.json.decode(body, type=WhyView) == a_why()
+
+
+async def test_a_pod_that_is_not_known_is_named(state: Served) -> None:
+    status, body = await asked(state, "/state/v1/why/default/other")
+    expected = {"message": "the scheduler knows no pod default/other of its own"}
+    assert (status, msgspec.json.decode(body)) == (404, expected)
+
+
+async def test_why_is_not_answered_before_the_cluster_was_read(state: Served) -> None:
+    state.ready = False
+    status, body = await asked(state, WHY)
+    assert status == 503
+    assert b"has not read the cluster yet" in body
+    state.view = replace(a_small_view(), ready=False)
+    status, body = await asked(state, CLUSTER)
+    assert status == 200
+    assert not msgspec.json.decode(body, type=ClusterView).ready
+
+
+async def open_with(settings: Server) -> None:
+    async with serve(settings, ready=lambda: True, cluster=a_small_view, why=lambda key: None):
+        pass
+
+
+async def test_without_a_token_file_everybody_is_refused(tmp_path: Path) -> None:
+    settings = Server(bind_address="127.0.0.1", port=0)
+    async with (
+        serve(settings, ready=lambda: True, cluster=a_small_view, why=lambda key: None) as url,
+        aiohttp.ClientSession() as session,
+        session.get(f"{url}{CLUSTER}", headers={"Authorization": "Bearer "}, ssl=False) as answer,
+    ):
+        assert answer.status == 401
+        assert "server.tokenFile" in (await answer.json())["message"]
+
+
+@pytest.mark.parametrize(
+    ("field", "settings"),
+    [
+        ("server.tokenFile: ", {"tokenFile": "no/such/file"}),
+        ("server.certificateFile: ", {"certificateFile": "no/such/file"}),
+        ("server: cannot listen on 192.0.2.1:0", {"bindAddress": "192.0.2.1"}),
+    ],
+)
+async def test_what_cannot_be_used_is_named(field: str, settings: dict[str, str]) -> None:
+    document = {"bindAddress": "127.0.0.1", "port": 0, **settings}
+    with pytest.raises(ConfigurationError) as caught:
+        await open_with(msgspec.convert(document, Server))
+    assert str(caught.value).startswith(field)
+
+
+async def test_a_token_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "tokens"
+    file.write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigurationError, match=r"server\.tokenFile: .*utf-8"):
+        await open_with(Server(bind_address="127.0.0.1", port=0, token_file=str(file)))
