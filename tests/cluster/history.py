@@ -51,6 +51,16 @@ class History:
             self.release,
         )
 
+    def begin(self) -> None:
+        """Four roomy nodes with four cards each, so that much fits in many places."""
+        for name in NAMES:
+            node = a_node(name)
+            gpus = tuple(a_gpu(f"{name}-{slot}", memory_bytes=1000) for slot in range(4))
+            self.ledger.put_node(node)
+            self.ledger.put_cards(name, gpus)
+            self.books.nodes[name] = node
+            self.books.cards[name] = {gpu.uuid: gpu for gpu in gpus}
+
     def step(self, step: Step) -> None:
         """One thing happens, and every row that it changed is in the logs."""
         action, which, what, how = step

@@ -78,11 +78,18 @@ def same(remembering: Asker, fresh: Asker, ledger: Ledger, shape: Shape) -> None
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.sampled_from(sorted(PROFILES)), STEPS, st.lists(st.integers(0, 12), min_size=40))
+@given(
+    st.sampled_from(sorted(PROFILES)),
+    st.booleans(),
+    STEPS,
+    st.lists(st.integers(0, 12), min_size=40, max_size=40),
+)
 def test_remembered_answers_are_those_of_who_asks_anew(
-    name: str, steps: list[Step], asked: list[int]
+    name: str, roomy: bool, steps: list[Step], asked: list[int]
 ) -> None:
     history, reasons, profile = History(), ReasonTable(), PROFILES[name]
+    if roomy:
+        history.begin()
     remembering = Asker(profile, history.ledger, reasons)
     for step, number in zip(steps, asked, strict=False):
         history.step(step)
