@@ -1,0 +1,48 @@
+"""Commands of this installation as processes of their own."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+PIPE = asyncio.subprocess.PIPE
+
+
+async def start(folder: Path, module: str, *arguments: str) -> asyncio.subprocess.Process:
+    """Start `python -m kubeshare_cmd.<module>` in `folder`."""
+    return await asyncio.create_subprocess_exec(
+        sys.executable, "-m", f"kubeshare_cmd.{module}", *arguments,
+        stdout=PIPE, stderr=PIPE, cwd=folder,
+    )  # fmt: skip
+
+
+async def run(folder: Path, module: str, *arguments: str) -> tuple[int | None, str, str]:
+    """Exit code, stdout, stderr."""
+    process = await start(folder, module, *arguments)
+    output, errors = await process.communicate()
+    return process.returncode, output.decode(), errors.decode()
+
+
+@asynccontextmanager
+async def running(
+    folder: Path, module: str, *arguments: str
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A process, killed at the end if it has not ended by itself."""
+    process = await start(folder, module, *arguments)
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+async def until_said(stream: asyncio.StreamReader | None, text: str) -> str:
+    """Read lines until one has this in it."""
+    assert stream is not None
+    async with asyncio.timeout(10):
+        while line := (await stream.readline()).decode():
+            if text in line:
+                return line
+    raise AssertionError(f"it ended without saying {text!r}")

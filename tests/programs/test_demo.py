@@ -1,0 +1,130 @@
+"""kubeshare-demo as a process: what it prints, what it leaves."""
+
+import asyncio
+import signal
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from kubeshare_py.edges.kube_client import KubeClient
+from kubeshare_py.edges.kube_config import load
+from tests.programs.commands import PIPE, run, running, until_said
+
+
+def children(pid: int) -> list[int]:
+    found = []
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = file.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # it ended meanwhile
+        if int(fields[1]) == pid:
+            found.append(int(file.parent.name))
+    return found
+
+
+def alive(pids: list[int]) -> list[int]:
+    return [pid for pid in pids if Path(f"/proc/{pid}").exists()]
+
+
+async def test_for_some_seconds_in_plain_lines(tmp_path: Path) -> None:
+    code, printed, errors = await run(tmp_path, "demo", "--plain", "--seconds", "1.5")
+    assert (code, errors) == (0, "")
+    kubeconfig = tmp_path / ".demo" / "kubeconfig"
+    assert f"export KUBECONFIG={kubeconfig}" in printed
+    assert "kubectl get pods -o wide -w" in printed
+    assert "why preview" in printed
+    assert kubeconfig.stat().st_mode & 0o777 == 0o600
+    assert "pod default/mnist bound to" in printed
+    assert "pod default/preview waiting" in printed
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_a_signal_ends_everything(tmp_path: Path, number: signal.Signals) -> None:
+    async with running(tmp_path, "demo", "--plain", "--no-workloads") as process:
+        await until_said(process.stdout, "node a100-1 appeared")
+        started = children(process.pid)
+        assert started  # the process that asks Prometheus
+        process.send_signal(number)
+        _, errors = await process.communicate()
+    assert (process.returncode, errors) == (0, b"")
+    assert not alive(started)
+
+
+async def test_the_kubeconfig_leads_to_the_demos_cluster(tmp_path: Path) -> None:
+    async with running(
+        tmp_path, "demo", "--plain", "--no-workloads", "--directory", "here"
+    ) as process:
+        await until_said(process.stdout, "node a100-1 appeared")
+        async with KubeClient(load(str(tmp_path / "here" / "kubeconfig"))) as client:
+            names = {one["metadata"]["name"] for one in await client.list_all("/api/v1/nodes")}
+    assert {"a100-1", "t4-1", "cpu-1"} <= names
+
+
+async def test_a_cluster_and_workloads_of_ones_own(tmp_path: Path) -> None:
+    (tmp_path / "cluster.yaml").write_text("nodes: [{name: mine}]")
+    (tmp_path / "work.yaml").write_text(
+        """
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: urgent}
+value: 1000
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: quick}
+spec:
+  schedulerName: kubeshare-scheduler
+  priorityClassName: urgent
+  containers: [{name: main, image: busybox}]
+"""
+    )
+    code, printed, errors = await run(
+        tmp_path, "demo", "--plain", "--seconds", "1",
+        "--cluster", "cluster.yaml", "--workloads", "work.yaml",
+    )  # fmt: skip
+    assert (code, errors) == (0, "")
+    assert "pod default/quick bound to mine" in printed
+
+
+async def test_nobody_has_to_read_to_the_end(tmp_path: Path) -> None:
+    script = f"{sys.executable} -m kubeshare_cmd.demo --plain --seconds 60 | head -1"
+    process = await asyncio.create_subprocess_exec(
+        "bash", "-c", f"{script}; exit ${{PIPESTATUS[0]}}", cwd=tmp_path, stdout=PIPE, stderr=PIPE
+    )
+    async with asyncio.timeout(10):
+        output, errors = await process.communicate()
+    assert (process.returncode, errors) == (0, b"")
+    assert output.count(b"\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--workloads", "bad.yaml"), "bad.yaml: document 1: needs apiVersion and kind"),
+        (("--workloads", "pod.yaml"), 'pod.yaml: Pod BAD: Pod "BAD" is invalid'),
+        (("--workloads", "kind.yaml"), "kind.yaml: Gateway g: no kind Gateway in v1"),
+        (("--directory", "/proc/none"), "API server in /proc/none: "),
+    ],
+)
+async def test_what_cannot_be_used_ends_it_with_2_in_one_line(
+    tmp_path: Path, arguments: tuple[str, str], said: str
+) -> None:
+    (tmp_path / "bad.yaml").write_text("nodes: []")
+    (tmp_path / "pod.yaml").write_text("{apiVersion: v1, kind: Pod, metadata: {name: BAD}}")
+    (tmp_path / "kind.yaml").write_text("{apiVersion: v1, kind: Gateway, metadata: {name: g}}")
+    code, _, errors = await run(tmp_path, "demo", "--plain", "--seconds", "5", *arguments)
+    assert code == 2
+    [line] = errors.splitlines()
+    assert line.startswith(f"kubeshare-demo: {said}")
+
+
+async def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, _, errors = await run(tmp_path, "demo", "--plain", "--port", str(port))
+    assert code == 2
+    assert str(port) in errors
+    assert "address already in use" in errors

@@ -1,0 +1,131 @@
+"""kubeshare-scheduler as a process: how it starts, refuses to start, and ends."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kubeshare_py.edges.api_faults import Fault
+from kubeshare_py.edges.api_server import SCHEDULER
+from kubeshare_py.edges.embedded_cluster import EmbeddedCluster, embedded_cluster
+from kubeshare_py.framework.configuration import SchedulerConfiguration, read
+from kubeshare_py.simulation.cluster_file import read_cluster
+from tests.programs.commands import run, running, until_said
+
+PODS = "/api/v1/namespaces/default/pods"
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "a"},
+    "spec": {
+        "schedulerName": "kubeshare-scheduler",
+        "containers": [{"name": "main", "image": "busybox"}],
+    },
+}
+
+
+@pytest.fixture
+async def cluster(tmp_path: Path) -> AsyncIterator[EmbeddedCluster]:
+    async with embedded_cluster(tmp_path, read_cluster("nodes: [{name: n1}]")) as cluster:
+        settings = {"server": {"bindAddress": "127.0.0.1", "port": 0}}
+        (tmp_path / "settings.yaml").write_text(yaml.safe_dump(settings))
+        cluster.server.write_kubeconfig(tmp_path / "mine", SCHEDULER)
+        yield cluster
+
+
+def options(cluster: EmbeddedCluster) -> tuple[str, ...]:
+    url = cluster.collectors.url
+    return ("--config", "settings.yaml", "--kubeconfig", "mine", "--prometheus-url", url)
+
+
+async def test_check_config_prints_what_is_in_effect(tmp_path: Path) -> None:
+    (tmp_path / "few.yaml").write_text("parallelBinds: 4")
+    code, printed, errors = await run(
+        tmp_path, "scheduler", "--check-config", "--config", "few.yaml",
+        "--prometheus-url", "http://here:1",
+    )  # fmt: skip
+    assert (code, errors) == (0, "")
+    found = read(yaml.safe_load(printed))
+    assert isinstance(found, SchedulerConfiguration)
+    assert (found.parallel_binds, found.inventory.url) == (4, "http://here:1")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (
+            "profiles: [{schedulerName: 3}]",
+            "bad.yaml: profiles[0].schedulerName: Expected `str`, got `int`",
+        ),
+        ("server: {tokenFile: nowhere}", "server.tokenFile: nowhere: No such file or directory"),
+    ],
+)
+async def test_a_configuration_that_cannot_be_used_ends_it_with_2(
+    cluster: EmbeddedCluster, tmp_path: Path, content: str, said: str
+) -> None:
+    (tmp_path / "bad.yaml").write_text(content)
+    code, printed, errors = await run(
+        tmp_path, "scheduler", "--config", "bad.yaml", "--kubeconfig", "mine"
+    )
+    assert (code, printed) == (2, "")
+    [line] = errors.splitlines()
+    assert line.startswith("kubeshare-scheduler: ")
+    assert said in line
+
+
+@pytest.mark.parametrize("content", [None, "clusters: 3"])
+async def test_credentials_that_cannot_be_used_end_it_with_3(
+    tmp_path: Path, content: str | None
+) -> None:
+    if content is not None:
+        (tmp_path / "kubeconfig").write_text(content)
+    code, _, errors = await run(tmp_path, "scheduler", "--kubeconfig", "kubeconfig")
+    assert code == 3
+    [line] = errors.splitlines()
+    assert "kubeconfig" in line
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_told_to_end_it_hears_the_answers_to_its_binds_first(
+    cluster: EmbeddedCluster, tmp_path: Path, number: signal.Signals
+) -> None:
+    slow = Fault(method="POST", path="/binding$", only_slow=True, delay_s=0.3)
+    cluster.server.faults.inject(slow)
+    await cluster.client.create(PODS, POD)
+    async with running(tmp_path, "scheduler", *options(cluster)) as process:
+        await until_said(process.stderr, '"event": "bind"')
+        process.send_signal(number)
+        await until_said(process.stderr, '"event": "drain"')
+        output, errors = await process.communicate()
+    assert (process.returncode, output) == (0, b"")
+    assert [line for line in errors.decode().splitlines() if '"info"' not in line] == []
+    assert (await cluster.client.get(f"{PODS}/a"))["spec"]["nodeName"] == "n1"
+
+
+async def test_told_twice_it_waits_for_nothing(cluster: EmbeddedCluster, tmp_path: Path) -> None:
+    cluster.server.faults.inject(Fault(method="POST", path="/binding$", delay_s=60))
+    await cluster.client.create(PODS, POD)
+    async with running(tmp_path, "scheduler", *options(cluster)) as process:
+        await until_said(process.stderr, '"event": "bind"')
+        process.terminate()
+        await until_said(process.stderr, '"event": "drain"')
+        process.terminate()
+        async with asyncio.timeout(4):
+            output, errors = await process.communicate()
+    assert (process.returncode, output, errors) == (0, b"", b"")
+    assert "nodeName" not in (await cluster.client.get(f"{PODS}/a"))["spec"]
+
+
+async def test_an_api_server_that_is_not_there_yet_is_waited_for(
+    cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    unavailable = Fault(method="GET", path="^/api/v1/nodes$", status=503)
+    cluster.server.faults.inject(unavailable)
+    await cluster.client.create(PODS, POD)
+    async with running(tmp_path, "scheduler", *options(cluster)) as process:
+        warning = await until_said(process.stderr, "list /api/v1/nodes")
+        assert "503" in warning
+        await until_said(process.stderr, '"event": "bound"')
