@@ -97,9 +97,13 @@ class Stage:
                 self._news.clear()
                 await self._news.wait()
 
+    def spoil(self, **how: Any) -> None:
+        """Let the next such request (or `times`) go wrong."""
+        self.faults.inject(Fault(**how))
+
     def spoil_binds(self, **how: Any) -> None:
         """Let the next Binding (or `times`) go wrong."""
-        self.faults.inject(Fault(method="POST", path="/binding$", **how))
+        self.spoil(method="POST", path="/binding$", **how)
 
     async def create(self, name: str, labels: dict[str, str] | None = None, **spec: Any) -> Json:
         """A pod for our scheduler. `requests` are those of its one container."""

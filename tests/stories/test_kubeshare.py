@@ -1,0 +1,72 @@
+"""What users of KubeShare 2.0 rely on, seen from outside."""
+
+import json
+
+import pytest
+
+from tests.stories.conftest import Stage, annotations, card, gpu
+
+
+@pytest.fixture
+def nodes() -> str:
+    return "nodes: [{name: n1, gpus: [{model: T4, count: 2, memory: 16GiB}]}]"
+
+
+async def port(stage: Stage, name: str) -> str:
+    await stage.create(name, gpu("0.1"))
+    return annotations(await stage.running(name))["sharedgpu/gpu_manager_port"]
+
+
+async def test_a_request_of_nothing_finds_a_place_on_a_full_card(stage: Stage) -> None:
+    await stage.create("a", gpu("1.0"))
+    await stage.create("b", gpu("1.0"))
+    await stage.until_bound(2)
+    await stage.create("observer", {"sharedgpu/gpu_limit": "0.5"})
+    assert card(await stage.running("observer"))
+    await stage.gone("a")
+    await stage.gone("b")
+    await stage.create("whole", gpu("2", "2"))
+    assert await stage.waiting("whole") == "0/1 nodes are available: 1 Insufficient GPU."
+
+
+async def test_ports_go_up_before_they_are_used_again(empty_stage: Stage) -> None:
+    stage = empty_stage
+    async with stage.scheduler():
+        found = [await port(stage, name) for name in ("a", "b", "c")]
+        await stage.gone("a")
+        found.append(await port(stage, "d"))
+    assert found == ["50051", "50052", "50053", "50054"]
+
+
+@pytest.mark.parametrize("code", ["0", "7"])
+async def test_a_finished_pod_gives_back_all_it_had_and_once(stage: Stage, code: str) -> None:
+    plan = {"kubeshare.sim/run-seconds": "0.1", "kubeshare.sim/exit-code": code}
+    for number in range(4):
+        await stage.create(f"half-{number}", gpu("0.5"), annotations=plan, restartPolicy="Never")
+    ended = ("Succeeded", "Failed")
+    await stage.until_all(
+        lambda pods: [pod["status"].get("phase") in ended for pod in pods] == [True] * 4
+    )
+    for number in range(4):
+        await stage.gone(f"half-{number}")
+    await stage.create("whole", gpu("2", "2"))
+    await stage.running("whole")
+    await stage.create("more", gpu("0.001"))
+    assert await stage.waiting("more") == "0/1 nodes are available: 1 Insufficient GPU."
+
+
+async def test_labels_and_owners_stay_and_the_pod_keeps_its_uid(stage: Stage) -> None:
+    made = await stage.create("a", {**gpu("0.5"), "app": "train"})
+    pod = await stage.running("a")
+    assert pod["metadata"]["labels"] == made["metadata"]["labels"]
+    assert pod["metadata"]["uid"] == made["metadata"]["uid"]
+    allocation = json.loads(annotations(pod)["sharedgpu/allocation"])
+    assert [claim["uuid"] for claim in allocation["claims"]] == [card(pod)]
+    assert annotations(pod)["sharedgpu/gpu_mem"] == str(8 << 30)
+
+
+async def test_a_model_is_asked_for_by_its_name_with_dashes(stage: Stage) -> None:
+    await stage.create("a", gpu("0.5", gpu_model="T4"))
+    await stage.running("a")
+    await stage.create("b", gpu("0.5", gpu_model="A100"))
+    assert await stage.waiting("b") == "0/1 nodes are available: 1 no GPU of model A100."
