@@ -51,11 +51,11 @@ class History:
             self.release,
         )
 
-    def begin(self) -> None:
-        """Four roomy nodes with four cards each, so that much fits in many places."""
+    def begin(self, cards: int = 4) -> None:
+        """Four roomy nodes with cards, so that much fits in many places."""
         for name in NAMES:
             node = a_node(name)
-            gpus = tuple(a_gpu(f"{name}-{slot}", memory_bytes=1000) for slot in range(4))
+            gpus = tuple(a_gpu(f"{name}-{slot}", memory_bytes=1000) for slot in range(cards))
             self.ledger.put_node(node)
             self.ledger.put_cards(name, gpus)
             self.books.nodes[name] = node

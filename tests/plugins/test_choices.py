@@ -25,6 +25,7 @@ CLAIMS = (
     a_claim(100, memory_bytes=400),
     whole(1),
     whole(2),
+    a_claim(300, count=2),
 )
 #: Mostly charges, so that nodes and cards stay and differ.
 CHARGES = st.lists(
@@ -98,13 +99,13 @@ def plain_choice(
 
 
 @pytest.mark.parametrize("policy", sorted(SHARES))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(steps=CHARGES, claims=st.lists(st.sampled_from(CLAIMS), min_size=40, max_size=40))
 def test_the_best_node_and_card_are_chosen(
     policy: str, steps: list[Step], claims: list[GpuClaim]
 ) -> None:
     history = History()
-    history.begin()
+    history.begin(2)
     asked = asker(policy, history)
     for step, claim in zip(steps, claims, strict=False):
         history.step(step)
