@@ -20,7 +20,8 @@ ABSENT = 1  # empty slot, or a card that the inventory does not know (any more)
 UNHEALTHY = 2
 EXCLUSIVE = 4
 CROWDED = 8  # as many tenants as the card may have
-FLAG_VALUES = 16
+HELD_BACK = 16  # kept for pods whose cards the kubelet picks by itself
+FLAG_VALUES = 32
 
 # The first resource columns; extended resources follow as they are met.
 CPU, MEMORY, EPHEMERAL_STORAGE, PODS, PORTS = range(5)

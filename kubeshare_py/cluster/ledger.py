@@ -18,6 +18,7 @@ from kubeshare_py.cluster.columns import (
     CROWDED,
     EMPTY_SLOT,
     EXCLUSIVE,
+    HELD_BACK,
     PODS,
     PORTS,
     UNHEALTHY,
@@ -31,6 +32,9 @@ from kubeshare_py.domain.identity import GpuUuid, NodeName, PodUid
 from kubeshare_py.domain.node import Node
 
 Resources = tuple[tuple[str, int], ...]
+
+#: Whole GPUs as the vendor's device plugin hands them out: the kubelet picks the cards.
+NATIVE_GPU = "nvidia.com/gpu"
 
 
 @dataclass(slots=True)
@@ -58,6 +62,8 @@ class Ledger:
         self._charges: dict[PodUid, Charge] = {}
         self._pods_on: dict[NodeName, dict[PodUid, Charge]] = {}
         self._ports: dict[NodeName, PortPool] = {}
+        #: GPUs of native pods by row: so many idle cards are held back, since nobody knows which.
+        self._native: dict[int, int] = {}
         #: Rows with slots for cards that the inventory does not show.
         self._rows_with_strays: set[int] = set()
         self._vectors: dict[tuple[Resources, bool], IntArray] = {}
@@ -76,6 +82,11 @@ class Ledger:
         """The pod-manager port that the next shared pod on this node gets; None: all are taken."""
         pool = self._ports.get(node)
         return PortPool().next_free() if pool is None else pool.next_free()
+
+    def native_gpus(self, node: NodeName) -> int:
+        """GPUs of this node that pods hold whose cards the kubelet picked."""
+        row = self.columns.row_of.get(node)
+        return 0 if row is None else self._native.get(row, 0)
 
     def overcommitted(self) -> Iterator[tuple[NodeName, GpuUuid]]:
         """Cards on which more is held than they have: others took it behind our back."""
@@ -168,6 +179,8 @@ class Ledger:
                 self._lay_out_cards(row)
             else:
                 self._count(row, slots, allocation, 1)
+        elif resources:
+            self._count_native(row, resources, 1)
         self.changed.add(row)
 
     def release(self, uid: PodUid) -> None:
@@ -189,6 +202,8 @@ class Ledger:
                 self._lay_out_cards(row)  # the slot of a card that left may be free now
             else:
                 self._count(row, slots, allocation, -1)
+        elif charge.resources:
+            self._count_native(row, charge.resources, -1)
         self.changed.add(row)
         self.improved.add(row)
         if columns.nodes[row] is None:
@@ -235,7 +250,32 @@ class Ledger:
             if not columns.flags.item(row, slot) & ABSENT:
                 free = columns.gpu_free_milli.item(row) - sign * card.milli
                 columns.gpu_free_milli[row] = free
+        if row in self._native:
+            self._hold_back(row)
         self._derive_node(row)
+
+    def _count_native(self, row: int, resources: Resources, sign: int) -> None:
+        """A pod without cards of ours came or went: does it hold cards that the kubelet picked?"""
+        count = next((amount for name, amount in resources if name == NATIVE_GPU), 0)
+        if count:
+            self._native[row] = self._native.get(row, 0) + sign * count
+            self._hold_back(row)
+            if not self._native[row]:
+                del self._native[row]
+
+    def _hold_back(self, row: int) -> None:
+        """Keep as many idle cards as native pods hold; with fewer idle ones, keep all cards."""
+        columns, count = self.columns, self._native[row]
+        slots = range(len(columns.uuids[row]))
+        for slot in slots:
+            free_milli, free_bytes = columns.free_milli, columns.free_bytes
+            self._derive_card(row, slot, free_milli.item(row, slot), free_bytes.item(row, slot))
+        idle = [slot for slot in slots if columns.idle.item(row, slot)]
+        for slot in idle[len(idle) - count :] if count <= len(idle) else slots:
+            if count and not columns.flags.item(row, slot) & ABSENT:
+                columns.flags[row, slot] |= HELD_BACK
+                columns.share_room[row, slot] = columns.room[row, slot] = -1
+                columns.idle[row, slot] = 0
 
     def _derive_card(self, row: int, slot: int, free_milli: int, free_bytes: int) -> None:
         """The flags that follow from a card's tenants, and what it takes of one more pod."""
@@ -291,6 +331,8 @@ class Ledger:
         for allocation in allocations:
             slots = [uuids.index(card.uuid) for card in allocation.cards]
             self._count(row, slots, allocation, 1)
+        if row in self._native:
+            self._hold_back(row)
 
     def _put_card(self, row: int, slot: int, gpu: Gpu) -> None:
         columns = self.columns

@@ -4,7 +4,7 @@ A freed port is used again only after the cursor has come round, so that a clien
 does not reach the new one's manager. Ports are 50051…50561 (KubeShare 2.0, `pkg/scheduler/pod.go`).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 FIRST_PORT = 50051
 POOL_SIZE = 511
@@ -16,6 +16,8 @@ class PortPool:
 
     taken: int = 0
     cursor: int = 0
+    #: Ports that several pods hold, which only a forged annotation brings about: how many more.
+    shared: dict[int, int] = field(default_factory=dict)
 
     def next_free(self) -> int | None:
         """The port that a placement would get now; None when all are taken."""
@@ -29,11 +31,15 @@ class PortPool:
         """Mark a port as taken; ports outside the pool are somebody else's business."""
         bit = port - FIRST_PORT
         if 0 <= bit < POOL_SIZE:
+            if self.taken >> bit & 1:
+                self.shared[bit] = self.shared.get(bit, 0) + 1
             self.taken |= 1 << bit
             self.cursor = (bit + 1) % POOL_SIZE
 
     def give_back(self, port: int) -> None:
         """Mark a port as free again."""
         bit = port - FIRST_PORT
-        if 0 <= bit < POOL_SIZE:
+        if self.shared.get(bit):
+            self.shared[bit] -= 1
+        elif 0 <= bit < POOL_SIZE:
             self.taken &= ~(1 << bit)

@@ -37,13 +37,18 @@ class CardView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeView:
-    """One node. `silent`: its collector does not answer, the cards are the last known ones."""
+    """One node. `silent`: its collector does not answer, the cards are the last known ones.
+
+    `native_gpus` are GPUs of pods that the kubelet gave cards to by itself: as many idle cards are
+    held back.
+    """
 
     name: str
     address: str = ""
     known: bool = True
     unschedulable: bool = False
     silent: bool = False
+    native_gpus: int = 0
     cards: tuple[CardView, ...] = ()
 
 

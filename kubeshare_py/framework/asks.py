@@ -27,7 +27,7 @@ from kubeshare_py.framework.points import (
     RowFilter,
     RowScore,
 )
-from kubeshare_py.framework.reasons import NO_CARD, NO_NODE, ReasonTable
+from kubeshare_py.framework.reasons import NO_CARD, NO_NODE, Reason, ReasonTable
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.framework.scores import Normalised
 
@@ -59,11 +59,14 @@ class Questions:
         "count",
         "normalised",
         "ranks",
+        "reasons",
         "row_filters",
         "static",
     )
 
-    def __init__(self, profile: Profile, shape: Shape, reasons: ReasonTable) -> None:
+    def __init__(self, profile: Profile, shape: Shape) -> None:
+        # A table for each shape: what one pod's owner writes cannot use up another's bits.
+        reasons = self.reasons = ReasonTable()
         self.static: list[RowFilter] = []
         self.row_filters: list[RowFilter] = []
         for plugin in profile.filters:
@@ -120,13 +123,10 @@ class Answers:
 class Asker:
     """Asks one profile's plugins about one ledger."""
 
-    def __init__(
-        self, profile: Profile, ledger: Ledger, reasons: ReasonTable, work: Work | None = None
-    ) -> None:
+    def __init__(self, profile: Profile, ledger: Ledger, work: Work | None = None) -> None:
         """`work` counts what was asked; several askers may share one."""
         self._profile = profile
         self._ledger = ledger
-        self._reasons = reasons
         self._answers: OrderedDict[Shape, Answers] = OrderedDict()
         self._lines = np.arange(0)
         self._most_lines = self._width = 0
@@ -155,7 +155,7 @@ class Asker:
     def fits_any(self, shape: Shape, rows: IntArray) -> bool:
         """Whether the shape fits one of these rows, without touching what is remembered."""
         known = self._answers.get(shape)
-        questions = known.questions if known else Questions(self._profile, shape, self._reasons)
+        questions = known.questions if known else Questions(self._profile, shape)
         asked = SomeRows(self._ledger.columns, rows)
         minus, _ = self._minus(questions, asked, self._static(questions, asked))
         return not minus.all()
@@ -177,15 +177,20 @@ class Asker:
     def diagnose(self, shape: Shape) -> Diagnosis:
         """Why the shape fits nowhere now: how many nodes give which reason."""
         masks, counts = np.unique(self.masks(shape), return_counts=True)
+        reasons = self._answers[shape].questions.reasons
         totals: dict[str, int] = {}
         nodes = 0
         for mask, count in zip(masks.tolist(), counts.tolist(), strict=True):
             if mask & NO_NODE:
                 continue
             nodes += count
-            for reason in self._reasons.of(mask):
+            for reason in reasons.of(mask):
                 totals[reason.text] = totals.get(reason.text, 0) + count
         return Diagnosis(nodes=nodes, counts=tuple(sorted(totals.items())))
+
+    def reasons_in(self, shape: Shape, mask: int) -> list[Reason]:
+        """The reasons in a mask that `masks` gave for this shape."""
+        return self._refreshed(shape).questions.reasons.of(mask)
 
     def reason_set(self, shape: Shape) -> int:
         """All reasons of rows as bits, those of cards as one: cheap, to see changes."""
@@ -197,7 +202,7 @@ class Asker:
     def _refreshed(self, shape: Shape) -> Answers:
         answers = self._answers.get(shape)
         if answers is None:
-            answers = Answers(Questions(self._profile, shape, self._reasons))
+            answers = Answers(Questions(self._profile, shape))
             self._answers[shape] = answers
             if len(self._answers) > SHAPES_KEPT:
                 self._answers.popitem(last=False)
@@ -279,7 +284,7 @@ class Asker:
         for question in questions.row_filters:
             mask = question(rows)
             if mask is not None:
-                minus = minus - mask if self._reasons.distinct else -(-minus | mask)
+                minus = minus - mask if questions.reasons.distinct else -(-minus | mask)
         if not questions.count:
             return minus, None
         if questions.by_room is not None:
@@ -309,8 +314,11 @@ class Asker:
         combined = np.zeros_like(rows.column("flags"))
         for question in questions.cards:
             combined |= question.reasons(rows)
+        if not questions.cards:
+            useless = questions.reasons.register("framework", NO_USABLE_GPU)
+            combined = np.where(rows.column("flags"), useless, combined)
         if questions.count > combined.shape[1]:
-            few = self._reasons.register("framework", TOO_FEW_GPUS, resolvable=False)
+            few = questions.reasons.register("framework", TOO_FEW_GPUS, resolvable=False)
             return np.full(len(index), few, np.int64)
         nth: IntArray = np.partition(combined, questions.count - 1, axis=1)[:, questions.count - 1]
         return nth
@@ -336,6 +344,7 @@ class Asker:
 
 
 TOO_FEW_GPUS = "too few GPUs"
+NO_USABLE_GPU = "no usable GPU"
 
 
 def _best_normalised(answers: Answers) -> int:

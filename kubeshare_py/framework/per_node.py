@@ -167,7 +167,6 @@ class PerNodeScore:
     Answers outside of that are cut. The function must be pure.
     """
 
-    depends = Depends.ROW
     normaliser: Normaliser | None = None
 
     def __init__(self, name: str, points: Callable[[Shape, NodeState], int]) -> None:

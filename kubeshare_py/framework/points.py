@@ -160,7 +160,6 @@ class Score(Protocol):
     """
 
     name: str
-    depends: Depends
     normaliser: Normaliser | None
 
     def score(self, shape: Shape) -> RowScore | None:
@@ -179,11 +178,15 @@ class Permit(Protocol):
 
 @runtime_checkable
 class Reserve(Protocol):
-    """Told of every placement of a pod of ours, and of its end, whatever the reason."""
+    """Told of every placement of a pod of ours, and of its end, whatever the reason.
+
+    That includes pods that were bound before this process started: `allocation` is then what the
+    pod carries, None where it carries none that can be read.
+    """
 
     name: str
 
-    def reserve(self, pod: Pod, node: NodeName, allocation: Allocation) -> None:
+    def reserve(self, pod: Pod, node: NodeName, allocation: Allocation | None) -> None:
         """The ledger was charged."""
 
     def unreserve(self, pod: Pod, node: NodeName) -> None:

@@ -2,7 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from kubeshare_py.domain.gpu import WHOLE_MILLI
+from kubeshare_py.cluster.columns import ABSENT, UNHEALTHY
+from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.domain.allocation import CardCharge
+from kubeshare_py.domain.gpu import WHOLE_MILLI, share_bytes
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import GpuClaim
@@ -36,23 +39,34 @@ def _leavers(machine: Machine, claim: GpuClaim, name: NodeName) -> Iterator[str]
     """Pods each of whose end alone would make room on one card of this node."""
     if claim.count > 1:
         return
-    columns, ledger = machine.ledger.columns, machine.ledger
-    row = columns.row_of[name]
+    ledger = machine.ledger
     for uid, charge in sorted(ledger.pods_on(name).items()):
         for card in charge.allocation.cards if charge.allocation else ():
-            slot = columns.uuids[row].index(card.uuid)
-            model = columns.model_names[columns.model[row, slot]]
-            wrong = claim.models and model not in claim.models
-            milli = columns.free_milli.item(row, slot) + card.milli
-            free = columns.free_bytes.item(row, slot) + card.memory_bytes
-            asked = claim.memory_bytes
-            if asked is None:
-                asked = columns.capacity_bytes.item(row, slot) * claim.milli // WHOLE_MILLI
-            if not wrong and milli >= claim.milli and free >= asked:
+            if _would_do(ledger, claim, name, card):
                 key = machine.records[uid].pod.key
                 held = f"{_share(card.milli)} of {card.uuid}"
                 yield f"it fits on {name} when {key} ends (it holds {held})"
                 break
+
+
+def _would_do(ledger: Ledger, claim: GpuClaim, name: NodeName, freed: CardCharge) -> bool:
+    """Whether this card could hold the claim if one tenant, with what it holds, were gone."""
+    columns, row = ledger.columns, ledger.columns.row_of[name]
+    slot = columns.uuids[row].index(freed.uuid)
+    others = columns.tenants.item(row, slot) - 1
+    # A card held whole has one tenant: when that is gone it is nobody's.
+    taken = others > 0 and (claim.exclusive or columns.exclusive.item(row, slot) > 0)
+    if taken or columns.flags.item(row, slot) & (ABSENT | UNHEALTHY):
+        return False
+    model = columns.model_names[columns.model[row, slot]]
+    asked = claim.memory_bytes
+    if asked is None:
+        asked = share_bytes(columns.capacity_bytes.item(row, slot), claim.milli)
+    return (
+        (not claim.models or model in claim.models)
+        and columns.free_milli.item(row, slot) + freed.milli >= claim.milli
+        and columns.free_bytes.item(row, slot) + freed.memory_bytes >= asked
+    )
 
 
 def _smaller(machine: Machine, claim: GpuClaim, names: Sequence[NodeName]) -> Iterator[str]:

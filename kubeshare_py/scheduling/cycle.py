@@ -86,12 +86,30 @@ class Cycle:
             refusal = permit.permit(pod, node)
             if refusal is not None:
                 return refusal
-        allocation = self._allocation(record, choice, node)
-        self._ledger.charge(pod.uid, node, pod.shape.resources, allocation)
-        record.node, record.allocation, record.state = node, allocation, State.BINDING
-        for plugin in profile.reserves:
-            plugin.reserve(pod, node, allocation)
+        self.charge(record, node, self._allocation(record, choice, node))
+        record.state = State.BINDING
         return None
+
+    def charge(self, record: Record, node: NodeName, allocation: Allocation | None) -> None:
+        """The pod holds this now; plugins are told if it is one of ours."""
+        pod = record.pod
+        self._ledger.charge(pod.uid, node, pod.shape.resources, allocation)
+        record.node, record.allocation = node, allocation
+        profile = self._profiles.get(pod.scheduler_name)
+        if profile is not None:
+            for plugin in profile.reserves:
+                plugin.reserve(pod, node, allocation)
+
+    def release(self, record: Record) -> None:
+        """What `charge` did is undone; the record must be charged."""
+        pod, node = record.pod, record.node
+        assert node is not None
+        self._ledger.release(pod.uid)
+        record.node = record.allocation = None
+        profile = self._profiles.get(pod.scheduler_name)
+        if profile is not None:
+            for plugin in profile.reserves:
+                plugin.unreserve(pod, node)
 
     def _allocation(self, record: Record, choice: Choice, node: NodeName) -> Allocation:
         self._decisions += 1

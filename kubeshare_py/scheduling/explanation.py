@@ -68,7 +68,7 @@ def _node_whys(machine: Machine, pod: Pod) -> Iterator[NodeWhy]:
         row = columns.row_of[name]
         mask = masks[row]
         if not mask & NO_NODE:
-            reasons = tuple(reason.text for reason in machine.reasons.of(mask))
+            reasons = tuple(reason.text for reason in asker.reasons_in(pod.shape, mask))
             shortfalls = tuple(_shortfalls(machine, pod, row)) if mask else ()
             yield NodeWhy(name=name, fits=not mask, reasons=reasons, shortfalls=shortfalls)
 
@@ -98,6 +98,7 @@ def _node_view(machine: Machine, name: NodeName) -> NodeView:
         known=node is not None,
         unschedulable=node.unschedulable if node else False,
         silent=name in machine.silent_nodes,
+        native_gpus=machine.ledger.native_gpus(name),
         cards=tuple(_card_views(machine, name, row)),
     )
 

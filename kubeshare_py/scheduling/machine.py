@@ -32,7 +32,6 @@ from kubeshare_py.domain.events import (
 from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.framework.asks import Asker, Work
-from kubeshare_py.framework.reasons import ReasonTable
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling.cycle import Cycle
 from kubeshare_py.scheduling.pod_queue import PodQueue
@@ -53,12 +52,10 @@ class Machine:
         self.ledger = Ledger()
         self.queue = PodQueue()
         self.records: dict[PodUid, Record] = {}
-        self.reasons = ReasonTable()
         self.profiles = {profile.scheduler_name: profile for profile in profiles}
         work = Work()
         self.askers = {
-            profile.scheduler_name: Asker(profile, self.ledger, self.reasons, work)
-            for profile in profiles
+            profile.scheduler_name: Asker(profile, self.ledger, work) for profile in profiles
         }
         self.inventory_read = False
         self.inventory_failure = ""
@@ -171,9 +168,9 @@ class Machine:
         else:
             self._release(record)
             self.queue.remove(pod.uid)
-            record.allocation = pod.allocation
-            self.ledger.charge(pod.uid, node, pod.shape.resources, pod.allocation)
-        record.pod, record.node, record.state = pod, node, State.BOUND
+            record.pod = pod
+            self._cycle.charge(record, node, pod.allocation)
+        record.pod, record.state = pod, State.BOUND
 
     def _pod_gone(self, uid: PodUid) -> None:
         record = self.records.pop(uid, None)
@@ -305,13 +302,9 @@ class Machine:
     def _release(self, record: Record) -> None:
         if record.node is None:
             return
-        self.ledger.release(record.pod.uid)
-        profile = self.profiles.get(record.pod.scheduler_name)
-        for plugin in profile.reserves if profile else ():
-            plugin.unreserve(record.pod, record.node)
         if record.allocation is not None:
             self._unanswered.pop(record.allocation.token, None)
-        record.node = record.allocation = None
+        self._cycle.release(record)
 
     def _bind_answered(self, event: BindAnswered, now: float, effects: list[Effect]) -> None:
         record = self.records.get(event.uid)

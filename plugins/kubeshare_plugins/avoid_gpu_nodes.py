@@ -5,15 +5,13 @@ import numpy as np
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.points import Cards, Depends, Normaliser, RowScore
+from kubeshare_py.framework.points import Cards, Normaliser, RowScore
 
 
 class AvoidGpuNodes:
     """100 for nodes without GPUs. Says nothing about pods that claim one."""
 
     name = "AvoidGpuNodes"
-    # Cards come and go with the inventory, which changes the row and not the node.
-    depends = Depends.ROW
     normaliser: Normaliser | None = None
 
     def score(self, shape: Shape) -> RowScore | None:

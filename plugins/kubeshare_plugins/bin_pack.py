@@ -6,7 +6,7 @@ from kubeshare_py.cluster.columns import CPU, MEMORY, IntArray
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.points import ByRoom, CardRank, Cards, Depends, Normaliser, RowScore
+from kubeshare_py.framework.points import ByRoom, CardRank, Cards, Normaliser, RowScore
 
 _FULLEST = ByRoom(WHOLE_MILLI - np.arange(WHOLE_MILLI + 1))
 #: Points of a row by the room of its best card: 0 for an idle one.
@@ -21,7 +21,6 @@ class BinPack:
     """
 
     name = "BinPack"
-    depends = Depends.ROW
     normaliser: Normaliser | None = None
 
     def score(self, shape: Shape) -> RowScore | None:

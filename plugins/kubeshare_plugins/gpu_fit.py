@@ -10,6 +10,7 @@ from kubeshare_py.cluster.columns import (
     CROWDED,
     EXCLUSIVE,
     FLAG_VALUES,
+    HELD_BACK,
     UNHEALTHY,
     IntArray,
 )
@@ -26,6 +27,7 @@ from kubeshare_py.framework.reasons import ReasonTable
 NO_MEMORY = "Insufficient GPU memory"
 NO_SHARE = "Insufficient GPU"
 TOO_MANY_TENANTS = "Too many pods on GPU"
+KEPT_FOR_NATIVE = "GPU held back for nvidia.com/gpu pods"
 NOT_HEALTHY = "unhealthy GPU"
 NO_GPU = "no GPU"
 
@@ -43,13 +45,20 @@ class GpuFit:
         memory = reasons.register(self.name, NO_MEMORY)
         share = reasons.register(self.name, NO_SHARE)
         crowded = reasons.register(self.name, TOO_MANY_TENANTS)
+        native = reasons.register(self.name, KEPT_FOR_NATIVE)
         unhealthy = reasons.register(self.name, NOT_HEALTHY, resolvable=False)
         absent = reasons.register(
             self.name if claim.count == 1 else "framework",
             NO_GPU if claim.count == 1 else TOO_FEW_GPUS,
             resolvable=False,
         )
-        by_flag = {CROWDED: crowded, EXCLUSIVE: share, UNHEALTHY: unhealthy, ABSENT: absent}
+        by_flag = {
+            CROWDED: crowded,
+            EXCLUSIVE: share,
+            HELD_BACK: native,
+            UNHEALTHY: unhealthy,
+            ABSENT: absent,
+        }
         by_flags = np.zeros(FLAG_VALUES, np.int64)
         for flags in range(FLAG_VALUES):
             for flag, mask in by_flag.items():
@@ -120,6 +129,8 @@ def _card_shortfalls(
         return
     if flags & UNHEALTHY:
         yield Shortfall(reason=NOT_HEALTHY, subject=uuid)
+    if flags & HELD_BACK:
+        yield Shortfall(reason=KEPT_FOR_NATIVE, subject=uuid)
     if flags & CROWDED:
         yield Shortfall(
             reason=TOO_MANY_TENANTS,

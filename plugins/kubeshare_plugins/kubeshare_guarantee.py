@@ -8,14 +8,13 @@ from kubeshare_plugins.kubeshare_opportunistic import normalise, truncated, used
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.points import CardRank, Cards, Depends, RowScore
+from kubeshare_py.framework.points import CardRank, Cards, RowScore
 
 
 class KubeShareGuarantee:
     """Pods of priority 1 to 100: the emptiest card of the emptiest node."""
 
     name = "KubeShareGuarantee"
-    depends = Depends.ROW
     normaliser = staticmethod(normalise)
 
     def score(self, shape: Shape) -> RowScore | None:

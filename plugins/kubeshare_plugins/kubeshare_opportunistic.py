@@ -15,7 +15,7 @@ from kubeshare_py.cluster.columns import ABSENT, UNHEALTHY, IntArray
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.points import CardRank, Cards, Depends, RowScore
+from kubeshare_py.framework.points import CardRank, Cards, RowScore
 from kubeshare_py.framework.scores import MAX_SCORE
 
 
@@ -35,7 +35,6 @@ class KubeShareOpportunistic:
     """Pods of priority 0 and below: fill cards that are in use, on nodes with few idle ones."""
 
     name = "KubeShareOpportunistic"
-    depends = Depends.ROW
     normaliser = staticmethod(normalise)
 
     def score(self, shape: Shape) -> RowScore | None:

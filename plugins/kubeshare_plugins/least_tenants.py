@@ -5,7 +5,7 @@ import numpy as np
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.points import CardRank, Cards, Depends, Normaliser, RowScore
+from kubeshare_py.framework.points import CardRank, Cards, Normaliser, RowScore
 
 _MOST = 100
 
@@ -14,7 +14,6 @@ class LeastTenants:
     """Fewer pods per card, less interference; how much each of them holds does not matter."""
 
     name = "LeastTenants"
-    depends = Depends.ROW
     normaliser: Normaliser | None = None
 
     def score(self, shape: Shape) -> RowScore | None:

@@ -5,7 +5,7 @@ import numpy as np
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.points import CardRank, Cards, Depends, RowScore
+from kubeshare_py.framework.points import CardRank, Cards, RowScore
 from kubeshare_py.framework.scores import MAX_SCORE
 
 # Large, so that two cards hardly ever draw the same number.
@@ -21,7 +21,6 @@ class Random:
     """
 
     name = "Random"
-    depends = Depends.ROW
 
     def __init__(self, seed: int = 0) -> None:
         self._numbers = np.random.default_rng(seed)

@@ -6,7 +6,7 @@ from kubeshare_py.cluster.columns import CPU, MEMORY, IntArray
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.points import ByRoom, CardRank, Cards, Depends, Normaliser, RowScore
+from kubeshare_py.framework.points import ByRoom, CardRank, Cards, Normaliser, RowScore
 
 _EMPTIEST = ByRoom(np.arange(WHOLE_MILLI + 1))
 
@@ -15,7 +15,6 @@ class Spread:
     """Shares: mostly by how empty the card is, then by how empty the node's GPUs are."""
 
     name = "Spread"
-    depends = Depends.ROW
     normaliser: Normaliser | None = None
 
     def score(self, shape: Shape) -> RowScore | None:

@@ -63,3 +63,14 @@ def test_a_free_port_is_never_one_that_is_held(steps: list[tuple[bool, int]]) ->
             last = port
         else:
             pool.give_back(held.pop(which % len(held)))
+
+
+def test_a_port_that_two_pods_hold_is_free_when_both_gave_it_back() -> None:
+    pool = PortPool()
+    for _ in range(2):
+        pool.take(FIRST_PORT)
+    pool.give_back(FIRST_PORT)
+    pool.cursor = 0
+    assert pool.next_free() == FIRST_PORT + 1
+    pool.give_back(FIRST_PORT)
+    assert pool.next_free() == FIRST_PORT

@@ -18,7 +18,6 @@ from kubeshare_py.domain.pod import NodeTerm, Requirement, Shape, Toleration
 from kubeshare_py.framework.asks import SHAPES_KEPT, Asker
 from kubeshare_py.framework.configuration import profiles, read
 from kubeshare_py.framework.points import Cards, Depends, Normaliser, RowScore
-from kubeshare_py.framework.reasons import ReasonTable
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.framework.scores import maximum, reverse
 from tests.builders import a_claim, a_gpu, a_node, a_shape, some_gpus, whole
@@ -87,22 +86,22 @@ def same(remembering: Asker, fresh: Asker, ledger: Ledger, shape: Shape) -> None
 def test_remembered_answers_are_those_of_who_asks_anew(
     name: str, roomy: bool, steps: list[Step], asked: list[int]
 ) -> None:
-    history, reasons, profile = History(), ReasonTable(), PROFILES[name]
+    history, profile = History(), PROFILES[name]
     if roomy:
         history.begin()
-    remembering = Asker(profile, history.ledger, reasons)
+    remembering = Asker(profile, history.ledger)
     for step, number in zip(steps, asked, strict=False):
         history.step(step)
-        fresh = Asker(profile, history.ledger, reasons)
+        fresh = Asker(profile, history.ledger)
         same(remembering, fresh, history.ledger, SHAPES[number])
     for shape in SHAPES:
-        same(remembering, Asker(profile, history.ledger, reasons), history.ledger, shape)
+        same(remembering, Asker(profile, history.ledger), history.ledger, shape)
 
 
 @pytest.mark.parametrize("name", sorted(PROFILES))
 def test_answers_stay_right_while_the_tables_grow(name: str) -> None:
-    ledger, reasons, profile = Ledger(), ReasonTable(), PROFILES[name]
-    remembering = Asker(profile, ledger, reasons)
+    ledger, profile = Ledger(), PROFILES[name]
+    remembering = Asker(profile, ledger)
     for number in range(40):
         node = NodeName(f"n{number:02d}")
         for shape in SHAPES[4:11]:
@@ -110,7 +109,7 @@ def test_answers_stay_right_while_the_tables_grow(name: str) -> None:
         ledger.put_node(a_node(node, taints=(Taint("k"),) if number % 5 == 1 else ()))
         ledger.put_cards(node, some_gpus(node, number // 5))
         for shape in SHAPES[number % 3 :: 3]:
-            same(remembering, Asker(profile, ledger, reasons), ledger, shape)
+            same(remembering, Asker(profile, ledger), ledger, shape)
     assert (ledger.columns.rows, ledger.columns.width) == (64, 7)
 
 
@@ -133,7 +132,7 @@ def cost(asker: Asker, shape: Shape) -> int:
 
 def test_a_shape_costs_all_rows_once_and_then_those_that_changed() -> None:
     ledger = a_ledger()
-    asker = Asker(PROFILES["default"], ledger, ReasonTable())
+    asker = Asker(PROFILES["default"], ledger)
     shape = a_shape(a_claim())
     assert cost(asker, shape) == ledger.columns.rows
     assert cost(asker, shape) == 0
@@ -145,7 +144,7 @@ def test_a_shape_costs_all_rows_once_and_then_those_that_changed() -> None:
 
 
 def test_the_shapes_asked_last_are_remembered() -> None:
-    asker = Asker(PROFILES["default"], a_ledger(), ReasonTable())
+    asker = Asker(PROFILES["default"], a_ledger())
     shapes = [a_shape(cpu=cpu) for cpu in range(SHAPES_KEPT)]
     for shape in shapes:
         assert cost(asker, shape) > 0
@@ -158,7 +157,7 @@ def test_the_shapes_asked_last_are_remembered() -> None:
 
 
 def test_asking_whether_some_rows_fit_remembers_nothing() -> None:
-    asker = Asker(PROFILES["default"], a_ledger(), ReasonTable())
+    asker = Asker(PROFILES["default"], a_ledger())
     assert asker.fits_any(a_shape(), np.array([0, 1]))
     assert cost(asker, a_shape()) > 0
 
@@ -188,7 +187,7 @@ def choosing(ledger: Ledger, *scores: tuple[Fixed, int]) -> str | None:
     profile = Profile(
         scheduler_name="test", queue_sort=PrioritySort(), filters=filters, scores=scores
     )
-    choice = Asker(profile, ledger, ReasonTable()).best(a_shape())
+    choice = Asker(profile, ledger).best(a_shape())
     return None if choice is None else ledger.columns.names[choice.row]
 
 
@@ -231,14 +230,14 @@ def test_raw_scores_may_be_any_integers() -> None:
 
 def test_diagnoses_count_nodes_and_not_rows() -> None:
     ledger = a_ledger(3)
-    asker = Asker(PROFILES["default"], ledger, ReasonTable())
+    asker = Asker(PROFILES["default"], ledger)
     ledger.put_node(a_node("n1", cpu=10, unschedulable=True))
     ledger.drop_node(NodeName("n2"))
     diagnosis = asker.diagnose(a_shape(whole(3), cpu=20))
     assert diagnosis.message == (
         "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable, 2 too few GPUs."
     )
-    assert Asker(PROFILES["default"], Ledger(), ReasonTable()).diagnose(a_shape()).message == (
+    assert Asker(PROFILES["default"], Ledger()).diagnose(a_shape()).message == (
         "no nodes available to schedule pods"
     )
 
@@ -247,6 +246,6 @@ def test_several_cards_come_best_first() -> None:
     ledger = Ledger()
     ledger.put_node(a_node("n1"))
     ledger.put_cards(NodeName("n1"), tuple(a_gpu(uuid) for uuid in "cab"))
-    choice = Asker(PROFILES["default"], ledger, ReasonTable()).best(a_shape(whole(3)))
+    choice = Asker(PROFILES["default"], ledger).best(a_shape(whole(3)))
     assert choice is not None
     assert [ledger.columns.uuids[choice.row][slot] for slot in choice.slots] == ["a", "b", "c"]

@@ -16,7 +16,6 @@ from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.asks import Asker
 from kubeshare_py.framework.points import CardFilter, Cards, CardScore, Explain, Filter, Score
-from kubeshare_py.framework.reasons import ReasonTable
 from kubeshare_py.framework.scheduler_profile import Profile
 from tests.builders import GIB, a_gpu, a_node
 
@@ -27,7 +26,6 @@ class SmallCluster:
     def __init__(self, *plugins: object) -> None:
         self.plugins = plugins
         self.ledger = Ledger()
-        self.reasons = ReasonTable()
         self.asker = Asker(
             Profile(
                 scheduler_name="small",
@@ -38,7 +36,6 @@ class SmallCluster:
                 scores=[(plugin, 1) for plugin in plugins if isinstance(plugin, Score)],
             ),
             self.ledger,
-            self.reasons,
         )
         self._pods = 0
 

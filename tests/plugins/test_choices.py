@@ -12,7 +12,6 @@ from kubeshare_plugins import IN_TREE
 from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.framework.asks import Asker
 from kubeshare_py.framework.configuration import profiles, read
-from kubeshare_py.framework.reasons import ReasonTable
 from tests.builders import a_claim, a_shape, whole
 from tests.cluster.books import Amounts
 from tests.cluster.history import History, Step
@@ -63,7 +62,7 @@ def asker(policy: str, history: History) -> Asker:
     only: dict[str, Any] = {"disabled": [{"name": "*"}], "enabled": [{"name": policy}]}
     document = {"profiles": [{"plugins": {"score": only, "cardScore": only}}]}
     (profile,) = profiles(read(document), IN_TREE)
-    return Asker(profile, history.ledger, ReasonTable())
+    return Asker(profile, history.ledger)
 
 
 def takes(card: Amounts, claim: GpuClaim) -> bool:

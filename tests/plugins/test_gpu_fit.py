@@ -10,6 +10,7 @@ from kubeshare_py.cluster.rows import AllRows, SomeRows
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.framework.reasons import ReasonTable
 from tests.builders import GIB, a_claim, a_gpu, a_shape, whole
 from tests.plugins.small_cluster import SmallCluster
 
@@ -188,11 +189,15 @@ def test_a_missing_card_is_told_as_a_count() -> None:
 
 def test_reasons_stay_apart_when_the_reason_table_is_full() -> None:
     cluster = SmallCluster(GpuFit())
-    for number in range(60):
-        cluster.reasons.register("Somebody", f"reason {number}")
     cluster.node("n1", a_gpu("a", healthy=False, max_tenants=1))
     cluster.hold(card="a", milli=100)
-    assert why(cluster, a_claim(100)) == {"Insufficient other resources"}
+    full = ReasonTable()
+    for number in range(60):
+        full.register("Somebody", f"reason {number}")
+    question = GpuFit().card_filter(a_shape(a_claim(100)), full)
+    assert question is not None
+    (mask,) = question.reasons(SomeRows(cluster.ledger.columns, np.array([0]))).ravel().tolist()
+    assert {reason.text for reason in full.of(mask)} == {"Insufficient other resources"}
 
 
 # --- any columns ---------------------------------------------------------------------------------
@@ -252,7 +257,7 @@ def test_a_card_fits_exactly_when_nothing_speaks_against_it(
     claim: GpuClaim,
 ) -> None:
     cluster = random_cluster(nodes)
-    question = GpuFit().card_filter(a_shape(claim), cluster.reasons)
+    question = GpuFit().card_filter(a_shape(claim), ReasonTable())
     assert question is not None
     columns = cluster.ledger.columns
     for rows in (AllRows(columns), SomeRows(columns, np.arange(columns.rows)[::-2])):

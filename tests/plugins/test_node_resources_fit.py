@@ -123,7 +123,7 @@ def test_explaining_changes_nothing() -> None:
 
 def test_shared_pods_need_one_of_511_ports() -> None:
     cluster = a_cluster(pods=1000)
-    shared, plain = a_shape(a_claim()), a_shape()
+    shared, plain = a_shape(needs_port=True), a_shape()
     for number in range(POOL_SIZE):
         assert cluster.where(shared) == {"n1"}
         cluster.hold(port=FIRST_PORT + number)
@@ -149,12 +149,12 @@ def test_numbers_are_told_for_people() -> None:
 
 def test_resources_that_share_the_last_reason_still_refuse() -> None:
     cluster = a_cluster()
-    for number in range(60):
-        cluster.reasons.register("Somebody", f"reason {number}")
-    wanted = tuple((f"example.com/{kind}", 1) for kind in "abc")
+    # More resources than there are bits in one shape's table.
+    wanted = tuple((f"example.com/{number:02d}", 1) for number in range(70))
     cluster.node("n1", allocatable=(("cpu", 1000), ("pods", 10), *((n, 0) for n, _ in wanted)))
     assert cluster.where(a_shape(resources=wanted)) == set()
-    assert cluster.why(a_shape(resources=wanted)) == {"Insufficient other resources": 1}
+    why = cluster.why(a_shape(resources=wanted))
+    assert why["Insufficient other resources"] == why["Insufficient example.com/00"] == 1
 
 
 def bound(machine: Machine) -> list[Bind]:

@@ -35,6 +35,7 @@ class Holding:
     node: NodeName
     cpu: int
     allocation: Allocation | None
+    native: int = 0
     settled: bool = False
     answered_at: float | None = None
 
@@ -158,7 +159,7 @@ class Books:
     def card(self, node: NodeName, uuid: str, claim: GpuClaim) -> bool:
         """Whether a card takes one share of the claim."""
         gpu = self.cards.get(node, {}).get(uuid)
-        if gpu is None or not gpu.healthy:
+        if gpu is None or not gpu.healthy or uuid in self._held_back(node):
             return False
         if claim.models and gpu.model not in claim.models:
             return False
@@ -179,6 +180,19 @@ class Books:
         milli_free = 1000 - sum(card.milli for card, _ in tenants)
         bytes_free = gpu.memory_bytes - sum(card.memory_bytes for card, _ in tenants)
         return claim.milli <= milli_free and memory <= bytes_free
+
+    def _held_back(self, node: NodeName) -> set[str]:
+        """Cards kept for pods whose cards the kubelet picks: idle ones, or all if those are few."""
+        count = sum(held.native for held in self.held.values() if held.node == node)
+        cards = self.cards.get(node, {})
+        used = {
+            card.uuid
+            for held in self.held.values()
+            if held.node == node and held.allocation is not None
+            for card in held.allocation.cards
+        }
+        idle = sorted(uuid for uuid, gpu in cards.items() if uuid not in used and gpu.healthy)
+        return set(cards) if count > len(idle) else set(idle[len(idle) - count :])
 
     def _check_cards(self, pod: Pod, node: NodeName, allocation: Allocation) -> None:
         claim = pod.shape.claim
@@ -219,7 +233,9 @@ class Books:
             or _token(held.allocation) != _token(pod.allocation)
         ):
             cpu = dict(pod.shape.resources).get("cpu", 0)
-            self.held[pod.uid] = held = Holding(pod.node_name, cpu, pod.allocation)
+            native = 0 if pod.allocation else dict(pod.shape.resources).get("nvidia.com/gpu", 0)
+            held = Holding(pod.node_name, cpu, pod.allocation, native)
+            self.held[pod.uid] = held
         held.settled = True
 
     def _gone(self, uid: PodUid) -> None:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from kubeshare_plugins import IN_TREE
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.effects import Bind, ReportScheduled, ReportWaiting
 from kubeshare_py.domain.events import (
@@ -23,9 +24,10 @@ from kubeshare_py.domain.events import (
     TimePassed,
 )
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName
-from kubeshare_py.domain.pod import PodGroup
+from kubeshare_py.domain.pod import Pod, PodGroup
 from kubeshare_py.domain.request import InvalidRequest
-from kubeshare_py.scheduling.machine import INVENTORY_UNREAD, MOST_UNANSWERED
+from kubeshare_py.framework.configuration import profiles, read
+from kubeshare_py.scheduling.machine import INVENTORY_UNREAD, MOST_UNANSWERED, Machine
 from tests.builders import a_claim, a_cluster, a_machine, a_node, a_pod, a_shape, some_gpus, whole
 from tests.scheduling.driver import Driver
 
@@ -333,3 +335,32 @@ def test_the_same_reasons_are_told_again_after_ten_seconds_at_most() -> None:
     assert driver.tell(InventoryRead(((NodeName("n3"), some_gpus("n3", 1)),))) == []
     (bind,) = driver.decide()
     assert bind.node == "n3"
+
+
+class Quota:
+    """A Reserve plugin that counts."""
+
+    name = "Quota"
+
+    def __init__(self) -> None:
+        self.held: list[str] = []
+
+    def reserve(self, pod: Pod, node: NodeName, allocation: Allocation | None) -> None:
+        self.held.append(pod.key.name)
+
+    def unreserve(self, pod: Pod, node: NodeName) -> None:
+        self.held.remove(pod.key.name)
+
+
+def test_reserve_plugins_hear_of_pods_that_were_bound_before_the_start() -> None:
+    quota = Quota()
+    document = {"profiles": [{"plugins": {"reserve": {"enabled": [{"name": "Quota"}]}}}]}
+    factories = {**IN_TREE, "Quota": lambda: quota}
+    machine = Machine(profiles(read(document), factories), "test")
+    bound = a_pod("old", a_shape(), node_name=NodeName("n1"))
+    foreign = a_pod("other", a_shape(), node_name=NodeName("n1"), scheduler_name="x")
+    machine.handle(PodsListed((bound, foreign), 0.0), 0.0)
+    assert quota.held == ["old"]
+    machine.handle(PodGone(bound.uid), 0.0)
+    machine.handle(PodGone(foreign.uid), 0.0)
+    assert quota.held == []

@@ -236,7 +236,9 @@ class World:
             pod = self.stored[unbound[which % len(unbound)]]
         else:
             self.count += 1
-            pod = a_pod(f"{self.count:03d}", a_shape(), scheduler_name="other")
+            native = (("cpu", 100), ("nvidia.com/gpu", 1 + how % 2)) if how > 5 else (("cpu", 100),)
+            shape = a_shape(resources=native)
+            pod = a_pod(f"{self.count:03d}", shape, scheduler_name="other")
         self.stored[pod.uid] = replace(pod, node_name=name, allocation=allocation)
         self.watch.append(PodSeen(self.stored[pod.uid]))
 
