@@ -15,19 +15,17 @@ from kubeshare_py.cluster.changes import ChangeLog
 from kubeshare_py.cluster.columns import (
     ABSENT,
     CARD_COLUMNS,
-    CROWDED,
     EMPTY_SLOT,
-    EXCLUSIVE,
-    HELD_BACK,
     PODS,
     PORTS,
     UNHEALTHY,
     Columns,
     IntArray,
 )
+from kubeshare_py.cluster.derived import derive_card, derive_node, hold_back
 from kubeshare_py.cluster.ports import POOL_SIZE, PortPool
 from kubeshare_py.domain.allocation import Allocation
-from kubeshare_py.domain.gpu import WHOLE_MILLI, Gpu, widest_share
+from kubeshare_py.domain.gpu import WHOLE_MILLI, Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodUid
 from kubeshare_py.domain.node import Node
 
@@ -239,71 +237,28 @@ class Ledger:
         """Add (sign 1) or take away (-1) an allocation, and bring derived columns along."""
         columns, exclusive = self.columns, allocation.exclusive
         for slot, card in zip(slots, allocation.cards, strict=True):
-            free_milli = columns.free_milli.item(row, slot) - sign * card.milli
-            columns.free_milli[row, slot] = free_milli
+            columns.free_milli[row, slot] = columns.free_milli.item(row, slot) - sign * card.milli
             free_bytes = columns.free_bytes.item(row, slot) - sign * card.memory_bytes
             columns.free_bytes[row, slot] = free_bytes
             columns.tenants[row, slot] = columns.tenants.item(row, slot) + sign
             if exclusive:
                 columns.exclusive[row, slot] = columns.exclusive.item(row, slot) + sign
-            self._derive_card(row, slot, free_milli, free_bytes)
+            derive_card(columns, row, slot)
             if not columns.flags.item(row, slot) & ABSENT:
                 free = columns.gpu_free_milli.item(row) - sign * card.milli
                 columns.gpu_free_milli[row] = free
         if row in self._native:
-            self._hold_back(row)
-        self._derive_node(row)
+            hold_back(self.columns, row, self._native[row])
+        derive_node(columns, row)
 
     def _count_native(self, row: int, resources: Resources, sign: int) -> None:
         """A pod without cards of ours came or went: does it hold cards that the kubelet picked?"""
         count = next((amount for name, amount in resources if name == NATIVE_GPU), 0)
         if count:
             self._native[row] = self._native.get(row, 0) + sign * count
-            self._hold_back(row)
+            hold_back(self.columns, row, self._native[row])
             if not self._native[row]:
                 del self._native[row]
-
-    def _hold_back(self, row: int) -> None:
-        """Keep as many idle cards as native pods hold; with fewer idle ones, keep all cards."""
-        columns, count = self.columns, self._native[row]
-        slots = range(len(columns.uuids[row]))
-        for slot in slots:
-            free_milli, free_bytes = columns.free_milli, columns.free_bytes
-            self._derive_card(row, slot, free_milli.item(row, slot), free_bytes.item(row, slot))
-        idle = [slot for slot in slots if columns.idle.item(row, slot)]
-        for slot in idle[len(idle) - count :] if count <= len(idle) else slots:
-            if count and not columns.flags.item(row, slot) & ABSENT:
-                columns.flags[row, slot] |= HELD_BACK
-                columns.share_room[row, slot] = columns.room[row, slot] = -1
-                columns.idle[row, slot] = 0
-
-    def _derive_card(self, row: int, slot: int, free_milli: int, free_bytes: int) -> None:
-        """The flags that follow from a card's tenants, and what it takes of one more pod."""
-        columns = self.columns
-        tenants = columns.tenants.item(row, slot)
-        most = columns.max_tenants.item(row, slot)
-        before = columns.flags.item(row, slot)
-        flags = before & (ABSENT | UNHEALTHY)
-        if columns.exclusive.item(row, slot) > 0:
-            flags |= EXCLUSIVE
-        if most and tenants >= most:
-            flags |= CROWDED
-        if flags != before:
-            columns.flags[row, slot] = flags
-        if flags:
-            columns.share_room[row, slot] = columns.room[row, slot] = -1
-            columns.idle[row, slot] = 0
-        else:
-            widest = widest_share(columns.capacity_bytes.item(row, slot), free_bytes)
-            columns.share_room[row, slot] = free_milli
-            columns.room[row, slot] = max(-1, min(free_milli, widest))
-            columns.idle[row, slot] = tenants == 0
-
-    def _derive_node(self, row: int) -> None:
-        columns = self.columns
-        whole = columns.gpu_count.item(row) * WHOLE_MILLI
-        used = whole - max(columns.gpu_free_milli.item(row), 0)
-        columns.gpu_used_percent[row] = used * 100 // whole if whole else 0
 
     def _lay_out_cards(self, row: int) -> None:
         """Write a row's card slots anew, by uuid, from the inventory and the charges."""
@@ -327,12 +282,12 @@ class Ledger:
         for slot, uuid in enumerate(uuids):
             if uuid in known:
                 self._put_card(row, slot, known[uuid])
-        self._derive_node(row)
+        derive_node(columns, row)
         for allocation in allocations:
             slots = [uuids.index(card.uuid) for card in allocation.cards]
             self._count(row, slots, allocation, 1)
         if row in self._native:
-            self._hold_back(row)
+            hold_back(self.columns, row, self._native[row])
 
     def _put_card(self, row: int, slot: int, gpu: Gpu) -> None:
         columns = self.columns
@@ -341,7 +296,7 @@ class Ledger:
         columns.max_tenants[row, slot] = gpu.max_tenants
         columns.model[row, slot] = columns.model_code(gpu.model)
         columns.flags[row, slot] = 0 if gpu.healthy else UNHEALTHY
-        self._derive_card(row, slot, WHOLE_MILLI, gpu.memory_bytes)
+        derive_card(columns, row, slot)
 
     def _forget_row_if_empty(self, row: int) -> None:
         columns = self.columns
