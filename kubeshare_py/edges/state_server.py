@@ -5,11 +5,13 @@ as JSON. A bearer token is asked for in `Authorization` or, because an API serve
 takes that header away, in `X-KubeShare-Authorization`.
 """
 
+import asyncio
 import hmac
 import ssl
 import tempfile
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -29,13 +31,15 @@ async def serve(
     settings: Server,
     *,
     ready: Callable[[], bool],
-    cluster: Callable[[], ClusterView],
+    cluster: Callable[[], Iterable[ClusterView]],
     why: Callable[[PodKey], WhyView | None],
 ) -> AsyncIterator[str]:
     """Serve while the context is open; yields the URL.
 
     Without certificate files a certificate is made for the life of the process. Without a token
-    file every request is refused. Raises ConfigurationError for files that cannot be used.
+    file every request is refused. `cluster` gives a view in portions: the first says what is no
+    list, and others get their turn after each. Raises ConfigurationError for files that cannot be
+    used.
     """
     tokens = _tokens(settings.token_file)
     with tempfile.TemporaryDirectory(prefix="kubeshare-") as directory:
@@ -97,9 +101,19 @@ def _guard(tokens: Collection[str]) -> Middleware:
     return check
 
 
-def _cluster(cluster: Callable[[], ClusterView]) -> Handler:
+def _cluster(portions: Callable[[], Iterable[ClusterView]]) -> Handler:
     async def handler(_request: web.Request) -> web.StreamResponse:
-        return _answer(200, cluster())
+        whole: dict[str, object] = {}
+        lists: dict[str, list[bytes]] = {"nodes": [], "pods": []}
+        for portion in portions():
+            whole = whole or msgspec.to_builtins(replace(portion, nodes=(), pods=()))
+            for name, texts in lists.items():
+                if items := getattr(portion, name):
+                    texts.append(msgspec.json.encode(items)[1:-1])
+            await asyncio.sleep(0)
+        for name, texts in lists.items():
+            whole[name] = msgspec.Raw(b"[%b]" % b",".join(texts))
+        return _answer(200, whole)
 
     return handler
 

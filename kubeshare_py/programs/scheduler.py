@@ -17,7 +17,7 @@ from kubeshare_py.framework.configuration import PluginFactory, SchedulerConfigu
 from kubeshare_py.manifests.node import NodeFields
 from kubeshare_py.manifests.pod_fields import PodFields
 from kubeshare_py.manifests.watch import Codec
-from kubeshare_py.scheduling.explanation import cluster_view, why
+from kubeshare_py.scheduling.explanation import cluster_portions, why
 from kubeshare_py.scheduling.machine import Machine
 
 
@@ -49,7 +49,7 @@ async def run(
     server = serve(
         configuration.server,
         ready=lambda: machine.ready,
-        cluster=lambda: cluster_view(machine),
+        cluster=lambda: cluster_portions(machine),
         why=lambda key: why(machine, key),
     )
     async with server as url, asyncio.TaskGroup() as binds:

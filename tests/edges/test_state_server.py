@@ -1,7 +1,8 @@
 """The state endpoint over real HTTPS: who is let in, and what is answered when."""
 
+import asyncio
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -99,14 +100,18 @@ async def test_why_is_not_answered_before_the_cluster_was_read(state: Served) ->
 
 
 async def open_with(settings: Server) -> None:
-    async with serve(settings, ready=lambda: True, cluster=a_small_view, why=lambda key: None):
+    async with serve(
+        settings, ready=lambda: True, cluster=lambda: [a_small_view()], why=lambda key: None
+    ):
         pass
 
 
 async def test_without_a_token_file_everybody_is_refused(tmp_path: Path) -> None:
     settings = Server(bind_address="127.0.0.1", port=0)
     async with (
-        serve(settings, ready=lambda: True, cluster=a_small_view, why=lambda key: None) as url,
+        serve(
+            settings, ready=lambda: True, cluster=lambda: [a_small_view()], why=lambda key: None
+        ) as url,
         aiohttp.ClientSession() as session,
         session.get(f"{url}{CLUSTER}", headers={"Authorization": "Bearer "}, ssl=False) as answer,
     ):
@@ -134,3 +139,38 @@ async def test_a_token_file_that_is_no_text_is_named(tmp_path: Path) -> None:
     file.write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigurationError, match=r"server\.tokenFile: .*utf-8"):
         await open_with(Server(bind_address="127.0.0.1", port=0, token_file=str(file)))
+
+
+async def test_a_large_view_is_sent_in_portions_with_turns_for_others_between(
+    tmp_path: Path,
+) -> None:
+    whole = a_small_view()
+    turns, seen = 0, []
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    def portions() -> Iterator[ClusterView]:
+        for portion in (
+            replace(whole, nodes=(), pods=()),
+            *(replace(whole, nodes=(node,), pods=()) for node in whole.nodes),
+            *(replace(whole, nodes=(), pods=(pod,)) for pod in whole.pods),
+        ):
+            seen.append(turns)
+            yield portion
+
+    token = tmp_path / "token"
+    token.write_text(TOKEN)
+    settings = Server(bind_address="127.0.0.1", port=0, token_file=str(token))
+    busy = asyncio.create_task(others())
+    async with (
+        serve(settings, ready=lambda: True, cluster=portions, why=lambda key: None) as url,
+        aiohttp.ClientSession(headers={"Authorization": f"Bearer {TOKEN}"}) as session,
+        session.get(f"{url}{CLUSTER}", ssl=False) as answer,
+    ):
+        assert msgspec.json.decode(await answer.read(), type=ClusterView) == whole
+    busy.cancel()
+    assert len(set(seen)) == len(seen) == 1 + len(whole.nodes) + len(whole.pods)

@@ -41,7 +41,7 @@ async def running(
 async def until_said(stream: asyncio.StreamReader | None, text: str) -> str:
     """Read lines until one has this in it."""
     assert stream is not None
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while line := (await stream.readline()).decode():
             if text in line:
                 return line

@@ -92,7 +92,7 @@ class Stage:
 
     async def until_sent(self, wanted: Callable[[], bool]) -> None:
         """Wait for requests to the API server, or to Prometheus."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while not wanted():
                 self._news.clear()
                 await self._news.wait()
@@ -124,12 +124,12 @@ class Stage:
     async def pod(self, name: str) -> Json:
         return await self.client.get(f"{PODS}/{name}")
 
-    async def until(self, name: str, wanted: Callable[[Json], bool], timeout_s: float = 10) -> Json:
+    async def until(self, name: str, wanted: Callable[[Json], bool], timeout_s: float = 30) -> Json:
         """Wait until the pod looks like this; the last look is in the error."""
         return await self.until_in(PODS, name, wanted, timeout_s)
 
     async def until_in(
-        self, path: str, name: str, wanted: Callable[[Json], bool], timeout_s: float = 10
+        self, path: str, name: str, wanted: Callable[[Json], bool], timeout_s: float = 30
     ) -> Json:
         last: Json = {}
         codec: Codec[LooseObject] = Codec(LooseObject)
@@ -181,7 +181,7 @@ class Stage:
         codec: Codec[LooseObject] = Codec(LooseObject)
         selector = {"fieldSelector": f"metadata.name={name}"}
         async with (
-            asyncio.timeout(10),
+            asyncio.timeout(30),
             aclosing(follow(self.client, PODS, codec, selector=selector)) as stream,
         ):
             async for news in stream:
@@ -199,7 +199,7 @@ class Stage:
         codec: Codec[LooseObject] = Codec(LooseObject)
         found: list[Json] = []
         try:
-            async with asyncio.timeout(10), aclosing(follow(self.client, path, codec)) as stream:
+            async with asyncio.timeout(30), aclosing(follow(self.client, path, codec)) as stream:
                 async for _ in stream:
                     found = await self.client.list_all(path)
                     if wanted(found):

@@ -43,7 +43,7 @@ class Kubectl:
         return output.decode()
 
     async def until(self, wanted: Callable[[str], bool], *arguments: str) -> str:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while not wanted(output := await self(*arguments)):
                 pass
         return output

@@ -1,0 +1,66 @@
+"""What people are shown, whole and in portions."""
+
+from dataclasses import replace
+
+from kubeshare_py.domain.events import NodeGone, PodGone, PodSeen
+from kubeshare_py.domain.identity import NodeName, PodUid
+from kubeshare_py.scheduling.explanation import (
+    NODES_A_PORTION,
+    PODS_A_PORTION,
+    cluster_portions,
+    cluster_view,
+)
+from tests.builders import a_claim, a_pod, a_shape
+from tests.scheduling.driver import Driver
+
+NODES = 2 * NODES_A_PORTION + 1
+SHAPE = a_shape(a_claim(500))
+
+
+def test_the_view_lists_nodes_and_pods_by_name() -> None:
+    driver = Driver({"n2": 1, "n1": 1})
+    for name in ("b", "a"):
+        driver.place(a_pod(name, SHAPE))
+    view = cluster_view(driver.machine)
+    assert [node.name for node in view.nodes] == ["n1", "n2"]
+    assert [pod.name for pod in view.pods] == ["a", "b"]
+    assert [
+        tenant.name for node in view.nodes for card in node.cards for tenant in card.tenants
+    ] == [
+        "a",
+        "b",
+    ]
+
+
+def test_portions_add_up_to_all() -> None:
+    driver = Driver({f"n{number}": 1 for number in range(NODES)})
+    for number in range(PODS_A_PORTION + 1):
+        driver.tell(PodSeen(a_pod(f"p{number}", SHAPE)))
+    first, *others = cluster_portions(driver.machine)
+    assert (first.ready, first.inventory, first.nodes, first.pods) == (True, "read", (), ())
+    assert max(len(one.nodes) for one in others) == NODES_A_PORTION
+    assert max(len(one.pods) for one in others) == PODS_A_PORTION
+    assert sum(len(one.nodes) for one in others) == NODES
+    assert sum(len(one.pods) for one in others) == PODS_A_PORTION + 1
+
+
+def test_what_leaves_between_portions_is_left_out() -> None:
+    driver = Driver({f"n{number:03}": 1 for number in range(NODES)})
+    bind = driver.place(a_pod("a", SHAPE))
+    portions = cluster_portions(driver.machine)
+    next(portions)
+    next(portions)
+    last = f"n{NODES - 1:03}"
+    driver.tell(NodeGone(NodeName(last)), PodGone(PodUid("uid-a")))
+    rest = list(portions)
+    assert last not in {node.name for one in rest for node in one.nodes}
+    assert not [pod for one in rest for pod in one.pods]
+    assert bind.node == "n000"
+
+
+def test_pods_of_other_schedulers_are_not_shown() -> None:
+    driver = Driver({"n1": 1})
+    driver.tell(
+        PodSeen(replace(a_pod("other"), scheduler_name="default", node_name=NodeName("n1")))
+    )
+    assert cluster_view(driver.machine).pods == ()
