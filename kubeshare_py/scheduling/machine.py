@@ -33,6 +33,7 @@ from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.framework.asks import Asker, Work
 from kubeshare_py.framework.scheduler_profile import Profile
+from kubeshare_py.scheduling.attempts import Attempts, count
 from kubeshare_py.scheduling.cycle import Cycle
 from kubeshare_py.scheduling.pod_queue import PodQueue
 from kubeshare_py.scheduling.pod_records import Record, State
@@ -53,13 +54,15 @@ class Machine:
         self.queue = PodQueue()
         self.records: dict[PodUid, Record] = {}
         self.profiles = {profile.scheduler_name: profile for profile in profiles}
-        work = Work()
+        work = self._work = Work()
         self.askers = {
             profile.scheduler_name: Asker(profile, self.ledger, work) for profile in profiles
         }
         self.inventory_read = False
         self.inventory_failure = ""
         self.silent_nodes: frozenset[NodeName] = frozenset()
+        self.attempts = Attempts()
+        self._now = 0.0
         self._pods_listed = self._nodes_listed = False
         self._unanswered: dict[DecisionToken, PodUid] = {}
         self._resend: Timers[DecisionToken] = Timers()
@@ -77,9 +80,36 @@ class Machine:
         """Placements decided and not yet answered."""
         return len(self._unanswered)
 
+    def use_profiles(self, profiles: Sequence[Profile], now: float) -> list[Effect]:
+        """Decide by other plugins from now on; who waits is sorted, held and tried anew.
+
+        What pods hold stays as it is. The profiles must be for the same scheduler names: pods of
+        others are not remembered. Not an event, because plugins are no values: a history that is
+        to be replayed begins after it. One turn, about 5 us for each pod that waits.
+        """
+        self._now = now
+        assert {profile.scheduler_name for profile in profiles} == self.profiles.keys()
+        for profile in profiles:
+            self.profiles[profile.scheduler_name] = profile
+            self.askers[profile.scheduler_name] = Asker(profile, self.ledger, self._work)
+        effects: list[Effect] = []
+        waiting = []
+        for record in self.records.values():
+            if record.state in (State.WAITING, State.HELD):
+                waiting.append(record)
+            elif record.node is not None and record.pod.scheduler_name in self.profiles:
+                for plugin in self.profiles[record.pod.scheduler_name].reserves:
+                    plugin.reserve(record.pod, record.node, record.allocation)
+        # What is known of the lines is what the plugins of before said.
+        self.queue.clear()
+        for record in waiting:
+            self._enqueue(record, effects)
+        return effects
+
     def handle(self, event: Event, now: float) -> list[Effect]:
         """Take one event in, at monotonic time `now` in seconds; answer what is to be done."""
         effects: list[Effect] = []
+        self._now = now
         match event:
             case PodSeen(pod):
                 self._pod_seen(pod, effects)
@@ -164,7 +194,7 @@ class Machine:
         ours = record.allocation
         if ours is not None and record.node == node and _token(pod) == ours.token:
             if record.state is State.BINDING:
-                effects.append(ReportScheduled(pod.uid, pod.key, node))
+                self._scheduled(record, node, effects)
         else:
             self._release(record)
             self.queue.remove(pod.uid)
@@ -211,6 +241,8 @@ class Machine:
             record.state = State.WAITING
             record.told = None
             record.key = profile.queue_sort.key(pod)
+            if record.queued_at is None:
+                record.queued_at = self._now
             line = self.queue.add(pod.uid, record.key, pod.scheduler_name, pod.shape)
             if line.blocked:
                 self._reports.joined(line)
@@ -278,19 +310,23 @@ class Machine:
             head = line.head()
             assert head is not None
             record = self.records[head[1]]
+            record.attempts += 1
             if line.shape.claim is not None and not self.inventory_read:
+                count(self.attempts.unschedulable, line.profile)
                 line.diagnosis = Diagnosis(sentence=INVENTORY_UNREAD)
                 self.queue.block(line)
                 self._reports.joined(line)
                 continue
             choice = self.askers[line.profile].best(line.shape)
             if choice is None:
+                count(self.attempts.unschedulable, line.profile)
                 self.queue.block(line)
                 self._reports.blocked(line, self.askers[line.profile], now)
                 continue
             self.queue.remove(record.pod.uid)
             refusal = self._cycle.place(record, choice)
             if refusal is not None:
+                count(self.attempts.unschedulable, line.profile)
                 self._tell(record, refusal, effects)
                 self._back_off(record, now)
                 continue
@@ -305,6 +341,10 @@ class Machine:
         if record.allocation is not None:
             self._unanswered.pop(record.allocation.token, None)
         self._cycle.release(record)
+
+    def _scheduled(self, record: Record, node: NodeName, effects: list[Effect]) -> None:
+        count(self.attempts.scheduled, record.pod.scheduler_name)
+        effects.append(ReportScheduled(record.pod.uid, record.pod.key, node))
 
     def _bind_answered(self, event: BindAnswered, now: float, effects: list[Effect]) -> None:
         record = self.records.get(event.uid)
@@ -324,8 +364,9 @@ class Machine:
                 record.state = State.ASSUMED
                 record.answered_at = now
                 assert record.node is not None
-                effects.append(ReportScheduled(event.uid, record.pod.key, record.node))
+                self._scheduled(record, record.node, effects)
             case BindRefused(_, message):
+                count(self.attempts.failed, record.pod.scheduler_name)
                 self._release(record)
                 self._tell(record, f"binding was refused: {message}", effects)
                 self._back_off(record, now)

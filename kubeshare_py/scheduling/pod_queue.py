@@ -102,6 +102,14 @@ class PodQueue:
         if len(self._lines) > LINES_KEPT:
             self._forget_empty_lines()
 
+    def clear(self) -> None:
+        """Nobody waits any more, and nothing is known of any shape."""
+        for line in self._blocked.values():
+            line.blocked = False
+        for index in (self._lines, self._numbered, self._line_of, self._blocked):
+            index.clear()
+        self._active.clear()
+
     def line_of(self, uid: PodUid) -> Line | None:
         """The line in which the pod waits."""
         return self._line_of.get(uid)

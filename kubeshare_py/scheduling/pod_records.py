@@ -32,5 +32,8 @@ class Record:
     allocation: Allocation | None = None
     answered_at: float = 0.0
     tries: int = 0
+    #: When it first joined the queue (s), and how often it was tried as the first of its line.
+    queued_at: float | None = None
+    attempts: int = 0
     #: What its owner was last told, if the pod itself is the reason that it waits.
     told: Diagnosis | None = None
