@@ -1,0 +1,281 @@
+"""The checker's own books, from what the API server itself says of all pods, at every version.
+
+It shares nothing with the scheduler and nothing with its informers: its watch is its own, leads
+through no proxy, and what it makes of annotations and labels is written here once more.
+"""
+
+import asyncio
+import json
+import math
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+
+WHOLE = 1000
+_ALLOCATION, _PREFIX = "sharedgpu/allocation", "sharedgpu/"
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """What one card has to give."""
+
+    node: str
+    memory: int
+
+
+@dataclass(slots=True, kw_only=True)
+class Held:
+    """What all pods together take of one card."""
+
+    milli: int = 0
+    memory: int = 0
+    pods: set[str] = field(default_factory=set)
+    alone: set[str] = field(default_factory=set)
+
+
+class Books:
+    """Follows all pods; `problems` is whatever was ever wrong. `pods` are those that exist."""
+
+    def __init__(self, cards: dict[str, Card]) -> None:
+        """`cards` by uuid: all there ever are, lost ones included."""
+        self.cards = cards
+        self.pods: dict[str, Json] = {}
+        self.held: defaultdict[str, Held] = defaultdict(Held)
+        self.problems: list[str] = []
+        self.last: deque[str] = deque(maxlen=40)
+        #: Versions seen, and how often history was missing between two of them.
+        self.versions = self.gaps = 0
+        self._charged: dict[str, list[tuple[str, int, int, bool]]] = {}
+        self._port_of: dict[str, tuple[str, int]] = {}
+        self._ports: defaultdict[tuple[str, int], set[str]] = defaultdict(set)
+        self._node_of: dict[str, str] = {}
+        self._results: dict[str, str] = {}
+        self._news = asyncio.Event()
+
+    # --- what the API server says ----------------------------------------------------------------
+
+    async def follow(
+        self, session: aiohttp.ClientSession, url: str, started: asyncio.Event
+    ) -> None:
+        """List once, then watch from there, for ever; the server may come and go."""
+        version = await self._list(session, url)
+        started.set()
+        while True:
+            try:
+                version = await self._watch(session, url, version)
+            except (aiohttp.ClientError, ConnectionError, TimeoutError):
+                await asyncio.sleep(0.1)
+            if not version:
+                self.gaps += 1
+                version = await self._list(session, url)
+
+    async def _list(self, session: aiohttp.ClientSession, url: str) -> str:
+        while True:
+            try:
+                async with session.get(f"{url}/api/v1/pods") as answer:
+                    found = await answer.json()
+                    break
+            except (aiohttp.ClientError, ConnectionError):
+                await asyncio.sleep(0.1)
+        for uid in self.pods.keys() - {pod["metadata"]["uid"] for pod in found["items"]}:
+            self._gone(uid)
+        for pod in found["items"]:
+            self._seen(pod)
+        return str(found["metadata"]["resourceVersion"])
+
+    async def _watch(self, session: aiohttp.ClientSession, url: str, version: str) -> str:
+        """Read one watch to its end; answers where to go on, "" when history is lost."""
+        query = {"watch": "1", "resourceVersion": version, "allowWatchBookmarks": "true"}
+        timeout = aiohttp.ClientTimeout(total=None)
+        async with session.get(f"{url}/api/v1/pods", params=query, timeout=timeout) as answer:
+            if answer.status != 200:
+                return ""
+            rest = b""
+            try:
+                async for piece in answer.content.iter_any():
+                    *lines, rest = (rest + piece).split(b"\n")
+                    for line in filter(None, lines):
+                        change = json.loads(line)
+                        if change["type"] == "ERROR":
+                            return ""
+                        version = change["object"]["metadata"]["resourceVersion"]
+                        self._changed(change["type"], change["object"])
+            except aiohttp.ClientError:
+                pass  # Cut: the next watch goes on from the last line.
+        return version
+
+    def _changed(self, kind: str, pod: Json) -> None:
+        if kind == "BOOKMARK":
+            return
+        self.versions += 1
+        if kind == "DELETED":
+            self._gone(pod["metadata"]["uid"])
+        else:
+            self._seen(pod)
+        self._note(kind, pod)
+        self._news.set()
+
+    def _note(self, kind: str, pod: Json) -> None:
+        metadata, given = pod["metadata"], pod["metadata"].get("annotations", {})
+        self.last.append(
+            f"{metadata['resourceVersion']} {kind} {metadata['name']} {metadata['uid'][:8]} "
+            f"on {pod['spec'].get('nodeName', '-')} {pod['status'].get('phase', '')} "
+            f"{given.get('sharedgpu/gpu_uuid', '')} {given.get(_ALLOCATION, '')[:60]}"
+        )
+
+    # --- the books -------------------------------------------------------------------------------
+
+    def _seen(self, pod: Json) -> None:
+        uid, node = pod["metadata"]["uid"], pod["spec"].get("nodeName", "")
+        self._release(uid)
+        self.pods[uid] = pod
+        before = self._node_of.get(uid, "")
+        self._check(not before or before == node, f"{_name(pod)} moved from {before} to {node}")
+        if not node:
+            return
+        self._node_of[uid] = node
+        self._check_results(pod)
+        if not is_over(pod):
+            self._charge(pod, node)
+
+    def _gone(self, uid: str) -> None:
+        self._release(uid)
+        self.pods.pop(uid, None)
+
+    def _charge(self, pod: Json, node: str) -> None:
+        uid, written = pod["metadata"]["uid"], pod["metadata"].get("annotations", {})
+        if _ALLOCATION not in written:
+            return  # Somebody else's binding.
+        allocation = json.loads(written[_ALLOCATION])
+        alone = bool(allocation.get("exclusive"))
+        for claim in allocation["claims"]:
+            uuid, milli, memory = claim["uuid"], claim["milli"], claim["bytes"]
+            card = self.cards.get(uuid)
+            self._check(card is not None and card.node == node, f"{_name(pod)}: {uuid} on {node}")
+            self._charged.setdefault(uid, []).append((uuid, milli, memory, alone))
+            held = self.held[uuid]
+            held.milli += milli
+            held.memory += memory
+            held.pods.add(uid)
+            if alone:
+                held.alone.add(uid)
+            self._check(held.milli <= WHOLE, f"{uuid} gives {held.milli} milli")
+            if card is not None:
+                self._check(held.memory <= card.memory, f"{uuid} gives {held.memory} bytes")
+            self._check(not held.alone or len(held.pods) == 1, f"{uuid} is not alone")
+        port = allocation.get("port")
+        if port is not None:
+            self._port_of[uid] = node, port
+            self._ports[node, port].add(uid)
+            self._check(len(self._ports[node, port]) == 1, f"port {port} twice on {node}")
+
+    def _release(self, uid: str) -> None:
+        for uuid, milli, memory, _ in self._charged.pop(uid, ()):
+            held = self.held[uuid]
+            held.milli -= milli
+            held.memory -= memory
+            held.pods.discard(uid)
+            held.alone.discard(uid)
+        port = self._port_of.pop(uid, None)
+        if port is not None:
+            self._ports[port].discard(uid)
+
+    def _check_results(self, pod: Json) -> None:
+        """The annotations of a bound pod agree with each other, its labels, and with before."""
+        name, uid = _name(pod), pod["metadata"]["uid"]
+        written = pod["metadata"].get("annotations", {})
+        mine = {key: value for key, value in written.items() if key.startswith(_PREFIX)}
+        now = json.dumps(mine, sort_keys=True)
+        self._check(self._results.setdefault(uid, now) == now, f"{name}: results changed")
+        wanted = request(pod)
+        if wanted is None:
+            return
+        self._check(_ALLOCATION in written, f"{name} is bound without allocation")
+        claims = json.loads(written.get(_ALLOCATION, '{"claims":[]}'))["claims"]
+        uuids = [claim["uuid"] for claim in claims]
+        self._check(written.get("sharedgpu/gpu_uuid") == ",".join(uuids), f"{name}: gpu_uuid")
+        total = str(sum(claim["bytes"] for claim in claims))
+        self._check(written.get("sharedgpu/gpu_mem") == total, f"{name}: gpu_mem is not {total}")
+        count = max(1, wanted // WHOLE) if wanted > WHOLE else 1
+        milli = sorted(claim["milli"] for claim in claims)
+        expected = [WHOLE] * count if wanted > WHOLE else [wanted]
+        self._check(milli == expected, f"{name} asks {wanted} and has {milli}")
+
+    def _check(self, right: bool, problem: str) -> None:
+        if not right and problem not in self.problems:
+            self.problems.append(problem)
+            self.last.append(f"WRONG: {problem}")
+
+    # --- the end ---------------------------------------------------------------------------------
+
+    async def until(self, wanted: Callable[[], bool], timeout_s: float) -> bool:
+        """Wait until it is so, looking after every change; False when it never was."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                while not wanted():
+                    self._news.clear()
+                    await self._news.wait()
+        except TimeoutError:
+            return wanted()
+        return True
+
+    def waiting(self) -> list[Json]:
+        """Pods that have no node and are not over or on their way out."""
+        return [
+            pod
+            for pod in self.pods.values()
+            if not pod["spec"].get("nodeName")
+            and not is_over(pod)
+            and "deletionTimestamp" not in pod["metadata"]
+        ]
+
+    def overlooked(self) -> list[str]:
+        """Waiting pods that fit somewhere by plain arithmetic, or that nobody told a reason."""
+        found = []
+        for pod in self.waiting():
+            if self._fits(pod):
+                found.append(f"{_name(pod)} fits and waits")
+            elif not _reason(pod):
+                found.append(f"{_name(pod)} was told nothing")
+        return found
+
+    def _fits(self, pod: Json) -> bool:
+        wanted = request(pod) or 0
+        if wanted > WHOLE:
+            idle = Counter(
+                card.node for uuid, card in self.cards.items() if not self.held[uuid].pods
+            )
+            return any(count * WHOLE >= wanted for count in idle.values())
+        asked = pod["metadata"].get("labels", {}).get("sharedgpu/gpu_mem")
+        return any(
+            not held.alone
+            and held.milli + wanted <= WHOLE
+            and held.memory + (int(asked) if asked else card.memory * wanted // WHOLE)
+            <= card.memory
+            for card, held in ((card, self.held[uuid]) for uuid, card in self.cards.items())
+        )
+
+
+def request(pod: Json) -> int | None:
+    """Thousandths of a card that the labels ask for; None for a pod without them."""
+    asked = pod["metadata"].get("labels", {}).get("sharedgpu/gpu_request")
+    return None if asked is None else math.ceil(float(asked) * WHOLE - 1e-6)
+
+
+def is_over(pod: Json) -> bool:
+    """Whether it has ended and holds nothing any more."""
+    return pod["status"].get("phase") in ("Succeeded", "Failed")
+
+
+def _reason(pod: Json) -> str:
+    conditions: Iterable[Json] = pod["status"].get("conditions", [])
+    return next((one.get("message", "") for one in conditions if one["type"] == "PodScheduled"), "")
+
+
+def _name(pod: Json) -> str:
+    return str(pod["metadata"]["name"])

@@ -1,0 +1,238 @@
+"""A proxy in front of an API server, on which the network and the server are bad by turns.
+
+It ends TLS on both sides, streams watches, and misbehaves as `Weather` says. It neither repeats nor
+reorders anything: TCP would not.
+"""
+
+import asyncio
+import ssl
+from collections import Counter, deque
+from contextlib import suppress
+from pathlib import Path
+from typing import Self
+
+import aiohttp
+import msgspec
+import yarl
+from aiohttp import web
+
+from kubeshare_py.edges.certificates import make_certificates
+from kubeshare_py.edges.kubeconfigs import kubeconfig_text, write_private
+from kubeshare_py.simulation.api_status import failure
+from tests.faults.weather import FORWARDED, Fault, Kind, Weather, status_of
+
+#: Seconds of the loop's time, times the fault's amount.
+LONGEST_DELAY_S, LONGEST_WATCH_S = 3.0, 12.0
+#: Longer than a Binding's timeout.
+HANG_S = 8.0
+RETRY_AFTER_S = 1
+_PASSED_ON = ("Authorization", "Accept", "Content-Type", "User-Agent")
+_GONE = {"type": "ERROR", "object": failure(410, "Expired", "too old resource version")}
+_FAR = aiohttp.ClientTimeout(total=None)
+
+
+class FaultProxy:
+    """`async with FaultProxy(...) as proxy:` runs it; `counts` says what it did so far."""
+
+    def __init__(self, upstream: str, trust: ssl.SSLContext, folder: Path) -> None:
+        """`upstream` is the API server's URL, `trust` verifies it, certificates go to `folder`."""
+        self.counts: Counter[Kind] = Counter()
+        self.last: deque[str] = deque(maxlen=60)
+        self.weather: Weather | None = None
+        self._upstream = upstream
+        self._trust = trust
+        self._certificates = make_certificates(folder)
+        self._port = 0
+        self._transports: set[asyncio.BaseTransport] = set()
+        self._site: web.TCPSite | None = None
+
+    async def __aenter__(self) -> Self:
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(ssl=self._trust, limit=0), auto_decompress=False
+        )
+        app = web.Application(client_max_size=8 << 20)
+        app.router.add_route("*", "/{path:.*}", self._serve)
+        self._runner = web.AppRunner(
+            app, access_log=None, handler_cancellation=True, shutdown_timeout=1.0
+        )
+        await self._runner.setup()
+        await self.accept()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.cut()
+        await self._runner.cleanup()
+        await self._session.close()
+
+    def write_kubeconfig(self, path: Path, user: str, token: str) -> Path:
+        """A kubeconfig of this user that leads through the proxy."""
+        url = f"https://127.0.0.1:{self._port}"
+        authority = self._certificates.ca_file.read_bytes()
+        return write_private(path, kubeconfig_text(url, authority, user, token))
+
+    def calm(self) -> None:
+        """Do nothing bad to new requests; what is broken stays broken."""
+        self.weather = None
+
+    def cut(self) -> None:
+        """Break every connection."""
+        for transport in list(self._transports):
+            if isinstance(transport, asyncio.Transport):
+                transport.abort()
+
+    async def refuse(self) -> None:
+        """Refuse connections from now on; break those there are."""
+        if self._site is not None:
+            await self._site.stop()
+            self._site = None
+        self.cut()
+
+    async def accept(self) -> None:
+        """Accept connections (again), on the same port."""
+        if self._site is None:
+            context = self._certificates.server_context()
+            self._site = web.TCPSite(
+                self._runner, "127.0.0.1", self._port, ssl_context=context, reuse_address=True
+            )
+            await self._site.start()
+            self._port = int(self._runner.addresses[0][1])
+
+    async def _serve(self, request: web.Request) -> web.StreamResponse:
+        assert request.transport is not None
+        self._transports.add(request.transport)
+        is_watch = "watch" in request.query
+        fault = None
+        if self.weather is not None:
+            fault = self.weather.next(request.method, request.path, is_watch=is_watch)
+        if fault is not None:
+            self.counts[fault.kind] += 1
+            self.last.append(f"{request.method} {request.path_qs}: {fault.kind}")
+        try:
+            return await self._answer(request, fault, is_watch=is_watch)
+        except (aiohttp.ClientError, ConnectionError, TimeoutError):
+            return _abort(request)
+        finally:
+            if request.transport is None or request.transport.is_closing():
+                self._transports.discard(request.transport)
+
+    async def _answer(
+        self, request: web.Request, fault: Fault | None, *, is_watch: bool
+    ) -> web.StreamResponse:
+        body = await request.read()
+        kind = fault.kind if fault else None
+        amount = fault.amount if fault else 0.0
+        if kind is Kind.DELAYED:
+            await asyncio.sleep(amount * LONGEST_DELAY_S)
+        elif kind is Kind.HANGS:
+            await asyncio.sleep(HANG_S)
+            return _abort(request)
+        elif kind is not None and not is_watch and kind not in FORWARDED:
+            return _refused(request, kind)
+        elif kind is Kind.GONE:
+            return await _told_gone(request)
+        elif kind is not None and is_watch and (status_of(kind) or kind is Kind.DROPPED):
+            return _refused(request, kind)
+        answer = await self._forward(request, body)
+        async with answer:
+            if is_watch and answer.status == 200:
+                return await _Stream(request, fault).pump(answer)
+            return await _pass_on(request, answer, fault)
+
+    async def _forward(self, request: web.Request, body: bytes) -> aiohttp.ClientResponse:
+        headers = {name: request.headers[name] for name in _PASSED_ON if name in request.headers}
+        return await self._session.request(
+            request.method, yarl.URL(self._upstream + request.raw_path, encoded=True),
+            data=body or None, headers=headers, timeout=_FAR, allow_redirects=False,
+        )  # fmt: skip
+
+
+class _Stream:
+    """One watch on its way to the client, and its misfortune."""
+
+    def __init__(self, request: web.Request, fault: Fault | None) -> None:
+        self._request = request
+        self._kind = fault.kind if fault else None
+        self._amount = fault.amount if fault else 0.0
+        self._response = web.StreamResponse(headers={"Content-Type": "application/json"})
+
+    async def pump(self, answer: aiohttp.ClientResponse) -> web.StreamResponse:
+        """Pass on what the server says, as long as the fault allows."""
+        await self._response.prepare(self._request)
+        if self._kind in (Kind.CUT, Kind.MID_LINE, Kind.SILENT):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._amount * LONGEST_WATCH_S):
+                    await self._all(answer)
+            if self._kind is Kind.SILENT:
+                answer.close()
+                # Until the client has had enough.
+                await asyncio.get_running_loop().create_future()
+            if self._kind is Kind.MID_LINE:
+                # Whatever comes next, only the beginning of it arrives.
+                piece = await answer.content.readany()
+                await self._response.write(piece[: 1 + int(self._amount * (len(piece) - 2))])
+            return _abort(self._request)
+        await self._all(answer)
+        await self._response.write_eof()
+        return self._response
+
+    async def _all(self, answer: aiohttp.ClientResponse) -> None:
+        async for piece in answer.content.iter_any():
+            if self._kind is not Kind.TRICKLE:
+                await self._response.write(piece)
+                continue
+            size = max(1, len(piece) // 7)
+            for start in range(0, len(piece), size):
+                await self._response.write(piece[start : start + size])
+                await asyncio.sleep(0.05)
+
+
+async def _pass_on(
+    request: web.Request, answer: aiohttp.ClientResponse, fault: Fault | None
+) -> web.StreamResponse:
+    body = await answer.read()
+    kind = fault.kind if fault else None
+    if fault is not None and kind is Kind.SLOW:
+        await asyncio.sleep(fault.amount * LONGEST_DELAY_S)
+    elif kind is Kind.LOST:
+        return _abort(request)
+    elif kind is not None and status_of(kind):
+        return _refused(request, kind)
+    headers = {
+        name: answer.headers[name]
+        for name in ("Content-Type", "Retry-After")
+        if name in answer.headers
+    }
+    if fault is not None and kind is Kind.HALF:
+        headers["Content-Length"] = str(len(body))
+        broken = web.StreamResponse(status=answer.status, headers=headers)
+        await broken.prepare(request)
+        await broken.write(body[: int(fault.amount * len(body))])
+        return _abort(request)
+    return web.Response(status=answer.status, body=body, headers=headers)
+
+
+async def _told_gone(request: web.Request) -> web.StreamResponse:
+    """Answer as the server does when it has compacted: 200, one ERROR event, the end."""
+    response = web.StreamResponse(headers={"Content-Type": "application/json"})
+    await response.prepare(request)
+    await response.write(msgspec.json.encode(_GONE) + b"\n")
+    await response.write_eof()
+    return response
+
+
+def _refused(request: web.Request, kind: Kind) -> web.Response:
+    status = status_of(kind)
+    if not status:
+        return _abort(request)
+    body = msgspec.json.encode(failure(status, "", f"injected: {kind}"))
+    response = web.Response(status=status, body=body, content_type="application/json")
+    if kind is Kind.THROTTLED:
+        response.headers["Retry-After"] = str(RETRY_AFTER_S)
+    return response
+
+
+def _abort(request: web.Request) -> web.Response:
+    """Break the connection; nobody sees the response."""
+    if isinstance(request.transport, asyncio.Transport):
+        request.transport.abort()
+    return web.Response(status=503)
