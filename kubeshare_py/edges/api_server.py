@@ -141,7 +141,7 @@ class ApiServer:
         await self.faults.passable()
         user = self._user(request)
         if user is None:
-            return _plain(refusal_response(Refusal(failure(401, "Unauthorized", "Unauthorized"))))
+            return plain(refusal_response(Refusal(failure(401, "Unauthorized", "Unauthorized"))))
         asked = ApiRequest(
             method=request.method,
             path=request.path,
@@ -159,15 +159,20 @@ class ApiServer:
         if fault is not None and not fault.applies_first:
             return await fault.answer(request)
         if self._proxy.is_for(asked.path):
-            return _plain(await self._proxy.forward(asked, request.headers))
-        answer = self.service.handle(asked, self._clock())
+            return plain(await self._proxy.forward(asked, request.headers))
+        answer = await self.perform(asked, request)
         if fault is not None:
             return await fault.answer(request)
-        return await self._send(request, answer)
+        return await self.send(request, answer)
 
-    async def _send(self, request: web.Request, answer: Answer) -> web.StreamResponse:
+    async def perform(self, asked: ApiRequest, request: web.Request) -> Answer:
+        """Do what was asked; nothing is sent yet."""
+        return self.service.handle(asked, self._clock())
+
+    async def send(self, request: web.Request, answer: Answer) -> web.StreamResponse:
+        """Send what `perform` answered."""
         if isinstance(answer, ApiResponse):
-            return _plain(answer)
+            return plain(answer)
         return await self._streams.send(request, answer)
 
     def _user(self, request: web.Request) -> User | None:
@@ -187,7 +192,8 @@ def _forget(_request: ApiRequest) -> None:
     """Keep no audit log."""
 
 
-def _plain(answer: ApiResponse) -> web.Response:
+def plain(answer: ApiResponse) -> web.Response:
+    """The same for aiohttp."""
     response = web.Response(status=answer.status, body=answer.body)
     response.headers["Content-Type"] = answer.content_type
     for name, value in answer.headers:

@@ -89,9 +89,31 @@ async def embedded_cluster(
     Raises ConfigurationError when the directory or the port cannot be used.
     """
     async with AsyncExitStack() as stack:
+        try:
+            server = await stack.enter_async_context(
+                ApiServer(directory=directory, port=port, clock=clock)
+            )
+        except OSError as error:
+            raise ConfigurationError(f"API server in {directory}: {error}") from error
+        yield await stack.enter_async_context(cluster_around(server, directory, nodes, clock=clock))
+
+
+@asynccontextmanager
+async def cluster_around(
+    server: ApiServer,
+    directory: Path,
+    nodes: Sequence[SimulatedNode],
+    *,
+    controllers: bool = True,
+    clock: Callable[[], float] = time.time,
+) -> AsyncIterator[EmbeddedCluster]:
+    """All the rest around a server that runs; without `controllers` Jobs are somebody else's.
+
+    Raises ConfigurationError when the directory cannot be used.
+    """
+    async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
         try:
-            server = await enter(ApiServer(directory=directory, port=port, clock=clock))
             kubeconfig = server.write_kubeconfig(directory / "kubeconfig")
         except OSError as error:
             raise ConfigurationError(f"API server in {directory}: {error}") from error
@@ -101,14 +123,10 @@ async def embedded_cluster(
         workers = await enter(KubeClient(load(str(kubeconfig))))
         kubelets = SimulatedKubelets(workers, nodes, clock=clock)
         group = await enter(asyncio.TaskGroup())
-        running = [
-            group.create_task(work)
-            for work in (
-                kubelets.run(),
-                JobController(workers, clock=clock).run(),
-                GarbageCollector(workers).run(),
-            )
-        ]
+        running = [group.create_task(kubelets.run())]
+        if controllers:
+            running.append(group.create_task(JobController(workers, clock=clock).run()))
+            running.append(group.create_task(GarbageCollector(workers).run()))
         try:
             await kubelets.registered.wait()
             yield EmbeddedCluster(server, collectors, kubelets, admin, kubeconfig)

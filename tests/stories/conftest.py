@@ -15,7 +15,7 @@ import pytest
 
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.edges.api_faults import Fault
-from kubeshare_py.edges.embedded_cluster import EmbeddedCluster, embedded_cluster
+from kubeshare_py.edges.embedded_cluster import EmbeddedCluster
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_watch import Listed, follow
 from kubeshare_py.framework.configuration import read
@@ -25,6 +25,7 @@ from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.simulation.api_messages import ApiRequest
 from kubeshare_py.simulation.cluster_file import SimulatedNode, read_cluster
 from kubeshare_py.simulation.loose_objects import LooseObject
+from tests.conftest import NewCluster
 from tests.stories.observer import Observer
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -261,11 +262,11 @@ nodes:
 
 
 @pytest.fixture
-async def empty_stage(tmp_path: Path, nodes: str) -> AsyncIterator[Stage]:
+async def empty_stage(tmp_path: Path, nodes: str, new_cluster: NewCluster) -> AsyncIterator[Stage]:
     """A cluster without a scheduler, and the observer."""
     found = read_cluster(nodes)
     observer = Observer(found)
-    async with embedded_cluster(tmp_path, found) as cluster, asyncio.TaskGroup() as group:
+    async with new_cluster(tmp_path, found) as cluster, asyncio.TaskGroup() as group:
         watching = group.create_task(observer.run(cluster.client))
         yield Stage(cluster, found, tmp_path)
         observer.listed(msgspec.convert(await cluster.client.list_all(PODS), list[LooseObject]))

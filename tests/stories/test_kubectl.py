@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kubeshare_py.edges.demo_files import find, read_nodes
-from kubeshare_py.edges.embedded_cluster import embedded_cluster
+from tests.conftest import NewCluster
 from tests.stories.conftest import Stage
 
 KUBECTL = shutil.which("kubectl")
@@ -50,10 +50,10 @@ class Kubectl:
 
 
 @pytest.fixture
-async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
+async def stage(tmp_path: Path, new_cluster: NewCluster) -> AsyncIterator[Stage]:
     """The demo's cluster, with a scheduler and nothing to do."""
     nodes = read_nodes(None)
-    async with embedded_cluster(tmp_path, nodes) as cluster:
+    async with new_cluster(tmp_path, nodes) as cluster:
         stage = Stage(cluster, nodes, tmp_path)
         async with stage.scheduler():
             await stage.warm_up()

@@ -1,0 +1,60 @@
+"""Which API server the tests of whole clusters talk to: the embedded one, or a real one.
+
+`pytest --control-plane real` builds and starts a control plane once a session; see
+tests/controlplane.
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from kubeshare_py.edges.embedded_cluster import EmbeddedCluster, cluster_around, embedded_cluster
+from kubeshare_py.edges.kube_client import KubeClient
+from kubeshare_py.edges.kube_config import load
+from kubeshare_py.simulation.cluster_file import SimulatedNode
+from tests.controlplane.build import build
+from tests.controlplane.cleaning import clean
+from tests.controlplane.front import front
+from tests.controlplane.running import ControlPlane, control_plane
+
+NewCluster = Callable[[Path, Sequence[SimulatedNode]], AbstractAsyncContextManager[EmbeddedCluster]]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--control-plane", choices=("embedded", "real"), default="embedded")
+
+
+@pytest.fixture(scope="session")
+def plane(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControlPlane | None]:
+    """The real control plane of this session; None when stories use the embedded one."""
+    if request.config.getoption("--control-plane") == "embedded":
+        yield None
+        return
+    with control_plane(build(), tmp_path_factory.mktemp("control-plane")) as running:
+        yield running
+
+
+@pytest.fixture
+def new_cluster(plane: ControlPlane | None) -> NewCluster:
+    """Give a story its cluster: nobody else's objects are in it."""
+    if plane is None:
+        return embedded_cluster
+    running = plane
+
+    @asynccontextmanager
+    async def real_cluster(
+        directory: Path, nodes: Sequence[SimulatedNode]
+    ) -> AsyncIterator[EmbeddedCluster]:
+        async with KubeClient(load(str(running.kubeconfig))) as admin:
+            await clean(admin)
+        async with (
+            front(running, directory) as server,
+            cluster_around(server, directory, nodes, controllers=False) as cluster,
+        ):
+            yield cluster
+
+    return real_cluster

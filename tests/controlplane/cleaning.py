@@ -1,0 +1,62 @@
+"""A control plane made as new between two stories: what stories leave behind is deleted."""
+
+import asyncio
+
+from kubeshare_py.edges.kube_client import KubeClient
+from kubeshare_py.edges.kube_errors import KubeError
+
+PODS = "/api/v1/pods"
+#: Deleted as they are, controllers first: nothing may come back.
+_LISTS = (
+    "/apis/apps/v1/deployments",
+    "/apis/apps/v1/replicasets",
+    "/apis/batch/v1/jobs",
+    PODS,
+    "/api/v1/nodes",
+    "/api/v1/namespaces/default/configmaps",
+    "/apis/events.k8s.io/v1/events",
+    "/apis/policy/v1/poddisruptionbudgets",
+    "/apis/scheduling.k8s.io/v1/priorityclasses",
+    "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases",
+    "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases",
+    "/api/v1/namespaces/kube-system/services",
+)
+#: Made by the control plane itself.
+_KEPT = {"kube-root-ca.crt", "system-cluster-critical", "system-node-critical"}
+_PROMPTLY = {
+    "apiVersion": "v1",
+    "kind": "DeleteOptions",
+    "gracePeriodSeconds": 0,
+    "propagationPolicy": "Background",
+}
+
+
+async def clean(client: KubeClient) -> None:
+    """Delete it all, finalizers or not; raises TimeoutError when pods come back for ever."""
+    async with asyncio.timeout(30):
+        while True:
+            for path in _LISTS:
+                async with asyncio.TaskGroup() as group:
+                    for one in await client.list_all(path):
+                        group.create_task(_delete(client, path, one["metadata"]))
+            if not await client.list_all(PODS):
+                return
+
+
+async def _delete(client: KubeClient, listed: str, metadata: dict[str, str]) -> None:
+    name = metadata["name"]
+    # The API server publishes itself by Leases of its own.
+    if name in _KEPT or name.startswith("apiserver-"):
+        return
+    root, _, resource = listed.rpartition("/")
+    namespace = metadata.get("namespace")
+    if namespace and "/namespaces/" not in root:
+        root = f"{root}/namespaces/{namespace}"
+    path = f"{root}/{resource}/{name}"
+    try:
+        if metadata.get("finalizers"):
+            await client.merge_patch(path, {"metadata": {"finalizers": None}})
+        await client.request("DELETE", path, body=_PROMPTLY)
+    except KubeError as error:
+        if error.status not in (404, 409):
+            raise

@@ -1,0 +1,150 @@
+"""The real API server with the embedded one's ways to misbehave, and its audit log.
+
+Stories talk to this proxy. It forwards every request unchanged, credentials included, unless it
+was told to spoil it; so stories of lost answers, cut watches and forgotten history run unchanged.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Set
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+import msgspec
+import yarl
+from aiohttp import web
+
+from kubeshare_py.edges.api_server import ADMIN, ApiServer
+from kubeshare_py.simulation.api_messages import ApiRequest, ApiResponse
+from kubeshare_py.simulation.api_requests import Answer
+from kubeshare_py.simulation.api_status import failure
+from tests.controlplane.running import ControlPlane
+
+#: Headers of a connection rather than of a message; aiohttp writes its own.
+_OF_CONNECTION = frozenset(
+    {"connection", "content-length", "host", "keep-alive", "te", "transfer-encoding", "upgrade"}
+)
+_EXPIRED = failure(410, "Expired", "too old resource version")
+
+
+class FrontServer(ApiServer):
+    """An ApiServer whose answers come from a real one."""
+
+    def __init__(
+        self, plane: ControlPlane, session: aiohttp.ClientSession, directory: Path
+    ) -> None:
+        super().__init__(directory=directory)
+        self.tokens = dict(plane.secrets.tokens)
+        self._upstream = plane.url
+        self._session = session
+        self._watching: set[asyncio.Transport] = set()
+        #: Since `compact`: the oldest version that a watch may start from, once it is known.
+        self._oldest: int | None = 0
+
+    def cut_watches(self) -> int:
+        """Break all open watches."""
+        found = list(self._watching)
+        for transport in found:
+            transport.abort()
+        return len(found)
+
+    def compact(self) -> None:
+        """Answer 410 to watches from versions older than the next watch that is asked for."""
+        self._oldest = None
+
+    async def perform(self, asked: ApiRequest, request: web.Request) -> Answer:
+        """Forward it; a watch is forwarded by `send`."""
+        if _is_watch(request):
+            return ApiResponse()
+        async with self._forward(request, asked.body) as response:
+            return ApiResponse(
+                status=response.status,
+                body=await response.read(),
+                content_type=response.headers.get("Content-Type", ""),
+                headers=_kept(response, {"content-type"}),
+            )
+
+    async def send(self, request: web.Request, answer: Answer) -> web.StreamResponse:
+        """Send what was answered, or stream a watch for as long as both sides want."""
+        if not _is_watch(request):
+            return await super().send(request, answer)
+        transport = request.transport
+        if transport is None:
+            return web.Response()  # The client left.
+        self._watching.add(transport)
+        try:
+            return await self._stream(request)
+        finally:
+            self._watching.discard(transport)
+
+    async def _stream(self, request: web.Request) -> web.StreamResponse:
+        if await self._is_forgotten(request.query.get("resourceVersion", "")):
+            line = msgspec.json.encode({"type": "ERROR", "object": _EXPIRED}) + b"\n"
+            return web.Response(body=line, content_type="application/json")
+        async with self._forward(request, b"") as response:
+            sent = web.StreamResponse(status=response.status)
+            sent.headers.extend(_kept(response))
+            try:
+                await sent.prepare(request)
+                async for piece in response.content.iter_any():
+                    await sent.write(piece)
+                await sent.write_eof()
+            except ConnectionError:
+                pass  # The client left: nobody to tell.
+            return sent
+
+    async def _is_forgotten(self, version: str) -> bool:
+        if self._oldest is None:
+            url = yarl.URL(f"{self._upstream}/api/v1/namespaces?limit=1")
+            headers = {"Authorization": f"Bearer {self.tokens[ADMIN]}"}
+            async with self._session.get(url, headers=headers) as response:
+                newest = (await response.json())["metadata"]["resourceVersion"]
+            self._oldest = int(newest)
+        return version.isdigit() and 0 < int(version) < self._oldest
+
+    def _forward(
+        self, request: web.Request, body: bytes
+    ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+        headers = {
+            name: value
+            for name, value in request.headers.items()
+            if name.lower() not in _OF_CONNECTION
+        }
+        return self._session.request(
+            request.method,
+            yarl.URL(self._upstream + request.raw_path, encoded=True),
+            headers=headers,
+            data=body or None,
+            allow_redirects=False,
+        )
+
+
+@asynccontextmanager
+async def front(plane: ControlPlane, directory: Path) -> AsyncIterator[FrontServer]:
+    """Run a proxy before the control plane while entered."""
+    context = plane.secrets.certificates.client_context()
+    async with (
+        aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(ssl=context, limit=0),
+            timeout=aiohttp.ClientTimeout(total=None),
+            # Bodies pass as they are, compressed or not.
+            auto_decompress=False,
+            skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
+        ) as session,
+        FrontServer(plane, session, directory) as server,
+    ):
+        yield server
+
+
+def _is_watch(request: web.Request) -> bool:
+    return request.method == "GET" and request.query.get("watch") in ("1", "true")
+
+
+def _kept(
+    response: aiohttp.ClientResponse, apart_from: Set[str] = frozenset()
+) -> tuple[tuple[str, str], ...]:
+    return tuple(
+        (name, value)
+        for name, value in response.headers.items()
+        if name.lower() not in _OF_CONNECTION | apart_from
+    )

@@ -1,0 +1,67 @@
+"""The processes of a control plane: started, waited for, and killed however the tests end."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+_LAUNCHER = str(Path(__file__).with_name("dies_with_parent.py"))
+_POLL_S = 0.1
+_STOP_S = 5.0
+_TAIL = 20
+
+
+class NotReady(Exception):
+    """A process ended, or was not ready in time. The text has the end of its log."""
+
+
+class Process:
+    """One of them; its output goes to a file."""
+
+    def __init__(self, command: Sequence[str | Path], log: Path) -> None:
+        self._log = log
+        line = [sys.executable, _LAUNCHER, str(os.getpid()), *map(str, command)]
+        with log.open("wb") as file:
+            # In a session of its own: Ctrl-C is for the tests, which then end it in order.
+            self._process = subprocess.Popen(
+                line, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
+            )
+
+    def wait_until(self, ready: Callable[[], bool], timeout_s: float) -> None:
+        """Ask ten times a second. Raises NotReady."""
+        for _ in range(round(timeout_s / _POLL_S)):
+            if ready():
+                return
+            try:
+                code = self._process.wait(_POLL_S)
+            except subprocess.TimeoutExpired:
+                continue
+            raise NotReady(f"ended with {code}{self._end_of_log()}")
+        raise NotReady(f"not ready after {timeout_s:.0f} s{self._end_of_log()}")
+
+    def stop(self) -> None:
+        """End it, by force if it does not want to; all of its group."""
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGTERM)
+            try:
+                self._process.wait(_STOP_S)
+            except subprocess.TimeoutExpired:
+                os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def _end_of_log(self) -> str:
+        lines = self._log.read_text(errors="replace").splitlines()[-_TAIL:]
+        return "\n".join([f"; {self._log} ends with:", *lines])
+
+
+@contextmanager
+def process(command: Sequence[str | Path], log: Path) -> Iterator[Process]:
+    """Run it while entered."""
+    running = Process(command, log)
+    try:
+        yield running
+    finally:
+        running.stop()

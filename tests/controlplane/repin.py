@@ -1,0 +1,52 @@
+"""Write gomodule/go.mod and go.sum for a release: python -m tests.controlplane.repin v1.36.3.
+
+`k8s.io/kubernetes` requires its staging modules at v0.0.0 and replaces them by folders of its
+repository. Replacements of a dependency do not count, so that ours name the published modules:
+v1.X.Y of Kubernetes goes with v0.X.Y of each. etcd is the release that Kubernetes requires.
+"""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.controlplane.build import COMMANDS, MODULE
+
+_STAGED = re.compile(r"^\s*(k8s\.io/[a-z-]+) => \./staging/", re.MULTILINE)
+_ETCD = re.compile(r"go\.etcd\.io/etcd/client/v3 (v\S+)")
+_GO = re.compile(r"^go (\S+)$", re.MULTILINE)
+
+
+def main(release: str) -> None:
+    """Download the release's go.mod, write ours, let Go complete it."""
+    answer = _go("mod", "download", "-json", f"k8s.io/kubernetes@{release}")
+    theirs = Path(json.loads(answer)["GoMod"]).read_text()
+    (MODULE / "go.mod").write_text(_module(release, theirs))
+    _go("mod", "tidy")
+
+
+def _module(release: str, theirs: str) -> str:
+    staged = release.replace("v1.", "v0.", 1)
+    go, etcd = _GO.search(theirs), _ETCD.search(theirs)
+    if go is None or etcd is None:
+        raise SystemExit(f"the go.mod of {release} names no Go or no etcd")
+    lines = [
+        "// Written by tests/controlplane/repin.py.",
+        "module kubeshare.example/controlplane",
+        f"go {go[1]}",
+        f"require k8s.io/kubernetes {release}",
+        f"require go.etcd.io/etcd/server/v3 {etcd[1]}",
+        *(f"tool {package}" for package in COMMANDS.values()),
+        *(f"replace {name} => {name} {staged}" for name in sorted(set(_STAGED.findall(theirs)))),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _go(*arguments: str) -> str:
+    command = ["go", *arguments]
+    return subprocess.run(command, cwd=MODULE, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,152 @@
+"""A real control plane on this machine: etcd, kube-apiserver, kube-controller-manager.
+
+Nodes, kubelets and GPU collectors are simulated by others. Flags:
+https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/
+"""
+
+import socket
+import ssl
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from kubeshare_py.edges.api_server import ADMIN
+from tests.controlplane.processes import Process, process
+from tests.controlplane.secrets_of_cluster import CONTROLLERS, Secrets, make_secrets
+
+ROLE = Path(__file__).with_name("scheduler-role.yaml")
+#: Nodes here have no kubelet that this controller would believe: its heartbeats are simulated,
+#: and stories say themselves when a node is lost.
+_CONTROLLERS = "*,-node-lifecycle-controller"
+_START_S = 60.0
+_ASK_S = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlPlane:
+    """What runs. `folder` has the logs and secrets."""
+
+    url: str
+    secrets: Secrets
+    folder: Path
+    kubeconfig: Path
+    kubectl: Path
+
+    def has(self, path: str) -> bool:
+        """Whether an administrator's GET is answered with 200."""
+        token = self.secrets.tokens[ADMIN]
+        request = urllib.request.Request(
+            self.url + path, headers={"Authorization": f"Bearer {token}"}
+        )
+        context = ssl.create_default_context(cafile=str(self.secrets.certificates.ca_file))
+        try:
+            with urllib.request.urlopen(request, timeout=_ASK_S, context=context):
+                return True
+        except OSError:
+            return False
+
+    def create(self, manifest: Path) -> None:
+        """Create what a file contains, as kubectl does it."""
+        command = [str(self.kubectl), f"--kubeconfig={self.kubeconfig}", "create"]
+        command += ["-f", str(manifest)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+
+@contextmanager
+def control_plane(binaries: Path, folder: Path) -> Iterator[ControlPlane]:
+    """Run it while entered, ready for requests. Raises processes.NotReady."""
+    secrets = make_secrets(folder / "secrets")
+    etcd_port, peer_port, port = _free_ports(3)
+    url = f"https://127.0.0.1:{port}"
+    plane = ControlPlane(
+        url=url,
+        secrets=secrets,
+        folder=folder,
+        kubeconfig=secrets.write_kubeconfig(folder / "admin.kubeconfig", url, ADMIN),
+        kubectl=binaries / "kubectl",
+    )
+    with ExitStack() as stack:
+
+        def start(name: str, flags: list[str | Path]) -> Process:
+            return stack.enter_context(process([binaries / name, *flags], folder / f"{name}.log"))
+
+        try:
+            start("etcd", _etcd_flags(folder, etcd_port, peer_port))
+            server = start("kube-apiserver", _server_flags(secrets, folder, etcd_port, port))
+            server.wait_until(lambda: plane.has("/readyz"), _START_S)
+            controllers = secrets.write_kubeconfig(
+                folder / "controllers.kubeconfig", url, CONTROLLERS
+            )
+            controller_flags = _controller_flags(secrets, folder, controllers)
+            running = start("kube-controller-manager", controller_flags)
+            plane.create(ROLE)
+            # Without this account, pods of the namespace are refused.
+            account = "/api/v1/namespaces/default/serviceaccounts/default"
+            running.wait_until(lambda: plane.has(account), _START_S)
+            yield plane
+        except BaseException:
+            print(f"logs of the control plane are in {folder}", file=sys.stderr)
+            raise
+
+
+def _etcd_flags(folder: Path, port: int, peer_port: int) -> list[str | Path]:
+    url, peer = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{peer_port}"
+    return [
+        f"--data-dir={folder / 'etcd'}",
+        "--unsafe-no-fsync",
+        f"--listen-client-urls={url}",
+        f"--advertise-client-urls={url}",
+        f"--listen-peer-urls={peer}",
+        f"--initial-advertise-peer-urls={peer}",
+        f"--initial-cluster=default={peer}",
+        "--log-level=warn",
+    ]
+
+
+def _server_flags(secrets: Secrets, folder: Path, etcd_port: int, port: int) -> list[str | Path]:
+    certificates = secrets.certificates
+    return [
+        f"--etcd-servers=http://127.0.0.1:{etcd_port}",
+        "--bind-address=127.0.0.1",
+        # It would refuse to publish a loopback address as its own.
+        "--advertise-address=192.0.2.1",
+        "--endpoint-reconciler-type=none",
+        f"--secure-port={port}",
+        f"--cert-dir={folder / 'certificates'}",
+        f"--tls-cert-file={certificates.certificate_file}",
+        f"--tls-private-key-file={certificates.key_file}",
+        f"--token-auth-file={secrets.token_file}",
+        "--authorization-mode=RBAC",
+        f"--service-account-key-file={secrets.account_public_key}",
+        f"--service-account-signing-key-file={secrets.account_key}",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        "--service-cluster-ip-range=10.0.0.0/24",
+    ]
+
+
+def _controller_flags(secrets: Secrets, folder: Path, kubeconfig: Path) -> list[str | Path]:
+    return [
+        f"--kubeconfig={kubeconfig}",
+        "--leader-elect=false",
+        "--secure-port=0",
+        f"--controllers={_CONTROLLERS}",
+        # Each controller has its own rights, as in a cluster.
+        "--use-service-account-credentials",
+        f"--service-account-private-key-file={secrets.account_key}",
+        f"--root-ca-file={secrets.certificates.ca_file}",
+        f"--cert-dir={folder / 'certificates'}",
+    ]
+
+
+def _free_ports(count: int) -> list[int]:
+    """Ports that are free now; held together, so that they differ."""
+    with ExitStack() as stack:
+        held = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in held:
+            one.bind(("127.0.0.1", 0))
+        return [int(one.getsockname()[1]) for one in held]

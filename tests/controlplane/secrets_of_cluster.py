@@ -1,0 +1,67 @@
+"""Certificates, tokens and kubeconfigs of a control plane, made for one run."""
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from kubeshare_py.edges.api_server import ADMIN, SCHEDULER
+from kubeshare_py.edges.certificates import Certificates, make_certificates
+from kubeshare_py.edges.kubeconfigs import kubeconfig_text, write_private
+
+CONTROLLERS = "system:kube-controller-manager"
+#: Groups beyond system:authenticated. A ServiceAccount has the groups that its token would give.
+_GROUPS: Mapping[str, tuple[str, ...]] = {
+    ADMIN: ("system:masters",),
+    CONTROLLERS: (),
+    SCHEDULER: ("system:serviceaccounts", "system:serviceaccounts:kube-system"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Secrets:
+    """Where the files are, and each user's token."""
+
+    certificates: Certificates
+    token_file: Path
+    account_key: Path
+    account_public_key: Path
+    tokens: Mapping[str, str]
+
+    def write_kubeconfig(self, path: Path, url: str, user: str) -> Path:
+        """For a user, in a file that only its owner may read."""
+        authority = self.certificates.ca_file.read_bytes()
+        return write_private(path, kubeconfig_text(url, authority, user, self.tokens[user]))
+
+
+def make_secrets(folder: Path) -> Secrets:
+    """Make them in a new folder."""
+    certificates = make_certificates(folder)
+    tokens = {user: secrets.token_urlsafe(24) for user in _GROUPS}
+    lines = (
+        f'{tokens[user]},{user},{user},"{",".join(groups)}"' for user, groups in _GROUPS.items()
+    )
+    private, public = folder / "accounts.key", folder / "accounts.pub"
+    _write_key_pair(private, public)
+    return Secrets(
+        certificates=certificates,
+        token_file=write_private(folder / "tokens.csv", "\n".join(lines) + "\n"),
+        account_key=private,
+        account_public_key=public,
+        tokens=tokens,
+    )
+
+
+def _write_key_pair(private: Path, public: Path) -> None:
+    """Sign and check the tokens of ServiceAccounts."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    pem = serialization.Encoding.PEM
+    plain = key.private_bytes(
+        pem, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
+    )
+    write_private(private, plain.decode())
+    subject = serialization.PublicFormat.SubjectPublicKeyInfo
+    public.write_bytes(key.public_key().public_bytes(pem, subject))
