@@ -1,18 +1,20 @@
 """Why a pod waits, as data: the condition, the event, `why` and the metrics render it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
     """Either one sentence about the pod itself, or counts of reasons over the nodes.
 
-    `counts` are (reason, nodes) pairs; one node may give several reasons.
+    `counts` are (reason, nodes) pairs; one node may give several reasons. `plugins` are those that
+    gave them, by name.
     """
 
     nodes: int = 0
     counts: tuple[tuple[str, int], ...] = ()
     sentence: str = ""
+    plugins: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def reasons(self) -> frozenset[str]:

@@ -114,6 +114,7 @@ class Asker:
         masks, counts = np.unique(self.masks(shape), return_counts=True)
         reasons = self._answers[shape].questions.reasons
         totals: dict[str, int] = {}
+        plugins: set[str] = set()
         nodes = 0
         for mask, count in zip(masks.tolist(), counts.tolist(), strict=True):
             if mask & NO_NODE:
@@ -121,7 +122,10 @@ class Asker:
             nodes += count
             for reason in reasons.of(mask):
                 totals[reason.text] = totals.get(reason.text, 0) + count
-        return Diagnosis(nodes=nodes, counts=tuple(sorted(totals.items())))
+                plugins.add(reason.plugin)
+        return Diagnosis(
+            nodes=nodes, counts=tuple(sorted(totals.items())), plugins=tuple(sorted(plugins))
+        )
 
     def reasons_in(self, shape: Shape, mask: int) -> list[Reason]:
         """The reasons in a mask that `masks` gave for this shape."""

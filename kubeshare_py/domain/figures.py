@@ -1,0 +1,54 @@
+"""The scheduler's state in numbers, for its metrics. Shares in thousandths of a GPU, memory in bytes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardFigures:
+    """Cards in columns of one length: a cluster has tens of thousands, and an object each is slow.
+
+    A card that pods hold and the inventory does not show has capacity 0 and is not healthy.
+    """
+
+    nodes: Sequence[str] = ()
+    uuids: Sequence[str] = ()
+    models: Sequence[str] = ()
+    capacity_milli: Sequence[int] = ()
+    capacity_bytes: Sequence[int] = ()
+    allocated_milli: Sequence[int] = ()
+    allocated_bytes: Sequence[int] = ()
+    tenants: Sequence[int] = ()
+    healthy: Sequence[int] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerFigures:
+    """All cards together.
+
+    `free_milli` is what healthy cards have left, `broken_milli` the part of it on cards that have
+    tenants already.
+    """
+
+    cards: int = 0
+    idle_cards: int = 0
+    overcommitted_cards: int = 0
+    free_milli: int = 0
+    broken_milli: int = 0
+    silent_nodes: int = 0
+    binds_in_flight: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodFigures:
+    """Pods that wait, and bound ones whose allocation cannot be read.
+
+    `unschedulable_by`: (plugin, profile, pods that this plugin keeps from some node).
+    """
+
+    active: int = 0
+    backoff: int = 0
+    unschedulable: int = 0
+    gated: int = 0
+    allocation_problems: int = 0
+    unschedulable_by: tuple[tuple[str, str, int], ...] = ()

@@ -1,0 +1,70 @@
+"""Metrics of each card, in the text format.
+
+Written out here: with 40,000 cards there are a quarter of a million series, for which
+prometheus-client's general rendering takes seconds where this takes a tenth of one.
+https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format
+"""
+
+from collections.abc import Iterable, Sequence
+
+from kubeshare_py.domain.figures import CardFigures
+from kubeshare_py.exporters.metric import Metric
+
+_LABELS = ("node", "uuid", "model")
+CARD_METRICS = (
+    Metric("kubeshare_card_capacity_milli", "gauge", "Thousandths of a GPU of a card.", _LABELS),
+    Metric("kubeshare_card_capacity_bytes", "gauge", "Memory of a card.", _LABELS),
+    Metric(
+        "kubeshare_card_allocated_milli", "gauge", "Thousandths of a GPU that pods hold.", _LABELS
+    ),
+    Metric("kubeshare_card_allocated_bytes", "gauge", "Memory that pods hold of a card.", _LABELS),
+    Metric("kubeshare_card_tenants", "gauge", "Pods on a card.", _LABELS),
+    Metric("kubeshare_card_healthy", "gauge", "1 for a card that takes new pods, else 0.", _LABELS),
+)
+
+_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+_NEED_ESCAPES = frozenset('\\"\n')
+
+
+class CardPage:
+    """Collects portions of cards; `chunks` is the text, one metric after the other."""
+
+    def __init__(self) -> None:
+        self._parts: list[list[bytes]] = [[] for _ in CARD_METRICS]
+
+    def add(self, cards: CardFigures) -> None:
+        """Render some cards; about 2 us for each."""
+        labels = [
+            f'{{node="{node}",uuid="{uuid}",model="{model}"}} '
+            for node, uuid, model in zip(
+                map(_escaped, cards.nodes),
+                map(_escaped, cards.uuids),
+                map(_escaped, cards.models),
+                strict=True,
+            )
+        ]
+        columns: tuple[Sequence[int], ...] = (
+            cards.capacity_milli,
+            cards.capacity_bytes,
+            cards.allocated_milli,
+            cards.allocated_bytes,
+            cards.tenants,
+            cards.healthy,
+        )
+        for metric, parts, values in zip(CARD_METRICS, self._parts, columns, strict=True):
+            name = metric.name
+            lines = [
+                f"{name}{label}{value}\n" for label, value in zip(labels, values, strict=True)
+            ]
+            parts.append("".join(lines).encode())
+
+    def chunks(self) -> Iterable[bytes]:
+        """The text in pieces; nothing without cards."""
+        for metric, parts in zip(CARD_METRICS, self._parts, strict=True):
+            if parts:
+                yield f"# HELP {metric.name} {metric.help}\n# TYPE {metric.name} gauge\n".encode()
+                yield from parts
+
+
+def _escaped(text: str) -> str:
+    return text if _NEED_ESCAPES.isdisjoint(text) else text.translate(_ESCAPES)

@@ -1,0 +1,111 @@
+"""The machine's books in numbers, for the metrics. Reads; nothing is counted while deciding."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from kubeshare_py.cluster.columns import ABSENT, UNHEALTHY
+from kubeshare_py.domain.figures import CardFigures, LedgerFigures, PodFigures
+from kubeshare_py.scheduling.machine import Machine
+from kubeshare_py.scheduling.pod_records import State
+
+#: Cards of this many rows take some milliseconds, rendering included.
+ROWS_A_PORTION = 128
+
+
+def card_figures(machine: Machine) -> Iterator[CardFigures]:
+    """Every card, some rows at a time; the machine may go on between portions."""
+    columns = machine.ledger.columns
+    for first in range(0, columns.rows, ROWS_A_PORTION):
+        rows = [
+            row
+            for row in range(first, min(first + ROWS_A_PORTION, columns.rows))
+            if columns.uuids[row]
+        ]
+        if rows:
+            yield _portion(machine, rows)
+
+
+def ledger_figures(machine: Machine) -> LedgerFigures:
+    """All cards together; well under a millisecond for 40,000."""
+    columns = machine.ledger.columns
+    present = columns.flags & ABSENT == 0
+    healthy = columns.flags & (ABSENT | UNHEALTHY) == 0
+    over = present & ((columns.free_milli < 0) | (columns.free_bytes < 0))
+    free = np.where(healthy, np.maximum(columns.free_milli, 0), 0)
+    return LedgerFigures(
+        cards=int(np.count_nonzero(present)),
+        idle_cards=int(np.count_nonzero(healthy & (columns.tenants == 0))),
+        overcommitted_cards=int(np.count_nonzero(over)),
+        free_milli=int(free.sum()),
+        broken_milli=int(free[columns.tenants > 0].sum()),
+        silent_nodes=len(machine.silent_nodes),
+        binds_in_flight=machine.unanswered,
+    )
+
+
+def pod_figures(machine: Machine) -> PodFigures:
+    """Who waits where; about 5 ms for 50,000 pods."""
+    active = unschedulable = 0
+    by: dict[tuple[str, str], int] = {}
+    for line in machine.queue.lines():
+        waiting = len(line.waiting)
+        if not line.blocked:
+            active += waiting
+            continue
+        unschedulable += waiting
+        for plugin in line.diagnosis.plugins if line.diagnosis else ():
+            by[plugin, line.profile] = by.get((plugin, line.profile), 0) + waiting
+    backoff = gated = problems = 0
+    for record in machine.records.values():
+        state = record.state
+        if state is State.BOUND:
+            problems += record.pod.allocation_problem != ""
+        elif state is State.HELD:
+            gated += not record.pod.deleting
+        elif state is State.BACKOFF:
+            backoff += 1
+    return PodFigures(
+        active=active,
+        backoff=backoff,
+        unschedulable=unschedulable,
+        gated=gated,
+        allocation_problems=problems,
+        unschedulable_by=tuple((*key, pods) for key, pods in sorted(by.items())),
+    )
+
+
+def _portion(machine: Machine, rows: list[int]) -> CardFigures:
+    columns = machine.ledger.columns
+    uuids = [columns.uuids[row] for row in rows]
+    counts = [len(listed) for listed in uuids]
+    # A row's cards are its first slots.
+    taken = np.arange(columns.width) < np.array(counts)[:, None]
+    index = np.array(rows)
+
+    def column(name: str) -> list[int]:
+        values: list[int] = getattr(columns, name)[index][taken].tolist()
+        return values
+
+    capacity_milli, capacity_bytes = column("capacity_milli"), column("capacity_bytes")
+    names = columns.model_names
+    unusable = ABSENT | UNHEALTHY
+    return CardFigures(
+        nodes=[
+            columns.names[row] or ""
+            for row, count in zip(rows, counts, strict=True)
+            for _ in range(count)
+        ],
+        uuids=[uuid for listed in uuids for uuid in listed],
+        models=[names[code] for code in column("model")],
+        capacity_milli=capacity_milli,
+        capacity_bytes=capacity_bytes,
+        allocated_milli=_less(capacity_milli, column("free_milli")),
+        allocated_bytes=_less(capacity_bytes, column("free_bytes")),
+        tenants=column("tenants"),
+        healthy=[int(not flags & unusable) for flags in column("flags")],
+    )
+
+
+def _less(capacity: list[int], free: list[int]) -> list[int]:
+    return [whole - left for whole, left in zip(capacity, free, strict=True)]
