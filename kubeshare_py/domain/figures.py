@@ -1,4 +1,7 @@
-"""The scheduler's state in numbers, for its metrics. Shares in thousandths of a GPU, memory in bytes."""
+"""The scheduler's state in numbers, for its metrics.
+
+Shares in thousandths of a GPU, memory in bytes.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

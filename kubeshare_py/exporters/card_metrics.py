@@ -53,9 +53,7 @@ class CardPage:
         )
         for metric, parts, values in zip(CARD_METRICS, self._parts, columns, strict=True):
             name = metric.name
-            lines = [
-                f"{name}{label}{value}\n" for label, value in zip(labels, values, strict=True)
-            ]
+            lines = [f"{name}{label}{value}\n" for label, value in zip(labels, values, strict=True)]
             parts.append("".join(lines).encode())
 
     def chunks(self) -> Iterable[bytes]:

@@ -1,0 +1,181 @@
+"""The scheduler's metrics but for those of each card: values in, text out.
+
+Names, labels and buckets are kube-scheduler's where it has the same thing:
+https://kubernetes.io/docs/reference/instrumenting/metrics/
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+)
+from prometheus_client.metrics_core import Metric as Family
+from prometheus_client.registry import Collector
+
+from kubeshare_py.domain.figures import LedgerFigures, PodFigures
+from kubeshare_py.exporters.card_metrics import CARD_METRICS
+from kubeshare_py.exporters.distribution import Distribution
+from kubeshare_py.exporters.metric import Metric
+from kubeshare_py.exporters.tallies import Tallies
+
+RESULTS = ("scheduled", "unschedulable", "error")
+
+_PROFILE = ("result", "profile")
+_METRICS = (
+    Metric(
+        "scheduler_schedule_attempts_total",
+        "counter",
+        "Tries to place a pod, by result; a try of a line's first pod stands for its whole line.",
+        _PROFILE,
+    ),
+    Metric(
+        "scheduler_scheduling_attempt_duration_seconds",
+        "histogram",
+        "From deciding to the answer of the API server; without a placement, of deciding alone.",
+        _PROFILE,
+    ),
+    Metric(
+        "scheduler_pod_scheduling_sli_duration_seconds",
+        "histogram",
+        "From a pod's entry into the queue until it is bound.",
+        ("attempts",),
+    ),
+    Metric("scheduler_pending_pods", "gauge", "Pods that wait, by queue.", ("queue",)),
+    Metric(
+        "scheduler_unschedulable_pods",
+        "gauge",
+        "Pods in blocked lines, by the plugins whose reasons they are told.",
+        ("plugin", "profile"),
+    ),
+    Metric("kubeshare_cards", "gauge", "Cards in the inventory."),
+    Metric("kubeshare_idle_cards", "gauge", "Healthy cards without pods."),
+    Metric("kubeshare_overcommitted_cards", "gauge", "Cards of which pods hold more than all."),
+    Metric(
+        "kubeshare_allocation_problems",
+        "gauge",
+        "Bound pods whose allocation cannot be read: what they hold is not charged.",
+    ),
+    Metric(
+        "kubeshare_fragmentation_ratio",
+        "gauge",
+        "Part of the free share that is on cards with pods, 0 to 1.",
+    ),
+    Metric("kubeshare_silent_nodes", "gauge", "Nodes whose collector does not answer."),
+    Metric(
+        "kubeshare_inventory_age_seconds",
+        "gauge",
+        "Since the inventory was last read; absent until it is read once.",
+    ),
+    Metric("kubeshare_binds_in_flight", "gauge", "Placements decided and not yet answered."),
+    Metric("kubeshare_reports_queued", "gauge", "Conditions and events still to be written."),
+    Metric("kubeshare_reports_dropped_total", "counter", "Events that were given up."),
+    Metric("kubeshare_turn_duration_seconds", "histogram", "One call of the state machine."),
+    Metric(
+        "kubeshare_loop_lag_seconds",
+        "gauge",
+        "How late the event loop was at worst in the last minute.",
+    ),
+    Metric("kubeshare_config_reloads_total", "counter", "Changes of the file.", ("result",)),
+    Metric(
+        "kubeshare_config_last_reload_successful",
+        "gauge",
+        "0 while the configuration file cannot be used and an older one is in effect.",
+    ),
+)
+#: Everything that this process says about itself.
+CATALOGUE = (*_METRICS, *CARD_METRICS)
+
+Value = float | Distribution
+#: By metric, by the values of its labels.
+Values = Mapping[str, Mapping[tuple[str, ...], Value]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessFigures:
+    """What the process says of itself now; `attempts` by result and profile."""
+
+    attempts: Mapping[tuple[str, ...], int]
+    inventory_age_s: float | None
+    reports_queued: int
+    reports_dropped: int
+    loop_lag_s: float
+
+
+def scheduler_values(
+    ledger: LedgerFigures, pods: PodFigures, process: ProcessFigures, tallies: Tallies
+) -> Values:
+    """All values by metric; those without labels have the key ()."""
+    age = process.inventory_age_s
+    plain: dict[str, Value] = {
+        "kubeshare_cards": ledger.cards,
+        "kubeshare_idle_cards": ledger.idle_cards,
+        "kubeshare_overcommitted_cards": ledger.overcommitted_cards,
+        "kubeshare_allocation_problems": pods.allocation_problems,
+        "kubeshare_fragmentation_ratio": ledger.broken_milli / (ledger.free_milli or 1),
+        "kubeshare_silent_nodes": ledger.silent_nodes,
+        "kubeshare_binds_in_flight": ledger.binds_in_flight,
+        "kubeshare_reports_queued": process.reports_queued,
+        "kubeshare_reports_dropped_total": process.reports_dropped,
+        "kubeshare_turn_duration_seconds": tallies.turn_seconds,
+        "kubeshare_loop_lag_seconds": process.loop_lag_s,
+        "kubeshare_config_last_reload_successful": int(tallies.reloaded),
+        **({} if age is None else {"kubeshare_inventory_age_seconds": age}),
+    }
+    queues = ("active", "backoff", "unschedulable", "gated")
+    return {
+        **{name: {(): value} for name, value in plain.items()},
+        "scheduler_schedule_attempts_total": process.attempts,
+        "scheduler_scheduling_attempt_duration_seconds": tallies.attempt_seconds,
+        "scheduler_pod_scheduling_sli_duration_seconds": {
+            (attempts,): seconds for attempts, seconds in tallies.sli_seconds.items()
+        },
+        "scheduler_pending_pods": {(queue,): getattr(pods, queue) for queue in queues},
+        "scheduler_unschedulable_pods": {
+            (plugin, profile): count for plugin, profile, count in pods.unschedulable_by
+        },
+        "kubeshare_config_reloads_total": {
+            (result,): count for result, count in tallies.reloads.items()
+        },
+    }
+
+
+def page(values: Values) -> bytes:
+    """The text format, version 0.0.4; raises KeyError for a metric that is in no catalogue."""
+    registry = CollectorRegistry()
+    registry.register(_Given(values))
+    return generate_latest(registry)
+
+
+class _Given(Collector):
+    """Values as prometheus-client wants to be given them."""
+
+    def __init__(self, values: Values) -> None:
+        unknown = values.keys() - {metric.name for metric in _METRICS}
+        if unknown:
+            raise KeyError(sorted(unknown))
+        self._values = values
+
+    def collect(self) -> Iterator[Family]:
+        """One family for each metric that has a value."""
+        for metric in _METRICS:
+            if found := self._values.get(metric.name):
+                yield _family(metric, found.items())
+
+
+def _family(metric: Metric, values: Iterable[tuple[tuple[str, ...], Value]]) -> Family:
+    if metric.kind == "histogram":
+        histogram = HistogramMetricFamily(metric.name, metric.help, labels=metric.labels)
+        for labels, value in values:
+            assert isinstance(value, Distribution)
+            histogram.add_metric(labels, list(value.buckets()), value.total)
+        return histogram
+    kind = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
+    family = kind(metric.name, metric.help, labels=metric.labels)
+    for labels, value in values:
+        assert not isinstance(value, Distribution)
+        family.add_metric(labels, value)
+    return family

@@ -1,0 +1,45 @@
+"""What is counted while the scheduler runs; the edge adds to it, and the metrics render it."""
+
+from dataclasses import dataclass, field
+
+from kubeshare_py.exporters.distribution import Distribution, doubling
+
+#: Seconds: kube-scheduler's for one attempt and for a pod's whole way.
+ATTEMPT_BOUNDS = doubling(0.001, 15)
+SLI_BOUNDS = doubling(0.01, 20)
+#: Seconds of one call of the machine: from 10 us to about 0.3 s.
+TURN_BOUNDS = doubling(0.00001, 16)
+#: Attempts beyond this are counted together, as kube-scheduler does.
+MOST_ATTEMPTS = 16
+
+
+@dataclass(slots=True)
+class Tallies:
+    """What is counted while the scheduler runs; the edge adds to it."""
+
+    attempt_seconds: dict[tuple[str, ...], Distribution] = field(default_factory=dict)
+    sli_seconds: dict[str, Distribution] = field(default_factory=dict)
+    turn_seconds: Distribution = field(default_factory=lambda: Distribution(TURN_BOUNDS))
+    reloads: dict[str, int] = field(default_factory=lambda: {"applied": 0, "refused": 0})
+    reloaded: bool = True
+
+    def attempt(self, result: str, profile: str, seconds: float, times: int = 1) -> None:
+        """So many tries ended like this, each after `seconds`."""
+        found = self.attempt_seconds.get((result, profile))
+        if found is None:
+            found = self.attempt_seconds[result, profile] = Distribution(ATTEMPT_BOUNDS)
+        found.observe(seconds, times)
+
+    def bound(self, attempts: int, seconds: float) -> None:
+        """A pod is bound, so long after it joined the queue."""
+        many = attempts >= MOST_ATTEMPTS
+        label = f"{MOST_ATTEMPTS}+" if many else str(attempts)
+        found = self.sli_seconds.get(label)
+        if found is None:
+            found = self.sli_seconds[label] = Distribution(SLI_BOUNDS)
+        found.observe(seconds)
+
+    def reload(self, *, applied: bool) -> None:
+        """The configuration file changed."""
+        self.reloads["applied" if applied else "refused"] += 1
+        self.reloaded = applied

@@ -1,0 +1,208 @@
+"""What a scrape of the scheduler reads, judged by prometheus-client's own parser."""
+
+import re
+
+import pytest
+from prometheus_client.metrics_core import Metric as Family
+from prometheus_client.parser import text_string_to_metric_families
+
+from kubeshare_py.domain.figures import CardFigures, LedgerFigures, PodFigures
+from kubeshare_py.exporters.card_metrics import CARD_METRICS, CardPage
+from kubeshare_py.exporters.distribution import Distribution
+from kubeshare_py.exporters.metric import Metric
+from kubeshare_py.exporters.scheduler_metrics import (
+    CATALOGUE,
+    ProcessFigures,
+    page,
+    scheduler_values,
+)
+from kubeshare_py.exporters.tallies import ATTEMPT_BOUNDS, SLI_BOUNDS, Tallies
+
+PROFILE = "kubeshare-scheduler"
+CARDS = CardFigures(
+    nodes=["a", "b"],
+    uuids=["GPU-1", 'odd"\\\n'],
+    models=["A100", ""],
+    capacity_milli=[1000, 0],
+    capacity_bytes=[40 * 2**30, 0],
+    allocated_milli=[300, 500],
+    allocated_bytes=[12 * 2**30, 1],
+    tenants=[2, 1],
+    healthy=[1, 0],
+)
+
+
+def parsed(text: bytes) -> dict[str, Family]:
+    """By the name that the series have; histograms by that of the metric."""
+    found = {}
+    for family in text_string_to_metric_families(text.decode()):
+        suffix = "_total" if family.type == "counter" else ""
+        assert family.name + suffix not in found, "one metric in two places"
+        found[family.name + suffix] = family
+    return found
+
+
+def scraped(
+    ledger: LedgerFigures | None = None,
+    pods: PodFigures | None = None,
+    tallies: Tallies | None = None,
+    *,
+    age: float | None = 1.5,
+) -> dict[str, Family]:
+    process = ProcessFigures(
+        attempts={("scheduled", PROFILE): 7, ("error", PROFILE): 0},
+        inventory_age_s=age,
+        reports_queued=3,
+        reports_dropped=2,
+        loop_lag_s=0.25,
+    )
+    values = scheduler_values(
+        ledger or LedgerFigures(), pods or PodFigures(), process, tallies or busy()
+    )
+    return parsed(page(values))
+
+
+def busy() -> Tallies:
+    tallies = Tallies()
+    tallies.attempt("scheduled", PROFILE, 0.004)
+    tallies.attempt("unschedulable", PROFILE, 0.001, 3)
+    tallies.bound(1, 0.5)
+    tallies.bound(99, 700.0)
+    tallies.turn_seconds.observe(0.00002)
+    tallies.reload(applied=False)
+    return tallies
+
+
+def value(families: dict[str, Family], name: str, **labels: str) -> float:
+    [found] = [
+        sample.value
+        for family in families.values()
+        for sample in family.samples
+        if sample.name == name and sample.labels == labels
+    ]
+    return float(found)
+
+
+def test_counts_come_with_result_and_profile() -> None:
+    families = scraped()
+    attempts = "scheduler_schedule_attempts_total"
+    assert value(families, attempts, result="scheduled", profile=PROFILE) == 7
+    assert value(families, attempts, result="error", profile=PROFILE) == 0
+
+
+def test_histograms_have_kube_schedulers_buckets() -> None:
+    families = scraped()
+    for name, bounds in (
+        ("scheduler_scheduling_attempt_duration_seconds", ATTEMPT_BOUNDS),
+        ("scheduler_pod_scheduling_sli_duration_seconds", SLI_BOUNDS),
+    ):
+        listed = {s.labels["le"] for s in families[name].samples if s.name.endswith("_bucket")}
+        assert {float(one) for one in listed} == {*bounds, float("inf")}
+    assert (ATTEMPT_BOUNDS[0], round(ATTEMPT_BOUNDS[-1], 3)) == (0.001, 16.384)
+    assert (SLI_BOUNDS[0], round(SLI_BOUNDS[-1], 2)) == (0.01, 5242.88)
+
+
+def test_what_a_pod_took_is_told_by_its_attempts() -> None:
+    families, name = scraped(), "scheduler_pod_scheduling_sli_duration_seconds"
+    assert value(families, f"{name}_sum", attempts="1") == 0.5
+    assert value(families, f"{name}_count", attempts="16+") == 1
+    assert value(families, f"{name}_bucket", attempts="1", le="0.32") == 0
+    assert value(families, f"{name}_bucket", attempts="1", le="0.64") == 1
+
+
+def test_waiting_pods_are_told_by_queue_and_by_plugin() -> None:
+    pods = PodFigures(
+        active=1, backoff=2, unschedulable=3, gated=4, unschedulable_by=(("GpuFit", PROFILE, 3),)
+    )
+    families = scraped(pods=pods)
+    queues = {"active": 1, "backoff": 2, "unschedulable": 3, "gated": 4}
+    for queue, count in queues.items():
+        assert value(families, "scheduler_pending_pods", queue=queue) == count
+    labels = {"plugin": "GpuFit", "profile": PROFILE}
+    assert value(families, "scheduler_unschedulable_pods", **labels) == 3
+
+
+@pytest.mark.parametrize(("free", "broken", "ratio"), [(4000, 1000, 0.25), (0, 0, 0.0)])
+def test_fragmentation_is_the_part_of_the_free_share_on_broken_cards(
+    free: int, broken: int, ratio: float
+) -> None:
+    families = scraped(LedgerFigures(free_milli=free, broken_milli=broken))
+    assert value(families, "kubeshare_fragmentation_ratio") == ratio
+
+
+def test_an_inventory_that_was_never_read_has_no_age() -> None:
+    assert "kubeshare_inventory_age_seconds" not in scraped(age=None)
+
+
+def test_a_refused_configuration_is_seen() -> None:
+    families = scraped()
+    assert value(families, "kubeshare_config_last_reload_successful") == 0
+    assert value(families, "kubeshare_config_reloads_total", result="refused") == 1
+
+
+def test_a_metric_that_nobody_described_is_refused() -> None:
+    with pytest.raises(KeyError, match="kubeshare_surprise"):
+        page({"kubeshare_surprise": {(): 1}})
+
+
+def cards_page(*portions: CardFigures) -> bytes:
+    made = CardPage()
+    for portion in portions:
+        made.add(portion)
+    return b"".join(made.chunks())
+
+
+def test_each_card_is_told_with_its_labels() -> None:
+    families = parsed(cards_page(CARDS))
+    first = {"node": "a", "uuid": "GPU-1", "model": "A100"}
+    odd = {"node": "b", "uuid": 'odd"\\\n', "model": ""}
+    assert value(families, "kubeshare_card_allocated_milli", **first) == 300
+    assert value(families, "kubeshare_card_capacity_bytes", **first) == 40 * 2**30
+    assert value(families, "kubeshare_card_allocated_milli", **odd) == 500
+    assert value(families, "kubeshare_card_healthy", **odd) == 0
+    assert families.keys() == {metric.name for metric in CARD_METRICS}
+
+
+def test_portions_of_cards_stay_together_by_metric() -> None:
+    other = CardFigures(
+        nodes=["c"],
+        uuids=["GPU-9"],
+        models=["T4"],
+        capacity_milli=[1000],
+        capacity_bytes=[1],
+        allocated_milli=[0],
+        allocated_bytes=[0],
+        tenants=[0],
+        healthy=[1],
+    )
+    families = parsed(cards_page(CARDS, other))  # refuses a metric that comes twice
+    assert {len(family.samples) for family in families.values()} == {3}
+    assert cards_page() == b""
+
+
+@pytest.mark.parametrize("metric", CATALOGUE, ids=lambda metric: metric.name)
+def test_names_follow_prometheus_rules(metric: Metric) -> None:
+    # What `promtool check metrics` finds: https://prometheus.io/docs/practices/naming/
+    assert re.fullmatch(r"(scheduler|kubeshare)(_[a-z]+)+", metric.name)
+    assert metric.help.endswith(".")
+    assert (metric.kind == "counter") == metric.name.endswith("_total")
+    assert not re.search(r"_(milliseconds|ms|minutes|mib|kb|percent|info|count|sum)$", metric.name)
+    assert not re.search("gauge|counter|histogram", metric.name)
+    assert not {"le", "quantile", "job", "instance"} & {*metric.labels}
+    if metric.kind == "histogram":
+        assert metric.name.endswith("_seconds")
+
+
+def test_everything_described_is_told() -> None:
+    busy_pods = PodFigures(unschedulable_by=(("GpuFit", PROFILE, 1),))
+    told = scraped(pods=busy_pods).keys() | parsed(cards_page(CARDS)).keys()
+    assert told == {metric.name for metric in CATALOGUE}
+
+
+def test_a_value_at_a_bound_is_within_it() -> None:
+    distribution = Distribution((1.0, 2.0))
+    distribution.observe(1.0)
+    distribution.observe(1.5, 2)
+    distribution.observe(9.0)
+    assert list(distribution.buckets()) == [("1.0", 1), ("2.0", 3), ("+Inf", 4)]
+    assert (distribution.count, distribution.total) == (4, 13.0)
