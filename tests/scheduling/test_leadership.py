@@ -1,0 +1,209 @@
+"""One candidate of an election, call by call."""
+
+from dataclasses import replace
+
+import pytest
+
+from kubeshare_py.domain.lease import Lease, LeaseClaim
+from kubeshare_py.scheduling.leadership import Election, Terms
+
+OTHERS = Lease(version="7", holder="other", transitions=3, duration_s=15, renewed="a")
+FREE = replace(OTHERS, holder="", duration_s=1)
+
+
+def election(**terms: float) -> Election:
+    return Election("me", Terms(**terms))
+
+
+def stored(claim: LeaseClaim | None, version: str = "8") -> Lease:
+    """The Lease as the server keeps it once this is written."""
+    assert claim is not None
+    return Lease(
+        version=version,
+        holder=claim.holder,
+        transitions=claim.transitions,
+        duration_s=claim.duration_s,
+        renewed=version,
+    )
+
+
+def leader(now: float = 100.0) -> Election:
+    """Leads since `now`, after a clean release."""
+    one = election()
+    one.written(stored(one.look(FREE, now)), now, now)
+    return one
+
+
+def successor(now: float = 100.0) -> Election:
+    """Acquired at `now` what its predecessor had not released."""
+    one = election()
+    assert one.look(OTHERS, now - 15) is None
+    one.written(stored(one.look(OTHERS, now)), now, now)
+    return one
+
+
+def test_where_there_is_no_lease_it_is_created_and_binds_are_sent_at_once() -> None:
+    one = election()
+    claim = one.look(None, 100)
+    assert claim == LeaseClaim(version="", holder="me", transitions=0, duration_s=15, acquires=True)
+    assert not one.may_send(100)
+    one.written(stored(claim), 100, 100.5)
+    assert one.may_send(100.5)
+    assert one.fence == "me/0"
+
+
+def test_a_released_lease_is_taken_at_once_in_a_new_term() -> None:
+    one = leader(100)
+    assert one.fence == "me/4"
+    assert one.may_send(100)
+
+
+def test_a_lease_never_held_is_taken_at_once() -> None:
+    one = election()
+    one.written(stored(one.look(Lease(version="1"), 5)), 5, 5)
+    assert one.may_send(5)
+
+
+def test_somebody_elses_lease_is_left_alone_while_it_changes() -> None:
+    one = election()
+    for number in range(10):
+        assert one.look(replace(OTHERS, renewed=str(number)), 100 + 14 * number) is None
+    assert one.free_at == 100 + 14 * 9 + 15
+
+
+def test_a_new_version_that_says_the_same_is_no_change() -> None:
+    one = election()
+    assert one.look(OTHERS, 100) is None
+    assert one.look(replace(OTHERS, version="9"), 114) is None
+    claim = one.look(replace(OTHERS, version="10"), 115)
+    assert claim is not None
+    assert (claim.version, claim.transitions, claim.acquires) == ("10", 4, True)
+
+
+def test_a_holder_that_announces_more_time_gets_it() -> None:
+    one = election()
+    assert one.look(replace(OTHERS, duration_s=60), 100) is None
+    assert one.look(replace(OTHERS, duration_s=60), 159) is None
+    assert one.look(replace(OTHERS, duration_s=60), 160) is not None
+
+
+def test_a_holder_that_announces_less_time_gets_ours() -> None:
+    one = election()
+    assert one.look(replace(OTHERS, duration_s=1), 100) is None
+    assert one.look(replace(OTHERS, duration_s=1), 114) is None
+
+
+def test_durations_below_a_second_are_taken_as_they_are() -> None:
+    one = election(lease_duration_s=0.3, renew_deadline_s=0.2, retry_period_s=0.02)
+    held = replace(OTHERS, duration_s=1)
+    assert one.look(held, 100) is None
+    assert one.look(held, 100.3) is not None
+
+
+def test_a_successor_to_an_unreleased_lease_waits_for_its_predecessors_last_binds() -> None:
+    one = successor(100)
+    assert one.leads
+    assert not one.may_send(105.9)
+    assert one.may_send(106)
+
+
+def test_it_stops_sending_at_the_renew_deadline() -> None:
+    one = leader(100)
+    assert one.may_send(109.9)
+    assert not one.may_send(110)
+    assert one.lost(110)
+
+
+def test_the_deadline_counts_from_the_sending_of_the_last_renewal_that_was_stored() -> None:
+    one = leader(100)
+    claim = one.renewal()
+    assert claim is not None
+    assert (claim.version, claim.acquires, claim.transitions) == ("8", False, 4)
+    one.written(stored(claim, "9"), 104, 108)
+    assert one.deadline == 114
+    assert one.fence == "me/4"
+
+
+def test_after_a_renewal_without_an_answer_it_looks_before_it_writes() -> None:
+    one = leader(100)
+    own = stored(one.renewal(), "9")
+    one.not_written()
+    assert one.renewal() is None
+    claim = one.look(own, 103)
+    assert claim is not None
+    assert claim.version == "9"
+
+
+def test_an_acquisition_whose_answer_was_lost_is_recognised_and_still_waits() -> None:
+    one = election()
+    assert one.look(OTHERS, 85) is None
+    lost = stored(one.look(OTHERS, 100))
+    one.not_written()
+    claim = one.look(lost, 103)
+    assert claim is not None
+    assert (claim.transitions, claim.acquires) == (4, False)
+    one.written(stored(claim, "9"), 103, 103)
+    assert one.binds_from == 109
+
+
+def test_a_leader_that_sees_somebody_else_has_lost_for_ever() -> None:
+    one = leader(100)
+    assert one.look(OTHERS, 101) is None
+    assert one.lost(101)
+    assert not one.may_send(101)
+    assert one.look(FREE, 200) is None
+    assert one.renewal() is None
+
+
+def test_a_leader_whose_lease_was_deleted_creates_it_again_in_the_same_term() -> None:
+    one = leader(100)
+    claim = one.look(None, 102)
+    assert claim is not None
+    assert (claim.version, claim.transitions) == ("", 4)
+
+
+def test_a_candidate_lets_the_holder_of_a_deleted_lease_have_its_time() -> None:
+    one = election()
+    assert one.look(OTHERS, 100) is None
+    assert one.look(None, 114) is None
+    claim = one.look(None, 115)
+    assert claim is not None
+    assert (claim.version, claim.transitions) == ("", 4)
+    one.written(stored(claim), 115, 115)
+    assert one.binds_from == 121
+
+
+def test_a_release_names_nobody_and_ends_all_sending() -> None:
+    one = leader(100)
+    assert one.release(105) == LeaseClaim(version="8", holder="", transitions=4, duration_s=1)
+    assert not one.may_send(105)
+    assert one.release(105) is None
+
+
+def test_what_is_lost_is_not_released() -> None:
+    assert leader(100).release(110) is None
+
+
+def test_who_still_waits_for_its_predecessor_does_not_release() -> None:
+    assert successor(100).release(103) is None
+    assert successor(100).release(106) is not None
+
+
+def test_who_never_led_does_not_release() -> None:
+    one = election()
+    assert one.look(OTHERS, 100) is None
+    assert one.release(101) is None
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        {"lease_duration_s": 10.0},
+        {"retry_period_s": 9.0},
+        {"retry_period_s": 0.0},
+        {"hand_over_s": -1.0},
+    ],
+)
+def test_terms_under_which_two_could_lead_cannot_be(terms: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="must"):
+        Terms(**terms)
