@@ -77,14 +77,18 @@ class Stage:
         self.requests.append(request)
         self._news.set()
 
+    def sent(self, method: str, path_end: str) -> list[ApiRequest]:
+        """What the API server was asked so far."""
+        return [
+            request
+            for request in self.requests
+            if request.method == method and request.path.endswith(path_end)
+        ]
+
     def bindings(self, name: str = "") -> list[Json]:
         """The Bindings that the API server was sent, of one pod or of all, in order."""
-        sent = [
-            json.loads(request.body)
-            for request in self.requests
-            if request.method == "POST" and request.path.endswith("/binding")
-        ]
-        return [one for one in sent if name in ("", one["metadata"]["name"])]
+        path = f"/{name}/binding" if name else "/binding"
+        return [json.loads(one.body) for one in self.sent("POST", path)]
 
     async def inventory_asked(self) -> None:
         """Wait until the scheduler has heard an answer of Prometheus as it answers now."""

@@ -66,6 +66,7 @@ async def test_a_reason_that_comes_again_makes_a_series_not_another_event(stage:
     assert again["metadata"]["name"] == first["metadata"]["name"]
     assert again["series"]["count"] == 2
     assert again["series"]["lastObservedTime"] > again["eventTime"]
+    assert len(stage.sent("PATCH", "/pods/big/status")) == 1
 
 
 async def test_a_new_reason_is_told_at_once(stage: Stage) -> None:

@@ -59,7 +59,8 @@ async def test_the_job_of_kubeshares_readme_runs_to_its_end(stage: Stage) -> Non
 async def test_a_failing_job_is_tried_again_until_its_limit(stage: Stage) -> None:
     plan = {"kubeshare.sim/run-seconds": "0", "kubeshare.sim/exit-code": "3"}
     await stage.cluster.apply(job("bad", plan, backoffLimit=2))
-    failed = await stage.until_in(JOBS, "bad", has("Failed"))
+    # A real Job controller waits 10 s before the second pod and 20 s before the third.
+    failed = await stage.until_in(JOBS, "bad", has("Failed"), timeout_s=90)
     assert failed["status"]["failed"] == 3
     for number in range(4):
         await stage.create(f"half-{number}", gpu("0.5"))
