@@ -52,6 +52,7 @@ class ApiServer:
         port: int = 0,
     ) -> None:
         self.service = ApiService(rng=random.Random(seed), now=clock())
+        self.service.access.user_of = self._user_of
         self.faults = ApiFaults()
         #: Told of each request as it arrives, before any fault, as an audit log would be.
         self.audit: Callable[[ApiRequest], None] = _forget
@@ -82,8 +83,9 @@ class ApiServer:
         """A TLS context that trusts this server."""
         return self._certificates.client_context()
 
-    def add_user(self, user: str) -> str:
-        """A token for one more user name."""
+    def add_user(self, user: str, *paths: str) -> str:
+        """A token for one more user name, who may get these nonResourceURLs of other servers."""
+        self.service.access.paths.setdefault(user, []).extend(paths)
         return self.tokens.setdefault(user, secrets.token_urlsafe(24))
 
     def kubeconfig(self, user: str = ADMIN) -> str:
@@ -175,14 +177,17 @@ class ApiServer:
             return plain(answer)
         return await self._streams.send(request, answer)
 
+    def _user_of(self, token: str) -> User | None:
+        for name, known in self.tokens.items():
+            if secrets.compare_digest(token.encode(), known.encode()):
+                groups = ADMIN_GROUPS if name == ADMIN else ADMIN_GROUPS[1:]
+                return User(name=name, groups=groups)
+        return None
+
     def _user(self, request: web.Request) -> User | None:
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         if scheme.lower() == "bearer":
-            for name, known in self.tokens.items():
-                if secrets.compare_digest(token.strip(), known):
-                    groups = ADMIN_GROUPS if name == ADMIN else ADMIN_GROUPS[1:]
-                    return User(name=name, groups=groups)
-            return None
+            return self._user_of(token.strip())
         if request.path in _OPEN_PATHS:
             return User(name="system:anonymous", groups=("system:unauthenticated",))
         return None

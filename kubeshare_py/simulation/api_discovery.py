@@ -10,6 +10,8 @@ from kubeshare_py.simulation.api_status import Json, no_such_resource
 GIT_VERSION = "v1.36.3-sim"
 _DISCOVERY = "apidiscovery.k8s.io"
 _REVIEWS = (
+    ("authentication.k8s.io", "tokenreviews", "TokenReview"),
+    ("authorization.k8s.io", "subjectaccessreviews", "SubjectAccessReview"),
     ("authentication.k8s.io", "selfsubjectreviews", "SelfSubjectReview"),
     ("authorization.k8s.io", "selfsubjectaccessreviews", "SelfSubjectAccessReview"),
 )
@@ -34,7 +36,7 @@ def version() -> ApiResponse:
 
 
 def with_reviews(kinds: Sequence[Resource]) -> tuple[Resource, ...]:
-    """The kinds and the two self reviews, which are served but never stored."""
+    """The kinds and the reviews, which are served but never stored."""
     reviews = tuple(
         Resource(group=group, plural=plural, kind=kind, namespaced=False, verbs=("create",))
         for group, plural, kind in _REVIEWS

@@ -20,17 +20,15 @@ from kubeshare_py.simulation.api_messages import (
     ApiRequest,
     ApiResponse,
     Call,
-    User,
     WatchAnswer,
-    json_response,
     refusal_response,
 )
 from kubeshare_py.simulation.api_resources import Resource
-from kubeshare_py.simulation.api_status import Json, Refusal, method_not_allowed, no_such_resource
+from kubeshare_py.simulation.api_reviews import REVIEWS, Access, review
+from kubeshare_py.simulation.api_status import Refusal, method_not_allowed, no_such_resource
 from kubeshare_py.simulation.api_store import ApiStore
 
 FIRST_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
-_SELF_REVIEWS = ("selfsubjectreviews", "selfsubjectaccessreviews")
 _PREFIXES = {"api": 2, "apis": 3}
 
 Answer = ApiResponse | WatchAnswer
@@ -75,6 +73,7 @@ class ApiService:
         kinds: Sequence[Resource] = KINDS,
     ) -> None:
         self.store = store or ApiStore()
+        self.access = Access()
         self._rng = rng
         self._kinds = tuple(kinds)
         self._served = api_discovery.with_reviews(kinds)
@@ -119,8 +118,8 @@ class ApiService:
         resource = self._rows.get(("/".join(parts[1:depth]), plural))
         if resource is None or any(deeper) or (namespace and not resource.namespaced):
             raise no_such_resource()
-        if resource.plural in _SELF_REVIEWS:
-            return _review(request, resource)
+        if resource.kind in REVIEWS:
+            return review(request, resource, self.access)
         call = Call(
             request=request,
             resource=resource,
@@ -152,18 +151,3 @@ def _handler(call: Call) -> Handler:
     if verb not in resource.verbs or unscoped:
         raise method_not_allowed()
     return handler
-
-
-def _review(request: ApiRequest, resource: Resource) -> ApiResponse:
-    """Self reviews: everybody who got in may do everything; the body is ignored."""
-    if request.method != "POST":
-        raise method_not_allowed()
-    status: Json = {"allowed": True}
-    if resource.kind == "SelfSubjectReview":
-        status = {"userInfo": _user_info(request.user)}
-    body = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": {}}
-    return json_response({**body, "status": status}, 201)
-
-
-def _user_info(user: User) -> Json:
-    return {"username": user.name, "groups": list(user.groups)}

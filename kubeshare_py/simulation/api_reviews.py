@@ -1,0 +1,94 @@
+"""Reviews: who is it, and may he? Served but never stored.
+
+https://kubernetes.io/docs/reference/kubernetes-api/authentication-resources/token-review-v1/ and
+https://kubernetes.io/docs/reference/kubernetes-api/authorization-resources/subject-access-review-v1/
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from kubeshare_py.simulation.api_messages import (
+    ADMIN_GROUPS,
+    ApiRequest,
+    ApiResponse,
+    User,
+    json_response,
+)
+from kubeshare_py.simulation.api_resources import Resource
+from kubeshare_py.simulation.api_status import Json, bad_request, method_not_allowed
+
+
+@dataclass(slots=True)
+class Access:
+    """Whose tokens there are, and what other servers may let users get.
+
+    This server lets everybody with a token do everything; `paths` are for servers that ask it:
+    nonResourceURLs by user, with `*` at the end for all that begins so. Administrators may all.
+    """
+
+    user_of: Callable[[str], User | None] = lambda token: None
+    paths: dict[str, list[str]] = field(default_factory=dict)
+
+
+def review(request: ApiRequest, resource: Resource, access: Access) -> ApiResponse:
+    """POST of any review; the spec is not repeated in the answer."""
+    if request.method != "POST":
+        raise method_not_allowed()
+    body = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": {}}
+    status = REVIEWS[resource.kind](request, access)
+    return json_response({**body, "status": status}, 201)
+
+
+def _token(request: ApiRequest, access: Access) -> Json:
+    token = _spec(request).get("token")
+    user = access.user_of(token) if isinstance(token, str) and token else None
+    if user is None:
+        # With an empty user, as Go writes it.
+        return {"user": {}, "error": "[invalid bearer token, unknown]"}
+    return {"authenticated": True, "user": _user_info(user)}
+
+
+def _access(request: ApiRequest, access: Access) -> Json:
+    spec = _spec(request)
+    if ADMIN_GROUPS[0] in (spec.get("groups") or []):
+        return {"allowed": True}
+    path = (spec.get("nonResourceAttributes") or {}).get("path", "")
+    patterns = access.paths.get(spec.get("user", ""), [])
+    return {"allowed": any(_matches(pattern, path) for pattern in patterns)}
+
+
+def _self(request: ApiRequest, _access: Access) -> Json:
+    return {"userInfo": _user_info(request.user)}
+
+
+def _self_access(_request: ApiRequest, _access: Access) -> Json:
+    return {"allowed": True}
+
+
+def _matches(pattern: str, path: str) -> bool:
+    return path.startswith(pattern[:-1]) if pattern.endswith("*") else path == pattern
+
+
+def _spec(request: ApiRequest) -> Json:
+    try:
+        body = msgspec.json.decode(request.body)
+        spec = body["spec"]
+    except (msgspec.DecodeError, KeyError, TypeError) as error:
+        raise bad_request(f"the review has no spec: {error}") from error
+    if not isinstance(spec, dict):
+        raise bad_request("the review's spec is no object")
+    return spec
+
+
+def _user_info(user: User) -> Json:
+    return {"username": user.name, "groups": list(user.groups)}
+
+
+REVIEWS: Mapping[str, Callable[[ApiRequest, Access], Json]] = {
+    "TokenReview": _token,
+    "SubjectAccessReview": _access,
+    "SelfSubjectReview": _self,
+    "SelfSubjectAccessReview": _self_access,
+}
