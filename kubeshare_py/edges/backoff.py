@@ -1,7 +1,8 @@
 """How long to wait before another attempt, for loops that go on for ever.
 
-The rhythm is client-go's: 0.8 s, doubled up to 30 s, with jitter, from the start again after two
-minutes without failure.
+The rhythm is client-go's: 0.8 s, doubled, with jitter, from the start again after two minutes
+without failure. But the longest pause is 8 s, not 30 s: there is one scheduler and not a thousand
+kubelets, and while it pauses it is blind.
 """
 
 import asyncio
@@ -10,7 +11,7 @@ from collections.abc import Awaitable, Callable
 import tenacity
 from tenacity.wait import wait_base
 
-FIRST_S, LONGEST_S, JITTER_S, HEALTHY_S = 0.8, 30.0, 0.8, 120.0
+FIRST_S, LONGEST_S, JITTER_S, HEALTHY_S = 0.8, 8.0, 0.8, 120.0
 
 Sleep = Callable[[float], Awaitable[None]]
 

@@ -1,21 +1,25 @@
 """LIST and WATCH of one resource, for ever: a list, then changes, and a new list when it must be.
 
-Rules: https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
+The list is the beginning of a watch where the server can do that (WatchList), else it is read by
+pages. Rules: https://kubernetes.io/docs/reference/using-api/api-concepts/
 """
 
 import asyncio
 import logging
 import random
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Generic, TypeVar
 
 import msgspec
 
 from kubeshare_py.edges.backoff import Backoff
 from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.edges.kube_errors import KubeError, KubeFailure
+from kubeshare_py.edges.kube_errors import KubeError, KubeFailure, KubeUnreachable
+from kubeshare_py.edges.stream_silence import Patience, complete_lines, heard
+from kubeshare_py.manifests.initial_list import InitialList
 from kubeshare_py.manifests.watch import (
     ADDED,
     BOOKMARK,
@@ -37,6 +41,11 @@ SHORTEST_WATCH_S, LONGEST_WATCH_S = 300, 600
 READ_SLACK_S = 30.0
 #: A watch that ends sooner than this counts as a failure even if it ended in good order.
 SHORT_LIFE_S = 5.0
+#: After so long without a word (s) the server may have been restored to another past: list again.
+OUTAGE_S = 120.0
+#: Answers of servers that cannot begin a watch with a list.
+_CANNOT_STREAM = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY})
+_LOOK_TIMEOUT_S = 10.0
 
 _CHANGES = frozenset({ADDED, MODIFIED, DELETED})
 _log = logging.getLogger(__name__)
@@ -44,7 +53,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed(Generic[T]):
-    """Everything there is. `asked_at` is the event loop's time (s) when the LIST was sent."""
+    """Everything there is. `asked_at` is the event loop's time (s) when the list was asked for."""
 
     items: list[T]
     problems: list[Problem]
@@ -65,17 +74,22 @@ class _Expired(Exception):
     """The server no longer has the history from where the watch should go on: list again."""
 
 
+class _NoEnd(KubeUnreachable):
+    """A watch was to begin with the list, and its end was never told: an old server, or a proxy."""
+
+
 @dataclass(slots=True, kw_only=True)
 class _Position:
-    """Where the watch is, and whether it got anything since the last LIST."""
+    """Where the watch is ("" before the list), whether it got anything since, and when (s)."""
 
-    resource_version: str
+    resource_version: str = ""
     moved: bool = False
+    heard_at: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class _Source(Generic[T]):
-    """One resource to follow, and how."""
+    """One resource to follow, and how. `streams`: whether watches may begin with the list."""
 
     client: KubeClient
     path: str
@@ -83,6 +97,8 @@ class _Source(Generic[T]):
     selector: dict[str, str]
     page_size: int
     backoff: Backoff
+    patience: Patience
+    streams: bool = True
     rng: random.Random = field(default_factory=random.Random)
 
 
@@ -94,6 +110,7 @@ async def follow(
     selector: dict[str, str] | None = None,
     page_size: int = PAGE_SIZE,
     backoff: Backoff | None = None,
+    patience: Patience | None = None,
 ) -> AsyncGenerator[Listed[T] | Changes[T], None]:
     """Yield one Listed, then Changes in batches, and a Listed again when history was lost.
 
@@ -108,19 +125,22 @@ async def follow(
         selector=selector or {},
         page_size=page_size,
         backoff=backoff or Backoff(),
+        patience=patience or Patience(),
     )
     while True:
+        position, streams = _Position(), source.streams
         try:
-            listed, version = await _list(source)
+            if not streams:
+                listed, position.resource_version = await _list(source)
+                yield listed
+            async with aclosing(_watch(source, position)) as stream:
+                async for news in stream:
+                    yield news
         except (KubeFailure, UnreadableAnswer) as error:
-            await _pause(source, "list", error)
-            continue
-        yield listed
-        position = _Position(resource_version=version)
-        try:
-            async with aclosing(_watch(source, position)) as batches:
-                async for changes in batches:
-                    yield changes
+            if streams == source.streams:
+                await _pause(source, "list", error)
+            else:
+                _log.info("list %s by pages: %s", path, error)
         except _Expired as error:
             if not position.moved:
                 await _pause(source, "watch", error)
@@ -149,63 +169,116 @@ async def _list(source: _Source[T]) -> tuple[Listed[T], str]:
         query["continue"] = page.continue_token
 
 
-async def _watch(source: _Source[T], position: _Position) -> AsyncGenerator[Changes[T], None]:
-    """Watch and reconnect until the server has forgotten our position: then raises _Expired."""
+async def _watch(
+    source: _Source[T], position: _Position
+) -> AsyncGenerator[Listed[T] | Changes[T], None]:
+    """Watch and reconnect until the server has forgotten our position: then raises _Expired.
+
+    Without a position the watch begins with the list, and what goes wrong before its end is raised.
+    """
     loop = asyncio.get_running_loop()
+    position.heard_at = loop.time()
     while True:
         started = loop.time()
-        error: Exception | None = None
+        error: KubeFailure | None = None
         try:
-            async with aclosing(_connection(source, position)) as batches:
-                async for changes in batches:
-                    yield changes
+            async with aclosing(_connection(source, position)) as stream:
+                async for news in stream:
+                    yield news
         except KubeFailure as failure:
-            if not failure.may_pass:
-                raise _Expired(str(failure)) from failure
             error = failure
+        if not position.resource_version:
+            error = error or _NoEnd("the watch ended before the list did")
+            source.streams = _can_stream(error)
+            raise error
+        if error is not None and not error.may_pass:
+            raise _Expired(str(error)) from error
+        if loop.time() - position.heard_at > OUTAGE_S:
+            raise _Expired("the server was away for long")
         if error is not None or loop.time() - started < SHORT_LIFE_S:
             await _pause(source, "watch", error)
 
 
-async def _connection(source: _Source[T], position: _Position) -> AsyncGenerator[Changes[T], None]:
+async def _connection(
+    source: _Source[T], position: _Position
+) -> AsyncGenerator[Listed[T] | Changes[T], None]:
     """One watch request, from the position until the server or the network ends it."""
+    loop = asyncio.get_running_loop()
     seconds = source.rng.randint(SHORTEST_WATCH_S, LONGEST_WATCH_S)
     query: dict[str, str | int] = {
         **source.selector,
         "watch": "1",
         "allowWatchBookmarks": "true",
-        "resourceVersion": position.resource_version,
         "timeoutSeconds": seconds,
     }
-    async with source.client.stream(
-        source.path, query=query, read_timeout_s=seconds + READ_SLACK_S
-    ) as chunks:
-        async for lines in _lines(chunks):
+    initial: InitialList[T] | None = None
+    if position.resource_version:
+        query["resourceVersion"] = position.resource_version
+    else:
+        # No resourceVersion: at least as new as the moment of asking.
+        query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+        initial = InitialList(source.codec)
+    asked_at = loop.time()
+    async with (
+        source.client.stream(
+            source.path, query=query, read_timeout_s=seconds + READ_SLACK_S
+        ) as chunks,
+        aclosing(heard(chunks, source.patience, lambda: _look(source, position))) as heeded,
+    ):
+        position.heard_at = loop.time()
+        async for lines in complete_lines(heeded):
+            position.heard_at = loop.time()
             decoded = [source.codec.line(line) for line in lines]
-            changed = [line for line in decoded if line.type in _CHANGES]
-            stop = _stop(decoded) if len(changed) != len(decoded) else None
-            versions = (line.resource_version for line in reversed(decoded))
-            version = next(filter(None, versions), "")
-            if version:
-                position.resource_version = version
-                position.moved = True
-            if changed:
-                yield Changes(changed=changed)
+            stop = _stop(decoded)
+            if initial is not None and stop is None:
+                decoded = initial.take(decoded)
+                if not initial.resource_version:
+                    continue
+                position.resource_version = initial.resource_version
+                yield Listed(items=initial.items(), problems=initial.problems(), asked_at=asked_at)
+                initial = None
+            if initial is None:
+                changed = _move(position, decoded)
+                if changed:
+                    yield Changes(changed=changed)
             if stop is not None:
                 raise stop
 
 
-async def _lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[list[bytes], None]:
-    """Cut chunks of any size into complete lines; an unfinished line at the end is dropped."""
-    head: list[bytes] = []
-    async for chunk in chunks:
-        lines = chunk.split(b"\n")
-        if len(lines) == 1:
-            head.append(chunk)
-            continue
-        lines[0] = b"".join((*head, lines[0]))
-        head = [lines.pop()]
-        yield [line for line in lines if line]
+def _move(position: _Position, decoded: list[Line[T]]) -> list[Line[T]]:
+    """Go on to the last version that was told; the lines that are changes."""
+    versions = (line.resource_version for line in reversed(decoded))
+    version = next(filter(None, versions), "")
+    if version:
+        position.resource_version = version
+        position.moved = True
+    return [line for line in decoded if line.type in _CHANGES]
+
+
+async def _look(source: _Source[T], position: _Position) -> None:
+    """Ask a server whose watch is silent where it is: it may have less history than we have seen.
+
+    A server restored from a backup is silent until it has caught up. Raises KubeError 410 then.
+    """
+    if not position.resource_version:
+        raise _NoEnd("the end of the list was never told")
+    query: dict[str, str | int] = {**source.selector, "limit": 1}
+    try:
+        answer = await source.client.request(
+            "GET", source.path, query=query, timeout_s=_LOOK_TIMEOUT_S, patient=False
+        )
+        there, here = source.codec.page(answer.body).resource_version, position.resource_version
+    except (KubeError, UnreadableAnswer):
+        return
+    # Versions of one resource are numbers that grow: KEP-5504, and etcd's revisions before it.
+    if there.isdecimal() and here.isdecimal() and int(there) < int(here):
+        raise KubeError(HTTPStatus.GONE, "Expired", f"the server went back from {here} to {there}")
+
+
+def _can_stream(error: KubeFailure) -> bool:
+    """Whether it is worth asking again for a list in a watch."""
+    refused = isinstance(error, KubeError) and error.status in _CANNOT_STREAM
+    return not refused and not isinstance(error, _NoEnd)
 
 
 def _stop(decoded: list[Line[T]]) -> KubeFailure | None:

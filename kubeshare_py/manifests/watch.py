@@ -15,6 +15,8 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
 BOOKMARK, ERROR = "BOOKMARK", "ERROR"
+#: Annotation of the bookmark that ends the list which a watch began with.
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 #: What msgspec raises for bytes from anywhere; bad UTF-8 and deep nesting are no DecodeError.
 UNDECODABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
 
@@ -50,7 +52,7 @@ class Line(msgspec.Struct, Generic[T], frozen=True, kw_only=True, gc=False):
     `type` is ADDED, MODIFIED, DELETED, BOOKMARK or ERROR, and "" for a line that is not a watch
     event at all. `item` is None for the last three and where there is a `problem`.
     `resource_version` is where a broken watch resumes ("" if unknown). `status_code` is an ERROR's,
-    else 0.
+    else 0. `ends_list`: the BOOKMARK after the objects that a streamed list began with.
     """
 
     type: str
@@ -58,6 +60,7 @@ class Line(msgspec.Struct, Generic[T], frozen=True, kw_only=True, gc=False):
     resource_version: str = ""
     status_code: int = 0
     problem: Problem | None = None
+    ends_list: bool = False
 
 
 class _ListMeta(msgspec.Struct, frozen=True):
@@ -78,8 +81,8 @@ class _RawLine(msgspec.Struct):
 class Codec(Generic[T]):
     """Decodes lists and watches of one struct type; its decoders are built once.
 
-    The type needs a field for `metadata` with a field for `resourceVersion`, whatever their Python
-    names are.
+    The type needs a field for `metadata` with fields for `resourceVersion` and `name`, whatever
+    their Python names are.
     """
 
     def __init__(self, kind: type[T]) -> None:
@@ -93,7 +96,10 @@ class Codec(Generic[T]):
         self._line: msgspec.json.Decoder[Any] = msgspec.json.Decoder(line)
         self._raw_page = msgspec.json.Decoder(_RawPage)
         self._raw_line = msgspec.json.Decoder(_RawLine)
-        self._version: Callable[[T], str] = operator.attrgetter(_version_path(kind))
+        self._version: Callable[[T], str] = operator.attrgetter(_path(kind, "resourceVersion"))
+        self._name: Callable[[T], str] = operator.attrgetter(_path(kind, "name"))
+        namespace = _path(kind, "namespace")
+        self._namespace = operator.attrgetter(namespace) if namespace else None
 
     def page(self, body: bytes) -> Page[T]:
         """Decode one page of a LIST; raises UnreadableAnswer if it is not one."""
@@ -117,11 +123,15 @@ class Codec(Generic[T]):
             if event.type != ERROR:
                 item: T = event.object
                 if event.type == BOOKMARK:
-                    return Line(type=BOOKMARK, resource_version=self._version(item))
+                    return self._line_apart(line, "")
                 return Line(type=event.type, item=item, resource_version=self._version(item))
         except UNDECODABLE as error:
             return self._line_apart(line, str(error))
         return self._line_apart(line, "")
+
+    def key(self, item: T) -> tuple[str, str]:
+        """Namespace ("" where its type has none) and name of an object."""
+        return self._namespace(item) if self._namespace else "", self._name(item)
 
     def _one_by_one(self, body: bytes, problems: list[Problem]) -> tuple[_RawPage, list[T]]:
         try:
@@ -152,19 +162,19 @@ class Codec(Generic[T]):
             )
         version = _text(_metadata(loose), "resourceVersion")
         if event.type == BOOKMARK:
-            return Line(type=BOOKMARK, resource_version=version)
+            annotations = _metadata(loose).get("annotations")
+            ends = isinstance(annotations, dict) and INITIAL_EVENTS_END in annotations
+            return Line(type=BOOKMARK, resource_version=version, ends_list=ends)
         # The object's path in the line is "$.object"; on its own it is "$", as in a LIST.
         problem = _problem(why.replace("`$.object", "`$"), loose)
         return Line(type=event.type, resource_version=version, problem=problem)
 
 
-def _version_path(kind: type[msgspec.Struct]) -> str:
-    """Find the Python names on the way to metadata.resourceVersion."""
+def _path(kind: type[msgspec.Struct], wanted: str) -> str:
+    """Find the Python names on the way to a field of metadata; "" if there is no such field."""
     metadata = next(f for f in msgspec.structs.fields(kind) if f.encode_name == "metadata")
-    version = next(
-        f for f in msgspec.structs.fields(metadata.type) if f.encode_name == "resourceVersion"
-    )
-    return f"{metadata.name}.{version.name}"
+    names = {f.encode_name: f.name for f in msgspec.structs.fields(metadata.type)}
+    return f"{metadata.name}.{names[wanted]}" if wanted in names else ""
 
 
 def _loosely(raw: bytes | msgspec.Raw) -> dict[str, Any]:

@@ -19,6 +19,8 @@ from kubeshare_py.simulation.api_store import ApiStore, Entry, StoreEvent, at_re
 
 QUEUE_LIMIT = 20_000
 """Lines a watcher may be behind before it is cut."""
+PORTION = 1_000
+"""Lines handed out at once."""
 
 
 def _nobody() -> None:
@@ -50,6 +52,7 @@ class Subscription:
         self._node = node
         self._limit = limit
         self._pending: deque[bytes] = deque()
+        self._initial: deque[bytes] = deque()
         self._columns_sent = False
 
     def open(self) -> None:
@@ -61,10 +64,12 @@ class Subscription:
         self._store.unlisten(self._view.resource.store_bucket, self.offer, self._node)
 
     def take(self) -> bytes:
-        """All lines waiting to be sent, b"" when there are none."""
-        lines = b"".join(self._pending)
-        self._pending.clear()
-        return lines
+        """The next lines to be sent, at most `PORTION`; b"" when there are none."""
+        lines: list[bytes] = []
+        for queue in (self._initial, self._pending):
+            while queue and len(lines) < PORTION:
+                lines.append(queue.popleft())
+        return b"".join(lines)
 
     def offer(self, event: StoreEvent) -> None:
         """Queue the line this watcher should see for an event, if any."""
@@ -78,13 +83,17 @@ class Subscription:
             self._push("DELETED", at_revision(event.before, event.revision), event)
 
     def add(self, entry: Entry) -> None:
-        """Queue an object that was there when the watch began."""
-        self._enqueue(watch_line("ADDED", self._body(entry)))
+        """Queue an object that was there when the watch began; the limit is not about these."""
+        self._initial.append(watch_line("ADDED", self._body(entry)))
 
     def bookmark(self, *, initial_end: bool = False) -> None:
         """Queue a BOOKMARK at the store's present revision."""
         body = bookmark_body(self._view, self._store.revision, initial_end=initial_end)
-        self._enqueue(watch_line("BOOKMARK", body))
+        line = watch_line("BOOKMARK", body)
+        if initial_end:
+            self._initial.append(line)
+        else:
+            self._enqueue(line)
 
     def fail(self, status: Json) -> None:
         """Queue an ERROR event; the stream ends after it."""
@@ -114,6 +123,7 @@ class Subscription:
         if len(self._pending) >= self._limit:
             self.ended = True
             self._pending.clear()
+            self._initial.clear()
             self.close()
         else:
             self._pending.append(line)

@@ -1,6 +1,6 @@
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import aclosing
 from pathlib import Path
 
@@ -9,6 +9,7 @@ from aiohttp import web
 
 from kubeshare_py.edges.backoff import Backoff
 from kubeshare_py.edges.kube_watch import Changes, Listed, follow
+from kubeshare_py.edges.stream_silence import Patience
 from kubeshare_py.manifests.watch import Codec
 from tests.edges.bare_server import NoSleep, client_of, send_lines, status
 from tests.edges.embedded import PODS, cluster, create_pod
@@ -62,6 +63,8 @@ class Server:
     async def answer(self, request: web.Request) -> web.StreamResponse:
         if "watch" not in request.query:
             return self._list()
+        if "sendInitialEvents" in request.query:
+            return status(422, "Invalid")
         assert request.query["allowWatchBookmarks"] == "true"
         assert 300 <= int(request.query["timeoutSeconds"]) <= 600
         self.watched_from.append(request.query["resourceVersion"])
@@ -159,9 +162,9 @@ async def test_a_server_whose_history_is_always_gone_is_not_asked_in_a_tight_loo
     await see(server, 8, sleep)
     assert len(sleep.asked) == 6
     assert all(
-        earlier <= later for earlier, later in zip(sleep.asked, sleep.asked[1:], strict=False)
+        earlier <= later for earlier, later in zip(sleep.asked[:4], sleep.asked[1:5], strict=True)
     )
-    assert 25 <= sleep.asked[-1] <= 31
+    assert 8 <= sleep.asked[-1] <= 9
 
 
 async def test_an_error_that_may_pass_is_waited_out_without_a_new_list() -> None:
@@ -212,6 +215,8 @@ async def test_a_list_is_read_by_pages_and_started_over_when_its_token_expires()
     closing = asyncio.Event()
 
     async def handler(request: web.Request) -> web.StreamResponse:
+        if "sendInitialEvents" in request.query:
+            return status(400, "BadRequest")
         if "watch" in request.query:
             await closing.wait()
             return web.Response()
@@ -270,3 +275,111 @@ async def test_follows_the_embedded_server_over_cuts_and_compactions(tmp_path: P
         server.cut_watches()
         await client.delete(f"{PODS}/c")
         assert said(await anext(stream)) in (["['a', 'b']"], ["DELETED c"])
+
+
+def end_of_list(version: int) -> dict[str, object]:
+    annotations = {"k8s.io/initial-events-end": "true"}
+    metadata = {"resourceVersion": str(version), "annotations": annotations}
+    return {"type": "BOOKMARK", "object": {"metadata": metadata}}
+
+
+class Streaming:
+    """Begins watches with lists. Each watch sends the next entry and ends.
+
+    The last one stays open and silent, and so do those whose numbers are in `silent`.
+    """
+
+    def __init__(self, *script: Sequence[object], silent: Collection[int] = ()) -> None:
+        self.script = list(script)
+        self.silent = {*silent, len(script) - 1}
+        self.watched_from: list[str] = []
+        self.lists = 0
+        self.closing = asyncio.Event()
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        if "watch" not in request.query:
+            self.lists += 1
+            metadata = {"resourceVersion": "109"}
+            return web.json_response({"metadata": metadata, "items": [thing("paged", 1)]})
+        if "sendInitialEvents" in request.query:
+            assert request.query["resourceVersionMatch"] == "NotOlderThan"
+            assert request.query["allowWatchBookmarks"] == "true"
+        number = len(self.watched_from)
+        self.watched_from.append(request.query.get("resourceVersion", "list"))
+        response = web.StreamResponse()
+        await response.prepare(request)
+        if number < len(self.script):
+            await send_lines(response, *self.script[number])
+        if number >= len(self.script) or number in self.silent:
+            await self.closing.wait()
+        return response
+
+    async def see(self, count: int, patience: Patience | None = None) -> list[str]:
+        seen: list[str] = []
+        backoff = Backoff(sleep=NoSleep())
+        async with (
+            client_of(self.answer) as client,
+            aclosing(
+                follow(client, PATH, Codec(Thing), backoff=backoff, patience=patience)
+            ) as stream,
+        ):
+            async for one in stream:
+                seen += said(one)
+                if len(seen) >= count:
+                    break
+            self.closing.set()
+        return seen
+
+
+async def test_a_watch_that_begins_with_the_list_is_enough() -> None:
+    server = Streaming(
+        [
+            change("ADDED", "a", 3),
+            change("ADDED", "b", 100),
+            end_of_list(110),
+            change("ADDED", "c", 111),
+        ]
+    )
+    assert await server.see(2) == ["['a', 'b']", "ADDED c"]
+    assert (server.lists, server.watched_from) == (0, ["list"])
+
+
+async def test_changes_before_the_end_of_the_list_are_part_of_it() -> None:
+    server = Streaming(
+        [
+            change("ADDED", "a", 3), change("ADDED", "b", 4), change("ADDED", "c", 5),
+            change("DELETED", "b", 105), change("MODIFIED", "a", 106, size="bad"),
+            bookmark(107), change("ADDED", "d", 108), end_of_list(110),
+        ],
+        [change("ADDED", "e", 112)],
+    )  # fmt: skip
+    assert await server.see(2) == ["['c', 'd']", "ADDED e"]
+    assert server.watched_from == ["list", "110"]
+
+
+async def test_a_watch_that_ends_before_the_list_leads_to_a_list_by_pages() -> None:
+    server = Streaming([change("ADDED", "a", 3)], [change("ADDED", "b", 110)])
+    assert await server.see(2) == ["['paged']", "ADDED b"]
+    assert server.watched_from == ["list", "109"]
+
+
+async def test_a_server_that_never_tells_the_end_of_the_list_is_asked_for_pages() -> None:
+    server = Streaming([change("ADDED", "a", 3)], [change("ADDED", "b", 110)], silent=[0])
+    assert await server.see(2, Patience(look_s=0.05)) == ["['paged']", "ADDED b"]
+
+
+async def test_a_server_that_went_back_in_time_is_noticed_although_it_is_silent() -> None:
+    restored = [change("ADDED", "old", 2), end_of_list(110)]
+    server = Streaming([change("ADDED", "a", 3), end_of_list(110)], restored, silent=[0])
+    assert await server.see(2, Patience(look_s=0.05)) == ["['a']", "['old']"]
+    assert server.watched_from == ["list", "list"]
+
+
+async def test_a_half_open_watch_is_left_and_goes_on_from_where_it_was() -> None:
+    server = Streaming(
+        [change("ADDED", "a", 3), end_of_list(7)],
+        [change("ADDED", "b", 8)],
+        silent=[0],
+    )  # fmt: skip
+    assert await server.see(2, Patience(look_s=0.02, silence_s=0.06)) == ["['a']", "ADDED b"]
+    assert server.watched_from == ["list", "7"]
