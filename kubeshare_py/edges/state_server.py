@@ -2,14 +2,15 @@
 
 `GET /state/v1/cluster` and `GET /state/v1/why/{namespace}/{pod}` answer the values of `domain.view`
 as JSON. A bearer token is asked for in `Authorization` or, because an API server's service proxy
-takes that header away, in `X-KubeShare-Authorization`.
+takes that header away, in `X-KubeShare-Authorization`: one of the token file's, or one whose owner
+the API server lets get the path. Other routes are served beside it.
 """
 
 import asyncio
 import hmac
 import ssl
 import tempfile
-from collections.abc import AsyncIterator, Callable, Collection, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -20,10 +21,16 @@ from aiohttp.typedefs import Handler, Middleware
 
 from kubeshare_py.domain.identity import PodKey
 from kubeshare_py.domain.view import ClusterView, WhyView
+from kubeshare_py.edges import health
 from kubeshare_py.edges.certificates import make_certificates
+from kubeshare_py.edges.delegated_auth import NOT_VALID, Denial
 from kubeshare_py.framework.configuration import ConfigurationError, Server
 
 _BEARER = "Bearer "
+_NO_TOKENS = "no tokens are configured (server.tokenFile)"
+
+#: Why the owner of a token may not do a verb to a path; None if he may.
+Denies = Callable[[str, str, str], Awaitable[Denial | None]]
 
 
 @asynccontextmanager
@@ -33,18 +40,21 @@ async def serve(
     ready: Callable[[], bool],
     cluster: Callable[[], Iterable[ClusterView]],
     why: Callable[[PodKey], WhyView | None],
+    others: Iterable[web.RouteDef] = (),
+    denial: Denies | None = None,
 ) -> AsyncIterator[str]:
     """Serve while the context is open; yields the URL.
 
-    Without certificate files a certificate is made for the life of the process. Without a token
-    file every request is refused. `cluster` gives a view in portions: the first says what is no
-    list, and others get their turn after each. Raises ConfigurationError for files that cannot be
-    used.
+    Without certificate files a certificate is made for the life of the process. `cluster` gives a
+    view in portions: the first says what is no list, and others get their turn after each.
+    `denial` judges tokens that are not in the token file; without both, every request is refused
+    but for those of health checks. Raises ConfigurationError for files that cannot be used.
     """
     tokens = _tokens(settings.token_file)
     with tempfile.TemporaryDirectory(prefix="kubeshare-") as directory:
         context = _context(settings, Path(directory))
-        app = web.Application(middlewares=[_guard(tokens)])
+        app = web.Application(middlewares=[_guard(tokens, denial)])
+        app.router.add_routes(others)
         app.router.add_get("/state/v1/cluster", _cluster(cluster))
         app.router.add_get("/state/v1/why/{namespace}/{pod}", _why(ready, why))
         runner = web.AppRunner(app, access_log=None)
@@ -85,20 +95,32 @@ def _context(settings: Server, directory: Path) -> ssl.SSLContext:
     return context
 
 
-def _guard(tokens: Collection[str]) -> Middleware:
+def _guard(tokens: Collection[str], denial: Denies | None) -> Middleware:
     @web.middleware
     async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if f"/{request.path.split('/')[1]}" in health.PATHS:
+            return await handler(request)
         given = [
-            request.headers.get(name, "").removeprefix(_BEARER).encode()
+            request.headers.get(name, "").removeprefix(_BEARER)
             for name in ("X-KubeShare-Authorization", "Authorization")
         ]
-        if not tokens:
-            return _answer(401, {"message": "no tokens are configured (server.tokenFile)"})
-        if not any(hmac.compare_digest(one, token.encode()) for one in given for token in tokens):
-            return _answer(401, {"message": "a valid bearer token is needed"})
+        if any(_same(one, token) for one in given for token in tokens):
+            return await handler(request)
+        if denial is None:
+            message = NOT_VALID.message if tokens else _NO_TOKENS
+            return _answer(NOT_VALID.status, {"message": message})
+        # The user's own token; the other header may be that of a proxy.
+        token = next(filter(None, given), "")
+        denied = await denial(token, request.method.lower(), request.path) if token else NOT_VALID
+        if denied is not None:
+            return _answer(denied.status, {"message": denied.message})
         return await handler(request)
 
     return check
+
+
+def _same(given: str, token: str) -> bool:
+    return hmac.compare_digest(given.encode(errors="surrogateescape"), token.encode())
 
 
 def _cluster(portions: Callable[[], Iterable[ClusterView]]) -> Handler:
