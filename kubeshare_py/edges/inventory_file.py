@@ -28,11 +28,12 @@ async def readings(
     *,
     interval_s: float = INTERVAL_S,
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    heard: Callable[[], None] = lambda: None,
 ) -> AsyncGenerator[InventoryRead | InventoryFailed, None]:
     """Yield the inventory, then only changes and failures, for ever; close it with `aclosing`.
 
     `nodes` gives the nodes known now, for the file's patterns. A file that cannot be read or has
-    a mistake is reported, and the last good one stays.
+    a mistake is reported, and the last good one stays. `heard` is called for each good look at it.
     """
     file = Path(path)
     seen: _Seen | None = None
@@ -52,6 +53,7 @@ async def readings(
                 failure = str(problem)
                 yield InventoryFailed(failure)
         else:
+            heard()
             if now != seen:
                 # In a thread: the cards of 5,000 nodes take a third of a second.
                 found = dict(await asyncio.to_thread(cards_by_node, groups, now.nodes))

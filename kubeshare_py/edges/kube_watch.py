@@ -7,7 +7,7 @@ pages. Rules: https://kubernetes.io/docs/reference/using-api/api-concepts/
 import asyncio
 import logging
 import random
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -98,6 +98,7 @@ class _Source(Generic[T]):
     page_size: int
     backoff: Backoff
     patience: Patience
+    connected: Callable[[bool], None]
     streams: bool = True
     rng: random.Random = field(default_factory=random.Random)
 
@@ -111,12 +112,13 @@ async def follow(
     page_size: int = PAGE_SIZE,
     backoff: Backoff | None = None,
     patience: Patience | None = None,
+    connected: Callable[[bool], None] = lambda is_connected: None,
 ) -> AsyncGenerator[Listed[T] | Changes[T], None]:
     """Yield one Listed, then Changes in batches, and a Listed again when history was lost.
 
     `selector` holds query parameters (labelSelector, fieldSelector). It never ends and never
-    raises for what the server or the network does: it logs, pauses and goes on. Close it with
-    `contextlib.aclosing`.
+    raises for what the server or the network does: it logs, pauses and goes on. `connected` is told
+    whether it hears the server. Close it with `contextlib.aclosing`.
     """
     source = _Source(
         client=client,
@@ -126,6 +128,7 @@ async def follow(
         page_size=page_size,
         backoff=backoff or Backoff(),
         patience=patience or Patience(),
+        connected=connected,
     )
     while True:
         position, streams = _Position(), source.streams
@@ -226,6 +229,7 @@ async def _connection(
         aclosing(heard(chunks, source.patience, lambda: _look(source, position))) as heeded,
     ):
         position.heard_at = loop.time()
+        source.connected(True)
         async for lines in complete_lines(heeded):
             position.heard_at = loop.time()
             decoded = [source.codec.line(line) for line in lines]
@@ -292,6 +296,7 @@ def _stop(decoded: list[Line[T]]) -> KubeFailure | None:
 
 
 async def _pause(source: _Source[T], verb: str, error: Exception | None) -> None:
+    source.connected(False)
     _log.warning("%s %s: %s", verb, source.path, error or "ended early")
     asked_s = error.retry_after_s if isinstance(error, KubeError) else None
     await source.backoff.pause(asked_s or 0.0)

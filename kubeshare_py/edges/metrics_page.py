@@ -56,7 +56,8 @@ class MetricsPage:
             loop_lag_s=signs.lag_s,
         )
         ledger, pods = ledger_figures(machine), PodFigures()
-        for pods in pod_figures(machine):
+        for counted in pod_figures(machine):
+            pods = counted
             await asyncio.sleep(0)
         found = [page(scheduler_values(ledger, pods, process, signs.tallies))]
         await asyncio.sleep(0)

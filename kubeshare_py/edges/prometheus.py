@@ -8,7 +8,7 @@ import asyncio
 import logging
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -95,11 +95,13 @@ async def readings(
     token_file: str | None = None,
     ca_file: str | None = None,
     backoff: Backoff | None = None,
+    heard: Callable[[], None] = lambda: None,
 ) -> AsyncGenerator[InventoryRead | InventoryFailed, None]:
     """Yield the inventory, then only changes and failures, for ever; close it with `aclosing`.
 
-    `selector` are label conditions as between the braces of a PromQL selector. Raises
-    SelectorProblem for a bad one, before anything is asked.
+    `selector` are label conditions as between the braces of a PromQL selector. `heard` is called
+    for each answer of Prometheus that could be used. Raises SelectorProblem for a bad selector,
+    before anything is asked.
     """
     parse_matchers(selector)
     known = _Known()
@@ -117,6 +119,8 @@ async def readings(
         try:
             async with aclosing(_reported(start)) as reports:
                 async for report in reports:
+                    if not isinstance(report, Failure):
+                        heard()
                     event = known.event(report)
                     if event is not None:
                         yield event
