@@ -106,6 +106,8 @@ class BindUnknown:
     """Nobody knows: a lost response, or one (429, 5xx, 403) that says nothing of earlier tries."""
 
     message: str
+    #: The server asked not to be bothered for so long.
+    retry_after_s: float = 0.0
 
 
 BindOutcome = Bound | BindRefused | BindUnknown

@@ -27,6 +27,8 @@ from kubeshare_py.manifests.binding import (
 #: The server gives up after this long (s), so that a late write cannot surprise a new leader.
 SERVER_TIMEOUT_S = 5
 CLIENT_TIMEOUT_S = 6.0
+#: So long after a leader's last moment (s) none of its Bindings is stored any more.
+HAND_OVER_S = SERVER_TIMEOUT_S + 1.0
 
 
 class KubeApi:
@@ -86,7 +88,7 @@ class KubeApi:
             return BindRefused(found, error.message)
         if found is Doubt.LOOK:
             return await self._look(bind, error)
-        return BindUnknown(str(error))
+        return BindUnknown(str(error), error.retry_after_s or 0.0)
 
     async def _look(self, bind: Bind, error: KubeError) -> BindOutcome:
         """Read the pod, consistently: whose placement does it carry?"""

@@ -72,6 +72,11 @@ class Asker:
         ]
         self.work = work or Work()
 
+    @property
+    def changes(self) -> int:
+        """Grows with every change of the ledger: the same number, the same answers."""
+        return self._ledger.changed.end
+
     def best(self, shape: Shape) -> Choice | None:
         """Where the shape goes; None when it fits nowhere."""
         answers = self._refreshed(shape)

@@ -42,7 +42,6 @@ from kubeshare_py.scheduling.waiting_reports import WaitingReports
 
 #: Placements that may be decided and not yet answered.
 MOST_UNANSWERED = 64
-INVENTORY_UNREAD = "GPU inventory not read yet"
 
 
 class Machine:
@@ -244,7 +243,7 @@ class Machine:
             if record.queued_at is None:
                 record.queued_at = self._now
             line = self.queue.add(pod.uid, record.key, pod.scheduler_name, pod.shape)
-            if line.blocked:
+            if line.blocked and (self.inventory_read or line.shape.claim is None):
                 self._reports.joined(line)
             return
         record.state = State.HELD
@@ -313,9 +312,8 @@ class Machine:
             record.attempts += 1
             if line.shape.claim is not None and not self.inventory_read:
                 count(self.attempts.unschedulable, line.profile)
-                line.diagnosis = Diagnosis(sentence=INVENTORY_UNREAD)
                 self.queue.block(line)
-                self._reports.joined(line)
+                self._reports.unread(line, now)
                 continue
             choice = self.askers[line.profile].best(line.shape)
             if choice is None:
@@ -370,9 +368,10 @@ class Machine:
                 self._release(record)
                 self._tell(record, f"binding was refused: {message}", effects)
                 self._back_off(record, now)
-            case BindUnknown():
+            case BindUnknown(_, retry_after_s):
                 record.tries += 1
-                self._resend.add(now + backoff_s(record.tries), event.token)
+                wait = max(backoff_s(record.tries), retry_after_s)
+                self._resend.add(now + wait, event.token)
             case _:
                 assert_never(event.outcome)
 

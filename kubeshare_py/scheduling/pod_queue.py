@@ -5,6 +5,7 @@ behind it does: the line is *blocked* (kube-scheduler's unschedulable queue) unt
 that may help its shape. Fifty thousand pods waiting in twenty shapes cost no more than twenty.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
@@ -32,6 +33,8 @@ class Line:
     #: Why the line is blocked, as last worked out, when, and the bits behind it.
     diagnosis: Diagnosis | None = None
     diagnosed_at: float = 0.0
+    diagnosed_from: int = -1
+    look_again_at: float = math.inf
     reason_set: int = 0
     #: Pods that nobody was told about yet.
     unreported: list[PodUid] = field(default_factory=list)

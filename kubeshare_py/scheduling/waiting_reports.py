@@ -1,11 +1,14 @@
 """Who is told why a pod waits, and how often.
 
-A new set of reasons is told at once, new numbers for the same reasons at most every ten seconds,
-and for long lines less often: a line of n pods takes n/100 seconds of a low-priority lane to tell.
+A new set of reasons is told at once; new numbers for the same reasons at most every ten seconds,
+and every minute if nobody asked meanwhile. Long lines take their time: a line of n pods is told
+again after n/100 seconds at the earliest.
 """
 
+import math
 from collections import deque
 
+from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.effects import ReportWaiting
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.framework.asks import Asker
@@ -14,7 +17,11 @@ from kubeshare_py.scheduling.pod_records import Record
 from kubeshare_py.scheduling.timers import Timers
 
 SAME_REASONS_S = 10.0
+UNASKED_S = 60.0
 PODS_A_SECOND = 100
+#: After a start the first reading of the cards is a matter of seconds: no need to tell everybody.
+INVENTORY_PATIENCE_S = 3.0
+INVENTORY_UNREAD = "GPU inventory not read yet"
 REPORTS_A_TURN = 500
 
 
@@ -25,23 +32,26 @@ class WaitingReports:
         self._queue = queue
         self._records = records
         self._pending: deque[tuple[PodUid, bool]] = deque()
-        self._refresh: Timers[Line] = Timers()
+        self._due: Timers[Line] = Timers()
 
     def blocked(self, line: Line, asker: Asker, now: float) -> None:
         """The line was found to fit nowhere just now."""
         reason_set = asker.reason_set(line.shape)
-        wait = max(SAME_REASONS_S, len(line.waiting) / PODS_A_SECOND)
-        stale = line.diagnosis is None or now - line.diagnosed_at > wait
-        changed = stale or reason_set != line.reason_set
-        if changed:
+        stale = line.diagnosis is None or now >= line.diagnosed_at + _wait(line, SAME_REASONS_S)
+        if stale or reason_set != line.reason_set:
             line.diagnosis = asker.diagnose(line.shape)
             line.reason_set = reason_set
-            line.diagnosed_at = now
+            line.diagnosed_at, line.diagnosed_from = now, asker.changes
             self._pending.extend((uid, True) for uid in line.waiting)
             line.unreported.clear()
-            return
-        self.joined(line)
-        self._refresh.add(line.diagnosed_at + wait, line)
+        else:
+            self.joined(line)
+        self._look_again(line, line.diagnosed_at + _wait(line, SAME_REASONS_S))
+
+    def unread(self, line: Line, now: float) -> None:
+        """The line waits for the inventory, which may be a matter of moments."""
+        line.diagnosis = Diagnosis(sentence=INVENTORY_UNREAD)
+        self._look_again(line, now + INVENTORY_PATIENCE_S)
 
     def joined(self, line: Line) -> None:
         """Pods joined a line that is blocked: they are told what the others were told."""
@@ -49,16 +59,26 @@ class WaitingReports:
         line.unreported.clear()
 
     def refresh(self, askers: dict[str, Asker], now: float) -> None:
-        """Work out again what is old by now."""
-        for line in self._refresh.due(now):
-            wait = max(SAME_REASONS_S, len(line.waiting) / PODS_A_SECOND)
-            if not line.blocked or not line.waiting or line.diagnosed_at + wait > now:
+        """Work out again what is old by now, unless nothing has changed since."""
+        for line in self._due.due(now):
+            line.look_again_at = math.inf
+            if not line.blocked or not line.waiting:
                 continue
-            diagnosis = askers[line.profile].diagnose(line.shape)
-            line.diagnosed_at = now
-            if diagnosis != line.diagnosis:
-                line.diagnosis = diagnosis
-                self._pending.extend((uid, False) for uid in line.waiting)
+            asker = askers[line.profile]
+            known = line.diagnosis is not None and line.diagnosis.sentence
+            if not known and line.diagnosed_from != asker.changes:
+                diagnosis = asker.diagnose(line.shape)
+                line.diagnosed_at, line.diagnosed_from = now, asker.changes
+                if diagnosis != line.diagnosis:
+                    line.diagnosis = diagnosis
+                    self._pending.extend((uid, False) for uid in line.waiting)
+            self.joined(line)
+            self._look_again(line, now + _wait(line, UNASKED_S))
+
+    def _look_again(self, line: Line, when: float) -> None:
+        if line.look_again_at == math.inf:
+            line.look_again_at = when
+            self._due.add(when, line)
 
     def portion(self) -> list[ReportWaiting]:
         """The next reports, of pods that still wait in a blocked line."""
@@ -79,4 +99,8 @@ class WaitingReports:
     @property
     def next_at(self) -> float:
         """When something gets old; infinity when nothing does."""
-        return self._refresh.next_at
+        return self._due.next_at
+
+
+def _wait(line: Line, least_s: float) -> float:
+    return max(least_s, len(line.waiting) / PODS_A_SECOND)

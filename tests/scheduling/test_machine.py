@@ -27,7 +27,8 @@ from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName
 from kubeshare_py.domain.pod import Pod, PodGroup
 from kubeshare_py.domain.request import InvalidRequest
 from kubeshare_py.framework.configuration import profiles, read
-from kubeshare_py.scheduling.machine import INVENTORY_UNREAD, MOST_UNANSWERED, Machine
+from kubeshare_py.scheduling.machine import MOST_UNANSWERED, Machine
+from kubeshare_py.scheduling.waiting_reports import INVENTORY_PATIENCE_S, INVENTORY_UNREAD
 from tests.builders import a_claim, a_cluster, a_machine, a_node, a_pod, a_shape, some_gpus, whole
 from tests.scheduling.driver import Driver
 
@@ -76,6 +77,8 @@ def test_without_inventory_gpu_pods_wait_and_others_are_placed() -> None:
     machine.handle(PodSeen(a_pod("cpu")), 0.0)
     effects = machine.handle(BindSlotsFree(9), 0.0)
     assert [effect.key.name for effect in effects if isinstance(effect, Bind)] == ["cpu"]
+    assert not [effect for effect in effects if isinstance(effect, ReportWaiting)]
+    effects = machine.handle(TimePassed(), INVENTORY_PATIENCE_S)
     waiting = [effect for effect in effects if isinstance(effect, ReportWaiting)]
     assert [report.diagnosis.message for report in waiting] == [INVENTORY_UNREAD]
     machine.handle(InventoryRead(((NodeName("n1"), some_gpus("n1", 1)),)), 0.0)
@@ -152,8 +155,9 @@ def test_a_status_update_of_a_waiting_pod_wakes_nobody() -> None:
     pod = a_pod("p", a_shape(whole(4)))
     driver.tell(PodSeen(pod))
     driver.decide()
+    wake_at = driver.machine.wake_at(0.0)
     assert driver.tell(PodSeen(replace(pod))) == []
-    assert driver.machine.wake_at(0.0) is None
+    assert driver.machine.wake_at(0.0) == wake_at
 
 
 @pytest.mark.parametrize(
@@ -364,3 +368,31 @@ def test_reserve_plugins_hear_of_pods_that_were_bound_before_the_start() -> None
     machine.handle(PodGone(bound.uid), 0.0)
     machine.handle(PodGone(foreign.uid), 0.0)
     assert quota.held == []
+
+
+def test_a_text_that_nobody_asked_about_is_brought_up_to_date_now_and_then() -> None:
+    driver = Driver({"n1": 1, "n2": 1})
+    for name in ("one", "two"):
+        driver.place(a_pod(name, a_shape(a_claim(1000))))
+    (report,) = driver.tell(PodSeen(a_pod("p", a_shape(a_claim(500)))), BindSlotsFree(64))
+    assert isinstance(report, ReportWaiting)
+    driver.tell(NodeGone(NodeName("n2")))
+    wake_at = driver.machine.wake_at(driver.now)
+    assert wake_at is not None
+    driver.now = wake_at
+    (again,) = driver.tell(TimePassed())
+    assert isinstance(again, ReportWaiting)
+    assert again.diagnosis.message == "0/1 nodes are available: 1 Insufficient GPU."
+    assert not again.reasons_changed
+    driver.now += 1000
+    assert driver.tell(TimePassed()) == []
+
+
+def test_the_server_says_when_to_try_a_bind_again() -> None:
+    driver = Driver({"n1": 1})
+    (bind,) = driver.seen(a_pod("p", a_shape(a_claim(600))))
+    driver.answer(bind, BindUnknown("429", retry_after_s=7.0))
+    driver.now = 6.9
+    assert driver.tell(TimePassed()) == []
+    driver.now = 7.0
+    assert driver.tell(TimePassed()) == [bind]

@@ -257,7 +257,10 @@ class World:
             self.deliver(0, 9)
             self.tell(BindSlotsFree(64))
             silent = effects == sum(len(entry[2]) for entry in self.log)
-            quiet = quiet + 1 if silent and self.machine.wake_at(self.now) is None else 0
+            wake_at = self.machine.wake_at(self.now)
+            # Backoffs are over sooner than texts are looked at again.
+            idle = wake_at is None or wake_at > self.now + 12
+            quiet = quiet + 1 if silent and idle else 0
             if quiet == 2 and not self.sent and not self.watch:
                 return
         raise AssertionError("never settles")
