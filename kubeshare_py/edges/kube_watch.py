@@ -95,7 +95,6 @@ class _Source(Generic[T]):
     path: str
     codec: Codec[T]
     selector: dict[str, str]
-    page_size: int
     backoff: Backoff
     patience: Patience
     connected: Callable[[bool], None]
@@ -109,7 +108,6 @@ async def follow(
     codec: Codec[T],
     *,
     selector: dict[str, str] | None = None,
-    page_size: int = PAGE_SIZE,
     backoff: Backoff | None = None,
     patience: Patience | None = None,
     connected: Callable[[bool], None] = lambda is_connected: None,
@@ -125,7 +123,6 @@ async def follow(
         path=path,
         codec=codec,
         selector=selector or {},
-        page_size=page_size,
         backoff=backoff or Backoff(),
         patience=patience or Patience(),
         connected=connected,
@@ -152,7 +149,7 @@ async def follow(
 async def _list(source: _Source[T]) -> tuple[Listed[T], str]:
     """LIST page by page; a page that fails is asked again, an expired continuation raises."""
     # Without resourceVersion the answer is consistent: at least as new as the moment of asking.
-    query: dict[str, str | int] = {**source.selector, "limit": source.page_size}
+    query: dict[str, str | int] = {**source.selector, "limit": PAGE_SIZE}
     items: list[T] = []
     problems: list[Problem] = []
     asked_at = asyncio.get_running_loop().time()

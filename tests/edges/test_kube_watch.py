@@ -8,7 +8,7 @@ import msgspec
 from aiohttp import web
 
 from kubeshare_py.edges.backoff import Backoff
-from kubeshare_py.edges.kube_watch import Changes, Listed, follow
+from kubeshare_py.edges.kube_watch import PAGE_SIZE, Changes, Listed, follow
 from kubeshare_py.edges.stream_silence import Patience
 from kubeshare_py.manifests.watch import Codec
 from tests.edges.bare_server import NoSleep, client_of, send_lines, status
@@ -220,7 +220,7 @@ async def test_a_list_is_read_by_pages_and_started_over_when_its_token_expires()
         if "watch" in request.query:
             await closing.wait()
             return web.Response()
-        assert request.query["limit"] == "2"
+        assert request.query["limit"] == str(PAGE_SIZE)
         assert "resourceVersion" not in request.query
         token = request.query.get("continue", "")
         asked.append(token)
@@ -232,9 +232,7 @@ async def test_a_list_is_read_by_pages_and_started_over_when_its_token_expires()
 
     async with (
         client_of(handler) as client,
-        aclosing(
-            follow(client, PATH, Codec(Thing), page_size=2, backoff=Backoff(sleep=NoSleep()))
-        ) as stream,
+        aclosing(follow(client, PATH, Codec(Thing), backoff=Backoff(sleep=NoSleep()))) as stream,
     ):
         listed = await anext(stream)
         assert isinstance(listed, Listed)
@@ -383,3 +381,20 @@ async def test_a_half_open_watch_is_left_and_goes_on_from_where_it_was() -> None
     )  # fmt: skip
     assert await server.see(2, Patience(look_s=0.02, silence_s=0.06)) == ["['a']", "ADDED b"]
     assert server.watched_from == ["list", "7"]
+
+
+async def test_it_says_whether_it_hears_the_server() -> None:
+    server = Server([change("ADDED", "a", 102)])
+    server.refuse_lists = [status(500)]
+    said: list[bool] = []
+    backoff = Backoff(sleep=NoSleep())
+    async with (
+        client_of(server.answer) as client,
+        aclosing(
+            follow(client, PATH, Codec(Thing), backoff=backoff, connected=said.append)
+        ) as stream,
+    ):
+        assert isinstance(await anext(stream), Listed)
+        assert isinstance(await anext(stream), Changes)
+        server.closing.set()
+    assert said == [False, True]
