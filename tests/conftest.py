@@ -26,6 +26,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--control-plane", choices=("embedded", "real"), default="embedded")
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what only the embedded server can be asked; each of them says why."""
+    if config.getoption("--control-plane") == "embedded":
+        return
+    left_out = [item for item in items if item.get_closest_marker("embedded_only")]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
+
+
 @pytest.fixture(scope="session")
 def plane(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory

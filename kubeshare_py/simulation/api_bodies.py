@@ -61,7 +61,7 @@ def decode_object(
     """A body of the given kind, pruned, and the Warning headers for unknown fields."""
     body = decode_body(request)
     if not isinstance(body, dict):
-        raise bad_request(f"the body of the request is no {kind}")
+        raise bad_request(f"the object provided is unrecognized (must be of type {kind})")
     check_kind(body, kind, api_version)
     return prune_object(body, kind, fields, api_version, request.query.get("fieldValidation", ""))
 
@@ -69,10 +69,9 @@ def decode_object(
 def check_kind(body: Json, kind: str, api_version: str) -> None:
     """A body may leave out its kind, but not name another one."""
     if body.get("kind", kind) != kind or body.get("apiVersion", api_version) != api_version:
-        sent = f"{body.get('apiVersion', api_version)}, Kind={body.get('kind', kind)}"
+        sent, version = body.get("kind", kind), body.get("apiVersion", api_version)
         raise bad_request(
-            f"the API version in the data ({sent}) does not match the expected API version "
-            f"({api_version}, Kind={kind})"
+            f'{sent} in version "{version}" cannot be handled as a {kind}: unknown conversion'
         )
 
 

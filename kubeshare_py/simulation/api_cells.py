@@ -116,7 +116,7 @@ def namespace_cells(namespace: Json, now: float) -> list[object]:
 def config_map_cells(config_map: Json, now: float) -> list[object]:
     """How many keys, and age."""
     keys = len(config_map.get("data") or {}) + len(config_map.get("binaryData") or {})
-    return [str(keys), _age(config_map, now)]
+    return [keys, _age(config_map, now)]
 
 
 def lease_cells(lease: Json, now: float) -> list[object]:

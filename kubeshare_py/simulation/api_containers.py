@@ -156,6 +156,8 @@ def _container_causes(
             shown = f'Not found: "{mount.get("name", "")}"'
             where = f"{path}.volumeMounts[{index}].name"
             causes.append(Cause(field=where, message=shown, reason="FieldValueNotFound"))
+        if not mount.get("mountPath"):
+            causes.append(required(f"{path}.volumeMounts[{index}].mountPath"))
     return causes + resource_causes(container.get("resources") or {}, f"{path}.resources")
 
 

@@ -114,7 +114,8 @@ def _item(name: str, rows: Sequence[Resource]) -> Json:
 def _discovered(row: Resource) -> Json:
     body: Json = {
         "resource": row.plural,
-        "responseKind": {"group": row.group, "version": row.version, "kind": row.kind},
+        # Empty group and version are those of the list.
+        "responseKind": {"group": "", "version": "", "kind": row.kind},
         "scope": "Namespaced" if row.namespaced else "Cluster",
         "singularResource": row.singular,
         "verbs": list(row.verbs),
@@ -129,11 +130,7 @@ def _discovered(row: Resource) -> Json:
 
 
 def _discovered_part(row: Resource, part: Subresource) -> Json:
-    kind = {
-        "group": part.group or row.group,
-        "version": part.version or row.version,
-        "kind": part.kind or row.kind,
-    }
+    kind = {"group": part.group, "version": part.version, "kind": part.kind or row.kind}
     return {"subresource": part.name, "responseKind": kind, "verbs": list(part.verbs)}
 
 

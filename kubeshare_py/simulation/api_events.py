@@ -37,9 +37,8 @@ def absorb_new(event: Json) -> Json:
 
 
 def default_event(event: Json) -> None:
-    """Core events are Normal unless they say otherwise."""
+    """Every event is about something, if only about nothing."""
     event.setdefault("involvedObject", {})
-    event.setdefault("type", "Normal")
 
 
 def core_event_causes(event: Json) -> list[Cause]:
@@ -47,9 +46,14 @@ def core_event_causes(event: Json) -> list[Cause]:
     return new_event_causes(event) if "eventTime" in event else _namespace_causes(event)
 
 
+def _named_causes(event: Json) -> list[Cause]:
+    """events.k8s.io/v1 looks at the namespace only when none is named, unlike core/v1."""
+    return [] if event["involvedObject"].get("namespace") else _namespace_causes(event)
+
+
 def new_event_causes(event: Json) -> list[Cause]:
     """The rules of events.k8s.io/v1, on the stored form."""
-    causes = _namespace_causes(event)
+    causes = _named_causes(event)
     seen = present_new(event)
     if "eventTime" not in seen:
         causes.append(required("eventTime"))

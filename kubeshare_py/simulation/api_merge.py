@@ -107,7 +107,7 @@ def _merge_list(
 ) -> list[Any]:
     if not key:
         merged = current + [entry for entry in patch if entry not in current]
-        return _ordered(merged, order, key)
+        return _ordered(merged, patch if order is None else order, current, key)
     if any(isinstance(entry, dict) and entry.get(_PATCH) == "replace" for entry in patch):
         return [entry for entry in patch if entry.get(_PATCH) != "replace"]
     result = list(current)
@@ -121,7 +121,7 @@ def _merge_list(
             result.append(strategic_merge({}, entry, keys))
         else:
             result[place] = strategic_merge(result[place], entry, keys)
-    return _ordered(result, order, key)
+    return _ordered(result, patch if order is None else order, current, key)
 
 
 def _place(entries: list[Any], key: str, value: object) -> int | None:
@@ -130,20 +130,29 @@ def _place(entries: list[Any], key: str, value: object) -> int | None:
 
 def _order_alone(result: Json, name: str, order: list[Any], patch: Json, keys: MergeKeys) -> None:
     """An order without a patch of the list itself still reorders it."""
-    if name not in patch and isinstance(result.get(name), list):
-        result[name] = _ordered(result[name], order, keys.get(name, ""))
+    current = result.get(name)
+    if name not in patch and isinstance(current, list):
+        result[name] = _ordered(current, order, current, keys.get(name, ""))
 
 
-def _ordered(entries: list[Any], order: list[Any] | None, key: str) -> list[Any]:
-    """Listed entries in the given order; each unlisted one stays behind its predecessor."""
-    if order is None:
-        return entries
-    wanted = [entry[key] if key and isinstance(entry, dict) else entry for entry in order]
-    rank = {value: index for index, value in enumerate(wanted)}
-    ranked: list[tuple[int, int, Any]] = []
-    last = -1
-    for index, entry in enumerate(entries):
-        value = entry.get(key) if key else entry
-        last = rank.get(value, last)
-        ranked.append((last, index, entry))
-    return [entry for _, _, entry in sorted(ranked, key=lambda item: item[:2])]
+def _ordered(entries: list[Any], order: list[Any], before: list[Any], key: str) -> list[Any]:
+    """Entries that the patch lists in its order, between the others where they were before.
+
+    New ones come first of those that are left, as in mergeSortedSlice of apimachinery's
+    strategicpatch package.
+    """
+    wanted = {_identity(entry, key): index for index, entry in enumerate(order)}
+    place = {_identity(entry, key): index for index, entry in enumerate(before)}
+    named = {_identity(entry, key): entry for entry in entries}
+    patched = sorted(wanted.keys() & named.keys(), key=wanted.__getitem__)
+    kept = [name for name in named if name not in wanted]
+    result = []
+    for name in patched:
+        while kept and name in place and place[kept[0]] < place[name]:
+            result.append(named[kept.pop(0)])
+        result.append(named[name])
+    return result + [named[name] for name in kept]
+
+
+def _identity(entry: Any, key: str) -> Any:
+    return entry[key] if key and isinstance(entry, dict) else entry

@@ -186,7 +186,7 @@ def _row(view: View, obj: Json) -> Json:
     cells = resource.cells(obj, view.now)
     if not any(column.format == "name" for column in resource.columns):
         cells = [obj["metadata"]["name"], *cells]
-    row: Json = {"cells": cells}
+    row: Json = {"cells": cells, "object": None}
     if view.include == "Metadata":
         row["object"] = _partial(obj, view.version)
     elif view.include == "Object":

@@ -29,6 +29,9 @@ from kubeshare_py.simulation.api_status import Refusal, method_not_allowed, no_s
 from kubeshare_py.simulation.api_store import ApiStore
 
 FIRST_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+_NO_PAGE = ApiResponse(
+    status=404, body=b"404 page not found\n", content_type="text/plain; charset=utf-8"
+)
 _PREFIXES = {"api": 2, "apis": 3}
 
 Answer = ApiResponse | WatchAnswer
@@ -93,21 +96,28 @@ class ApiService:
     def _answer(self, request: ApiRequest, now: float) -> Answer:
         path = request.path.rstrip("/") or "/"
         parts = path.strip("/").split("/")
+        if parts[0] == "apis" and parts[1:2] and not self._serves(parts[1]):
+            return _NO_PAGE
         if len(parts) > _PREFIXES.get(parts[0], len(parts)):
             return self._resource(request, parts, now)
         if request.method != "GET":
             raise method_not_allowed()
+        return self._page(request, path, parts[0])
+
+    def _page(self, request: ApiRequest, path: str, first: str) -> ApiResponse:
+        """What is not about objects."""
         if path in ("/healthz", "/livez", "/readyz"):
             return ApiResponse(body=b"ok", content_type="text/plain")
         if path == "/version":
             return api_discovery.version()
-        if parts[0] in _PREFIXES:
+        if first in _PREFIXES:
             return api_discovery.discover(request, self._served)
-        if parts[0] == "openapi":
+        if first == "openapi":
             return api_openapi.openapi(path, request.accept, self._served)
-        return ApiResponse(
-            status=404, body=b"404 page not found\n", content_type="text/plain; charset=utf-8"
-        )
+        return _NO_PAGE
+
+    def _serves(self, group: str) -> bool:
+        return any(row.group == group for row in self._served)
 
     def _resource(self, request: ApiRequest, parts: list[str], now: float) -> Answer:
         depth = _PREFIXES[parts[0]]

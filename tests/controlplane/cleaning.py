@@ -13,12 +13,11 @@ _LISTS = (
     "/apis/batch/v1/jobs",
     PODS,
     "/api/v1/nodes",
-    "/api/v1/namespaces/default/configmaps",
+    "/api/v1/configmaps",
     "/apis/events.k8s.io/v1/events",
     "/apis/policy/v1/poddisruptionbudgets",
     "/apis/scheduling.k8s.io/v1/priorityclasses",
-    "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases",
-    "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases",
+    "/apis/coordination.k8s.io/v1/leases",
     "/api/v1/namespaces/kube-system/services",
 )
 #: Made by the control plane itself.

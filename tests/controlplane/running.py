@@ -20,9 +20,9 @@ from tests.controlplane.processes import Process, process
 from tests.controlplane.secrets_of_cluster import CONTROLLERS, Secrets, make_secrets
 
 ROLE = Path(__file__).with_name("scheduler-role.yaml")
-#: Nodes here have no kubelet that this controller would believe: its heartbeats are simulated,
-#: and stories say themselves when a node is lost.
-_CONTROLLERS = "*,-node-lifecycle-controller"
+#: Stories say themselves which node is lost, and admission's not-ready taint is this
+#: controller's to take away; and no kubelet here mounts the ConfigMap of root certificates.
+_CONTROLLERS = "*,-node-lifecycle-controller,-root-ca-certificate-publisher-controller"
 _START_S = 60.0
 _ASK_S = 5.0
 
@@ -122,6 +122,7 @@ def _server_flags(secrets: Secrets, folder: Path, etcd_port: int, port: int) -> 
         f"--tls-private-key-file={certificates.key_file}",
         f"--token-auth-file={secrets.token_file}",
         "--authorization-mode=RBAC",
+        "--disable-admission-plugins=TaintNodesByCondition",
         f"--service-account-key-file={secrets.account_public_key}",
         f"--service-account-signing-key-file={secrets.account_key}",
         "--service-account-issuer=https://kubernetes.default.svc",
@@ -138,7 +139,6 @@ def _controller_flags(secrets: Secrets, folder: Path, kubeconfig: Path) -> list[
         # Each controller has its own rights, as in a cluster.
         "--use-service-account-credentials",
         f"--service-account-private-key-file={secrets.account_key}",
-        f"--root-ca-file={secrets.certificates.ca_file}",
         f"--cert-dir={folder / 'certificates'}",
     ]
 

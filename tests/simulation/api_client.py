@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections.abc import Callable
 from typing import Any
 
 from kubeshare_py.simulation.api_messages import ApiRequest, ApiResponse, WatchAnswer
@@ -47,6 +48,18 @@ class Api:
             accept=options.get("accept", "application/json"),
         )
         return self.service.handle(request, self.now)
+
+    def revision(self) -> str:
+        """The newest version of everything."""
+        return str(self.service.store.revision)
+
+    def compact(self) -> None:
+        """Forget the past; only the embedded server can do it on demand."""
+        self.service.store.compact()
+
+    def until(self, ask: Callable[[], Any], wanted: Callable[[Any], bool]) -> None:
+        """Wait until an answer is as wanted; here that is at once or never."""
+        assert wanted(ask())
 
     @property
     def status(self) -> int:

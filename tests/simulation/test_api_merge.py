@@ -16,7 +16,7 @@ B = {"type": "B", "status": "True"}
 @pytest.mark.parametrize(
     ("original", "patch", "result"),
     [
-        ({"conditions": [A]}, {"conditions": [B]}, {"conditions": [A, B]}),
+        ({"conditions": [A]}, {"conditions": [B]}, {"conditions": [B, A]}),
         (
             {"conditions": [A]},
             {"conditions": [{"type": "A", "status": "False"}]},
@@ -32,7 +32,7 @@ B = {"type": "B", "status": "True"}
             {"conditions": [{"$patch": "replace"}, {"type": "C"}]},
             {"conditions": [{"type": "C"}]},
         ),
-        ({"finalizers": ["a"]}, {"finalizers": ["b", "a"]}, {"finalizers": ["a", "b"]}),
+        ({"finalizers": ["a", "c"]}, {"finalizers": ["b", "a"]}, {"finalizers": ["b", "a", "c"]}),
         (
             {"finalizers": ["a", "b"]},
             {"$deleteFromPrimitiveList/finalizers": ["a"]},

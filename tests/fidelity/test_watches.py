@@ -8,11 +8,6 @@ from kubeshare_py.simulation.api_watches import Subscription
 from tests.simulation.api_client import MAPS, PODS, TABLE, Api
 
 
-@pytest.fixture
-def api() -> Api:
-    return Api()
-
-
 def labelled(api: Api, name: str, value: str) -> None:
     api.post(MAPS, {"metadata": {"name": name, "labels": {"x": value}}})
 
@@ -84,10 +79,6 @@ def test_a_kubelet_sees_only_the_pods_of_its_node(api: Api) -> None:
     api.delete(f"{PODS}/p", {"gracePeriodSeconds": 0})
     assert mine.types() == ["ADDED", "MODIFIED", "MODIFIED", "DELETED"]
     assert other.types() == []
-    mine.answer.subscription.close()
-    api.pod("q")
-    api.bind("q")
-    assert mine.types() == []
 
 
 def test_initial_events_end_with_a_marked_bookmark(api: Api) -> None:
@@ -97,14 +88,15 @@ def test_initial_events_end_with_a_marked_bookmark(api: Api) -> None:
     assert (added["type"], bookmark["type"]) == ("ADDED", "BOOKMARK")
     metadata = bookmark["object"]["metadata"]
     assert metadata["annotations"] == {"k8s.io/initial-events-end": "true"}
-    assert metadata["resourceVersion"] == str(api.service.store.revision)
+    assert metadata["resourceVersion"] == api.revision()
 
 
+@pytest.mark.embedded_only("a real server forgets after minutes, not on demand")
 def test_a_version_from_before_a_compaction_is_one_error_event(api: Api) -> None:
     labelled(api, "a", "1")
     version = api.get(MAPS)["metadata"]["resourceVersion"]
     labelled(api, "b", "1")
-    api.service.store.compact()
+    api.compact()
     watch = api.watch(f"{MAPS}?resourceVersion={version}")
     (event,) = watch.events()
     assert event["type"] == "ERROR"
@@ -112,9 +104,10 @@ def test_a_version_from_before_a_compaction_is_one_error_event(api: Api) -> None
     assert watch.answer.subscription.ended
 
 
+@pytest.mark.embedded_only("a real server forgets after minutes, not on demand")
 def test_a_fresh_list_can_be_watched_after_a_compaction(api: Api) -> None:
     labelled(api, "a", "1")
-    api.service.store.compact()
+    api.compact()
     version = api.get(MAPS)["metadata"]["resourceVersion"]
     watch = api.watch(f"{MAPS}?resourceVersion={version}")
     labelled(api, "b", "1")
@@ -122,10 +115,11 @@ def test_a_fresh_list_can_be_watched_after_a_compaction(api: Api) -> None:
 
 
 def test_a_future_version_is_silence(api: Api) -> None:
-    watch = api.watch(f"{MAPS}?resourceVersion=999999")
+    watch = api.watch(f"{MAPS}?resourceVersion=999999999")
     assert watch.events() == []
 
 
+@pytest.mark.embedded_only("it looks inside")
 def test_a_closed_watch_receives_nothing_more(api: Api) -> None:
     watch = api.watch(MAPS)
     watch.answer.subscription.close()
@@ -133,6 +127,7 @@ def test_a_closed_watch_receives_nothing_more(api: Api) -> None:
     assert watch.events() == []
 
 
+@pytest.mark.embedded_only("it looks inside")
 def test_a_watcher_that_never_reads_is_cut(api: Api) -> None:
     store = api.service.store
     view = View(resource=CONFIG_MAPS)
@@ -152,10 +147,15 @@ def test_table_watches_send_the_columns_once(api: Api) -> None:
     assert first["object"]["columnDefinitions"][0]["name"] == "Name"
     assert second["object"]["columnDefinitions"] is None
     assert second["object"]["rows"][0]["cells"][:3] == ["q", "0/1", "Pending"]
+
+
+@pytest.mark.embedded_only("a real server sends bookmarks after a minute")
+def test_a_bookmark_of_a_table_watch_has_a_row(api: Api) -> None:
+    watch = api.watch(PODS, TABLE)
     watch.answer.subscription.bookmark()
     (bookmark,) = watch.events()
     assert bookmark["object"]["columnDefinitions"] is None
-    assert bookmark["object"]["metadata"]["resourceVersion"] == str(api.service.store.revision)
+    assert bookmark["object"]["metadata"]["resourceVersion"] == api.revision()
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.controlplane.build import kubernetes_version
 from tests.simulation.api_client import JOBS, STRATEGIC, TABLE, Api
 
 CORE = "/api/v1/namespaces/fs/events"
@@ -11,9 +12,7 @@ NEW = "/apis/events.k8s.io/v1/namespaces/fs/events"
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
 
 
-@pytest.fixture
-def api() -> Api:
-    return Api()
+OLD = pytest.mark.embedded_only("for kubectl 1.27; real servers no longer speak it")
 
 
 def job(**spec: Any) -> dict[str, Any]:
@@ -88,6 +87,7 @@ def test_a_job_whose_pods_restart_always_is_invalid(api: Api) -> None:
     assert status["details"]["causes"][0]["field"] == "spec.template.spec.restartPolicy"
 
 
+@pytest.mark.embedded_only("a real Job controller writes it too")
 def test_a_jobs_status_changes_through_its_own_url(api: Api) -> None:
     api.post(JOBS, job())
     api.patch(f"{JOBS}/j", {"status": {"active": 1}})
@@ -108,6 +108,7 @@ def test_an_event_is_one_object_seen_through_two_groups(api: Api) -> None:
     assert api.get(f"{NEW}?fieldSelector=regarding.name=p")["items"][0]["note"] == created["note"]
 
 
+@pytest.mark.embedded_only("ages depend on the clock")
 def test_event_rows_begin_with_last_seen_and_end_with_the_name(api: Api) -> None:
     api.post(NEW, new_event())
     table = api.get(CORE, TABLE)
@@ -141,7 +142,8 @@ def test_event_rows_begin_with_last_seen_and_end_with_the_name(api: Api) -> None
         ({"note": "x" * 1025}, 422),
         ({"type": "Odd"}, 422),
         ({"series": {"count": 1}}, 422),
-        ({"regarding": {"namespace": "other"}}, 422),
+        ({"regarding": {"kind": "Node", "name": "n"}}, 422),
+        ({"regarding": {"kind": "Pod", "namespace": "other"}}, 201),
     ],
 )
 def test_events_that_the_real_server_refuses(api: Api, fields: dict[str, Any], code: int) -> None:
@@ -169,14 +171,17 @@ def test_core_events_keep_the_old_loose_rules(api: Api) -> None:
         "source": {"component": "kubelet", "host": "n1"},
     }
     created = api.post(CORE, body)
-    assert (api.status, created["type"]) == (201, "Normal")
+    assert (api.status, created["count"]) == (201, 3)
     body["involvedObject"] = {"kind": "Pod", "name": "p", "namespace": "zz"}
     body["metadata"] = {"name": "other"}
     api.post(CORE, body)
     assert api.status == 422
 
 
-@pytest.mark.parametrize("version", ["v2", "v2beta1"])
+@pytest.mark.parametrize(
+    "version",
+    ["v2", pytest.param("v2beta1", marks=OLD)],
+)
 def test_aggregated_discovery_names_its_form_in_the_content_type(api: Api, version: str) -> None:
     body = api.get("/apis", f"{AGGREGATED.format(version)},application/json")
     kind = api.answer.content_type.split(";")
@@ -186,20 +191,20 @@ def test_aggregated_discovery_names_its_form_in_the_content_type(api: Api, versi
     assert "batch" in names
     core = api.get("/api", AGGREGATED.format(version))["items"][0]
     pods = next(r for r in core["versions"][0]["resources"] if r["resource"] == "pods")
-    assert pods["responseKind"] == {"group": "", "version": "v1", "kind": "Pod"}
+    assert pods["responseKind"] == {"group": "", "version": "", "kind": "Pod"}
     assert pods["scope"] == "Namespaced"
     assert {part["subresource"] for part in pods["subresources"]} >= {"status", "binding"}
 
 
 def test_legacy_discovery_is_served_to_plain_json(api: Api) -> None:
-    assert api.get("/api") == {"kind": "APIVersions", "versions": ["v1"]}
+    assert api.get("/api")["versions"] == ["v1"]
     groups = api.get("/apis")
     assert groups["kind"] == "APIGroupList"
     listed = api.get("/api/v1")
     assert listed["groupVersion"] == "v1"
     eviction = next(r for r in listed["resources"] if r["name"] == "pods/eviction")
     assert (eviction["group"], eviction["version"]) == ("policy", "v1")
-    assert api.get("/apis/batch/v1")["resources"][0]["name"] == "jobs"
+    assert "jobs" in {row["name"] for row in api.get("/apis/batch/v1")["resources"]}
     assert api.get("/apis/batch")["preferredVersion"]["groupVersion"] == "batch/v1"
     api.get("/apis/nobody")
     assert api.status == 404
@@ -213,13 +218,14 @@ def test_every_kind_has_a_patch_with_field_validation_in_openapi(api: Api) -> No
     kinds = {
         path["patch"]["x-kubernetes-group-version-kind"]["kind"]
         for path in document["paths"].values()
-        if "fieldValidation" in {p["name"] for p in path["patch"]["parameters"]}
+        if "fieldValidation" in {p["name"] for p in path.get("patch", {}).get("parameters", [])}
     }
     assert {"Pod", "Node", "ConfigMap"} <= kinds
     api.get("/openapi/v3/apis/nobody/v1")
     assert api.status == 404
 
 
+@pytest.mark.embedded_only("a real server has all schemas")
 def test_openapi_v2_is_an_empty_document_in_either_format(api: Api) -> None:
     assert api.get("/openapi/v2")["paths"] == {}
     assert api.get("/openapi/v2", "application/x.openapi.v2@v1.0+protobuf") == ""
@@ -227,4 +233,4 @@ def test_openapi_v2_is_an_empty_document_in_either_format(api: Api) -> None:
 
 
 def test_the_version_parses(api: Api) -> None:
-    assert api.get("/version")["gitVersion"] == "v1.36.3-sim"
+    assert api.get("/version")["gitVersion"].removesuffix("-sim") == kubernetes_version()

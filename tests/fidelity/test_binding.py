@@ -10,11 +10,9 @@ from tests.simulation.api_client import NODES, PODS, Api
 ZONE = "topology.kubernetes.io/zone"
 
 
-@pytest.fixture
-def api() -> Api:
-    api = Api()
+@pytest.fixture(autouse=True)
+def node(api: Api) -> None:
     api.post(NODES, {"metadata": {"name": "n1", "labels": {ZONE: "z1", "other": "x"}}})
-    return api
 
 
 def test_binding_writes_node_annotations_labels_and_condition_at_once(api: Api) -> None:
@@ -28,7 +26,7 @@ def test_binding_writes_node_annotations_labels_and_condition_at_once(api: Api) 
     }
     before = {"conditions": [unschedulable], "nominatedNodeName": "n2"}
     api.patch(f"{PODS}/p/status", {"status": before})
-    watch = api.watch(f"{PODS}?resourceVersion={api.service.store.revision}")
+    watch = api.watch(f"{PODS}?resourceVersion={api.revision()}")
     uid = pod["metadata"]["uid"]
     status = api.bind(uid=uid, annotations={"old": "new"}, labels={"l": "v"})
     assert (api.status, status["status"]) == (201, "Success")

@@ -1,0 +1,31 @@
+"""The server that the facts are asked of: `pytest --control-plane real` asks a real one."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kubeshare_py.edges.kube_client import KubeClient
+from kubeshare_py.edges.kube_config import load
+from tests.controlplane.cleaning import clean
+from tests.controlplane.running import ControlPlane
+from tests.fidelity.real_api import RealApi
+from tests.simulation.api_client import Api
+
+
+@pytest.fixture
+def api(plane: ControlPlane | None) -> Iterator[Api]:
+    """A client of a server with the namespace fs and nothing of earlier tests in it."""
+    if plane is None:
+        yield Api()
+        return
+    asyncio.run(_clean(plane.kubeconfig))
+    with RealApi(plane) as real:
+        real.make_namespace()
+        yield real
+
+
+async def _clean(kubeconfig: Path) -> None:
+    async with KubeClient(load(str(kubeconfig))) as client:
+        await clean(client)
