@@ -16,8 +16,8 @@ EXAMPLES = """examples:
   kubeshare-scheduler --config config/scheduler.yaml
   kubeshare-scheduler --kubeconfig ~/.kube/config --prometheus-url http://prometheus:9090
 
-exit codes: 0 ended in order, 2 the configuration or the arguments cannot be used, 3 the cluster
-cannot be reached with these credentials
+exit codes: 0 ended in order, 1 another scheduler may lead now, 2 the configuration or the
+arguments cannot be used, 3 the cluster cannot be reached with these credentials
 """
 
 
@@ -32,6 +32,9 @@ def main() -> int:
     parser.add_argument("--config", metavar="FILE", help="configuration (default: built in)")
     parser.add_argument("--kubeconfig", metavar="FILE", help="default: in-cluster, or kubectl's")
     parser.add_argument("--prometheus-url", metavar="URL", help="overrides inventory.url")
+    parser.add_argument(
+        "--leader-elect", choices=("true", "false"), help="overrides leaderElection.leaderElect"
+    )
     parser.add_argument("--check-config", action="store_true", help="print what is in effect")
     parser.add_argument("--log-level", default="info", choices=("debug", "info", "warning"))
     arguments = parser.parse_args()
@@ -39,6 +42,8 @@ def main() -> int:
         configuration = configuration_file.load(arguments.config)
         if arguments.prometheus_url:
             configuration = _with_url(configuration, arguments.prometheus_url)
+        if arguments.leader_elect:
+            configuration = _with_election(configuration, arguments.leader_elect == "true")
         machine = scheduler.machine(configuration, with_entry_points(IN_TREE))
         if arguments.check_config:
             print(configuration_file.text(configuration), end="")
@@ -54,6 +59,11 @@ def main() -> int:
 def _with_url(configuration: SchedulerConfiguration, url: str) -> SchedulerConfiguration:
     inventory = msgspec.structs.replace(configuration.inventory, source="prometheus", url=url)
     return msgspec.structs.replace(configuration, inventory=inventory)
+
+
+def _with_election(configuration: SchedulerConfiguration, elect: bool) -> SchedulerConfiguration:
+    election = msgspec.structs.replace(configuration.leader_election, leader_elect=elect)
+    return msgspec.structs.replace(configuration, leader_election=election)
 
 
 if __name__ == "__main__":

@@ -2,11 +2,11 @@
 
 import asyncio
 import gc
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 
-from kubeshare_py.domain.effects import Bind
+from kubeshare_py.domain.effects import Bind, ReportWaiting
 from kubeshare_py.domain.events import BindSlotsFree, Event, InventoryFailed
 from kubeshare_py.edges import decision_log
 from kubeshare_py.edges.inventory_source import readings
@@ -26,7 +26,7 @@ DRAIN_S = 15.0
 
 @dataclass(slots=True)
 class DecisionLoop:
-    """One machine, told what the watches say; its effects are performed.
+    """One machine, told what the watches say; its effects are performed once it `leads`.
 
     `group` is where binds run; nothing else does, so that they can outlive the rest.
     """
@@ -35,6 +35,7 @@ class DecisionLoop:
     api: KubeApi
     group: asyncio.TaskGroup
     news: asyncio.Event
+    leads: bool = False
     _binds: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def tell(self, events: Iterable[Event]) -> None:
@@ -44,6 +45,13 @@ class DecisionLoop:
             if number % BATCH == 0:
                 await asyncio.sleep(0)
         self.news.set()
+
+    def lead(self) -> None:
+        """Perform effects from now on, and say what nobody was told while standing by."""
+        self.leads = True
+        for record in self.machine.records.values():
+            if record.told is not None:
+                self.api.report(ReportWaiting(record.pod.uid, record.pod.key, record.told))
 
     async def decide(self) -> None:
         """Decide whenever something happened or the machine wants to be woken."""
@@ -60,15 +68,21 @@ class DecisionLoop:
                     await self.news.wait()
 
     async def watch(
-        self, client: KubeClient, path: str, codec: Codec[T], translate: Translation[T]
+        self,
+        client: KubeClient,
+        path: str,
+        codec: Codec[T],
+        translate: Translation[T],
+        listed: Callable[[], None] = lambda: None,
     ) -> None:
-        """Follow one resource for ever."""
+        """Follow one resource for ever; `listed` is told of each list that the machine knows."""
         async with aclosing(follow(client, path, codec)) as stream:
             async for news in stream:
                 await self.tell(translate(news))
                 if isinstance(news, Listed):
                     # What a list brought stays: no collection need look at it again.
                     gc.freeze()
+                    listed()
 
     async def read_inventory(self, settings: Inventory) -> None:
         """Follow the inventory for ever."""
@@ -79,18 +93,22 @@ class DecisionLoop:
                     decision_log.warn("inventory", message=event.message)
                 await self.tell([event])
 
-    async def drain(self) -> None:
+    async def drain(self) -> bool:
         """Wait for the answers to binds under way, at most as long as one may take.
 
+        False if it is not known what became of one: it may be stored yet.
         A bind that is cut off may still be stored after a successor listed the pods: it would
         give the same cards away again.
         """
         if self._binds:
             decision_log.inform("drain", binds=len(self._binds))
             await asyncio.wait(self._binds, timeout=DRAIN_S)
+        return not self._binds and not self.machine.unanswered
 
     def _handle(self, event: Event) -> None:
         for effect in self.machine.handle(event, asyncio.get_running_loop().time()):
+            if not self.leads:
+                continue  # whoever leads reports
             decision_log.decided(effect)
             if isinstance(effect, Bind):
                 task = self.group.create_task(self._bind(effect))

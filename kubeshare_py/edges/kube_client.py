@@ -19,7 +19,7 @@ import tenacity
 import yarl
 
 from kubeshare_py.edges.credentials import Credentials
-from kubeshare_py.edges.kube_errors import KubeError, KubeUnreachable, kube_error
+from kubeshare_py.edges.kube_errors import KubeError, KubeUnreachable, KubeWithheld, kube_error
 from kubeshare_py.manifests.watch import UNDECODABLE
 
 JSON = "application/json"
@@ -71,8 +71,11 @@ class KubeClient:
         *,
         concurrency: int = 32,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        may_write: Callable[[], bool] = lambda: True,
     ) -> None:
+        """`may_write` is asked when a request is about to leave, GET excepted."""
         self._credentials = credentials
+        self._may_write = may_write
         self._turn = asyncio.Semaphore(concurrency)
         self._session: aiohttp.ClientSession | None = None
         self._throttled = tenacity.AsyncRetrying(
@@ -82,6 +85,10 @@ class KubeClient:
             sleep=sleep,
             reraise=True,
         )
+
+    def another(self, *, concurrency: int) -> "KubeClient":
+        """One more client with these credentials, to be entered; it may write at any time."""
+        return KubeClient(self._credentials, concurrency=concurrency)
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
@@ -124,9 +131,9 @@ class KubeClient:
     ) -> Answer:
         """Send one request; `body` is bytes or anything that msgspec encodes.
 
-        Raises KubeError for an answer other than 2xx and KubeUnreachable where there is none.
-        Unless `patient` is false, GET and PATCH are repeated when the server says 429, after the
-        time that it asks for; other verbs never.
+        Raises KubeError for an answer other than 2xx, KubeUnreachable where there is none, and
+        KubeWithheld where nothing was sent. Unless `patient` is false, GET and PATCH are repeated
+        when the server says 429, after the time that it asks for; other verbs never.
         """
         data = body if isinstance(body, bytes | None) else msgspec.json.encode(body)
         url = self._url(path, query)
@@ -243,6 +250,8 @@ class KubeClient:
         options["server_hostname"] = self._credentials.server_hostname
         for last in (False, True):
             authorization = await self._credentials.headers()
+            if method != "GET" and not self._may_write():
+                raise KubeWithheld(f"{method} {url}: not sent, this process does not lead")
             response = await self._session.request(
                 method, url, headers={**headers, **authorization}, allow_redirects=False, **options
             )

@@ -24,6 +24,10 @@ class KubeUnreachable(KubeFailure):
     """No answer: refused, cut or timed out. A write may have happened all the same."""
 
 
+class KubeWithheld(KubeFailure):
+    """Nothing was sent: this process may not write, because another one may be leading."""
+
+
 class KubeError(KubeFailure):
     """The API server answered with an error; fields as in its Status object, "" where absent."""
 

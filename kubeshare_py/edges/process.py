@@ -10,14 +10,17 @@ import uvloop
 
 from kubeshare_py.edges import decision_log
 from kubeshare_py.edges.credentials import KubeConfigError
+from kubeshare_py.edges.leader_lease import LeadershipLost
 
+LOST = 1
 UNREACHABLE = 3
 
 
 def run(work: Coroutine[object, object, object], log_level: str = "info") -> int:
     """Run until it returns, or until SIGINT or SIGTERM cancels it; answers an exit code.
 
-    0 when it ended in order or was told to, 3 when there are no usable credentials. Told twice, it
+    0 when it ended in order or was told to, 1 when it led and another process may lead now, as
+    kube-scheduler does, 3 when there are no usable credentials. Told twice, it
     waits for nothing. Raises what the work raised, out of the task groups that it came through.
     """
     decision_log.set_up(log_level)
@@ -26,6 +29,9 @@ def run(work: Coroutine[object, object, object], log_level: str = "info") -> int
     except KubeConfigError as error:
         decision_log.warn("credentials", message=str(error))
         return UNREACHABLE
+    except LeadershipLost as error:
+        decision_log.warn("lost", message=str(error))
+        return LOST
     return 0
 
 

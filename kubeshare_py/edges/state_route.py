@@ -18,8 +18,8 @@ from kubeshare_py.edges.credentials import Credentials, KubeConfigError
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_config import load
 from kubeshare_py.edges.kube_errors import KubeError, KubeUnreachable
-from kubeshare_py.edges.published_lease import STATE_SERVICE
 from kubeshare_py.edges.state_errors import StateUnreachable
+from kubeshare_py.manifests.lease import STATE_SERVICE
 
 NAMESPACE = "kube-system"
 LEASE = "kubeshare-scheduler"

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from kubeshare_py.framework.leader_election import LeaderElection
 from kubeshare_py.framework.points import (
     CardFilter,
     CardScore,
@@ -122,8 +123,7 @@ class SchedulerConfiguration(Struct, frozen=True):
     inventory: Inventory = Inventory()
     server: Server = Server()
     parallel_binds: Annotated[int, Meta(ge=1)] = 32
-    lease_namespace: str = "kube-system"
-    lease_name: str = "kubeshare-scheduler"
+    leader_election: LeaderElection = LeaderElection()
 
 
 _DEFAULTS: Mapping[str, tuple[str, ...]] = {
@@ -167,6 +167,10 @@ def read(document: object) -> SchedulerConfiguration:
         raise ConfigurationError("inventory.source: must be prometheus or file")
     if configuration.inventory.source == "file" and not configuration.inventory.path:
         raise ConfigurationError("inventory.path: must name the file when source is file")
+    try:
+        configuration.leader_election.check()
+    except ValueError as error:
+        raise ConfigurationError(f"leaderElection.{error}") from error
     names = [profile.scheduler_name for profile in configuration.profiles]
     for index, name in enumerate(names):
         if name in names[:index]:

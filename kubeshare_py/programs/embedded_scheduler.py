@@ -9,9 +9,10 @@ import msgspec
 
 from kubeshare_py.edges.api_server import SCHEDULER
 from kubeshare_py.edges.embedded_cluster import EmbeddedCluster
-from kubeshare_py.edges.kube_client import KubeClient
+from kubeshare_py.edges.kube_api import HAND_OVER_S
 from kubeshare_py.edges.kube_config import load
 from kubeshare_py.edges.kubeconfigs import write_private
+from kubeshare_py.edges.leadership import connected
 from kubeshare_py.framework.configuration import (
     Inventory,
     PluginFactory,
@@ -31,8 +32,12 @@ async def running_scheduler(
     directory: Path,
     configuration: SchedulerConfiguration,
     in_tree: Mapping[str, PluginFactory],
+    hand_over_s: float = HAND_OVER_S,
 ) -> AsyncIterator[Machine]:
-    """A scheduler with its own credentials on an embedded cluster, while entered."""
+    """A scheduler with its own credentials on an embedded cluster, while entered.
+
+    `hand_over_s`: how long it waits when its predecessor did not release the Lease.
+    """
     certificates = cluster.server.certificates
     server = Server(
         bind_address="127.0.0.1",
@@ -47,12 +52,15 @@ async def running_scheduler(
     machine = scheduler.machine(configuration, in_tree)
     kubeconfig = cluster.server.write_kubeconfig(directory / "scheduler.kubeconfig", SCHEDULER)
     async with (
-        KubeClient(load(str(kubeconfig)), concurrency=configuration.parallel_binds) as client,
+        connected(configuration, load(str(kubeconfig)), machine.name, hand_over_s) as (
+            client,
+            leadership,
+        ),
         asyncio.TaskGroup() as group,
     ):
         url: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         running = group.create_task(
-            scheduler.run(configuration, client, machine, on_ready=url.set_result)
+            scheduler.run(configuration, client, machine, leadership, on_ready=url.set_result)
         )
         try:
             await cluster.publish_scheduler(await url)

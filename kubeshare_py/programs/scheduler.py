@@ -2,23 +2,30 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from functools import partial
 
-from kubeshare_py.edges import decision_log
 from kubeshare_py.edges.decision_loop import DecisionLoop
 from kubeshare_py.edges.kube_api import KubeApi
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_config import load
+from kubeshare_py.edges.leadership import Leadership, connected
 from kubeshare_py.edges.process import own_name
-from kubeshare_py.edges.published_lease import publish
 from kubeshare_py.edges.report_lane import ReportLane
 from kubeshare_py.edges.state_server import serve
 from kubeshare_py.edges.watched_events import node_events, pod_events
-from kubeshare_py.framework.configuration import PluginFactory, SchedulerConfiguration, profiles
+from kubeshare_py.framework.configuration import (
+    PluginFactory,
+    SchedulerConfiguration,
+    Server,
+    profiles,
+)
 from kubeshare_py.manifests.node import NodeFields
 from kubeshare_py.manifests.pod_fields import PodFields
 from kubeshare_py.manifests.watch import Codec
 from kubeshare_py.scheduling.explanation import cluster_portions, why
 from kubeshare_py.scheduling.machine import Machine
+
+NODES, PODS = "/api/v1/nodes", "/api/v1/pods"
 
 
 def machine(configuration: SchedulerConfiguration, in_tree: Mapping[str, PluginFactory]) -> Machine:
@@ -30,20 +37,21 @@ async def main(
     configuration: SchedulerConfiguration, machine: Machine, kubeconfig: str | None
 ) -> None:
     """Schedule until cancelled, with the credentials of a kubeconfig or of the pod."""
-    credentials = load(kubeconfig)
-    async with KubeClient(credentials, concurrency=configuration.parallel_binds) as client:
-        await run(configuration, client, machine)
+    async with connected(configuration, load(kubeconfig), machine.name) as (client, leadership):
+        await run(configuration, client, machine, leadership)
 
 
 async def run(
     configuration: SchedulerConfiguration,
     client: KubeClient,
     machine: Machine,
+    leadership: Leadership,
     on_ready: Callable[[str], None] = lambda url: None,
 ) -> None:
     """Schedule until cancelled, then finish the binds under way; cancelled again, end at once.
 
-    `on_ready` is told the state endpoint's URL.
+    While another process leads, it only follows what happens. `on_ready` is told the state
+    endpoint's URL. Raises LeadershipLost, in exception groups, when it led and may not go on.
     """
     reports = ReportLane(client, instance=machine.name)
     server = serve(
@@ -54,28 +62,30 @@ async def run(
     )
     async with server as url, asyncio.TaskGroup() as binds:
         on_ready(url)
-        loop = DecisionLoop(machine, KubeApi(client, reports), binds, asyncio.Event())
+        api = KubeApi(client, reports, fence=leadership.fence)
+        loop = DecisionLoop(machine, api, binds, asyncio.Event())
+        pods = partial(loop.watch, client, PODS, Codec(PodFields), pod_events)
+        campaign = binds.create_task(leadership.campaign(_address(configuration.server, url)))
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(reports.run())
-                group.create_task(_publish(configuration, client, url))
-                group.create_task(loop.watch(client, "/api/v1/pods", Codec(PodFields), pod_events))
-                group.create_task(
-                    loop.watch(client, "/api/v1/nodes", Codec(NodeFields), node_events)
-                )
+                group.create_task(loop.watch(client, NODES, Codec(NodeFields), node_events))
                 group.create_task(loop.read_inventory(configuration.inventory))
+                standing_by = group.create_task(pods())
+                await leadership.led()
+                # What the last leader did at the end is in a list that is asked for now.
+                standing_by.cancel()
+                listed = asyncio.Event()
+                group.create_task(pods(listed.set))
+                await listed.wait()
+                loop.lead()
+                group.create_task(reports.run())
                 group.create_task(loop.decide())
         finally:
-            await loop.drain()
+            in_order = leadership.may_send() and await loop.drain()
+            campaign.cancel()
+            if in_order:
+                await leadership.release()
 
 
-async def _publish(configuration: SchedulerConfiguration, client: KubeClient, url: str) -> None:
-    service, port = configuration.server.service, url.rpartition(":")[2]
-    problem = await publish(
-        client,
-        configuration.lease_namespace,
-        configuration.lease_name,
-        f"https:{service}:{port}",
-    )
-    if problem:
-        decision_log.warn("lease", message=problem)
+def _address(server: Server, url: str) -> str:
+    return f"https:{server.service}:{url.rpartition(':')[2]}"

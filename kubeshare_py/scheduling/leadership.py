@@ -10,9 +10,8 @@ import math
 from dataclasses import dataclass, replace
 
 from kubeshare_py.domain.lease import Lease, LeaseClaim
+from kubeshare_py.framework.leader_election import JITTER
 
-#: client-go's: candidates pause one retry period and up to so many more, at random.
-JITTER = 1.2
 #: What a released Lease says of its duration, as client-go writes it: the field must be positive.
 RELEASED_S = 1
 

@@ -11,7 +11,7 @@ from kubeshare_py.edges.api_server import ApiServer
 from kubeshare_py.edges.certificates import make_certificates
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_config import load
-from kubeshare_py.edges.published_lease import publish
+from kubeshare_py.edges.leadership import publish
 from kubeshare_py.edges.state_server import serve
 from kubeshare_py.framework.configuration import Server
 from tests.terminal.views import a_small_view, a_why

@@ -211,8 +211,13 @@ class Candidate:
 
     def _release(self) -> None:
         claim = self.election.release(self.clock())
+
+        def arrived() -> None:
+            assert claim is not None
+            self.world.server.write(claim)
+
         if claim is not None:
-            self.world.later(self.world.trip_s(), lambda: self.world.server.write(claim) and None)
+            self.world.later(self.world.trip_s(), arrived)
         self.end()
 
 

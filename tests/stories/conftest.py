@@ -16,6 +16,7 @@ import pytest
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.edges.api_faults import Fault
 from kubeshare_py.edges.embedded_cluster import EmbeddedCluster
+from kubeshare_py.edges.kube_api import HAND_OVER_S
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_watch import Listed, follow
 from kubeshare_py.framework.configuration import read
@@ -64,13 +65,19 @@ class Stage:
         self._schedulers = 0
 
     @asynccontextmanager
-    async def scheduler(self, document: object = None) -> AsyncIterator[Machine]:
+    async def scheduler(
+        self, document: Json | None = None, hand_over_s: float = HAND_OVER_S
+    ) -> AsyncIterator[Machine]:
         """A new scheduler process, so to speak, while entered; it reads the inventory often."""
         self._schedulers += 1
         folder = self.folder / f"scheduler-{self._schedulers}"
         folder.mkdir()
-        settings = document or {"inventory": {"intervalSeconds": 0.1}}
-        async with running_scheduler(self.cluster, folder, read(settings), IN_TREE) as machine:
+        # Who leads has stories of its own; elsewhere a lost answer must not cost a lease duration.
+        defaults = {"inventory": {"intervalSeconds": 0.1}, "leaderElection": {"leaderElect": False}}
+        settings = read(defaults if document is None else defaults | document)
+        async with running_scheduler(
+            self.cluster, folder, settings, IN_TREE, hand_over_s
+        ) as machine:
             yield machine
 
     def _asked(self, request: ApiRequest) -> None:

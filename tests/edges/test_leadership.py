@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from kubeshare_py.edges.api_faults import Fault
-from kubeshare_py.edges.published_lease import STATE_SERVICE, publish
+from kubeshare_py.edges.leadership import publish
+from kubeshare_py.manifests.lease import STATE_SERVICE
 from tests.edges.served_state import Behind, api_server
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"

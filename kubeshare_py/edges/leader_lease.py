@@ -1,0 +1,184 @@
+"""Leadership among scheduler processes: `scheduling.leadership` performed on a Lease.
+
+The leader also writes on the Lease where its state endpoint is, for the command to find it.
+"""
+
+import asyncio
+import datetime
+import random
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from http import HTTPStatus
+from typing import Any
+
+from kubeshare_py.domain.lease import Lease, LeaseClaim
+from kubeshare_py.edges import decision_log
+from kubeshare_py.edges.kube_client import KubeClient, decode
+from kubeshare_py.edges.kube_errors import KubeError, KubeFailure
+from kubeshare_py.framework.leader_election import JITTER
+from kubeshare_py.manifests.lease import (
+    lease_body,
+    read_lease,
+    with_state_service,
+)
+from kubeshare_py.scheduling.leadership import Election
+
+_RELEASE_ATTEMPTS = 3
+
+
+class LeadershipLost(Exception):
+    """Another process may lead: this one must end at once, and send nothing more."""
+
+
+def _utc_now() -> datetime.datetime:
+    return datetime.datetime.now(tz=datetime.UTC)
+
+
+class LeaderLease:
+    """Leads while the Lease is renewed. Its client is its own: nothing may hold up a renewal.
+
+    Its clock is read anew each time: the event loop's stands still while a turn, or the whole
+    process, is held up.
+    """
+
+    def __init__(
+        self,
+        client: KubeClient,
+        election: Election,
+        namespace: str,
+        name: str,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        rng: random.Random | None = None,
+    ) -> None:
+        self._client = client
+        self._election = election
+        self._path = leases_path(namespace)
+        self._name = name
+        self._lease = f"{namespace}/{name}"
+        self._clock = clock
+        self._sleep = sleep
+        self._rng = rng or random.Random()
+        self._address = ""
+        self._elected = asyncio.Event()
+        self._object: dict[str, Any] | None = None
+        self._said = ""
+
+    async def campaign(self, address: str) -> None:
+        """Stand by until the Lease is ours, then renew it; raises LeadershipLost.
+
+        It is lost at the deadline, and when somebody else is seen with it.
+        """
+        self._address = address
+        await self._acquire()
+        self._elected.set()
+        await self._keep()
+
+    async def led(self) -> None:
+        """Return when elected, and the last requests of a predecessor have landed."""
+        await self._elected.wait()
+        await self._sleep(max(self._election.binds_from - self._clock(), 0.0))
+
+    async def _acquire(self) -> None:
+        election, terms = self._election, self._election.terms
+        while True:
+            await self._attempt(terms.renew_deadline_s / 2)
+            if election.leads:
+                break
+            pause = terms.retry_period_s * (1 + JITTER * self._rng.random())
+            until_free = election.free_at - self._clock()
+            # On the spot when it expires, and not before: others look then too.
+            await self._sleep(until_free if 0 < until_free < pause else pause)
+        wait_s = max(election.binds_from - self._clock(), 0.0)
+        decision_log.inform("leads", lease=self._lease, fence=election.fence, wait_s=wait_s)
+
+    async def _keep(self) -> None:
+        election, terms = self._election, self._election.terms
+        while True:
+            await self._sleep(min(terms.retry_period_s, max(self._left_s(), 0.0)))
+            if self._left_s() > 0:
+                await self._attempt(min(terms.renew_deadline_s / 2, self._left_s()))
+            if election.lost(self._clock()):
+                raise LeadershipLost(f"Lease {self._lease} is lost: {self._said or 'taken over'}")
+
+    async def release(self) -> None:
+        """Write that nobody holds it. Failing that, it expires: a successor waits longer."""
+        claim = self._election.release(self._clock())
+        if claim is None:
+            return
+        for _ in range(_RELEASE_ATTEMPTS):
+            try:
+                await self._write(claim)
+                decision_log.inform("released", lease=self._lease)
+                return
+            except KubeFailure as error:
+                self._complain(error)
+            try:
+                found = await self._read()
+            except KubeFailure:
+                continue
+            if found is None or found.holder != self._election.name:
+                return
+            claim = replace(claim, version=found.version)
+
+    def may_send(self) -> bool:
+        """Whether anything may be written at this moment."""
+        return self._election.may_send(self._clock())
+
+    def fence(self) -> str:
+        """`holder/transitions` of this term."""
+        return self._election.fence
+
+    def _left_s(self) -> float:
+        return self._election.deadline - self._clock()
+
+    async def _attempt(self, timeout_s: float) -> None:
+        """Renew, or look and take the Lease if it is free; failures are for the next attempt."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                claim = self._election.renewal()
+                if claim is None:
+                    found = await self._read()
+                    claim = self._election.look(found, self._clock())
+                if claim is not None:
+                    asked_at = self._clock()
+                    stored = await self._write(claim)
+                    self._election.written(stored, asked_at, self._clock())
+                self._said = ""
+        except (KubeFailure, TimeoutError) as error:
+            self._election.not_written()
+            self._complain(error)
+
+    async def _read(self) -> Lease | None:
+        try:
+            answer = await self._client.request("GET", f"{self._path}/{self._name}", patient=False)
+        except KubeError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            self._object = None
+            return None
+        self._object = decode(answer.body)
+        return read_lease(self._object)
+
+    async def _write(self, claim: LeaseClaim) -> Lease:
+        body = lease_body(self._object if claim.version else None, self._name, claim, _utc_now())
+        body = with_state_service(body, self._address)
+        if claim.version:
+            self._object = await self._client.replace(f"{self._path}/{self._name}", body)
+        else:
+            self._object = await self._client.create(self._path, body)
+        return read_lease(self._object)
+
+    def _complain(self, error: Exception) -> None:
+        """Log it, once as long as it is the same."""
+        text = str(error) or "no answer in time"
+        if text != self._said:
+            self._said = text
+            decision_log.warn("lease", lease=self._lease, message=text)
+
+
+def leases_path(namespace: str) -> str:
+    """Where the API server keeps a namespace's Leases."""
+    return f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"

@@ -1,0 +1,123 @@
+"""Whether this scheduler process is the one that decides, and a client that heeds it."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from typing import Protocol
+
+from kubeshare_py.edges import decision_log
+from kubeshare_py.edges.credentials import Credentials
+from kubeshare_py.edges.kube_api import HAND_OVER_S
+from kubeshare_py.edges.kube_client import KubeClient
+from kubeshare_py.edges.kube_errors import KubeError, KubeFailure
+from kubeshare_py.edges.leader_lease import LeaderLease, leases_path
+from kubeshare_py.framework.configuration import SchedulerConfiguration
+from kubeshare_py.framework.leader_election import LeaderElection, seconds
+from kubeshare_py.manifests.lease import STATE_SERVICE
+from kubeshare_py.scheduling.leadership import Election, Terms
+
+
+class Leadership(Protocol):
+    """Whether this process is the one that decides."""
+
+    async def campaign(self, address: str) -> None:
+        """Try to lead, then go on leading; raises LeadershipLost when that ends.
+
+        `address` is the `scheme:service:port` of this process's state endpoint.
+        """
+
+    async def led(self) -> None:
+        """Return once this process leads, and nothing of an earlier leader can land any more."""
+
+    async def release(self) -> None:
+        """Let another lead at once: nothing of this process is under way any more."""
+
+    def may_send(self) -> bool:
+        """Whether anything may be written at this moment."""
+
+    def fence(self) -> str:
+        """The term of leadership for each Binding, "" for none."""
+
+
+class OnlyScheduler:
+    """Leads from the start, because nobody else runs: without election only the address is kept."""
+
+    def __init__(self, client: KubeClient, namespace: str, name: str) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._name = name
+
+    async def campaign(self, address: str) -> None:
+        """Write the address; a scheduler without this right still schedules."""
+        problem = await publish(self._client, self._namespace, self._name, address)
+        if problem:
+            decision_log.warn("lease", message=problem)
+
+    async def led(self) -> None:
+        """Return at once."""
+
+    async def release(self) -> None:
+        """Nothing is held."""
+
+    def may_send(self) -> bool:
+        """Always."""
+        return True
+
+    def fence(self) -> str:
+        """None: there is no term."""
+        return ""
+
+
+@asynccontextmanager
+async def connected(
+    configuration: SchedulerConfiguration,
+    credentials: Credentials,
+    name: str,
+    hand_over_s: float = HAND_OVER_S,
+) -> AsyncIterator[tuple[KubeClient, Leadership]]:
+    """A client that writes nothing unless this process leads, and its leadership."""
+    async with KubeClient(credentials) as own:
+        leadership = _leadership(configuration.leader_election, own, name, hand_over_s)
+        async with KubeClient(
+            credentials, concurrency=configuration.parallel_binds, may_write=leadership.may_send
+        ) as client:
+            yield client, leadership
+
+
+def _leadership(
+    settings: LeaderElection, client: KubeClient, name: str, hand_over_s: float
+) -> Leadership:
+    """What the settings ask for, for a process of this name.
+
+    `hand_over_s` is how long the last requests of a leader that ended may take to land.
+    """
+    place = (settings.resource_namespace, settings.resource_name)
+    if not settings.leader_elect:
+        return OnlyScheduler(client, *place)
+    terms = Terms(
+        lease_duration_s=seconds(settings.lease_duration),
+        renew_deadline_s=seconds(settings.renew_deadline),
+        retry_period_s=seconds(settings.retry_period),
+        hand_over_s=hand_over_s,
+    )
+    return LeaderLease(client, Election(name, terms), *place)
+
+
+async def publish(client: KubeClient, namespace: str, name: str, address: str) -> str:
+    """Write `address` (`scheme:service:port`) on the Lease, creating it if need be.
+
+    Returns what went wrong as a sentence, empty if nothing did.
+    """
+    path = leases_path(namespace)
+    metadata = {"name": name, "annotations": {STATE_SERVICE: address}}
+    try:
+        try:
+            await client.merge_patch(f"{path}/{name}", {"metadata": metadata})
+        except KubeError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata}
+            await client.create(path, lease)
+    except KubeFailure as error:
+        return f"cannot write the state endpoint's address on Lease {namespace}/{name}: {error}"
+    return ""

@@ -1,0 +1,45 @@
+"""The election's settings: durations as Go writes them, and what cannot be."""
+
+import pytest
+
+from kubeshare_py.framework.configuration import ConfigurationError, read
+from kubeshare_py.framework.leader_election import seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [("15s", 15), ("1m30s", 90), ("1h", 3600), ("20ms", 0.02), ("1.5s", 1.5), (".5s", 0.5)],
+)
+def test_durations_are_read_as_go_writes_them(text: str, found: float) -> None:
+    assert seconds(text) == pytest.approx(found)
+
+
+@pytest.mark.parametrize("text", ["15", "s", "", "-1s", "1 s", "1d", "fast"])
+def test_everything_else_is_no_duration(text: str) -> None:
+    with pytest.raises(ValueError, match="must be a duration"):
+        seconds(text)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"leaseDuration": "10s"}, "leaderElection.renewDeadline: must be shorter than leaseD"),
+        ({"retryPeriod": "9s"}, "leaderElection.retryPeriod: 1.2 of them must be shorter"),
+        ({"retryPeriod": "0s"}, "leaderElection.retryPeriod: must be longer than 0"),
+        ({"renewDeadline": "ten"}, "leaderElection.renewDeadline: must be a duration"),
+        ({"leaseDuration": 15}, "leaderElection.leaseDuration: Expected `str`, got `int`"),
+        ({"resourceName": ""}, "leaderElection.resourceName: must not be empty"),
+        ({"resourceLock": "leases"}, "leaderElection.resourceLock: no such field"),
+        ({"leaderElect": "no"}, "leaderElection.leaderElect: Expected `bool`, got `str`"),
+    ],
+)
+def test_what_cannot_be_is_said_with_its_path(given: dict[str, object], said: str) -> None:
+    with pytest.raises(ConfigurationError) as error:
+        read({"leaderElection": given})
+    assert str(error.value).startswith(said)
+
+
+def test_by_default_it_is_on_with_the_times_of_kube_scheduler() -> None:
+    found = read(None).leader_election
+    assert found.leader_elect
+    assert (found.lease_duration, found.renew_deadline, found.retry_period) == ("15s", "10s", "2s")
