@@ -7,9 +7,10 @@ pages. Rules: https://kubernetes.io/docs/reference/using-api/api-concepts/
 import asyncio
 import logging
 import random
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from http import HTTPStatus
 from typing import Generic, TypeVar
 
@@ -80,11 +81,15 @@ class _NoEnd(KubeUnreachable):
 
 @dataclass(slots=True, kw_only=True)
 class _Position:
-    """Where the watch is ("" before the list), whether it got anything since, and when (s)."""
+    """Where the watch is ("" before the list), whether it got anything since, and when (s).
+
+    `reopened`: how many connections in a row were left because they were silent.
+    """
 
     resource_version: str = ""
     moved: bool = False
     heard_at: float = 0.0
+    reopened: int = 0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -95,9 +100,9 @@ class _Source(Generic[T]):
     path: str
     codec: Codec[T]
     selector: dict[str, str]
+    page_size: int
     backoff: Backoff
     patience: Patience
-    connected: Callable[[bool], None]
     streams: bool = True
     rng: random.Random = field(default_factory=random.Random)
 
@@ -108,24 +113,24 @@ async def follow(
     codec: Codec[T],
     *,
     selector: dict[str, str] | None = None,
+    page_size: int = PAGE_SIZE,
     backoff: Backoff | None = None,
     patience: Patience | None = None,
-    connected: Callable[[bool], None] = lambda is_connected: None,
 ) -> AsyncGenerator[Listed[T] | Changes[T], None]:
     """Yield one Listed, then Changes in batches, and a Listed again when history was lost.
 
     `selector` holds query parameters (labelSelector, fieldSelector). It never ends and never
-    raises for what the server or the network does: it logs, pauses and goes on. `connected` is told
-    whether it hears the server. Close it with `contextlib.aclosing`.
+    raises for what the server or the network does: it logs, pauses and goes on. Close it with
+    `contextlib.aclosing`.
     """
     source = _Source(
         client=client,
         path=path,
         codec=codec,
         selector=selector or {},
+        page_size=page_size,
         backoff=backoff or Backoff(),
         patience=patience or Patience(),
-        connected=connected,
     )
     while True:
         position, streams = _Position(), source.streams
@@ -149,7 +154,7 @@ async def follow(
 async def _list(source: _Source[T]) -> tuple[Listed[T], str]:
     """LIST page by page; a page that fails is asked again, an expired continuation raises."""
     # Without resourceVersion the answer is consistent: at least as new as the moment of asking.
-    query: dict[str, str | int] = {**source.selector, "limit": PAGE_SIZE}
+    query: dict[str, str | int] = {**source.selector, "limit": source.page_size}
     items: list[T] = []
     problems: list[Problem] = []
     asked_at = asyncio.get_running_loop().time()
@@ -218,15 +223,15 @@ async def _connection(
         # No resourceVersion: at least as new as the moment of asking.
         query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
         initial = InitialList(source.codec)
+    look = partial(_look, source, position)
     asked_at = loop.time()
     async with (
         source.client.stream(
             source.path, query=query, read_timeout_s=seconds + READ_SLACK_S
         ) as chunks,
-        aclosing(heard(chunks, source.patience, lambda: _look(source, position))) as heeded,
+        aclosing(heard(chunks, _patience(source, position), look)) as heeded,
     ):
         position.heard_at = loop.time()
-        source.connected(True)
         async for lines in complete_lines(heeded):
             position.heard_at = loop.time()
             decoded = [source.codec.line(line) for line in lines]
@@ -253,27 +258,41 @@ def _move(position: _Position, decoded: list[Line[T]]) -> list[Line[T]]:
     if version:
         position.resource_version = version
         position.moved = True
+        position.reopened = 0
     return [line for line in decoded if line.type in _CHANGES]
 
 
-async def _look(source: _Source[T], position: _Position) -> None:
-    """Ask a server whose watch is silent where it is: it may have less history than we have seen.
+def _patience(source: _Source[T], position: _Position) -> Patience:
+    """Less and less suspicion while nothing happens at all."""
+    patience = source.patience
+    look_s = min(patience.look_s * 2.0**position.reopened, patience.silence_s)
+    return replace(patience, look_s=look_s)
 
-    A server restored from a backup is silent until it has caught up. Raises KubeError 410 then.
+
+async def _look(source: _Source[T], position: _Position) -> bool:
+    """Ask a server whose watch is silent where it is; whether the silence may be right.
+
+    Where it is ahead, a new watch brings what this one may have kept from us: a half-open
+    connection is silent for ever. Where it is behind, it was restored from a backup and its
+    watches are silent until it has caught up: raises KubeError 410.
     """
-    if not position.resource_version:
+    here = position.resource_version
+    if not here:
         raise _NoEnd("the end of the list was never told")
     query: dict[str, str | int] = {**source.selector, "limit": 1}
     try:
         answer = await source.client.request(
             "GET", source.path, query=query, timeout_s=_LOOK_TIMEOUT_S, patient=False
         )
-        there, here = source.codec.page(answer.body).resource_version, position.resource_version
+        there = source.codec.page(answer.body).resource_version
     except (KubeError, UnreadableAnswer):
-        return
+        return True
     # Versions of one resource are numbers that grow: KEP-5504, and etcd's revisions before it.
     if there.isdecimal() and here.isdecimal() and int(there) < int(here):
         raise KubeError(HTTPStatus.GONE, "Expired", f"the server went back from {here} to {there}")
+    if there != here:
+        position.reopened += 1
+    return there == here
 
 
 def _can_stream(error: KubeFailure) -> bool:
@@ -293,7 +312,6 @@ def _stop(decoded: list[Line[T]]) -> KubeFailure | None:
 
 
 async def _pause(source: _Source[T], verb: str, error: Exception | None) -> None:
-    source.connected(False)
     _log.warning("%s %s: %s", verb, source.path, error or "ended early")
     asked_s = error.retry_after_s if isinstance(error, KubeError) else None
     await source.backoff.pause(asked_s or 0.0)

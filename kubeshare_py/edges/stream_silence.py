@@ -12,7 +12,8 @@ class Patience:
     """How long a watch may say nothing, in seconds.
 
     look_s: after so much silence, and again after as much more, look whether that is right.
-    silence_s: then the connection counts as dead. API servers send a bookmark about every 60 s:
+    silence_s: then the connection counts as dead whatever was seen. API servers send a bookmark
+    about every 60 s:
     https://kubernetes.io/docs/reference/using-api/api-concepts/#watch-bookmarks
     """
 
@@ -21,9 +22,12 @@ class Patience:
 
 
 async def heard(
-    chunks: AsyncIterator[bytes], patience: Patience, look: Callable[[], Awaitable[None]]
+    chunks: AsyncIterator[bytes], patience: Patience, look: Callable[[], Awaitable[bool]]
 ) -> AsyncGenerator[bytes, None]:
-    """Pass on what arrives. Raises KubeUnreachable after too much silence, and what `look` does."""
+    """Pass on what arrives, until it ends or `look` says that it is no use to go on.
+
+    Raises KubeUnreachable after too much silence, and what `look` does.
+    """
     silent_s = 0.0
     while True:
         try:
@@ -35,7 +39,8 @@ async def heard(
             silent_s += patience.look_s
             if silent_s >= patience.silence_s:
                 raise KubeUnreachable(f"nothing heard for {silent_s:.0f} s") from None
-            await look()
+            if not await look():
+                return
             continue
         if chunk is None:
             return

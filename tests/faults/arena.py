@@ -15,7 +15,6 @@ from kubeshare_py.edges.api_server import ADMIN, SCHEDULER
 from kubeshare_py.edges.embedded_cluster import EmbeddedCluster, embedded_cluster
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_config import load
-from kubeshare_py.edges.leadership import OnlyScheduler
 from kubeshare_py.framework.configuration import (
     Inventory,
     SchedulerConfiguration,
@@ -105,8 +104,7 @@ class Arena:
         with suppress(asyncio.CancelledError):
             async with KubeClient(load(str(self.kubeconfig()))) as client:
                 machine = scheduler.machine(configuration, IN_TREE)
-                alone = OnlyScheduler(client, "kube-system", "kubeshare-scheduler")
-                await scheduler.run(configuration, client, machine, alone)
+                await scheduler.run(configuration, client, machine)
 
 
 @asynccontextmanager

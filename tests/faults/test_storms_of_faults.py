@@ -3,6 +3,7 @@
 KUBESHARE_STORM_SEEDS=100 runs more seeds, KUBESHARE_STORM_STEPS=500 makes each longer.
 """
 
+import asyncio
 import os
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from tests.faults.fast_time import run_fast
 from tests.faults.storm import Storm
 from tests.faults.weather import Weather
 
-SEEDS = int(os.environ.get("KUBESHARE_STORM_SEEDS", "4"))
+SEEDS = int(os.environ.get("KUBESHARE_STORM_SEEDS", "5"))
 STEPS = int(os.environ.get("KUBESHARE_STORM_STEPS", "120"))
 #: Loop seconds for everything to come right once all faults have ended.
 SETTLES_S = 150.0
@@ -24,9 +25,13 @@ async def survive(folder: Path, seed: int) -> None:
     async with arena(folder, NODES) as found:
         storm = Storm(found, seed)
         found.proxy.weather = Weather(seed)
+        now = asyncio.get_running_loop().time
+        started = now()
         await storm.blow(STEPS)
+        calmed = now()
         await storm.calm()
         settled = await found.books.until(lambda: not found.books.overlooked(), SETTLES_S)
+        took = f"{calmed - started:.0f} s of storm, {now() - calmed:.0f} s until all was well"
         books, proxy = found.books, found.proxy
         if not settled or books.problems:
             pytest.fail(
@@ -40,7 +45,7 @@ async def survive(folder: Path, seed: int) -> None:
             )
         counted = ", ".join(f"{kind} {count}" for kind, count in sorted(proxy.counts.items()))
         print(
-            f"seed {seed}: {proxy.counts.total()} faults, {storm.made} pods, {storm.kills} kills, "
+            f"seed {seed}: {took}, {proxy.counts.total()} faults, {storm.made} pods, {storm.kills} kills, "
             f"{books.versions} versions, {books.gaps} gaps: {counted}"
         )
 

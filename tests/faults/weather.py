@@ -69,7 +69,7 @@ class Weather:
     `requests` and `watches` are the shares (0…1) that something happens to.
     """
 
-    def __init__(self, seed: int, *, requests: float = 0.5, watches: float = 0.7) -> None:
+    def __init__(self, seed: int, *, requests: float = 0.85, watches: float = 0.7) -> None:
         self._seed = seed
         self._shares = {False: requests, True: watches}
         self._seen: Counter[str] = Counter()
