@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench clean
+.PHONY: help setup demo test check e2e bench clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | while IFS='|' read -r name text; do printf '  make %-8s %s\n' "$$name" "$$text"; done
@@ -31,6 +31,10 @@ check: $(STAMP)  ## format, lint, types, layers
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports >/tmp/kubeshare-lint-imports.$$$$ 2>&1 || { cat /tmp/kubeshare-lint-imports.$$$$; rm -f /tmp/kubeshare-lint-imports.$$$$; exit 1; }; rm -f /tmp/kubeshare-lint-imports.$$$$
+
+e2e: $(STAMP)  ## stories and API facts on a real control plane, built from source (needs Go)
+	@binaries=$$($(BIN)/python -m tests.controlplane.build) || exit $$?; \
+	PATH="$$binaries:$$PATH" exec $(BIN)/pytest --quiet --control-plane real tests/fidelity tests/stories
 
 bench: $(STAMP)  ## decisions a second, by cluster size
 	@$(BIN)/python benchmarks/decisions.py

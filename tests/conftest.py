@@ -27,10 +27,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what only the embedded server can be asked; each of them says why."""
-    if config.getoption("--control-plane") == "embedded":
-        return
-    left_out = [item for item in items if item.get_closest_marker("embedded_only")]
+    """Leave out what only the other kind of server can be asked; each of them says why."""
+    embedded = config.getoption("--control-plane") == "embedded"
+    other = "real_only" if embedded else "embedded_only"
+    left_out = [item for item in items if item.get_closest_marker(other)]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
 
@@ -65,5 +65,7 @@ def new_cluster(plane: ControlPlane | None) -> NewCluster:
             cluster_around(server, directory, nodes, controllers=False) as cluster,
         ):
             yield cluster
+            # The scheduler's role has every verb that its code uses.
+            assert not server.forbidden
 
     return real_cluster

@@ -7,6 +7,7 @@ was told to spoil it; so stories of lost answers, cut watches and forgotten hist
 import asyncio
 from collections.abc import AsyncIterator, Set
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from http import HTTPStatus
 from pathlib import Path
 
 import aiohttp
@@ -37,6 +38,8 @@ class FrontServer(ApiServer):
         self.tokens = dict(plane.secrets.tokens)
         self._upstream = plane.url
         self._session = session
+        #: What RBAC refused, as "POST /api/...".
+        self.forbidden: list[str] = []
         self._watching: set[asyncio.Transport] = set()
         #: Since `compact`: the oldest version that a watch may start from, once it is known.
         self._oldest: int | None = 0
@@ -57,6 +60,8 @@ class FrontServer(ApiServer):
         if _is_watch(request):
             return ApiResponse()
         async with self._forward(request, asked.body) as response:
+            if response.status == HTTPStatus.FORBIDDEN:
+                self.forbidden.append(f"{asked.method} {asked.path}")
             return ApiResponse(
                 status=response.status,
                 body=await response.read(),

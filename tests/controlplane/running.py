@@ -61,7 +61,7 @@ class ControlPlane:
 def control_plane(binaries: Path, folder: Path) -> Iterator[ControlPlane]:
     """Run it while entered, ready for requests. Raises processes.NotReady."""
     secrets = make_secrets(folder / "secrets")
-    etcd_port, peer_port, port = _free_ports(3)
+    etcd_port, peer_port, port = free_ports(3)
     url = f"https://127.0.0.1:{port}"
     plane = ControlPlane(
         url=url,
@@ -143,7 +143,7 @@ def _controller_flags(secrets: Secrets, folder: Path, kubeconfig: Path) -> list[
     ]
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """Ports that are free now; held together, so that they differ."""
     with ExitStack() as stack:
         held = [stack.enter_context(socket.socket()) for _ in range(count)]

@@ -1,0 +1,47 @@
+"""The builder where nothing can be built, and where nothing has to be."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.controlplane.build import NEEDED, NOT_RUN, kubernetes_version
+
+ROOT = Path(__file__).parents[2]
+
+
+def built(cache: Path, path: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tests.controlplane.build"],
+        cwd=ROOT,
+        env={**os.environ, "PATH": path, "KUBESHARE_CONTROLPLANE_CACHE": str(cache)},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_without_go_it_says_in_one_line_which_one_is_needed(tmp_path: Path) -> None:
+    done = built(tmp_path, path="/nowhere")
+    assert done.returncode == NOT_RUN
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"not run: Kubernetes {kubernetes_version()} needs Go 1.")
+
+
+def test_a_go_that_is_too_old_is_named(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    go.write_text("#!/bin/sh\necho go1.22.3\n")
+    go.chmod(0o755)
+    done = built(tmp_path / "cache", path=str(tmp_path))
+    assert done.returncode == NOT_RUN
+    (line,) = done.stderr.splitlines()
+    assert line.endswith("; found 1.22.3")
+
+
+def test_what_was_built_before_needs_no_go(tmp_path: Path) -> None:
+    kept = tmp_path / kubernetes_version()
+    kept.mkdir()
+    for name in NEEDED:
+        (kept / name).touch()
+    done = built(tmp_path, path="/nowhere")
+    assert (done.returncode, done.stdout.strip()) == (0, str(kept))
