@@ -7,7 +7,7 @@ pages. Rules: https://kubernetes.io/docs/reference/using-api/api-concepts/
 import asyncio
 import logging
 import random
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -100,9 +100,9 @@ class _Source(Generic[T]):
     path: str
     codec: Codec[T]
     selector: dict[str, str]
-    page_size: int
     backoff: Backoff
     patience: Patience
+    connected: Callable[[bool], None]
     streams: bool = True
     rng: random.Random = field(default_factory=random.Random)
 
@@ -113,24 +113,24 @@ async def follow(
     codec: Codec[T],
     *,
     selector: dict[str, str] | None = None,
-    page_size: int = PAGE_SIZE,
     backoff: Backoff | None = None,
     patience: Patience | None = None,
+    connected: Callable[[bool], None] = lambda is_connected: None,
 ) -> AsyncGenerator[Listed[T] | Changes[T], None]:
     """Yield one Listed, then Changes in batches, and a Listed again when history was lost.
 
     `selector` holds query parameters (labelSelector, fieldSelector). It never ends and never
-    raises for what the server or the network does: it logs, pauses and goes on. Close it with
-    `contextlib.aclosing`.
+    raises for what the server or the network does: it logs, pauses and goes on. `connected` is told
+    whether it hears the server. Close it with `contextlib.aclosing`.
     """
     source = _Source(
         client=client,
         path=path,
         codec=codec,
         selector=selector or {},
-        page_size=page_size,
         backoff=backoff or Backoff(),
         patience=patience or Patience(),
+        connected=connected,
     )
     while True:
         position, streams = _Position(), source.streams
@@ -154,7 +154,7 @@ async def follow(
 async def _list(source: _Source[T]) -> tuple[Listed[T], str]:
     """LIST page by page; a page that fails is asked again, an expired continuation raises."""
     # Without resourceVersion the answer is consistent: at least as new as the moment of asking.
-    query: dict[str, str | int] = {**source.selector, "limit": source.page_size}
+    query: dict[str, str | int] = {**source.selector, "limit": PAGE_SIZE}
     items: list[T] = []
     problems: list[Problem] = []
     asked_at = asyncio.get_running_loop().time()
@@ -232,6 +232,7 @@ async def _connection(
         aclosing(heard(chunks, _patience(source, position), look)) as heeded,
     ):
         position.heard_at = loop.time()
+        source.connected(True)
         async for lines in complete_lines(heeded):
             position.heard_at = loop.time()
             decoded = [source.codec.line(line) for line in lines]
@@ -312,6 +313,7 @@ def _stop(decoded: list[Line[T]]) -> KubeFailure | None:
 
 
 async def _pause(source: _Source[T], verb: str, error: Exception | None) -> None:
+    source.connected(False)
     _log.warning("%s %s: %s", verb, source.path, error or "ended early")
     asked_s = error.retry_after_s if isinstance(error, KubeError) else None
     await source.backoff.pause(asked_s or 0.0)
