@@ -6,7 +6,7 @@ import sys
 import msgspec
 
 from kubeshare_plugins import IN_TREE
-from kubeshare_py.edges import configuration_file, process
+from kubeshare_py.edges import configuration_file, configuration_watch, process
 from kubeshare_py.edges.plugin_entry_points import with_entry_points
 from kubeshare_py.framework.configuration import ConfigurationError, SchedulerConfiguration
 from kubeshare_py.programs import scheduler
@@ -39,17 +39,21 @@ def main() -> int:
     parser.add_argument("--log-level", default="info", choices=("debug", "info", "warning"))
     arguments = parser.parse_args()
     try:
-        configuration = configuration_file.load(arguments.config)
+        factories = with_entry_points(IN_TREE)
+        configuration = written = configuration_file.load(arguments.config)
         if arguments.prometheus_url:
             configuration = _with_url(configuration, arguments.prometheus_url)
         if arguments.leader_elect:
             configuration = _with_election(configuration, arguments.leader_elect == "true")
-        machine = scheduler.machine(configuration, with_entry_points(IN_TREE))
+        machine = scheduler.machine(configuration, factories)
         if arguments.check_config:
             print(configuration_file.text(configuration), end="")
             return 0
+        path = arguments.config
+        updates = configuration_watch.updates(path, written, factories) if path else None
         return process.run(
-            scheduler.main(configuration, machine, arguments.kubeconfig), arguments.log_level
+            scheduler.main(configuration, machine, arguments.kubeconfig, updates),
+            arguments.log_level,
         )
     except ConfigurationError as error:
         print(f"kubeshare-scheduler: {error}", file=sys.stderr)

@@ -35,20 +35,20 @@ class Update:
     for_restart: tuple[str, ...] = ()
 
 
+Updates = AsyncGenerator[Update, None]
+
+
 async def updates(
-    path: str | None,
+    path: str,
     running: SchedulerConfiguration,
     factories: Mapping[str, PluginFactory],
     *,
     sleep: Sleep = asyncio.sleep,
-) -> AsyncGenerator[Update, None]:
+) -> Updates:
     """Yield an update for each change of the file, for ever; close it with `aclosing`.
 
-    `running` is what the process read from the file when it started. Without a path nothing ever
-    changes.
+    `running` is what the process read from the file when it started.
     """
-    if path is None:
-        return
     seen: object = ()
     used: SchedulerConfiguration | None = running
     while True:

@@ -44,20 +44,20 @@ def inform(event: str, **fields: object) -> None:
     _log.info(event, extra={"fields": fields})
 
 
-def decided(effect: Effect) -> None:
-    """Log what was decided about a pod."""
+def decided(effect: Effect, **about: object) -> None:
+    """Log what was decided about a pod; `about` are further fields (profile, cycle, duration)."""
     match effect:
         case Bind():
-            fields: dict[str, object] = {
+            fields = {
                 "node": effect.node,
                 "cards": [card.uuid for card in effect.allocation.cards],
                 "token": effect.allocation.token,
             }
-            _line("bind", effect, fields)
+            _line("bind", effect, {**fields, **about})
         case ReportWaiting():
-            _line("waiting", effect, {"reason": effect.diagnosis.message})
+            _line("waiting", effect, {"reason": effect.diagnosis.message, **about})
         case ReportScheduled():
-            _line("bound", effect, {"node": effect.node})
+            _line("bound", effect, {"node": effect.node, **about})
 
 
 def _line(event: str, effect: Effect, fields: dict[str, object]) -> None:

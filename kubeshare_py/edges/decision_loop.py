@@ -5,14 +5,17 @@ import gc
 from collections.abc import Callable, Iterable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
+from time import perf_counter
 
-from kubeshare_py.domain.effects import Bind, ReportWaiting
+from kubeshare_py.domain.effects import Bind, Effect, ReportWaiting
 from kubeshare_py.domain.events import BindSlotsFree, Event, InventoryFailed
 from kubeshare_py.edges import decision_log
+from kubeshare_py.edges.configuration_watch import Updates
 from kubeshare_py.edges.inventory_source import readings
 from kubeshare_py.edges.kube_api import KubeApi
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_watch import Listed, follow
+from kubeshare_py.edges.vital_signs import VitalSigns
 from kubeshare_py.edges.watched_events import T, Translation
 from kubeshare_py.framework.configuration import Inventory
 from kubeshare_py.manifests.watch import Codec
@@ -35,6 +38,7 @@ class DecisionLoop:
     api: KubeApi
     group: asyncio.TaskGroup
     news: asyncio.Event
+    signs: VitalSigns
     leads: bool = False
     _binds: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -56,6 +60,7 @@ class DecisionLoop:
     async def decide(self) -> None:
         """Decide whenever something happened or the machine wants to be woken."""
         now = asyncio.get_running_loop().time
+        self.signs.decides = True
         while True:
             self.news.clear()
             self._handle(BindSlotsFree(MOST_UNANSWERED))
@@ -76,7 +81,8 @@ class DecisionLoop:
         listed: Callable[[], None] = lambda: None,
     ) -> None:
         """Follow one resource for ever; `listed` is told of each list that the machine knows."""
-        async with aclosing(follow(client, path, codec)) as stream:
+        connected = self.signs.watching(path.rpartition("/")[2])
+        async with aclosing(follow(client, path, codec, connected=connected)) as stream:
             async for news in stream:
                 await self.tell(translate(news))
                 if isinstance(news, Listed):
@@ -87,11 +93,27 @@ class DecisionLoop:
     async def read_inventory(self, settings: Inventory) -> None:
         """Follow the inventory for ever."""
         nodes = self.machine.ledger.columns.row_of.keys
-        async with aclosing(readings(settings, nodes)) as stream:
+        async with aclosing(readings(settings, nodes, self.signs.inventory_read)) as stream:
             async for event in stream:
                 if isinstance(event, InventoryFailed):
                     decision_log.warn("inventory", message=event.message)
                 await self.tell([event])
+
+    async def follow_configuration(self, updates: Updates) -> None:
+        """Take over new profiles, for as long as there may be updates; say what cannot be used."""
+        async with aclosing(updates) as stream:
+            async for update in stream:
+                self.signs.tallies.reload(applied=not update.problem)
+                if update.problem:
+                    decision_log.warn("configuration", message=update.problem)
+                    continue
+                decision_log.inform("configuration", waits_for_restart=update.for_restart)
+                began_s = perf_counter()
+                effects = self.machine.use_profiles(
+                    update.profiles, asyncio.get_running_loop().time()
+                )
+                self._perform(effects, perf_counter() - began_s)
+                self.news.set()
 
     async def drain(self) -> bool:
         """Wait for the answers to binds under way, at most as long as one may take.
@@ -106,10 +128,17 @@ class DecisionLoop:
         return not self._binds and not self.machine.unanswered
 
     def _handle(self, event: Event) -> None:
-        for effect in self.machine.handle(event, asyncio.get_running_loop().time()):
+        began_s = perf_counter()
+        effects = self.machine.handle(event, asyncio.get_running_loop().time())
+        took_s = perf_counter() - began_s
+        self.signs.handled(event, effects, took_s)
+        self._perform(effects, took_s)
+
+    def _perform(self, effects: Iterable[Effect], took_s: float) -> None:
+        for effect in effects:
             if not self.leads:
                 continue  # whoever leads reports
-            decision_log.decided(effect)
+            decision_log.decided(effect, **self.signs.about(effect, took_s))
             if isinstance(effect, Bind):
                 task = self.group.create_task(self._bind(effect))
                 self._binds.add(task)

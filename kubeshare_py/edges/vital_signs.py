@@ -36,6 +36,8 @@ class VitalSigns:
     #: When the inventory was last read; None before the first time.
     inventory_at: float | None = None
     started_at: float = field(init=False)
+    #: Whether it decides: a process that stands by does not turn.
+    decides: bool = False
     _lost_at: dict[str, float | None] = field(default_factory=dict)
     _lags: deque[tuple[float, float]] = field(default_factory=deque)
     #: When the pods whose binding is not answered were decided (perf_counter).
@@ -59,6 +61,12 @@ class VitalSigns:
                 self._scheduled(effect)
         if isinstance(event, BindAnswered):
             self._answered(event)
+
+    def about(self, effect: Effect, took_s: float) -> dict[str, object]:
+        """What the log adds to an effect: its profile, and the turn that it came from."""
+        record = self.machine.records.get(effect.uid)
+        profile = record.pod.scheduler_name if record else ""
+        return {"profile": profile, "cycle": self.turns, "ms": round(took_s * 1000, 3)}
 
     def inventory_read(self) -> None:
         """The source of the inventory answered, with news or without."""

@@ -4,14 +4,16 @@ import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from kubeshare_py.edges.configuration_watch import Updates
 from kubeshare_py.edges.decision_loop import DecisionLoop
+from kubeshare_py.edges.endpoints import endpoints
 from kubeshare_py.edges.kube_api import KubeApi
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_config import load
 from kubeshare_py.edges.leadership import Leadership, connected
 from kubeshare_py.edges.process import own_name
 from kubeshare_py.edges.report_lane import ReportLane
-from kubeshare_py.edges.state_server import serve
+from kubeshare_py.edges.vital_signs import VitalSigns
 from kubeshare_py.edges.watched_events import node_events, pod_events
 from kubeshare_py.framework.configuration import (
     PluginFactory,
@@ -22,7 +24,6 @@ from kubeshare_py.framework.configuration import (
 from kubeshare_py.manifests.node import NodeFields
 from kubeshare_py.manifests.pod_fields import PodFields
 from kubeshare_py.manifests.watch import Codec
-from kubeshare_py.scheduling.explanation import cluster_portions, why
 from kubeshare_py.scheduling.machine import Machine
 
 NODES, PODS = "/api/v1/nodes", "/api/v1/pods"
@@ -34,11 +35,14 @@ def machine(configuration: SchedulerConfiguration, in_tree: Mapping[str, PluginF
 
 
 async def main(
-    configuration: SchedulerConfiguration, machine: Machine, kubeconfig: str | None
+    configuration: SchedulerConfiguration,
+    machine: Machine,
+    kubeconfig: str | None,
+    updates: Updates | None = None,
 ) -> None:
     """Schedule until cancelled, with the credentials of a kubeconfig or of the pod."""
     async with connected(configuration, load(kubeconfig), machine.name) as (client, leadership):
-        await run(configuration, client, machine, leadership)
+        await run(configuration, client, machine, leadership, updates=updates)
 
 
 async def run(
@@ -47,29 +51,30 @@ async def run(
     machine: Machine,
     leadership: Leadership,
     on_ready: Callable[[str], None] = lambda url: None,
+    updates: Updates | None = None,
 ) -> None:
     """Schedule until cancelled, then finish the binds under way; cancelled again, end at once.
 
-    While another process leads, it only follows what happens. `on_ready` is told the state
-    endpoint's URL. Raises LeadershipLost, in exception groups, when it led and may not go on.
+    While another process leads, it only follows what happens. `on_ready` is told the URL of the
+    endpoints; `updates` are changes of the configuration. Raises LeadershipLost, in exception
+    groups, when it led and may not go on.
     """
     reports = ReportLane(client, instance=machine.name)
-    server = serve(
-        configuration.server,
-        ready=lambda: machine.ready,
-        cluster=lambda: cluster_portions(machine),
-        why=lambda key: why(machine, key),
-    )
+    signs = VitalSigns(machine, asyncio.get_running_loop().time)
+    server = endpoints(configuration, client, signs, reports)
     async with server as url, asyncio.TaskGroup() as binds:
         on_ready(url)
         api = KubeApi(client, reports, fence=leadership.fence)
-        loop = DecisionLoop(machine, api, binds, asyncio.Event())
+        loop = DecisionLoop(machine, api, binds, asyncio.Event(), signs)
         pods = partial(loop.watch, client, PODS, Codec(PodFields), pod_events)
         campaign = binds.create_task(leadership.campaign(_address(configuration.server, url)))
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(loop.watch(client, NODES, Codec(NodeFields), node_events))
                 group.create_task(loop.read_inventory(configuration.inventory))
+                if updates is not None:
+                    group.create_task(loop.follow_configuration(updates))
+                group.create_task(signs.run(loop.news.set))
                 standing_by = group.create_task(pods())
                 await leadership.led()
                 # What the last leader did at the end is in a list that is asked for now.

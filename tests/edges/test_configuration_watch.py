@@ -1,7 +1,6 @@
 """Following the configuration file: what is applied, what is refused, what waits."""
 
 import asyncio
-from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from pathlib import Path
 
@@ -41,9 +40,7 @@ class Following:
         self.running = configuration_file.load(str(file))
 
     async def follow(self) -> None:
-        stream: AsyncGenerator[Update, None] = updates(
-            str(self.file), self.running, IN_TREE, sleep=self.rounds.sleep
-        )
+        stream = updates(str(self.file), self.running, IN_TREE, sleep=self.rounds.sleep)
         async with aclosing(stream):
             async for update in stream:
                 self.found.append(update)
@@ -128,9 +125,3 @@ async def test_a_file_that_goes_away_changes_nothing(file: Path) -> None:
         assert "No such file" in update.problem
         assert (await following.write(SPREAD)).profiles
         task.cancel()
-
-
-async def test_without_a_file_there_is_nothing_to_follow(file: Path) -> None:
-    running = configuration_file.load(None)
-    async with aclosing(updates(None, running, IN_TREE)) as stream:
-        assert [update async for update in stream] == []

@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tenacity
@@ -41,7 +42,7 @@ async def simulated(nodes: tuple[SimulatedNode, ...]) -> AsyncIterator[Simulated
         yield collectors
 
 
-def quick(url: str, **options: str) -> Inventory:
+def quick(url: str, **options: Any) -> Inventory:
     backoff = Backoff(wait=tenacity.wait_none())
     return readings(url, interval_s=0.02, backoff=backoff, **options)
 
