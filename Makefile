@@ -34,7 +34,7 @@ check: $(STAMP)  ## format, lint, types, layers
 
 e2e: $(STAMP)  ## stories and API facts on a real control plane, built from source (needs Go)
 	@binaries=$$($(BIN)/python -m tests.controlplane.build) || exit $$?; \
-	PATH="$$binaries:$$PATH" exec $(BIN)/pytest --quiet --control-plane real tests/fidelity tests/stories
+	PATH="$$binaries:$$PATH" exec $(BIN)/pytest --quiet --control-plane real tests/fidelity tests/policies tests/stories
 
 bench: $(STAMP)  ## decisions a second, by cluster size
 	@$(BIN)/python benchmarks/decisions.py

@@ -1,0 +1,1 @@
+"""What the admission policies of deploy/policies refuse, and what they let through."""

@@ -1,0 +1,134 @@
+"""The policies in force on a real API server; the embedded one has no admission policies."""
+
+import asyncio
+import subprocess
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubeshare_py.edges.api_server import SCHEDULER
+from kubeshare_py.edges.kube_client import KubeClient
+from kubeshare_py.edges.kube_config import load
+from kubeshare_py.edges.kube_errors import KubeError
+from tests.controlplane.cleaning import clean
+from tests.controlplane.running import ControlPlane
+
+FOLDER = Path(__file__).parents[2] / "deploy/policies"
+PODS = "/api/v1/namespaces/default/pods"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+
+Json = dict[str, Any]
+
+
+def pod(name: str, **metadata: Any) -> Json:
+    containers = [{"name": "main", "image": "busybox"}]
+    spec = {"schedulerName": "kubeshare-scheduler", "containers": containers}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, **metadata},
+        "spec": spec,
+    }
+
+
+def binding(name: str, **annotations: str) -> Json:
+    """A Binding with these results, by their names without the prefix."""
+    results = {f"sharedgpu/{key}": value for key, value in annotations.items()}
+    return {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": name, "annotations": results},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": "n1"},
+    }
+
+
+async def refused(asked: Awaitable[Json]) -> str:
+    """The message of a refusal by a policy."""
+    with pytest.raises(KubeError) as error:
+        await asked
+    assert (error.value.status, error.value.reason) == (403, "Forbidden")
+    return error.value.message
+
+
+async def until_refused(ask: Callable[[], Awaitable[Json]]) -> None:
+    """Ask (for a dry run) again and again, until it is refused: servers notice changes late."""
+    async with asyncio.timeout(20):
+        while True:
+            try:
+                await ask()
+            except KubeError as error:
+                # 422 where the Lease is missing that the policy compares with.
+                if error.status in (403, 422):
+                    return
+                raise
+            await asyncio.sleep(0.05)
+
+
+async def until_let_through(ask: Callable[[], Awaitable[Json]]) -> Json:
+    """The same until it is not refused any more; the answer."""
+    async with asyncio.timeout(20):
+        while True:
+            try:
+                return await ask()
+            except KubeError as error:
+                if error.status not in (403, 422):
+                    raise
+            await asyncio.sleep(0.05)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """An administrator's client, and the scheduler's."""
+
+    admin: KubeClient
+    scheduler: KubeClient
+
+    async def lead(self, holder: str, transitions: int) -> None:
+        """Write who leads."""
+        spec = {"holderIdentity": holder, "leaseTransitions": transitions}
+        path = f"{LEASES}/kubeshare-scheduler"
+        await self.admin.merge_patch(path, {"spec": spec})
+
+
+@pytest.fixture(scope="module")
+def guarded(plane: ControlPlane | None) -> Iterator[ControlPlane]:
+    """A control plane with the policies."""
+    if plane is None:
+        pytest.skip("admission policies need a real API server: make e2e")
+    files = sorted(FOLDER.glob("*.yaml"))
+    for file in files:
+        plane.create(file)
+    yield plane
+    kubectl = [str(plane.kubectl), f"--kubeconfig={plane.kubeconfig}"]
+    for file in files:
+        command = [*kubectl, "delete", "-f", str(file)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+
+@pytest.fixture
+async def cluster(guarded: ControlPlane, tmp_path: Path) -> AsyncIterator[Cluster]:
+    """Nobody's pods, a Lease that `me` holds for the third time, and policies in force."""
+    own = guarded.secrets.write_kubeconfig(tmp_path / "scheduler", guarded.url, SCHEDULER)
+    async with (
+        KubeClient(load(str(guarded.kubeconfig))) as admin,
+        KubeClient(load(str(own))) as scheduler,
+    ):
+        await clean(admin)
+        for lease in await admin.list_all(LEASES):
+            if lease["metadata"]["name"] == "kubeshare-scheduler":
+                await admin.delete(f"{LEASES}/kubeshare-scheduler")
+        lease = {"metadata": {"name": "kubeshare-scheduler"}}
+        kind = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
+        await admin.create(LEASES, kind | lease)
+        found = Cluster(admin, scheduler)
+        await found.lead("me", 3)
+        await admin.create(PODS, pod("probe"))
+        dry = {"dryRun": "All"}
+        bad = pod("other", annotations={"sharedgpu/gpu_uuid": "GPU-1"})
+        await until_refused(lambda: admin.create(PODS, bad, dry))
+        late = binding("probe", allocation="{}", fence="me/2")
+        await until_refused(lambda: scheduler.create(f"{PODS}/probe/binding", late, dry))
+        yield found

@@ -1,0 +1,88 @@
+"""Result annotations are the scheduler's; everything else on a pod is its owner's."""
+
+import asyncio
+from contextlib import aclosing
+
+import pytest
+
+from kubeshare_py.edges.kube_watch import Listed, follow
+from kubeshare_py.manifests.watch import Codec
+from kubeshare_py.simulation.loose_objects import LooseObject
+from tests.policies.conftest import PODS, Cluster, binding, pod, refused
+
+UUID = "sharedgpu/gpu_uuid"
+RESULTS = (
+    "gpu_uuid", "gpu_model", "gpu_mem", "cell_id", "gpu_manager_port", "allocation", "fence",
+    "container-0.gpu_uuid", "init-12.gpu_uuid",
+)  # fmt: skip
+EVENTS = "/api/v1/namespaces/default/events"
+
+
+@pytest.fixture
+async def placed(cluster: Cluster) -> Cluster:
+    """A cluster in which `probe` has a card."""
+    results = binding("probe", gpu_uuid="GPU-1")
+    await cluster.scheduler.create(f"{PODS}/probe/binding", results)
+    return cluster
+
+
+@pytest.mark.parametrize("name", RESULTS)
+async def test_a_pod_does_not_bring_results_along(cluster: Cluster, name: str) -> None:
+    body = pod("copy", annotations={f"sharedgpu/{name}": "x"})
+    message = await refused(cluster.admin.create(PODS, body))
+    assert f"only kubeshare-scheduler writes sharedgpu/{name}: take the annotations out" in message
+
+
+async def test_labels_and_other_annotations_are_the_users(cluster: Cluster) -> None:
+    labels = {"sharedgpu/gpu_request": "0.5", "sharedgpu/gpu_limit": "1.0"}
+    labels["sharedgpu/gpu_model"] = "T4"
+    body = pod("mine", labels=labels, annotations={"sharedgpu/note": "x", "a": "b"})
+    await cluster.admin.create(PODS, body)
+    change = {"metadata": {"annotations": {"a": "c", "sharedgpu/container-x.gpu_uuid": "y"}}}
+    await cluster.admin.merge_patch(f"{PODS}/mine", change)
+
+
+@pytest.mark.parametrize("value", ["GPU-2", None])
+@pytest.mark.parametrize("subresource", ["", "/status"])
+async def test_nobody_else_moves_a_pod_to_another_card(
+    placed: Cluster, value: str | None, subresource: str
+) -> None:
+    change = {"metadata": {"annotations": {UUID: value}}}
+    asked = placed.admin.merge_patch(f"{PODS}/probe{subresource}", change)
+    assert f"only kubeshare-scheduler writes {UUID}" in await refused(asked)
+    found = await placed.admin.get(f"{PODS}/probe")
+    assert found["metadata"]["annotations"][UUID] == "GPU-1"
+
+
+async def test_a_placed_pod_is_changed_otherwise_as_ever(placed: Cluster) -> None:
+    status = {"status": {"phase": "Running"}}
+    await placed.admin.merge_patch(f"{PODS}/probe/status", status)
+    await placed.admin.merge_patch(f"{PODS}/probe", {"metadata": {"labels": {"a": "b"}}})
+    await placed.admin.delete(f"{PODS}/probe", grace_period_s=0)
+
+
+async def test_nobody_else_binds_with_results(cluster: Cluster) -> None:
+    asked = cluster.admin.create(f"{PODS}/probe/binding", binding("probe", gpu_uuid="GPU-1"))
+    assert f"only kubeshare-scheduler writes {UUID}" in await refused(asked)
+
+
+async def test_a_controller_says_why_it_cannot_copy_a_placed_pod(cluster: Cluster) -> None:
+    body = pod("probe", annotations={UUID: "GPU-1"})
+    template = {"metadata": {"annotations": {UUID: "GPU-1"}}, "spec": body["spec"]}
+    template["spec"]["restartPolicy"] = "Never"
+    job = {"metadata": {"name": "copies"}, "spec": {"template": template}}
+    kind = {"apiVersion": "batch/v1", "kind": "Job"}
+    jobs = "/apis/batch/v1/namespaces/default/jobs"
+    await cluster.admin.create(jobs, kind | job)
+    selector = {"fieldSelector": "involvedObject.name=copies,reason=FailedCreate"}
+    codec: Codec[LooseObject] = Codec(LooseObject)
+    async with (
+        asyncio.timeout(20),
+        aclosing(follow(cluster.admin, EVENTS, codec, selector=selector)) as batches,
+    ):
+        async for batch in batches:
+            if not isinstance(batch, Listed) or batch.items:
+                break
+    [event, *_] = await cluster.admin.list_all(EVENTS, selector)
+    assert f"only kubeshare-scheduler writes {UUID}" in event["message"]
+    assert "out of the template that it is made from" in event["message"]
