@@ -7,19 +7,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import aiohttp
-import msgspec
 import yaml
 
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.edges.api_server import ADMIN, SCHEDULER
 from kubeshare_py.edges.embedded_cluster import EmbeddedCluster, embedded_cluster
-from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_config import load
+from kubeshare_py.edges.leader_lease import LeadershipLost
+from kubeshare_py.edges.leadership import connected
 from kubeshare_py.framework.configuration import (
     Inventory,
     SchedulerConfiguration,
     Server,
 )
+from kubeshare_py.framework.leader_election import LeaderElection
 from kubeshare_py.programs import scheduler
 from kubeshare_py.simulation.cluster_file import SimulatedNode, read_cluster
 from tests.faults.books import Books, Card
@@ -29,6 +30,8 @@ from tests.faults.proxy import FaultProxy
 PODS = "/api/v1/namespaces/default/pods"
 #: Turns of the loop in which a cancelled scheduler gets to the answers that it waits for.
 TURNS = 20
+#: The Lease's clock is not the loop's: these are true seconds, but for the pauses.
+ELECTION = LeaderElection(lease_duration="4s", renew_deadline="3s", retry_period="1s")
 
 
 @dataclass(slots=True)
@@ -41,14 +44,17 @@ class Arena:
     nodes: Sequence[SimulatedNode]
     folder: Path
     group: asyncio.TaskGroup
+    elect: bool = False
     lost: set[str] = field(default_factory=set)
+    #: How often a scheduler ended because it lost the Lease.
+    resigned: int = 0
     _running: list[asyncio.Task[None]] = field(default_factory=list)
-    _started: int = 0
 
     def configuration(self) -> SchedulerConfiguration:
         """Cards from a file, so that a restart is cheap and losing a card is one write."""
         certificates = self.cluster.server.certificates
         return SchedulerConfiguration(
+            leader_election=ELECTION if self.elect else LeaderElection(leader_elect=False),
             inventory=Inventory(source="file", path=str(self.cards_file()), interval_seconds=1.0),
             server=Server(
                 bind_address="127.0.0.1",
@@ -87,29 +93,42 @@ class Arena:
         """Start a scheduler."""
         self._running.append(self.group.create_task(self._schedule()))
 
-    async def kill(self) -> None:
-        """End every scheduler without letting it finish anything."""
-        running, self._running = self._running, []
-        for task in running:
+    async def kill(self, number: int | None = None) -> None:
+        """End one scheduler, or all, without letting them finish anything."""
+        ended = self._running if number is None else [self._running[number]]
+        self._running = [task for task in self._running if task not in ended]
+        for task in ended:
             task.cancel()
         for _ in range(TURNS):
             await asyncio.sleep(0)
-        for task in running:
+        for task in ended:
             task.cancel()
-        if running:
-            await asyncio.wait(running)
+        if ended:
+            await asyncio.wait(ended)
 
     async def _schedule(self) -> None:
-        configuration = self.configuration()
+        """Be a container that is started again whenever its process ends."""
         with suppress(asyncio.CancelledError):
-            async with KubeClient(load(str(self.kubeconfig()))) as client:
-                machine = scheduler.machine(configuration, IN_TREE)
-                await scheduler.run(configuration, client, machine)
+            while True:
+                try:
+                    await self._process()
+                except* LeadershipLost:
+                    self.resigned += 1
+
+    async def _process(self) -> None:
+        configuration = self.configuration()
+        machine = scheduler.machine(configuration, IN_TREE)
+        credentials = load(str(self.kubeconfig()))
+        async with connected(configuration, credentials, machine.name) as (client, leadership):
+            await scheduler.run(configuration, client, machine, leadership)
 
 
 @asynccontextmanager
-async def arena(folder: Path, text: str) -> AsyncIterator[Arena]:
-    """A cluster of this cluster file; no scheduler yet and good weather."""
+async def arena(folder: Path, text: str, *, elect: bool = False) -> AsyncIterator[Arena]:
+    """A cluster of this cluster file; no scheduler yet and good weather.
+
+    With `elect` schedulers agree on a leader, and the proxy delivers what a dead one sent.
+    """
     nodes = read_cluster(text)
     books = Books(
         {
@@ -124,7 +143,7 @@ async def arena(folder: Path, text: str) -> AsyncIterator[Arena]:
         trust = server.certificates.client_context()
         bearer = {"Authorization": f"Bearer {server.tokens[ADMIN]}"}
         async with (
-            FaultProxy(server.url, trust, folder / "proxy") as proxy,
+            FaultProxy(server.url, trust, folder / "proxy", late=elect) as proxy,
             aiohttp.ClientSession(
                 headers=bearer, connector=aiohttp.TCPConnector(ssl=trust)
             ) as session,
@@ -133,7 +152,7 @@ async def arena(folder: Path, text: str) -> AsyncIterator[Arena]:
             started = asyncio.Event()
             following = group.create_task(books.follow(session, server.url, started))
             await started.wait()
-            found = Arena(cluster, proxy, books, nodes, folder, group)
+            found = Arena(cluster, proxy, books, nodes, folder, group, elect)
             try:
                 yield found
             finally:
@@ -153,8 +172,3 @@ def pod(name: str, labels: dict[str, str], annotations: dict[str, str]) -> dict[
             "containers": [{"name": "main", "image": "busybox"}],
         },
     }
-
-
-def replaced(configuration: SchedulerConfiguration, **changes: object) -> SchedulerConfiguration:
-    """The same configuration but for some fields."""
-    return msgspec.structs.replace(configuration, **changes)

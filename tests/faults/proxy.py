@@ -34,8 +34,13 @@ _FAR = aiohttp.ClientTimeout(total=None)
 class FaultProxy:
     """`async with FaultProxy(...) as proxy:` runs it; `counts` says what it did so far."""
 
-    def __init__(self, upstream: str, trust: ssl.SSLContext, folder: Path) -> None:
-        """`upstream` is the API server's URL, `trust` verifies it, certificates go to `folder`."""
+    def __init__(
+        self, upstream: str, trust: ssl.SSLContext, folder: Path, *, late: bool = False
+    ) -> None:
+        """`upstream` is the API server's URL, `trust` verifies it, certificates go to `folder`.
+
+        late: what is delayed is delivered even when its sender is gone.
+        """
         self.counts: Counter[Kind] = Counter()
         self.last: deque[str] = deque(maxlen=60)
         self.weather: Weather | None = None
@@ -43,6 +48,8 @@ class FaultProxy:
         self._trust = trust
         self._certificates = make_certificates(folder)
         self._port = 0
+        self._late = late
+        self._under_way: set[asyncio.Task[aiohttp.ClientResponse]] = set()
         self._transports: set[asyncio.BaseTransport] = set()
         self._site: web.TCPSite | None = None
 
@@ -61,6 +68,8 @@ class FaultProxy:
 
     async def __aexit__(self, *_: object) -> None:
         self.cut()
+        if self._under_way:
+            await asyncio.wait(self._under_way)
         await self._runner.cleanup()
         await self._session.close()
 
@@ -121,9 +130,7 @@ class FaultProxy:
         body = await request.read()
         kind = fault.kind if fault else None
         amount = fault.amount if fault else 0.0
-        if kind is Kind.DELAYED:
-            await asyncio.sleep(amount * LONGEST_DELAY_S)
-        elif kind is Kind.HANGS:
+        if kind is Kind.HANGS:
             await asyncio.sleep(HANG_S)
             return _abort(request)
         elif kind is not None and not is_watch and kind not in FORWARDED:
@@ -132,13 +139,27 @@ class FaultProxy:
             return await _told_gone(request)
         elif kind is not None and is_watch and (status_of(kind) or kind is Kind.DROPPED):
             return _refused(request, kind)
-        answer = await self._forward(request, body)
+        delay_s = amount * LONGEST_DELAY_S if kind is Kind.DELAYED else 0.0
+        answer = await self._forwarded(request, body, delay_s)
         async with answer:
             if is_watch and answer.status == 200:
                 return await _Stream(request, fault).pump(answer)
             return await _pass_on(request, answer, fault)
 
-    async def _forward(self, request: web.Request, body: bytes) -> aiohttp.ClientResponse:
+    async def _forwarded(
+        self, request: web.Request, body: bytes, delay_s: float
+    ) -> aiohttp.ClientResponse:
+        if not self._late or request.method != "POST":
+            return await self._forward(request, body, delay_s)
+        task = asyncio.ensure_future(self._forward(request, body, delay_s))
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        return await asyncio.shield(task)
+
+    async def _forward(
+        self, request: web.Request, body: bytes, delay_s: float
+    ) -> aiohttp.ClientResponse:
+        await asyncio.sleep(delay_s)
         headers = {name: request.headers[name] for name in _PASSED_ON if name in request.headers}
         return await self._session.request(
             request.method, yarl.URL(self._upstream + request.raw_path, encoded=True),

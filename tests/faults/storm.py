@@ -14,8 +14,9 @@ LONGEST_STEP_S = 1.0
 class Storm:
     """Creations, deletions, ends, cordons, lost cards, compactions, outages and killings."""
 
-    def __init__(self, arena: Arena, seed: int) -> None:
+    def __init__(self, arena: Arena, seed: int, schedulers: int = 1) -> None:
         self._arena = arena
+        self._schedulers = schedulers
         self._rng = random.Random(seed)
         self._names: list[str] = []
         self._closed: set[str] = set()
@@ -27,7 +28,8 @@ class Storm:
             [self._create] * 12 + [self._delete] * 6 + [self._cordon, self._lose_card] * 2
             + [self._kill, self._compact, self._cut, self._outage]
         )  # fmt: skip
-        self._arena.start()
+        for _ in range(self._schedulers):
+            self._arena.start()
         for _ in range(steps):
             await self._rng.choice(choices)()
             await asyncio.sleep(self._rng.random() * LONGEST_STEP_S)
@@ -86,7 +88,7 @@ class Storm:
 
     async def _kill(self) -> None:
         self.kills += 1
-        await self._arena.kill()
+        await self._arena.kill(self._rng.randrange(self._schedulers))
         await asyncio.sleep(self._rng.choice([0, 0, 2]))
         self._arena.start()
 
