@@ -19,7 +19,7 @@ from kubeshare_py.framework.configuration import (
 )
 from kubeshare_py.framework.scheduler_profile import Profile
 
-INTERVAL_S = 5.0
+INTERVAL_S = 2.0
 Sleep = Callable[[float], Awaitable[object]]
 
 

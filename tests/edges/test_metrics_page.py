@@ -1,0 +1,118 @@
+"""/metrics as Prometheus scrapes it, from a real machine."""
+
+import asyncio
+import gzip
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from kubeshare_py.domain.events import BindSlotsFree, PodSeen
+from kubeshare_py.edges.metrics_page import CONTENT_TYPE, MetricsPage
+from kubeshare_py.edges.vital_signs import VitalSigns
+from tests.builders import a_claim, a_cluster, a_machine, a_pod, a_shape
+from tests.edges.served_app import asking
+
+Samples = dict[str, float]
+
+
+def a_page(nodes: int = 2) -> MetricsPage:
+    """A machine with pods placed and waiting, after some time."""
+    signs = VitalSigns(a_machine(), lambda: 50.0)
+    events = a_cluster({f"n{number}": 8 for number in range(nodes)})
+    pods = [a_pod(f"p{number}", a_shape(a_claim(600))) for number in range(4)]
+    lost = a_pod("lost", a_shape(a_claim(600, models=("none",))))
+    gated = a_pod("gated", gates=("later",))
+    for pod in (*pods, lost, gated):
+        events.append(PodSeen(pod))
+    for event in (*events, BindSlotsFree(9)):
+        signs.handled(event, signs.machine.handle(event, 0.0), 0.001)
+    return MetricsPage(signs, lambda: (3, 2))
+
+
+def samples(text: str) -> Samples:
+    """Every series, by its name and labels as text."""
+    found: Samples = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            labels = ",".join(f"{name}={value}" for name, value in sorted(sample.labels.items()))
+            found[f"{sample.name}{{{labels}}}"] = sample.value
+    return found
+
+
+async def scraped(page: MetricsPage) -> Samples:
+    return samples(b"".join(await page.chunks()).decode())
+
+
+@pytest.mark.parametrize(
+    ("series", "value"),
+    [
+        ("scheduler_pending_pods{queue=active}", 0),
+        ("scheduler_pending_pods{queue=unschedulable}", 1),
+        ("scheduler_pending_pods{queue=gated}", 1),
+        ("scheduler_unschedulable_pods{plugin=GpuModel,profile=kubeshare-scheduler}", 1),
+        ("scheduler_schedule_attempts_total{profile=kubeshare-scheduler,result=error}", 0),
+        ("scheduler_schedule_attempts_total{profile=kubeshare-scheduler,result=unschedulable}", 1),
+        ("kubeshare_binds_in_flight{}", 4),
+        ("kubeshare_cards{}", 16),
+        ("kubeshare_idle_cards{}", 12),
+        ("kubeshare_overcommitted_cards{}", 0),
+        ("kubeshare_fragmentation_ratio{}", 4 * 400 / (4 * 400 + 12 * 1000)),
+        ("kubeshare_reports_queued{}", 3),
+        ("kubeshare_reports_dropped_total{}", 2),
+        ("kubeshare_config_last_reload_successful{}", 1),
+    ],
+)
+async def test_the_numbers_are_the_machines(series: str, value: float) -> None:
+    assert (await scraped(a_page()))[series] == pytest.approx(value)
+
+
+async def test_every_card_is_there_with_what_pods_hold_of_it() -> None:
+    found = await scraped(a_page(nodes=300))  # some portions
+    held = [v for name, v in found.items() if name.startswith("kubeshare_card_allocated_milli")]
+    assert len(held) == 2400
+    assert sum(held) == 4 * 600
+
+
+async def test_the_process_itself_is_there() -> None:
+    assert (await scraped(a_page()))["process_resident_memory_bytes{}"] > 0
+
+
+async def test_others_get_their_turn_between_portions() -> None:
+    page, turns = a_page(nodes=600), 0
+    scrape = asyncio.Event()
+
+    async def others() -> None:
+        nonlocal turns
+        while not scrape.is_set():
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(others())
+        await page.chunks()
+        scrape.set()
+    assert turns > 5
+
+
+async def test_it_is_sent_as_text_and_compressed_for_who_can_read_that() -> None:
+    page = a_page()
+    async with asking(page.routes()) as client:
+        async with client.get("/metrics", headers={"Accept-Encoding": "identity"}) as answer:
+            assert answer.headers["Content-Type"] == CONTENT_TYPE
+            plain = (await answer.read()).decode()
+        async with client.get("/metrics", headers={"Accept-Encoding": "gzip"}) as answer:
+            assert answer.headers["Content-Encoding"] == "gzip"
+            packed = gzip.decompress(await answer.read()).decode()
+    stable = [name for name in samples(plain) if name.startswith(("kubeshare_", "scheduler_"))]
+    assert {name: samples(plain)[name] for name in stable} == {
+        name: samples(packed)[name] for name in stable
+    }
+
+
+async def test_scrapes_at_the_same_time_are_answered_one_after_the_other() -> None:
+    async with asking(a_page(nodes=200).routes()) as client, asyncio.TaskGroup() as group:
+        tasks = [group.create_task(client.get("/metrics")) for _ in range(3)]
+        for answer in [await task for task in tasks]:
+            assert answer.status == 200
+            await answer.read()
+            answer.release()
