@@ -26,7 +26,6 @@ from kubeshare_py.edges.certificates import make_certificates
 from kubeshare_py.edges.delegated_auth import NOT_VALID, Denial
 from kubeshare_py.framework.configuration import ConfigurationError, Server
 
-_BEARER = "Bearer "
 _NO_TOKENS = "no tokens are configured (server.tokenFile)"
 
 #: Why the owner of a token may not do a verb to a path; None if he may.
@@ -101,10 +100,10 @@ def _guard(tokens: Collection[str], denial: Denies | None) -> Middleware:
         if f"/{request.path.split('/')[1]}" in health.PATHS:
             return await handler(request)
         given = [
-            request.headers.get(name, "").removeprefix(_BEARER)
+            _bearer(request.headers.get(name, ""))
             for name in ("X-KubeShare-Authorization", "Authorization")
         ]
-        if any(_same(one, token) for one in given for token in tokens):
+        if any(_same(one, token) for one in given if one for token in tokens):
             return await handler(request)
         if denial is None:
             message = NOT_VALID.message if tokens else _NO_TOKENS
@@ -117,6 +116,11 @@ def _guard(tokens: Collection[str], denial: Denies | None) -> Middleware:
         return await handler(request)
 
     return check
+
+
+def _bearer(header: str) -> str:
+    scheme, _, token = header.partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
 
 
 def _same(given: str, token: str) -> bool:

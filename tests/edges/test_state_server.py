@@ -9,8 +9,10 @@ from pathlib import Path
 import aiohttp
 import msgspec
 import pytest
+from aiohttp import web
 
 from kubeshare_py.domain.view import ClusterView, WhyView
+from kubeshare_py.edges.delegated_auth import Denial
 from kubeshare_py.edges.state_server import serve
 from kubeshare_py.framework.configuration import ConfigurationError, Server
 from tests.edges.served_state import TOKEN, Served, served
@@ -174,3 +176,83 @@ async def test_a_large_view_is_sent_in_portions_with_turns_for_others_between(
         assert msgspec.json.decode(await answer.read(), type=ClusterView) == whole
     busy.cancel()
     assert len(set(seen)) == len(seen) == 1 + len(whole.nodes) + len(whole.pods)
+
+
+class Judge:
+    """Lets one token get what begins with a path, and remembers whom it was asked about."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str, str]] = []
+
+    async def denial(self, token: str, verb: str, path: str) -> Denial | None:
+        self.asked.append((token, verb, path))
+        if token != "janes":
+            return Denial(401, "nobody knows this token")
+        return None if path.startswith("/state/") else Denial(403, f"may not {verb} {path}")
+
+
+@pytest.fixture
+async def judged(tmp_path: Path) -> AsyncIterator[tuple[str, Judge]]:
+    async def metrics(_request: web.Request) -> web.StreamResponse:
+        return web.json_response("1")
+
+    async def alive(_request: web.Request) -> web.StreamResponse:
+        return web.json_response("ok")
+
+    (tmp_path / "tokens").write_text(TOKEN)
+    settings = Server(bind_address="127.0.0.1", port=0, token_file=str(tmp_path / "tokens"))
+    judge = Judge()
+    async with serve(
+        settings,
+        ready=lambda: True,
+        cluster=lambda: [a_small_view()],
+        why=lambda key: None,
+        others=[web.get("/metrics", metrics), web.get("/livez", alive)],
+        denial=judge.denial,
+    ) as url:
+        yield url, judge
+
+
+async def status_of(url: str, token: str | None, header: str = "Authorization") -> int:
+    headers = {} if token is None else {header: f"Bearer {token}"}
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(url, headers=headers, ssl=False) as answer,
+    ):
+        return answer.status
+
+
+@pytest.mark.parametrize("header", ["Authorization", "X-KubeShare-Authorization"])
+@pytest.mark.parametrize(
+    ("token", "path", "status"),
+    [("janes", CLUSTER, 200), ("janes", "/metrics", 403), ("toms", CLUSTER, 401)],
+)
+async def test_other_tokens_are_the_api_servers_to_judge(
+    judged: tuple[str, Judge], header: str, token: str, path: str, status: int
+) -> None:
+    url, judge = judged
+    assert await status_of(url + path, token, header) == status
+    assert judge.asked == [(token, "get", path)]
+
+
+@pytest.mark.parametrize("path", [CLUSTER, "/metrics"])
+async def test_a_token_of_the_file_opens_everything_without_a_question(
+    judged: tuple[str, Judge], path: str
+) -> None:
+    url, judge = judged
+    assert await status_of(url + path, TOKEN) == 200
+    assert judge.asked == []
+
+
+async def test_without_a_token_nobody_is_asked(judged: tuple[str, Judge]) -> None:
+    url, judge = judged
+    for path in (CLUSTER, "/metrics", "/nothing"):
+        assert await status_of(url + path, None) == 401
+        assert await status_of(url + path, "") == 401
+    assert judge.asked == []
+
+
+async def test_probes_need_no_token(judged: tuple[str, Judge]) -> None:
+    url, judge = judged
+    assert await status_of(f"{url}/livez", None) == 200
+    assert judge.asked == []

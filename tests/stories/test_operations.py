@@ -1,0 +1,118 @@
+"""The operator's view of a whole cluster: probes, metrics, and who may look."""
+
+import ssl
+from io import StringIO
+from pathlib import Path
+
+import aiohttp
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from rich.console import Console
+
+from kubeshare_py.edges.state_route import FORWARDED, Access, Route, find_route
+from kubeshare_py.programs.kubectl_kubeshare import Question, answer
+from tests.stories.conftest import Stage, annotations, gpu
+
+OWN_USERS = pytest.mark.embedded_only("a real server's users are in its own files")
+
+
+async def fetch(route: Route, path: str, headers: dict[str, str] | None = None) -> tuple[int, str]:
+    """GET behind the service proxy."""
+    assert isinstance(route.tls, ssl.SSLContext)
+    async with (
+        aiohttp.ClientSession(
+            headers=dict(route.headers) if headers is None else headers
+        ) as session,
+        session.get(route.url + path, ssl=route.tls) as got,
+    ):
+        return got.status, await got.text()
+
+
+async def route_of(stage: Stage, user: str = "admin") -> Route:
+    kubeconfig = stage.cluster.server.write_kubeconfig(stage.folder / f"of-{user}", user)
+    return await find_route(Access(kubeconfig=str(kubeconfig)), {})
+
+
+async def scraped(route: Route) -> dict[tuple[str, ...], float]:
+    """Series by name and values of labels."""
+    status, text = await fetch(route, "/metrics")
+    assert status == 200, text
+    return {
+        (sample.name, *(value for _, value in sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+async def kubectl_kubeshare(kubeconfig: Path, command: str) -> tuple[int, str, str]:
+    out, err = Console(file=StringIO()), Console(file=StringIO())
+    question = Question(command=command, access=Access(kubeconfig=str(kubeconfig)))
+    code = await answer(question, out, err)
+    assert isinstance(out.file, StringIO)
+    assert isinstance(err.file, StringIO)
+    return code, out.file.getvalue(), err.file.getvalue()
+
+
+async def test_probes_say_that_all_is_well_and_need_no_token(stage: Stage) -> None:
+    route = await route_of(stage)
+    for path in ("/livez", "/readyz"):
+        own = {"Authorization": route.headers["Authorization"]}  # for the API server alone
+        assert await fetch(route, path, own) == (200, "ok")
+    status, listed = await fetch(route, "/readyz?verbose")
+    assert status == 200
+    for check in ("turns", "pods-and-nodes-listed", "watch-pods", "watch-nodes", "inventory"):
+        assert f"[+]{check} ok" in listed
+
+
+async def test_what_happens_can_be_seen_in_the_metrics(stage: Stage) -> None:
+    route, profile = await route_of(stage), "kubeshare-scheduler"
+    before = await scraped(route)
+    await stage.create("half", gpu("0.5"))
+    pod = await stage.running("half")
+    await stage.create("never", gpu("0.5", gpu_model="none-such"))
+    await stage.waiting("never")
+    after = await scraped(route)
+    attempts = "scheduler_schedule_attempts_total"
+    assert after[attempts, profile, "scheduled"] == before[attempts, profile, "scheduled"] + 1
+    assert after[attempts, profile, "unschedulable"] > before[attempts, profile, "unschedulable"]
+    assert after["scheduler_pending_pods", "unschedulable"] == 1
+    assert after["scheduler_unschedulable_pods", "GpuModel", profile] == 1
+    uuid = annotations(pod)["sharedgpu/gpu_uuid"]
+    [held] = [v for n, v in after.items() if n[0] == "kubeshare_card_allocated_milli" and uuid in n]
+    assert held == 500
+    assert after["kubeshare_overcommitted_cards",] == 0
+    assert after["scheduler_pod_scheduling_sli_duration_seconds_count", "1"] >= 1
+
+
+@pytest.mark.parametrize(("header", "status"), [({}, 401), ({FORWARDED: "Bearer x"}, 401)])
+async def test_metrics_are_not_for_everybody(
+    stage: Stage, header: dict[str, str], status: int
+) -> None:
+    route = await route_of(stage)
+    own = {"Authorization": route.headers["Authorization"]}
+    assert (await fetch(route, "/metrics", {**own, **header}))[0] == status
+
+
+@OWN_USERS
+async def test_an_ordinary_user_needs_the_right_to_look(stage: Stage) -> None:
+    server = stage.cluster.server
+    server.add_user("jane", "/state/v1/*")
+    server.add_user("tom")
+    jane = server.write_kubeconfig(stage.folder / "jane", "jane")
+    tom = server.write_kubeconfig(stage.folder / "tom", "tom")
+    code, shown, _ = await kubectl_kubeshare(jane, "gpus")
+    assert (code, "n1" in shown) == (0, True)
+    assert (await fetch(await route_of(stage, "jane"), "/metrics"))[0] == 403
+    code, _, said = await kubectl_kubeshare(tom, "gpus")
+    assert code == 1
+    assert 'user "tom" may not get /state/v1/cluster' in said
+
+
+@OWN_USERS
+async def test_without_the_api_servers_word_nobody_new_is_let_in(stage: Stage) -> None:
+    stage.cluster.server.add_user("jane", "/metrics")
+    route = await route_of(stage, "jane")
+    stage.spoil(method="POST", path="tokenreviews", status=500)
+    status, said = await fetch(route, "/metrics")
+    assert (status, "cannot be asked" in said) == (503, True)
+    assert (await fetch(route, "/metrics"))[0] == 200
