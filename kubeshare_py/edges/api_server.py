@@ -111,7 +111,8 @@ class ApiServer:
         self.service.store.compact()
 
     async def start(self) -> None:
-        """Listen."""
+        """Listen; after a `stop` on the same port and with the same objects."""
+        self._streams = WatchStreams()
         app = web.Application(client_max_size=_LARGEST_BODY)
         app.router.add_route("*", "/{path:.*}", self._serve)
         self._runner = web.AppRunner(

@@ -83,13 +83,15 @@ class _NoEnd(KubeUnreachable):
 class _Position:
     """Where the watch is ("" before the list), whether it got anything since, and when (s).
 
-    `reopened`: how many connections in a row were left because they were silent.
+    `reopened`: how many connections in a row were left because they were silent. `unreachable`:
+    the last one broke, so it may be another server that answers now.
     """
 
     resource_version: str = ""
     moved: bool = False
     heard_at: float = 0.0
     reopened: int = 0
+    unreachable: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -192,6 +194,7 @@ async def _watch(
                     yield news
         except KubeFailure as failure:
             error = failure
+        position.unreachable = isinstance(error, KubeUnreachable)
         if not position.resource_version:
             error = error or _NoEnd("the watch ended before the list did")
             source.streams = _can_stream(error)
@@ -219,6 +222,8 @@ async def _connection(
     initial: InitialList[T] | None = None
     if position.resource_version:
         query["resourceVersion"] = position.resource_version
+        if position.unreachable:
+            await _version_there(source, position)
     else:
         # No resourceVersion: at least as new as the moment of asking.
         query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
@@ -277,9 +282,17 @@ async def _look(source: _Source[T], position: _Position) -> bool:
     connection is silent for ever. Where it is behind, it was restored from a backup and its
     watches are silent until it has caught up: raises KubeError 410.
     """
-    here = position.resource_version
-    if not here:
+    if not position.resource_version:
         raise _NoEnd("the end of the list was never told")
+    there = await _version_there(source, position)
+    if there in ("", position.resource_version):
+        return True
+    position.reopened += 1
+    return False
+
+
+async def _version_there(source: _Source[T], position: _Position) -> str:
+    """The server's present version, "" if it does not say; raises KubeError 410 if it went back."""
     query: dict[str, str | int] = {**source.selector, "limit": 1}
     try:
         answer = await source.client.request(
@@ -287,13 +300,12 @@ async def _look(source: _Source[T], position: _Position) -> bool:
         )
         there = source.codec.page(answer.body).resource_version
     except (KubeError, UnreadableAnswer):
-        return True
+        return ""
     # Versions of one resource are numbers that grow: KEP-5504, and etcd's revisions before it.
+    here = position.resource_version
     if there.isdecimal() and here.isdecimal() and int(there) < int(here):
         raise KubeError(HTTPStatus.GONE, "Expired", f"the server went back from {here} to {there}")
-    if there != here:
-        position.reopened += 1
-    return there == here
+    return there
 
 
 def _can_stream(error: KubeFailure) -> bool:

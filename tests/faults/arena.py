@@ -44,6 +44,7 @@ class Arena:
     nodes: Sequence[SimulatedNode]
     folder: Path
     group: asyncio.TaskGroup
+    session: aiohttp.ClientSession
     elect: bool = False
     lost: set[str] = field(default_factory=set)
     #: How often a scheduler ended because it lost the Lease.
@@ -88,6 +89,18 @@ class Arena:
         """The scheduler's, through the proxy."""
         token = self.cluster.server.tokens[SCHEDULER]
         return self.proxy.write_kubeconfig(self.folder / "of-scheduler", SCHEDULER, token)
+
+    @asynccontextmanager
+    async def keeping(self, books: Books) -> AsyncIterator[Books]:
+        """Keep these books, from a list of now on."""
+        started = asyncio.Event()
+        url = self.cluster.server.url
+        following = self.group.create_task(books.follow(self.session, url, started))
+        await started.wait()
+        try:
+            yield books
+        finally:
+            following.cancel()
 
     def start(self) -> None:
         """Start a scheduler."""
@@ -149,15 +162,12 @@ async def arena(folder: Path, text: str, *, elect: bool = False) -> AsyncIterato
             ) as session,
             asyncio.TaskGroup() as group,
         ):
-            started = asyncio.Event()
-            following = group.create_task(books.follow(session, server.url, started))
-            await started.wait()
-            found = Arena(cluster, proxy, books, nodes, folder, group, elect)
+            found = Arena(cluster, proxy, books, nodes, folder, group, session, elect)
             try:
-                yield found
+                async with found.keeping(books):
+                    yield found
             finally:
                 await found.kill()
-                following.cancel()
 
 
 def pod(name: str, labels: dict[str, str], annotations: dict[str, str]) -> dict[str, object]:
