@@ -77,3 +77,11 @@ def test_line_breaks_and_tracebacks_stay_within_their_line(lines: Lines) -> None
     warned, broke = lines()
     assert (warned["level"], warned["message"]) == ("warning", "a\nb")
     assert "ValueError: broken\nbadly" in broke["traceback"]
+
+
+def test_a_line_says_which_turn_of_which_profile_it_came_from(lines: Lines) -> None:
+    decision_log.set_up("info")
+    about = {"profile": "kubeshare-scheduler", "cycle": 7, "ms": 0.25}
+    decision_log.decided(ReportScheduled(UID, KEY, N1), **about)
+    [line] = lines()
+    assert {name: line[name] for name in about} == about

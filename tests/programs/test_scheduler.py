@@ -1,9 +1,11 @@
 """kubeshare-scheduler as a process: how it starts, refuses to start, and ends."""
 
 import asyncio
+import copy
 import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -16,7 +18,7 @@ from kubeshare_py.simulation.cluster_file import read_cluster
 from tests.programs.commands import run, running, until_said
 
 PODS = "/api/v1/namespaces/default/pods"
-POD = {
+POD: dict[str, Any] = {
     "apiVersion": "v1",
     "kind": "Pod",
     "metadata": {"name": "a"},
@@ -129,3 +131,23 @@ async def test_an_api_server_that_is_not_there_yet_is_waited_for(
         warning = await until_said(process.stderr, "list /api/v1/nodes")
         assert "503" in warning
         await until_said(process.stderr, '"event": "bound"')
+
+
+async def test_a_changed_configuration_is_taken_over_and_a_wrong_one_is_not(
+    cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    settings = tmp_path / "settings.yaml"
+    before = settings.read_text()
+    async with running(tmp_path, "scheduler", *options(cluster)) as process:
+        await until_said(process.stderr, '"event": "leads"')
+        settings.write_text("profiles: 3")
+        line = await until_said(process.stderr, '"event": "configuration"')
+        assert '"warning"' in line
+        assert "profiles: Expected `array`" in line
+        without = "profiles: [{plugins: {filter: {disabled: [{name: NodeResourcesFit}]}}}]"
+        settings.write_text(f"{before}\n{without}")
+        assert '"info"' in await until_said(process.stderr, '"event": "configuration"')
+        large = copy.deepcopy(POD)
+        large["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100000"}}
+        await cluster.client.create(PODS, large)
+        await until_said(process.stderr, '"event": "bind"')
