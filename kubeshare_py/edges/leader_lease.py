@@ -83,10 +83,14 @@ class LeaderLease:
 
     async def _acquire(self) -> None:
         election, terms = self._election, self._election.terms
+        holder = ""
         while True:
             await self._attempt(terms.renew_deadline_s / 2)
             if election.leads:
                 break
+            if election.holder != holder:
+                holder = election.holder
+                decision_log.inform("stands by", lease=self._lease, holder=holder)
             pause = terms.retry_period_s * (1 + JITTER * self._rng.random())
             until_free = election.free_at - self._clock()
             # On the spot when it expires, and not before: others look then too.
@@ -108,6 +112,13 @@ class LeaderLease:
         claim = self._election.release(self._clock())
         if claim is None:
             return
+        try:
+            async with asyncio.timeout(self._election.terms.renew_deadline_s / 2):
+                await self._release(claim)
+        except TimeoutError as error:
+            self._complain(error)
+
+    async def _release(self, claim: LeaseClaim) -> None:
         for _ in range(_RELEASE_ATTEMPTS):
             try:
                 await self._write(claim)
@@ -172,11 +183,13 @@ class LeaderLease:
         return read_lease(self._object)
 
     def _complain(self, error: Exception) -> None:
-        """Log it, once as long as it is the same."""
+        """Log it, once as long as it is the same. That somebody was faster is no trouble."""
         text = str(error) or "no answer in time"
         if text != self._said:
             self._said = text
-            decision_log.warn("lease", lease=self._lease, message=text)
+            raced = isinstance(error, KubeError) and error.status == HTTPStatus.CONFLICT
+            log = decision_log.inform if raced else decision_log.warn
+            log("lease", lease=self._lease, message=text)
 
 
 def leases_path(namespace: str) -> str:

@@ -68,6 +68,11 @@ class Election:
         return self._term is not None and not self._over
 
     @property
+    def holder(self) -> str:
+        """Who had the Lease when it was last read, "" for nobody."""
+        return "" if self._known is None else self._known.holder
+
+    @property
     def deadline(self) -> float:
         """When it must have stopped sending, unless the Lease is renewed before."""
         return self._renewed_at + self.terms.renew_deadline_s

@@ -1,10 +1,23 @@
-"""The Lease that says where the scheduler's state is."""
+"""The Lease by which one scheduler leads, and which says where its state is."""
 
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
+
 from kubeshare_py.edges.api_faults import Fault
-from kubeshare_py.edges.leadership import publish
+from kubeshare_py.edges.kube_client import KubeClient
+from kubeshare_py.edges.kube_config import load
+from kubeshare_py.edges.kube_errors import KubeWithheld
+from kubeshare_py.edges.leader_lease import LeaderLease, LeadershipLost
+from kubeshare_py.edges.leadership import connected, publish
+from kubeshare_py.framework.configuration import read
 from kubeshare_py.manifests.lease import STATE_SERVICE
+from kubeshare_py.scheduling.leadership import Election, Terms
 from tests.edges.served_state import Behind, api_server
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
@@ -40,3 +53,149 @@ async def test_a_scheduler_without_the_right_is_told_what_it_cannot_write(tmp_pa
         problem = await publish(behind.client, "kube-system", "kubeshare-scheduler", "https:a:1")
         assert "Lease kube-system/kubeshare-scheduler" in problem
         assert "403 Forbidden" in problem
+
+
+@dataclass
+class Hand:
+    """A clock that stands still; sleeping moves it on."""
+
+    now: float = 100.0
+    slept: list[float] = field(default_factory=list)
+
+    def read(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+        await asyncio.sleep(0)
+
+
+def lease_of(behind: Behind, name: str, hand: Hand) -> LeaderLease:
+    return LeaderLease(
+        behind.client, Election(name, Terms()), "kube-system", "kubeshare-scheduler",
+        clock=hand.read, sleep=hand.sleep, rng=random.Random(1),
+    )  # fmt: skip
+
+
+@asynccontextmanager
+async def leading(behind: Behind, name: str, hand: Hand) -> AsyncIterator[LeaderLease]:
+    """Campaigns while entered; entered when it leads."""
+    lease = lease_of(behind, name, hand)
+    async with asyncio.TaskGroup() as group:
+        campaign = group.create_task(lease.campaign("https:a:1"))
+        await lease.led()
+        yield lease
+        campaign.cancel()
+
+
+async def test_a_leader_writes_the_lease_and_its_address_at_once(tmp_path: Path) -> None:
+    async with api_server(tmp_path, address="") as behind, leading(behind, "me", Hand()) as lease:
+        found = await behind.client.get(f"{LEASES}/kubeshare-scheduler")
+        spec = found["spec"]
+        assert (spec["holderIdentity"], spec["leaseTransitions"]) == ("me", 0)
+        assert spec["leaseDurationSeconds"] == 15
+        assert {"acquireTime", "renewTime"} <= spec.keys()
+        assert found["metadata"]["annotations"] == {STATE_SERVICE: "https:a:1"}
+        assert lease.fence() == "me/0"
+        assert lease.may_send()
+
+
+async def test_what_others_wrote_on_the_lease_stays(tmp_path: Path) -> None:
+    async with api_server(tmp_path, address="https:old:1") as behind:
+        path = f"{LEASES}/kubeshare-scheduler"
+        await behind.client.merge_patch(path, {"metadata": {"labels": {"a": "b"}}})
+        async with leading(behind, "me", Hand()):
+            found = await behind.client.get(path)
+    assert found["metadata"]["labels"] == {"a": "b"}
+    assert found["metadata"]["annotations"] == {STATE_SERVICE: "https:a:1"}
+
+
+async def test_the_next_takes_a_released_lease_without_waiting(tmp_path: Path) -> None:
+    async with api_server(tmp_path, address="") as behind:
+        async with leading(behind, "first", Hand()) as first:
+            pass
+        await first.release()
+        assert not first.may_send()
+        spec = (await behind.client.get(f"{LEASES}/kubeshare-scheduler"))["spec"]
+        assert (spec.get("holderIdentity", ""), spec["leaseDurationSeconds"]) == ("", 1)
+        hand = Hand()
+        async with leading(behind, "second", hand) as second:
+            assert second.fence() == "second/1"
+        assert [pause for pause in hand.slept if pause > 2] == []
+
+
+async def test_the_next_lets_an_unreleased_lease_expire_and_then_waits_for_late_binds(
+    tmp_path: Path,
+) -> None:
+    async with api_server(tmp_path, address="") as behind:
+        async with leading(behind, "first", Hand()):
+            pass
+        hand = Hand(now=500.0)
+        async with leading(behind, "second", hand) as second:
+            assert second.fence() == "second/1"
+            assert hand.now >= 500 + 15 + 6
+
+
+async def test_a_release_that_somebody_edited_before_is_written_all_the_same(
+    tmp_path: Path,
+) -> None:
+    async with api_server(tmp_path, address="") as behind:
+        path = f"{LEASES}/kubeshare-scheduler"
+        async with leading(behind, "me", Hand()) as lease:
+            pass
+        await behind.client.merge_patch(path, {"metadata": {"labels": {"a": "b"}}})
+        await lease.release()
+        found = await behind.client.get(path)
+    assert not found["spec"].get("holderIdentity")
+    assert found["metadata"]["labels"] == {"a": "b"}
+
+
+@pytest.mark.parametrize("status", [403, 409, 500])
+async def test_renewals_that_fail_until_the_deadline_end_the_leadership(
+    tmp_path: Path, status: int
+) -> None:
+    async with api_server(tmp_path, address="") as behind:
+        hand = Hand()
+        fault = Fault(method="PUT", path="/leases/", status=status, times=100)
+
+        async def lead_without_renewals() -> None:
+            async with leading(behind, "me", hand):
+                behind.server.faults.inject(fault)
+                hand.slept.clear()
+                await asyncio.Event().wait()
+
+        with pytest.raises(ExceptionGroup) as error:
+            await lead_without_renewals()
+        assert error.group_contains(LeadershipLost, match="kube-system/kubeshare-scheduler is")
+        assert 8 <= sum(hand.slept) <= 12  # one renewal may be under way
+
+
+async def test_without_election_it_leads_at_once_and_names_no_term(tmp_path: Path) -> None:
+    settings = read({"leaderElection": {"leaderElect": False}})
+    async with (
+        api_server(tmp_path, address="") as behind,
+        connected(settings, load(behind.kubeconfig), "me") as (client, leadership),
+    ):
+        await leadership.led()
+        await leadership.campaign("https:a:1")
+        assert leadership.may_send()
+        assert leadership.fence() == ""
+        assert await published(behind) == "https:a:1"
+        assert "spec" not in await client.get(f"{LEASES}/kubeshare-scheduler")
+
+
+async def test_who_does_not_lead_may_read_and_nothing_else(tmp_path: Path) -> None:
+    async with api_server(tmp_path) as behind:
+        path = f"{LEASES}/kubeshare-scheduler"
+        credentials = load(behind.kubeconfig)
+        async with KubeClient(credentials, may_write=lambda: False) as client:
+            await client.get(path)
+            for asked in (
+                client.merge_patch(path, {"metadata": {"labels": {"a": "b"}}}),
+                client.create(LEASES, {}),
+                client.delete(path),
+            ):
+                with pytest.raises(KubeWithheld, match="this process does not lead"):
+                    await asked
+        assert "labels" not in (await behind.client.get(path))["metadata"]
