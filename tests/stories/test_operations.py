@@ -1,11 +1,14 @@
 """The operator's view of a whole cluster: probes, metrics, and who may look."""
 
-import ssl
+import asyncio
+import json
+from contextlib import AsyncExitStack
 from io import StringIO
 from pathlib import Path
 
 import aiohttp
 import pytest
+import yaml
 from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 
@@ -18,7 +21,6 @@ OWN_USERS = pytest.mark.embedded_only("a real server's users are in its own file
 
 async def fetch(route: Route, path: str, headers: dict[str, str] | None = None) -> tuple[int, str]:
     """GET behind the service proxy."""
-    assert isinstance(route.tls, ssl.SSLContext)
     async with (
         aiohttp.ClientSession(
             headers=dict(route.headers) if headers is None else headers
@@ -116,3 +118,53 @@ async def test_without_the_api_servers_word_nobody_new_is_let_in(stage: Stage) -
     status, said = await fetch(route, "/metrics")
     assert (status, "cannot be asked" in said) == (503, True)
     assert (await fetch(route, "/metrics"))[0] == 200
+
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+READER = Path(__file__).parents[2] / "deploy/reader.yaml"
+
+
+async def grant(stage: Stage, account: str) -> AsyncExitStack:
+    """The roles of deploy/reader.yaml but for metrics, bound to a service account."""
+    stack = AsyncExitStack()
+    subjects = [{"kind": "ServiceAccount", "name": account, "namespace": "default"}]
+    for role in yaml.safe_load_all(READER.read_text()):
+        name, kind = role["metadata"]["name"], role["kind"]
+        if name != "kubeshare-reader":
+            continue
+        space = "/namespaces/kube-system" if kind == "Role" else ""
+        binding = {
+            "metadata": {"name": name},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name},
+            "subjects": subjects,
+        }
+        for plural, body in ((f"{kind.lower()}s", role), (f"{kind.lower()}bindings", binding)):
+            path = f"{RBAC}{space}/{plural}"
+            await stage.client.create(path, body)
+            stack.push_async_callback(stage.client.delete, f"{path}/{name}")
+    return stack
+
+
+@pytest.mark.real_only("it judges by RBAC")
+async def test_a_service_account_may_look_with_the_roles_that_come_along(stage: Stage) -> None:
+    server, accounts = stage.cluster.server, "/api/v1/namespaces/default/serviceaccounts"
+    for name in ("reader", "stranger"):
+        await stage.client.create(accounts, {"metadata": {"name": name}})
+        asked = await stage.client.create(f"{accounts}/{name}/token", {"spec": {}})
+        server.tokens[name] = asked["status"]["token"]
+    reader = server.write_kubeconfig(stage.folder / "reader", "reader")
+    async with await grant(stage, "reader"):
+        async with asyncio.timeout(30):  # the API server needs a moment to know a new binding
+            while (shown := await kubectl_kubeshare(reader, "gpus"))[0]:
+                pass
+        assert "n1" in shown[1]
+        route = await route_of(stage, "reader")
+        status, said = await fetch(route, "/metrics")
+        assert status == 403
+        message = json.loads(said)["message"]
+        assert message.startswith(
+            'user "system:serviceaccount:default:reader" may not get /metrics'
+        )
+        stranger = {"Authorization": f"Bearer {server.tokens['stranger']}"}
+        forwarded = {FORWARDED: stranger["Authorization"]}
+        assert (await fetch(route, "/state/v1/cluster", stranger | forwarded))[0] == 403
