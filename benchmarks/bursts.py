@@ -1,0 +1,212 @@
+"""Bursts of half-card pods on the embedded cluster: how soon all are bound, and how well.
+
+    python benchmarks/bursts.py [--repeats N] [--nodes N] [-o json]
+
+node: 16 pods of 0.5 at once on one idle node of 8 cards, again and again. cluster: two pods of 0.5
+per card at once on many nodes of one card each. The time runs from the answer to the last creation
+to the moment a watch shows the last pod bound; API server, scheduler, kubelets and the harness
+share one process and one core. `wrong` counts what must never be: cards with more than they have,
+cards not full although everything fits exactly, pods bound without their card, pods not bound.
+"""
+
+import argparse
+import asyncio
+import json
+import statistics
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import uvloop
+import yaml
+
+from kubeshare_plugins import IN_TREE
+from kubeshare_py.edges.embedded_cluster import EmbeddedCluster, embedded_cluster
+from kubeshare_py.edges.kube_watch import Listed, follow
+from kubeshare_py.framework.configuration import Inventory, SchedulerConfiguration
+from kubeshare_py.framework.leader_election import LeaderElection
+from kubeshare_py.manifests.watch import DELETED, Codec
+from kubeshare_py.programs.embedded_scheduler import running_scheduler
+from kubeshare_py.simulation.cluster_file import read_cluster
+from kubeshare_py.simulation.loose_objects import LooseObject
+
+PODS = "/api/v1/namespaces/default/pods"
+CREATORS = 32
+LONGEST_S = 120.0
+WHOLE_MILLI = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Burst:
+    """One burst: seconds from the last creation to the last bind, and what was wrong."""
+
+    last_bind_s: float
+    wrong: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """All bursts of one kind."""
+
+    nodes: int
+    cards: int
+    pods: int
+    repeats: int
+    creation_s: float
+    median_ms: float
+    max_ms: float
+    wrong: tuple[str, ...]
+
+
+class Harness:
+    """Creates and deletes pods, and follows them."""
+
+    def __init__(self, cluster: EmbeddedCluster, cards: int) -> None:
+        self._cluster = cluster
+        self._cards = cards
+        self._pods: dict[str, LooseObject] = {}
+        self._bound_at = 0.0
+        self._news = asyncio.Event()
+
+    async def follow(self) -> None:
+        """Follow all pods for ever."""
+        codec: Codec[LooseObject] = Codec(LooseObject)
+        async with aclosing(follow(self._cluster.client, PODS, codec)) as stream:
+            async for news in stream:
+                if not isinstance(news, Listed):
+                    for line in news.changed:
+                        if line.item is not None:
+                            self._seen(line.type, line.item)
+                self._news.set()
+
+    async def burst(self, count: int) -> tuple[float, Burst]:
+        """Create, wait, judge, delete; also the seconds that creating took."""
+        started = time.perf_counter()
+        names = iter([f"half-{number}" for number in range(count)])
+        async with asyncio.TaskGroup() as group:
+            for _ in range(CREATORS):
+                group.create_task(self._create(names))
+        created = time.perf_counter()
+        await self._until(lambda: sum(map(_is_bound, self._pods.values())) == count)
+        found = Burst(last_bind_s=max(self._bound_at - created, 0.0), wrong=self._wrong())
+        query = {"gracePeriodSeconds": 0}
+        await self._cluster.client.request("DELETE", PODS, query=query)
+        await self._until(lambda: not self._pods)
+        return created - started, found
+
+    async def _create(self, names: Any) -> None:
+        labels = {"sharedgpu/gpu_request": "0.5", "sharedgpu/gpu_limit": "1.0"}
+        for name in names:
+            spec = {
+                "schedulerName": "kubeshare-scheduler",
+                "containers": [{"name": "main", "image": "busybox"}],
+            }
+            body = {
+                "apiVersion": "v1", "kind": "Pod",
+                "metadata": {"name": name, "labels": labels}, "spec": spec,
+            }  # fmt: skip
+            await self._cluster.client.create(PODS, body)
+
+    async def _until(self, wanted: Any) -> None:
+        async with asyncio.timeout(LONGEST_S):
+            while not wanted():
+                self._news.clear()
+                await self._news.wait()
+
+    def _seen(self, change: str, pod: LooseObject) -> None:
+        before = self._pods.get(pod.uid)
+        if change == DELETED:
+            self._pods.pop(pod.uid, None)
+            return
+        self._pods[pod.uid] = pod
+        if _is_bound(pod) and not (before is not None and _is_bound(before)):
+            self._bound_at = time.perf_counter()
+
+    def _wrong(self) -> tuple[str, ...]:
+        given: Counter[str] = Counter()
+        wrong = []
+        for pod in self._pods.values():
+            written = (pod.metadata.annotations or {}).get("sharedgpu/allocation")
+            if not _is_bound(pod):
+                wrong.append(f"{pod.key} is not bound")
+            elif written is None:
+                wrong.append(f"{pod.key} is bound without a card")
+            else:
+                for claim in json.loads(written)["claims"]:
+                    given[claim["uuid"]] += claim["milli"]
+        wrong += [f"{card} gives {milli}" for card, milli in given.items() if milli != WHOLE_MILLI]
+        if len(given) != self._cards:
+            wrong.append(f"{len(given)} of {self._cards} cards are used")
+        return tuple(wrong)
+
+
+def _is_bound(pod: LooseObject) -> bool:
+    return bool(pod.spec.get("nodeName"))
+
+
+async def measure(nodes: int, cards: int, repeats: int) -> Figures:
+    """So many bursts that fill this cluster exactly."""
+    gpus = [{"model": "A100", "count": cards, "memory": "40GiB"}]
+    document = {"nodes": [{"name": "n{n}", "count": nodes, "gpus": gpus}]}
+    with tempfile.TemporaryDirectory(prefix="kubeshare-bursts-") as name:
+        folder = Path(name)
+        inventory = folder / "cards.yaml"
+        inventory.write_text(yaml.safe_dump({"nodes": [{"names": ["n*"], "cards": gpus}]}))
+        configuration = SchedulerConfiguration(
+            inventory=Inventory(source="file", path=str(inventory)),
+            leader_election=LeaderElection(leader_elect=False),
+        )
+        simulated = read_cluster(yaml.safe_dump(document))
+        async with (
+            embedded_cluster(folder, simulated) as cluster,
+            running_scheduler(cluster, folder, configuration, IN_TREE),
+            asyncio.TaskGroup() as group,
+        ):
+            harness = Harness(cluster, nodes * cards)
+            following = group.create_task(harness.follow())
+            # The first one waits for the inventory; it is not counted.
+            await harness.burst(2 * nodes * cards)
+            bursts = [await harness.burst(2 * nodes * cards) for _ in range(repeats)]
+            following.cancel()
+    times_ms = [1000 * burst.last_bind_s for _, burst in bursts]
+    return Figures(
+        nodes=nodes,
+        cards=nodes * cards,
+        pods=2 * nodes * cards,
+        repeats=repeats,
+        creation_s=round(statistics.median(spent for spent, _ in bursts), 3),
+        median_ms=round(statistics.median(times_ms), 1),
+        max_ms=round(max(times_ms), 1),
+        wrong=tuple(problem for _, burst in bursts for problem in burst.wrong),
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--repeats", type=int, default=100, help="bursts on the one node")
+    parser.add_argument("--nodes", type=int, default=1000, help="nodes of one card each; 0: none")
+    parser.add_argument("-o", "--output", choices=["table", "json"], default="table")
+    chosen = parser.parse_args(arguments)
+    found = {"node": uvloop.run(measure(1, 8, chosen.repeats))}
+    if chosen.nodes:
+        found["cluster"] = uvloop.run(measure(chosen.nodes, 1, 3))
+    if chosen.output == "json":
+        print(json.dumps({name: asdict(figures) for name, figures in found.items()}, indent=2))
+        return
+    heads = ("nodes", "cards", "pods", "repeats", "median ms", "max ms")
+    print(" " * 8 + "".join(f"{head:>11}" for head in heads) + "  wrong")
+    for name, one in found.items():
+        print(
+            f"{name:8}{one.nodes:>11}{one.cards:>11}{one.pods:>11}{one.repeats:>11}"
+            f"{one.median_ms:>11}{one.max_ms:>11}  {len(one.wrong)} {one.wrong[:3] or ''}"
+        )
+
+
+if __name__ == "__main__":
+    main()
