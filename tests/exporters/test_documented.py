@@ -1,0 +1,25 @@
+"""docs/operations.md says of each metric what the code says."""
+
+import re
+from pathlib import Path
+
+from kubeshare_py.exporters.scheduler_metrics import CATALOGUE
+
+PAGE = (Path(__file__).parents[2] / "docs/operations.md").read_text()
+
+
+def section(title: str) -> str:
+    return PAGE.split(f"## {title}\n")[1].split("\n## ")[0]
+
+
+def test_the_table_of_metrics_is_that_of_the_code() -> None:
+    shown = [line for line in section("Metrics").splitlines() if line.startswith("| `")]
+    assert shown == [
+        f"| `{one.name}` | {one.kind} | {', '.join(one.labels)} | {one.help} |" for one in CATALOGUE
+    ]
+
+
+def test_alerts_are_about_metrics_that_there_are() -> None:
+    named = set(re.findall(r"(?:kubeshare|scheduler)_[a-z_]+", section("What to alert on")))
+    assert len(named) > 10
+    assert {name.removesuffix("_bucket") for name in named} <= {one.name for one in CATALOGUE}
