@@ -201,7 +201,8 @@ def _forget(_request: ApiRequest) -> None:
 def plain(answer: ApiResponse) -> web.Response:
     """The same for aiohttp."""
     response = web.Response(status=answer.status, body=answer.body)
-    response.headers["Content-Type"] = answer.content_type
+    if answer.content_type:  # a 304 has none, or clients would take it for that of what they kept
+        response.headers["Content-Type"] = answer.content_type
     for name, value in answer.headers:
         response.headers.add(name, value)
     return response

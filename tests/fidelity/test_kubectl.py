@@ -1,4 +1,4 @@
-"""A stock kubectl against the embedded API server."""
+"""A stock kubectl against either API server."""
 
 import asyncio
 import json
@@ -11,6 +11,11 @@ from typing import Any
 import pytest
 
 from kubeshare_py.edges.api_server import ApiServer
+from kubeshare_py.edges.kube_client import KubeClient
+from kubeshare_py.edges.kube_config import load
+from tests.controlplane.cleaning import clean
+from tests.controlplane.front import front
+from tests.controlplane.running import ControlPlane
 
 KUBECTL = shutil.which("kubectl")
 pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
@@ -67,8 +72,14 @@ class Kubectl:
 
 
 @pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[ApiServer]:
-    async with ApiServer(directory=tmp_path / "pki") as server:
+async def server(plane: ControlPlane | None, tmp_path: Path) -> AsyncIterator[ApiServer]:
+    if plane is None:
+        async with ApiServer(directory=tmp_path / "pki") as server:
+            yield server
+        return
+    async with KubeClient(load(str(plane.kubeconfig))) as client:
+        await clean(client)
+    async with front(plane, tmp_path / "pki") as server:
         yield server
 
 
@@ -175,6 +186,7 @@ async def test_events_and_resources_are_listed(kubectl: Kubectl) -> None:
     assert "no card is free" in await kubectl("get", "events")
     assert "no card is free" in await kubectl("events", "--for", "pod/p")
     resources = await kubectl("api-resources", "--no-headers")
+    assert kubectl.code == 0, resources
     assert {"pods", "nodes", "leases", "jobs"} <= {
         line.split()[0] for line in resources.splitlines()
     }
