@@ -152,12 +152,12 @@ class ReportLane:
         try:
             written = await self._patch_condition(report)
         except KubeFailure as error:
-            if error.may_pass:
-                self._conditions.failed(report, self._now(), self._delay_s(error))
-            else:
-                if not (isinstance(error, KubeError) and error.status in _VANISHED):
+            if isinstance(error, KubeError) and _is_definite(error):
+                if error.status not in _VANISHED:
                     _log.warning("condition of pod %s not written: %s", report.key, error)
                 self._conditions.gone(report.uid)
+            else:
+                self._conditions.failed(report, self._now(), self._delay_s(error))
             return
         self._failures = 0
         if written:
@@ -212,9 +212,22 @@ class ReportLane:
         """How long what failed waits; longer while everything fails."""
         asked_s = error.retry_after_s if isinstance(error, KubeError) else None
         self._failures += 1
+        if isinstance(error, KubeError) and error.status == HTTPStatus.FORBIDDEN:
+            return RETRY_LONGEST_S
         growing_s = RETRY_FIRST_S * 2.0 ** min(self._failures // self._workers, 10)
         return max(min(growing_s, RETRY_LONGEST_S), asked_s or 0.0)
 
     @staticmethod
     def _now() -> float:
         return asyncio.get_running_loop().time()
+
+
+def _is_definite(error: KubeError) -> bool:
+    """Whether the same condition would be refused for ever.
+
+    A right that is missing may be granted yet, and of conflicts only that of the uid lasts: the
+    server gives up a patch with 409 when others write the pod at the same time.
+    """
+    if error.status == HTTPStatus.CONFLICT:
+        return "uid" in error.message.lower()
+    return not error.may_pass and error.status != HTTPStatus.FORBIDDEN

@@ -196,10 +196,13 @@ async def test_a_pod_that_says_it_already_is_not_patched() -> None:
         assert recorder.seen.empty()
 
 
-@pytest.mark.parametrize("code", [404, 409])
-async def test_a_vanished_pod_is_ignored(code: int) -> None:
+OTHER_POD = "Precondition failed: UID in precondition: u-a, UID in object meta: u-z"
+
+
+@pytest.mark.parametrize(("code", "message"), [(404, "not found"), (409, OTHER_POD)])
+async def test_a_vanished_pod_is_ignored(code: int, message: str) -> None:
     recorder = Recorder()
-    recorder.refuse.append(status(code, "NotFound" if code == 404 else "Conflict"))
+    recorder.refuse.append(status(code, message=message))
     async with recording(recorder, workers=1) as lane:
         lane.waiting(waiting("u-a"))
         lane.scheduled(scheduled("u-b", "b"))
@@ -218,6 +221,18 @@ async def test_a_failure_is_retried_and_blocks_nobody() -> None:
         lane.waiting(waiting("u-b", "b"))
         writes = await recorder.next(2)
         assert "PATCH /api/v1/namespaces/default/pods/b/status" in writes
+        assert lane.queued == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "message"), [(403, "cannot patch resource"), (409, "the object has been modified")]
+)
+async def test_a_refusal_that_may_end_is_not_the_last_word(code: int, message: str) -> None:
+    recorder = Recorder()
+    recorder.refuse.append(status(code, message=message))
+    async with recording(recorder, workers=1) as lane:
+        lane.waiting(waiting("u-a"))
+        assert list(await recorder.next(1)) == [f"POST {EVENTS}"]
         assert lane.queued == 1
 
 
