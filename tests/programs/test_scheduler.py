@@ -47,12 +47,13 @@ async def test_check_config_prints_what_is_in_effect(tmp_path: Path) -> None:
     (tmp_path / "few.yaml").write_text("parallelBinds: 4")
     code, printed, errors = await run(
         tmp_path, "scheduler", "--check-config", "--config", "few.yaml",
-        "--prometheus-url", "http://here:1",
+        "--prometheus-url", "http://here:1", "--leader-elect", "false",
     )  # fmt: skip
     assert (code, errors) == (0, "")
     found = read(yaml.safe_load(printed))
     assert isinstance(found, SchedulerConfiguration)
     assert (found.parallel_binds, found.inventory.url) == (4, "http://here:1")
+    assert not found.leader_election.leader_elect
 
 
 @pytest.mark.parametrize(
