@@ -19,7 +19,7 @@ from kubeshare_py.edges.api_server import ADMIN
 from tests.controlplane.processes import Process, process
 from tests.controlplane.secrets_of_cluster import CONTROLLERS, Secrets, make_secrets
 
-ROLE = Path(__file__).with_name("scheduler-role.yaml")
+ROLE = Path(__file__).parents[2] / "deploy/scheduler-role.yaml"
 #: Stories say themselves which node is lost, and admission's not-ready taint is this
 #: controller's to take away; and no kubelet here mounts the ConfigMap of root certificates.
 _CONTROLLERS = "*,-node-lifecycle-controller,-root-ca-certificate-publisher-controller"

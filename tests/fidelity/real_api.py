@@ -21,11 +21,11 @@ _POLL_S = 0.1
 
 
 class RealApi(Api):
-    """Requests of an administrator; `close` ends watches and the connection."""
+    """Requests of one user; leaving it ends watches and the connection."""
 
-    def __init__(self, plane: ControlPlane) -> None:
+    def __init__(self, plane: ControlPlane, user: str = ADMIN) -> None:
         self.answer = ApiResponse()
-        self._plane = plane
+        self._token = plane.secrets.tokens[user]
         self._host = urllib.parse.urlsplit(plane.url).netloc
         self._context = plane.secrets.certificates.client_context()
         self._connection = self._connect(_TIMEOUT_S)
@@ -94,8 +94,7 @@ class RealApi(Api):
         return http.client.HTTPSConnection(self._host, context=self._context, timeout=timeout_s)
 
     def _headers(self, accept: str) -> dict[str, str]:
-        token = self._plane.secrets.tokens[ADMIN]
-        return {"Authorization": f"Bearer {token}", "Accept": accept}
+        return {"Authorization": f"Bearer {self._token}", "Accept": accept}
 
 
 class RealWatch(Watch):

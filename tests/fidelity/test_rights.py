@@ -1,0 +1,56 @@
+"""What RBAC refuses, and in which words."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kubeshare_py.edges.api_server import SCHEDULER
+from tests.controlplane.running import ControlPlane
+from tests.controlplane.secrets_of_cluster import CONTROLLERS
+from tests.fidelity.real_api import RealApi
+from tests.simulation.api_client import MAPS, PODS, Api
+
+pytestmark = pytest.mark.real_only("the embedded server lets everybody write everything")
+
+
+@pytest.fixture
+def plane_with_pod(plane: ControlPlane, api: Api) -> ControlPlane:
+    api.pod()
+    return plane
+
+
+@pytest.fixture
+def scheduler(plane_with_pod: ControlPlane) -> Iterator[RealApi]:
+    with RealApi(plane_with_pod, SCHEDULER) as client:
+        yield client
+
+
+def assert_forbidden(client: Api, status: Any, what: str) -> None:
+    assert (client.status, status["reason"]) == (403, "Forbidden")
+    assert f"cannot {what} in API group" in status["message"]
+
+
+def test_who_may_not_bind_is_told_so(plane_with_pod: ControlPlane) -> None:
+    with RealApi(plane_with_pod, CONTROLLERS) as stranger:
+        status = stranger.bind()
+        assert_forbidden(stranger, status, 'create resource "pods/binding"')
+        assert status["details"]["kind"] == "pods"
+
+
+def test_the_scheduler_may_bind_with_annotations_of_its_choice(scheduler: RealApi) -> None:
+    scheduler.bind(annotations={"any": "thing"})
+    assert scheduler.status == 201
+    assert scheduler.get(f"{PODS}/p")["metadata"]["annotations"]["any"] == "thing"
+
+
+def test_the_scheduler_may_not_change_pods_otherwise(scheduler: RealApi) -> None:
+    status = scheduler.patch(f"{PODS}/p", {"metadata": {"annotations": {"any": "thing"}}})
+    assert_forbidden(scheduler, status, 'patch resource "pods"')
+    assert_forbidden(scheduler, scheduler.delete(f"{PODS}/p"), 'delete resource "pods"')
+
+
+def test_the_scheduler_may_not_look_at_what_is_none_of_its_business(scheduler: RealApi) -> None:
+    assert_forbidden(scheduler, scheduler.get(MAPS), 'list resource "configmaps"')
+    secrets = "/api/v1/namespaces/fs/secrets"
+    assert_forbidden(scheduler, scheduler.get(secrets), 'list resource "secrets"')
