@@ -60,7 +60,6 @@ class DecisionLoop:
     async def decide(self) -> None:
         """Decide whenever something happened or the machine wants to be woken."""
         now = asyncio.get_running_loop().time
-        self.signs.decides = True
         while True:
             self.news.clear()
             self._handle(BindSlotsFree(MOST_UNANSWERED))

@@ -92,7 +92,7 @@ def _answer(name: str, checks: Sequence[Check], request: web.Request) -> web.Res
 
 
 def _silence(signs: VitalSigns) -> str:
-    if not signs.decides:
+    if not signs.turns:
         return ""  # it stands by
     silent_s = signs.clock() - signs.turned_at
     return f"no turn for {silent_s:.0f} s" if silent_s > LONGEST_SILENCE_S else ""

@@ -30,17 +30,18 @@ class VitalSigns:
 
     machine: Machine
     clock: Callable[[], float]
+    #: Finer than the event loop's clock, which uvloop rounds to milliseconds.
+    stopwatch: Callable[[], float] = perf_counter
     tallies: Tallies = field(default_factory=Tallies)
+    #: Turns that decided; none while another process leads.
     turns: int = 0
     turned_at: float = field(init=False)
     #: When the inventory was last read; None before the first time.
     inventory_at: float | None = None
     started_at: float = field(init=False)
-    #: Whether it decides: a process that stands by does not turn.
-    decides: bool = False
     _lost_at: dict[str, float | None] = field(default_factory=dict)
     _lags: deque[tuple[float, float]] = field(default_factory=deque)
-    #: When the pods whose binding is not answered were decided (perf_counter).
+    #: When the pods whose binding is not answered were decided (by the stopwatch).
     _began_s: dict[PodUid, float] = field(default_factory=dict)
     _unschedulable: dict[str, int] = field(default_factory=dict)
 
@@ -125,7 +126,7 @@ class VitalSigns:
 
     def _decided(self, effects: Iterable[Effect], took_s: float) -> None:
         """A turn's time is shared alike by its tries: to time each would cost as much as it."""
-        began_s = perf_counter() - took_s
+        began_s = self.stopwatch() - took_s
         tries = 0
         for effect in effects:
             if isinstance(effect, Bind):
@@ -150,7 +151,7 @@ class VitalSigns:
         profile = record.pod.scheduler_name
         began_s = self._began_s.pop(effect.uid, None)
         if began_s is not None:
-            self.tallies.attempt("scheduled", profile, perf_counter() - began_s)
+            self.tallies.attempt("scheduled", profile, self.stopwatch() - began_s)
         if record.queued_at is not None:
             self.tallies.bound(record.attempts, self.clock() - record.queued_at)
 
@@ -161,7 +162,7 @@ class VitalSigns:
         began_s = self._began_s.pop(event.uid, None)
         if began_s is not None and record is not None and isinstance(event.outcome, BindRefused):
             profile = record.pod.scheduler_name
-            self.tallies.attempt("error", profile, perf_counter() - began_s)
+            self.tallies.attempt("error", profile, self.stopwatch() - began_s)
 
     def _forget_the_gone(self) -> None:
         """Pods that were deleted while their binding was not answered."""

@@ -24,7 +24,6 @@ class Ward:
         self.connected = {name: self.signs.watching(name) for name in ("pods", "nodes")}
         for connected in self.connected.values():
             connected(True)
-        self.signs.decides = True
         self.beat()
 
     def beat(self) -> None:
@@ -84,7 +83,7 @@ async def test_a_loop_that_does_not_turn_is_neither_live_nor_ready(ward: Ward) -
 
 
 async def test_a_scheduler_that_stands_by_need_not_turn(ward: Ward) -> None:
-    ward.signs.decides = False
+    ward.signs.turns = 0
     ward.now += health.LONGEST_SILENCE_S + 1
     assert (await ward.ask("/livez"))[0] == 200
 

@@ -98,6 +98,19 @@ def test_who_still_waits_is_told_the_new_reasons_without_delay() -> None:
     assert "no GPU of model T4" in reasons
 
 
+def test_what_was_known_of_the_lines_is_forgotten() -> None:
+    machine = started()
+    pod = a_pod("big", a_shape(a_claim(100), cpu=1_000_000))
+    machine.handle(PodSeen(pod), 0.0)
+    machine.handle(BindSlotsFree(9), 0.0)
+    line = machine.queue.line_of(pod.uid)
+    assert line is not None
+    assert line.blocked
+    machine.use_profiles(profiles(), 0.1)
+    assert not line.blocked, "its timer finds nothing to report"
+    assert machine.queue.line_of(pod.uid) is not line
+
+
 def told(effects: list[Effect]) -> str:
     return " ".join(e.diagnosis.message for e in effects if isinstance(e, ReportWaiting))
 
