@@ -8,6 +8,7 @@ remove it.
 from kubeshare_py.simulation import api_quantities
 from kubeshare_py.simulation.api_resources import Admission
 from kubeshare_py.simulation.api_status import Cause, Json, required, unsupported
+from kubeshare_py.simulation.api_times import default_times
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
@@ -21,6 +22,7 @@ def default_node(node: Json) -> None:
             status[part] = {
                 name: api_quantities.canonical(text) for name, text in status[part].items()
             }
+    default_times(status, "lastHeartbeatTime")
     if "capacity" in status:
         status.setdefault("allocatable", dict(status["capacity"]))
 

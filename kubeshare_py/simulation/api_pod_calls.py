@@ -129,6 +129,11 @@ def _topology_labels(call: Call, node: str) -> Json:
 
 def _scheduled(conditions: list[Any], now: float) -> list[Any]:
     """PodScheduled=True in its old place, without the old reason and message."""
-    fresh = {"type": "PodScheduled", "status": "True", "lastTransitionTime": timestamp(now)}
+    fresh = {
+        "type": "PodScheduled",
+        "status": "True",
+        "lastProbeTime": None,
+        "lastTransitionTime": timestamp(now),
+    }
     kept = [fresh if held["type"] == "PodScheduled" else held for held in conditions]
     return kept if fresh in kept else [*kept, fresh]

@@ -10,7 +10,7 @@ from kubeshare_py.simulation.api_containers import containers_of, default_pod_sp
 from kubeshare_py.simulation.api_names import suffix
 from kubeshare_py.simulation.api_resources import Admission
 from kubeshare_py.simulation.api_status import Cause, Json, Named, forbidden, not_allowed
-from kubeshare_py.simulation.api_times import timestamp
+from kubeshare_py.simulation.api_times import default_times, timestamp
 
 PRIORITY_CLASSES = "priorityclasses.scheduling.k8s.io"
 GATED = "SchedulingGated"
@@ -53,6 +53,7 @@ def prepare_pod(pod: Json, admission: Admission) -> None:
                 "status": "False",
                 "reason": GATED,
                 "message": "Scheduling is blocked due to non-empty scheduling gates",
+                "lastProbeTime": None,
                 "lastTransitionTime": timestamp(admission.now),
             }
         ]
@@ -61,6 +62,7 @@ def prepare_pod(pod: Json, admission: Admission) -> None:
 def default_pod(pod: Json) -> None:
     """Defaults that updates apply too; raises BadQuantity."""
     default_pod_spec(pod.setdefault("spec", {}))
+    default_times(pod.get("status", {}), "lastProbeTime")
 
 
 def pod_causes(pod: Json) -> list[Cause]:

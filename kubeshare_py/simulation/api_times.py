@@ -3,6 +3,8 @@
 import re
 from datetime import UTC, datetime
 
+from kubeshare_py.simulation.api_status import Json
+
 _MICRO = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z|[+-]\d\d:\d\d)$")
 _MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86400, 365 * 86400
 _ROUNDING = (  # below, unit, its letter, smaller unit shown with it (0: none), its letter
@@ -56,3 +58,13 @@ def duration(elapsed: float) -> str:
             part = rest // small if small else 0
             return f"{whole}{large_unit}{part}{small_unit}" if part else f"{whole}{large_unit}"
     return f"{total // _YEAR}y"
+
+
+def default_times(status: Json, seen: str) -> None:
+    """Give conditions the times that nobody gave as null, as real servers do, in place.
+
+    `seen` is the name of the time beside lastTransitionTime.
+    """
+    if status.get("conditions"):
+        times: Json = {seen: None, "lastTransitionTime": None}
+        status["conditions"] = [{**times, **one} for one in status["conditions"]]

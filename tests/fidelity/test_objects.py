@@ -461,3 +461,20 @@ def test_sets_of_a_strategic_patch_are_ordered_likewise(api: Api) -> None:
     change = {"metadata": {"finalizers": ["x.io/b", "x.io/a"]}}
     found = api.patch(f"{MAPS}/a", change, STRATEGIC)["metadata"]["finalizers"]
     assert found == ["x.io/b", "x.io/a", "x.io/c"]
+
+
+def test_times_of_conditions_that_nobody_gave_are_null(api: Api) -> None:
+    status = {"conditions": [{"type": "Ready", "status": "True"}]}
+    node = api.post(NODES, {"metadata": {"name": "n1"}, "status": status})
+    (condition,) = node["status"]["conditions"]
+    assert condition["lastHeartbeatTime"] is condition["lastTransitionTime"] is None
+    api.pod()
+    pod = api.patch(f"{PODS}/p/status", {"status": status}, STRATEGIC)
+    (condition,) = pod["status"]["conditions"]
+    assert condition["lastProbeTime"] is condition["lastTransitionTime"] is None
+    api.bind()
+    conditions = api.get(f"{PODS}/p")["status"]["conditions"]
+    assert {one["type"]: one["lastProbeTime"] for one in conditions} == {
+        "Ready": None,
+        "PodScheduled": None,
+    }
