@@ -14,10 +14,10 @@ from tests.faults.fast_time import run_fast
 from tests.faults.storm import Storm
 from tests.faults.weather import Weather
 
-SEEDS = int(os.environ.get("KUBESHARE_STORM_SEEDS", "5"))
+SEEDS = int(os.environ.get("KUBESHARE_STORM_SEEDS", "4"))
 STEPS = int(os.environ.get("KUBESHARE_STORM_STEPS", "120"))
 #: Loop seconds for everything to come right once all faults have ended.
-SETTLES_S = 150.0
+SETTLES_S = 600.0
 NODES = 'nodes: [{name: "n{n}", count: 6, gpus: [{model: T4, count: 4, memory: 16GiB}]}]'
 
 
