@@ -79,7 +79,9 @@ class LeaderLease:
     async def led(self) -> None:
         """Return when elected, and the last requests of a predecessor have landed."""
         await self._elected.wait()
-        await self._sleep(max(self._election.binds_from - self._clock(), 0.0))
+        # Timers may be early by this clock.
+        while (wait_s := self._election.binds_from - self._clock()) > 0:
+            await self._sleep(wait_s)
 
     async def _acquire(self) -> None:
         election, terms = self._election, self._election.terms

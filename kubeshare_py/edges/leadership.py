@@ -1,6 +1,7 @@
 """Whether this scheduler process is the one that decides, and a client that heeds it."""
 
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Protocol
@@ -74,10 +75,11 @@ async def connected(
     credentials: Credentials,
     name: str,
     hand_over_s: float = HAND_OVER_S,
+    clock: Callable[[], float] = time.monotonic,
 ) -> AsyncIterator[tuple[KubeClient, Leadership]]:
     """A client that writes nothing unless this process leads, and its leadership."""
     async with KubeClient(credentials) as own:
-        leadership = _leadership(configuration.leader_election, own, name, hand_over_s)
+        leadership = _leadership(configuration.leader_election, own, name, hand_over_s, clock)
         async with KubeClient(
             credentials, concurrency=configuration.parallel_binds, may_write=leadership.may_send
         ) as client:
@@ -85,7 +87,11 @@ async def connected(
 
 
 def _leadership(
-    settings: LeaderElection, client: KubeClient, name: str, hand_over_s: float
+    settings: LeaderElection,
+    client: KubeClient,
+    name: str,
+    hand_over_s: float,
+    clock: Callable[[], float],
 ) -> Leadership:
     """What the settings ask for, for a process of this name.
 
@@ -100,7 +106,7 @@ def _leadership(
         retry_period_s=seconds(settings.retry_period),
         hand_over_s=hand_over_s,
     )
-    return LeaderLease(client, Election(name, terms), *place)
+    return LeaderLease(client, Election(name, terms), *place, clock=clock)
 
 
 async def publish(client: KubeClient, namespace: str, name: str, address: str) -> str:

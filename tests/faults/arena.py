@@ -132,7 +132,11 @@ class Arena:
         configuration = self.configuration()
         machine = scheduler.machine(configuration, IN_TREE)
         credentials = load(str(self.kubeconfig()))
-        async with connected(configuration, credentials, machine.name) as (client, leadership):
+        clock = asyncio.get_running_loop().time
+        async with connected(configuration, credentials, machine.name, clock=clock) as (
+            client,
+            leadership,
+        ):
             await scheduler.run(configuration, client, machine, leadership)
 
 
