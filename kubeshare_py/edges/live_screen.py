@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import select
 import sys
 from collections.abc import Callable, Iterator
 
@@ -31,7 +32,7 @@ async def show(
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             if plain or not console.is_terminal:
-                with _until_unread():
+                with _to_the_end():
                     await _lines(view, footer)
             else:
                 await _screen(view, footer, console)
@@ -50,9 +51,10 @@ async def _screen(view: Callable[[], ClusterView], footer: str, console: Console
 
 
 @contextlib.contextmanager
-def _until_unread() -> Iterator[None]:
+def _to_the_end() -> Iterator[None]:
     try:
         yield
+        sys.stdout.flush()
     except BrokenPipeError:
         # What is buffered still has to go somewhere when the process ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -61,7 +63,10 @@ def _until_unread() -> Iterator[None]:
 async def _lines(view: Callable[[], ClusterView], footer: str) -> None:
     print(footer, flush=True)
     before: ClusterView | None = None
-    while True:
+    # Where nothing changes nothing is written, and a reader who left would not be noticed.
+    unread = select.poll()
+    unread.register(sys.stdout.fileno(), 0)
+    while not unread.poll(0):
         after = view()
         for line in change_lines(before, after):
             print(line, flush=True)
