@@ -18,6 +18,7 @@ from kubeshare_py.scheduling.timers import Timers
 
 SAME_REASONS_S = 10.0
 UNASKED_S = 60.0
+NEWCOMERS_S = 1.0
 PODS_A_SECOND = 100
 #: After a start the first reading of the cards is a matter of seconds: no need to tell everybody.
 INVENTORY_PATIENCE_S = 3.0
@@ -37,7 +38,9 @@ class WaitingReports:
     def blocked(self, line: Line, asker: Asker, now: float) -> None:
         """The line was found to fit nowhere just now."""
         reason_set = asker.reason_set(line.shape)
-        stale = line.diagnosis is None or now >= line.diagnosed_at + _wait(line, SAME_REASONS_S)
+        # Who is told for the first time is told what is true now, or was a second ago.
+        least_s = NEWCOMERS_S if line.unreported else SAME_REASONS_S
+        stale = line.diagnosis is None or now >= line.diagnosed_at + _wait(line, least_s)
         if stale or reason_set != line.reason_set:
             line.diagnosis = asker.diagnose(line.shape)
             line.reason_set = reason_set
@@ -61,6 +64,8 @@ class WaitingReports:
     def refresh(self, askers: dict[str, Asker], now: float) -> None:
         """Work out again what is old by now, unless nothing has changed since."""
         for line in self._due.due(now):
+            if line.look_again_at > now:
+                continue
             line.look_again_at = math.inf
             if not line.blocked or not line.waiting:
                 continue
@@ -76,7 +81,7 @@ class WaitingReports:
             self._look_again(line, now + _wait(line, UNASKED_S))
 
     def _look_again(self, line: Line, when: float) -> None:
-        if line.look_again_at == math.inf:
+        if when < line.look_again_at:
             line.look_again_at = when
             self._due.add(when, line)
 

@@ -396,3 +396,19 @@ def test_the_server_says_when_to_try_a_bind_again() -> None:
     assert driver.tell(TimePassed()) == []
     driver.now = 7.0
     assert driver.tell(TimePassed()) == [bind]
+
+
+def test_who_waits_for_the_first_time_is_not_told_an_old_story() -> None:
+    driver = Driver({"n1": 1, "n2": 0})
+    first = a_pod("first", a_shape(a_claim(1000)))
+    driver.tell(InventoryRead(((NodeName("n1"), ()),)), PodSeen(first))
+    (report,) = driver.tell(BindSlotsFree(64))
+    assert isinstance(report, ReportWaiting)
+    assert report.diagnosis.message == "0/2 nodes are available: 2 no GPU."
+    driver.now = 1.0
+    driver.tell(InventoryRead(((NodeName("n1"), some_gpus("n1", 1)),)))
+    assert len(driver.decide()) == 1
+    driver.now = 2.0
+    (report,) = driver.tell(PodSeen(a_pod("second", first.shape)), BindSlotsFree(64))
+    assert isinstance(report, ReportWaiting)
+    assert report.diagnosis.message == "0/2 nodes are available: 1 Insufficient GPU, 1 no GPU."
