@@ -31,6 +31,9 @@ from kubeshare_py.domain.node import Node
 
 Resources = tuple[tuple[str, int], ...]
 
+#: Distinct requests whose rows of columns are remembered.
+VECTORS_KEPT = 4096
+
 #: Whole GPUs as the vendor's device plugin hands them out: the kubelet picks the cards.
 NATIVE_GPU = "nvidia.com/gpu"
 
@@ -220,7 +223,7 @@ class Ledger:
                 vector[column] = amount
             vector[PODS] = 1
             vector[PORTS] = int(port)
-            if len(self._vectors) > 4096:  # noqa: PLR2004 - a bound on memory, not a rule
+            if len(self._vectors) > VECTORS_KEPT:
                 self._vectors.clear()
             self._vectors[resources, port] = vector
         return vector
