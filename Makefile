@@ -32,9 +32,10 @@ check: $(STAMP)  ## format, lint, types, layers
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports >/tmp/kubeshare-lint-imports.$$$$ 2>&1 || { cat /tmp/kubeshare-lint-imports.$$$$; rm -f /tmp/kubeshare-lint-imports.$$$$; exit 1; }; rm -f /tmp/kubeshare-lint-imports.$$$$
 
+# Policies come last: an API server goes on refusing for a moment after a policy is gone.
 e2e: $(STAMP)  ## stories and API facts on a real control plane, built from source (needs Go)
 	@binaries=$$($(BIN)/python -m tests.controlplane.build) || exit $$?; \
-	PATH="$$binaries:$$PATH" exec $(BIN)/pytest --quiet --control-plane real tests/fidelity tests/policies tests/stories
+	PATH="$$binaries:$$PATH" exec $(BIN)/pytest --quiet --control-plane real tests/fidelity tests/stories tests/policies
 
 bench: $(STAMP)  ## decisions a second, by cluster size
 	@$(BIN)/python benchmarks/decisions.py
