@@ -193,6 +193,8 @@ class Machine:
         ours = record.allocation
         if ours is not None and record.node == node and _token(pod) == ours.token:
             if record.state is State.BINDING:
+                # Seen is answered: the answer itself may be lost, and nobody will send again.
+                self._unanswered.pop(ours.token, None)
                 self._scheduled(record, node, effects)
         else:
             self._release(record)
@@ -353,8 +355,6 @@ class Machine:
         )
         if record is None or not current or record.state is not State.BINDING:
             # Late, or the watch was faster: the pod is gone, bound, or decided anew.
-            if not isinstance(event.outcome, BindUnknown):
-                self._unanswered.pop(event.token, None)
             return
         match event.outcome:
             case Bound():

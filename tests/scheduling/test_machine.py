@@ -412,3 +412,15 @@ def test_who_waits_for_the_first_time_is_not_told_an_old_story() -> None:
     (report,) = driver.tell(PodSeen(a_pod("second", first.shape)), BindSlotsFree(64))
     assert isinstance(report, ReportWaiting)
     assert report.diagnosis.message == "0/2 nodes are available: 1 Insufficient GPU, 1 no GPU."
+
+
+@pytest.mark.parametrize("echo_first", [True, False])
+def test_lost_answers_of_pods_that_were_seen_bound_use_up_no_slots(echo_first: bool) -> None:
+    driver = Driver({f"n{number}": 8 for number in range(20)})
+    for number in range(MOST_UNANSWERED + 1):
+        pod = a_pod(f"{number}", a_shape(a_claim(1000)))
+        (bind,) = driver.seen(pod)
+        echo = PodSeen(replace(pod, node_name=bind.node, allocation=bind.allocation))
+        lost = BindAnswered(bind.uid, bind.allocation.token, BindUnknown("timeout"))
+        driver.tell(*((echo, lost) if echo_first else (lost, echo)))
+    assert driver.machine.unanswered == 0
