@@ -16,15 +16,14 @@ from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.rows import AllRows, Rows, SomeRows
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.points import (
-    Cards,
-    Hint,
-)
+from kubeshare_py.framework.points import Cards, Hint
 from kubeshare_py.framework.questions import Questions
 from kubeshare_py.framework.reasons import NO_CARD, NO_NODE, Reason
 from kubeshare_py.framework.scheduler_profile import Profile
 
 SHAPES_KEPT = 256
+TOO_FEW_GPUS = "too few GPUs"
+NO_USABLE_GPU = "no usable GPU"
 
 
 @dataclass(slots=True)
@@ -285,10 +284,6 @@ class Asker:
             self._most_lines, self._width = max(rows, 1024), width
             self._lines = np.arange(self._most_lines) * width
         return self._lines[:rows]
-
-
-TOO_FEW_GPUS = "too few GPUs"
-NO_USABLE_GPU = "no usable GPU"
 
 
 def _best_normalised(answers: Answers) -> int:
