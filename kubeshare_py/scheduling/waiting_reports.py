@@ -42,13 +42,15 @@ class WaitingReports:
         least_s = NEWCOMERS_S if line.unreported else SAME_REASONS_S
         stale = line.diagnosis is None or now >= line.diagnosed_at + _wait(line, least_s)
         if stale or reason_set != line.reason_set:
+            before = line.diagnosis
             line.diagnosis = asker.diagnose(line.shape)
             line.reason_set = reason_set
             line.diagnosed_at, line.diagnosed_from = now, asker.changes
-            self._pending.extend((uid, True) for uid in line.waiting)
-            line.unreported.clear()
-        else:
-            self.joined(line)
+            if before != line.diagnosis:
+                changed = before is None or before.reasons != line.diagnosis.reasons
+                newcomers = set(line.unreported)
+                self._pending.extend((uid, changed) for uid in line.waiting if uid not in newcomers)
+        self.joined(line)
         self._look_again(line, line.diagnosed_at + _wait(line, SAME_REASONS_S))
 
     def unread(self, line: Line, now: float) -> None:

@@ -424,3 +424,20 @@ def test_lost_answers_of_pods_that_were_seen_bound_use_up_no_slots(echo_first: b
         lost = BindAnswered(bind.uid, bind.allocation.token, BindUnknown("timeout"))
         driver.tell(*((echo, lost) if echo_first else (lost, echo)))
     assert driver.machine.unanswered == 0
+
+
+def test_newcomers_do_not_make_new_numbers_urgent_for_those_who_were_told() -> None:
+    driver = Driver({"n1": 1, "n2": 1})
+    ones = [a_pod(name, a_shape(a_claim(1000))) for name in ("one", "two")]
+    for pod in ones:
+        driver.place(pod)
+    driver.tell(PodSeen(a_pod("p", a_shape(whole(2)))), BindSlotsFree(64))
+    driver.tell(NodeSeen(a_node("n3")))
+    driver.now = 2.0
+    # A line that is woken and blocked again, with somebody new in it and one more node.
+    line = driver.machine.queue.line_of(a_pod("p").uid)
+    assert line is not None
+    driver.machine.queue.wake(line)
+    effects = driver.tell(PodSeen(a_pod("q", a_shape(whole(2)))), BindSlotsFree(64))
+    told = {e.key.name: e.reasons_changed for e in effects if isinstance(e, ReportWaiting)}
+    assert told == {"p": False, "q": True}
