@@ -58,8 +58,13 @@ class ControlPlane:
 
 
 @contextmanager
-def control_plane(binaries: Path, folder: Path) -> Iterator[ControlPlane]:
-    """Run it while entered, ready for requests. Raises processes.NotReady."""
+def control_plane(
+    binaries: Path, folder: Path, *, controllers: bool = True
+) -> Iterator[ControlPlane]:
+    """Run it while entered, ready for requests. Raises processes.NotReady.
+
+    Without `controllers` nobody makes the ServiceAccounts that pods need.
+    """
     secrets = make_secrets(folder / "secrets")
     etcd_port, peer_port, port = free_ports(3)
     url = f"https://127.0.0.1:{port}"
@@ -79,15 +84,16 @@ def control_plane(binaries: Path, folder: Path) -> Iterator[ControlPlane]:
             start("etcd", _etcd_flags(folder, etcd_port, peer_port))
             server = start("kube-apiserver", _server_flags(secrets, folder, etcd_port, port))
             server.wait_until(lambda: plane.has("/readyz"), _START_S)
-            controllers = secrets.write_kubeconfig(
-                folder / "controllers.kubeconfig", url, CONTROLLERS
-            )
-            controller_flags = _controller_flags(secrets, folder, controllers)
-            running = start("kube-controller-manager", controller_flags)
             plane.create(ROLE)
-            # Without this account, pods of the namespace are refused.
-            account = "/api/v1/namespaces/default/serviceaccounts/default"
-            running.wait_until(lambda: plane.has(account), _START_S)
+            if controllers:
+                kubeconfig = secrets.write_kubeconfig(
+                    folder / "controllers.kubeconfig", url, CONTROLLERS
+                )
+                flags = _controller_flags(secrets, folder, kubeconfig)
+                running = start("kube-controller-manager", flags)
+                # Without this account, pods of the namespace are refused.
+                account = "/api/v1/namespaces/default/serviceaccounts/default"
+                running.wait_until(lambda: plane.has(account), _START_S)
             yield plane
         except BaseException:
             print(f"logs of the control plane are in {folder}", file=sys.stderr)
