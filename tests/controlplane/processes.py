@@ -22,13 +22,30 @@ class Process:
     """One of them; its output goes to a file."""
 
     def __init__(self, command: Sequence[str | Path], log: Path) -> None:
+        self._line = dying_with_us(command)
         self._log = log
-        line = [sys.executable, _LAUNCHER, str(os.getpid()), *map(str, command)]
-        with log.open("wb") as file:
+        log.write_bytes(b"")
+        self.start_again()
+
+    def start_again(self) -> None:
+        """After its end: the same command, whose output follows in the same file.
+
+        From the main thread, which has to outlive it.
+        """
+        with self._log.open("ab") as file:
             # In a session of its own: Ctrl-C is for the tests, which then end it in order.
             self._process = subprocess.Popen(
-                line, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
+                self._line,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+                start_new_session=True,
             )
+
+    @property
+    def pid(self) -> int:
+        """Of the command itself: the launcher becomes it."""
+        return self._process.pid
 
     def wait_until(self, ready: Callable[[], bool], timeout_s: float) -> None:
         """Ask ten times a second. Raises NotReady."""
@@ -41,6 +58,11 @@ class Process:
                 continue
             raise NotReady(f"ended with {code}{self._end_of_log()}")
         raise NotReady(f"not ready after {timeout_s:.0f} s{self._end_of_log()}")
+
+    def kill(self) -> None:
+        """End it by SIGKILL, all of its group; returns when it is gone."""
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
 
     def stop(self) -> None:
         """End it, by force if it does not want to; all of its group."""
@@ -55,6 +77,14 @@ class Process:
     def _end_of_log(self) -> str:
         lines = self._log.read_text(errors="replace").splitlines()[-_TAIL:]
         return "\n".join([f"; {self._log} ends with:", *lines])
+
+
+def dying_with_us(command: Sequence[str | Path]) -> list[str]:
+    """The command line by which it is killed when this process, or the thread that starts it, ends.
+
+    The program needs its whole path.
+    """
+    return [sys.executable, _LAUNCHER, str(os.getpid()), *map(str, command)]
 
 
 @contextmanager
