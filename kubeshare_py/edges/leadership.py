@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Protocol
 
+from kubeshare_py.domain.lease import LeaderFigures
 from kubeshare_py.edges import decision_log
 from kubeshare_py.edges.credentials import Credentials
 from kubeshare_py.edges.kube_api import HAND_OVER_S
@@ -14,7 +15,7 @@ from kubeshare_py.edges.kube_errors import KubeError, KubeFailure
 from kubeshare_py.edges.leader_lease import LeaderLease, leases_path
 from kubeshare_py.framework.configuration import SchedulerConfiguration
 from kubeshare_py.framework.leader_election import LeaderElection, seconds
-from kubeshare_py.manifests.lease import STATE_SERVICE
+from kubeshare_py.manifests.lease import with_state_service
 from kubeshare_py.scheduling.leadership import Election, Terms
 
 
@@ -38,6 +39,9 @@ class Leadership(Protocol):
 
     def fence(self) -> str:
         """The term of leadership for each Binding, "" for none."""
+
+    def figures(self) -> LeaderFigures | None:
+        """How the election stands; None without one."""
 
 
 class OnlyScheduler:
@@ -68,6 +72,9 @@ class OnlyScheduler:
         """None: there is no term."""
         return ""
 
+    def figures(self) -> None:
+        """None: there is no election."""
+
 
 @asynccontextmanager
 async def connected(
@@ -81,7 +88,10 @@ async def connected(
     async with KubeClient(credentials) as own:
         leadership = _leadership(configuration.leader_election, own, name, hand_over_s, clock)
         async with KubeClient(
-            credentials, concurrency=configuration.parallel_binds, may_write=leadership.may_send
+            credentials,
+            concurrency=configuration.parallel_binds,
+            may_write=leadership.may_send,
+            tallies=own.tallies,
         ) as client:
             yield client, leadership
 
@@ -115,15 +125,20 @@ async def publish(client: KubeClient, namespace: str, name: str, address: str) -
     Returns what went wrong as a sentence, empty if nothing did.
     """
     path = leases_path(namespace)
-    metadata = {"name": name, "annotations": {STATE_SERVICE: address}}
     try:
         try:
-            await client.merge_patch(f"{path}/{name}", {"metadata": metadata})
+            # Not a patch: taking part in an election needs no such right either.
+            found = await client.get(f"{path}/{name}")
+            await client.replace(f"{path}/{name}", with_state_service(found, address))
         except KubeError as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
-            lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata}
-            await client.create(path, lease)
+            lease = {
+                "apiVersion": "coordination.k8s.io/v1",
+                "kind": "Lease",
+                "metadata": {"name": name},
+            }
+            await client.create(path, with_state_service(lease, address))
     except KubeFailure as error:
         return f"cannot write the state endpoint's address on Lease {namespace}/{name}: {error}"
     return ""

@@ -48,7 +48,7 @@ async def test_a_later_scheduler_writes_its_own_address_and_leaves_the_rest(
 
 async def test_a_scheduler_without_the_right_is_told_what_it_cannot_write(tmp_path: Path) -> None:
     async with api_server(tmp_path, address="") as behind:
-        refusal = Fault(method="PATCH", path="/leases/", status=403, reason="Forbidden")
+        refusal = Fault(method="GET", path="/leases/", status=403, reason="Forbidden")
         behind.server.faults.inject(refusal)
         problem = await publish(behind.client, "kube-system", "kubeshare-scheduler", "https:a:1")
         assert "Lease kube-system/kubeshare-scheduler" in problem
