@@ -1,8 +1,9 @@
 """Build the control plane from source, once: python -m tests.controlplane.build [command ...].
 
 The binaries are kept in ~/.cache/kubeshare-py/controlplane/<version>, or in the folder that the
-environment variable KUBESHARE_CONTROLPLANE_CACHE names. Versions are those of gomodule/go.mod.
-Without a Go that is new enough it ends with exit code 3 and one line that says so.
+environment variable KUBESHARE_CONTROLPLANE_CACHE names; Helm's beside it. Versions are those of
+gomodule/go.mod and helmmodule/go.mod. Without a Go that is new enough it ends with exit code 3 and
+one line that says so.
 """
 
 import os
@@ -15,16 +16,21 @@ from collections.abc import Iterable
 from pathlib import Path
 
 MODULE = Path(__file__).with_name("gomodule")
-#: The Go package of each command.
+#: Of its own, because Helm requires another release of Kubernetes' libraries.
+HELM_MODULE = Path(__file__).with_name("helmmodule")
+#: The Go module and package of each command.
 COMMANDS = {
-    "etcd": "go.etcd.io/etcd/server/v3",
-    "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
-    "kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
-    "kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
-    "kubectl": "k8s.io/kubernetes/cmd/kubectl",
+    "etcd": (MODULE, "go.etcd.io/etcd/server/v3"),
+    "kube-apiserver": (MODULE, "k8s.io/kubernetes/cmd/kube-apiserver"),
+    "kube-controller-manager": (MODULE, "k8s.io/kubernetes/cmd/kube-controller-manager"),
+    "kube-scheduler": (MODULE, "k8s.io/kubernetes/cmd/kube-scheduler"),
+    "kubectl": (MODULE, "k8s.io/kubernetes/cmd/kubectl"),
+    "helm": (HELM_MODULE, "helm.sh/helm/v4/cmd/helm"),
 }
-#: What the end-to-end tests run. kube-scheduler is for comparisons only.
+#: What a control plane consists of. kube-scheduler is for comparisons only.
 NEEDED = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
+#: What the end-to-end tests run.
+TESTED = (*NEEDED, "helm")
 #: Compilers at a time; the linker alone takes 1.5 GB.
 PARALLEL = os.environ.get("KUBESHARE_CONTROLPLANE_JOBS", "2")
 NOT_RUN = 3
@@ -36,40 +42,56 @@ class NoGo(Exception):
 
 def kubernetes_version() -> str:
     """Of the release that is built, as v1.36.3."""
-    return _pinned(r"k8s\.io/kubernetes (v\S+)")
+    return _pinned(MODULE, r"k8s\.io/kubernetes (v\S+)")
+
+
+def helm_version() -> str:
+    """As v4.3.1."""
+    return _pinned(HELM_MODULE, r"helm\.sh/helm/v4 (v\S+)")
 
 
 def folder() -> Path:
-    """Where the binaries of that release are kept."""
+    """Where the binaries of that release of Kubernetes are kept."""
     given = os.environ.get("KUBESHARE_CONTROLPLANE_CACHE")
     root = Path(given) if given else Path.home() / ".cache/kubeshare-py/controlplane"
     return root / kubernetes_version()
 
 
+def kept(command: str) -> Path:
+    """Where this command is, or will be once it is built."""
+    module, _ = COMMANDS[command]
+    beside = folder()
+    return (beside if module == MODULE else beside.with_name(f"helm-{helm_version()}")) / command
+
+
 def build(commands: Iterable[str] = NEEDED) -> Path:
-    """Build what is missing; the folder of the binaries. Raises NoGo, CalledProcessError."""
-    kept = folder()
-    missing = [name for name in commands if not (kept / name).exists()]
-    if missing:
-        _require_go()
-        kept.mkdir(parents=True, exist_ok=True)
+    """Build what is missing. Raises NoGo, CalledProcessError.
+
+    Returns the folder of Kubernetes' binaries; `kept` says where the others are.
+    """
+    for name in commands:
+        target = kept(name)
+        if target.exists():
+            continue
+        module, package = COMMANDS[name]
+        _require_go(module)
+        target.parent.mkdir(parents=True, exist_ok=True)
         # In the same file system, so that a binary appears whole or not at all.
-        with tempfile.TemporaryDirectory(prefix=".building-", dir=kept.parent) as scratch:
-            for name in missing:
-                _say(f"building {name} of Kubernetes {kubernetes_version()} ...")
-                made = Path(scratch) / name
-                _compile(COMMANDS[name], made)
-                made.replace(kept / name)
-    return kept
+        with tempfile.TemporaryDirectory(prefix=".building-", dir=target.parent.parent) as scratch:
+            _say(f"building {name} for Kubernetes {kubernetes_version()} ...")
+            made = Path(scratch) / name
+            _compile(module, package, made)
+            made.replace(target)
+    return folder()
 
 
-def _compile(package: str, target: Path) -> None:
+def _compile(module: Path, package: str, target: Path) -> None:
     command = ["go", "build", "-p", PARALLEL, "-ldflags", _flags()]
     if shutil.which("nice"):
         command = ["nice", "-n", "10", *command]
     environment = {**os.environ, "CGO_ENABLED": "0"}
     command += ["-o", str(target), package]
-    subprocess.run(command, cwd=MODULE, env=environment, check=True, stdout=sys.stderr)
+    subprocess.run(command, cwd=module, env=environment, check=True, stdout=sys.stderr)
 
 
 def _flags() -> str:
@@ -84,18 +106,19 @@ def _flags() -> str:
         "gitTreeState": "clean",
         "buildDate": "1970-01-01T00:00:00Z",
     }
-    package = "k8s.io/component-base/version"
-    return " ".join(["-s -w", *(f"-X {package}.{name}={value}" for name, value in values.items())])
+    named = {f"k8s.io/component-base/version.{name}": value for name, value in values.items()}
+    named["helm.sh/helm/v4/internal/version.version"] = helm_version()
+    return " ".join(["-s -w", *(f"-X {name}={value}" for name, value in named.items())])
 
 
-def _require_go() -> None:
-    needed = _pinned(r"^go (\S+)$")
+def _require_go(module: Path) -> None:
+    needed = _pinned(module, r"^go (\S+)$")
     wanted = f"Kubernetes {kubernetes_version()} needs Go {needed} or newer to be built"
     if shutil.which("go") is None:
         raise NoGo(f"{wanted}; there is no go on the PATH")
     # In the module's folder: where Go may fetch a newer toolchain it answers with that one.
     asked = subprocess.run(
-        ["go", "env", "GOVERSION"], cwd=MODULE, check=False, capture_output=True, text=True
+        ["go", "env", "GOVERSION"], cwd=module, check=False, capture_output=True, text=True
     )
     found = asked.stdout.strip().removeprefix("go")
     if asked.returncode or _numbers(found) < _numbers(needed):
@@ -107,10 +130,10 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(digits) for digits in re.findall(r"\d+", version)[:3])
 
 
-def _pinned(pattern: str) -> str:
-    found = re.search(pattern, (MODULE / "go.mod").read_text(), re.MULTILINE)
+def _pinned(module: Path, pattern: str) -> str:
+    found = re.search(pattern, (module / "go.mod").read_text(), re.MULTILINE)
     if found is None:
-        raise LookupError(f"{MODULE / 'go.mod'} has no {pattern}")
+        raise LookupError(f"{module / 'go.mod'} has no {pattern}")
     return found[1]
 
 
@@ -121,7 +144,7 @@ def _say(text: str) -> None:
 def main(commands: list[str]) -> int:
     """Print the folder of the binaries."""
     try:
-        print(build(commands or NEEDED))
+        print(build(commands or TESTED))
     except NoGo as error:
         _say(f"not run: {error}")
         return NOT_RUN

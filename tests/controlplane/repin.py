@@ -37,7 +37,7 @@ def _module(release: str, theirs: str) -> str:
         f"go {go[1]}",
         f"require k8s.io/kubernetes {release}",
         f"require go.etcd.io/etcd/server/v3 {etcd[1]}",
-        *(f"tool {package}" for package in COMMANDS.values()),
+        *(f"tool {package}" for module, package in COMMANDS.values() if module == MODULE),
         *(f"replace {name} => {name} {staged}" for name in sorted(set(_STAGED.findall(theirs)))),
     ]
     return "\n".join(lines) + "\n"

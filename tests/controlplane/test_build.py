@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.controlplane.build import NEEDED, NOT_RUN, kubernetes_version
+from tests.controlplane.build import NEEDED, NOT_RUN, helm_version, kubernetes_version
 
 ROOT = Path(__file__).parents[2]
 
@@ -43,5 +43,8 @@ def test_what_was_built_before_needs_no_go(tmp_path: Path) -> None:
     kept.mkdir()
     for name in NEEDED:
         (kept / name).touch()
+    helm = tmp_path / f"helm-{helm_version()}"
+    helm.mkdir()
+    (helm / "helm").touch()
     done = built(tmp_path, path="/nowhere")
     assert (done.returncode, done.stdout.strip()) == (0, str(kept))
