@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from kubeshare_py.edges import health
+from kubeshare_py.edges import health, probes
 from kubeshare_py.edges.delegated_auth import MOST_ASKED, DelegatedAuth
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.metrics_page import MetricsPage
@@ -28,7 +28,7 @@ async def endpoints(
     """
     machine, interval_s = signs.machine, configuration.inventory.interval_seconds
     page = MetricsPage(signs, lambda: (reports.queued, reports.dropped))
-    checks = health.routes(
+    checks = probes.routes(
         lambda: health.live_checks(signs), lambda: health.ready_checks(signs, interval_s)
     )
     async with client.another(concurrency=MOST_ASKED) as asking:

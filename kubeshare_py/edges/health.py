@@ -1,17 +1,8 @@
-"""/livez and /readyz, answered the way Kubernetes' own components do.
+"""What the scheduler's /livez and /readyz check."""
 
-`ok`, or 500 with a line for each check; `?verbose` lists them in any case, `?exclude=NAME` leaves
-one out: https://kubernetes.io/docs/reference/using-api/health-checks/. Open to everybody, so what
-is said names no address and no user.
-"""
-
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
-from aiohttp import web
-from aiohttp.typedefs import Handler
-
+from kubeshare_py.edges.probes import Check
 from kubeshare_py.edges.vital_signs import VitalSigns
 
 #: No turn for so long (s), and the process had better be started again.
@@ -22,16 +13,6 @@ LONGEST_LOSS_S = 60.0
 READINGS_MISSED, LONGEST_UNREAD_S = 5, 60.0
 #: Turns that come later than this (s) are told.
 MOST_LAG_S = 1.0
-
-PATHS = ("/livez", "/readyz", "/healthz")
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """`problem` says what is wrong now, "" if nothing is."""
-
-    name: str
-    problem: Callable[[], str]
 
 
 def live_checks(signs: VitalSigns) -> list[Check]:
@@ -48,47 +29,6 @@ def ready_checks(signs: VitalSigns, interval_s: float) -> list[Check]:
         Check("inventory", lambda: _unread(signs, interval_s)),
         Check("loop-lag", lambda: _lag(signs)),
     ]
-
-
-def routes(
-    live: Callable[[], Sequence[Check]], ready: Callable[[], Sequence[Check]]
-) -> list[web.RouteDef]:
-    """The routes; /healthz is an old name for everything."""
-    found = []
-    for path, checks in zip(PATHS, (live, ready, ready), strict=True):
-        handler = _handler(path.strip("/"), checks)
-        found += [web.get(path, handler), web.get(path + "/{check}", handler)]
-    return found
-
-
-def _handler(name: str, checks: Callable[[], Sequence[Check]]) -> Handler:
-    async def handler(request: web.Request) -> web.StreamResponse:
-        only = request.match_info.get("check")
-        wanted = [one for one in checks() if only in (None, one.name)]
-        if not wanted:
-            return web.Response(status=404, text="404 page not found\n")
-        return _answer(name, wanted, request)
-
-    return handler
-
-
-def _answer(name: str, checks: Sequence[Check], request: web.Request) -> web.Response:
-    excluded = set(request.query.getall("exclude", []))
-    lines, failed = [], False
-    for check in checks:
-        if check.name in excluded:
-            lines.append(f"[+]{check.name} excluded: ok")
-        elif problem := check.problem():
-            failed = True
-            lines.append(f"[-]{check.name} failed: {problem}")
-        else:
-            lines.append(f"[+]{check.name} ok")
-    headers = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-cache, no-store"}
-    if failed:
-        text = "\n".join((*lines, f"{name} check failed\n"))
-        return web.Response(status=500, text=text, headers=headers)
-    text = "\n".join((*lines, f"{name} check passed\n")) if "verbose" in request.query else "ok"
-    return web.Response(text=text, headers=headers)
 
 
 def _silence(signs: VitalSigns) -> str:

@@ -1,7 +1,5 @@
 """A process around one coroutine: event loop, signals, log, exit code."""
 
-import asyncio
-import signal
 import socket
 import uuid
 from collections.abc import Coroutine
@@ -11,6 +9,7 @@ import uvloop
 from kubeshare_py.edges import decision_log
 from kubeshare_py.edges.credentials import KubeConfigError
 from kubeshare_py.edges.leader_lease import LeadershipLost
+from kubeshare_py.edges.until_told import until_told
 
 LOST = 1
 UNREACHABLE = 3
@@ -25,7 +24,7 @@ def run(work: Coroutine[object, object, object], log_level: str = "info") -> int
     """
     decision_log.set_up(log_level)
     try:
-        uvloop.run(_until_told(work))
+        uvloop.run(until_told(work))
     except KubeConfigError as error:
         decision_log.warn("credentials", message=str(error))
         return UNREACHABLE
@@ -38,24 +37,3 @@ def run(work: Coroutine[object, object, object], log_level: str = "info") -> int
 def own_name() -> str:
     """A name that no other process has, past ones on this host included."""
     return f"{socket.gethostname()}-{uuid.uuid4().hex[:8]}"
-
-
-async def _until_told(work: Coroutine[object, object, object]) -> None:
-    loop = asyncio.get_running_loop()
-    try:
-        async with asyncio.TaskGroup() as group:
-            task = group.create_task(work)
-            for number in (signal.SIGINT, signal.SIGTERM):
-                loop.add_signal_handler(number, task.cancel)
-    except BaseExceptionGroup as failed:
-        raise _only(failed) from failed
-
-
-def _only(error: BaseException) -> BaseException:
-    """The one exception in nested groups; the group itself when there are several."""
-    inner = error
-    while isinstance(inner, BaseExceptionGroup):
-        if len(inner.exceptions) > 1:
-            return error
-        [inner] = inner.exceptions
-    return inner

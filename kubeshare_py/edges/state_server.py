@@ -21,7 +21,7 @@ from aiohttp.typedefs import Handler, Middleware
 
 from kubeshare_py.domain.identity import PodKey
 from kubeshare_py.domain.view import ClusterView, WhyView
-from kubeshare_py.edges import health
+from kubeshare_py.edges import probes
 from kubeshare_py.edges.certificates import make_certificates
 from kubeshare_py.edges.delegated_auth import NOT_VALID, Denial
 from kubeshare_py.framework.configuration import ConfigurationError, Server
@@ -97,7 +97,7 @@ def _context(settings: Server, directory: Path) -> ssl.SSLContext:
 def _guard(tokens: Collection[str], denial: Denies | None) -> Middleware:
     @web.middleware
     async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if f"/{request.path.split('/')[1]}" in health.PATHS:
+        if f"/{request.path.split('/')[1]}" in probes.PATHS:
             return await handler(request)
         given = [
             _bearer(request.headers.get(name, ""))

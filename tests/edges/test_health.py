@@ -7,7 +7,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient
 
 from kubeshare_py.domain.events import BindSlotsFree
-from kubeshare_py.edges import health
+from kubeshare_py.edges import health, probes
 from kubeshare_py.edges.vital_signs import LAG_KEPT_S, VitalSigns
 from tests.builders import a_cluster, a_machine
 from tests.edges.served_app import asking
@@ -33,7 +33,7 @@ class Ward:
 
     def probes(self) -> AbstractAsyncContextManager[TestClient[web.Request, web.Application]]:
         return asking(
-            health.routes(
+            probes.routes(
                 lambda: health.live_checks(self.signs),
                 lambda: health.ready_checks(self.signs, 5.0),
             )
