@@ -1,0 +1,63 @@
+{{- /* What selects the pods: never changed by an upgrade. */}}
+{{- define "kubeshare.selector" -}}
+app.kubernetes.io/name: {{ .Values.name }}
+{{- end }}
+
+{{- define "kubeshare.labels" -}}
+{{ include "kubeshare.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+{{- with .Values.labels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- /* metadata of an object in the release's namespace. */}}
+{{- define "kubeshare.metadata" -}}
+name: {{ .Values.name }}
+namespace: {{ .Release.Namespace }}
+labels:
+  {{- include "kubeshare.labels" . | nindent 2 }}
+{{- end }}
+
+{{- define "kubeshare.image" -}}
+{{- with .Values.image -}}
+{{ .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}
+{{- end }}
+{{- end }}
+
+{{- define "kubeshare.port" -}}
+{{ dig "server" "port" 10259 .Values.config }}
+{{- end }}
+
+{{- define "kubeshare.elects" -}}
+{{ dig "leaderElection" "leaderElect" true .Values.config }}
+{{- end }}
+
+{{- /* The configuration file: what the values say, and what only the chart can know. */}}
+{{- define "kubeshare.config" -}}
+{{- $server := dict "service" .Values.name }}
+{{- if .Values.certificateSecret }}
+{{- $_ := set $server "certificateFile" "/etc/kubeshare-tls/tls.crt" }}
+{{- $_ := set $server "keyFile" "/etc/kubeshare-tls/tls.key" }}
+{{- end }}
+{{- $election := dict "resourceNamespace" .Release.Namespace "resourceName" .Values.name }}
+{{- $ours := dict "server" $server "leaderElection" $election }}
+{{- $inventory := .Values.config.inventory | default dict }}
+{{- if and (eq ($inventory.source | default "") "file") (not $inventory.path) }}
+{{- $_ := set $ours "inventory" (dict "path" "/etc/kubeshare/inventory.yaml") }}
+{{- if not .Values.cards }}
+{{- fail "config.inventory.source file: say which cards there are in `cards`, or mount a file and name it in config.inventory.path" }}
+{{- end }}
+{{- end }}
+{{- toYaml (mergeOverwrite (deepCopy .Values.config) $ours) }}
+{{- end }}
+
+{{- /* What a running scheduler cannot take over: all but what its profiles consist of. */}}
+{{- define "kubeshare.fixed" -}}
+{{- $names := list }}
+{{- range .Values.config.profiles }}
+{{- $names = append $names (.schedulerName | default "kubeshare-scheduler") }}
+{{- end }}
+{{- $config := include "kubeshare.config" . | fromYaml }}
+{{- dict "config" (omit $config "profiles") "names" $names | toJson }}
+{{- end }}

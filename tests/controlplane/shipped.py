@@ -1,0 +1,32 @@
+"""The plain manifests, as deploy/kubeshare.yaml ships them: what tests install, and look at."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+MANIFESTS = Path(__file__).parents[2] / "deploy/kubeshare.yaml"
+#: Who the scheduler is, and what it and those who look at it may do.
+IDENTITY = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
+POLICIES = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+
+Json = dict[str, Any]
+
+
+def shipped(*kinds: str) -> list[Json]:
+    """All objects of these kinds, in the file's order; without kinds, all there are."""
+    found = [one for one in yaml.safe_load_all(MANIFESTS.read_text()) if one]
+    return [one for one in found if not kinds or one["kind"] in kinds]
+
+
+def only(kind: str, name: str) -> Json:
+    """The one of this kind and name."""
+    [found] = [one for one in shipped(kind) if one["metadata"]["name"] == name]
+    return found
+
+
+def write(objects: Iterable[Json], path: Path) -> Path:
+    """A file of them for kubectl."""
+    path.write_text(yaml.safe_dump_all(objects, sort_keys=False))
+    return path
