@@ -1,15 +1,17 @@
 """Which fields the served kinds have, and of which type: pruning and type checks of bodies.
 
-One line a type. Letters: `s` string, `i` integer, `z` integer left out when 0, `b` boolean, `o`
-boolean left out when false, `q` quantity, `*` anything, `{x}` map of x, `[x]` list of x, else a
-type's name. Deep parts that nothing here looks at are `*`. Nulls, empty lists, empty strings and
-empty maps vanish, as they do on the real server's way through Go structs with omitempty.
+One line a type. Letters: `s` string, `e` string kept when empty, `i` integer, `z` integer left out
+when 0, `b` boolean, `o` boolean left out when false, `q` quantity, `p` integer or percentage, `*`
+anything, `{x}` map of x, `[x]` list of x, else a type's name. Deep parts that nothing here looks
+at are `*`. Nulls, empty lists, empty strings and empty maps vanish, as they do on the real server's
+way through Go structs with omitempty.
 """
 
 from functools import cache
 from typing import Any
 
 from kubeshare_py.simulation.api_status import Json
+from kubeshare_py.simulation.api_workload_fields import WORKLOAD_TYPES
 
 _META = (
     "name:s generateName:s namespace:s selfLink:s uid:s resourceVersion:s generation:i "
@@ -18,6 +20,7 @@ _META = (
 )
 _TOP = "apiVersion:s kind:s metadata:Meta"
 TYPES = {
+    **WORKLOAD_TYPES,
     "Meta": _META,
     "OwnerReference": "apiVersion:s kind:s name:s uid:s controller:b blockOwnerDeletion:b",
     "ObjectReference": "kind:s namespace:s name:s uid:s apiVersion:s resourceVersion:s fieldPath:s",
@@ -166,8 +169,8 @@ TYPES = {
     ),
 }
 
-_GO_TYPES = {"s": "string", "i": "int64", "z": "int64", "b": "bool", "o": "bool"}
-_PYTHON_TYPES: dict[str, type] = {"s": str, "i": int, "z": int, "b": bool, "o": bool}
+_GO_TYPES = {"s": "string", "e": "string", "i": "int64", "z": "int64", "b": "bool", "o": "bool"}
+_PYTHON_TYPES: dict[str, type] = {"s": str, "e": str, "i": int, "z": int, "b": bool, "o": bool}
 
 
 class WrongType(ValueError):
@@ -208,14 +211,16 @@ def _vanishes(letter: str, value: object) -> bool:
     """Whether Go's omitempty would leave the field out."""
     if isinstance(value, bool):
         return letter == "o" and not value
-    if letter == "z":
-        return value == 0
+    if letter in ("z", "e"):
+        return letter == "z" and value == 0
     if letter[0] == "{":
         return value == {}
     return value in ("", [])
 
 
 def _value(letter: str, value: object, path: str, unknown: list[str]) -> Any:
+    if letter == "p":
+        letter = "s" if isinstance(value, str) else "i"
     if letter in _PYTHON_TYPES:
         return _scalar(letter, value, path)
     if letter == "*":

@@ -13,7 +13,12 @@ import jsonpatch
 from kubeshare_py.simulation.api_status import Json
 
 MergeKeys = Mapping[str, str]
-"""List field name -> merge key of its entries; "" marks a set of primitives."""
+"""List field name -> merge key of its entries; "" marks a set of primitives.
+
+REPLACED marks an object whose patch is the whole new object.
+"""
+
+REPLACED = "$replace"
 
 _ORDER = "$setElementOrder/"
 _DELETE = "$deleteFromPrimitiveList/"
@@ -88,7 +93,8 @@ def _merge_field(result: Json, name: str, value: object, patch: Json, keys: Merg
     if value is None:
         result.pop(name, None)
     elif isinstance(value, dict):
-        merged = strategic_merge(current if isinstance(current, dict) else {}, value, keys)
+        merges = isinstance(current, dict) and keys.get(name) != REPLACED
+        merged = strategic_merge(current if merges else {}, value, keys)
         if value.get(_PATCH) == "delete":
             result.pop(name, None)
         else:

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 Json = dict[str, Any]
 
 OK = 200
@@ -170,8 +172,7 @@ def required(field_path: str, text: str = "") -> Cause:
 
 def wrong(field_path: str, value: object, text: str) -> Cause:
     """A field whose value is not allowed."""
-    shown = f'"{value}"' if isinstance(value, str) else str(value)
-    return Cause(field=field_path, message=f"Invalid value: {shown}: {text}")
+    return Cause(field=field_path, message=f"Invalid value: {_shown(value)}: {text}")
 
 
 def unsupported(field_path: str, value: object, supported: Sequence[str]) -> Cause:
@@ -187,6 +188,11 @@ def unsupported(field_path: str, value: object, supported: Sequence[str]) -> Cau
 def not_allowed(field_path: str, text: str) -> Cause:
     """A field that may not be set or changed."""
     return Cause(field=field_path, message=f"Forbidden: {text}", reason="FieldValueForbidden")
+
+
+def _shown(value: object) -> str:
+    """Strings in quotes but otherwise as they are; anything else as JSON."""
+    return f'"{value}"' if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 def duplicate(field_path: str, value: object) -> Cause:
