@@ -6,7 +6,7 @@ objects with a merge key are merged by it, everything else is replaced; directiv
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import jsonpatch
 
@@ -93,8 +93,8 @@ def _merge_field(result: Json, name: str, value: object, patch: Json, keys: Merg
     if value is None:
         result.pop(name, None)
     elif isinstance(value, dict):
-        merges = isinstance(current, dict) and keys.get(name) != REPLACED
-        merged = strategic_merge(current if merges else {}, value, keys)
+        replaced = keys.get(name) == REPLACED or not isinstance(current, dict)
+        merged = strategic_merge({} if replaced else cast(Json, current), value, keys)
         if value.get(_PATCH) == "delete":
             result.pop(name, None)
         else:
