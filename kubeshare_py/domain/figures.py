@@ -33,6 +33,7 @@ class LedgerFigures:
     tenants already.
     """
 
+    nodes: int = 0
     cards: int = 0
     idle_cards: int = 0
     overcommitted_cards: int = 0
@@ -46,6 +47,7 @@ class LedgerFigures:
 class PodFigures:
     """Pods that wait, and bound ones whose allocation cannot be read.
 
+    `holding` are pods with a place, `assumed` those of them that nobody saw bound yet.
     `unschedulable_by`: (plugin, profile, pods that this plugin keeps from some node).
     """
 
@@ -54,4 +56,6 @@ class PodFigures:
     unschedulable: int = 0
     gated: int = 0
     allocation_problems: int = 0
+    holding: int = 0
+    assumed: int = 0
     unschedulable_by: tuple[tuple[str, str, int], ...] = ()

@@ -33,3 +33,15 @@ class LeaseClaim:
     transitions: int
     duration_s: int
     acquires: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderFigures:
+    """How an election stands for this process, for its metrics; `name` is the Lease's.
+
+    `slow_renewals`: the Lease had to be read before it could be renewed.
+    """
+
+    name: str
+    leads: bool
+    slow_renewals: int

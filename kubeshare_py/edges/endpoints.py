@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from kubeshare_py.edges import health, probes
 from kubeshare_py.edges.delegated_auth import MOST_ASKED, DelegatedAuth
 from kubeshare_py.edges.kube_client import KubeClient
+from kubeshare_py.edges.leadership import Leadership
 from kubeshare_py.edges.metrics_page import MetricsPage
 from kubeshare_py.edges.report_lane import ReportLane
 from kubeshare_py.edges.state_server import serve
@@ -20,6 +21,7 @@ async def endpoints(
     client: KubeClient,
     signs: VitalSigns,
     reports: ReportLane,
+    leadership: Leadership,
 ) -> AsyncIterator[str]:
     """Serve while entered; yields the URL. Raises ConfigurationError for unusable files.
 
@@ -27,7 +29,9 @@ async def endpoints(
     own: not behind binds, and also while another process leads.
     """
     machine, interval_s = signs.machine, configuration.inventory.interval_seconds
-    page = MetricsPage(signs, lambda: (reports.queued, reports.dropped))
+    page = MetricsPage(
+        signs, lambda: (reports.queued, reports.dropped), client.tallies, leadership.figures
+    )
     checks = probes.routes(
         lambda: health.live_checks(signs), lambda: health.ready_checks(signs, interval_s)
     )

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
+from time import perf_counter
 from types import TracebackType
 from typing import Any, Self, TypedDict, Unpack, cast
 from urllib.parse import urlencode
@@ -20,6 +21,7 @@ import yarl
 
 from kubeshare_py.edges.credentials import Credentials
 from kubeshare_py.edges.kube_errors import KubeError, KubeUnreachable, KubeWithheld, kube_error
+from kubeshare_py.exporters.client_metrics import RequestTallies
 from kubeshare_py.manifests.watch import UNDECODABLE
 
 JSON = "application/json"
@@ -72,9 +74,15 @@ class KubeClient:
         concurrency: int = 32,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         may_write: Callable[[], bool] = lambda: True,
+        tallies: RequestTallies | None = None,
     ) -> None:
-        """`may_write` is asked when a request is about to leave, GET excepted."""
+        """`may_write` is asked when a request is about to leave, GET excepted.
+
+        Clients of one process share `tallies`.
+        """
         self._credentials = credentials
+        host = yarl.URL(credentials.server).host_port_subcomponent or "none"
+        self.tallies = tallies or RequestTallies(host)
         self._may_write = may_write
         self._turn = asyncio.Semaphore(concurrency)
         self._session: aiohttp.ClientSession | None = None
@@ -88,7 +96,7 @@ class KubeClient:
 
     def another(self, *, concurrency: int) -> "KubeClient":
         """One more client with these credentials, to be entered; it may write at any time."""
-        return KubeClient(self._credentials, concurrency=concurrency)
+        return KubeClient(self._credentials, concurrency=concurrency, tallies=self.tallies)
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
@@ -138,9 +146,16 @@ class KubeClient:
         data = body if isinstance(body, bytes | None) else msgspec.json.encode(body)
         url = self._url(path, query)
         headers = {} if data is None else {"Content-Type": content_type}
+        tries = 0
 
         async def once() -> Answer:
+            nonlocal tries
+            tries += 1
+            if tries > 1:
+                self.tallies.sent_again(method, HTTPStatus.TOO_MANY_REQUESTS)
+            asked_s = perf_counter()
             async with self._turn:
+                self.tallies.waited(method, perf_counter() - asked_s)
                 return await self._send(method, url, data, headers, timeout_s)
 
         if patient and method in REPEATABLE:
@@ -160,15 +175,19 @@ class KubeClient:
             total=None, sock_connect=CONNECT_TIMEOUT_S, sock_read=read_timeout_s
         )
         url = self._url(path, query)
+        response: aiohttp.ClientResponse | None = None
         try:
             response = await self._open(
                 "GET", url, {}, timeout=timeout, read_bufsize=STREAM_BUFSIZE
             )
+            self.tallies.began("GET", response.status)
             async with response:
                 if response.status >= HTTPStatus.MULTIPLE_CHOICES:
                     raise _refusal(response, await response.read())
                 yield response.content.iter_any()
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            if response is None:
+                self.tallies.began("GET", None)
             raise _unreachable("GET", url, error) from error
 
     async def get(self, path: str, query: Query | None = None) -> Object:
@@ -227,12 +246,15 @@ class KubeClient:
         timeout_s: float,
     ) -> Answer:
         timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_TIMEOUT_S)
+        sent_s = perf_counter()
         try:
             response = await self._open(method, url, headers, data=data, timeout=timeout)
             async with response:
                 body = await response.read()
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            self.tallies.ended(method, None, perf_counter() - sent_s)
             raise _unreachable(method, url, error) from error
+        self.tallies.ended(method, response.status, perf_counter() - sent_s)
         if response.status >= HTTPStatus.MULTIPLE_CHOICES:
             raise _refusal(response, body)
         return Answer(status=response.status, body=body)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
-from kubeshare_py.domain.lease import Lease, LeaseClaim
+from kubeshare_py.domain.lease import LeaderFigures, Lease, LeaseClaim
 from kubeshare_py.edges import decision_log
 from kubeshare_py.edges.kube_client import KubeClient, decode
 from kubeshare_py.edges.kube_errors import KubeError, KubeFailure
@@ -65,6 +65,7 @@ class LeaderLease:
         self._elected = asyncio.Event()
         self._object: dict[str, Any] | None = None
         self._said = ""
+        self._slow_renewals = 0
 
     async def campaign(self, address: str) -> None:
         """Stand by until the Lease is ours, then renew it; raises LeadershipLost.
@@ -144,6 +145,12 @@ class LeaderLease:
         """`holder/transitions` of this term."""
         return self._election.fence
 
+    def figures(self) -> LeaderFigures:
+        """How the election stands for this process."""
+        return LeaderFigures(
+            name=self._name, leads=self._election.leads, slow_renewals=self._slow_renewals
+        )
+
     def _left_s(self) -> float:
         return self._election.deadline - self._clock()
 
@@ -155,6 +162,7 @@ class LeaderLease:
                 if claim is None:
                     found = await self._read()
                     claim = self._election.look(found, self._clock())
+                    self._slow_renewals += self._election.leads and claim is not None
                 if claim is not None:
                     asked_at = self._clock()
                     stored = await self._write(claim)

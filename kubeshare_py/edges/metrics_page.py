@@ -12,8 +12,10 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, generate_latest
 
 from kubeshare_py.domain.figures import PodFigures
+from kubeshare_py.domain.lease import LeaderFigures
 from kubeshare_py.edges.vital_signs import VitalSigns
 from kubeshare_py.exporters.card_metrics import CardPage
+from kubeshare_py.exporters.client_metrics import RequestTallies, leader_values
 from kubeshare_py.exporters.scheduler_metrics import (
     RESULTS,
     ProcessFigures,
@@ -31,10 +33,18 @@ _LEVEL, _GZIP = 1, 31
 class MetricsPage:
     """The page of one scheduler; one scrape is answered at a time."""
 
-    def __init__(self, signs: VitalSigns, reports: Callable[[], tuple[int, int]]) -> None:
+    def __init__(
+        self,
+        signs: VitalSigns,
+        reports: Callable[[], tuple[int, int]],
+        requests: RequestTallies,
+        leader: Callable[[], LeaderFigures | None],
+    ) -> None:
         """`reports` gives how many are queued now and how many were dropped so far."""
         self._signs = signs
         self._reports = reports
+        self._requests = requests
+        self._leader = leader
         self._turn = asyncio.Lock()
         self._process = CollectorRegistry()
         ProcessCollector(registry=self._process)
@@ -50,6 +60,7 @@ class MetricsPage:
         queued, dropped = self._reports()
         process = ProcessFigures(
             attempts=self._attempts(),
+            queue_moves=dict(machine.moves.counts()),
             inventory_age_s=signs.inventory_age_s(),
             reports_queued=queued,
             reports_dropped=dropped,
@@ -59,7 +70,12 @@ class MetricsPage:
         for counted in pod_figures(machine):
             pods = counted
             await asyncio.sleep(0)
-        found = [page(scheduler_values(ledger, pods, process, signs.tallies))]
+        values = {
+            **scheduler_values(ledger, pods, process, signs.tallies),
+            **self._requests.values(),
+            **leader_values(self._leader()),
+        }
+        found = [page(values)]
         await asyncio.sleep(0)
         found.append(generate_latest(self._process))
         cards = CardPage()

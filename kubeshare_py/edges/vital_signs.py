@@ -138,9 +138,13 @@ class VitalSigns:
             for profile, count in self.machine.attempts.unschedulable.items()
             if count != self._unschedulable.get(profile)
         }
+        tries += sum(news.values())
+        if not tries:
+            return
+        each_s = took_s / tries
+        self.tallies.algorithm_seconds.observe(each_s, tries)
         if news:
             self._unschedulable = dict(self.machine.attempts.unschedulable)
-            each_s = took_s / (tries + sum(news.values()))
             for profile, count in news.items():
                 self.tallies.attempt("unschedulable", profile, each_s, count)
         if len(self._began_s) > MOST_BEGUN:

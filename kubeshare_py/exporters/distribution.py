@@ -29,7 +29,8 @@ class Distribution:
         below = 0
         for bound, count in zip((*self._bounds, "+Inf"), self._counts, strict=True):
             below += count
-            yield str(bound), below
+            # As Go writes it: series of kube-scheduler and ours add up by this label.
+            yield str(bound).removesuffix(".0"), below
 
 
 def doubling(first: float, count: int) -> tuple[float, ...]:

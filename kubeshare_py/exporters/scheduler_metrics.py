@@ -4,22 +4,16 @@ Names, labels and buckets are kube-scheduler's where it has the same thing:
 https://kubernetes.io/docs/reference/instrumenting/metrics/
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-)
-from prometheus_client.metrics_core import Metric as Family
-from prometheus_client.registry import Collector
+from prometheus_client import generate_latest
 
 from kubeshare_py.domain.figures import LedgerFigures, PodFigures
 from kubeshare_py.exporters.card_metrics import CARD_METRICS
-from kubeshare_py.exporters.distribution import Distribution
+from kubeshare_py.exporters.client_metrics import CLIENT_METRICS
 from kubeshare_py.exporters.metric import Metric
+from kubeshare_py.exporters.metric_values import Value, Values, registry
 from kubeshare_py.exporters.tallies import Tallies
 
 RESULTS = ("scheduled", "unschedulable", "error")
@@ -39,10 +33,26 @@ _METRICS = (
         _PROFILE,
     ),
     Metric(
+        "scheduler_scheduling_algorithm_duration_seconds",
+        "histogram",
+        "Deciding alone, of each try: its share of its turn.",
+    ),
+    Metric(
         "scheduler_pod_scheduling_sli_duration_seconds",
         "histogram",
         "From a pod's entry into the queue until it is bound.",
         ("attempts",),
+    ),
+    Metric(
+        "scheduler_pod_scheduling_attempts",
+        "histogram",
+        "Tries until a pod was bound, those of it as the first of its line.",
+    ),
+    Metric(
+        "scheduler_queue_incoming_pods_total",
+        "counter",
+        "Pods that entered a queue, by what made them; whole lines when they are woken or blocked.",
+        ("queue", "event"),
     ),
     Metric("scheduler_pending_pods", "gauge", "Pods that wait, by queue.", ("queue",)),
     Metric(
@@ -50,6 +60,12 @@ _METRICS = (
         "gauge",
         "Pods in blocked lines, by the plugins whose reasons they are told.",
         ("plugin", "profile"),
+    ),
+    Metric(
+        "scheduler_cache_size",
+        "gauge",
+        "Nodes, pods that hold something, and those of them that are not seen bound yet.",
+        ("type",),
     ),
     Metric("kubeshare_cards", "gauge", "Cards in the inventory."),
     Metric("kubeshare_idle_cards", "gauge", "Healthy cards without pods."),
@@ -86,19 +102,20 @@ _METRICS = (
         "0 while the configuration file cannot be used and an older one is in effect.",
     ),
 )
+_PLAIN = (*_METRICS, *CLIENT_METRICS)
 #: Everything that this process says about itself.
-CATALOGUE = (*_METRICS, *CARD_METRICS)
-
-Value = float | Distribution
-#: By metric, by the values of its labels.
-Values = Mapping[str, Mapping[tuple[str, ...], Value]]
+CATALOGUE = (*_PLAIN, *CARD_METRICS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessFigures:
-    """What the process says of itself now; `attempts` by result and profile."""
+    """What the process says of itself now.
+
+    `attempts` by result and profile, `queue_moves` by queue and event.
+    """
 
     attempts: Mapping[tuple[str, ...], int]
+    queue_moves: Mapping[tuple[str, ...], int]
     inventory_age_s: float | None
     reports_queued: int
     reports_dropped: int
@@ -120,6 +137,8 @@ def scheduler_values(
         "kubeshare_binds_in_flight": ledger.binds_in_flight,
         "kubeshare_reports_queued": process.reports_queued,
         "kubeshare_reports_dropped_total": process.reports_dropped,
+        "scheduler_scheduling_algorithm_duration_seconds": tallies.algorithm_seconds,
+        "scheduler_pod_scheduling_attempts": tallies.pod_attempts,
         "kubeshare_turn_duration_seconds": tallies.turn_seconds,
         "kubeshare_loop_lag_seconds": process.loop_lag_s,
         "kubeshare_config_last_reload_successful": int(tallies.reloaded),
@@ -133,6 +152,12 @@ def scheduler_values(
         "scheduler_pod_scheduling_sli_duration_seconds": {
             (attempts,): seconds for attempts, seconds in tallies.sli_seconds.items()
         },
+        "scheduler_queue_incoming_pods_total": process.queue_moves,
+        "scheduler_cache_size": {
+            ("nodes",): ledger.nodes,
+            ("pods",): pods.holding,
+            ("assumed_pods",): pods.assumed,
+        },
         "scheduler_pending_pods": {(queue,): getattr(pods, queue) for queue in queues},
         "scheduler_unschedulable_pods": {
             (plugin, profile): count for plugin, profile, count in pods.unschedulable_by
@@ -145,37 +170,4 @@ def scheduler_values(
 
 def page(values: Values) -> bytes:
     """The text format, version 0.0.4; raises KeyError for a metric that is in no catalogue."""
-    registry = CollectorRegistry()
-    registry.register(_Given(values))
-    return generate_latest(registry)
-
-
-class _Given(Collector):
-    """Values as prometheus-client wants to be given them."""
-
-    def __init__(self, values: Values) -> None:
-        unknown = values.keys() - {metric.name for metric in _METRICS}
-        if unknown:
-            raise KeyError(sorted(unknown))
-        self._values = values
-
-    def collect(self) -> Iterator[Family]:
-        """One family for each metric that has a value."""
-        for metric in _METRICS:
-            if found := self._values.get(metric.name):
-                yield _family(metric, found.items())
-
-
-def _family(metric: Metric, values: Iterable[tuple[tuple[str, ...], Value]]) -> Family:
-    if metric.kind == "histogram":
-        histogram = HistogramMetricFamily(metric.name, metric.help, labels=metric.labels)
-        for labels, value in values:
-            assert isinstance(value, Distribution)
-            histogram.add_metric(labels, list(value.buckets()), value.total)
-        return histogram
-    kind = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
-    family = kind(metric.name, metric.help, labels=metric.labels)
-    for labels, value in values:
-        assert not isinstance(value, Distribution)
-        family.add_metric(labels, value)
-    return family
+    return generate_latest(registry(_PLAIN, values))

@@ -4,13 +4,14 @@ from dataclasses import dataclass, field
 
 from kubeshare_py.exporters.distribution import Distribution, doubling
 
-#: Seconds: kube-scheduler's for one attempt and for a pod's whole way.
+#: Seconds: kube-scheduler's for one attempt and for a pod's whole way; and its numbers of attempts.
 ATTEMPT_BOUNDS = doubling(0.001, 15)
 SLI_BOUNDS = doubling(0.01, 20)
+POD_ATTEMPTS_BOUNDS = doubling(1, 5)
 #: Seconds of one call of the machine: from 10 us to about 0.3 s.
 TURN_BOUNDS = doubling(0.00001, 16)
-#: Attempts beyond this are counted together, as kube-scheduler does.
-MOST_ATTEMPTS = 16
+#: From so many attempts on a pod is counted with all others, as kube-scheduler does.
+MANY_ATTEMPTS = 15
 
 
 @dataclass(slots=True)
@@ -19,6 +20,8 @@ class Tallies:
 
     attempt_seconds: dict[tuple[str, ...], Distribution] = field(default_factory=dict)
     sli_seconds: dict[str, Distribution] = field(default_factory=dict)
+    algorithm_seconds: Distribution = field(default_factory=lambda: Distribution(ATTEMPT_BOUNDS))
+    pod_attempts: Distribution = field(default_factory=lambda: Distribution(POD_ATTEMPTS_BOUNDS))
     turn_seconds: Distribution = field(default_factory=lambda: Distribution(TURN_BOUNDS))
     reloads: dict[str, int] = field(default_factory=lambda: {"applied": 0, "refused": 0})
     reloaded: bool = True
@@ -32,8 +35,8 @@ class Tallies:
 
     def bound(self, attempts: int, seconds: float) -> None:
         """A pod is bound, so long after it joined the queue."""
-        many = attempts >= MOST_ATTEMPTS
-        label = f"{MOST_ATTEMPTS}+" if many else str(attempts)
+        self.pod_attempts.observe(attempts)
+        label = f"{MANY_ATTEMPTS}+" if attempts >= MANY_ATTEMPTS else str(attempts)
         found = self.sli_seconds.get(label)
         if found is None:
             found = self.sli_seconds[label] = Distribution(SLI_BOUNDS)

@@ -61,7 +61,7 @@ async def run(
     """
     reports = ReportLane(client, instance=machine.name)
     signs = VitalSigns(machine, asyncio.get_running_loop().time)
-    server = endpoints(configuration, client, signs, reports)
+    server = endpoints(configuration, client, signs, reports, leadership)
     async with server as url, asyncio.TaskGroup() as binds:
         on_ready(url)
         api = KubeApi(client, reports, fence=leadership.fence)

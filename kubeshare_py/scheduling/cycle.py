@@ -14,6 +14,7 @@ from kubeshare_py.framework.asks import Asker, Choice, Work
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling.pod_queue import Line, PodQueue
 from kubeshare_py.scheduling.pod_records import Record, State
+from kubeshare_py.scheduling.queue_moves import QueueMoves
 
 # Bounds of one turn, so that the loop is never held for more than about 20 ms: rows asked anew
 # (about 0.4 us each) and blocked lines looked at (about 4 us each).
@@ -30,6 +31,7 @@ class Cycle:
         self,
         ledger: Ledger,
         queue: PodQueue,
+        moves: QueueMoves,
         askers: Mapping[str, Asker],
         profiles: Mapping[str, Profile],
         work: Work,
@@ -38,6 +40,7 @@ class Cycle:
         self._work = work
         self._ledger = ledger
         self._queue = queue
+        self._moves = moves
         self._askers = askers
         self._profiles = profiles
         self._name = name
@@ -70,7 +73,7 @@ class Cycle:
         del self._sweep_lines[-LINES_A_TURN:]
         for line in lines:
             if line.blocked and self._may_help(line):
-                self._queue.wake(line)
+                self._wake(line)
 
     def may_go_on(self) -> bool:
         """Whether this turn may decide (further)."""
@@ -147,10 +150,14 @@ class Cycle:
         self._swept = improved.end
         if rows is None:
             for line in self._queue.blocked():
-                self._queue.wake(line)
+                self._wake(line)
         else:
             self._sweep_lines = self._queue.blocked()
             self._sweep_rows = np.unique(rows) if self._sweep_lines else rows
+
+    def _wake(self, line: Line) -> None:
+        self._moves.woken(len(line.waiting))
+        self._queue.wake(line)
 
     def _may_help(self, line: Line) -> bool:
         asker = self._askers[line.profile]

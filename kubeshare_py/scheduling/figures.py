@@ -1,5 +1,6 @@
 """The machine's books in numbers, for the metrics. Reads; nothing is counted while deciding."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -8,7 +9,7 @@ import numpy as np
 from kubeshare_py.cluster.columns import ABSENT, UNHEALTHY
 from kubeshare_py.domain.figures import CardFigures, LedgerFigures, PodFigures
 from kubeshare_py.scheduling.machine import Machine
-from kubeshare_py.scheduling.pod_records import State
+from kubeshare_py.scheduling.pod_records import Record, State
 
 #: Cards of this many rows take some milliseconds, rendering included.
 ROWS_A_PORTION = 128
@@ -36,6 +37,7 @@ def ledger_figures(machine: Machine) -> LedgerFigures:
     over = present & ((columns.free_milli < 0) | (columns.free_bytes < 0))
     free = np.where(healthy, np.maximum(columns.free_milli, 0), 0)
     return LedgerFigures(
+        nodes=int(np.count_nonzero(columns.present)),
         cards=int(np.count_nonzero(present)),
         idle_cards=int(np.count_nonzero(healthy & (columns.tenants == 0))),
         overcommitted_cards=int(np.count_nonzero(over)),
@@ -54,23 +56,27 @@ def pod_figures(machine: Machine) -> Iterator[PodFigures]:
     figures = _in_lines(machine)
     records = list(machine.records.values())
     for first in range(0, len(records), PODS_A_PORTION):
-        backoff = gated = problems = 0
-        for record in records[first : first + PODS_A_PORTION]:
-            state = record.state
-            if state is State.BOUND:
-                problems += record.pod.allocation_problem != ""
-            elif state is State.HELD:
-                gated += not record.pod.deleting
-            elif state is State.BACKOFF:
-                backoff += 1
-        figures = replace(
-            figures,
-            backoff=figures.backoff + backoff,
-            gated=figures.gated + gated,
-            allocation_problems=figures.allocation_problems + problems,
-        )
-        yield figures
+        yield (figures := _with(figures, records[first : first + PODS_A_PORTION]))
     yield figures
+
+
+def _with(figures: PodFigures, records: list[Record]) -> PodFigures:
+    """Add these records; those in lines are counted already."""
+    states = Counter(record.state for record in records)
+    assumed = states[State.BINDING] + states[State.ASSUMED]
+    return replace(
+        figures,
+        backoff=figures.backoff + states[State.BACKOFF],
+        gated=figures.gated
+        + sum(record.state is State.HELD and not record.pod.deleting for record in records),
+        allocation_problems=figures.allocation_problems
+        + sum(
+            record.state is State.BOUND and record.pod.allocation_problem != ""
+            for record in records
+        ),
+        holding=figures.holding + states[State.BOUND] + assumed,
+        assumed=figures.assumed + assumed,
+    )
 
 
 def _in_lines(machine: Machine) -> PodFigures:

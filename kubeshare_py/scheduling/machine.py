@@ -33,10 +33,12 @@ from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.framework.asks import Asker, Work
 from kubeshare_py.framework.scheduler_profile import Profile
+from kubeshare_py.scheduling import queue_moves
 from kubeshare_py.scheduling.attempts import Attempts, count
 from kubeshare_py.scheduling.cycle import Cycle
-from kubeshare_py.scheduling.pod_queue import PodQueue
+from kubeshare_py.scheduling.pod_queue import Line, PodQueue
 from kubeshare_py.scheduling.pod_records import Record, State
+from kubeshare_py.scheduling.queue_moves import QueueMoves
 from kubeshare_py.scheduling.timers import Timers, backoff_s
 from kubeshare_py.scheduling.waiting_reports import WaitingReports
 
@@ -61,13 +63,15 @@ class Machine:
         self.inventory_failure = ""
         self.silent_nodes: frozenset[NodeName] = frozenset()
         self.attempts = Attempts()
+        self.moves = QueueMoves()
         self._now = 0.0
         self._pods_listed = self._nodes_listed = False
         self._unanswered: dict[DecisionToken, PodUid] = {}
         self._resend: Timers[DecisionToken] = Timers()
         self._backoff: Timers[tuple[PodUid, int]] = Timers()
         self._reports = WaitingReports(self.queue, self.records)
-        self._cycle = Cycle(self.ledger, self.queue, self.askers, self.profiles, work, name)
+        books = (self.ledger, self.queue, self.moves)
+        self._cycle = Cycle(*books, self.askers, self.profiles, work, name)
 
     @property
     def ready(self) -> bool:
@@ -102,7 +106,7 @@ class Machine:
         # What is known of the lines is what the plugins of before said.
         self.queue.clear()
         for record in waiting:
-            self._enqueue(record, effects)
+            self._enqueue(record, effects, queue_moves.FORCE_ACTIVATE)
         return effects
 
     def handle(self, event: Event, now: float) -> list[Effect]:
@@ -134,11 +138,14 @@ class Machine:
     def _cluster_changed(self, event: ClusterEvent) -> None:
         match event:
             case NodeSeen(node):
+                known = node.name in self.ledger.columns.row_of
+                self.moves.improved_by = queue_moves.NODE_UPDATE if known else queue_moves.NODE_ADD
                 self.ledger.put_node(node)
             case NodeGone(name):
                 self.ledger.drop_node(name)
             case NodesListed(nodes):
                 self._nodes_listed = True
+                self.moves.improved_by = queue_moves.NODE_ADD
                 for gone in sorted(self.ledger.columns.row_of.keys() - {n.name for n in nodes}):
                     self.ledger.drop_node(gone)
                 for node in sorted(nodes, key=lambda node: node.name):
@@ -167,12 +174,13 @@ class Machine:
             if record is not None and record.state in (State.HELD, State.WAITING, State.BACKOFF):
                 self._pod_gone(pod.uid)
         elif record is None:
-            self._enqueue(Record(pod, State.HELD), effects)
+            self._enqueue(Record(pod, State.HELD), effects, queue_moves.POD_ADD)
         elif record.state in (State.HELD, State.WAITING, State.BACKOFF):
             if _matters(record.pod, pod):
+                event = queue_moves.update_event(record.pod, pod)
                 self.queue.remove(pod.uid)
                 record.pod = pod
-                self._enqueue(record, effects)
+                self._enqueue(record, effects, event)
             else:
                 record.pod = pod
         elif record.state is not State.BOUND:
@@ -232,8 +240,8 @@ class Machine:
 
     # --- the queue -----------------------------------------------------------------------------
 
-    def _enqueue(self, record: Record, effects: list[Effect]) -> None:
-        """Let the pod wait for a place, or hold it and say why."""
+    def _enqueue(self, record: Record, effects: list[Effect], event: str) -> None:
+        """Let the pod wait for a place, or hold it and say why; `event` made it come."""
         pod = record.pod
         self.records[pod.uid] = record
         profile = self.profiles[pod.scheduler_name]
@@ -245,10 +253,13 @@ class Machine:
             if record.queued_at is None:
                 record.queued_at = self._now
             line = self.queue.add(pod.uid, record.key, pod.scheduler_name, pod.shape)
+            into = queue_moves.UNSCHEDULABLE if line.blocked else queue_moves.ACTIVE
+            self.moves.entered(into, event)
             if line.blocked and (self.inventory_read or line.shape.claim is None):
                 self._reports.joined(line)
             return
         record.state = State.HELD
+        self.moves.entered(queue_moves.UNSCHEDULABLE, event)
         if reason:
             self._tell(record, reason, effects)
 
@@ -280,6 +291,7 @@ class Machine:
     def _back_off(self, record: Record, now: float) -> None:
         record.state = State.BACKOFF
         record.tries += 1
+        self.moves.entered(queue_moves.BACKOFF, queue_moves.ATTEMPT_FAILURE)
         self._backoff.add(now + backoff_s(record.tries), (record.pod.uid, record.tries))
 
     def _time_passed(self, now: float, effects: list[Effect]) -> None:
@@ -287,7 +299,7 @@ class Machine:
             for uid, tries in self._backoff.due(now):
                 record = self.records.get(uid)
                 if record is not None and record.state is State.BACKOFF and record.tries == tries:
-                    self._enqueue(record, effects)
+                    self._enqueue(record, effects, queue_moves.BACKOFF_COMPLETE)
         if now >= self._resend.next_at:
             for token in self._resend.due(now):
                 record = self.records.get(self._unanswered.get(token, PodUid("")))
@@ -313,14 +325,12 @@ class Machine:
             record = self.records[head[1]]
             record.attempts += 1
             if line.shape.claim is not None and not self.inventory_read:
-                count(self.attempts.unschedulable, line.profile)
-                self.queue.block(line)
+                self._block(line)
                 self._reports.unread(line, now)
                 continue
             choice = self.askers[line.profile].best(line.shape)
             if choice is None:
-                count(self.attempts.unschedulable, line.profile)
-                self.queue.block(line)
+                self._block(line)
                 self._reports.blocked(line, self.askers[line.profile], now)
                 continue
             self.queue.remove(record.pod.uid)
@@ -335,9 +345,17 @@ class Machine:
             effects.append(_bind(record))
             free -= 1
 
+    def _block(self, line: Line) -> None:
+        count(self.attempts.unschedulable, line.profile)
+        self.moves.entered(
+            queue_moves.UNSCHEDULABLE, queue_moves.ATTEMPT_FAILURE, len(line.waiting)
+        )
+        self.queue.block(line)
+
     def _release(self, record: Record) -> None:
         if record.node is None:
             return
+        self.moves.improved_by = queue_moves.ASSIGNED_POD_DELETE
         if record.allocation is not None:
             self._unanswered.pop(record.allocation.token, None)
         self._cycle.release(record)
@@ -380,12 +398,14 @@ class Machine:
     def _inventory_read(self, event: InventoryRead) -> None:
         self.inventory_failure = ""
         self.silent_nodes = frozenset(event.silent)
+        self.moves.improved_by = queue_moves.INVENTORY_READ
         for name, gpus in event.changed:
             self.ledger.put_cards(name, gpus)
         if not self.inventory_read:
             self.inventory_read = True
             for line in self.queue.blocked():
                 line.diagnosis = None
+                self.moves.woken(len(line.waiting))
                 self.queue.wake(line)
 
 

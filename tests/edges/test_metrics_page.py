@@ -9,6 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from kubeshare_py.domain.events import BindSlotsFree, PodSeen
 from kubeshare_py.edges.metrics_page import CONTENT_TYPE, MetricsPage
 from kubeshare_py.edges.vital_signs import VitalSigns
+from kubeshare_py.exporters.client_metrics import RequestTallies
 from tests.builders import a_claim, a_cluster, a_machine, a_pod, a_shape
 from tests.edges.served_app import asking
 
@@ -26,7 +27,7 @@ def a_page(nodes: int = 2) -> MetricsPage:
         events.append(PodSeen(pod))
     for event in (*events, BindSlotsFree(9)):
         signs.handled(event, signs.machine.handle(event, 0.0), 0.001)
-    return MetricsPage(signs, lambda: (3, 2))
+    return MetricsPage(signs, lambda: (3, 2), RequestTallies("here"), lambda: None)
 
 
 def samples(text: str) -> Samples:
@@ -53,6 +54,16 @@ async def scraped(page: MetricsPage) -> Samples:
         ("scheduler_schedule_attempts_total{profile=kubeshare-scheduler,result=error}", 0),
         ("scheduler_schedule_attempts_total{profile=kubeshare-scheduler,result=unschedulable}", 1),
         ("kubeshare_binds_in_flight{}", 4),
+        ("scheduler_cache_size{type=nodes}", 2),
+        ("scheduler_cache_size{type=pods}", 4),
+        ("scheduler_cache_size{type=assumed_pods}", 4),
+        ("scheduler_scheduling_algorithm_duration_seconds_count{}", 5),
+        ("scheduler_queue_incoming_pods_total{event=UnschedulablePodAdd,queue=active}", 5),
+        ("scheduler_queue_incoming_pods_total{event=UnschedulablePodAdd,queue=unschedulable}", 1),
+        (
+            "scheduler_queue_incoming_pods_total{event=ScheduleAttemptFailure,queue=unschedulable}",
+            1,
+        ),
         ("kubeshare_cards{}", 16),
         ("kubeshare_idle_cards{}", 12),
         ("kubeshare_overcommitted_cards{}", 0),

@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
+
 from kubeshare_py.exporters.scheduler_metrics import CATALOGUE
 
 PAGE = (Path(__file__).parents[2] / "docs/operations.md").read_text()
@@ -19,7 +21,21 @@ def test_the_table_of_metrics_is_that_of_the_code() -> None:
     ]
 
 
+def test_everything_on_the_page_is_named_there() -> None:
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
+    GCCollector(registry=registry)
+    library = {sample.name for family in registry.collect() for sample in family.samples}
+    assert len(library) > 5
+    assert library <= set(re.findall(r"`([a-z_]+)`", section("Metrics")))
+
+
 def test_alerts_are_about_metrics_that_there_are() -> None:
-    named = set(re.findall(r"(?:kubeshare|scheduler)_[a-z_]+", section("What to alert on")))
+    named = set(
+        re.findall(
+            r"(?:kubeshare|scheduler|rest_client|leader_election)_[a-z_]+",
+            section("What to alert on"),
+        )
+    )
     assert len(named) > 10
     assert {name.removesuffix("_bucket") for name in named} <= {one.name for one in CATALOGUE}

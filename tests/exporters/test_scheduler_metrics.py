@@ -7,7 +7,9 @@ from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.parser import text_string_to_metric_families
 
 from kubeshare_py.domain.figures import CardFigures, LedgerFigures, PodFigures
+from kubeshare_py.domain.lease import LeaderFigures
 from kubeshare_py.exporters.card_metrics import CARD_METRICS, CardPage
+from kubeshare_py.exporters.client_metrics import LATENCY_BOUNDS, RequestTallies, leader_values
 from kubeshare_py.exporters.distribution import Distribution
 from kubeshare_py.exporters.metric import Metric
 from kubeshare_py.exporters.scheduler_metrics import (
@@ -19,6 +21,7 @@ from kubeshare_py.exporters.scheduler_metrics import (
 from kubeshare_py.exporters.tallies import ATTEMPT_BOUNDS, SLI_BOUNDS, Tallies
 
 PROFILE = "kubeshare-scheduler"
+LEADER = LeaderFigures(name="kubeshare-scheduler", leads=True, slow_renewals=2)
 CARDS = CardFigures(
     nodes=["a", "b"],
     uuids=["GPU-1", 'odd"\\\n'],
@@ -51,6 +54,7 @@ def scraped(
 ) -> dict[str, Family]:
     process = ProcessFigures(
         attempts={("scheduled", PROFILE): 7, ("error", PROFILE): 0},
+        queue_moves={("active", "UnschedulablePodAdd"): 4},
         inventory_age_s=age,
         reports_queued=3,
         reports_dropped=2,
@@ -59,7 +63,18 @@ def scraped(
     values = scheduler_values(
         ledger or LedgerFigures(), pods or PodFigures(), process, tallies or busy()
     )
-    return parsed(page(values))
+    return parsed(page({**values, **requests().values(), **leader_values(LEADER)}))
+
+
+def requests() -> RequestTallies:
+    made = RequestTallies("host:6443")
+    made.waited("POST", 0.001)
+    made.ended("POST", 201, 0.007)
+    made.ended("PATCH", None, 5.0)
+    made.ended("GET", 429, 0.001)
+    made.sent_again("GET", 429)
+    made.began("GET", 200)
+    return made
 
 
 def busy() -> Tallies:
@@ -73,12 +88,12 @@ def busy() -> Tallies:
     return tallies
 
 
-def value(families: dict[str, Family], name: str, **labels: str) -> float:
+def value(families: dict[str, Family], series: str, /, **labels: str) -> float:
     [found] = [
         sample.value
         for family in families.values()
         for sample in family.samples
-        if sample.name == name and sample.labels == labels
+        if sample.name == series and sample.labels == labels
     ]
     return float(found)
 
@@ -94,7 +109,10 @@ def test_histograms_have_kube_schedulers_buckets() -> None:
     families = scraped()
     for name, bounds in (
         ("scheduler_scheduling_attempt_duration_seconds", ATTEMPT_BOUNDS),
+        ("scheduler_scheduling_algorithm_duration_seconds", ATTEMPT_BOUNDS),
         ("scheduler_pod_scheduling_sli_duration_seconds", SLI_BOUNDS),
+        ("scheduler_pod_scheduling_attempts", (1, 2, 4, 8, 16)),
+        ("rest_client_request_duration_seconds", LATENCY_BOUNDS),
     ):
         listed = {s.labels["le"] for s in families[name].samples if s.name.endswith("_bucket")}
         assert {float(one) for one in listed} == {*bounds, float("inf")}
@@ -105,9 +123,36 @@ def test_histograms_have_kube_schedulers_buckets() -> None:
 def test_what_a_pod_took_is_told_by_its_attempts() -> None:
     families, name = scraped(), "scheduler_pod_scheduling_sli_duration_seconds"
     assert value(families, f"{name}_sum", attempts="1") == 0.5
-    assert value(families, f"{name}_count", attempts="16+") == 1
+    assert value(families, f"{name}_count", attempts="15+") == 1
     assert value(families, f"{name}_bucket", attempts="1", le="0.32") == 0
     assert value(families, f"{name}_bucket", attempts="1", le="0.64") == 1
+
+
+def test_bounds_are_written_as_go_writes_them() -> None:
+    bounds = [bound for bound, _ in Distribution((1e-05, 0.001, 0.25, 1, 2.0, 16.384)).buckets()]
+    assert bounds == ["1e-05", "0.001", "0.25", "1", "2", "16.384", "+Inf"]
+
+
+def test_requests_are_told_as_client_go_tells_them() -> None:
+    families, host = scraped(), "host:6443"
+    total = "rest_client_requests_total"
+    assert value(families, total, code="201", method="POST", host=host) == 1
+    assert value(families, total, code="<error>", method="PATCH", host=host) == 1
+    assert value(families, total, code="200", method="GET", host=host) == 1
+    again = "rest_client_request_retries_total"
+    assert value(families, again, code="429", verb="GET", host=host) == 1
+    took = "rest_client_request_duration_seconds"
+    assert value(families, f"{took}_sum", verb="PATCH", host=host) == 5.0
+    assert value(families, f"{took}_count", verb="GET", host=host) == 1
+    waited = "rest_client_rate_limiter_duration_seconds_count"
+    assert value(families, waited, verb="POST", host=host) == 1
+
+
+def test_who_leads_is_told_where_there_is_an_election() -> None:
+    status = "leader_election_master_status"
+    assert value(scraped(), status, name="kubeshare-scheduler") == 1
+    assert value(scraped(), "leader_election_slowpath_total", name="kubeshare-scheduler") == 2
+    assert leader_values(None) == {}
 
 
 def test_waiting_pods_are_told_by_queue_and_by_plugin() -> None:
@@ -183,14 +228,14 @@ def test_portions_of_cards_stay_together_by_metric() -> None:
 @pytest.mark.parametrize("metric", CATALOGUE, ids=lambda metric: metric.name)
 def test_names_follow_prometheus_rules(metric: Metric) -> None:
     # What `promtool check metrics` finds: https://prometheus.io/docs/practices/naming/
-    assert re.fullmatch(r"(scheduler|kubeshare)(_[a-z]+)+", metric.name)
+    assert re.fullmatch(r"(scheduler|kubeshare|rest_client|leader_election)(_[a-z]+)+", metric.name)
     assert metric.help.endswith(".")
     assert (metric.kind == "counter") == metric.name.endswith("_total")
     assert not re.search(r"_(milliseconds|ms|minutes|mib|kb|percent|info|count|sum)$", metric.name)
     assert not re.search("gauge|counter|histogram", metric.name)
     assert not {"le", "quantile", "job", "instance"} & {*metric.labels}
     if metric.kind == "histogram":
-        assert metric.name.endswith("_seconds")
+        assert metric.name.endswith(("_seconds", "_attempts"))
 
 
 def test_everything_described_is_told() -> None:
@@ -204,5 +249,5 @@ def test_a_value_at_a_bound_is_within_it() -> None:
     distribution.observe(1.0)
     distribution.observe(1.5, 2)
     distribution.observe(9.0)
-    assert list(distribution.buckets()) == [("1.0", 1), ("2.0", 3), ("+Inf", 4)]
+    assert list(distribution.buckets()) == [("1", 1), ("2", 3), ("+Inf", 4)]
     assert (distribution.count, distribution.total) == (4, 13.0)
