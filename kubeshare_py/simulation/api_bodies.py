@@ -1,6 +1,7 @@
 """Request bodies: media types, decoding, unknown fields (`fieldValidation`)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -10,8 +11,18 @@ from kubeshare_py.simulation import api_fields
 from kubeshare_py.simulation.api_messages import JSON, ApiRequest
 from kubeshare_py.simulation.api_protobuf import NotReadable, decode_protobuf
 from kubeshare_py.simulation.api_quantities import BadQuantity
-from kubeshare_py.simulation.api_resources import Admission, Resource
-from kubeshare_py.simulation.api_status import Json, Refusal, bad_request, unsupported_media_type
+from kubeshare_py.simulation.api_resources import Admission, Pruned, Resource
+from kubeshare_py.simulation.api_status import (
+    Json,
+    Refusal,
+    bad_request,
+    invalid,
+    unsupported_media_type,
+    wrong,
+)
+
+Decoded = tuple[Json, list[tuple[str, str]]]
+"""An object with only known fields, and the Warning headers for the unknown ones."""
 
 YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
@@ -55,15 +66,22 @@ def decode_bytes(body: bytes, *, is_yaml: bool = False) -> Any:
         raise bad_request(f"the object provided is unrecognized: {error}") from error
 
 
-def decode_object(
-    request: ApiRequest, kind: str, fields: str, api_version: str
-) -> tuple[Json, list[tuple[str, str]]]:
+def decode_object(request: ApiRequest, resource: Resource) -> Decoded:
     """A body of the given kind, pruned, and the Warning headers for unknown fields."""
-    body = decode_body(request)
-    if not isinstance(body, dict):
-        raise bad_request(f"the object provided is unrecognized (must be of type {kind})")
+    body = _decode_dict(request, resource.kind)
+    if resource.definition:
+        check_custom_kind(body, resource)
+    else:
+        check_kind(body, resource.kind, resource.api_version)
+    return prune_object(body, resource, request.query.get("fieldValidation", ""))
+
+
+def decode_part(request: ApiRequest, kind: str, api_version: str) -> Decoded:
+    """The same for what subresources are sent; `kind` is also its name in api_fields."""
+    body = _decode_dict(request, kind)
     check_kind(body, kind, api_version)
-    return prune_object(body, kind, fields, api_version, request.query.get("fieldValidation", ""))
+    validation = request.query.get("fieldValidation", "")
+    return _pruned(body, kind, api_version, partial(api_fields.prune, kind), validation)
 
 
 def check_kind(body: Json, kind: str, api_version: str) -> None:
@@ -75,12 +93,48 @@ def check_kind(body: Json, kind: str, api_version: str) -> None:
         )
 
 
-def prune_object(
-    body: Json, kind: str, fields: str, api_version: str, validation: str
-) -> tuple[Json, list[tuple[str, str]]]:
+def check_custom_kind(body: Json, resource: Resource) -> None:
+    """A custom object must name its kind, in the version of the URL."""
+    kind = body.get("kind")
+    if not isinstance(kind, str) or not kind:
+        shown = msgspec.json.encode(body).decode()
+        raise bad_request(
+            f"the object provided is unrecognized (must be of type {resource.kind}): "
+            f"Object 'Kind' is missing in '{shown}'"
+        )
+    version = body.get("apiVersion", "")
+    if version != resource.api_version:
+        raise bad_request(
+            f"the API version in the data ({version}) does not match the expected API version "
+            f"({resource.api_version})"
+        )
+    if kind != resource.kind:
+        metadata = body.get("metadata")
+        name = metadata.get("name", "") if isinstance(metadata, dict) else ""
+        raise invalid(kind, name, [wrong("kind", kind, f"must be {resource.kind}")], resource.group)
+
+
+def prune_object(body: Json, resource: Resource, validation: str) -> Decoded:
     """Only known fields; Strict refuses unknown ones, Warn (the default) reports them."""
+    return _pruned(body, resource.kind, resource.api_version, resource.prune, validation)
+
+
+def _decode_dict(request: ApiRequest, kind: str) -> Json:
+    body = decode_body(request)
+    if not isinstance(body, dict):
+        raise bad_request(f"the object provided is unrecognized (must be of type {kind})")
+    return body
+
+
+def _pruned(
+    body: Json,
+    kind: str,
+    api_version: str,
+    prune: Callable[[Json], Pruned],
+    validation: str,
+) -> Decoded:
     try:
-        pruned, unknown = api_fields.prune(fields, body)
+        pruned, unknown = prune(body)
     except api_fields.WrongType as error:
         raise NotDecodable(kind, api_version, str(error)) from error
     if validation not in ("", "Strict", "Warn", "Ignore"):

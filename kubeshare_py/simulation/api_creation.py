@@ -35,10 +35,7 @@ SERVER_OWNED = ("deletionTimestamp", "deletionGracePeriodSeconds", "managedField
 
 def create(call: Call) -> ApiResponse:
     """POST to a collection."""
-    resource = call.resource
-    obj, warnings = decode_object(
-        call.request, resource.kind, resource.fields, resource.api_version
-    )
+    obj, warnings = decode_object(call.request, call.resource)
     return create_object(call, obj, warnings)
 
 

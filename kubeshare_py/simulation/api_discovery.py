@@ -1,5 +1,6 @@
 """Discovery: /version, /api, /apis in the aggregated and the legacy form."""
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
@@ -9,6 +10,7 @@ from kubeshare_py.simulation.api_status import Json, no_such_resource
 
 GIT_VERSION = "v1.36.3-sim"
 _DISCOVERY = "apidiscovery.k8s.io"
+_VERSION = re.compile(r"^v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?$")
 _REVIEWS = (
     ("authentication.k8s.io", "tokenreviews", "TokenReview"),
     ("authorization.k8s.io", "subjectaccessreviews", "SubjectAccessReview"),
@@ -105,20 +107,23 @@ def _item(name: str, rows: Sequence[Resource]) -> Json:
             "freshness": "Current",
             "resources": [_discovered(row) for row in rows if row.version == version],
         }
-        for version in sorted({row.version for row in rows})
+        for version in _versions(rows)
     ]
     metadata: Json = {"name": name} if name else {}
     return {"metadata": {**metadata, "creationTimestamp": None}, "versions": versions}
 
 
 def _discovered(row: Resource) -> Json:
+    # Empty group and version are those of the list.
+    kind = {"group": "", "version": "", "kind": row.kind}
+    if row.definition:
+        kind |= {"group": row.group, "version": row.version}
     body: Json = {
         "resource": row.plural,
-        # Empty group and version are those of the list.
-        "responseKind": {"group": "", "version": "", "kind": row.kind},
+        "responseKind": kind,
         "scope": "Namespaced" if row.namespaced else "Cluster",
         "singularResource": row.singular,
-        "verbs": list(row.verbs),
+        "verbs": list(row.listed_verbs or row.verbs),
     }
     if row.short_names:
         body["shortNames"] = list(row.short_names)
@@ -131,15 +136,32 @@ def _discovered(row: Resource) -> Json:
 
 def _discovered_part(row: Resource, part: Subresource) -> Json:
     kind = {"group": part.group, "version": part.version, "kind": part.kind or row.kind}
+    if row.definition and not part.kind:
+        kind |= {"group": row.group, "version": row.version}
     return {"subresource": part.name, "responseKind": kind, "verbs": list(part.verbs)}
 
 
 def _group(name: str, rows: Sequence[Resource]) -> Json:
     versions = [
-        {"groupVersion": f"{name}/{version}", "version": version}
-        for version in sorted({row.version for row in rows})
+        {"groupVersion": f"{name}/{version}", "version": version} for version in _versions(rows)
     ]
-    return {"name": name, "versions": versions, "preferredVersion": versions[-1]}
+    return {"name": name, "versions": versions, "preferredVersion": versions[0]}
+
+
+def _versions(rows: Sequence[Resource]) -> list[str]:
+    """The best first: v2, v1, v2beta1, v1alpha1, anything else.
+
+    https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/
+    """
+
+    def rank(version: str) -> tuple[int, int, int, str]:
+        found = _VERSION.match(version)
+        if found is None:
+            return (3, 0, 0, version)
+        stage = ("", "beta", "alpha").index(found[2] or "")
+        return (stage, -int(found[1]), -int(found[3] or 0), version)
+
+    return sorted({row.version for row in rows}, key=rank)
 
 
 def _resource_list(group_version: str, kinds: Sequence[Resource]) -> ApiResponse:
@@ -166,7 +188,7 @@ def _legacy(row: Resource) -> Json:
         "singularName": row.singular,
         "namespaced": row.namespaced,
         "kind": row.kind,
-        "verbs": list(row.verbs),
+        "verbs": list(row.listed_verbs or row.verbs),
     }
     if row.short_names:
         body["shortNames"] = list(row.short_names)

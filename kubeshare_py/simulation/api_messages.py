@@ -1,7 +1,7 @@
 """What goes into the API server's pure half and what comes out of it."""
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -72,7 +72,7 @@ class Call:
     store: ApiStore
     rng: random.Random
     now: float
-    kinds: Sequence[Resource] = ()
+    kinds: Iterable[Resource] = ()
     namespace: str = ""
     name: str = ""
     subresource: str = ""

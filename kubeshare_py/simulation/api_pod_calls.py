@@ -7,7 +7,7 @@ PodScheduled=True. Neither the node's existence, nor capacity, nor annotation ke
 
 from typing import Any
 
-from kubeshare_py.simulation.api_bodies import decode_object
+from kubeshare_py.simulation.api_bodies import decode_part
 from kubeshare_py.simulation.api_creation import is_dry_run
 from kubeshare_py.simulation.api_deletion import PODS, delete_entry
 from kubeshare_py.simulation.api_messages import ApiResponse, Call, json_response
@@ -28,7 +28,7 @@ _TOPOLOGY = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 
 def bind(call: Call) -> ApiResponse:
     """POST pods/{name}/binding; 201, or 409 with details.kind `pods` or `pods/binding`."""
-    binding, warnings = decode_object(call.request, "Binding", "Binding", "v1")
+    binding, warnings = decode_part(call.request, "Binding", "v1")
     metadata, target = binding.get("metadata", {}), binding.get("target", {})
     if metadata.get("namespace", call.namespace) != call.namespace:
         raise bad_request(
@@ -48,7 +48,7 @@ def bind(call: Call) -> ApiResponse:
 
 def evict(call: Call) -> ApiResponse:
     """POST pods/{name}/eviction: a DELETE; there are no disruption budgets here."""
-    eviction, _ = decode_object(call.request, "Eviction", "Eviction", "policy/v1")
+    eviction, _ = decode_part(call.request, "Eviction", "policy/v1")
     options = dict(eviction.get("deleteOptions", {}))
     if is_dry_run(call):
         options["dryRun"] = ["All"]

@@ -17,7 +17,6 @@ _META_GROUP = "meta.k8s.io"
 _ACCEPTED = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
 _INCLUDE = ("", "Metadata", "Object", "None")
 _NAME_TEXT = "Name must be unique within a namespace."
-_DESCRIPTION = "Custom resource definition column"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,14 +82,16 @@ def object_body(view: View, entry: Entry) -> bytes:
 
 
 def list_body(view: View, entries: Sequence[Entry], page: Page) -> bytes:
-    """A list as JSON; its items carry no kind."""
+    """A list as JSON; its items carry no kind, but for custom ones."""
     if view.mode == "table":
         return msgspec.json.encode(table(view, entries, page.metadata()))
     resource = view.resource
-    kind, version = f"{resource.kind}List", resource.api_version
+    kind, version = resource.list_kind, resource.api_version
     if view.mode == "partial":
         kind, version = "PartialObjectMetadataList", f"{_META_GROUP}/{view.version}"
         items = [msgspec.json.encode(_partial(entry.object, view.version)) for entry in entries]
+    elif resource.definition:
+        items = [object_body(view, entry) for entry in entries]
     else:
         items = [_fields(resource, entry) for entry in entries]
     head = {"kind": kind, "apiVersion": version, "metadata": page.metadata()}
@@ -172,7 +173,7 @@ def _columns(resource: Resource) -> list[Json]:
             "name": column.name,
             "type": column.type,
             "format": column.format,
-            "description": f"{column.name} of the {resource.kind}",
+            "description": column.description or f"{column.name} of the {resource.kind}",
             "priority": column.priority,
         }
         for column in resource.columns
@@ -190,8 +191,7 @@ def _row(view: View, obj: Json) -> Json:
     if view.include == "Metadata":
         row["object"] = _partial(obj, view.version)
     elif view.include == "Object":
-        kind = {"kind": resource.kind, "apiVersion": resource.api_version}
-        row["object"] = {**kind, **resource.present(obj)}
+        row["object"] = {**resource.head(), **resource.present(obj)}
     return row
 
 

@@ -4,12 +4,15 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from kubeshare_py.simulation import api_fields
 from kubeshare_py.simulation.api_selectors import FieldPath
 from kubeshare_py.simulation.api_status import Cause, Json, Named
 from kubeshare_py.simulation.api_store import ApiStore
 from kubeshare_py.simulation.api_times import age
 
 Cells = Callable[[Json, float], list[object]]
+Pruned = tuple[Json, list[str]]
+"""A body with only known fields, and the paths of the unknown ones."""
 
 READ_VERBS = ("get", "list", "watch")
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
@@ -23,6 +26,7 @@ class Column:
     type: str = "string"
     priority: int = 0
     format: str = ""
+    description: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,11 +49,24 @@ class Admission:
     store: ApiStore
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """Where the replicas of a kind with `/scale` are, and how its selector reads."""
+
+    wanted: FieldPath
+    present: FieldPath
+    selector: Callable[[Json], str]
+
+
 def _nothing(_obj: Json) -> None:
     return None
 
 
 def _no_preparation(_obj: Json, _admission: Admission) -> None:
+    return None
+
+
+def _no_ending(_obj: Json, _now: float) -> None:
     return None
 
 
@@ -78,19 +95,28 @@ class Resource:
     """One kind in one group and version.
 
     `bucket` names its place in the store: two rows with one bucket are two views of the same
-    objects, translated by `present` (store to wire) and `absorb` (wire to store).
+    objects, translated by `present` (store to wire) and `absorb` (wire to store). `definition`
+    names the CustomResourceDefinition that makes a kind; those of a static row are "".
     """
 
     group: str = ""
     version: str = "v1"
     plural: str
     kind: str
+    singular_name: str = ""  # if it is not the kind in lower case
+    list_kind_name: str = ""  # if it is not the kind and `List`
+    definition: str = ""
     namespaced: bool = True
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     verbs: tuple[str, ...] = ALL_VERBS
+    listed_verbs: tuple[str, ...] = ()  # what discovery says, if it is not `verbs`
     subresources: tuple[Subresource, ...] = ()
+    scale: Scale | None = None
     fields: str = ""  # the object's type in api_fields
+    pruner: Callable[[Json], Pruned] | None = None  # for types that are not in api_fields
+    schema: Json | None = None  # the object's type in OpenAPI documents
+    warning: str = ""  # what every answer warns of
     columns: tuple[Column, ...] = (Column("Age"),)
     cells: Cells = _age_cells
     merge_keys: Mapping[str, str] = field(default_factory=dict)
@@ -100,6 +126,7 @@ class Resource:
     name_is_label: bool = False
     create_on_update: bool = False
     returns_deleted: bool = False
+    unconditional_update: bool = True  # PUT without a resourceVersion
     default_policy: str = "Background"
     bucket: str = ""
     prepare: Callable[[Json, Admission], None] = _no_preparation  # create only; may refuse
@@ -107,6 +134,10 @@ class Resource:
     time_problem: Callable[[Json], str] = _no_time_problem  # a MicroTime that does not parse
     causes: Callable[[Json], list[Cause]] = _no_causes
     update_causes: Callable[[Json, Json], list[Cause]] = _no_update_causes
+    changed_causes: Callable[[Json, Json], list[Cause]] | None = None  # instead of both on update
+    status_causes: Callable[[Json, Json], list[Cause]] = _no_update_causes
+    ending: Callable[[Json, float], None] = _no_ending  # changes what its deletion leaves for now
+    apply: Callable[[Json, Json], Json] | None = None  # server-side, if merge_keys do not say how
     present: Callable[[Json], Json] = _same
     absorb: Callable[[Json], Json] = _same
 
@@ -123,7 +154,27 @@ class Resource:
     @property
     def singular(self) -> str:
         """`pod`."""
-        return self.kind.lower()
+        return self.singular_name or self.kind.lower()
+
+    @property
+    def list_kind(self) -> str:
+        """`PodList`."""
+        return self.list_kind_name or f"{self.kind}List"
+
+    def prune(self, body: Json) -> Pruned:
+        """Raises api_fields.WrongType for a known field of another type."""
+        return self.pruner(body) if self.pruner else api_fields.prune(self.fields, body)
+
+    def head(self) -> Json:
+        """What stored objects are kept without."""
+        return {"kind": self.kind, "apiVersion": self.api_version}
+
+    def counted(self, obj: Json) -> object:
+        """The part whose changes metadata.generation counts."""
+        if not self.definition:
+            return obj.get("spec")
+        left_out = ("metadata", "status") if self.has_status else ("metadata",)
+        return {key: value for key, value in obj.items() if key not in left_out}
 
     def named(self, name: str, subresource: str = "") -> Named:
         """The subject of an error message."""

@@ -46,6 +46,7 @@ _MERGE = "application/merge-patch+json"
 _STRATEGIC = "application/strategic-merge-patch+json"
 _APPLY = "application/apply-patch+yaml"
 _PATCHES = (_JSON_PATCH, _MERGE, _STRATEGIC, _APPLY)
+_CUSTOM_PATCHES = (_JSON_PATCH, _MERGE, _APPLY)
 _KEPT = (
     "uid",
     "creationTimestamp",
@@ -61,14 +62,15 @@ _KEPT = (
 def update(call: Call) -> ApiResponse:
     """PUT to an object or its status."""
     resource = call.resource
-    body, warnings = decode_object(
-        call.request, resource.kind, resource.fields, resource.api_version
-    )
+    body, warnings = decode_object(call.request, resource)
     entry = call.store.get(resource.store_bucket, call.namespace, call.name)
     if entry is None:
         if resource.create_on_update and not call.subresource:
             return create_object(call, body, warnings)
         raise not_found(resource.named(call.name))
+    if not resource.unconditional_update and not body.get("metadata", {}).get("resourceVersion"):
+        problem = wrong("metadata.resourceVersion", 0, "must be specified for an update")
+        raise invalid(resource.plural, call.name, [problem], resource.group)
     return _replace(call, entry, resource.absorb(bare(body)), warnings)
 
 
@@ -76,21 +78,22 @@ def patch(call: Call) -> ApiResponse:
     """PATCH of an object or its status, in any of the four formats."""
     resource = call.resource
     kind = media_type(call.request.content_type)
-    if kind not in _PATCHES:
-        raise unsupported_media_type(_PATCHES)
+    accepted = _CUSTOM_PATCHES if resource.definition else _PATCHES
+    if kind not in accepted:
+        raise unsupported_media_type(accepted)
     document = decode_bytes(call.request.body, is_yaml=kind == _APPLY)
     if kind == _APPLY and not call.option("fieldManager"):
         problem = required("fieldManager", "is required for apply patch")
         raise invalid("PatchOptions", "", [problem], "meta.k8s.io")
     entry = call.store.get(resource.store_bucket, call.namespace, call.name)
-    if entry is None:
-        if kind != _APPLY or call.subresource:
-            raise not_found(resource.named(call.name))
-        return create_object(call, _prune(call, document)[0], ())
-    original = resource.present(msgspec.json.decode(entry.body()))
+    if entry is None and (kind != _APPLY or call.subresource):
+        raise not_found(resource.named(call.name))
+    original = resource.present(msgspec.json.decode(entry.body())) if entry else {}
     patched = _patched(kind, resource, original, document)
     if not isinstance(patched, dict):
         raise bad_request("a patch must leave an object")
+    if entry is None:
+        return create_object(call, _prune(call, patched)[0], ())
     try:
         body, warnings = _prune(call, patched)
         return _replace(call, entry, resource.absorb(bare(body)), warnings)
@@ -103,8 +106,7 @@ def _prune(call: Call, body: Any) -> tuple[Json, Headers]:
     resource = call.resource
     if not isinstance(body, dict):
         raise bad_request(f"the body of the request is no {resource.kind}")
-    validation = call.option("fieldValidation")
-    return prune_object(body, resource.kind, resource.fields, resource.api_version, validation)
+    return prune_object(body, resource, call.option("fieldValidation"))
 
 
 def _patched(kind: str, resource: Resource, original: Json, document: Any) -> Any:
@@ -115,6 +117,10 @@ def _patched(kind: str, resource: Resource, original: Json, document: Any) -> An
             raise bad_request("the patch is no JSON object")
         if kind == _MERGE:
             return merge_patch(original, document)
+        if kind == _APPLY and resource.apply is not None:
+            return resource.apply(original, document)
+        if not original:
+            return document
         return strategic_merge(original, document, resource.merge_keys)
     except PatchProblem as error:
         message = "the server rejected our request due to an error in our request"
@@ -124,7 +130,15 @@ def _patched(kind: str, resource: Resource, original: Json, document: Any) -> An
 
 
 def _replace(call: Call, entry: Entry, body: Json, warnings: Headers) -> ApiResponse:
-    resource, old = call.resource, entry.object
+    stored = change(call, entry, body)
+    return ApiResponse(body=object_body(view_of(call), stored), headers=warnings)
+
+
+def change(call: Call, entry: Entry, body: Json) -> Entry:
+    """Store what this URL may change of an object, checked; `body` is changed too."""
+    resource = call.resource
+    # Custom objects are read as their definition is now, whatever it was when they were stored.
+    old = resource.present(entry.object) if resource.definition else entry.object
     metadata = body.setdefault("metadata", {})
     _check_identity(call, old["metadata"], metadata)
     if problem := resource.time_problem(body):
@@ -134,10 +148,9 @@ def _replace(call: Call, entry: Entry, body: Json, warnings: Headers) -> ApiResp
     causes = _update_causes(call, new, old)
     if causes:
         raise invalid(resource.kind, call.name, causes, resource.group)
-    if resource.has_generation and new.get("spec") != old.get("spec"):
+    if resource.has_generation and resource.counted(new) != resource.counted(old):
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
-    entry = _stored(call, entry, new)
-    return ApiResponse(body=object_body(view_of(call), entry), headers=warnings)
+    return _stored(call, entry, new)
 
 
 def _check_identity(call: Call, old: Json, metadata: Json) -> None:
@@ -170,6 +183,8 @@ def _merged(call: Call, old: Json, body: Json) -> Json:
         if name in old["metadata"]:
             metadata[name] = old["metadata"][name]
     if call.subresource == "status":
+        if call.resource.definition:
+            metadata = dict(old["metadata"])
         metadata.pop("ownerReferences", None)
         if "ownerReferences" in old["metadata"]:
             metadata["ownerReferences"] = old["metadata"]["ownerReferences"]
@@ -187,11 +202,12 @@ def _update_causes(call: Call, new: Json, old: Json) -> list[Cause]:
     resource = call.resource
     causes = metadata_causes(new["metadata"], name_is_label=resource.name_is_label)
     causes += finalizer_causes(old["metadata"], new["metadata"])
-    if call.subresource != "status":
-        causes += resource.causes(new)
-        if not causes:
-            causes = resource.update_causes(new, old)
-    return causes
+    if call.subresource == "status":
+        return causes + resource.status_causes(new, old)
+    if resource.changed_causes is not None:
+        return causes + resource.changed_causes(new, old)
+    causes += resource.causes(new)
+    return causes or resource.update_causes(new, old)
 
 
 def _stored(call: Call, entry: Entry, new: Json) -> Entry:
