@@ -15,7 +15,7 @@ import msgspec
 import yarl
 from aiohttp import web
 
-from kubeshare_py.edges.api_server import ADMIN, ApiServer
+from kubeshare_py.edges.api_server import ADMIN, SCHEDULER, ApiServer
 from kubeshare_py.simulation.api_messages import ApiRequest, ApiResponse
 from kubeshare_py.simulation.api_requests import Answer
 from kubeshare_py.simulation.api_status import failure
@@ -38,7 +38,7 @@ class FrontServer(ApiServer):
         self.tokens = dict(plane.secrets.tokens)
         self._upstream = plane.url
         self._session = session
-        #: What RBAC refused, as "POST /api/...".
+        #: What the scheduler was refused, as "POST /api/...".
         self.forbidden: list[str] = []
         self._watching: set[asyncio.Transport] = set()
         #: Since `compact`: the oldest version that a watch may start from, once it is known.
@@ -60,8 +60,7 @@ class FrontServer(ApiServer):
         if _is_watch(request):
             return ApiResponse()
         async with self._forward(request, asked.body) as response:
-            if response.status == HTTPStatus.FORBIDDEN:
-                self.forbidden.append(f"{asked.method} {asked.path}")
+            self._note(response, request)
             return ApiResponse(
                 status=response.status,
                 body=await response.read(),
@@ -87,6 +86,7 @@ class FrontServer(ApiServer):
             line = msgspec.json.encode({"type": "ERROR", "object": _EXPIRED}) + b"\n"
             return web.Response(body=line, content_type="application/json")
         async with self._forward(request, b"") as response:
+            self._note(response, request)
             sent = web.StreamResponse(status=response.status)
             sent.headers.extend(_kept(response))
             try:
@@ -97,6 +97,11 @@ class FrontServer(ApiServer):
             except ConnectionError:
                 pass  # The client left: nobody to tell.
             return sent
+
+    def _note(self, response: aiohttp.ClientResponse, request: web.Request) -> None:
+        user = self._user(request)
+        if response.status == HTTPStatus.FORBIDDEN and user and user.name == SCHEDULER:
+            self.forbidden.append(f"{request.method} {request.path_qs}")
 
     async def _is_forgotten(self, version: str) -> bool:
         if self._oldest is None:

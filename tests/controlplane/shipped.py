@@ -1,6 +1,8 @@
 """The plain manifests, as deploy/kubeshare.yaml ships them: what tests install, and look at."""
 
 from collections.abc import Iterable
+from copy import deepcopy
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +18,7 @@ Json = dict[str, Any]
 
 def shipped(*kinds: str) -> list[Json]:
     """All objects of these kinds, in the file's order; without kinds, all there are."""
-    found = [one for one in yaml.safe_load_all(MANIFESTS.read_text()) if one]
-    return [one for one in found if not kinds or one["kind"] in kinds]
+    return [deepcopy(one) for one in _all() if not kinds or one["kind"] in kinds]
 
 
 def only(kind: str, name: str) -> Json:
@@ -30,3 +31,8 @@ def write(objects: Iterable[Json], path: Path) -> Path:
     """A file of them for kubectl."""
     path.write_text(yaml.safe_dump_all(objects, sort_keys=False))
     return path
+
+
+@cache
+def _all() -> list[Json]:
+    return [one for one in yaml.safe_load_all(MANIFESTS.read_text()) if one]

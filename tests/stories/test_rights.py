@@ -1,0 +1,73 @@
+"""The role that is shipped has what the scheduler asks for, and nothing that it never asks for.
+
+That the API server reads it as we do, every story on a real one says: none may see a 403.
+"""
+
+from dataclasses import dataclass
+from http import HTTPStatus
+
+import pytest
+
+from kubeshare_py.edges.api_faults import Fault
+from kubeshare_py.edges.api_server import SCHEDULER
+from kubeshare_py.edges.state_route import FORWARDED
+from kubeshare_py.simulation.api_messages import ApiRequest
+from tests.controlplane.shipped import IDENTITY, shipped
+from tests.stories.conftest import EVENTS, PODS, Json, Stage, gpu
+from tests.stories.rights import Right, asked_for, granted
+from tests.stories.test_operations import fetch, route_of
+
+
+@dataclass(slots=True, kw_only=True)
+class NoStreaming(Fault):
+    """As a server that cannot begin a watch with the list, towards the scheduler."""
+
+    method: str = "GET"
+    path: str = ""
+    status: int = HTTPStatus.UNPROCESSABLE_ENTITY
+    times: int = 100
+
+    def matches(self, request: ApiRequest) -> bool:
+        return request.user.name == SCHEDULER and "sendInitialEvents" in request.query
+
+
+async def do_everything(stage: Stage, settings: Json) -> None:
+    """Have a scheduler place a pod, tell another one twice why it waits, and ask who may look."""
+    stage.faults.inject(NoStreaming())
+    async with stage.scheduler(settings):
+        await stage.warm_up()
+        await stage.create("big", gpu("9", "9"))
+        await stage.waiting("big")
+        await stage.until_all(lambda found: any(about_big(one) for one in found), EVENTS)
+        labels = {"metadata": {"labels": {"sharedgpu/priority": "7"}}}
+        await stage.client.merge_patch(f"{PODS}/big", labels)
+        await stage.until_all(lambda found: any("series" in one for one in found), EVENTS)
+        route = await route_of(stage)
+        own = {FORWARDED: f"Bearer {stage.cluster.server.tokens[SCHEDULER]}"}
+        status, _ = await fetch(route, "/metrics", {**route.headers, **own})
+        assert status == HTTPStatus.FORBIDDEN
+
+
+def about_big(event: Json) -> bool:
+    return bool(event["regarding"]["name"] == "big")
+
+
+def asked(stage: Stage) -> set[Right]:
+    """All that the scheduler asked for so far."""
+    return {asked_for(one) for one in stage.requests if one.user.name == SCHEDULER}
+
+
+async def test_it_asks_for_everything_that_it_may_and_for_nothing_else(empty_stage: Stage) -> None:
+    await do_everything(empty_stage, {"leaderElection": {"leaderElect": True}})
+    rights, found = granted(shipped(*IDENTITY), SCHEDULER), asked(empty_stage)
+    assert [one for one in sorted(found) if not any(own.covers(one) for own in rights)] == []
+    assert [own for own in sorted(rights) if not any(own.covers(one) for one in found)] == []
+
+
+@pytest.mark.parametrize("elects", [True, False])
+async def test_whether_it_elects_or_not_the_role_is_enough(
+    empty_stage: Stage, elects: bool
+) -> None:
+    await do_everything(empty_stage, {"leaderElection": {"leaderElect": elects}})
+    rights = granted(shipped(*IDENTITY), SCHEDULER)
+    assert all(any(own.covers(one) for own in rights) for one in asked(empty_stage))
