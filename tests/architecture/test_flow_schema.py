@@ -1,15 +1,14 @@
-"""deploy/flow-schema.yaml puts the scheduler, and nobody else, where it must not wait."""
+"""The flow schemas put the scheduler, and nobody else, where it must not wait."""
 
 from typing import Any
 
-import yaml
-
 from kubeshare_py.edges.api_server import SCHEDULER
-from tests.architecture.test_house_style import ROOT
+from tests.controlplane.shipped import only
 
 #: The API server's schemas for all service accounts: what comes after them never matches.
 CATCH_ALL = 9000
-LEASE, ALL = yaml.safe_load_all((ROOT / "deploy/flow-schema.yaml").read_text())
+LEASE = only("FlowSchema", "kubeshare-leader-election")
+ALL = only("FlowSchema", "kubeshare-scheduler")
 
 
 def subject(schema: dict[str, Any]) -> str:

@@ -4,6 +4,7 @@ Nodes, kubelets and GPU collectors are simulated by others. Flags:
 https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/
 """
 
+import json
 import socket
 import ssl
 import subprocess
@@ -12,14 +13,15 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from kubeshare_py.edges.api_server import ADMIN
+from kubeshare_py.edges.api_server import ADMIN, SCHEDULER
 from tests.controlplane.processes import Process, process
 from tests.controlplane.secrets_of_cluster import CONTROLLERS, Secrets, make_secrets
+from tests.controlplane.shipped import IDENTITY, shipped, write
 
-ROLE = Path(__file__).parents[2] / "deploy/scheduler-role.yaml"
 #: Stories say themselves which node is lost, and admission's not-ready taint is this
 #: controller's to take away; and no kubelet here mounts the ConfigMap of root certificates.
 _CONTROLLERS = "*,-node-lifecycle-controller,-root-ca-certificate-publisher-controller"
@@ -29,9 +31,11 @@ _ASK_S = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlPlane:
-    """What runs. `folder` has the logs and secrets."""
+    """What runs. `folder` has the logs and secrets; `server` is kube-apiserver's process."""
 
     url: str
+    etcd_url: str
+    server: Process
     secrets: Secrets
     folder: Path
     kubeconfig: Path
@@ -52,29 +56,61 @@ class ControlPlane:
 
     def create(self, manifest: Path) -> None:
         """Create what a file contains, as kubectl does it."""
-        command = [str(self.kubectl), f"--kubeconfig={self.kubeconfig}", "create"]
-        command += ["-f", str(manifest)]
+        self._kubectl("create", manifest)
+
+    def delete(self, manifest: Path) -> None:
+        """Delete it again."""
+        self._kubectl("delete", manifest)
+
+    def token_of(self, namespace: str, account: str) -> str:
+        """A token of this ServiceAccount, for a day."""
+        command = [str(self.kubectl), f"--kubeconfig={self.kubeconfig}", f"--namespace={namespace}"]
+        command += ["create", "token", account, "--duration=24h"]
+        return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+
+    def with_scheduler(self) -> "ControlPlane":
+        """The same once the scheduler's account and roles are there, as they are shipped."""
+        self.create(write(shipped(*IDENTITY), self.folder / "identity.yaml"))
+        *_, namespace, account = SCHEDULER.split(":")
+        tokens = {**self.secrets.tokens, SCHEDULER: self.token_of(namespace, account)}
+        return replace(self, secrets=replace(self.secrets, tokens=tokens))
+
+    def wait_until_ready(self) -> None:
+        """Wait for the API server, also after it was started again. Raises processes.NotReady."""
+        self.server.wait_until(lambda: self.has("/readyz"), _START_S)
+
+    def compact(self) -> None:
+        """Let etcd forget all but the present; the API server goes on with what it remembers.
+
+        https://etcd.io/docs/v3.6/dev-guide/api_grpc_gateway/
+        """
+        present = self._etcd("range", {"key": "AA==", "limit": 1})["header"]["revision"]
+        self._etcd("compaction", {"revision": present, "physical": True})
+
+    def _etcd(self, call: str, body: dict[str, Any]) -> dict[str, Any]:
+        data = json.dumps(body).encode()
+        request = urllib.request.Request(f"{self.etcd_url}/v3/kv/{call}", data)
+        with urllib.request.urlopen(request, timeout=_ASK_S) as answer:
+            found: dict[str, Any] = json.load(answer)
+            return found
+
+    def _kubectl(self, verb: str, manifest: Path) -> None:
+        command = [str(self.kubectl), f"--kubeconfig={self.kubeconfig}", verb, "-f", str(manifest)]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
 @contextmanager
 def control_plane(
-    binaries: Path, folder: Path, *, controllers: bool = True
+    binaries: Path, folder: Path, *, controllers: bool = True, identity: bool = True
 ) -> Iterator[ControlPlane]:
     """Run it while entered, ready for requests. Raises processes.NotReady.
 
-    Without `controllers` nobody makes the ServiceAccounts that pods need.
+    Without `controllers` nobody makes the ServiceAccounts that pods need; with `identity` the
+    scheduler has its account, as it is shipped.
     """
     secrets = make_secrets(folder / "secrets")
     etcd_port, peer_port, port = free_ports(3)
     url = f"https://127.0.0.1:{port}"
-    plane = ControlPlane(
-        url=url,
-        secrets=secrets,
-        folder=folder,
-        kubeconfig=secrets.write_kubeconfig(folder / "admin.kubeconfig", url, ADMIN),
-        kubectl=binaries / "kubectl",
-    )
     with ExitStack() as stack:
 
         def start(name: str, flags: list[str | Path]) -> Process:
@@ -82,9 +118,18 @@ def control_plane(
 
         try:
             start("etcd", _etcd_flags(folder, etcd_port, peer_port))
-            server = start("kube-apiserver", _server_flags(secrets, folder, etcd_port, port))
-            server.wait_until(lambda: plane.has("/readyz"), _START_S)
-            plane.create(ROLE)
+            plane = ControlPlane(
+                url=url,
+                etcd_url=f"http://127.0.0.1:{etcd_port}",
+                server=start("kube-apiserver", _server_flags(secrets, folder, etcd_port, port)),
+                secrets=secrets,
+                folder=folder,
+                kubeconfig=secrets.write_kubeconfig(folder / "admin.kubeconfig", url, ADMIN),
+                kubectl=binaries / "kubectl",
+            )
+            plane.wait_until_ready()
+            if identity:
+                plane = plane.with_scheduler()
             if controllers:
                 kubeconfig = secrets.write_kubeconfig(
                     folder / "controllers.kubeconfig", url, CONTROLLERS

@@ -8,17 +8,13 @@ from pathlib import Path
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from kubeshare_py.edges.api_server import ADMIN, SCHEDULER
+from kubeshare_py.edges.api_server import ADMIN
 from kubeshare_py.edges.certificates import Certificates, make_certificates
 from kubeshare_py.edges.kubeconfigs import kubeconfig_text, write_private
 
 CONTROLLERS = "system:kube-controller-manager"
-#: Groups beyond system:authenticated. A ServiceAccount has the groups that its token would give.
-_GROUPS: Mapping[str, tuple[str, ...]] = {
-    ADMIN: ("system:masters",),
-    CONTROLLERS: (),
-    SCHEDULER: ("system:serviceaccounts", "system:serviceaccounts:kube-system"),
-}
+#: Groups beyond system:authenticated, of users that are no ServiceAccounts.
+_GROUPS: Mapping[str, tuple[str, ...]] = {ADMIN: ("system:masters",), CONTROLLERS: ()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,1 +1,1 @@
-"""What the admission policies of deploy/policies refuse, and what they let through."""
+"""What the admission policies that are shipped refuse, and what they let through."""

@@ -1,7 +1,6 @@
 """The policies in force on a real API server; the embedded one has no admission policies."""
 
 import asyncio
-import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +14,8 @@ from kubeshare_py.edges.kube_config import load
 from kubeshare_py.edges.kube_errors import KubeError
 from tests.controlplane.cleaning import clean
 from tests.controlplane.running import ControlPlane
+from tests.controlplane.shipped import POLICIES, shipped, write
 
-FOLDER = Path(__file__).parents[2] / "deploy/policies"
 PODS = "/api/v1/namespaces/default/pods"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 
@@ -94,18 +93,16 @@ class Cluster:
 
 
 @pytest.fixture(scope="module")
-def guarded(plane: ControlPlane | None) -> Iterator[ControlPlane]:
+def guarded(
+    plane: ControlPlane | None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControlPlane]:
     """A control plane with the policies."""
     if plane is None:
         pytest.skip("admission policies need a real API server: make e2e")
-    files = sorted(FOLDER.glob("*.yaml"))
-    for file in files:
-        plane.create(file)
+    file = write(shipped(*POLICIES), tmp_path_factory.mktemp("policies") / "policies.yaml")
+    plane.create(file)
     yield plane
-    kubectl = [str(plane.kubectl), f"--kubeconfig={plane.kubeconfig}"]
-    for file in files:
-        command = [*kubectl, "delete", "-f", str(file)]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    plane.delete(file)
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-import yaml
 from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 
@@ -121,27 +120,20 @@ async def test_without_the_api_servers_word_nobody_new_is_let_in(stage: Stage) -
 
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
-READER = Path(__file__).parents[2] / "deploy/reader.yaml"
 
 
 async def grant(stage: Stage, account: str) -> AsyncExitStack:
-    """The roles of deploy/reader.yaml but for metrics, bound to a service account."""
-    stack = AsyncExitStack()
-    subjects = [{"kind": "ServiceAccount", "name": account, "namespace": "default"}]
-    for role in yaml.safe_load_all(READER.read_text()):
-        name, kind = role["metadata"]["name"], role["kind"]
-        if name != "kubeshare-reader":
-            continue
-        space = "/namespaces/kube-system" if kind == "Role" else ""
+    """The roles that are shipped for those who look, bound to a service account."""
+    stack, name = AsyncExitStack(), "kubeshare-reader"
+    for kind, space in (("ClusterRole", ""), ("Role", "/namespaces/kube-system")):
+        path = f"{RBAC}{space}/{kind.lower()}bindings"
         binding = {
             "metadata": {"name": name},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name},
-            "subjects": subjects,
+            "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": "default"}],
         }
-        for plural, body in ((f"{kind.lower()}s", role), (f"{kind.lower()}bindings", binding)):
-            path = f"{RBAC}{space}/{plural}"
-            await stage.client.create(path, body)
-            stack.push_async_callback(stage.client.delete, f"{path}/{name}")
+        await stage.client.create(path, binding)
+        stack.push_async_callback(stage.client.delete, f"{path}/{name}")
     return stack
 
 
