@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from kubeshare_py.simulation import api_fields
+from kubeshare_py.simulation import api_pruning
 from kubeshare_py.simulation.api_messages import JSON, ApiRequest
 from kubeshare_py.simulation.api_protobuf import NotReadable, decode_protobuf
 from kubeshare_py.simulation.api_quantities import BadQuantity
@@ -80,8 +80,7 @@ def decode_part(request: ApiRequest, kind: str, api_version: str) -> Decoded:
     """The same for what subresources are sent; `kind` is also its name in api_fields."""
     body = _decode_dict(request, kind)
     check_kind(body, kind, api_version)
-    validation = request.query.get("fieldValidation", "")
-    return _pruned(body, kind, api_version, partial(api_fields.prune, kind), validation)
+    return prune_part(body, kind, api_version, request.query.get("fieldValidation", ""))
 
 
 def check_kind(body: Json, kind: str, api_version: str) -> None:
@@ -119,6 +118,11 @@ def prune_object(body: Json, resource: Resource, validation: str) -> Decoded:
     return _pruned(body, resource.kind, resource.api_version, resource.prune, validation)
 
 
+def prune_part(body: Json, kind: str, api_version: str, validation: str) -> Decoded:
+    """The same for what subresources are sent."""
+    return _pruned(body, kind, api_version, partial(api_pruning.prune, kind), validation)
+
+
 def _decode_dict(request: ApiRequest, kind: str) -> Json:
     body = decode_body(request)
     if not isinstance(body, dict):
@@ -135,7 +139,7 @@ def _pruned(
 ) -> Decoded:
     try:
         pruned, unknown = prune(body)
-    except api_fields.WrongType as error:
+    except api_pruning.WrongType as error:
         raise NotDecodable(kind, api_version, str(error)) from error
     if validation not in ("", "Strict", "Warn", "Ignore"):
         raise bad_request(f'invalid fieldValidation "{validation}"')

@@ -1,6 +1,6 @@
 """DELETE: grace, finalizers, preconditions, and namespaces that take their content along."""
 
-from kubeshare_py.simulation import api_fields
+from kubeshare_py.simulation import api_pruning
 from kubeshare_py.simulation.api_bodies import NotDecodable, decode_body
 from kubeshare_py.simulation.api_messages import ApiResponse, Call, json_response
 from kubeshare_py.simulation.api_reads import existing, selected, view_of
@@ -46,8 +46,8 @@ def delete_options(call: Call) -> Json:
     if not isinstance(body, dict):
         raise bad_request("the body of the request is no DeleteOptions")
     try:
-        options, _ = api_fields.prune("DeleteOptions", body)
-    except api_fields.WrongType as error:
+        options, _ = api_pruning.prune("DeleteOptions", body)
+    except api_pruning.WrongType as error:
         raise NotDecodable("DeleteOptions", "v1", str(error)) from error
     if text := call.option("gracePeriodSeconds"):
         if not text.isdigit():

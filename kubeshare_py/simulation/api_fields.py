@@ -1,16 +1,14 @@
-"""Which fields the served kinds have, and of which type: pruning and type checks of bodies.
+"""Which fields the served kinds have, and of which type; `api_pruning` reads this.
 
 One line a type. Letters: `s` string, `e` string kept when empty, `i` integer, `z` integer left out
-when 0, `b` boolean, `o` boolean left out when false, `q` quantity, `p` integer or percentage, `*`
-anything, `{x}` map of x, `[x]` list of x, else a type's name. Deep parts that nothing here looks
-at are `*`. Nulls, empty lists, empty strings and empty maps vanish, as they do on the real server's
-way through Go structs with omitempty.
+when 0, `n` number, `b` boolean, `o` boolean left out when false, `q` quantity, `p` integer or
+percentage, `*` anything, `j` anything, kept when empty, `{x}` map of x, `[x]` list of x, `?x` an x
+or something else, else a type's name. Deep parts that nothing here looks at are `*`. Nulls, empty
+lists, empty strings and empty maps vanish, as they do on the real server's way through Go structs
+with omitempty.
 """
 
-from functools import cache
-from typing import Any
-
-from kubeshare_py.simulation.api_status import Json
+from kubeshare_py.simulation.api_crd_fields import CRD_TYPES
 from kubeshare_py.simulation.api_workload_fields import WORKLOAD_TYPES
 
 _META = (
@@ -20,6 +18,7 @@ _META = (
 )
 _TOP = "apiVersion:s kind:s metadata:Meta"
 TYPES = {
+    **CRD_TYPES,
     **WORKLOAD_TYPES,
     "Meta": _META,
     "OwnerReference": "apiVersion:s kind:s name:s uid:s controller:b blockOwnerDeletion:b",
@@ -168,93 +167,3 @@ TYPES = {
         "terminating:i completedIndexes:s failedIndexes:s uncountedTerminatedPods:* ready:i"
     ),
 }
-
-_GO_TYPES = {"s": "string", "e": "string", "i": "int64", "z": "int64", "b": "bool", "o": "bool"}
-_PYTHON_TYPES: dict[str, type] = {"s": str, "e": str, "i": int, "z": int, "b": bool, "o": bool}
-
-
-class WrongType(ValueError):
-    """A field of another JSON type than the kind has; the text is like encoding/json's."""
-
-
-def prune(kind: str, body: Json) -> tuple[Json, list[str]]:
-    """The body with only known fields, and the paths of the unknown ones; raises WrongType."""
-    unknown: list[str] = []
-    return _object(kind, body, "", unknown), unknown
-
-
-@cache
-def _shape(name: str) -> dict[str, str]:
-    return dict(part.split(":", 1) for part in TYPES[name].split())
-
-
-def _object(kind: str, body: object, path: str, unknown: list[str]) -> Json:
-    if not isinstance(body, dict):
-        raise WrongType(_mismatch(body, path, kind))
-    shape = _shape(kind)
-    kept: Json = {}
-    for key, value in body.items():
-        if value is None:
-            continue
-        where = f"{path}.{key}" if path else key
-        if key not in shape:
-            unknown.append(where)
-            continue
-        letter = shape[key]
-        pruned = _value(letter, value, where, unknown)
-        if not _vanishes(letter, pruned):
-            kept[key] = pruned
-    return kept
-
-
-def _vanishes(letter: str, value: object) -> bool:
-    """Whether Go's omitempty would leave the field out."""
-    if isinstance(value, bool):
-        return letter == "o" and not value
-    if letter in ("z", "e"):
-        return letter == "z" and value == 0
-    if letter[0] == "{":
-        return value == {}
-    return value in ("", [])
-
-
-def _value(letter: str, value: object, path: str, unknown: list[str]) -> Any:
-    if letter == "p":
-        letter = "s" if isinstance(value, str) else "i"
-    if letter in _PYTHON_TYPES:
-        return _scalar(letter, value, path)
-    if letter == "*":
-        return value
-    if letter == "q":
-        if isinstance(value, bool) or not isinstance(value, str | int | float):
-            raise WrongType(_mismatch(value, path, "Quantity"))
-        return str(value)
-    if letter[0] == "[":
-        if not isinstance(value, list):
-            raise WrongType(_mismatch(value, path, "list"))
-        inner = letter[1:-1]
-        return [_value(inner, v, f"{path}[{i}]", unknown) for i, v in enumerate(value)]
-    if letter[0] == "{":
-        if not isinstance(value, dict):
-            raise WrongType(_mismatch(value, path, "map"))
-        inner = letter[1:-1]
-        return {
-            key: _value(inner, entry, f"{path}.{key}", unknown)
-            for key, entry in value.items()
-            if entry is not None
-        }
-    return _object(letter, value, path, unknown)
-
-
-def _scalar(letter: str, value: object, path: str) -> object:
-    wanted = _PYTHON_TYPES[letter]
-    if wanted is int and isinstance(value, float) and value.is_integer():
-        return int(value)
-    if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
-        raise WrongType(_mismatch(value, path, _GO_TYPES[letter]))
-    return value
-
-
-def _mismatch(value: object, path: str, wanted: str) -> str:
-    found = {str: "string", bool: "bool", dict: "object", list: "array"}.get(type(value), "number")
-    return f"json: cannot unmarshal {found} into Go struct field {path} of type {wanted}"

@@ -13,6 +13,7 @@ from kubeshare_py.simulation import (
     api_openapi,
     api_pod_calls,
     api_reads,
+    api_scale,
     api_updates,
 )
 from kubeshare_py.simulation.api_kinds import KINDS
@@ -52,6 +53,9 @@ _PARTS: dict[tuple[str, str], Handler] = {
     ("status", "GET"): api_reads.get,
     ("status", "PUT"): api_updates.update,
     ("status", "PATCH"): api_updates.patch,
+    ("scale", "GET"): api_scale.get,
+    ("scale", "PUT"): api_scale.update,
+    ("scale", "PATCH"): api_scale.patch,
     ("binding", "POST"): api_pod_calls.bind,
     ("eviction", "POST"): api_pod_calls.evict,
     ("log", "GET"): api_pod_calls.log,

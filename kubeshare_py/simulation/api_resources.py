@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from kubeshare_py.simulation import api_fields
+from kubeshare_py.simulation import api_pruning
 from kubeshare_py.simulation.api_selectors import FieldPath
 from kubeshare_py.simulation.api_status import Cause, Json, Named
 from kubeshare_py.simulation.api_store import ApiStore
@@ -162,8 +162,8 @@ class Resource:
         return self.list_kind_name or f"{self.kind}List"
 
     def prune(self, body: Json) -> Pruned:
-        """Raises api_fields.WrongType for a known field of another type."""
-        return self.pruner(body) if self.pruner else api_fields.prune(self.fields, body)
+        """Raises api_pruning.WrongType for a known field of another type."""
+        return self.pruner(body) if self.pruner else api_pruning.prune(self.fields, body)
 
     def head(self) -> Json:
         """What stored objects are kept without."""
