@@ -1,152 +1,93 @@
-"""A cluster, the proxy in front of it, a scheduler behind the proxy, and the books."""
+"""A cluster, the proxy in front of it, schedulers behind the proxy, and the books."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import aiohttp
-import yaml
+from prometheus_client.parser import text_string_to_metric_families
 
-from kubeshare_plugins import IN_TREE
 from kubeshare_py.edges.api_server import ADMIN, SCHEDULER
-from kubeshare_py.edges.embedded_cluster import EmbeddedCluster, embedded_cluster
-from kubeshare_py.edges.kube_config import load
-from kubeshare_py.edges.leader_lease import LeadershipLost
-from kubeshare_py.edges.leadership import connected
+from kubeshare_py.edges.certificates import Certificates
+from kubeshare_py.edges.leader_lease import leases_path
 from kubeshare_py.framework.configuration import (
     Inventory,
     SchedulerConfiguration,
     Server,
 )
 from kubeshare_py.framework.leader_election import LeaderElection
-from kubeshare_py.programs import scheduler
+from kubeshare_py.manifests.lease import STATE_SERVICE
 from kubeshare_py.simulation.cluster_file import SimulatedNode, read_cluster
+from tests.controlplane.running import ControlPlane
 from tests.faults.books import Books, Card
-from tests.faults.fast_time import clock_of_the_loop
+from tests.faults.cards_file import CardsFile
+from tests.faults.ground import Ground, embedded_ground, real_ground
+from tests.faults.history import follow
+from tests.faults.pace import FAST, TRUE, Pace
 from tests.faults.proxy import FaultProxy
+from tests.faults.schedulers import Processes, Schedulers, Tasks
 
 PODS = "/api/v1/namespaces/default/pods"
-#: Turns of the loop in which a cancelled scheduler gets to the answers that it waits for.
-TURNS = 20
-#: The Lease's clock is not the loop's: these are true seconds, but for the pauses.
 ELECTION = LeaderElection(lease_duration="4s", renew_deadline="3s", retry_period="1s")
 
 
 @dataclass(slots=True)
 class Arena:
-    """Everything of one run. The administrator's client `cluster.client` avoids the proxy."""
+    """Everything of one run."""
 
-    cluster: EmbeddedCluster
+    ground: Ground
     proxy: FaultProxy
     books: Books
+    cards: CardsFile
     nodes: Sequence[SimulatedNode]
-    folder: Path
+    schedulers: Schedulers
+    pace: Pace
     group: asyncio.TaskGroup
     session: aiohttp.ClientSession
-    elect: bool = False
-    lost: set[str] = field(default_factory=set)
-    #: How often a scheduler ended because it lost the Lease.
-    resigned: int = 0
-    _running: list[asyncio.Task[None]] = field(default_factory=list)
-
-    def configuration(self) -> SchedulerConfiguration:
-        """Cards from a file, so that a restart is cheap and losing a card is one write."""
-        certificates = self.cluster.server.certificates
-        return SchedulerConfiguration(
-            leader_election=ELECTION if self.elect else LeaderElection(leader_elect=False),
-            inventory=Inventory(source="file", path=str(self.cards_file()), interval_seconds=1.0),
-            server=Server(
-                bind_address="127.0.0.1",
-                port=0,
-                certificate_file=str(certificates.certificate_file),
-                key_file=str(certificates.key_file),
-            ),
-        )
-
-    def cards_file(self) -> Path:
-        """Write the cards that are not lost."""
-        document = {
-            "nodes": [
-                {
-                    "names": [str(node.name)],
-                    "cards": [
-                        {"model": card.model, "memory": card.memory_bytes, "uuid": str(card.uuid)}
-                        for card in node.cards
-                        if card.uuid not in self.lost
-                    ],
-                }
-                for node in self.nodes
-            ]
-        }
-        file, new = self.folder / "cards.yaml", self.folder / "cards.new"
-        new.write_text(yaml.safe_dump(document))
-        new.replace(file)
-        return file
-
-    def kubeconfig(self) -> Path:
-        """The scheduler's, through the proxy."""
-        token = self.cluster.server.tokens[SCHEDULER]
-        return self.proxy.write_kubeconfig(self.folder / "of-scheduler", SCHEDULER, token)
 
     @asynccontextmanager
     async def keeping(self, books: Books) -> AsyncIterator[Books]:
         """Keep these books, from a list of now on."""
         started = asyncio.Event()
-        url = self.cluster.server.url
-        following = self.group.create_task(books.follow(self.session, url, started))
+        following = self.group.create_task(follow(books, self.session, self.ground.url, started))
         await started.wait()
         try:
             yield books
         finally:
             following.cancel()
 
-    def start(self) -> None:
-        """Start a scheduler."""
-        self._running.append(self.group.create_task(self._schedule()))
+    async def create(self, body: Mapping[str, object]) -> None:
+        """Create a pod."""
+        await self.ground.client.create(PODS, body)
 
-    async def kill(self, number: int | None = None) -> None:
-        """End one scheduler, or all, without letting them finish anything."""
-        ended = self._running if number is None else [self._running[number]]
-        self._running = [task for task in self._running if task not in ended]
-        for task in ended:
-            task.cancel()
-        for _ in range(TURNS):
-            await asyncio.sleep(0)
-        for task in ended:
-            task.cancel()
-        if ended:
-            await asyncio.wait(ended)
-
-    async def _schedule(self) -> None:
-        """Be a container that is started again whenever its process ends."""
-        with suppress(asyncio.CancelledError):
-            while True:
-                try:
-                    await self._process()
-                except* LeadershipLost:
-                    self.resigned += 1
-
-    async def _process(self) -> None:
-        configuration = self.configuration()
-        machine = scheduler.machine(configuration, IN_TREE)
-        credentials = load(str(self.kubeconfig()))
-        clock = asyncio.get_running_loop().time
-        async with connected(configuration, credentials, machine.name, clock=clock) as (
-            client,
-            leadership,
-        ):
-            await scheduler.run(configuration, client, machine, leadership)
+    async def metrics(self) -> dict[str, float]:
+        """What the leader says about itself, without labels."""
+        lease = await self.ground.client.get(f"{leases_path('kube-system')}/kubeshare-scheduler")
+        port = lease["metadata"]["annotations"][STATE_SERVICE].rpartition(":")[2]
+        async with self.session.get(f"https://127.0.0.1:{port}/metrics") as answer:
+            assert answer.status == 200, await answer.text()
+            families = text_string_to_metric_families(await answer.text())
+            samples = (one for family in families for one in family.samples)
+            return {one.name: one.value for one in samples if not one.labels}
 
 
 @asynccontextmanager
-async def arena(folder: Path, text: str, *, elect: bool = False) -> AsyncIterator[Arena]:
+async def arena(
+    folder: Path,
+    text: str,
+    plane: ControlPlane | None = None,
+    *,
+    elect: bool = False,
+    processes: bool = False,
+) -> AsyncIterator[Arena]:
     """A cluster of this cluster file; no scheduler yet and good weather.
 
-    With `elect` schedulers agree on a leader, and the proxy delivers what a dead one sent.
+    With `elect` schedulers agree on a leader, and the proxy delivers what a dead one sent. They are
+    processes on a real control plane, and on request.
     """
-    nodes = read_cluster(text)
+    nodes, pace = read_cluster(text), pace_of(plane, processes=processes)
     books = Books(
         {
             card.uuid: Card(node=node.name, memory=card.memory_bytes)
@@ -154,35 +95,77 @@ async def arena(folder: Path, text: str, *, elect: bool = False) -> AsyncIterato
             for card in node.cards
         }
     )
-    clock = clock_of_the_loop()
-    async with embedded_cluster(folder, nodes, clock=clock) as cluster:
-        server = cluster.server
-        trust = server.certificates.client_context()
-        bearer = {"Authorization": f"Bearer {server.tokens[ADMIN]}"}
-        async with (
-            FaultProxy(server.url, trust, folder / "proxy", late=elect) as proxy,
+    cards = CardsFile(folder / "cards.yaml", nodes)
+    cards.write()
+    async with AsyncExitStack() as stack:
+        enter = stack.enter_async_context
+        ground = await enter(
+            embedded_ground(folder, nodes) if plane is None else real_ground(plane, nodes)
+        )
+        trust = ground.certificates.client_context()
+        proxy = await enter(FaultProxy(ground.url, trust, folder / "proxy", late=elect, pace=pace))
+        session = await enter(
             aiohttp.ClientSession(
-                headers=bearer, connector=aiohttp.TCPConnector(ssl=trust)
-            ) as session,
-            asyncio.TaskGroup() as group,
-        ):
-            found = Arena(cluster, proxy, books, nodes, folder, group, session, elect)
-            try:
-                async with found.keeping(books):
-                    yield found
-            finally:
-                await found.kill()
+                headers={"Authorization": f"Bearer {ground.tokens[ADMIN]}"},
+                connector=aiohttp.TCPConnector(ssl=trust),
+            )
+        )
+        group = await enter(asyncio.TaskGroup())
+        configuration = _configuration(cards.path, ground.certificates, elect=elect)
+        kubeconfig = proxy.write_kubeconfig(
+            folder / "of-scheduler", SCHEDULER, ground.tokens[SCHEDULER]
+        )
+        schedulers: Schedulers
+        if pace is TRUE:
+            schedulers = Processes(group, configuration, kubeconfig, folder)
+        else:
+            schedulers = tasks = Tasks(group, configuration, kubeconfig)
+            stack.enter_context(tasks.listening())
+        found = Arena(ground, proxy, books, cards, nodes, schedulers, pace, group, session)
+        try:
+            async with found.keeping(books):
+                yield found
+        finally:
+            await schedulers.kill()
 
 
-def pod(name: str, labels: dict[str, str], annotations: dict[str, str]) -> dict[str, object]:
+def pace_of(plane: ControlPlane | None, *, processes: bool = False) -> Pace:
+    """Whether time can be made faster."""
+    return FAST if plane is None and not processes else TRUE
+
+
+def _configuration(
+    cards: Path, certificates: Certificates, *, elect: bool
+) -> SchedulerConfiguration:
+    return SchedulerConfiguration(
+        leader_election=ELECTION if elect else LeaderElection(leader_elect=False),
+        inventory=Inventory(source="file", path=str(cards), interval_seconds=1.0),
+        server=Server(
+            bind_address="127.0.0.1",
+            port=0,
+            certificate_file=str(certificates.certificate_file),
+            key_file=str(certificates.key_file),
+        ),
+    )
+
+
+def pod(
+    name: str, labels: dict[str, str], annotations: dict[str, str] | None = None
+) -> dict[str, object]:
     """A pod for our scheduler that ends for good when it ends."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "labels": labels, "annotations": annotations},
+        "metadata": {"name": name, "labels": labels, "annotations": annotations or {}},
         "spec": {
             "schedulerName": "kubeshare-scheduler",
             "restartPolicy": "Never",
             "containers": [{"name": "main", "image": "busybox"}],
         },
     }
+
+
+def share(asked: str, **more: str) -> dict[str, str]:
+    """Labels of a pod that asks for so much of a card."""
+    labels = {"gpu_request": asked, "gpu_limit": asked if float(asked) > 1 else "1.0", **more}
+    return {f"sharedgpu/{name}": value for name, value in labels.items()}

@@ -1,7 +1,7 @@
 """The checker's own books, from what the API server itself says of all pods, at every version.
 
-It shares nothing with the scheduler and nothing with its informers: its watch is its own, leads
-through no proxy, and what it makes of annotations and labels is written here once more.
+They share nothing with the scheduler: what they make of annotations and labels is written here
+once more.
 """
 
 import asyncio
@@ -11,8 +11,6 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
-
-import aiohttp
 
 WHOLE = 1000
 _ALLOCATION, _PREFIX = "sharedgpu/allocation", "sharedgpu/"
@@ -39,7 +37,7 @@ class Held:
 
 
 class Books:
-    """Follows all pods; `problems` is whatever was ever wrong. `pods` are those that exist."""
+    """Of all pods; `problems` is whatever was ever wrong. `pods` are those that exist, by uid."""
 
     def __init__(self, cards: dict[str, Card]) -> None:
         """`cards` by uuid: all there ever are, lost ones included."""
@@ -59,59 +57,19 @@ class Books:
 
     # --- what the API server says ----------------------------------------------------------------
 
-    async def follow(
-        self, session: aiohttp.ClientSession, url: str, started: asyncio.Event
-    ) -> None:
-        """List once, then watch from there, for ever; the server may come and go."""
-        version = await self._list(session, url)
-        started.set()
-        while True:
-            try:
-                version = await self._watch(session, url, version)
-            except (aiohttp.ClientError, ConnectionError, TimeoutError):
-                await asyncio.sleep(0.1)
-            if not version:
-                self.gaps += 1
-                version = await self._list(session, url)
-
-    async def _list(self, session: aiohttp.ClientSession, url: str) -> str:
-        while True:
-            try:
-                async with session.get(f"{url}/api/v1/pods") as answer:
-                    found = await answer.json()
-                    break
-            except (aiohttp.ClientError, ConnectionError):
-                await asyncio.sleep(0.1)
-        for uid in self.pods.keys() - {pod["metadata"]["uid"] for pod in found["items"]}:
+    def listed(self, pods: Iterable[Json]) -> None:
+        """All pods at one version."""
+        found = {pod["metadata"]["uid"]: pod for pod in pods}
+        for uid in self.pods.keys() - found.keys():
             self._gone(uid)
-        for pod in found["items"]:
+        for uid in found:
+            self._release(uid)
+        for pod in found.values():
             self._seen(pod)
-        return str(found["metadata"]["resourceVersion"])
+        self._news.set()
 
-    async def _watch(self, session: aiohttp.ClientSession, url: str, version: str) -> str:
-        """Read one watch to its end; answers where to go on, "" when history is lost."""
-        query = {"watch": "1", "resourceVersion": version, "allowWatchBookmarks": "true"}
-        timeout = aiohttp.ClientTimeout(total=None)
-        async with session.get(f"{url}/api/v1/pods", params=query, timeout=timeout) as answer:
-            if answer.status != 200:
-                return ""
-            rest = b""
-            try:
-                async for piece in answer.content.iter_any():
-                    *lines, rest = (rest + piece).split(b"\n")
-                    for line in filter(None, lines):
-                        change = json.loads(line)
-                        if change["type"] == "ERROR":
-                            return ""
-                        version = change["object"]["metadata"]["resourceVersion"]
-                        self._changed(change["type"], change["object"])
-            except aiohttp.ClientError:
-                pass  # Cut: the next watch goes on from the last line.
-        return version
-
-    def _changed(self, kind: str, pod: Json) -> None:
-        if kind == "BOOKMARK":
-            return
+    def changed(self, kind: str, pod: Json) -> None:
+        """One pod at the next version; `kind` is ADDED, MODIFIED or DELETED."""
         self.versions += 1
         if kind == "DELETED":
             self._gone(pod["metadata"]["uid"])
@@ -223,6 +181,14 @@ class Books:
         except TimeoutError:
             return wanted()
         return True
+
+    def names(self) -> set[str]:
+        """Of the pods that exist."""
+        return {_name(pod) for pod in self.pods.values()}
+
+    def bound(self) -> int:
+        """How many pods have a node."""
+        return sum(bool(pod["spec"].get("nodeName")) for pod in self.pods.values())
 
     def waiting(self) -> list[Json]:
         """Pods that have no node and are not over or on their way out."""

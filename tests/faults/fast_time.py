@@ -33,7 +33,7 @@ class FastLoop(asyncio.SelectorEventLoop):
         return super().time() * self._speed
 
 
-def run_fast(story: Callable[[], Coroutine[object, object, T]], speed: float = 10.0) -> T:
+def run(story: Callable[[], Coroutine[object, object, T]], speed: float) -> T:
     """Run a story to its end on such a loop."""
     with asyncio.Runner(loop_factory=lambda: FastLoop(speed)) as runner:
         return runner.run(story())

@@ -5,9 +5,9 @@ reorders anything: TCP would not.
 """
 
 import asyncio
+import re
 import ssl
 from collections import Counter, deque
-from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -19,27 +19,46 @@ from aiohttp import web
 from kubeshare_py.edges.certificates import make_certificates
 from kubeshare_py.edges.kubeconfigs import kubeconfig_text, write_private
 from kubeshare_py.simulation.api_status import failure
+from tests.faults.pace import Pace
+from tests.faults.watch_stream import WatchStream, abort
 from tests.faults.weather import FORWARDED, Fault, Kind, Weather, status_of
 
-#: Seconds of the loop's time, times the fault's amount.
-LONGEST_DELAY_S, LONGEST_WATCH_S = 3.0, 12.0
-#: Longer than a Binding's timeout.
-HANG_S = 8.0
 RETRY_AFTER_S = 1
 _PASSED_ON = ("Authorization", "Accept", "Content-Type", "User-Agent")
 _GONE = {"type": "ERROR", "object": failure(410, "Expired", "too old resource version")}
 _FAR = aiohttp.ClientTimeout(total=None)
 
 
+class Hold:
+    """A request that is kept back: `arrived` when it is there, sent on when `let_go` is set."""
+
+    def __init__(self, method: str, where: str) -> None:
+        self._method = method
+        self._where = re.compile(where)
+        self.arrived = asyncio.Event()
+        self.let_go = asyncio.Event()
+
+    def is_for(self, request: web.Request) -> bool:
+        """Whether it is this one, and no other came before it."""
+        found = request.method == self._method and self._where.search(request.path)
+        return bool(found) and not self.arrived.is_set()
+
+
 class FaultProxy:
     """`async with FaultProxy(...) as proxy:` runs it; `counts` says what it did so far."""
 
     def __init__(
-        self, upstream: str, trust: ssl.SSLContext, folder: Path, *, late: bool = False
+        self,
+        upstream: str,
+        trust: ssl.SSLContext,
+        folder: Path,
+        *,
+        pace: Pace,
+        late: bool = False,
     ) -> None:
         """`upstream` is the API server's URL, `trust` verifies it, certificates go to `folder`.
 
-        late: what is delayed is delivered even when its sender is gone.
+        late: what is delayed or held is delivered even when its sender is gone.
         """
         self.counts: Counter[Kind] = Counter()
         self.last: deque[str] = deque(maxlen=60)
@@ -48,7 +67,9 @@ class FaultProxy:
         self._trust = trust
         self._certificates = make_certificates(folder)
         self._port = 0
+        self._pace = pace
         self._late = late
+        self._holds: list[Hold] = []
         self._under_way: set[asyncio.Task[aiohttp.ClientResponse]] = set()
         self._transports: set[asyncio.BaseTransport] = set()
         self._site: web.TCPSite | None = None
@@ -68,6 +89,8 @@ class FaultProxy:
 
     async def __aexit__(self, *_: object) -> None:
         self.cut()
+        for hold in self._holds:
+            hold.let_go.set()
         if self._under_way:
             await asyncio.wait(self._under_way)
         await self._runner.cleanup()
@@ -78,6 +101,12 @@ class FaultProxy:
         url = f"https://127.0.0.1:{self._port}"
         authority = self._certificates.ca_file.read_bytes()
         return write_private(path, kubeconfig_text(url, authority, user, token))
+
+    def hold(self, method: str, where: str) -> "Hold":
+        """Keep back the next such request, its path found by the pattern `where`."""
+        hold = Hold(method, where)
+        self._holds.append(hold)
+        return hold
 
     def calm(self) -> None:
         """Do nothing bad to new requests; what is broken stays broken."""
@@ -119,7 +148,7 @@ class FaultProxy:
         try:
             return await self._answer(request, fault, is_watch=is_watch)
         except (aiohttp.ClientError, ConnectionError, TimeoutError):
-            return _abort(request)
+            return abort(request)
         finally:
             if request.transport is None or request.transport.is_closing():
                 self._transports.discard(request.transport)
@@ -131,19 +160,21 @@ class FaultProxy:
         kind = fault.kind if fault else None
         amount = fault.amount if fault else 0.0
         if kind is Kind.HANGS:
-            await asyncio.sleep(HANG_S)
-            return _abort(request)
+            await asyncio.sleep(self._pace.hangs_s)
+            return abort(request)
         elif kind is not None and not is_watch and kind not in FORWARDED:
             return _refused(request, kind)
         elif kind is Kind.GONE:
             return await _told_gone(request)
         elif kind is not None and is_watch and (status_of(kind) or kind is Kind.DROPPED):
             return _refused(request, kind)
-        delay_s = amount * LONGEST_DELAY_S if kind is Kind.DELAYED else 0.0
+        delay_s = amount * self._pace.longest_delay_s if kind is Kind.DELAYED else 0.0
         answer = await self._forwarded(request, body, delay_s)
         async with answer:
             if is_watch and answer.status == 200:
-                return await _Stream(request, fault).pump(answer)
+                return await WatchStream(request, fault, self._pace.longest_watch_s).pump(answer)
+            if kind is Kind.SLOW:
+                await asyncio.sleep(amount * self._pace.longest_delay_s)
             return await _pass_on(request, answer, fault)
 
     async def _forwarded(
@@ -160,6 +191,10 @@ class FaultProxy:
         self, request: web.Request, body: bytes, delay_s: float
     ) -> aiohttp.ClientResponse:
         await asyncio.sleep(delay_s)
+        for hold in self._holds:
+            if hold.is_for(request):
+                hold.arrived.set()
+                await hold.let_go.wait()
         headers = {name: request.headers[name] for name in _PASSED_ON if name in request.headers}
         return await self._session.request(
             request.method, yarl.URL(self._upstream + request.raw_path, encoded=True),
@@ -167,56 +202,14 @@ class FaultProxy:
         )  # fmt: skip
 
 
-class _Stream:
-    """One watch on its way to the client, and its misfortune."""
-
-    def __init__(self, request: web.Request, fault: Fault | None) -> None:
-        self._request = request
-        self._kind = fault.kind if fault else None
-        self._amount = fault.amount if fault else 0.0
-        self._response = web.StreamResponse(headers={"Content-Type": "application/json"})
-
-    async def pump(self, answer: aiohttp.ClientResponse) -> web.StreamResponse:
-        """Pass on what the server says, as long as the fault allows."""
-        await self._response.prepare(self._request)
-        if self._kind in (Kind.CUT, Kind.MID_LINE, Kind.SILENT):
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self._amount * LONGEST_WATCH_S):
-                    await self._all(answer)
-            if self._kind is Kind.SILENT:
-                answer.close()
-                # Until the client has had enough.
-                await asyncio.get_running_loop().create_future()
-            if self._kind is Kind.MID_LINE:
-                # Whatever comes next, only the beginning of it arrives.
-                piece = await answer.content.readany()
-                await self._response.write(piece[: 1 + int(self._amount * (len(piece) - 2))])
-            return _abort(self._request)
-        await self._all(answer)
-        await self._response.write_eof()
-        return self._response
-
-    async def _all(self, answer: aiohttp.ClientResponse) -> None:
-        async for piece in answer.content.iter_any():
-            if self._kind is not Kind.TRICKLE:
-                await self._response.write(piece)
-                continue
-            size = max(1, len(piece) // 7)
-            for start in range(0, len(piece), size):
-                await self._response.write(piece[start : start + size])
-                await asyncio.sleep(0.05)
-
-
 async def _pass_on(
     request: web.Request, answer: aiohttp.ClientResponse, fault: Fault | None
 ) -> web.StreamResponse:
     body = await answer.read()
     kind = fault.kind if fault else None
-    if fault is not None and kind is Kind.SLOW:
-        await asyncio.sleep(fault.amount * LONGEST_DELAY_S)
-    elif kind is Kind.LOST:
-        return _abort(request)
-    elif kind is not None and status_of(kind):
+    if kind is Kind.LOST:
+        return abort(request)
+    if kind is not None and status_of(kind):
         return _refused(request, kind)
     headers = {
         name: answer.headers[name]
@@ -228,7 +221,7 @@ async def _pass_on(
         broken = web.StreamResponse(status=answer.status, headers=headers)
         await broken.prepare(request)
         await broken.write(body[: int(fault.amount * len(body))])
-        return _abort(request)
+        return abort(request)
     return web.Response(status=answer.status, body=body, headers=headers)
 
 
@@ -244,16 +237,9 @@ async def _told_gone(request: web.Request) -> web.StreamResponse:
 def _refused(request: web.Request, kind: Kind) -> web.Response:
     status = status_of(kind)
     if not status:
-        return _abort(request)
+        return abort(request)
     body = msgspec.json.encode(failure(status, "", f"injected: {kind}"))
     response = web.Response(status=status, body=body, content_type="application/json")
     if kind is Kind.THROTTLED:
         response.headers["Retry-After"] = str(RETRY_AFTER_S)
     return response
-
-
-def _abort(request: web.Request) -> web.Response:
-    """Break the connection; nobody sees the response."""
-    if isinstance(request.transport, asyncio.Transport):
-        request.transport.abort()
-    return web.Response(status=503)

@@ -2,13 +2,15 @@
 
 import asyncio
 import random
+from collections.abc import Callable
 
 from kubeshare_py.edges.kube_errors import KubeError
-from tests.faults.arena import PODS, Arena, pod
+from tests.faults.arena import PODS, Arena, pod, share
+from tests.faults.schedulers import Processes
 
 REQUESTS = ["0.1", "0.2", "0.25", "0.3", "0.5", "0.5", "0.7", "1.0", "2"]
-#: Loop seconds that pass between two steps, at most.
-LONGEST_STEP_S = 1.0
+#: Without faults for so many steps no scheduler can be alive.
+MOST_STEPS_A_FAULT = 5
 
 
 class Storm:
@@ -20,44 +22,52 @@ class Storm:
         self._rng = random.Random(seed)
         self._names: list[str] = []
         self._closed: set[str] = set()
-        self.made = self.kills = self.outages = 0
+        self._paused: dict[int, Callable[[], None]] = {}
+        self.made = self.kills = self.outages = self.pauses = 0
 
-    async def blow(self, steps: int) -> None:
-        """Take so many steps, with a scheduler that is killed now and then."""
+    @property
+    def kept(self) -> set[str]:
+        """Pods that were created and that nobody deleted."""
+        return set(self._names)
+
+    async def blow(self, faults: int) -> None:
+        """Go on until so many faults have happened; schedulers are killed now and then."""
         choices = (
             [self._create] * 12 + [self._delete] * 6 + [self._cordon, self._lose_card] * 2
-            + [self._kill, self._compact, self._cut, self._outage]
+            + [self._kill, self._pause, self._compact, self._cut, self._outage]
         )  # fmt: skip
-        for _ in range(self._schedulers):
-            self._arena.start()
-        for _ in range(steps):
+        for number in range(self._schedulers):
+            self._arena.schedulers.start(number)
+        for _ in range(MOST_STEPS_A_FAULT * faults):
+            if self._arena.proxy.counts.total() >= faults:
+                return
             await self._rng.choice(choices)()
-            await asyncio.sleep(self._rng.random() * LONGEST_STEP_S)
+            await asyncio.sleep(self._rng.random() * self._arena.pace.longest_step_s)
+        raise AssertionError(f"only {self._arena.proxy.counts.total()} of {faults} faults")
 
     async def calm(self) -> None:
         """End all faults and bring back whatever was taken away."""
         self._arena.proxy.calm()
         await self._arena.proxy.accept()
+        for go_on in self._paused.values():
+            go_on()
         for name in sorted(self._closed):
             await self._set_closed(name, closed=False)
-        self._arena.lost.clear()
-        self._arena.cards_file()
+        self._arena.cards.lost.clear()
+        self._arena.cards.write()
 
     async def _create(self) -> None:
         for _ in range(self._rng.choice([1, 1, 3, 8])):
             name = f"pod-{self.made}"
             self.made += 1
             asked = self._rng.choice(REQUESTS)
-            labels = {
-                "sharedgpu/gpu_request": asked,
-                "sharedgpu/gpu_limit": asked if asked == "2" else "1.0",
-            }
+            labels = share(asked)
             if asked != "2" and self._rng.random() < 0.2:
-                labels["sharedgpu/gpu_mem"] = str(self._rng.choice([1, 4, 9]) << 30)
+                labels |= share(asked, gpu_mem=str(self._rng.choice([1, 4, 9]) << 30))
             plan = {"kubeshare.sim/run-seconds": str(self._rng.choice([0, 1, 4, 15, 600]))}
             if self._rng.random() < 0.3:
                 plan["kubeshare.sim/stop-seconds"] = "1.5"
-            await self._arena.cluster.client.create(PODS, pod(name, labels, plan))
+            await self._arena.create(pod(name, labels, plan))
             self._names.append(name)
 
     async def _delete(self) -> None:
@@ -65,7 +75,7 @@ class Storm:
             return
         name = self._names.pop(self._rng.randrange(len(self._names)))
         try:
-            await self._arena.cluster.client.delete(
+            await self._arena.ground.client.delete(
                 f"{PODS}/{name}", grace_period_s=self._rng.choice([None, None, 0])
             )
         except KubeError as error:
@@ -78,22 +88,33 @@ class Storm:
 
     async def _set_closed(self, name: str, *, closed: bool) -> None:
         body = {"spec": {"unschedulable": closed or None}}
-        await self._arena.cluster.client.merge_patch(f"/api/v1/nodes/{name}", body)
+        await self._arena.ground.client.merge_patch(f"/api/v1/nodes/{name}", body)
         (self._closed.add if closed else self._closed.discard)(name)
 
     async def _lose_card(self) -> None:
         uuid = str(self._rng.choice(self._rng.choice(self._arena.nodes).cards).uuid)
-        self._arena.lost ^= {uuid}
-        self._arena.cards_file()
+        self._arena.cards.lost ^= {uuid}
+        self._arena.cards.write()
 
     async def _kill(self) -> None:
         self.kills += 1
-        await self._arena.kill(self._rng.randrange(self._schedulers))
-        await asyncio.sleep(self._rng.choice([0, 0, 2]))
-        self._arena.start()
+        number = self._rng.randrange(self._schedulers)
+        self._paused.pop(number, None)
+        await self._arena.schedulers.kill(number)
+        await asyncio.sleep(self._rng.choice([0, 0, 1]) * self._arena.pace.longest_pause_s)
+        self._arena.schedulers.start(number)
+
+    async def _pause(self) -> None:
+        """Let a process stand still, or go on: longer than its Lease lasts, or shorter."""
+        number = self._rng.randrange(self._schedulers)
+        if number in self._paused:
+            self._paused.pop(number)()
+        elif isinstance(self._arena.schedulers, Processes):
+            self.pauses += 1
+            self._paused[number] = self._arena.schedulers.pause(number)
 
     async def _compact(self) -> None:
-        self._arena.cluster.server.compact()
+        await self._arena.ground.compact()
 
     async def _cut(self) -> None:
         self._arena.proxy.cut()
@@ -101,5 +122,5 @@ class Storm:
     async def _outage(self) -> None:
         self.outages += 1
         await self._arena.proxy.refuse()
-        await asyncio.sleep(self._rng.choice([0.5, 3]))
+        await asyncio.sleep(self._rng.choice([0.2, 1]) * self._arena.pace.longest_pause_s)
         await self._arena.proxy.accept()

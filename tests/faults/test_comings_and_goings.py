@@ -1,112 +1,122 @@
-"""Processes end by SIGKILL, API servers stop, start again, and come back from a backup."""
+"""Processes end by SIGKILL, API servers go and come back, forget, and come back from a backup."""
 
-import asyncio
 import random
-import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from functools import partial
-from pathlib import Path
 
-import yaml
+import pytest
 
-from tests.faults.arena import PODS, Arena, arena, pod
+from kubeshare_py.edges.kube_errors import KubeError
+from tests.faults.arena import PODS, Arena, pod, share
 from tests.faults.books import Books
-from tests.faults.fast_time import run_fast
+from tests.faults.conftest import Play
+from tests.faults.ground import EmbeddedGround
 from tests.faults.weather import Weather
 
-KILLS, HALVES = 3, 24
+KILLS, RESTARTS, HALVES = 3, 2, 24
 NODES = 'nodes: [{name: "n{n}", count: 3, gpus: [{model: T4, count: 4, memory: 16GiB}]}]'
 ONE_CARD = "nodes: [{name: n1, gpus: [{model: T4, count: 1, memory: 16GiB}]}]"
 
 
-async def create_half(found: Arena, name: str) -> None:
-    labels = {"sharedgpu/gpu_request": "0.5", "sharedgpu/gpu_limit": "1.0"}
-    await found.cluster.client.create(PODS, pod(name, labels, {}))
+async def create_halves(found: Arena, *names: object) -> None:
+    for name in names:
+        await found.create(pod(f"half-{name}", share("0.5")))
 
 
-@asynccontextmanager
-async def process(found: Arena) -> AsyncIterator[asyncio.subprocess.Process]:
-    """kubeshare-scheduler behind the proxy, killed at the end."""
-    settings = {
-        "leaderElection": {"leaderElect": False},
-        "inventory": {
-            "source": "file", "path": str(found.cards_file()), "intervalSeconds": 0.5,
-        },
-        "server": {"bindAddress": "127.0.0.1", "port": 0},
-    }  # fmt: skip
-    file = found.folder / "settings.yaml"
-    file.write_text(yaml.safe_dump(settings))
-    started = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "kubeshare_cmd.scheduler",
-        "--config", str(file), "--kubeconfig", str(found.kubeconfig()),
-        stderr=asyncio.subprocess.DEVNULL,
-    )  # fmt: skip
-    try:
-        yield started
-    finally:
-        started.kill()
-        await started.wait()
+async def until_bound(found: Arena, wanted: int) -> None:
+    books = found.books
+    assert await books.until(lambda: books.bound() >= wanted, found.pace.settles_s), books.bound()
 
 
-async def test_a_process_killed_again_and_again_in_a_burst(tmp_path: Path) -> None:
+async def killed_in_a_burst(found: Arena) -> None:
     rng = random.Random(7)
-    async with arena(tmp_path, NODES) as found:
-        books = found.books
-
-        def bound(wanted: int) -> bool:
-            return len(books.pods) - len(books.waiting()) >= wanted
-
-        placed = 0
-        for number in range(HALVES):
-            await create_half(found, f"half-{number}")
-        found.proxy.weather = Weather(7, requests=0.3, watches=0.2)
-        for kill in range(KILLS):
-            placed += rng.randrange(1, HALVES // KILLS)
-            async with process(found):
-                assert await books.until(partial(bound, placed), 30), kill
-        found.proxy.calm()
-        async with process(found):
-            assert await books.until(partial(bound, HALVES), 30)
-    assert not books.problems
+    await create_halves(found, *range(HALVES))
+    found.proxy.weather = Weather(7, requests=0.3, watches=0.2)
+    placed = 0
+    for _ in range(KILLS):
+        placed += rng.randrange(1, HALVES // KILLS)
+        found.schedulers.start()
+        await until_bound(found, placed)
+        await found.schedulers.kill()
+    found.proxy.calm()
+    found.schedulers.start()
+    await until_bound(found, HALVES)
+    assert not found.books.problems
 
 
-async def comes_back(folder: Path) -> None:
-    async with arena(folder, NODES) as found:
-        found.start()
-        server, books = found.cluster.server, found.books
-        await create_half(found, "before")
-        assert await books.until(lambda: bool(books.pods) and not books.waiting(), 60)
-        await server.stop()
-        await asyncio.sleep(2)
-        await server.start()
-        await create_half(found, "after")
-        assert await books.until(lambda: len(books.pods) == 2 and not books.waiting(), 60)
-        assert (books.gaps, books.problems) == (0, [])
+def test_a_process_killed_again_and_again_in_a_burst(play: Play) -> None:
+    play(killed_in_a_burst, NODES, processes=True)
 
 
-def test_an_api_server_that_stops_and_starts_again_costs_a_pause(tmp_path: Path) -> None:
-    run_fast(lambda: comes_back(tmp_path))
+async def comes_back(found: Arena) -> None:
+    rng, each = random.Random(8), HALVES // RESTARTS
+    found.schedulers.start()
+    for burst in range(RESTARTS):
+        await create_halves(found, *range(burst * each, (burst + 1) * each))
+        await until_bound(found, burst * each + rng.randrange(1, each))
+        await found.ground.stop()
+        await found.ground.start()
+    await until_bound(found, HALVES)
+    assert not found.books.problems
 
 
-async def restored(folder: Path) -> None:
-    async with arena(folder, ONE_CARD) as found:
-        found.start()
-        server, books = found.cluster.server, found.books
-        await create_half(found, "kept")
-        assert await books.until(lambda: bool(books.pods) and not books.waiting(), 60)
-        backup = server.service.store.backup()
-        for number in range(10):
-            await create_half(found, f"lost-{number}")
-        assert await books.until(lambda: len(books.waiting()) == 9, 60)
-        await server.stop()
-        server.service.store.restore(backup)
-        await server.start()
-        async with found.keeping(Books(books.cards)) as again:
-            await create_half(found, "new")
-            assert await again.until(lambda: len(again.pods) == 2 and not again.waiting(), 60)
-        assert not again.problems
+def test_an_api_server_that_goes_and_comes_back_costs_a_pause(play: Play) -> None:
+    play(comes_back, NODES)
 
 
-def test_a_server_restored_from_a_backup_is_listed_anew(tmp_path: Path) -> None:
-    run_fast(lambda: restored(tmp_path))
+async def is_forgotten(found: Arena, version: str) -> bool:
+    """Whether the server can neither tell what was at this version nor what happened since."""
+    past = {"resourceVersion": version, "resourceVersionMatch": "Exact", "limit": "500"}
+    since = {"resourceVersion": version, "watch": "true"}
+    with pytest.raises(KubeError) as error:
+        await found.ground.client.get(PODS, past)
+    async with found.ground.client.stream(PODS, query=since, read_timeout_s=30) as pieces:
+        told = b"".join([piece async for piece in pieces])
+    return error.value.status == 410 and b'"code":410' in told
+
+
+async def forgets(found: Arena) -> None:
+    found.schedulers.start()
+    await create_halves(found, *range(HALVES))
+    await until_bound(found, HALVES)
+    version = (await found.ground.client.get(PODS, {"limit": "1"}))["metadata"]["resourceVersion"]
+    await found.proxy.refuse()
+    for number in range(0, HALVES, 2):
+        await found.ground.client.delete(f"{PODS}/half-{number}", grace_period_s=0)
+    await create_halves(found, *range(HALVES, HALVES + HALVES // 2))
+    await found.ground.compact()
+    await found.ground.stop()
+    await found.ground.start()
+    assert await is_forgotten(found, version)
+    await found.proxy.accept()
+    await until_bound(found, HALVES)
+    await create_halves(found, "more")
+    assert await found.books.until(lambda: not found.books.overlooked(), found.pace.settles_s)
+    assert (found.books.bound(), found.books.problems) == (HALVES, [])
+
+
+def test_what_a_server_has_forgotten_is_listed_anew(play: Play) -> None:
+    play(forgets, NODES)
+
+
+async def restored(found: Arena) -> None:
+    assert isinstance(found.ground, EmbeddedGround)
+    found.schedulers.start()
+    server, books = found.ground.server, found.books
+    await create_halves(found, "kept")
+    await until_bound(found, 1)
+    backup = server.service.store.backup()
+    await create_halves(found, *range(10))
+    assert await books.until(lambda: len(books.waiting()) == 9, found.pace.settles_s)
+    await server.stop()
+    server.service.store.restore(backup)
+    await server.start()
+    async with found.keeping(Books(books.cards)) as again:
+        await create_halves(found, "new")
+        assert await again.until(
+            lambda: again.bound() == 2 and not again.waiting(), found.pace.settles_s
+        )
+    assert not again.problems
+
+
+@pytest.mark.embedded_only("restoring etcd takes a tool that is not built for the tests")
+def test_a_server_restored_from_a_backup_is_listed_anew(play: Play) -> None:
+    play(restored, ONE_CARD)

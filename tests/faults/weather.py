@@ -1,7 +1,9 @@
 """Which faults there are, and which of them a request meets: settled by a seed, not by the hour."""
 
 import random
+import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -37,12 +39,14 @@ _INSTEAD = {
 FORWARDED = frozenset(
     {Kind.DELAYED, Kind.LOST, Kind.HALF, Kind.SLOW, Kind.TIMED_OUT, Kind.BROKEN_AFTER}
 )
-_OF_REQUESTS = (
+OF_REQUESTS = (
     [Kind.DELAYED, Kind.DROPPED, Kind.LOST, Kind.HALF, Kind.SLOW] * 3
     + [Kind.FORBIDDEN, Kind.CONFLICT, Kind.THROTTLED, Kind.BROKEN, Kind.UNAVAILABLE] * 2
     + [Kind.TIMED_OUT, Kind.BROKEN_AFTER] * 2
     + [Kind.HANGS]
 )
+#: Done, and whoever asked does not learn it.
+ANSWERS_LOST = (Kind.LOST, Kind.HALF, Kind.TIMED_OUT, Kind.BROKEN_AFTER)
 _OF_WATCHES = (
     [Kind.CUT, Kind.MID_LINE] * 3
     + [Kind.TRICKLE, Kind.GONE, Kind.SILENT]
@@ -66,20 +70,33 @@ class Fault:
 class Weather:
     """What happens to the n-th request of a method and path: the same whenever it comes.
 
-    `requests` and `watches` are the shares (0…1) that something happens to.
+    `requests` and `watches` are the shares (0…1) that something happens to: of requests whose path
+    the pattern `where` finds, something of `kinds`.
     """
 
-    def __init__(self, seed: int, *, requests: float = 0.85, watches: float = 0.7) -> None:
+    def __init__(
+        self,
+        seed: int,
+        *,
+        requests: float = 0.85,
+        watches: float = 0.7,
+        where: str = "",
+        kinds: Sequence[Kind] = OF_REQUESTS,
+    ) -> None:
         self._seed = seed
         self._shares = {False: requests, True: watches}
+        self._where = re.compile(where)
+        self._kinds = kinds
         self._seen: Counter[str] = Counter()
 
     def next(self, method: str, path: str, *, is_watch: bool) -> Fault | None:
         """The fault of the next such request, if it has one."""
+        if not is_watch and not self._where.search(path):
+            return None
         what = f"{'WATCH' if is_watch else method} {path}"
         self._seen[what] += 1
         rng = random.Random(f"{self._seed} {what} {self._seen[what]}")
         if rng.random() >= self._shares[is_watch]:
             return None
-        kind = rng.choice(_OF_WATCHES if is_watch else _OF_REQUESTS)
+        kind = rng.choice(_OF_WATCHES if is_watch else self._kinds)
         return Fault(kind=kind, amount=rng.random())

@@ -1,0 +1,41 @@
+"""Stories in an arena: on the embedded server in fast time, or on a real control plane."""
+
+from collections.abc import Awaitable
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from tests.controlplane.running import ControlPlane
+from tests.faults.arena import Arena, arena, pace_of
+from tests.faults.fast_time import run
+
+
+class Story(Protocol):
+    """What happens in an arena."""
+
+    def __call__(self, found: Arena, /) -> Awaitable[None]:
+        """Play it."""
+
+
+class Play(Protocol):
+    """Plays a story to its end."""
+
+    def __call__(
+        self, story: Story, nodes: str, *, elect: bool = False, processes: bool = False
+    ) -> None:
+        """In an arena with these nodes; the options are those of `arena`."""
+
+
+@pytest.fixture
+def play(tmp_path: Path, plane: ControlPlane | None) -> Play:
+    """Play one story on the server that the tests were started for."""
+
+    def played(story: Story, nodes: str, *, elect: bool = False, processes: bool = False) -> None:
+        async def in_arena() -> None:
+            async with arena(tmp_path, nodes, plane, elect=elect, processes=processes) as found:
+                await story(found)
+
+        run(in_arena, pace_of(plane, processes=processes).speed)
+
+    return played

@@ -1,0 +1,122 @@
+"""What an arena stands on: an API server with simulated nodes, the embedded one or a real one."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Protocol
+
+from kubeshare_py.edges.certificates import Certificates
+from kubeshare_py.edges.embedded_cluster import EmbeddedCluster, embedded_cluster
+from kubeshare_py.edges.kube_client import KubeClient
+from kubeshare_py.edges.kube_config import load
+from kubeshare_py.edges.simulated_kubelets import SimulatedKubelets
+from kubeshare_py.simulation.cluster_file import SimulatedNode
+from tests.controlplane.cleaning import clean
+from tests.controlplane.running import ControlPlane
+from tests.faults.fast_time import clock_of_the_loop
+
+
+class Ground(Protocol):
+    """One API server; `client` is an administrator's and leads through no proxy."""
+
+    @property
+    def url(self) -> str:
+        """Where it listens, also after a `start`."""
+
+    @property
+    def certificates(self) -> Certificates:
+        """The authority that its clients must trust."""
+
+    @property
+    def tokens(self) -> Mapping[str, str]:
+        """Of its users."""
+
+    @property
+    def client(self) -> KubeClient:
+        """The administrator's."""
+
+    async def stop(self) -> None:
+        """End the API server: at once, where it is a process."""
+
+    async def start(self) -> None:
+        """Let it come back with the same objects; returns when it is ready."""
+
+    async def compact(self) -> None:
+        """Forget the past."""
+
+
+class EmbeddedGround:
+    """The embedded cluster."""
+
+    def __init__(self, cluster: EmbeddedCluster) -> None:
+        self.server = cluster.server
+        self.client = cluster.client
+
+    @property
+    def url(self) -> str:
+        return self.server.url
+
+    @property
+    def certificates(self) -> Certificates:
+        return self.server.certificates
+
+    @property
+    def tokens(self) -> Mapping[str, str]:
+        return self.server.tokens
+
+    async def stop(self) -> None:
+        await self.server.stop()
+
+    async def start(self) -> None:
+        await self.server.start()
+
+    async def compact(self) -> None:
+        self.server.compact()
+
+
+class RealGround:
+    """A control plane, whose API server is killed rather than stopped."""
+
+    def __init__(self, plane: ControlPlane, client: KubeClient) -> None:
+        self.client = client
+        self.url = plane.url
+        self.certificates = plane.secrets.certificates
+        self.tokens = plane.secrets.tokens
+        self._plane = plane
+
+    async def stop(self) -> None:
+        self._plane.server.kill()
+
+    async def start(self) -> None:
+        self._plane.server.start_again()
+        await asyncio.to_thread(self._plane.wait_until_ready)
+
+    async def compact(self) -> None:
+        await asyncio.to_thread(self._plane.compact)
+
+
+@asynccontextmanager
+async def embedded_ground(folder: Path, nodes: Sequence[SimulatedNode]) -> AsyncIterator[Ground]:
+    """A new cluster, on the loop's clock."""
+    async with embedded_cluster(folder, nodes, clock=clock_of_the_loop()) as cluster:
+        yield EmbeddedGround(cluster)
+
+
+@asynccontextmanager
+async def real_ground(plane: ControlPlane, nodes: Sequence[SimulatedNode]) -> AsyncIterator[Ground]:
+    """The control plane of all tests, made as new."""
+    credentials = load(str(plane.kubeconfig))
+    async with (
+        KubeClient(credentials) as admin,
+        KubeClient(credentials) as workers,
+        asyncio.TaskGroup() as group,
+    ):
+        await clean(admin)
+        kubelets = SimulatedKubelets(workers, nodes)
+        running = group.create_task(kubelets.run())
+        try:
+            await kubelets.registered.wait()
+            yield RealGround(plane, admin)
+        finally:
+            running.cancel()

@@ -1,0 +1,40 @@
+"""How fast time passes in an arena, and how long bad things last there."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """All durations are seconds of the loop's time, which runs `speed` times as fast as ours.
+
+    `hangs_s` is longer than a Binding's timeout. `settles_s` is how long everything may take to
+    come right once all faults have ended; it is waited for only where something is wrong.
+    """
+
+    speed: float
+    longest_delay_s: float
+    longest_watch_s: float
+    longest_step_s: float
+    longest_pause_s: float
+    settles_s: float
+    hangs_s: float = 8.0
+
+
+#: Schedulers are tasks of this process, on a clock of its own.
+FAST = Pace(
+    speed=10.0,
+    longest_delay_s=3.0,
+    longest_watch_s=12.0,
+    longest_step_s=1.0,
+    longest_pause_s=3.0,
+    settles_s=600.0,
+)
+#: With processes, or a server, that know no other time than the true one.
+TRUE = Pace(
+    speed=1.0,
+    longest_delay_s=0.8,
+    longest_watch_s=4.0,
+    longest_step_s=0.15,
+    longest_pause_s=1.0,
+    settles_s=120.0,
+)
