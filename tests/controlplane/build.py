@@ -27,10 +27,10 @@ COMMANDS = {
     "kubectl": (MODULE, "k8s.io/kubernetes/cmd/kubectl"),
     "helm": (HELM_MODULE, "helm.sh/helm/v4/cmd/helm"),
 }
-#: What a control plane consists of. kube-scheduler is for comparisons only.
+#: What a control plane consists of, for tests with a scheduler of their own.
 NEEDED = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
 #: What the end-to-end tests run.
-TESTED = (*NEEDED, "helm")
+TESTED = (*NEEDED, "kube-scheduler", "helm")
 #: Compilers at a time; the linker alone takes 1.5 GB.
 PARALLEL = os.environ.get("KUBESHARE_CONTROLPLANE_JOBS", "2")
 NOT_RUN = 3

@@ -1,0 +1,158 @@
+"""What the chart renders: correct for a real API server, whatever the values say."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kubeshare_plugins import IN_TREE
+from kubeshare_py.framework.configuration import profiles, read
+from tests.controlplane.helm import CHART, helm, plain_manifests, template
+from tests.controlplane.running import ControlPlane
+from tests.controlplane.shipped import MANIFESTS, Json
+from tests.deploy.conftest import NAME, kubectl
+
+pytestmark = pytest.mark.real_only("it needs Helm, which make e2e builds")
+
+SUBJECT = '[{"kind": "Group", "name": "researchers", "apiGroup": "rbac.authorization.k8s.io"}]'
+CARDS = (
+    '{"nodes": [{"names": ["n*"], "cards": [{"model": "A100", "memory": "40GiB", "count": 8}]}]}'
+)
+#: Every value at least once as it is not by default, in sets that go together.
+VARIANTS = {
+    "other names": [
+        'name="gpu-scheduler"',
+        'labels={"team": "a"}',
+        'podAnnotations={"a": "b"}',
+        'image={"repository": "registry.example.com/x", "tag": "v1"}',
+        'imagePullSecrets=[{"name": "pull"}]',
+        'config.profiles=[{"schedulerName": "a"}, {}]',
+        'config.server={"bindAddress": "::", "port": 8443}',
+        "replicas=3",
+    ],
+    "strict": [
+        'podAntiAffinity="required"',
+        'tolerations=[{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists"}]',
+        'nodeSelector={"pool": "system"}',
+        'priorityClassName="system-node-critical"',
+        'certificateSecret="of-scheduler"',
+        'extraVolumes=[{"name": "token", "secret": {"secretName": "prometheus"}}]',
+        'extraVolumeMounts=[{"name": "token", "mountPath": "/etc/prometheus"}]',
+        'config.inventory.bearerTokenFile="/etc/prometheus/token"',
+        f'image.digest="sha256:{"0" * 64}"',
+        'logLevel="debug"',
+        f"readers={SUBJECT}",
+        f"scrapers={SUBJECT}",
+    ],
+    "little": [
+        "replicas=1",
+        "config.leaderElection.leaderElect=false",
+        f"cards={CARDS}",
+        'config.inventory.source="file"',
+        "policies.results=false",
+        "flowSchemas=false",
+        "resources=null",
+        "config.parallelBinds=8",
+        "serviceMonitor.enabled=true",
+        'serviceMonitor.labels={"release": "prometheus"}',
+    ],
+}
+
+
+def rendered(*settings: str) -> list[Json]:
+    text = template(*(f"--set-json={setting}" for setting in settings))
+    return [one for one in yaml.safe_load_all(text) if one]
+
+
+def of(objects: list[Json], kind: str) -> list[Json]:
+    return [one for one in objects if one["kind"] == kind]
+
+
+def refused(*settings: str) -> str:
+    """What Helm says to these values."""
+    done = helm("template", CHART, *(f"--set-json={setting}" for setting in settings))
+    assert done.returncode != 0, done.stdout
+    return done.stderr
+
+
+@pytest.fixture(autouse=True)
+def built(bare: ControlPlane) -> None:
+    """Helm is there."""
+
+
+def test_helm_finds_nothing_wrong() -> None:
+    done = helm("lint", "--strict", CHART)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_plain_manifests_are_the_charts_defaults() -> None:
+    assert MANIFESTS.read_text() == plain_manifests(), "out of date: make manifests"
+
+
+@pytest.mark.parametrize("settings", [[], *VARIANTS.values()], ids=["defaults", *VARIANTS])
+async def test_a_real_api_server_accepts_every_object(
+    bare: ControlPlane, settings: list[str]
+) -> None:
+    # Kinds of the Prometheus operator are not served here.
+    objects = [one for one in rendered(*settings) if one["kind"] != "ServiceMonitor"]
+    text = yaml.safe_dump_all(objects)
+    dry = ("apply", "--server-side", "--dry-run=server", "--validate=strict", "--filename=-")
+    said = await kubectl(bare, *dry, given=text, silent=True)
+    assert len(said.splitlines()) == len(objects)
+
+
+@pytest.mark.parametrize("settings", [[], *VARIANTS.values()], ids=["defaults", *VARIANTS])
+def test_the_scheduler_can_use_every_configuration(settings: list[str]) -> None:
+    [made] = of(rendered(*settings), "ConfigMap")
+    profiles(read(yaml.safe_load(made["data"]["scheduler.yaml"])), IN_TREE)
+
+
+def test_values_that_do_not_exist_or_cannot_be_are_refused() -> None:
+    for setting in ("replica=3", "config.server.service=1", "replicas=0", 'image.tags="x"'):
+        assert "values don't meet the specifications of the schema" in refused(setting)
+    assert "for one replica" in refused("config.leaderElection.leaderElect=false")
+    assert "which cards there are" in refused('config.inventory.source="file"')
+
+
+def test_where_nobody_elects_there_is_no_fence_and_never_a_second_process() -> None:
+    objects = rendered(*VARIANTS["little"])
+    assert of(objects, "ValidatingAdmissionPolicy") == []
+    [deployment] = of(objects, "Deployment")
+    assert deployment["spec"]["strategy"] == {"type": "Recreate"}
+    assert deployment["spec"]["replicas"] == 1
+
+
+def test_cards_by_hand_are_beside_the_configuration_that_names_them() -> None:
+    [made] = of(rendered(*VARIANTS["little"]), "ConfigMap")
+    path = Path(read(yaml.safe_load(made["data"]["scheduler.yaml"])).inventory.path)
+    [deployment] = of(rendered(*VARIANTS["little"]), "Deployment")
+    [container] = deployment["spec"]["template"]["spec"]["containers"]
+    mounted = {one["name"]: one["mountPath"] for one in container["volumeMounts"]}
+    assert str(path.parent) == mounted["config"]
+    assert yaml.safe_load(made["data"][path.name])["nodes"][0]["names"] == ["n*"]
+
+
+def test_prometheus_operator_is_told_where_and_how() -> None:
+    objects = rendered(*VARIANTS["little"])
+    [monitor] = of(objects, "ServiceMonitor")
+    [service] = of(objects, "Service")
+    assert (
+        monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    )
+    [endpoint] = monitor["spec"]["endpoints"]
+    assert endpoint["port"] == service["spec"]["ports"][0]["name"]
+    assert monitor["metadata"]["labels"]["release"] == "prometheus"
+
+
+def test_all_names_follow_the_name_and_the_namespace() -> None:
+    text = template("--set=name=other", "--namespace=gpu")
+    said = [one for one in yaml.safe_load_all(text) if one]
+    [deployment] = of(said, "Deployment")
+    assert deployment["metadata"]["namespace"] == "gpu"
+    # The image's and the profile's names, and those that exist once in a cluster.
+    left = text.replace("kubeshare-scheduler:0.1.0", "").replace("only kubeshare-scheduler", "")
+    lines = [line for line in left.splitlines() if NAME in line and not line.startswith("#")]
+    assert lines == ["  name: kubeshare-scheduler"]
+    assert "kube-system" not in "\n".join(
+        line for line in text.splitlines() if not line.lstrip().startswith("#")
+    )
