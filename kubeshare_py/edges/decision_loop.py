@@ -2,7 +2,7 @@
 
 import asyncio
 import gc
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -11,21 +11,25 @@ from kubeshare_py.domain.effects import Bind, Effect, ReportWaiting
 from kubeshare_py.domain.events import BindSlotsFree, Event, InventoryFailed
 from kubeshare_py.edges import decision_log
 from kubeshare_py.edges.configuration_watch import Updates
-from kubeshare_py.edges.inventory_source import readings
+from kubeshare_py.edges.inventory_source import OF_NODES, readings
 from kubeshare_py.edges.kube_api import KubeApi
 from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.edges.kube_watch import Listed, follow
+from kubeshare_py.edges.kube_watch import Changes, Listed, follow
 from kubeshare_py.edges.vital_signs import VitalSigns
-from kubeshare_py.edges.watched_events import T, Translation
+from kubeshare_py.edges.watched_events import T, Translation, node_events
 from kubeshare_py.framework.configuration import Inventory
+from kubeshare_py.manifests.node import NodeFields
 from kubeshare_py.manifests.watch import Codec
 from kubeshare_py.scheduling.machine import MOST_UNANSWERED, Machine
 
 #: Events handled before others get the loop.
+NODES = "/api/v1/nodes"
 BATCH = 200
 #: The longest that ending may take (s): a bind and the look at its pod, with their turns.
 DRAIN_S = 15.0
 
+#: The longest that nothing is decided at the start because no source of cards has answered (s).
+FIRST_CARDS_S = 5.0
 
 @dataclass(slots=True)
 class DecisionLoop:
@@ -41,6 +45,10 @@ class DecisionLoop:
     signs: VitalSigns
     leads: bool = False
     _binds: set[asyncio.Task[None]] = field(default_factory=set)
+    #: Set by the first list of nodes, and by the first word of the inventory, good or bad.
+    _nodes_listed: asyncio.Event = field(default_factory=asyncio.Event)
+    _inventory_heard: asyncio.Event = field(default_factory=asyncio.Event)
+    _nodes_news: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def tell(self, events: Iterable[Event]) -> None:
         """Hand events to the machine in order, and let others run between batches."""
@@ -92,7 +100,10 @@ class DecisionLoop:
     async def read_inventory(self, settings: Inventory) -> None:
         """Follow the inventory for ever."""
         nodes = self.machine.ledger.columns.row_of.keys
-        async with aclosing(readings(settings, nodes, self.signs.inventory_read)) as stream:
+        if settings.source in OF_NODES:
+            await self._nodes_listed.wait()
+        source = readings(settings, nodes, self.signs.inventory_read, self._rest)
+        async with aclosing(source) as stream:
             async for event in stream:
                 if isinstance(event, InventoryFailed):
                     decision_log.warn("inventory", message=event.message)
@@ -101,6 +112,16 @@ class DecisionLoop:
     async def follow_configuration(self, updates: Updates) -> None:
         """Take over new profiles, for as long as there may be updates; say what cannot be used."""
         async with aclosing(updates) as stream:
+    async def watch_nodes(self, client: KubeClient) -> None:
+        """Follow the nodes for ever."""
+
+        def translate(news: Listed[NodeFields] | Changes[NodeFields]) -> Iterator[Event]:
+            yield from node_events(news)
+            self._nodes_news.set()
+
+        codec = Codec(NodeFields)
+        await self.watch(client, NODES, codec, translate, self._nodes_listed.set)
+
             async for update in stream:
                 self.signs.tallies.reload(applied=not update.problem)
                 if update.problem:
@@ -109,6 +130,17 @@ class DecisionLoop:
                 decision_log.inform("configuration", waits_for_restart=update.for_restart)
                 began_s = perf_counter()
                 effects = self.machine.use_profiles(
+                self._inventory_heard.set()
+
+    async def _rest(self, seconds: float) -> None:
+        """Sleep; shorter where nodes come or go."""
+        known = self.machine.ledger.columns.row_of
+        count = len(known)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while len(known) == count:
+                    self._nodes_news.clear()
+                    await self._nodes_news.wait()
                     update.profiles, asyncio.get_running_loop().time()
                 )
                 self._perform(effects, perf_counter() - began_s)

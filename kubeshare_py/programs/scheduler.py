@@ -14,19 +14,18 @@ from kubeshare_py.edges.leadership import Leadership, connected
 from kubeshare_py.edges.process import own_name
 from kubeshare_py.edges.report_lane import ReportLane
 from kubeshare_py.edges.vital_signs import VitalSigns
-from kubeshare_py.edges.watched_events import node_events, pod_events
+from kubeshare_py.edges.watched_events import pod_events
 from kubeshare_py.framework.configuration import (
     PluginFactory,
     SchedulerConfiguration,
     Server,
     profiles,
 )
-from kubeshare_py.manifests.node import NodeFields
 from kubeshare_py.manifests.pod_fields import PodFields
 from kubeshare_py.manifests.watch import Codec
 from kubeshare_py.scheduling.machine import Machine
 
-NODES, PODS = "/api/v1/nodes", "/api/v1/pods"
+PODS = "/api/v1/pods"
 
 
 def machine(configuration: SchedulerConfiguration, in_tree: Mapping[str, PluginFactory]) -> Machine:
@@ -70,7 +69,7 @@ async def run(
         campaign = binds.create_task(leadership.campaign(_address(configuration.server, url)))
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(loop.watch(client, NODES, Codec(NodeFields), node_events))
+                group.create_task(loop.watch_nodes(client))
                 group.create_task(loop.read_inventory(configuration.inventory))
                 if updates is not None:
                     group.create_task(loop.follow_configuration(updates))
@@ -82,6 +81,7 @@ async def run(
                 listed = asyncio.Event()
                 group.create_task(pods(listed.set))
                 await listed.wait()
+                await loop.first_readings()
                 loop.lead()
                 group.create_task(reports.run())
                 group.create_task(loop.decide())
