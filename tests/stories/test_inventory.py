@@ -137,3 +137,32 @@ async def test_an_unhealthy_card_takes_nobody_until_it_is_well(
         assert "1 unhealthy GPU" in await stage.waiting("a", "nodes are available")
         file.write_text(cards.format("true"))
         await stage.until("a", lambda pod: pod["spec"].get("nodeName") == "n1")
+
+
+async def test_pods_that_wait_for_the_first_scheduler_hear_nothing_but_their_card(
+    empty_stage: Stage,
+) -> None:
+    stage = empty_stage
+    for number in range(4):
+        await stage.create(f"early-{number}", gpu("0.5"))
+    async with stage.scheduler():
+        await stage.until_bound(4)
+        assert not stage.sent("PATCH", "/status")
+
+
+async def test_a_new_node_has_its_cards_of_the_file_at_once(
+    empty_stage: Stage, tmp_path: Path
+) -> None:
+    stage, file = empty_stage, tmp_path / "cards.yaml"
+    only = stage.nodes[1].cards[0]
+    cards = f"[{{model: T4, memory: 16GiB, uuid: {only.uuid}}}]"
+    file.write_text(f"nodes: [{{names: [n2], cards: {cards}}}]")
+    source = {"source": "file", "path": str(file), "intervalSeconds": 3600}
+    node = await stage.client.get("/api/v1/nodes/n2")
+    await stage.client.delete("/api/v1/nodes/n2")
+    async with stage.scheduler({"inventory": source, "leaderElection": {"leaderElect": False}}):
+        await stage.create("share", gpu("0.5"))
+        await stage.waiting("share", "2 no GPU")
+        metadata = {"name": "n2", "labels": node["metadata"]["labels"]}
+        await stage.client.create("/api/v1/nodes", {**node, "metadata": metadata})
+        assert card(await stage.running("share")) == only.uuid
