@@ -27,9 +27,6 @@ NODES = "/api/v1/nodes"
 BATCH = 200
 #: The longest that ending may take (s): a bind and the look at its pod, with their turns.
 DRAIN_S = 15.0
-#: The longest that nothing is decided at the start because no source of cards has answered (s).
-FIRST_CARDS_S = 5.0
-
 
 @dataclass(slots=True)
 class DecisionLoop:
@@ -44,9 +41,7 @@ class DecisionLoop:
     news: asyncio.Event
     signs: VitalSigns
     leads: bool = False
-    #: Set by the first list of nodes, and by the first word of the inventory, good or bad.
     _nodes_listed: asyncio.Event = field(default_factory=asyncio.Event)
-    _inventory_heard: asyncio.Event = field(default_factory=asyncio.Event)
     _nodes_news: asyncio.Event = field(default_factory=asyncio.Event)
     _binds: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -64,16 +59,6 @@ class DecisionLoop:
         for record in self.machine.records.values():
             if record.told is not None:
                 self.api.report(ReportWaiting(record.pod.uid, record.pod.key, record.told))
-
-    async def first_readings(self) -> None:
-        """Wait for the nodes, and a moment for the cards.
-
-        Without them every waiting pod would be told what is not true any more a second later.
-        """
-        await self._nodes_listed.wait()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(FIRST_CARDS_S):
-                await self._inventory_heard.wait()
 
     async def decide(self) -> None:
         """Decide whenever something happened or the machine wants to be woken."""
@@ -121,6 +106,7 @@ class DecisionLoop:
         """Follow the inventory for ever."""
         nodes = self.machine.ledger.columns.row_of.keys
         if settings.source in OF_NODES:
+            # Else every waiting pod would be told that there is no card anywhere.
             await self._nodes_listed.wait()
         source = readings(settings, nodes, self.signs.inventory_read, self._rest)
         async with aclosing(source) as stream:
@@ -128,7 +114,6 @@ class DecisionLoop:
                 if isinstance(event, InventoryFailed):
                     decision_log.warn("inventory", message=event.message)
                 await self.tell([event])
-                self._inventory_heard.set()
 
     async def _rest(self, seconds: float) -> None:
         """Sleep; shorter where nodes come or go."""

@@ -81,7 +81,6 @@ async def run(
                 listed = asyncio.Event()
                 group.create_task(pods(listed.set))
                 await listed.wait()
-                await loop.first_readings()
                 loop.lead()
                 group.create_task(reports.run())
                 group.create_task(loop.decide())

@@ -139,17 +139,6 @@ async def test_an_unhealthy_card_takes_nobody_until_it_is_well(
         await stage.until("a", lambda pod: pod["spec"].get("nodeName") == "n1")
 
 
-async def test_pods_that_wait_for_the_first_scheduler_hear_nothing_but_their_card(
-    empty_stage: Stage,
-) -> None:
-    stage = empty_stage
-    for number in range(4):
-        await stage.create(f"early-{number}", gpu("0.5"))
-    async with stage.scheduler():
-        await stage.until_bound(4)
-        assert not stage.sent("PATCH", "/status")
-
-
 async def test_a_new_node_has_its_cards_of_the_file_at_once(
     empty_stage: Stage, tmp_path: Path
 ) -> None:
