@@ -6,10 +6,13 @@
 import random
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from kubeshare_py.simulation import (
     api_creation,
     api_deletion,
     api_discovery,
+    api_evictions,
     api_openapi,
     api_pod_calls,
     api_reads,
@@ -24,12 +27,17 @@ from kubeshare_py.simulation.api_messages import (
     WatchAnswer,
     refusal_response,
 )
+from kubeshare_py.simulation.api_priorities import SYSTEM_CLASSES
 from kubeshare_py.simulation.api_resources import Resource
 from kubeshare_py.simulation.api_reviews import REVIEWS, Access, review
-from kubeshare_py.simulation.api_status import Refusal, method_not_allowed, no_such_resource
+from kubeshare_py.simulation.api_status import Json, Refusal, method_not_allowed, no_such_resource
 from kubeshare_py.simulation.api_store import ApiStore
 
 FIRST_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+_FIRST_OBJECTS: tuple[tuple[str, Sequence[Json]], ...] = (
+    ("/api/v1/namespaces", [{"metadata": {"name": name}} for name in FIRST_NAMESPACES]),
+    ("/apis/scheduling.k8s.io/v1/priorityclasses", SYSTEM_CLASSES),
+)
 _NO_PAGE = ApiResponse(
     status=404, body=b"404 page not found\n", content_type="text/plain; charset=utf-8"
 )
@@ -57,7 +65,7 @@ _PARTS: dict[tuple[str, str], Handler] = {
     ("scale", "PUT"): api_scale.update,
     ("scale", "PATCH"): api_scale.patch,
     ("binding", "POST"): api_pod_calls.bind,
-    ("eviction", "POST"): api_pod_calls.evict,
+    ("eviction", "POST"): api_evictions.evict,
     ("log", "GET"): api_pod_calls.log,
     ("exec", "GET"): api_pod_calls.stream,
     ("exec", "POST"): api_pod_calls.stream,
@@ -85,9 +93,10 @@ class ApiService:
         self._kinds = tuple(kinds)
         self._served = api_discovery.with_reviews(kinds)
         self._rows = {(row.api_version, row.plural): row for row in self._served}
-        for name in FIRST_NAMESPACES:
-            body = b'{"metadata":{"name":"' + name.encode() + b'"}}'
-            self.handle(ApiRequest(method="POST", path="/api/v1/namespaces", body=body), now)
+        for path, objects in _FIRST_OBJECTS:
+            for one in objects:
+                body = msgspec.json.encode(one)
+                self.handle(ApiRequest(method="POST", path=path, body=body), now)
 
     def handle(self, request: ApiRequest, now: float) -> Answer:
         """Answer one request; `now` in seconds since 1970."""

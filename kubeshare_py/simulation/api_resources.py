@@ -123,6 +123,7 @@ class Resource:
     selectable: Mapping[str, FieldPath] = field(default_factory=dict)
     has_status: bool = False
     has_generation: bool = False
+    counts_annotations: bool = False  # in metadata.generation, unless /status changes them
     name_is_label: bool = False
     create_on_update: bool = False
     returns_deleted: bool = False
@@ -172,7 +173,8 @@ class Resource:
     def counted(self, obj: Json) -> object:
         """The part whose changes metadata.generation counts."""
         if not self.definition:
-            return obj.get("spec")
+            annotations = obj["metadata"].get("annotations") if self.counts_annotations else None
+            return obj.get("spec"), annotations or {}
         left_out = ("metadata", "status") if self.has_status else ("metadata",)
         return {key: value for key, value in obj.items() if key not in left_out}
 
@@ -196,3 +198,14 @@ class Resource:
 def status_subresource() -> Subresource:
     """`/status`, as every kind with a status has it."""
     return Subresource(name="status", verbs=("get", "patch", "update"))
+
+
+def scale_subresource() -> Subresource:
+    """`/scale`, as every kind that can be scaled has it."""
+    return Subresource(
+        name="scale",
+        verbs=("get", "patch", "update"),
+        kind="Scale",
+        group="autoscaling",
+        version="v1",
+    )

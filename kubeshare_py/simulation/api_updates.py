@@ -148,7 +148,8 @@ def change(call: Call, entry: Entry, body: Json) -> Entry:
     causes = _update_causes(call, new, old)
     if causes:
         raise invalid(resource.kind, call.name, causes, resource.group)
-    if resource.has_generation and resource.counted(new) != resource.counted(old):
+    counts = resource.has_generation and call.subresource != "status"
+    if counts and resource.counted(new) != resource.counted(old):
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
     return _stored(call, entry, new)
 
