@@ -24,6 +24,7 @@ from kubeshare_py.simulation.loose_objects import Json, LooseObject
 
 _log = logging.getLogger(__name__)
 
+_NANOSECONDS = 1_000_000_000
 #: Gone already, another object by now, or changed meanwhile: the watch will tell.
 _OVERTAKEN = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
 
@@ -40,6 +41,7 @@ class ControllerWorker:
         self._retry_s = retry_s
         self._clock = clock
         self._news = asyncio.Event()
+        self._last_event = 0
         self._timers: dict[str, asyncio.TimerHandle] = {}
 
     def news(self) -> None:
@@ -160,10 +162,13 @@ class ControllerWorker:
 
     def _event(self, owner: LooseObject, event: ControllerEvent) -> Json:
         now, metadata, role = self._clock(), owner.metadata, self.book.role
+        # kubectl shows those of one second in the order of their names.
+        self._last_event = max(self._last_event + 1, int(now * _NANOSECONDS))
+        name = f"{metadata.name}.{self._last_event:x}"
         return {
             "apiVersion": "v1",
             "kind": "Event",
-            "metadata": {"generateName": f"{metadata.name}.", "namespace": metadata.namespace},
+            "metadata": {"name": name, "namespace": metadata.namespace},
             "involvedObject": {
                 "apiVersion": role.owner.api_version,
                 "kind": role.owner.kind,
