@@ -1,20 +1,21 @@
 """The process that asks the driver for its cards, on a timer and whenever a card has an error.
 
 It is a process of its own because a call into the driver may never return, or take the process
-with it: then it is killed and started again, and the collector goes on answering. One JSON line in
-(`Start`), then one out per reading (`Read` or `Failed`); it ends when its standard input does.
+with it: then it is killed and started again, and the collector goes on answering. Its arguments
+are how often to read, and how often to open a driver again that has lost a card (s). It writes a
+JSON line (`Report`) per reading and ends when its standard input does. What it does not import is
+memory saved on every node.
 """
 
-import ctypes
+import json
 import os
 import select
 import sys
 import time
-from collections.abc import Callable
+from dataclasses import asdict
 
-import msgspec
-
-from kubeshare_py.edges.card_reports import Failed, Read, Report, Start
+from kubeshare_py.edges import idle_memory
+from kubeshare_py.edges.card_reports import Report
 from kubeshare_py.edges.nvml_cards import NvmlCards
 from kubeshare_py.node_agent.card_reader import CardReader
 
@@ -24,31 +25,22 @@ _LOOK_S = 0.5
 _SOONER = 10
 
 
-def main() -> None:
-    """Read `Start`, then cards until standard input ends."""
-    line = sys.stdin.buffer.readline()
-    if not line:
-        return
-    start = msgspec.json.decode(line, type=Start)
-    _return_memory()
-    reader = NvmlCards(start.reopen_s)
+def main(interval_s: float, reopen_s: float) -> None:
+    """Report cards until standard input ends."""
+    idle_memory.give_back()
+    reader = NvmlCards(reopen_s)
     while True:
         began = time.monotonic()
-        _tell(_report(reader))
-        if _ended(reader, began, start.interval_s):
+        print(json.dumps(asdict(_report(reader))), flush=True)
+        if _ended(reader, began, interval_s):
             return
 
 
 def _report(reader: CardReader) -> Report:
     try:
-        return Read(reading=reader.read())
+        return Report(reading=reader.read())
     except OSError as error:
-        return Failed(message=str(error))
-
-
-def _tell(report: Report) -> None:
-    sys.stdout.buffer.write(msgspec.json.encode(report) + b"\n")
-    sys.stdout.buffer.flush()
+        return Report(failure=str(error))
 
 
 def _ended(reader: CardReader, began: float, interval_s: float) -> bool:
@@ -69,12 +61,5 @@ def _stdin_ended(wait_s: float) -> bool:
     return bool(readable) and not os.read(sys.stdin.fileno(), 1)
 
 
-def _return_memory() -> None:
-    """Importing pynvml leaves 10 MiB that are free and, with glibc, stay with the process."""
-    trim: Callable[[int], int] | None = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)
-
-
 if __name__ == "__main__":
-    main()
+    main(*map(float, sys.argv[1:]))

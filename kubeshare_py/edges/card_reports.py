@@ -1,27 +1,13 @@
-"""What the collector and the process that asks the driver say to each other, as JSON lines."""
+"""What the process that asks the driver tells the collector, a JSON line each."""
 
-import msgspec
+from dataclasses import dataclass
 
 from kubeshare_py.domain.card_reading import NodeReading
 
 
-class Start(msgspec.Struct, kw_only=True):
-    """How often to read, and how often to open a driver again that has lost a card (s)."""
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A reading, or why nothing could be read at all."""
 
-    interval_s: float
-    reopen_s: float
-
-
-class Read(msgspec.Struct, kw_only=True, tag="read"):
-    """A reading."""
-
-    reading: NodeReading
-
-
-class Failed(msgspec.Struct, kw_only=True, tag="failed"):
-    """Nothing could be read at all."""
-
-    message: str
-
-
-Report = Read | Failed
+    reading: NodeReading | None = None
+    failure: str = ""

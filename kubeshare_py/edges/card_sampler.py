@@ -14,8 +14,7 @@ import msgspec
 from kubeshare_py.domain.card_reading import CardLink, JudgedCard
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges import decision_log
-from kubeshare_py.edges.backoff import Backoff
-from kubeshare_py.edges.card_reports import Failed, Report, Start
+from kubeshare_py.edges.card_reports import Report
 from kubeshare_py.exporters.collector_metrics import FAILED, HUNG, READ, CollectorFigures
 from kubeshare_py.node_agent.history import History, given_away
 from kubeshare_py.node_agent.links import card_links
@@ -28,7 +27,7 @@ _END_S = 1.0
 #: A line is a few kilobytes for each card.
 _LONGEST_LINE = 16 * 2**20
 
-_reports: msgspec.json.Decoder[Report] = msgspec.json.Decoder(Report)
+_reports = msgspec.json.Decoder(Report)
 
 
 class CardProblem(Exception):
@@ -44,8 +43,7 @@ class CardSampler:
     """Reads the cards of `node` for as long as `run` runs.
 
     A reading is stale after `stale_after_s`, which is more than an interval: then no card counts
-    as healthy. `clock` is any clock
-    in seconds, `unix_clock` tells Unix time.
+    as healthy. `clock` is any clock in seconds, `unix_clock` tells Unix time.
     """
 
     node: NodeName
@@ -61,9 +59,8 @@ class CardSampler:
     _links: tuple[CardLink, ...] = ()
     _read_at_unix: float = 0.0
 
-    async def run(self, backoff: Backoff | None = None) -> None:
-        """Read for ever; a process that ended or hangs is replaced."""
-        backoff = backoff or Backoff()
+    async def run(self) -> None:
+        """Read for ever; a process that ended or hangs is replaced when the next reading is due."""
         while True:
             try:
                 await self._listen()
@@ -71,16 +68,15 @@ class CardSampler:
                 self._failed(HUNG, str(error))
             except (CardProblem, OSError) as error:
                 self._failed(FAILED, str(error))
-            await backoff.pause()
+            await asyncio.sleep(self.interval_s)
 
     async def once(self) -> None:
         """Read once. Raises CardProblem."""
-        async with _child() as process:
-            await self._ask(process)
+        async with self._child() as process:
             report = await self._report(process, self.stale_after_s)
         self._take(report)
-        if isinstance(report, Failed):
-            raise CardProblem(report.message)
+        if report.reading is None:
+            raise CardProblem(report.failure)
 
     @property
     def age_s(self) -> float | None:
@@ -127,20 +123,13 @@ class CardSampler:
 
     async def _listen(self) -> None:
         try:
-            async with _child() as process:
-                await self._ask(process)
+            async with self._child() as process:
                 while True:
                     self._take(await self._report(process, _PATIENCE * self.stale_after_s))
         except CardProblem:
             # One that is caught in the driver cannot be killed: there shall not be many.
             await process.wait()
             raise
-
-    async def _ask(self, process: Process) -> None:
-        if process.stdin is None:
-            raise CardProblem("no pipe to the process that asks the driver")
-        start = Start(interval_s=self.interval_s, reopen_s=self.reopen_s)
-        process.stdin.write(msgspec.json.encode(start) + b"\n")
 
     async def _report(self, process: Process, patience_s: float) -> Report:
         if process.stdout is None:
@@ -157,8 +146,8 @@ class CardSampler:
         raise CardProblem(f"the process that asks the driver ended with {await process.wait()}")
 
     def _take(self, report: Report) -> None:
-        if isinstance(report, Failed):
-            self._failed(FAILED, report.message)
+        if report.reading is None:
+            self._failed(FAILED, report.failure)
             return
         self.readings[READ] += 1
         self.trouble = ""
@@ -174,29 +163,30 @@ class CardSampler:
             decision_log.warn("driver", message=message)
         self.trouble = message
 
-
-@asynccontextmanager
-async def _child() -> AsyncIterator[Process]:
-    """It is killed at the end, and waited for if it ends soon. Raises OSError."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "kubeshare_py.edges.card_child",
-        stdin=PIPE,
-        stdout=PIPE,
-        limit=_LONGEST_LINE,
-        # Its own session: Ctrl-C in a terminal is for the collector, which then ends it.
-        start_new_session=True,
-    )
-    try:
-        yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
+    @asynccontextmanager
+    async def _child(self) -> AsyncIterator[Process]:
+        """It is killed at the end, and waited for if it ends soon. Raises OSError."""
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "kubeshare_py.edges.card_child",
+            str(self.interval_s),
+            str(self.reopen_s),
+            stdin=PIPE,
+            stdout=PIPE,
+            limit=_LONGEST_LINE,
+            # Its own session: Ctrl-C in a terminal is for the collector, which then ends it.
+            start_new_session=True,
+        )
         try:
-            async with asyncio.timeout(_END_S):
-                if process.stdout is not None:
-                    await process.stdout.read()
-                await process.wait()
-        except TimeoutError:
-            decision_log.warn("driver", message=f"process {process.pid} does not end")
+            yield process
+        finally:
+            if process.returncode is None:
+                process.kill()
+            try:
+                async with asyncio.timeout(_END_S):
+                    if process.stdout is not None:
+                        await process.stdout.read()
+                    await process.wait()
+            except TimeoutError:
+                decision_log.warn("driver", message=f"process {process.pid} does not end")

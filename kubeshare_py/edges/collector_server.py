@@ -8,10 +8,10 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
 from prometheus_client.registry import Collector
 
-from kubeshare_py.edges import probes
+from kubeshare_py.edges import idle_memory, probes
 from kubeshare_py.edges.card_sampler import CardSampler
 from kubeshare_py.edges.probes import Check
-from kubeshare_py.exporters.collector_metrics import page
+from kubeshare_py.exporters.collector_metrics import cards_text, page
 from kubeshare_py.exporters.gpu_capacity import PATH
 
 PORT = 9004
@@ -28,6 +28,8 @@ class CollectorPage:
 
     def __init__(self, sampler: CardSampler) -> None:
         self._sampler = sampler
+        #: The text of all cards, and what it depends on.
+        self._cards: tuple[object, str] = (None, "")
         own = CollectorRegistry()
         self._own: Sequence[Collector] = (ProcessCollector(registry=own), GCCollector(registry=own))
 
@@ -39,7 +41,12 @@ class CollectorPage:
 
     def text(self, accept: str) -> tuple[bytes, str]:
         """The page in the format that is preferred, and its content type."""
-        return page(self._sampler.figures(), self._sampler.listed_at(), accept, self._own)
+        sampler = self._sampler
+        figures = sampler.figures()
+        read = (sampler.history.read_at, bool(sampler.unread()))
+        if self._cards[0] != read:
+            self._cards = (read, cards_text(figures))
+        return page(figures, self._cards[1], sampler.listed_at(), accept, self._own)
 
     async def _answer(self, request: web.Request) -> web.Response:
         if self._sampler.age_s is None:
@@ -69,6 +76,7 @@ async def serve(sampler: CardSampler, address: str, port: int) -> AsyncIterator[
         except OSError as error:
             where = f"{address or '*'}:{port}"
             raise CannotListen(f"cannot listen on {where}: {error.strerror or error}") from error
+        idle_memory.give_back()
         host, bound = runner.addresses[0][:2]
         yield f"http://{f'[{host}]' if ':' in host else host}:{bound}{PATH}"
     finally:

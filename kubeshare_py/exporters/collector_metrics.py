@@ -21,13 +21,13 @@ from kubeshare_py.exporters import gpu_capacity
 from kubeshare_py.exporters.gpu_capacity import capacity_samples, exposition
 from kubeshare_py.exporters.metric import Metric
 from kubeshare_py.exporters.metric_values import Value, Values, registry
+from kubeshare_py.exporters.text_lines import gauges
 
 _CARD = ("node", "uuid")
 _NODE = ("node",)
 _KIND = (*_CARD, "kind")
 
-CAPACITY = Metric(gpu_capacity.NAME, gpu_capacity.KIND, gpu_capacity.HELP, gpu_capacity.LABELS)
-CARD_METRICS = (
+_GAUGES = (
     Metric(
         "gpu_link",
         "gauge",
@@ -42,12 +42,6 @@ CARD_METRICS = (
     ),
     Metric("kubeshare_gpu_healthy", "gauge", "1 for a card without a fault, else 0.", _CARD),
     Metric("kubeshare_gpu_fault", "gauge", "1 for each thing wrong now.", (*_CARD, "fault")),
-    Metric(
-        "kubeshare_gpu_driver_errors_total",
-        "counter",
-        "Errors that the driver told of since the collector was started, by code.",
-        (*_CARD, "code"),
-    ),
     Metric("kubeshare_gpu_memory_bytes", "gauge", "Memory of a card.", _CARD),
     Metric("kubeshare_gpu_memory_reserved_bytes", "gauge", "Memory that the driver keeps.", _CARD),
     Metric(
@@ -82,7 +76,13 @@ CARD_METRICS = (
     Metric("kubeshare_gpu_power_watts", "gauge", "Power that a card draws.", _CARD),
     Metric("kubeshare_gpu_processes", "gauge", "Processes on a card.", _CARD),
 )
-READING_METRICS = (
+_OTHERS = (
+    Metric(
+        "kubeshare_gpu_driver_errors_total",
+        "counter",
+        "Errors that the driver told of since the collector was started, by code.",
+        (*_CARD, "code"),
+    ),
     Metric(
         "kubeshare_collector_driver_info",
         "gauge",
@@ -111,7 +111,7 @@ READING_METRICS = (
     ),
 )
 #: Everything on the collector's page but for process_* and python_*.
-CATALOGUE = (CAPACITY, *CARD_METRICS, *READING_METRICS)
+CATALOGUE = (gpu_capacity.METRIC, *_GAUGES, *_OTHERS)
 
 READ, FAILED, HUNG = "read", "failed", "hung"
 
@@ -136,40 +136,46 @@ class CollectorFigures:
 
 
 def page(
-    figures: CollectorFigures, listed_at: float, accept: str, process: Iterable[Collector] = ()
+    figures: CollectorFigures,
+    cards: str,
+    listed_at: float,
+    accept: str,
+    process: Iterable[Collector] = (),
 ) -> tuple[bytes, str]:
     """The text in the format that `accept` prefers (an HTTP header), and its content type.
 
-    `listed_at` is the Unix time of the scrape; `process` gives further metrics.
+    `cards` is what `cards_text` made of the same figures. `listed_at` is the Unix time of the
+    scrape; `process` gives further metrics.
     """
     encoder, content_type = choose_encoder(accept)
     is_open = content_type.startswith("application/openmetrics-text")
-    kind = gpu_capacity.OPENMETRICS_KIND if is_open else gpu_capacity.KIND
-    head = exposition(capacity_samples(figures.node, figures.listed, listed_at), kind)
-    given = registry((*CARD_METRICS, *READING_METRICS), collector_values(figures))
+    kind = gpu_capacity.OPENMETRICS_KIND if is_open else ""
+    capacity = exposition(capacity_samples(figures.node, figures.listed, listed_at), kind)
+    given = registry(_OTHERS, reading_values(figures))
     for one in process:
         given.register(one)
-    return head.encode() + encoder(given), content_type
+    return (capacity + cards).encode() + encoder(given), content_type
 
 
-def collector_values(figures: CollectorFigures) -> Values:
-    """All values by metric but for gpu_capacity."""
+def cards_text(figures: CollectorFigures) -> str:
+    """What does not change between two readings, the same in both formats."""
+    return gauges(_GAUGES, card_values(figures))
+
+
+def reading_values(figures: CollectorFigures) -> Values:
+    """How reading goes, by metric."""
+    node = figures.node
     values: dict[str, dict[tuple[str, ...], Value]] = {
-        "gpu_link": {
-            (figures.node, link.uuid, link.peer, link.kind): link.speed / 1000
-            for link in figures.links
-        },
         "kubeshare_gpu_driver_errors_total": {
-            (figures.node, *key): count for key, count in figures.errors.items()
+            (node, *key): count for key, count in figures.errors.items()
         },
-        "kubeshare_collector_driver_info": {(figures.node, figures.driver): 1},
-        "kubeshare_collector_cards": {(figures.node,): len(figures.listed)},
+        "kubeshare_collector_driver_info": {(node, figures.driver): 1},
+        "kubeshare_collector_cards": {(node,): len(figures.listed)},
         "kubeshare_collector_readings_total": {
-            (figures.node, result): figures.readings.get(result, 0)
-            for result in (READ, FAILED, HUNG)
+            (node, result): figures.readings.get(result, 0) for result in (READ, FAILED, HUNG)
         },
         "kubeshare_collector_driver_failures_total": {
-            (figures.node, *key): count for key, count in figures.unanswered.items()
+            (node, *key): count for key, count in figures.unanswered.items()
         },
     }
     for name, told in (
@@ -177,14 +183,25 @@ def collector_values(figures: CollectorFigures) -> Values:
         ("kubeshare_collector_reading_duration_seconds", figures.took_s),
     ):
         if told is not None:
-            values[name] = {(figures.node,): told}
+            values[name] = {(node,): told}
+    return values
+
+
+def card_values(figures: CollectorFigures) -> Mapping[str, Mapping[tuple[str, ...], float]]:
+    """What cards are like and how they are joined, by metric."""
+    values: dict[str, dict[tuple[str, ...], float]] = {
+        "gpu_link": {
+            (figures.node, link.uuid, link.peer, link.kind): link.speed / 1000
+            for link in figures.links
+        }
+    }
     for card in figures.cards:
         for name, labels, value in _card_values(card):
             values.setdefault(name, {})[figures.node, card.reading.uuid, *labels] = value
     return values
 
 
-_Labelled = tuple[str, tuple[str, ...], Value]
+_Labelled = tuple[str, tuple[str, ...], float]
 
 
 def _card_values(card: JudgedCard) -> Iterator[_Labelled]:
@@ -241,7 +258,7 @@ _PLAIN: Mapping[str, Callable[[CardReading], float | None]] = {
     "kubeshare_gpu_memory_bytes": lambda one: one.memory_bytes,
     "kubeshare_gpu_memory_reserved_bytes": lambda one: one.reserved_bytes,
     "kubeshare_gpu_memory_used_bytes": lambda one: one.used_bytes,
-    "kubeshare_gpu_divided": lambda one: one.divided,
+    "kubeshare_gpu_divided": lambda one: None if one.divided is None else int(one.divided),
     "kubeshare_gpu_numa_node": lambda one: one.numa_node,
     "kubeshare_gpu_busy_ratio": lambda one: _scaled(one.busy_percent, 100),
     "kubeshare_gpu_memory_busy_ratio": lambda one: _scaled(one.copying_percent, 100),

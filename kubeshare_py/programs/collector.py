@@ -1,11 +1,11 @@
 """kubeshare-collector: what is told of this node's cards, to Prometheus or once to a person."""
 
 import asyncio
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import msgspec
-from rich.console import Console
 
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges import decision_log
@@ -61,7 +61,7 @@ def show(settings: Settings, output: str) -> int:
     try:
         asyncio.run(until_told(sampler.once()))
     except CardProblem as error:
-        Console(stderr=True, highlight=False).print(f"kubeshare-collector: {error}", markup=False)
+        print(f"kubeshare-collector: {error}", file=sys.stderr)
         return UNREADABLE
     print(_FORMS[output](sampler), end="")
     return OK
@@ -69,11 +69,7 @@ def show(settings: Settings, output: str) -> int:
 
 def _text(sampler: CardSampler) -> str:
     figures = sampler.figures()
-    console = Console(highlight=False)
-    with console.capture() as captured:
-        shown = node_cards(figures.node, figures.driver, figures.cards, figures.links)
-        console.print(shown, soft_wrap=True)
-    return captured.get()
+    return node_cards(figures.node, figures.driver, figures.cards, figures.links)
 
 
 def _json(sampler: CardSampler) -> str:

@@ -1,48 +1,38 @@
-"""`kubeshare-collector --once`: the cards of one node, and how they reach each other."""
+"""`kubeshare-collector --once`: the cards of one node, and how they reach each other.
+
+Plain columns: rich, which the tables of kubectl are made with, is 2 MiB that a collector on every
+node can do without.
+"""
 
 from collections.abc import Sequence
-
-from rich.text import Text
 
 from kubeshare_py.domain.card_reading import CardLink, CardReading, JudgedCard
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.terminal.amounts import memory
-from kubeshare_py.terminal.grid import Column, Row, grid, joined, printable
 
-_NOTHING = "-"
-_COLUMNS = (
-    Column(header="CARD"),
-    Column(header="UUID"),
-    Column(header="MODEL", least=12),
-    Column(header="MEMORY", right=True),
-    Column(header="USED", right=True),
-    Column(header="BUSY", right=True),
-    Column(header="NUMA", right=True),
-    Column(header="BUS"),
-    Column(header="STATE"),
-)
+_NOTHING, _GAP = "-", "  "
+_HEADER = ("CARD", "UUID", "MODEL", "MEMORY", "USED", "BUSY", "NUMA", "BUS", "STATE")
 
 
 def node_cards(
     node: NodeName, driver: str, cards: Sequence[JudgedCard], links: Sequence[CardLink]
-) -> Text:
+) -> str:
     """A row for each card, MIG instances below theirs, and the matrix of links."""
     about = f"driver {driver}" if driver else "no driver"
-    lines = [Text(f"{printable(node)}: {about}, {len(cards)} cards and instances", style="bold")]
+    lines = [f"{node}: {about}, {len(cards)} cards and instances"]
     if cards:
-        rows = [Row(cells=_cells(card), style="red" if card.faults else "") for card in cards]
-        lines += [Text(), *grid(_COLUMNS, rows, None)]
+        lines += ["", *_aligned([_HEADER, *(_cells(card) for card in cards)])]
     if links:
-        lines += [Text(), *_matrix([card.reading for card in cards], links)]
-    return joined(lines)
+        lines += ["", *_aligned(_matrix([card.reading for card in cards], links))]
+    return "\n".join(lines) + "\n"
 
 
 def _cells(card: JudgedCard) -> list[str]:
     reading = card.reading
     told = (
         str(reading.index) if reading.parent is None else "",
-        printable(reading.uuid),
-        printable(reading.profile or reading.model),
+        reading.uuid,
+        reading.profile or reading.model,
         memory(reading.memory_bytes),
         None if reading.used_bytes is None else memory(reading.used_bytes),
         None if reading.busy_percent is None else f"{reading.busy_percent}%",
@@ -59,20 +49,21 @@ def _state(card: JudgedCard) -> str:
     return "divided" if card.reading.divided else "healthy"
 
 
-def _matrix(cards: Sequence[CardReading], links: Sequence[CardLink]) -> list[Text]:
+def _matrix(cards: Sequence[CardReading], links: Sequence[CardLink]) -> list[list[str]]:
     kinds = {(link.uuid, link.peer): link.kind for link in links}
     whole = [card for card in cards if card.parent is None]
-    columns = [Column(header=""), *(Column(header=str(card.index)) for card in whole)]
-    rows = [
-        Row(
-            cells=[
-                str(one.index),
-                *(
-                    "X" if one is other else kinds.get((one.uuid, other.uuid), _NOTHING)
-                    for other in whole
-                ),
-            ]
-        )
-        for one in whole
+    rows = [["", *(str(card.index) for card in whole)]]
+    for one in whole:
+        words = [
+            "X" if one is other else kinds.get((one.uuid, other.uuid), _NOTHING) for other in whole
+        ]
+        rows.append([str(one.index), *words])
+    return rows
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        _GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
     ]
-    return grid(columns, rows, None)
