@@ -1,5 +1,7 @@
 """Deployments and ReplicaSets: defaults, and what may be asked of them (apps/v1)."""
 
+from functools import partial
+
 from kubeshare_py.simulation.api_containers import default_pod_spec, pod_spec_causes
 from kubeshare_py.simulation.api_merge_keys import POD_KEYS
 from kubeshare_py.simulation.api_resources import (
@@ -29,6 +31,7 @@ from kubeshare_py.simulation.label_selectors import selector_causes, selector_te
 from kubeshare_py.simulation.rollouts import RECREATE, ROLLING
 
 _QUARTER = "25%"
+_READY = ("readyReplicas", "availableReplicas")
 
 
 def _prepare(workload: Json, _admission: Admission) -> None:
@@ -87,6 +90,22 @@ def _selector_is_fixed(new: Json, old: Json) -> list[Cause]:
     return [wrong("spec.selector", selector, "field is immutable")]
 
 
+def _status_causes(own: str, new: Json, _old: Json) -> list[Cause]:
+    """No count is negative, and no part is larger than the whole."""
+    status = new["status"]
+    counts = {name: status.get(name, 0) for name in ("replicas", own, *_READY)}
+    text = "must be greater than or equal to 0"
+    causes = [wrong(f"status.{name}", n, text) for name, n in counts.items() if n < 0]
+    text = "cannot be greater than status.replicas"
+    causes += [
+        wrong(f"status.{name}", n, text) for name, n in counts.items() if n > counts["replicas"]
+    ]
+    if counts["availableReplicas"] > counts["readyReplicas"]:
+        text = "cannot be greater than readyReplicas"
+        causes.append(wrong("status.availableReplicas", counts["availableReplicas"], text))
+    return causes
+
+
 def _not_negative(spec: Json, *names: str) -> list[Cause]:
     text = "must be greater than or equal to 0"
     return [wrong(f"spec.{name}", spec[name], text) for name in names if spec.get(name, 0) < 0]
@@ -128,7 +147,8 @@ def _strategy_causes(strategy: Json) -> list[Cause]:
         text = f"may not be specified when strategy `type` is '{RECREATE}'"
         return [not_allowed(path, text)] if rolling is not None else []
     if kind != ROLLING:
-        return [unsupported("spec.strategy", kind, (RECREATE, ROLLING))]
+        shown = {"Type": kind, "RollingUpdate": rolling}
+        return [unsupported("spec.strategy", shown, (RECREATE, ROLLING))]
     return _rolling_causes(rolling or {}, path)
 
 
@@ -169,7 +189,8 @@ DEPLOYMENTS = Resource(
     prepare=_prepare,
     default=_default_deployment,
     causes=_deployment_causes,
-    update_causes=_selector_is_fixed,
+    changed_causes=lambda new, old: [*_deployment_causes(new), *_selector_is_fixed(new, old)],
+    status_causes=partial(_status_causes, "updatedReplicas"),
 )
 REPLICA_SETS = Resource(
     group="apps",
@@ -183,11 +204,11 @@ REPLICA_SETS = Resource(
     columns=REPLICA_SET_COLUMNS,
     cells=replica_set_cells,
     merge_keys=POD_KEYS,
-    selectable={"status.replicas": ("status", "replicas")},
     has_status=True,
     has_generation=True,
     prepare=_prepare,
     default=_default_replica_set,
     causes=_replica_set_causes,
-    update_causes=_selector_is_fixed,
+    changed_causes=lambda new, old: [*_replica_set_causes(new), *_selector_is_fixed(new, old)],
+    status_causes=partial(_status_causes, "fullyLabeledReplicas"),
 )
