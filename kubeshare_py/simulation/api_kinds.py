@@ -8,6 +8,7 @@ from kubeshare_py.simulation.api_priorities import PRIORITY_CLASSES
 from kubeshare_py.simulation.api_resources import Resource, Subresource, status_subresource
 from kubeshare_py.simulation.api_status import Json
 from kubeshare_py.simulation.api_workloads import DEPLOYMENTS, REPLICA_SETS
+from kubeshare_py.simulation.crd_kind import DEFINITIONS
 
 _EVENT_FIELDS = {
     "type": ("type",),
@@ -120,6 +121,7 @@ NAMESPACES = Resource(
     name_is_label=True,
     returns_deleted=True,
     prepare=api_nodes.prepare_namespace,
+    ending=api_nodes.end_namespace,
 )
 EVENTS = Resource(
     plural="events",
@@ -229,4 +231,5 @@ KINDS = (
     NEW_EVENTS,
     BUDGETS,
     PRIORITY_CLASSES,
+    DEFINITIONS,
 )

@@ -66,10 +66,6 @@ def _no_preparation(_obj: Json, _admission: Admission) -> None:
     return None
 
 
-def _no_ending(_obj: Json, _now: float) -> None:
-    return None
-
-
 def _no_causes(_obj: Json) -> list[Cause]:
     return []
 
@@ -137,7 +133,7 @@ class Resource:
     update_causes: Callable[[Json, Json], list[Cause]] = _no_update_causes
     changed_causes: Callable[[Json, Json], list[Cause]] | None = None  # instead of both on update
     status_causes: Callable[[Json, Json], list[Cause]] = _no_update_causes
-    ending: Callable[[Json, float], None] = _no_ending  # changes what its deletion leaves for now
+    ending: Callable[[Json, float], None] | None = None  # its deletion takes time, and so begins
     apply: Callable[[Json, Json], Json] | None = None  # server-side, if merge_keys do not say how
     present: Callable[[Json], Json] = _same
     absorb: Callable[[Json], Json] = _same

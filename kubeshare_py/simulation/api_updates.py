@@ -98,8 +98,11 @@ def patch(call: Call) -> ApiResponse:
         body, warnings = _prune(call, patched)
         return _replace(call, entry, resource.absorb(bare(body)), warnings)
     except NotDecodable as problem:
-        shown = msgspec.json.encode(document).decode()
-        raise invalid("", "", [wrong("patch", shown, str(problem))]) from problem
+        shown, text = document, str(problem)
+        if resource.definition:
+            shown, text = {**resource.head(), **patched}, text.partition(": ")[2]
+        shown = msgspec.json.encode(shown).decode()
+        raise invalid("", "", [wrong("patch", shown, text)]) from problem
 
 
 def _prune(call: Call, body: Any) -> tuple[Json, Headers]:
@@ -217,6 +220,7 @@ def _stored(call: Call, entry: Entry, new: Json) -> Entry:
         return entry
     if is_dry_run(call):
         return Entry(new)
-    stored = call.store.put(call.resource.store_bucket, new)
-    finish_if_done(call.store, call.resource, stored)
-    return stored
+    changed = Entry(new)
+    if finish_if_done(call.store, call.resource, changed):
+        return changed
+    return call.store.put(call.resource.store_bucket, new)
