@@ -17,7 +17,7 @@ from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_config import load
 from kubeshare_py.edges.kube_errors import KubeError
 from kubeshare_py.edges.simulated_collectors import SimulatedCollectors
-from kubeshare_py.edges.simulated_controllers import GarbageCollector, JobController
+from kubeshare_py.edges.simulated_controllers import SimulatedControllers
 from kubeshare_py.edges.simulated_kubelets import SimulatedKubelets
 from kubeshare_py.framework.configuration import ConfigurationError
 from kubeshare_py.simulation.cluster_file import SimulatedNode
@@ -107,7 +107,7 @@ async def cluster_around(
     controllers: bool = True,
     clock: Callable[[], float] = time.time,
 ) -> AsyncIterator[EmbeddedCluster]:
-    """All the rest around a server that runs; without `controllers` Jobs are somebody else's.
+    """All the rest around a server that runs; without `controllers` they are somebody else's.
 
     Raises ConfigurationError when the directory cannot be used.
     """
@@ -125,8 +125,7 @@ async def cluster_around(
         group = await enter(asyncio.TaskGroup())
         running = [group.create_task(kubelets.run())]
         if controllers:
-            running.append(group.create_task(JobController(workers, clock=clock).run()))
-            running.append(group.create_task(GarbageCollector(workers).run()))
+            running.append(group.create_task(SimulatedControllers(workers, clock=clock).run()))
         try:
             await kubelets.registered.wait()
             yield EmbeddedCluster(server, collectors, kubelets, admin, kubeconfig)

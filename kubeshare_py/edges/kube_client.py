@@ -245,10 +245,12 @@ class KubeClient:
         headers: Mapping[str, str],
         timeout_s: float,
     ) -> Answer:
-        timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_TIMEOUT_S)
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S)
         sent_s = perf_counter()
         try:
-            response = await self._open(method, url, headers, data=data, timeout=timeout)
+            response = await self._open(
+                method, url, headers, read_within_s=timeout_s, data=data, timeout=timeout
+            )
             async with response:
                 body = await response.read()
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
@@ -264,9 +266,13 @@ class KubeClient:
         method: str,
         url: yarl.URL,
         headers: Mapping[str, str],
+        read_within_s: float | None = None,
         **options: Unpack[_Options],
     ) -> aiohttp.ClientResponse:
-        """Send, until the head of the answer is there; after a 401 once more if that may help."""
+        """Send, until the head of the answer is there; after a 401 once more if that may help.
+
+        With `read_within_s` all of the answer must be there in that time.
+        """
         if self._session is None:
             raise RuntimeError("KubeClient is used outside its context")
         options["server_hostname"] = self._credentials.server_hostname
@@ -274,9 +280,15 @@ class KubeClient:
             authorization = await self._credentials.headers()
             if method != "GET" and not self._may_write():
                 raise KubeWithheld(f"{method} {url}: not sent, this process does not lead")
-            response = await self._session.request(
-                method, url, headers={**headers, **authorization}, allow_redirects=False, **options
-            )
+            sent = {**headers, **authorization}
+            # aiohttp's own limit on the whole forgets that its task was cancelled when both happen
+            # in one turn of the loop (seen with 3.14.5): whoever waits for the task waits for ever.
+            async with asyncio.timeout(read_within_s):
+                response = await self._session.request(
+                    method, url, headers=sent, allow_redirects=False, **options
+                )
+                if read_within_s is not None:
+                    await response.read()
             if response.status != HTTPStatus.UNAUTHORIZED or last:
                 break
             if not await self._credentials.renew(authorization):

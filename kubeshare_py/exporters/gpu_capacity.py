@@ -1,7 +1,8 @@
 """The collector's metric `gpu_capacity`: one series per card, as KubeShare 2.0 exposes it.
 
 Written out here because prometheus_client would append `_total` to the name of a counter, and
-sort nothing the way KubeShare declares it: node, uuid, model, memory, index.
+sort nothing the way KubeShare declares it: node, uuid, model, memory, index. OpenMetrics has no
+counters without that suffix; there it is a gauge, which it is by nature.
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,14 +10,21 @@ from dataclasses import dataclass
 
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.exporters.metric import Metric
+from kubeshare_py.exporters.text_lines import head, label_text
 
 NAME = "gpu_capacity"
+METRIC = Metric(
+    NAME,
+    "counter",
+    "Cards of this node that pods may get, at the Unix time of the scrape.",
+    ("node", "uuid", "model", "memory", "index"),
+)
+OPENMETRICS_KIND = "gauge"
 #: Where the collector serves its metric.
 PATH = "/kubeshare-collector"
 #: Prometheus text exposition format 0.0.4.
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-
-_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,26 +38,20 @@ class Sample:
 def capacity_samples(node: NodeName, cards: Iterable[Gpu], now: float) -> tuple[Sample, ...]:
     """One sample per card of `node`; `now` is Unix time in seconds."""
     return tuple(
-        Sample(
-            {
-                "node": node,
-                "uuid": card.uuid,
-                "model": card.model.replace(" ", "-"),
-                "memory": str(card.memory_bytes),
-                "index": str(card.index),
-            },
-            int(now),
-        )
+        Sample(dict(zip(METRIC.labels, _label_values(node, card), strict=True)), int(now))
         for card in cards
     )
 
 
-def exposition(samples: Iterable[Sample]) -> str:
-    """The text that a scrape of the collector gets."""
-    lines = [f"# HELP {NAME} GPUs of this node.", f"# TYPE {NAME} counter"]
-    for sample in samples:
-        labels = ",".join(
-            f'{name}="{text.translate(_ESCAPES)}"' for name, text in sample.labels.items()
-        )
-        lines.append(f"{NAME}{{{labels}}} {sample.value}")
-    return "\n".join(lines) + "\n"
+def exposition(samples: Iterable[Sample], kind: str = "") -> str:
+    """The lines of this metric in a scrape of the collector; `kind` is another one than its own."""
+    lines = [
+        f"{NAME}{label_text(tuple(sample.labels), sample.labels.values())} {sample.value}\n"
+        for sample in samples
+    ]
+    return "".join([head(METRIC, kind), *lines])
+
+
+def _label_values(node: NodeName, card: Gpu) -> tuple[str, ...]:
+    model = card.model.replace(" ", "-")
+    return node, card.uuid, model, str(card.memory_bytes), str(card.index)

@@ -85,10 +85,19 @@ def decode_part(request: ApiRequest, kind: str, api_version: str) -> Decoded:
 
 def check_kind(body: Json, kind: str, api_version: str) -> None:
     """A body may leave out its kind, but not name another one."""
-    if body.get("kind", kind) != kind or body.get("apiVersion", api_version) != api_version:
-        sent, version = body.get("kind", kind), body.get("apiVersion", api_version)
+    _check_version(body.get("apiVersion", api_version), api_version)
+    sent = body.get("kind", kind)
+    if sent != kind:
         raise bad_request(
-            f'{sent} in version "{version}" cannot be handled as a {kind}: unknown conversion'
+            f'{sent} in version "{api_version}" cannot be handled as a {kind}: unknown conversion'
+        )
+
+
+def _check_version(version: object, expected: str) -> None:
+    if version != expected:
+        raise bad_request(
+            f"the API version in the data ({version}) does not match the expected API version "
+            f"({expected})"
         )
 
 
@@ -101,12 +110,7 @@ def check_custom_kind(body: Json, resource: Resource) -> None:
             f"the object provided is unrecognized (must be of type {resource.kind}): "
             f"Object 'Kind' is missing in '{shown}'"
         )
-    version = body.get("apiVersion", "")
-    if version != resource.api_version:
-        raise bad_request(
-            f"the API version in the data ({version}) does not match the expected API version "
-            f"({resource.api_version})"
-        )
+    _check_version(body.get("apiVersion", ""), resource.api_version)
     if kind != resource.kind:
         metadata = body.get("metadata")
         name = metadata.get("name", "") if isinstance(metadata, dict) else ""

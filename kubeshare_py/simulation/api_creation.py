@@ -63,8 +63,10 @@ def create_object(call: Call, body: Json, warnings: Headers) -> ApiResponse:
     causes = resource.causes(obj)
     if causes:
         raise invalid(resource.kind, metadata["name"], causes, resource.group)
-    if call.store.get(resource.store_bucket, call.namespace, metadata["name"]) is not None:
-        raise already_exists(resource.named(metadata["name"]))
+    held = call.store.get(resource.store_bucket, call.namespace, metadata["name"])
+    if held is not None:
+        going = "deletionTimestamp" in held.object["metadata"]
+        raise already_exists(resource.named(metadata["name"]), going=going)
     entry = Entry(obj) if is_dry_run(call) else call.store.put(resource.store_bucket, obj)
     return ApiResponse(status=201, body=object_body(view_of(call), entry), headers=warnings)
 

@@ -71,10 +71,10 @@ def delete_entry(call: Call, entry: Entry, options: Json) -> Entry | None:
     grace = _pod_grace(old, options) if resource.store_bucket == PODS else 0
     if "deletionTimestamp" in old["metadata"]:
         _shorten(metadata, old["metadata"], grace, options)
-    elif metadata.get("finalizers") or resource.store_bucket in (PODS, NAMESPACES):
+    elif metadata.get("finalizers") or resource.ending or resource.store_bucket == PODS:
         metadata["deletionTimestamp"] = timestamp(call.now + grace)
         metadata["deletionGracePeriodSeconds"] = grace
-        if "generation" in metadata:
+        if "generation" in metadata and resource.ending is None:
             metadata["generation"] += 1
     else:
         gone = store.remove(resource.store_bucket, namespace_of(old), metadata["name"])
@@ -107,8 +107,8 @@ def finish_if_done(store: ApiStore, resource: Resource, entry: Entry) -> bool:
 def _keep_or_finish(call: Call, entry: Entry, metadata: Json) -> Entry | None:
     resource, store = call.resource, call.store
     obj = {**entry.object, "metadata": metadata}
-    if resource.store_bucket == NAMESPACES:
-        obj["status"] = {**obj.get("status", {}), "phase": "Terminating"}
+    if resource.ending is not None and "deletionTimestamp" not in entry.object["metadata"]:
+        resource.ending(obj, call.now)
     if obj == entry.object:
         return None
     entry = store.put(resource.store_bucket, obj)

@@ -1,16 +1,15 @@
 """Discovery: /version, /api, /apis in the aggregated and the legacy form."""
 
-import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from kubeshare_py.simulation.api_messages import ApiRequest, ApiResponse, json_response
 from kubeshare_py.simulation.api_resources import Resource, Subresource
 from kubeshare_py.simulation.api_status import Json, no_such_resource
+from kubeshare_py.simulation.api_versions import by_rank
 
 GIT_VERSION = "v1.36.3-sim"
 _DISCOVERY = "apidiscovery.k8s.io"
-_VERSION = re.compile(r"^v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?$")
 _REVIEWS = (
     ("authentication.k8s.io", "tokenreviews", "TokenReview"),
     ("authorization.k8s.io", "subjectaccessreviews", "SubjectAccessReview"),
@@ -107,7 +106,7 @@ def _item(name: str, rows: Sequence[Resource]) -> Json:
             "freshness": "Current",
             "resources": [_discovered(row) for row in rows if row.version == version],
         }
-        for version in _versions(rows)
+        for version in by_rank(row.version for row in rows)
     ]
     metadata: Json = {"name": name} if name else {}
     return {"metadata": {**metadata, "creationTimestamp": None}, "versions": versions}
@@ -143,25 +142,10 @@ def _discovered_part(row: Resource, part: Subresource) -> Json:
 
 def _group(name: str, rows: Sequence[Resource]) -> Json:
     versions = [
-        {"groupVersion": f"{name}/{version}", "version": version} for version in _versions(rows)
+        {"groupVersion": f"{name}/{version}", "version": version}
+        for version in by_rank(row.version for row in rows)
     ]
     return {"name": name, "versions": versions, "preferredVersion": versions[0]}
-
-
-def _versions(rows: Sequence[Resource]) -> list[str]:
-    """The best first: v2, v1, v2beta1, v1alpha1, anything else.
-
-    https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/
-    """
-
-    def rank(version: str) -> tuple[int, int, int, str]:
-        found = _VERSION.match(version)
-        if found is None:
-            return (3, 0, 0, version)
-        stage = ("", "beta", "alpha").index(found[2] or "")
-        return (stage, -int(found[1]), -int(found[3] or 0), version)
-
-    return sorted({row.version for row in rows}, key=rank)
 
 
 def _resource_list(group_version: str, kinds: Sequence[Resource]) -> ApiResponse:

@@ -1,30 +1,15 @@
 """The kinds this API server serves, one row each. Another kind is another row."""
 
 from kubeshare_py.simulation import api_cells, api_events, api_jobs, api_nodes, api_pods
+from kubeshare_py.simulation.api_budgets import BUDGETS
+from kubeshare_py.simulation.api_merge_keys import META_KEYS, POD_KEYS
 from kubeshare_py.simulation.api_pod_cells import POD_COLUMNS, pod_cells
+from kubeshare_py.simulation.api_priorities import PRIORITY_CLASSES
 from kubeshare_py.simulation.api_resources import Resource, Subresource, status_subresource
 from kubeshare_py.simulation.api_status import Json
+from kubeshare_py.simulation.api_workloads import DEPLOYMENTS, REPLICA_SETS
+from kubeshare_py.simulation.crd_kind import DEFINITIONS
 
-_META_KEYS = {"ownerReferences": "uid", "finalizers": ""}
-_POD_KEYS = {
-    **_META_KEYS,
-    "containers": "name",
-    "initContainers": "name",
-    "ephemeralContainers": "name",
-    "env": "name",
-    "volumes": "name",
-    "volumeMounts": "mountPath",
-    "volumeDevices": "devicePath",
-    "imagePullSecrets": "name",
-    "schedulingGates": "name",
-    "resourceClaims": "name",
-    "ports": "containerPort",
-    "hostAliases": "ip",
-    "podIPs": "ip",
-    "hostIPs": "ip",
-    "topologySpreadConstraints": "topologyKey",
-    "conditions": "type",
-}
 _EVENT_FIELDS = {
     "type": ("type",),
     "reason": ("reason",),
@@ -51,11 +36,6 @@ _NEW_EVENT_FIELDS = {
         if "." in key
     },
 }
-
-
-def _default_priority_class(obj: Json) -> None:
-    obj.setdefault("value", 0)
-    obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
 
 
 def _default_service(obj: Json) -> None:
@@ -85,7 +65,7 @@ PODS = Resource(
     ),
     columns=POD_COLUMNS,
     cells=pod_cells,
-    merge_keys=_POD_KEYS,
+    merge_keys=POD_KEYS,
     selectable={
         **{
             f"spec.{name}": ("spec", name)
@@ -119,7 +99,7 @@ NODES = Resource(
     subresources=(status_subresource(),),
     columns=api_cells.NODE_COLUMNS,
     cells=api_cells.node_cells,
-    merge_keys={**_META_KEYS, "conditions": "type", "addresses": "type", "podCIDRs": ""},
+    merge_keys={**META_KEYS, "conditions": "type", "addresses": "type", "podCIDRs": ""},
     selectable={"spec.unschedulable": ("spec", "unschedulable")},
     has_status=True,
     default=api_nodes.default_node,
@@ -135,12 +115,13 @@ NAMESPACES = Resource(
     subresources=(status_subresource(),),
     columns=api_cells.NAMESPACE_COLUMNS,
     cells=api_cells.namespace_cells,
-    merge_keys={**_META_KEYS, "conditions": "type"},
+    merge_keys={**META_KEYS, "conditions": "type"},
     selectable={"status.phase": ("status", "phase")},
     has_status=True,
     name_is_label=True,
     returns_deleted=True,
     prepare=api_nodes.prepare_namespace,
+    ending=api_nodes.end_namespace,
 )
 EVENTS = Resource(
     plural="events",
@@ -149,7 +130,7 @@ EVENTS = Resource(
     short_names=("ev",),
     columns=api_cells.EVENT_COLUMNS,
     cells=api_cells.event_cells,
-    merge_keys=_META_KEYS,
+    merge_keys=META_KEYS,
     selectable=_EVENT_FIELDS,
     create_on_update=True,
     bucket="events.",
@@ -165,7 +146,7 @@ NEW_EVENTS = Resource(
     short_names=("ev",),
     columns=api_cells.EVENT_COLUMNS,
     cells=api_cells.event_cells,
-    merge_keys=_META_KEYS,
+    merge_keys=META_KEYS,
     selectable=_NEW_EVENT_FIELDS,
     create_on_update=True,
     bucket="events.",
@@ -183,7 +164,7 @@ CONFIG_MAPS = Resource(
     short_names=("cm",),
     columns=api_cells.CONFIG_MAP_COLUMNS,
     cells=api_cells.config_map_cells,
-    merge_keys=_META_KEYS,
+    merge_keys=META_KEYS,
 )
 SERVICES = Resource(
     plural="services",
@@ -192,7 +173,7 @@ SERVICES = Resource(
     short_names=("svc",),
     categories=("all",),
     subresources=(status_subresource(),),
-    merge_keys={**_META_KEYS, "ports": "port"},
+    merge_keys={**META_KEYS, "ports": "port"},
     has_status=True,
     returns_deleted=True,
     default=_default_service,
@@ -202,7 +183,7 @@ SERVICE_ACCOUNTS = Resource(
     kind="ServiceAccount",
     fields="ServiceAccount",
     short_names=("sa",),
-    merge_keys={**_META_KEYS, "secrets": "name", "imagePullSecrets": "name"},
+    merge_keys={**META_KEYS, "secrets": "name", "imagePullSecrets": "name"},
     returns_deleted=True,
 )
 LEASES = Resource(
@@ -212,7 +193,7 @@ LEASES = Resource(
     fields="Lease",
     columns=api_cells.LEASE_COLUMNS,
     cells=api_cells.lease_cells,
-    merge_keys=_META_KEYS,
+    merge_keys=META_KEYS,
     create_on_update=True,
     time_problem=api_events.lease_time_problem,
 )
@@ -225,7 +206,7 @@ JOBS = Resource(
     subresources=(status_subresource(),),
     columns=api_cells.JOB_COLUMNS,
     cells=api_cells.job_cells,
-    merge_keys=_POD_KEYS,
+    merge_keys=POD_KEYS,
     selectable={"status.successful": ("status", "succeeded")},
     has_status=True,
     has_generation=True,
@@ -235,20 +216,6 @@ JOBS = Resource(
     causes=api_jobs.job_causes,
     update_causes=api_jobs.job_update_causes,
 )
-PRIORITY_CLASSES = Resource(
-    group="scheduling.k8s.io",
-    plural="priorityclasses",
-    kind="PriorityClass",
-    fields="PriorityClass",
-    namespaced=False,
-    short_names=("pc",),
-    columns=api_cells.PRIORITY_CLASS_COLUMNS,
-    cells=api_cells.priority_class_cells,
-    merge_keys=_META_KEYS,
-    has_generation=True,
-    default=_default_priority_class,
-)
-
 KINDS = (
     CONFIG_MAPS,
     EVENTS,
@@ -257,8 +224,12 @@ KINDS = (
     PODS,
     SERVICE_ACCOUNTS,
     SERVICES,
+    DEPLOYMENTS,
+    REPLICA_SETS,
     JOBS,
     LEASES,
     NEW_EVENTS,
+    BUDGETS,
     PRIORITY_CLASSES,
+    DEFINITIONS,
 )

@@ -12,6 +12,7 @@ SUBDOMAIN_LENGTH = 253
 _GENERATED_LIMIT = 58
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _DNS_LABEL = re.compile(f"^{_LABEL}$")
+_DNS_LABEL_1035 = re.compile("^[a-z]([-a-z0-9]*[a-z0-9])?$")
 _DNS_SUBDOMAIN = re.compile(rf"^{_LABEL}(\.{_LABEL})*$")
 _QUALIFIED = re.compile(r"^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$")
 _LABEL_VALUE = re.compile(r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$")
@@ -24,6 +25,11 @@ _SUBDOMAIN_TEXT = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
     "'.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used "
     "for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+)
+_LABEL_1035_TEXT = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
+    "alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', "
+    "regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
 )
 _QUALIFIED_TEXT = (
     "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end "
@@ -52,6 +58,13 @@ def label_problem(text: str) -> str:
     if len(text) > LABEL_LENGTH:
         return "must be no more than 63 characters"
     return "" if _DNS_LABEL.match(text) else _LABEL_TEXT
+
+
+def label_1035_problem(text: str) -> str:
+    """Why it is no DNS label that begins with a letter ("" when it is one)."""
+    if len(text) > LABEL_LENGTH:
+        return "must be no more than 63 characters"
+    return "" if _DNS_LABEL_1035.match(text) else _LABEL_1035_TEXT
 
 
 def subdomain_problem(text: str) -> str:

@@ -39,6 +39,11 @@ def node_causes(node: Json) -> list[Cause]:
     return causes
 
 
+def end_namespace(namespace: Json, _now: float) -> None:
+    """It goes when it is empty."""
+    namespace["status"] = {**namespace.get("status", {}), "phase": "Terminating"}
+
+
 def prepare_namespace(namespace: Json, _admission: Admission) -> None:
     """Active, with its name as a label."""
     namespace["spec"] = {"finalizers": ["kubernetes"]}

@@ -1,13 +1,17 @@
 """The smallest OpenAPI v3 documents with which `kubectl apply` and `create -f` work.
 
 kubectl looks, per kind, for a PATCH operation with the query parameter `fieldValidation`; it then
-leaves validation to the server. There are no schemas, so `kubectl explain` has nothing to say.
+leaves validation to the server. Only custom kinds have schemas: `kubectl explain` has nothing to
+say of the others.
 """
 
 import hashlib
 from collections.abc import Sequence
 
+import msgspec
+
 from kubeshare_py.simulation.api_messages import ApiResponse, json_response
+from kubeshare_py.simulation.api_openapi_schemas import schemas_of
 from kubeshare_py.simulation.api_resources import Resource
 from kubeshare_py.simulation.api_status import Json, no_such_resource
 
@@ -52,15 +56,18 @@ def _prefix(version: str) -> str:
 
 
 def _url(version: str, kinds: Sequence[Resource]) -> str:
-    listed = ",".join(row.kind for row in kinds if row.api_version == version)
-    digest = hashlib.sha256(listed.encode()).hexdigest()[:16].upper()
+    # kubectl keeps a document for as long as its hash is the same.
+    document = msgspec.json.encode(_document(version, kinds))
+    digest = hashlib.sha256(document).hexdigest()[:16].upper()
     return f"{_ROOT}/{_prefix(version)}?hash={digest}"
 
 
 def _document(version: str, kinds: Sequence[Resource]) -> Json:
-    paths = {_path(row): {"patch": _operation(row)} for row in kinds if row.api_version == version}
+    rows = [row for row in kinds if row.api_version == version]
+    paths = {_path(row): {"patch": _operation(row)} for row in rows}
     info = {"title": "kubeshare-py embedded API server", "version": version}
-    return {"openapi": "3.0.0", "info": info, "paths": paths, "components": {"schemas": {}}}
+    components = {"schemas": schemas_of(rows)}
+    return {"openapi": "3.0.0", "info": info, "paths": paths, "components": components}
 
 
 def _path(row: Resource) -> str:

@@ -1,4 +1,4 @@
-"""POST pods/binding and pods/eviction, GET pods/log, and the streams nobody offers here.
+"""POST pods/binding, GET pods/log, and the streams nobody offers here.
 
 Binding as measured on kube-apiserver 1.36: one write sets spec.nodeName, merges the Binding's
 annotations and labels, adds the node's topology labels, clears status.nominatedNodeName and sets
@@ -9,7 +9,7 @@ from typing import Any
 
 from kubeshare_py.simulation.api_bodies import decode_part
 from kubeshare_py.simulation.api_creation import is_dry_run
-from kubeshare_py.simulation.api_deletion import PODS, delete_entry
+from kubeshare_py.simulation.api_deletion import PODS
 from kubeshare_py.simulation.api_messages import ApiResponse, Call, json_response
 from kubeshare_py.simulation.api_reads import existing
 from kubeshare_py.simulation.api_status import (
@@ -44,16 +44,6 @@ def bind(call: Call) -> ApiResponse:
     if not is_dry_run(call):
         call.store.put(PODS, bound)
     return json_response(success(201), 201, warnings)
-
-
-def evict(call: Call) -> ApiResponse:
-    """POST pods/{name}/eviction: a DELETE; there are no disruption budgets here."""
-    eviction, _ = decode_part(call.request, "Eviction", "policy/v1")
-    options = dict(eviction.get("deleteOptions", {}))
-    if is_dry_run(call):
-        options["dryRun"] = ["All"]
-    delete_entry(call, existing(call), options)
-    return json_response(success(201), 201)
 
 
 def log(call: Call) -> ApiResponse:

@@ -8,13 +8,12 @@ from typing import Any
 
 from kubeshare_py.simulation.api_containers import containers_of, default_pod_spec, pod_spec_causes
 from kubeshare_py.simulation.api_names import suffix
+from kubeshare_py.simulation.api_priorities import admit_priority
 from kubeshare_py.simulation.api_resources import Admission
-from kubeshare_py.simulation.api_status import Cause, Json, Named, forbidden, not_allowed
+from kubeshare_py.simulation.api_status import Cause, Json, not_allowed
 from kubeshare_py.simulation.api_times import default_times, timestamp
 
-PRIORITY_CLASSES = "priorityclasses.scheduling.k8s.io"
 GATED = "SchedulingGated"
-_SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 _EVICTING_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _TOKEN_MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 _TOKEN_SECONDS = 3607
@@ -30,7 +29,7 @@ _CHANGED = (
 def prepare_pod(pod: Json, admission: Admission) -> None:
     """Admission on create; refuses an unknown priority class with 403."""
     spec = pod.setdefault("spec", {})
-    _admit_priority(pod, spec, admission)
+    admit_priority(pod, admission.store)
     _admit_service_account(spec, admission)
     tolerations = spec.setdefault("tolerations", [])
     for key in _EVICTING_TAINTS:
@@ -92,34 +91,6 @@ def qos_class(spec: Json) -> str:
     if not any_set:
         return "BestEffort"
     return "Guaranteed" if guaranteed else "Burstable"
-
-
-def _admit_priority(pod: Json, spec: Json, admission: Admission) -> None:
-    name = spec.get("priorityClassName", "")
-    value, policy = 0, "PreemptLowerPriority"
-    if name in _SYSTEM_CLASSES:
-        value = _SYSTEM_CLASSES[name]
-    elif name:
-        entry = admission.store.get(PRIORITY_CLASSES, "", name)
-        if entry is None:
-            subject = Named("pods", pod["metadata"].get("name", ""))
-            raise forbidden(subject, f"no PriorityClass with name {name} was found")
-        value = entry.object.get("value", 0)
-        policy = entry.object.get("preemptionPolicy", policy)
-    else:
-        for entry in admission.store.entries(PRIORITY_CLASSES):
-            if entry.object.get("globalDefault"):
-                value, name = entry.object.get("value", 0), entry.object["metadata"]["name"]
-                spec["priorityClassName"] = name
-    if spec.get("priority", value) != value:
-        subject = Named("pods", pod["metadata"].get("name", ""))
-        why = (
-            f"the integer value of priority ({spec['priority']}) must not be provided in pod spec; "
-            f"priority admission controller computed {value} from the given PriorityClass name"
-        )
-        raise forbidden(subject, why)
-    spec["priority"] = value
-    spec.setdefault("preemptionPolicy", policy)
 
 
 def _admit_service_account(spec: Json, admission: Admission) -> None:

@@ -46,7 +46,18 @@ _MESSAGES = {
         "manualSelector:5:b template:6:PodTemplate backoffLimit:7:i ttlSecondsAfterFinished:8:i "
         "completionMode:9:s suspend:10:b podReplacementPolicy:14:s managedBy:15:s"
     ),
-    "Selector": "matchLabels:1:{s}",
+    "Deployment": "metadata:1:Meta spec:2:DeploymentSpec status:3:-",
+    "DeploymentSpec": (
+        "replicas:1:i selector:2:Selector template:3:PodTemplate strategy:4:DeploymentStrategy "
+        "minReadySeconds:5:i revisionHistoryLimit:6:i paused:7:b progressDeadlineSeconds:9:i"
+    ),
+    "DeploymentStrategy": "type:1:s",
+    "PodDisruptionBudget": "metadata:1:Meta spec:2:BudgetSpec status:3:-",
+    "BudgetSpec": (
+        "minAvailable:1:p selector:2:Selector maxUnavailable:3:p unhealthyPodEvictionPolicy:4:s"
+    ),
+    "Selector": "matchLabels:1:{s} matchExpressions:2:[Requirement]",
+    "Requirement": "key:1:s operator:2:s values:3:[s]",
     "PodTemplate": "metadata:1:Meta spec:2:PodSpec",
     "PodSpec": (
         "containers:2:[Container] restartPolicy:3:s terminationGracePeriodSeconds:4:i "
@@ -55,10 +66,12 @@ _MESSAGES = {
         "subdomain:17:s schedulerName:19:s priorityClassName:24:s"
     ),
     "Container": (
-        "name:1:s image:2:s command:3:[s] args:4:[s] workingDir:5:s env:7:[EnvVar] "
+        "name:1:s image:2:s command:3:[s] args:4:[s] workingDir:5:s ports:6:[ContainerPort] "
+        "env:7:[EnvVar] "
         "resources:8:Resources terminationMessagePath:13:s imagePullPolicy:14:s stdin:16:b "
         "stdinOnce:17:b tty:18:b terminationMessagePolicy:20:s"
     ),
+    "ContainerPort": "name:1:s hostPort:2:i containerPort:3:i protocol:4:s hostIP:5:s",
     "EnvVar": "name:1:s value:2:s",
     "Resources": "limits:1:{q} requests:2:{q}",
     "DeleteOptions": (

@@ -5,17 +5,22 @@
 
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import msgspec
 
 from kubeshare_py.simulation import (
     api_creation,
     api_deletion,
     api_discovery,
+    api_evictions,
     api_openapi,
     api_pod_calls,
     api_reads,
     api_scale,
     api_updates,
 )
+from kubeshare_py.simulation.api_catalogue import Catalogue
 from kubeshare_py.simulation.api_kinds import KINDS
 from kubeshare_py.simulation.api_messages import (
     ApiRequest,
@@ -24,12 +29,24 @@ from kubeshare_py.simulation.api_messages import (
     WatchAnswer,
     refusal_response,
 )
+from kubeshare_py.simulation.api_priorities import SYSTEM_CLASSES
 from kubeshare_py.simulation.api_resources import Resource
 from kubeshare_py.simulation.api_reviews import REVIEWS, Access, review
-from kubeshare_py.simulation.api_status import Refusal, method_not_allowed, no_such_resource
+from kubeshare_py.simulation.api_status import (
+    Json,
+    Refusal,
+    method_not_allowed,
+    no_such_resource,
+    not_found,
+)
 from kubeshare_py.simulation.api_store import ApiStore
+from kubeshare_py.simulation.crd_control import settle
 
 FIRST_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+_FIRST_OBJECTS: tuple[tuple[str, Sequence[Json]], ...] = (
+    ("/api/v1/namespaces", [{"metadata": {"name": name}} for name in FIRST_NAMESPACES]),
+    ("/apis/scheduling.k8s.io/v1/priorityclasses", SYSTEM_CLASSES),
+)
 _NO_PAGE = ApiResponse(
     status=404, body=b"404 page not found\n", content_type="text/plain; charset=utf-8"
 )
@@ -57,7 +74,7 @@ _PARTS: dict[tuple[str, str], Handler] = {
     ("scale", "PUT"): api_scale.update,
     ("scale", "PATCH"): api_scale.patch,
     ("binding", "POST"): api_pod_calls.bind,
-    ("eviction", "POST"): api_pod_calls.evict,
+    ("eviction", "POST"): api_evictions.evict,
     ("log", "GET"): api_pod_calls.log,
     ("exec", "GET"): api_pod_calls.stream,
     ("exec", "POST"): api_pod_calls.stream,
@@ -82,25 +99,27 @@ class ApiService:
         self.store = store or ApiStore()
         self.access = Access()
         self._rng = rng
-        self._kinds = tuple(kinds)
-        self._served = api_discovery.with_reviews(kinds)
-        self._rows = {(row.api_version, row.plural): row for row in self._served}
-        for name in FIRST_NAMESPACES:
-            body = b'{"metadata":{"name":"' + name.encode() + b'"}}'
-            self.handle(ApiRequest(method="POST", path="/api/v1/namespaces", body=body), now)
+        self._kinds = Catalogue(kinds, self.store)
+        for path, objects in _FIRST_OBJECTS:
+            for one in objects:
+                body = msgspec.json.encode(one)
+                self.handle(ApiRequest(method="POST", path=path, body=body), now)
 
     def handle(self, request: ApiRequest, now: float) -> Answer:
         """Answer one request; `now` in seconds since 1970."""
         self.store.now = now
         try:
-            return self._answer(request, now)
+            answer = self._answer(request, now)
         except Refusal as refusal:
             return refusal_response(refusal)
+        if request.method != "GET":
+            settle(self.store, now, self._rng)
+        return answer
 
     def _answer(self, request: ApiRequest, now: float) -> Answer:
         path = request.path.rstrip("/") or "/"
         parts = path.strip("/").split("/")
-        if parts[0] == "apis" and parts[1:2] and not self._serves(parts[1]):
+        if parts[0] == "apis" and parts[1:2] and not self._kinds.serves(*parts[1:3]):
             return _NO_PAGE
         if len(parts) > _PREFIXES.get(parts[0], len(parts)):
             return self._resource(request, parts, now)
@@ -115,13 +134,10 @@ class ApiService:
         if path == "/version":
             return api_discovery.version()
         if first in _PREFIXES:
-            return api_discovery.discover(request, self._served)
+            return api_discovery.discover(request, self._kinds.served())
         if first == "openapi":
-            return api_openapi.openapi(path, request.accept, self._served)
+            return api_openapi.openapi(path, request.accept, self._kinds.served())
         return _NO_PAGE
-
-    def _serves(self, group: str) -> bool:
-        return any(row.group == group for row in self._served)
 
     def _resource(self, request: ApiRequest, parts: list[str], now: float) -> Answer:
         depth = _PREFIXES[parts[0]]
@@ -129,8 +145,10 @@ class ApiService:
         if rest[0] == "namespaces" and rest[2:] not in ([], ["status"]):
             namespace, rest = rest[1], rest[2:]
         plural, name, subresource, *deeper = [*rest, "", ""]
-        resource = self._rows.get(("/".join(parts[1:depth]), plural))
+        resource = self._kinds.find("/".join(parts[1:depth]), plural)
         if resource is None or any(deeper) or (namespace and not resource.namespaced):
+            if depth == _PREFIXES["apis"] and not self._kinds.is_fixed(parts[1]):
+                return _NO_PAGE
             raise no_such_resource()
         if resource.kind in REVIEWS:
             return review(request, resource, self.access)
@@ -145,14 +163,27 @@ class ApiService:
             name=name,
             subresource=subresource,
         )
-        return _handler(call)(call)
+        answer = _handler(call)(call)
+        return _warned(answer, resource) if resource.warning else answer
+
+
+def _warned(answer: Answer, resource: Resource) -> Answer:
+    if not isinstance(answer, ApiResponse):
+        return answer
+    warning = ("Warning", f'299 - "{resource.warning}"')
+    return replace(answer, headers=(warning, *answer.headers))
+
+
+def _no_page(_call: Call) -> ApiResponse:
+    return _NO_PAGE
 
 
 def _handler(call: Call) -> Handler:
     request, resource = call.request, call.resource
     if call.subresource:
         if resource.subresource(call.subresource) is None:
-            raise no_such_resource()
+            missing = not_found(resource.named(call.name))
+            raise missing if resource.definition else no_such_resource()
         found = _PARTS.get((call.subresource, request.method))
         if found is None:
             raise method_not_allowed()
@@ -162,6 +193,8 @@ def _handler(call: Call) -> Handler:
     table = _OBJECT if call.name else _COLLECTION
     verb, handler = table.get(request.method, ("", api_reads.get))
     unscoped = resource.namespaced and not call.namespace and request.method != "GET"
+    if unscoped and resource.definition:
+        return _no_page
     if verb not in resource.verbs or unscoped:
         raise method_not_allowed()
     return handler

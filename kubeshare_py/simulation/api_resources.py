@@ -66,10 +66,6 @@ def _no_preparation(_obj: Json, _admission: Admission) -> None:
     return None
 
 
-def _no_ending(_obj: Json, _now: float) -> None:
-    return None
-
-
 def _no_causes(_obj: Json) -> list[Cause]:
     return []
 
@@ -123,6 +119,7 @@ class Resource:
     selectable: Mapping[str, FieldPath] = field(default_factory=dict)
     has_status: bool = False
     has_generation: bool = False
+    counts_annotations: bool = False  # in metadata.generation, unless /status changes them
     name_is_label: bool = False
     create_on_update: bool = False
     returns_deleted: bool = False
@@ -136,7 +133,7 @@ class Resource:
     update_causes: Callable[[Json, Json], list[Cause]] = _no_update_causes
     changed_causes: Callable[[Json, Json], list[Cause]] | None = None  # instead of both on update
     status_causes: Callable[[Json, Json], list[Cause]] = _no_update_causes
-    ending: Callable[[Json, float], None] = _no_ending  # changes what its deletion leaves for now
+    ending: Callable[[Json, float], None] | None = None  # its deletion takes time, and so begins
     apply: Callable[[Json, Json], Json] | None = None  # server-side, if merge_keys do not say how
     present: Callable[[Json], Json] = _same
     absorb: Callable[[Json], Json] = _same
@@ -172,7 +169,8 @@ class Resource:
     def counted(self, obj: Json) -> object:
         """The part whose changes metadata.generation counts."""
         if not self.definition:
-            return obj.get("spec")
+            annotations = obj["metadata"].get("annotations") if self.counts_annotations else None
+            return obj.get("spec"), annotations or {}
         left_out = ("metadata", "status") if self.has_status else ("metadata",)
         return {key: value for key, value in obj.items() if key not in left_out}
 
@@ -196,3 +194,14 @@ class Resource:
 def status_subresource() -> Subresource:
     """`/status`, as every kind with a status has it."""
     return Subresource(name="status", verbs=("get", "patch", "update"))
+
+
+def scale_subresource() -> Subresource:
+    """`/scale`, as every kind that can be scaled has it."""
+    return Subresource(
+        name="scale",
+        verbs=("get", "patch", "update"),
+        kind="Scale",
+        group="autoscaling",
+        version="v1",
+    )

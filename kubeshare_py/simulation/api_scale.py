@@ -1,7 +1,5 @@
 """`/scale`: the replicas of an object seen as an autoscaling/v1 Scale."""
 
-from typing import Any
-
 import msgspec
 
 from kubeshare_py.simulation.api_bodies import (
@@ -14,8 +12,8 @@ from kubeshare_py.simulation.api_bodies import (
 from kubeshare_py.simulation.api_merge import PatchProblem, json_patch, merge_patch
 from kubeshare_py.simulation.api_messages import ApiResponse, Call, json_response
 from kubeshare_py.simulation.api_reads import existing
-from kubeshare_py.simulation.api_resources import Scale, Subresource
-from kubeshare_py.simulation.api_selectors import FieldPath
+from kubeshare_py.simulation.api_resources import Scale
+from kubeshare_py.simulation.api_selectors import value_at
 from kubeshare_py.simulation.api_status import (
     Json,
     Refusal,
@@ -35,13 +33,6 @@ _JSON_PATCH = "application/json-patch+json"
 _MERGES = ("application/merge-patch+json", "application/strategic-merge-patch+json")
 _IDENTITY = ("name", "namespace", "uid", "resourceVersion")
 _SHOWN = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
-
-
-def scale_subresource() -> Subresource:
-    """`/scale`, as every kind that can be scaled has it."""
-    return Subresource(
-        name="scale", verbs=("get", "patch", "update"), kind=KIND, group="autoscaling", version="v1"
-    )
 
 
 def get(call: Call) -> ApiResponse:
@@ -79,14 +70,6 @@ def patch(call: Call) -> ApiResponse:
     return _change(call, entry, body)
 
 
-def value_at(obj: Json, path: FieldPath) -> Any:
-    """What is at a path, None if nothing is."""
-    found: Any = obj
-    for step in path:
-        found = found.get(step) if isinstance(found, dict) else None
-    return found
-
-
 def _scale_of(call: Call, entry: Entry, missing: int | None = None) -> Json:
     scale, obj = _paths(call), call.resource.present(entry.object)
     replicas = value_at(obj, scale.wanted)
@@ -116,7 +99,11 @@ def _change(call: Call, entry: Entry, wanted: Json) -> ApiResponse:
     *outer, last = _paths(call).wanted
     for step in outer:
         holder = holder.setdefault(step, {})
-    holder[last] = wanted.get("spec", {}).get("replicas", 0)
+    replicas = wanted.get("spec", {}).get("replicas", 0)
+    if replicas < 0:
+        problem = wrong("spec.replicas", replicas, "must be greater than or equal to 0")
+        raise invalid(KIND, call.name, [problem], "autoscaling")
+    holder[last] = replicas
     sent = wanted.get("metadata", {})
     body["metadata"] = {
         **body["metadata"],

@@ -6,6 +6,7 @@ as the real server does.
 
 import re
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from kubeshare_py.simulation.api_status import Json, bad_request
 
@@ -49,11 +50,17 @@ def exact_value(text: str, label: str) -> str | None:
     return None
 
 
-def field_value(obj: Json, path: FieldPath) -> str:
-    """The field as selectors compare it: a string, "" when absent, true/false for booleans."""
-    found: object = obj
+def value_at(obj: Json, path: FieldPath) -> Any:
+    """What is at a path, None if nothing is."""
+    found: Any = obj
     for step in path:
         found = found.get(step) if isinstance(found, dict) else None
+    return found
+
+
+def field_value(obj: Json, path: FieldPath) -> str:
+    """The field as selectors compare it: a string, "" when absent, true/false for booleans."""
+    found = value_at(obj, path)
     if isinstance(found, bool):
         return "true" if found else "false"
     return "" if found is None else str(found)

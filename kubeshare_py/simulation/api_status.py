@@ -101,9 +101,11 @@ def no_such_resource() -> Refusal:
     return Refusal(failure(404, "NotFound", NO_RESOURCE, {}))
 
 
-def already_exists(what: Named) -> Refusal:
-    """409 for a create of a taken name."""
+def already_exists(what: Named, *, going: bool = False) -> Refusal:
+    """409 for a create of a taken name; `going` tells that it will be free."""
     message = f'{what.qualified} "{what.name}" already exists'
+    if going:
+        message = f"object is being deleted: {message}"
     return Refusal(failure(409, "AlreadyExists", message, what.details()))
 
 
@@ -126,10 +128,10 @@ def invalid(kind: str, name: str, causes: Sequence[Cause], group: str = "") -> R
     qualified = f"{kind}.{group}" if group else kind
     details: Json = {"name": name} if name else {}
     details |= {"group": group} if group else {}
-    details |= {
-        "kind": kind,
-        "causes": [{"reason": c.reason, "message": c.message, "field": c.field} for c in causes],
-    }
+    details |= {"kind": kind} if kind else {}
+    details["causes"] = [
+        {"reason": c.reason, "message": c.message, "field": c.field} for c in causes
+    ]
     return Refusal(failure(422, "Invalid", f'{qualified} "{name}" is invalid: {detail}', details))
 
 
@@ -180,7 +182,7 @@ def unsupported(field_path: str, value: object, supported: Sequence[str]) -> Cau
     listed = ", ".join(f'"{entry}"' for entry in supported)
     return Cause(
         field=field_path,
-        message=f'Unsupported value: "{value}": supported values: {listed}',
+        message=f"Unsupported value: {_shown(value)}: supported values: {listed}",
         reason="FieldValueNotSupported",
     )
 
@@ -191,12 +193,14 @@ def not_allowed(field_path: str, text: str) -> Cause:
 
 
 def _shown(value: object) -> str:
-    """Strings in quotes but otherwise as they are; anything else as JSON."""
-    return f'"{value}"' if isinstance(value, str) else msgspec.json.encode(value).decode()
+    """As JSON, which is how Go quotes all but the oddest strings."""
+    return msgspec.json.encode(value).decode()
 
 
 def duplicate(field_path: str, value: object) -> Cause:
     """A list entry that is there twice."""
     return Cause(
-        field=field_path, message=f'Duplicate value: "{value}"', reason="FieldValueDuplicate"
+        field=field_path,
+        message=f"Duplicate value: {_shown(value)}",
+        reason="FieldValueDuplicate",
     )

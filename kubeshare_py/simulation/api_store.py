@@ -117,6 +117,10 @@ class ApiStore:
                 past[key] = event.before
         return [past[key] for key in sorted(past)]
 
+    def has_any(self, bucket: str) -> bool:
+        """Whether a bucket holds anything."""
+        return any(self._bucket(bucket).spaces.values())
+
     def is_empty(self, namespace: str) -> bool:
         """Whether no bucket holds anything in that namespace."""
         return not any(bucket.spaces.get(namespace) for bucket in self._buckets.values())

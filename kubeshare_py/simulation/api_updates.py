@@ -98,8 +98,11 @@ def patch(call: Call) -> ApiResponse:
         body, warnings = _prune(call, patched)
         return _replace(call, entry, resource.absorb(bare(body)), warnings)
     except NotDecodable as problem:
-        shown = msgspec.json.encode(document).decode()
-        raise invalid("", "", [wrong("patch", shown, str(problem))]) from problem
+        shown, text = document, str(problem)
+        if resource.definition:
+            shown, text = {**resource.head(), **patched}, text.partition(": ")[2]
+        shown = msgspec.json.encode(shown).decode()
+        raise invalid("", "", [wrong("patch", shown, text)]) from problem
 
 
 def _prune(call: Call, body: Any) -> tuple[Json, Headers]:
@@ -148,7 +151,8 @@ def change(call: Call, entry: Entry, body: Json) -> Entry:
     causes = _update_causes(call, new, old)
     if causes:
         raise invalid(resource.kind, call.name, causes, resource.group)
-    if resource.has_generation and resource.counted(new) != resource.counted(old):
+    counts = resource.has_generation and call.subresource != "status"
+    if counts and resource.counted(new) != resource.counted(old):
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
     return _stored(call, entry, new)
 
@@ -216,6 +220,7 @@ def _stored(call: Call, entry: Entry, new: Json) -> Entry:
         return entry
     if is_dry_run(call):
         return Entry(new)
-    stored = call.store.put(call.resource.store_bucket, new)
-    finish_if_done(call.store, call.resource, stored)
-    return stored
+    changed = Entry(new)
+    if finish_if_done(call.store, call.resource, changed):
+        return changed
+    return call.store.put(call.resource.store_bucket, new)

@@ -21,6 +21,7 @@ QUEUE_LIMIT = 20_000
 """Lines a watcher may be behind before it is cut."""
 PORTION = 1_000
 """Lines handed out at once."""
+_DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 
 
 def _nobody() -> None:
@@ -58,10 +59,13 @@ class Subscription:
     def open(self) -> None:
         """Begin to receive live events."""
         self._store.listen(self._view.resource.store_bucket, self.offer, self._node)
+        if self._view.resource.definition:
+            self._store.listen(_DEFINITIONS, self._redefine)
 
     def close(self) -> None:
         """Stop receiving; idempotent."""
         self._store.unlisten(self._view.resource.store_bucket, self.offer, self._node)
+        self._store.unlisten(_DEFINITIONS, self._redefine)
 
     def take(self) -> bytes:
         """The next lines to be sent, at most `PORTION`; b"" when there are none."""
@@ -99,6 +103,17 @@ class Subscription:
         """Queue an ERROR event; the stream ends after it."""
         self._enqueue(watch_line("ERROR", msgspec.json.encode(status)))
         self.ended = True
+
+    def _redefine(self, event: StoreEvent) -> None:
+        """End when the kind is defined in another way, or no more: clients then look again."""
+        before = event.before.object if event.before is not None else {}
+        if before.get("metadata", {}).get("name") != self._view.resource.definition:
+            return
+        after = event.after.object if event.after is not None else {}
+        if after.get("spec") != before["spec"]:
+            self.close()
+            self.ended = True
+            self.on_ready()
 
     def _push(self, event_type: str, entry: Entry, event: StoreEvent) -> None:
         key = (self._view.cache_key, event_type)

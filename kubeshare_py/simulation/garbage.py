@@ -9,16 +9,15 @@ no longer name it.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import msgspec
-
 from kubeshare_py.simulation.garbage_work import (
     DeleteObject,
     GarbageWork,
-    Kind,
     LookForOwner,
     PatchObject,
 )
 from kubeshare_py.simulation.loose_objects import Json, LooseObject, Owner
+from kubeshare_py.simulation.object_kinds import Kind
+from kubeshare_py.simulation.ownership import references_without
 
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 
@@ -152,7 +151,10 @@ class Garbage:
         uid = known.object.uid
         dependents = self._dependents_of(uid)
         if dependents:
-            return [_patch(one, ownerReferences=_owners_without(one, uid)) for one in dependents]
+            return [
+                _patch(one, ownerReferences=references_without(one.object, uid))
+                for one in dependents
+            ]
         return [_without_finalizer(known, ORPHAN)]
 
     def _foreground(self, known: _Known) -> list[GarbageWork]:
@@ -190,14 +192,6 @@ class Garbage:
             self._absent.discard(owner)
             if owner not in self._known:
                 self._asked.pop(owner, None)
-
-
-def _owners_without(known: _Known, uid: str) -> list[Json]:
-    return [
-        {name: value for name, value in msgspec.to_builtins(owner).items() if value is not None}
-        for owner in known.owners
-        if owner.uid != uid
-    ]
 
 
 def _patch(known: _Known, **metadata: object) -> PatchObject:

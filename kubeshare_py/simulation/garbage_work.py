@@ -1,34 +1,8 @@
-"""What the garbage collector watches, and what it asks for."""
+"""What the garbage collector asks for."""
 
 from dataclasses import dataclass
 
 from kubeshare_py.simulation.loose_objects import Json
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """A kind whose objects own or are owned; `prefix` is its group version's path."""
-
-    api_version: str
-    kind: str
-    plural: str
-    namespaced: bool = True
-
-    @property
-    def path(self) -> str:
-        """Where all of them are listed."""
-        prefix = "/apis" if "/" in self.api_version else "/api"
-        return f"{prefix}/{self.api_version}/{self.plural}"
-
-    def object_path(self, namespace: str, name: str) -> str:
-        """Where one of them is."""
-        if not self.namespaced:
-            return f"{self.path}/{name}"
-        return f"{self.path.removesuffix(self.plural)}namespaces/{namespace}/{self.plural}/{name}"
-
-
-PODS = Kind("v1", "Pod", "pods")
-JOBS = Kind("batch/v1", "Job", "jobs")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,8 @@
 import copy
 
 from kubeshare_py.simulation.loose_objects import Json, LooseObject
+from kubeshare_py.simulation.object_kinds import JOBS
+from kubeshare_py.simulation.ownership import controller_of, reference_to
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 _PREFIX = "batch.kubernetes.io/"
@@ -32,16 +34,7 @@ def pod_of(job: LooseObject, index: int | None = None) -> Json:
             "namespace": job.metadata.namespace,
             "labels": labels,
             "annotations": annotations,
-            "ownerReferences": [
-                {
-                    "apiVersion": "batch/v1",
-                    "kind": "Job",
-                    "name": name,
-                    "uid": job.uid,
-                    "controller": True,
-                    "blockOwnerDeletion": True,
-                }
-            ],
+            "ownerReferences": [reference_to(job, JOBS)],
         },
         "spec": spec,
     }
@@ -49,8 +42,8 @@ def pod_of(job: LooseObject, index: int | None = None) -> Json:
 
 def owning_job(pod: LooseObject) -> str | None:
     """The uid of the Job that controls a pod."""
-    owners = pod.metadata.ownerReferences or []
-    return next((one.uid for one in owners if one.controller and one.kind == "Job"), None)
+    owner = controller_of(pod)
+    return owner.uid if owner is not None and owner.kind == JOBS.kind else None
 
 
 def pod_index(pod: LooseObject) -> int | None:

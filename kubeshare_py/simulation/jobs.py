@@ -10,9 +10,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kubeshare_py.simulation.api_times import timestamp
+from kubeshare_py.simulation.controller_work import (
+    ControllerEvent,
+    Creation,
+    Deletion,
+    Work,
+    new_pod,
+    surplus_pod,
+)
 from kubeshare_py.simulation.job_indexes import format_indexes, parse_indexes
 from kubeshare_py.simulation.job_pods import pod_index, pod_of
-from kubeshare_py.simulation.loose_objects import Json, LooseObject, is_finished
+from kubeshare_py.simulation.loose_objects import Json, LooseObject, is_finished, is_ready
 
 COMPLETE, FAILED = "Complete", "Failed"
 DEFAULT_BACKOFF_LIMIT = 6
@@ -24,25 +32,6 @@ class Finished:
 
     succeeded: bool
     index: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class JobEvent:
-    """An event about the Job."""
-
-    type: str
-    reason: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobWork:
-    """What to do for one Job. `status` is a merge patch body, None where it is right already."""
-
-    create: tuple[Json, ...] = ()
-    delete: tuple[LooseObject, ...] = ()
-    status: Json | None = None
-    events: tuple[JobEvent, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,10 +59,10 @@ def finish_of(pod: LooseObject) -> Finished | None:
 
 def work_for(
     job: LooseObject, pods: Sequence[LooseObject], finished: Mapping[str, Finished], now: float
-) -> JobWork:
+) -> Work:
     """What `job` needs, given its pods and, by uid, how pods of it ended so far."""
     if is_over(job) or job.metadata.deletionTimestamp is not None:
-        return JobWork()
+        return Work()
     count = _count(job, pods, finished)
     verdict = _verdict(job, count)
     if verdict is not None:
@@ -81,7 +70,7 @@ def work_for(
     missing = _wanted(job, count) - len(count.active)
     create = _new_pods(job, count, missing) if missing > 0 else ()
     delete = _surplus(count, -missing) if missing < 0 else ()
-    return JobWork(create=create, delete=delete, status=_patch(job, _status(job, count, now)))
+    return Work(create=create, delete=delete, status=_patch(job, _status(job, count, now)))
 
 
 def _count(
@@ -132,15 +121,16 @@ def _wanted(job: LooseObject, count: _Count) -> int:
     return min(parallelism, int(completions) - count.succeeded)
 
 
-def _new_pods(job: LooseObject, count: _Count, number: int) -> tuple[Json, ...]:
+def _new_pods(job: LooseObject, count: _Count, number: int) -> tuple[Creation, ...]:
     if not _is_indexed(job):
-        return tuple(pod_of(job) for _ in range(number))
+        return tuple(new_pod(pod_of(job)) for _ in range(number))
     taken = {pod_index(pod) for pod in count.active} | count.done
     free = (index for index in range(job.spec["completions"]) if index not in taken)
-    return tuple(pod_of(job, index) for _, index in zip(range(number), free, strict=False))
+    free_indexes = (index for _, index in zip(range(number), free, strict=False))
+    return tuple(new_pod(pod_of(job, index)) for index in free_indexes)
 
 
-def _surplus(count: _Count, number: int) -> tuple[LooseObject, ...]:
+def _surplus(count: _Count, number: int) -> tuple[Deletion, ...]:
     """The pods that lose least: those not bound first, then those created last."""
     bound_first = sorted(
         count.active,
@@ -150,10 +140,10 @@ def _surplus(count: _Count, number: int) -> tuple[LooseObject, ...]:
             pod.metadata.name,
         ),
     )
-    return tuple(bound_first[len(bound_first) - number :])
+    return tuple(surplus_pod(pod) for pod in bound_first[len(bound_first) - number :])
 
 
-def _conclusion(job: LooseObject, count: _Count, verdict: str, now: float) -> JobWork:
+def _conclusion(job: LooseObject, count: _Count, verdict: str, now: float) -> Work:
     """The end: first the verdict, and the last condition when no pod runs any more."""
     status = _status(job, count, now)
     early, reason, message = {
@@ -161,14 +151,14 @@ def _conclusion(job: LooseObject, count: _Count, verdict: str, now: float) -> Jo
         FAILED: ("FailureTarget", "BackoffLimitExceeded", "Job has reached the backoff limit"),
     }[verdict]
     kinds = [early]
-    events: tuple[JobEvent, ...] = ()
+    events: tuple[ControllerEvent, ...] = ()
     if not count.active and not count.terminating:
         kinds.append(verdict)
         if verdict == COMPLETE:
             status["completionTime"] = timestamp(now)
-            events = (JobEvent("Normal", "Completed", "Job completed"),)
+            events = (ControllerEvent("Normal", "Completed", "Job completed"),)
         else:
-            events = (JobEvent("Warning", reason, message),)
+            events = (ControllerEvent("Warning", reason, message),)
     present = list(job.status.get("conditions") or [])
     times = {"lastProbeTime": timestamp(now), "lastTransitionTime": timestamp(now)}
     status["conditions"] = present + [
@@ -176,20 +166,14 @@ def _conclusion(job: LooseObject, count: _Count, verdict: str, now: float) -> Jo
         for kind in kinds
         if not _has_condition(job, kind)
     ]
-    return JobWork(delete=tuple(count.active), status=_patch(job, status), events=events)
+    delete = tuple(surplus_pod(pod) for pod in count.active)
+    return Work(delete=delete, status=_patch(job, status), events=events)
 
 
 def _status(job: LooseObject, count: _Count, now: float) -> Json:
-    ready = sum(
-        any(
-            one.get("type") == "Ready" and one.get("status") == "True"
-            for one in pod.status.get("conditions") or []
-        )
-        for pod in count.active
-    )
     status: Json = {
         "active": len(count.active),
-        "ready": ready,
+        "ready": sum(is_ready(pod) for pod in count.active),
         "terminating": count.terminating,
         "succeeded": count.succeeded,
         "failed": count.failed,

@@ -4,6 +4,7 @@ The simulation only needs a few fields and must pass the others on unchanged, so
 `status` stay plain JSON.
 """
 
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -65,3 +66,19 @@ def phase(pod: LooseObject) -> str:
 def is_finished(pod: LooseObject) -> bool:
     """Whether a pod's phase is terminal."""
     return phase(pod) in ("Succeeded", "Failed")
+
+
+def is_ready(pod: LooseObject) -> bool:
+    """Whether a pod's Ready condition is True."""
+    return _ready_condition(pod).get("status") == "True"
+
+
+def ready_since(pod: LooseObject) -> float:
+    """When the Ready condition last changed, in Unix seconds; 0 where that is not known."""
+    text = _ready_condition(pod).get("lastTransitionTime")
+    return datetime.fromisoformat(text).timestamp() if text else 0.0
+
+
+def _ready_condition(pod: LooseObject) -> Json:
+    conditions: list[Json] = pod.status.get("conditions") or []
+    return next((one for one in conditions if one.get("type") == "Ready"), {})

@@ -10,7 +10,7 @@ from typing import Any
 from kubeshare_py.edges.api_server import ApiServer
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_watch import Listed, follow
-from kubeshare_py.edges.simulated_controllers import GarbageCollector, JobController
+from kubeshare_py.edges.simulated_controllers import SimulatedControllers
 from kubeshare_py.edges.simulated_kubelets import SimulatedKubelets
 from kubeshare_py.manifests.watch import Codec
 from kubeshare_py.simulation.cluster_file import read_cluster
@@ -99,8 +99,7 @@ async def simulated(
         kubelets = SimulatedKubelets(client, read_cluster(text), **options)
         running = [group.create_task(kubelets.run())]
         if controllers:
-            running.append(group.create_task(JobController(client, retry_s=0.01).run()))
-            running.append(group.create_task(GarbageCollector(client, retry_s=0.01).run()))
+            running.append(group.create_task(SimulatedControllers(client, retry_s=0.01).run()))
         try:
             await kubelets.registered.wait()
             yield Simulated(server, client, kubelets)

@@ -2,15 +2,13 @@
 
 from kubeshare_py.simulation.garbage import FOREGROUND, ORPHAN, Garbage
 from kubeshare_py.simulation.garbage_work import (
-    JOBS,
-    PODS,
     DeleteObject,
     GarbageWork,
-    Kind,
     LookForOwner,
     PatchObject,
 )
 from kubeshare_py.simulation.loose_objects import LooseObject, Metadata, Owner
+from kubeshare_py.simulation.object_kinds import JOBS, PODS, Kind
 
 POD_PATH = "/api/v1/namespaces/ns/pods/"
 

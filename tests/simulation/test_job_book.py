@@ -6,6 +6,7 @@ import pytest
 from kubeshare_py.simulation.job_book import JobBook
 from kubeshare_py.simulation.job_pods import pod_of
 from kubeshare_py.simulation.loose_objects import LooseObject, Metadata
+from kubeshare_py.simulation.object_kinds import JOBS, PODS
 
 NOW = 1_700_000_000.0
 JOB = LooseObject(
@@ -23,8 +24,8 @@ def pod(name: str, phase: str = "Running") -> LooseObject:
 @pytest.fixture
 def book() -> JobBook:
     book = JobBook()
-    book.pods_listed([], 0.0)
-    book.jobs_listed([JOB])
+    book.listed(PODS, [], 0.0)
+    book.listed(JOBS, [JOB], 0.0)
     return book
 
 
@@ -36,50 +37,50 @@ def created(book: JobBook) -> int:
 def test_nothing_is_done_before_both_lists_are_in(first: str) -> None:
     book = JobBook()
     if first == "jobs":
-        book.jobs_listed([JOB])
+        book.listed(JOBS, [JOB], 0.0)
     else:
-        book.pods_listed([pod("a"), pod("b")], 0.0)
+        book.listed(PODS, [pod("a"), pod("b")], 0.0)
     assert not book.has_work()
     assert book.work(NOW) == []
     if first == "jobs":
-        book.pods_listed([pod("a"), pod("b")], 0.0)
+        book.listed(PODS, [pod("a"), pod("b")], 0.0)
     else:
-        book.jobs_listed([JOB])
+        book.listed(JOBS, [JOB], 0.0)
     assert (book.has_work(), created(book)) == (True, 0)
 
 
 def test_pods_just_created_count_before_the_watch_shows_them(book: JobBook) -> None:
     assert created(book) == 2
-    book.pod_created(pod("a"), 1.0)
-    book.pod_created(pod("b"), 1.0)
+    book.created(pod("a"), 1.0)
+    book.created(pod("b"), 1.0)
     assert created(book) == 0
-    book.pod_seen(pod("a"))
+    book.seen(PODS, pod("a"))
     assert created(book) == 0
 
 
 def test_a_list_asked_for_before_a_creation_does_not_hide_the_pod(book: JobBook) -> None:
     created(book)
     for name in ("a", "b"):
-        book.pod_created(pod(name), 5.0)
-    book.pods_listed([], 4.0)
+        book.created(pod(name), 5.0)
+    book.listed(PODS, [], 4.0)
     assert created(book) == 0
-    book.pods_listed([pod("a")], 6.0)
+    book.listed(PODS, [pod("a")], 6.0)
     assert created(book) == 1
 
 
 def test_an_answer_after_the_pods_end_does_not_bring_it_back(book: JobBook) -> None:
     created(book)
-    book.pod_seen(pod("a"))
-    book.pod_gone("a")
-    book.pod_created(pod("a"), 5.0)
-    book.pod_created(pod("b"), 5.0)
+    book.seen(PODS, pod("a"))
+    book.gone(PODS, "a")
+    book.created(pod("a"), 5.0)
+    book.created(pod("b"), 5.0)
     assert created(book) == 1
 
 
 def test_a_pod_that_succeeded_and_went_is_remembered(book: JobBook) -> None:
     created(book)
-    book.pod_seen(pod("a", "Succeeded"))
-    book.pod_gone("a")
+    book.seen(PODS, pod("a", "Succeeded"))
+    book.gone(PODS, "a")
     ((_, work),) = book.work(NOW)
     assert len(work.create) == 1
     assert work.status is not None
@@ -88,12 +89,12 @@ def test_a_pod_that_succeeded_and_went_is_remembered(book: JobBook) -> None:
 
 def test_pods_of_nobody_and_unchanged_jobs_are_no_work(book: JobBook) -> None:
     created(book)
-    book.pod_seen(LooseObject(metadata=Metadata(name="x", namespace="ns", uid="x")))
+    book.seen(PODS, LooseObject(metadata=Metadata(name="x", namespace="ns", uid="x")))
     assert not book.has_work()
     book.look_again("uid-j")
     assert book.has_work()
 
 
 def test_a_job_that_is_gone_needs_nothing(book: JobBook) -> None:
-    book.job_gone("uid-j")
+    book.gone(JOBS, "uid-j")
     assert book.work(NOW) == []

@@ -5,9 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from kubeshare_py.simulation.controller_work import Work
 from kubeshare_py.simulation.job_indexes import format_indexes, parse_indexes
 from kubeshare_py.simulation.job_pods import owning_job, pod_of
-from kubeshare_py.simulation.jobs import Finished, JobWork, work_for
+from kubeshare_py.simulation.jobs import Finished, work_for
 from kubeshare_py.simulation.loose_objects import LooseObject, Metadata
 
 NOW = 1_700_000_000.0
@@ -36,26 +37,27 @@ def pod(name: str, phase: str = "Running", index: int | None = None, **more: Any
     )
 
 
-def work(a_job: LooseObject, *pods: LooseObject, **finished: Finished) -> JobWork:
+def work(a_job: LooseObject, *pods: LooseObject, **finished: Finished) -> Work:
     return work_for(a_job, pods, finished, NOW)
 
 
-def status(of: JobWork) -> dict[str, Any]:
+def status(of: Work) -> dict[str, Any]:
     assert of.status is not None
     found: dict[str, Any] = of.status["status"]
     return found
 
 
-def after(a_job: LooseObject, done: JobWork) -> LooseObject:
+def after(a_job: LooseObject, done: Work) -> LooseObject:
     return msgspec.structs.replace(a_job, status={**a_job.status, **status(done)})
 
 
-def conditions(of: JobWork) -> list[str]:
+def conditions(of: Work) -> list[str]:
     return [one["type"] for one in status(of).get("conditions", [])]
 
 
 def test_a_pod_is_made_from_the_template_and_owned_by_its_job() -> None:
-    (made,) = work(job()).create
+    (created,) = work(job()).create
+    made = created.body
     metadata = made["metadata"]
     assert metadata["generateName"] == "j-"
     assert metadata["labels"] == {
@@ -111,14 +113,14 @@ def test_completion_is_a_verdict_a_condition_and_an_event() -> None:
     assert conditions(done) == ["SuccessCriteriaMet", "Complete"]
     assert status(done)["completionTime"] == "2023-11-14T22:13:20Z"
     assert [event.reason for event in done.events] == ["Completed"]
-    assert work(after(job(), done), pod("a", "Succeeded")) == JobWork()
+    assert work(after(job(), done), pod("a", "Succeeded")) == Work()
 
 
 def test_pods_still_running_are_deleted_before_the_last_condition() -> None:
     a_job = job(parallelism=2)
     first = work(a_job, pod("a", "Succeeded"), pod("b"))
     assert conditions(first) == ["SuccessCriteriaMet"]
-    assert [one.uid for one in first.delete] == ["b"]
+    assert [one.object.uid for one in first.delete] == ["b"]
     going = pod("b", deletionTimestamp="2023-11-14T22:13:20Z")
     second = work(after(a_job, first), pod("a", "Succeeded"), going)
     assert (second.delete, conditions(second), second.events) == ((), [], ())
@@ -156,7 +158,7 @@ def test_a_terminating_pod_is_replaced_at_once() -> None:
 
 def test_suspending_deletes_and_starts_nobody() -> None:
     found = work(job(suspend=True), pod("a"))
-    assert (found.create, [one.uid for one in found.delete]) == ((), ["a"])
+    assert (found.create, [one.object.uid for one in found.delete]) == ((), ["a"])
     assert "startTime" not in status(found)
 
 
@@ -167,22 +169,22 @@ def test_scaling_down_spares_bound_and_older_pods() -> None:
         msgspec.structs.replace(pod("unbound", "Pending"), spec={}),
     ]
     found = work(job(parallelism=1, completions=9), *pods)
-    assert sorted(one.uid for one in found.delete) == ["new", "unbound"]
+    assert sorted(one.object.uid for one in found.delete) == ["new", "unbound"]
 
 
 def test_a_deleted_job_is_left_alone() -> None:
     metadata = msgspec.structs.replace(job().metadata, deletionTimestamp="2023-11-14T22:13:20Z")
-    assert work(msgspec.structs.replace(job(), metadata=metadata)) == JobWork()
+    assert work(msgspec.structs.replace(job(), metadata=metadata)) == Work()
 
 
 def test_indexed_jobs_run_each_index_until_it_succeeds() -> None:
     a_job = job(parallelism=3, completions=3, completionMode="Indexed")
-    made = work(a_job).create
+    made = [one.body for one in work(a_job).create]
     assert [one["metadata"]["generateName"] for one in made] == ["j-0-", "j-1-", "j-2-"]
     assert made[1]["spec"]["hostname"] == "j-1"
     assert made[1]["spec"]["containers"][0]["env"][0]["name"] == "JOB_COMPLETION_INDEX"
     found = work(a_job, pod("a", "Succeeded", 0), pod("b", "Failed", 1), pod("c", "Running", 2))
-    assert [one["metadata"]["generateName"] for one in found.create] == ["j-1-"]
+    assert [one.body["metadata"]["generateName"] for one in found.create] == ["j-1-"]
     assert status(found)["completedIndexes"] == "0"
     twice = work(a_job, pod("a", "Succeeded", 0), pod("b", "Succeeded", 0))
     assert status(twice)["succeeded"] == 1

@@ -1,0 +1,194 @@
+"""What a driver says about the cards of one node, in nobody's words but ours.
+
+None stands for what the driver does not say: an older driver, another vendor, a virtual card.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kubeshare_py.domain.identity import GpuUuid
+
+
+class BusPath(StrEnum):
+    """What lies between two cards beside their own links; words of `nvidia-smi topo -m`."""
+
+    PIX = "PIX"  # at most one PCIe switch, or the same board
+    PXB = "PXB"  # several PCIe switches, no host bridge
+    PHB = "PHB"  # a PCIe host bridge
+    NODE = "NODE"  # several host bridges of one NUMA node
+    SYS = "SYS"  # several NUMA nodes
+
+
+class FarEnd(StrEnum):
+    """What a card's own link leads to."""
+
+    CARD = "card"
+    SWITCH = "switch"
+    OTHER = "other"
+
+
+class Repair(StrEnum):
+    """What must be done with a card before it works again, as its driver says."""
+
+    NONE = "none"
+    RESET = "reset"
+    DRAIN_AND_RESET = "drain-and-reset"
+    REBOOT = "reboot"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnLink:
+    """A link of a card that is up and is not its bus: NVLink, xGMI.
+
+    `bus` is the bus address of a card at the far end; `speed` in MB/s, both directions summed.
+    """
+
+    far_end: FarEnd
+    speed: int
+    bus: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fabric:
+    """Which switched network a card's links belong to; across nodes where both names are equal.
+
+    `is_ready`: the card may use it. `cluster` is "" where the network ends at the node.
+    """
+
+    cluster: str
+    clique: int
+    is_ready: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardProcess:
+    """A process that uses a card; `pid` is the host's."""
+
+    pid: int
+    memory_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryErrors:
+    """Errors since the card's last reset, and rows of its memory that were replaced by spares.
+
+    A replacement that waits, or a page that waits for its retirement, needs a reset.
+    """
+
+    corrected: int | None = None
+    uncorrected: int | None = None
+    remapped_corrected: int | None = None
+    remapped_uncorrected: int | None = None
+    remap_waits: bool | None = None
+    remap_failed: bool | None = None
+    retirement_waits: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardReading:
+    """One card.
+
+    A card that is `divided` (MIG mode) is not given away, its instances are: cards with a `parent`
+    and a `profile` such as 1g.5gb. `memory_bytes` is all that the card has, `reserved_bytes` the
+    driver's part of it; `used_bytes` includes that part only where `reserved_bytes` is None.
+    `busy_percent` is the part of the time in which something ran, `copying_percent` that in which
+    memory was read or written. `bus_speed` is what the bus of this card can move, in MB/s, both
+    directions summed. `paths` name the other whole cards of the node.
+    """
+
+    uuid: GpuUuid
+    index: int
+    model: str
+    memory_bytes: int
+    reserved_bytes: int | None = None
+    used_bytes: int | None = None
+    divided: bool | None = None
+    parent: GpuUuid | None = None
+    profile: str = ""
+    bus: str = ""
+    bus_speed: int | None = None
+    numa_node: int | None = None
+    paths: tuple[tuple[GpuUuid, BusPath], ...] = ()
+    links: tuple[OwnLink, ...] = ()
+    fabric: Fabric | None = None
+    errors: MemoryErrors = MemoryErrors()
+    repair: Repair | None = None
+    busy_percent: int | None = None
+    copying_percent: int | None = None
+    temperature_celsius: int | None = None
+    power_milliwatts: int | None = None
+    processes: tuple[CardProcess, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriverError:
+    """Something that happened to a card, once. `code` is the driver's own, such as xid-79.
+
+    `is_application`: a program's mistake; the card itself is as good as before.
+    """
+
+    uuid: GpuUuid
+    code: str
+    is_application: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unanswered:
+    """A question to which the driver gave an error instead of an answer.
+
+    `card` is its uuid, or its index where not even that could be read, or "" for the whole node.
+    """
+
+    card: str
+    question: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeReading:
+    """All cards of a node at one instant, and what happened since the reading before.
+
+    `unreadable` are cards that are there but could not be read: their memory is 0. `driver` is its
+    version; `no_driver` says why there is none, on a node that has no cards either.
+    """
+
+    cards: tuple[CardReading, ...] = ()
+    unreadable: tuple[CardReading, ...] = ()
+    happened: tuple[DriverError, ...] = ()
+    unanswered: tuple[Unanswered, ...] = ()
+    driver: str = ""
+    no_driver: str = ""
+    took_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedCard:
+    """A card as it was last read, and what is wrong with it, in order; a healthy one has nothing.
+
+    `is_gone`: the driver does not list it any more. `is_read`: the last reading has it.
+    """
+
+    reading: CardReading
+    faults: tuple[str, ...] = ()
+    is_gone: bool = False
+    is_read: bool = True
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether pods may be given this card, while it has no fault."""
+        there = not self.is_gone and self.reading.memory_bytes > 0
+        return there and not self.reading.divided
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardLink:
+    """How two cards reach each other: the best way, in words of `nvidia-smi topo -m`.
+
+    `speed` is what that way can move at most, in MB/s, both directions summed; 0 where nobody says.
+    """
+
+    uuid: GpuUuid
+    peer: GpuUuid
+    kind: str
+    speed: int

@@ -1,0 +1,65 @@
+"""The process that asks the driver for its cards, on a timer and whenever a card has an error.
+
+It is a process of its own because a call into the driver may never return, or take the process
+with it: then it is killed and started again, and the collector goes on answering. Its arguments
+are how often to read, and how often to open a driver again that has lost a card (s). It writes a
+JSON line (`Report`) per reading and ends when its standard input does. What it does not import is
+memory saved on every node.
+"""
+
+import json
+import os
+import select
+import sys
+import time
+from dataclasses import asdict
+
+from kubeshare_py.edges import idle_memory
+from kubeshare_py.edges.card_reports import Report
+from kubeshare_py.edges.nvml_cards import NvmlCards
+from kubeshare_py.node_agent.card_reader import CardReader
+
+#: For so long (s) at most nobody looks whether standard input has ended.
+_LOOK_S = 0.5
+#: After an error of a card the next reading comes after this part of the interval, not of all.
+_SOONER = 10
+
+
+def main(interval_s: float, reopen_s: float) -> None:
+    """Report cards until standard input ends."""
+    idle_memory.give_back()
+    reader = NvmlCards(reopen_s)
+    while True:
+        began = time.monotonic()
+        print(json.dumps(asdict(_report(reader))), flush=True)
+        if _ended(reader, began, interval_s):
+            return
+
+
+def _report(reader: CardReader) -> Report:
+    try:
+        return Report(reading=reader.read())
+    except OSError as error:
+        return Report(failure=str(error))
+
+
+def _ended(reader: CardReader, began: float, interval_s: float) -> bool:
+    """Wait until it is time, or soon after an error; whether standard input ended meanwhile."""
+    due = began + interval_s
+    while (left := due - time.monotonic()) > 0:
+        happened = reader.wait(min(left, _LOOK_S))
+        if _stdin_ended(left if happened is None else 0.0):
+            return True
+        if any(not error.is_application for error in happened or ()):
+            # Not at once: where one error comes, others follow.
+            due = min(due, began + interval_s / _SOONER)
+    return _stdin_ended(0.0)
+
+
+def _stdin_ended(wait_s: float) -> bool:
+    readable, _, _ = select.select([sys.stdin], [], [], wait_s)
+    return bool(readable) and not os.read(sys.stdin.fileno(), 1)
+
+
+if __name__ == "__main__":
+    main(*map(float, sys.argv[1:]))

@@ -1,0 +1,11 @@
+"""Which node this process is on."""
+
+import os
+import socket
+
+from kubeshare_py.domain.identity import NodeName
+
+
+def own_node() -> NodeName:
+    """$NODE_NAME, which a pod gets from spec.nodeName through the downward API; or the host's."""
+    return NodeName(os.environ.get("NODE_NAME") or socket.gethostname())

@@ -1,0 +1,133 @@
+"""NVIDIA's management library, asked through pynvml: one open session, and what it answers.
+
+Functions are named as strings: they go into metrics and the log where there is no answer.
+https://docs.nvidia.com/deploy/nvml-api/
+"""
+
+import ctypes
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import pynvml
+
+from kubeshare_py.domain.card_reading import DriverError, Unanswered
+from kubeshare_py.domain.identity import GpuUuid
+from kubeshare_py.node_agent.nvidia import APPLICATION_XIDS, xid_code
+
+#: The driver does not have this for such a card, or is too old to have it.
+_SAYS_NOTHING = frozenset(
+    {
+        pynvml.NVML_ERROR_NOT_SUPPORTED,
+        pynvml.NVML_ERROR_FUNCTION_NOT_FOUND,
+        pynvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH,
+    }
+)
+_NO_DRIVER = frozenset({pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, pynvml.NVML_ERROR_DRIVER_NOT_LOADED})
+#: gpuInstanceId of an error that is not of one MIG instance.
+WHOLE_CARD = 0xFFFFFFFF
+
+
+class NvmlFailed(OSError):
+    """The library cannot be used at all. The text is its error."""
+
+
+class NoDriver(NvmlFailed):
+    """There is no driver on this node."""
+
+
+class Nvml:
+    """An open session. `unanswered` and `lost` are filled by `ask`, and emptied by the caller."""
+
+    def __init__(self) -> None:
+        """Raises NvmlFailed."""
+        try:
+            pynvml.nvmlInit()
+        except pynvml.NVMLError as error:
+            kind = NoDriver if error.value in _NO_DRIVER else NvmlFailed
+            raise kind(_name(error)) from error
+        self.unanswered: list[Unanswered] = []
+        #: Cards (as given to `ask`) of which the driver said that they are lost.
+        self.lost: set[str] = set()
+
+    def close(self) -> None:
+        """End the session; what the library says about that does not matter."""
+        self.ask("", "nvmlShutdown")
+
+    def ask(self, card: str, function: str, *given: object, silent: Collection[int] = ()) -> Any:
+        """What a function of pynvml answers; None when the driver does not say.
+
+        Errors other than those in `silent` are kept in `unanswered`, as of this card.
+        """
+        try:
+            return getattr(pynvml, function)(*given)
+        except pynvml.NVMLError as error:
+            if error.value == pynvml.NVML_ERROR_GPU_IS_LOST:
+                self.lost.add(card)
+            if error.value not in _SAYS_NOTHING and error.value not in silent:
+                self.unanswered.append(Unanswered(card=card, question=function, error=_name(error)))
+        return None
+
+    def field(self, card: str, handle: object, number: int, scope: int = 0) -> int | None:
+        """A field value that is a whole number; None when the driver does not say."""
+        values = self.ask(card, "nvmlDeviceGetFieldValues", handle, [(number, scope)])
+        if values is None or values[0].nvmlReturn != pynvml.NVML_SUCCESS:
+            return None
+        member = _MEMBERS.get(values[0].valueType)
+        return None if member is None else int(getattr(values[0].value, member))
+
+
+class ErrorEvents:
+    """XIDs of some cards; `are_told` is whether the driver tells those of any."""
+
+    def __init__(self, nvml: Nvml, handles: Mapping[GpuUuid, object]) -> None:
+        self._nvml = nvml
+        self._uuids = {_address(handle): uuid for uuid, handle in handles.items()}
+        self._events = nvml.ask("", "nvmlEventSetCreate")
+        registered = [self._register(uuid, handle) for uuid, handle in handles.items()]
+        self.are_told = any(registered)
+
+    def _register(self, uuid: GpuUuid, handle: object) -> bool:
+        supported = self._nvml.ask(uuid, "nvmlDeviceGetSupportedEventTypes", handle) or 0
+        kind = supported & pynvml.nvmlEventTypeXidCriticalError
+        if self._events is None or not kind:
+            return False
+        before = len(self._nvml.unanswered)
+        self._nvml.ask(uuid, "nvmlDeviceRegisterEvents", handle, kind, self._events)
+        return len(self._nvml.unanswered) == before
+
+    def wait(self, timeout_s: float) -> tuple[DriverError, int] | None:
+        """One error and the MIG instance that it is of, or WHOLE_CARD; None when none came.
+
+        Raises NvmlFailed: then no further ones are told.
+        """
+        try:
+            data = pynvml.nvmlEventSetWait_v2(self._events, int(timeout_s * 1000))
+        except pynvml.NVMLError_Timeout:
+            return None
+        except pynvml.NVMLError as error:
+            raise NvmlFailed(_name(error)) from error
+        uuid = self._uuids.get(_address(data.device))
+        if uuid is None or data.eventType != pynvml.nvmlEventTypeXidCriticalError:
+            return None
+        xid = int(data.eventData)
+        is_application = xid in APPLICATION_XIDS
+        found = DriverError(uuid=uuid, code=xid_code(xid), is_application=is_application)
+        return found, int(data.gpuInstanceId)
+
+    def close(self) -> None:
+        """Want no more."""
+        if self._events is not None:
+            self._nvml.ask("", "nvmlEventSetFree", self._events)
+
+
+#: Members of nvmlValue_t by nvmlValueType_t.
+_MEMBERS = {1: "uiVal", 2: "ulVal", 3: "ullVal", 4: "sllVal", 5: "siVal", 6: "usVal"}
+
+
+def _name(error: pynvml.NVMLError) -> str:
+    name = type(error).__name__
+    return name.removeprefix("NVMLError_") if "_" in name else f"error {error.value}"
+
+
+def _address(handle: Any) -> int | None:
+    return ctypes.cast(handle, ctypes.c_void_p).value

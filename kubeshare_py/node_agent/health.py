@@ -1,0 +1,58 @@
+"""Whether a card may take new pods: all rules; docs/collector.md explains them."""
+
+from collections.abc import Iterable
+
+from kubeshare_py.domain.card_reading import CardReading, MemoryErrors, Repair
+
+#: It was there and the driver does not list it any more: it fell off the bus.
+LOST = "lost"
+#: The driver lists it and cannot say what it is.
+UNREADABLE = "unreadable"
+#: Nothing was read for too long: what is known of all cards of the node may be wrong.
+STALE = "stale"
+MEMORY_ERRORS = "memory-errors"
+REMAP_WAITS = "remap-waits"
+REMAP_FAILED = "remap-failed"
+RETIREMENT_WAITS = "retirement-waits"
+
+#: What a fault can be called, errors of the driver (xid-79) aside.
+NAMES = (
+    LOST,
+    UNREADABLE,
+    STALE,
+    MEMORY_ERRORS,
+    REMAP_WAITS,
+    REMAP_FAILED,
+    RETIREMENT_WAITS,
+    *(f"repair-{one.value}" for one in Repair if one is not Repair.NONE),
+)
+
+
+def faults(card: CardReading, parent: CardReading | None, happened: Iterable[str]) -> list[str]:
+    """What is wrong with a card that can be read; nothing when it is healthy.
+
+    An instance has what is wrong with its parent. `happened` are codes of driver errors that are
+    not a program's mistake and not forgotten.
+    """
+    found = [*_state(card), *(_state(parent) if parent is not None else ()), *happened]
+    return sorted(set(found))
+
+
+def _state(card: CardReading) -> list[str]:
+    found = _memory(card.errors)
+    if card.repair not in (None, Repair.NONE):
+        found.append(f"repair-{card.repair}")
+    return found
+
+
+def _memory(errors: MemoryErrors) -> list[str]:
+    return [
+        name
+        for name, is_wrong in (
+            (MEMORY_ERRORS, errors.uncorrected),
+            (REMAP_WAITS, errors.remap_waits),
+            (REMAP_FAILED, errors.remap_failed),
+            (RETIREMENT_WAITS, errors.retirement_waits),
+        )
+        if is_wrong
+    ]

@@ -1,0 +1,158 @@
+"""What the collector remembers from one reading to the next, and what it makes of it."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from kubeshare_py.domain.card_reading import (
+    CardReading,
+    JudgedCard,
+    NodeReading,
+    Repair,
+    Unanswered,
+)
+from kubeshare_py.domain.gpu import Gpu
+from kubeshare_py.domain.identity import GpuUuid
+from kubeshare_py.node_agent.health import LOST, STALE, UNREADABLE, faults
+
+#: A driver error counts for so long (s) at least, also when the driver wants no repair.
+ERROR_KEPT_S = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """Something for the log; `is_trouble`: somebody should look at it."""
+
+    event: str
+    about: Mapping[str, object]
+    is_trouble: bool = True
+
+
+@dataclass(slots=True)
+class History:
+    """Readings of one node, taken in one after the other. Times (`now`) are of any one clock."""
+
+    reading: NodeReading | None = None
+    read_at: float | None = None
+    #: Driver errors by card and code, a program's mistakes included; and who gave no answer.
+    errors: Counter[tuple[GpuUuid, str]] = field(default_factory=Counter)
+    unanswered: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _cards: dict[GpuUuid, CardReading] = field(default_factory=dict)
+    _missing: dict[GpuUuid, str] = field(default_factory=dict)
+    #: When an error was last seen that is not a program's mistake.
+    _held: dict[GpuUuid, dict[str, float]] = field(default_factory=dict)
+    _told: frozenset[Unanswered] = frozenset()
+    _faults: Mapping[GpuUuid, tuple[str, ...]] = field(default_factory=dict)
+
+    def take(self, reading: NodeReading, now: float) -> list[Notice]:
+        """Take in a reading; what has changed, for the log."""
+        first, before = self.reading is None, self.reading or NodeReading()
+        self.reading, self.read_at = reading, now
+        notices = [
+            *self._counted(reading, now),
+            *self._compared(reading, now),
+            *self._questions(reading),
+        ]
+        if first or (before.driver, before.no_driver) != (reading.driver, reading.no_driver):
+            about = {"cards": len(reading.cards), "driver": reading.driver or reading.no_driver}
+            notices.append(Notice(event="driver", about=about, is_trouble=False))
+        return notices
+
+    def cards(self, *, stale: bool = False) -> tuple[JudgedCard, ...]:
+        """Every card that is known, those that are gone included, by index and uuid.
+
+        `stale`: the last reading is too old for anything to be called healthy.
+        """
+        return tuple(
+            JudgedCard(
+                reading=card,
+                faults=(*self._faults.get(card.uuid, ()), *([STALE] if stale else [])),
+                is_gone=self._missing.get(card.uuid) == LOST,
+                is_read=card.uuid not in self._missing,
+            )
+            for card in sorted(self._cards.values(), key=lambda card: (card.index, card.uuid))
+        )
+
+    def _counted(self, reading: NodeReading, now: float) -> Iterator[Notice]:
+        for error in reading.happened:
+            self.errors[error.uuid, error.code] += 1
+            if not error.is_application:
+                self._held.setdefault(error.uuid, {})[error.code] = now
+            about = {"card": error.uuid, "code": error.code}
+            yield Notice(event="driver-error", about=about, is_trouble=not error.is_application)
+        for question in reading.unanswered:
+            self.unanswered[question.question, question.error] += 1
+
+    def _questions(self, reading: NodeReading) -> Iterator[Notice]:
+        asked = frozenset(reading.unanswered)
+        for one in sorted(asked - self._told, key=lambda one: (one.card, one.question)):
+            about = {"card": one.card, "question": one.question, "error": one.error}
+            yield Notice(event="unanswered", about=about)
+        self._told = asked
+
+    def _compared(self, reading: NodeReading, now: float) -> Iterator[Notice]:
+        read = {card.uuid: card for card in reading.cards}
+        unreadable = {card.uuid: card for card in reading.unreadable if card.uuid not in read}
+        back = read.keys() & self._missing.keys()
+        for uuid in back:
+            if self._missing.pop(uuid) == LOST:
+                # It was reset, or the node's driver was: what happened before is over.
+                self._held.pop(uuid, None)
+        for uuid, card in unreadable.items():
+            self._cards.setdefault(uuid, card)
+            self._missing[uuid] = UNREADABLE
+        for uuid, card in [*self._cards.items()]:
+            if uuid in read or uuid in unreadable:
+                continue
+            if card.parent is None:
+                self._missing[uuid] = LOST
+            else:
+                # Instances come and go as the administrator likes.
+                del self._cards[uuid]
+                self._held.pop(uuid, None)
+                self._missing.pop(uuid, None)
+        self._cards.update(read)
+        self._forget(now)
+        yield from self._judged()
+
+    def _forget(self, now: float) -> None:
+        for uuid, codes in self._held.items():
+            card = self._cards.get(uuid)
+            whole = self._cards.get(card.parent, card) if card and card.parent else card
+            if whole is not None and whole.repair is Repair.NONE:
+                for code in [code for code, at in codes.items() if now - at >= ERROR_KEPT_S]:
+                    del codes[code]
+
+    def _judged(self) -> Iterator[Notice]:
+        found = {
+            uuid: tuple(
+                [self._missing[uuid]]
+                if uuid in self._missing
+                else faults(
+                    card,
+                    self._cards.get(card.parent) if card.parent else None,
+                    [*self._held.get(uuid, ()), *self._held.get(card.parent or uuid, ())],
+                )
+            )
+            for uuid, card in self._cards.items()
+        }
+        for uuid in sorted(found):
+            if found[uuid] != self._faults.get(uuid, ()):
+                about = {"card": uuid, "faults": list(found[uuid])}
+                yield Notice(event="health", about=about, is_trouble=bool(found[uuid]))
+        self._faults = found
+
+
+def given_away(cards: tuple[JudgedCard, ...]) -> tuple[Gpu, ...]:
+    """The cards that pods may be placed on, divided ones by their instances."""
+    return tuple(
+        Gpu(
+            uuid=card.reading.uuid,
+            index=card.reading.index,
+            model=card.reading.model,
+            memory_bytes=card.reading.memory_bytes,
+            healthy=not card.faults,
+        )
+        for card in cards
+        if card.is_listed
+    )

@@ -1,0 +1,106 @@
+"""Numbers of NVIDIA's driver in our words.
+
+Numbers: nvml.h, https://docs.nvidia.com/deploy/nvml-api/. Speeds: NVIDIA's data sheets.
+"""
+
+import uuid
+from collections.abc import Mapping
+
+from kubeshare_py.domain.card_reading import BusPath, FarEnd, Repair
+
+#: Errors that a program causes, as NVIDIA's device plugin ignores them:
+#: https://docs.nvidia.com/deploy/xid-errors/
+APPLICATION_XIDS = frozenset({13, 31, 43, 45, 68, 109})
+
+#: nvmlGpuTopologyLevel_t. Cards on one board (0) are joined by a switch on it.
+_PATHS: Mapping[int, BusPath] = {
+    0: BusPath.PIX,
+    10: BusPath.PIX,
+    20: BusPath.PXB,
+    30: BusPath.PHB,
+    40: BusPath.NODE,
+    50: BusPath.SYS,
+}
+#: nvmlIntNvLinkDeviceType_t.
+_FAR_ENDS: Mapping[int, FarEnd] = {0: FarEnd.CARD, 2: FarEnd.SWITCH}
+#: nvmlDeviceGpuRecoveryAction_t.
+_REPAIRS: Mapping[int, Repair] = {
+    0: Repair.NONE,
+    1: Repair.RESET,
+    2: Repair.REBOOT,
+    4: Repair.DRAIN_AND_RESET,
+    6: Repair.RESET,
+    7: Repair.REBOOT,
+}
+#: One NVLink in MB/s, both directions summed, by nvmlNvlinkVersion_t: 1.0, 2.0, 2.2, 3.0 ... 6.0.
+_LINK_SPEEDS: Mapping[int, int] = {
+    1: 40_000,
+    2: 50_000,
+    3: 50_000,
+    4: 50_000,
+    5: 50_000,
+    6: 50_000,
+    7: 100_000,
+    8: 100_000,
+}
+#: One PCIe lane of the first generation, in MB/s and one direction; each generation doubles it.
+_FIRST_LANE = 250
+#: Of the domain in a bus address, NVML writes eight digits and Linux the last four.
+_DOMAIN_DIGITS = 4
+
+
+def bus_path(level: int) -> BusPath | None:
+    """What lies between two cards."""
+    return _PATHS.get(level)
+
+
+def far_end(kind: int) -> FarEnd:
+    """What an NVLink leads to."""
+    return _FAR_ENDS.get(kind, FarEnd.OTHER)
+
+
+def repair(action: int) -> Repair:
+    """What must be done with a card."""
+    return _REPAIRS.get(action, Repair.OTHER)
+
+
+def link_speed(version: int, told: int | None) -> int:
+    """MB/s of one NVLink, both directions summed.
+
+    `told` is what the driver says of one direction. That is some per cent above what data sheets
+    say of full links, and below it only where links are slower (bridges).
+    """
+    nominal = _LINK_SPEEDS.get(version, 0)
+    if not told:
+        return nominal
+    return min(nominal, 2 * told) if nominal else 2 * told
+
+
+def bus_speed(generation: int, lanes: int) -> int:
+    """MB/s of a PCIe connection, both directions summed, without encoding and headers."""
+    return 2 * lanes * (_FIRST_LANE << max(generation - 1, 0))
+
+
+def bus_address(text: str) -> str:
+    """As Linux writes it: 0000:3b:00.0 for 00000000:3B:00.0."""
+    domain, _, rest = text.lower().partition(":")
+    extra = len(domain) - _DOMAIN_DIGITS
+    return f"{domain[extra:] if extra > 0 and not domain[:extra].strip('0') else domain}:{rest}"
+
+
+def profile(name: str, slices: int, megabytes: int) -> str:
+    """A MIG instance's profile: the end of its name, or made of its size as NVIDIA does."""
+    _, mig, told = name.rpartition(" MIG ")
+    if mig or not slices:
+        return told if mig else ""
+    return f"{slices}g.{-(-megabytes // 1024)}gb"
+
+
+def cluster_name(raw: bytes) -> str:
+    """Of an NVLink network of several nodes; "" for the zeros of a network within one node."""
+    return str(uuid.UUID(bytes=raw)) if any(raw) else ""
+
+
+def xid_code(xid: int) -> str:
+    """How an XID is named in faults and metrics."""
+    return f"xid-{xid}"

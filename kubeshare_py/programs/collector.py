@@ -1,0 +1,95 @@
+"""kubeshare-collector: what is told of this node's cards, to Prometheus or once to a person."""
+
+import asyncio
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+
+from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.edges import decision_log
+from kubeshare_py.edges.card_sampler import CardProblem, CardSampler
+from kubeshare_py.edges.collector_server import CannotListen, CollectorPage, serve
+from kubeshare_py.edges.until_told import until_told
+from kubeshare_py.terminal.node_cards import node_cards
+
+OK, UNREADABLE, CANNOT_LISTEN = 0, 1, 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """`address` "" is all of them. Times in seconds; `stale_after_s` is more than an interval."""
+
+    node: NodeName
+    address: str
+    port: int
+    interval_s: float
+    stale_after_s: float
+    log_level: str = "info"
+
+    def sampler(self) -> CardSampler:
+        """One that reads as these settings say."""
+        return CardSampler(
+            node=self.node, interval_s=self.interval_s, stale_after_s=self.stale_after_s
+        )
+
+
+def run(settings: Settings) -> int:
+    """Serve until SIGINT or SIGTERM; gives the exit code."""
+    decision_log.set_up(settings.log_level)
+    try:
+        asyncio.run(until_told(collect(settings)))
+    except CannotListen as error:
+        decision_log.warn("server", message=str(error))
+        return CANNOT_LISTEN
+    return OK
+
+
+async def collect(settings: Settings) -> None:
+    """Read and serve for ever. Raises CannotListen."""
+    sampler = settings.sampler()
+    async with serve(sampler, settings.address, settings.port) as url:
+        decision_log.inform("listening", url=url, node=settings.node)
+        await sampler.run()
+
+
+def show(settings: Settings, output: str) -> int:
+    """Print one reading: text, json or prometheus; gives the exit code."""
+    decision_log.set_up("error")
+    sampler = settings.sampler()
+    try:
+        asyncio.run(until_told(sampler.once()))
+    except CardProblem as error:
+        print(f"kubeshare-collector: {error}", file=sys.stderr)
+        return UNREADABLE
+    print(_FORMS[output](sampler), end="")
+    return OK
+
+
+def _text(sampler: CardSampler) -> str:
+    figures = sampler.figures()
+    return node_cards(figures.node, figures.driver, figures.cards, figures.links)
+
+
+def _json(sampler: CardSampler) -> str:
+    figures = sampler.figures()
+    document = {
+        "node": figures.node,
+        "driver": figures.driver,
+        "cards": figures.cards,
+        "links": figures.links,
+        "unanswered": sampler.history.reading.unanswered if sampler.history.reading else (),
+    }
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+
+
+def _prometheus(sampler: CardSampler) -> str:
+    return CollectorPage(sampler).text("")[0].decode()
+
+
+_FORMS: dict[str, Callable[[CardSampler], str]] = {
+    "text": _text,
+    "json": _json,
+    "prometheus": _prometheus,
+}

@@ -1,0 +1,152 @@
+"""JSONPath as Kubernetes writes it: `.spec.size`, `.items[*].key`, `.conditions[?(@.type=="x")]`.
+
+Fields, quoted fields, indexes, slices, unions, wildcards, descent and filters with one comparison:
+https://kubernetes.io/docs/reference/kubectl/jsonpath/. What is missing is found nowhere.
+"""
+
+import operator
+import re
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+Step = Callable[[Any], Iterator[Any]]
+
+_TOKEN = re.compile(
+    r"""
+    \.\.(?P<descent>) |
+    \.?(?P<wild>\*) |
+    \.?(?P<field>(?:\\.|[^.\[\]*\\\s])+) |
+    \[(?P<subscript>\?\([^\]]*?(?:"[^"]*"|'[^']*'|[^\]])*\)|(?:'[^']*'|"[^"]*"|[^\]])*)\]
+    """,
+    re.VERBOSE,
+)
+_FILTER = re.compile(
+    r"^\?\(\s*@(?P<path>.*?)\s*(?:(?P<op>==|!=|<=|>=|<|>)\s*(?P<value>.+?)\s*)?\)$"
+)
+_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+class BadPath(ValueError):
+    """It is no such path."""
+
+
+def found_at(path: str, value: Any) -> list[Any]:
+    """Everything that a path leads to, in order; raises BadPath."""
+    values = [value]
+    for step in _steps(path):
+        values = [found for one in values for found in step(one)]
+    return values
+
+
+@cache
+def _steps(path: str) -> tuple[Step, ...]:
+    steps: list[Step] = []
+    place = 0
+    while place < len(path) and path != ".":
+        token = _TOKEN.match(path, place)
+        if token is None or token.end() == place:
+            raise BadPath(f"unrecognized path {path!r} at {path[place:]!r}")
+        steps.append(_step(token))
+        place = token.end()
+    return tuple(steps)
+
+
+def _step(token: re.Match[str]) -> Step:
+    if token["descent"] is not None:
+        return _descent
+    if token["wild"] is not None:
+        return _children
+    if token["field"] is not None:
+        return _field(re.sub(r"\\(.)", r"\1", token["field"]))
+    text = token["subscript"].strip()
+    if text.startswith("?"):
+        return _filter(text)
+    parts = [_subscript(part.strip()) for part in text.split(",")]
+    return lambda value: (found for part in parts for found in part(value))
+
+
+def _subscript(text: str) -> Step:
+    if text == "*":
+        return _children
+    if text[:1] in "'\"" and text[:1] == text[-1:] and len(text) > 1:
+        return _field(text[1:-1])
+    bounds = text.split(":")
+    if not all(re.fullmatch(r"-?\d*", bound) for bound in bounds) or text in ("", "-"):
+        raise BadPath(f"unrecognized subscript {text!r}")
+    if len(bounds) == 1:
+        return _index(int(text))
+    cut = slice(*(int(bound) if bound else None for bound in bounds))
+    return lambda value: iter(value[cut] if isinstance(value, list) else ())
+
+
+def _field(name: str) -> Step:
+    def step(value: Any) -> Iterator[Any]:
+        if isinstance(value, dict) and name in value:
+            yield value[name]
+
+    return step
+
+
+def _index(number: int) -> Step:
+    def step(value: Any) -> Iterator[Any]:
+        if isinstance(value, list) and -len(value) <= number < len(value):
+            yield value[number]
+
+    return step
+
+
+def _children(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        yield from (value[name] for name in sorted(value))
+    elif isinstance(value, list):
+        yield from value
+
+
+def _descent(value: Any) -> Iterator[Any]:
+    yield value
+    for child in _children(value):
+        yield from _descent(child)
+
+
+def _filter(text: str) -> Step:
+    found = _FILTER.match(text)
+    if found is None:
+        raise BadPath(f"unrecognized filter {text!r}")
+    path = found["path"]
+    _steps(path)
+    if found["op"] is None:
+        return lambda value: (one for one in _children(value) if found_at(path, one))
+    holds, wanted = _OPERATORS[found["op"]], _literal(found["value"])
+
+    def step(value: Any) -> Iterator[Any]:
+        for one in _children(value):
+            held = found_at(path, one)
+            if len(held) == 1 and _comparable(held[0], wanted) and holds(held[0], wanted):
+                yield one
+
+    return step
+
+
+def _literal(text: str) -> Any:
+    if text[0] in "'\"" and text[0] == text[-1]:
+        return text[1:-1]
+    if text in ("true", "false"):
+        return text == "true"
+    try:
+        return float(text)
+    except ValueError as error:
+        raise BadPath(f"unrecognized literal {text!r}") from error
+
+
+def _comparable(one: Any, other: Any) -> bool:
+    if isinstance(other, bool) or isinstance(one, bool):
+        return isinstance(one, bool) and isinstance(other, bool)
+    return isinstance(one, str) == isinstance(other, str)
