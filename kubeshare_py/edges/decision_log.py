@@ -4,8 +4,16 @@ import json
 import logging
 import sys
 import time
+from typing import assert_never
 
-from kubeshare_py.domain.effects import Bind, Effect, ReportScheduled, ReportWaiting
+from kubeshare_py.domain.effects import (
+    Bind,
+    Effect,
+    ReportOvercommit,
+    ReportScheduled,
+    ReportTrouble,
+    ReportWaiting,
+)
 
 _log = logging.getLogger("kubeshare.decisions")
 
@@ -58,7 +66,17 @@ def decided(effect: Effect, **about: object) -> None:
             _line("waiting", effect, {"reason": effect.diagnosis.message, **about})
         case ReportScheduled():
             _line("bound", effect, {"node": effect.node, **about})
+        case ReportTrouble():
+            pod = {"pod": str(effect.key), "uid": effect.uid}
+            warn("trouble", **pod, reason=effect.trouble, message=effect.note, **about)
+        case ReportOvercommit():
+            event, log = ("overcommit", warn) if effect.is_over else ("overcommit ended", inform)
+            log(event, node=effect.node, card=effect.uuid, message=effect.note, **about)
+        case _:
+            assert_never(effect)
 
 
-def _line(event: str, effect: Effect, fields: dict[str, object]) -> None:
+def _line(
+    event: str, effect: Bind | ReportWaiting | ReportScheduled, fields: dict[str, object]
+) -> None:
     _log.info(event, extra={"fields": {"pod": str(effect.key), "uid": effect.uid, **fields}})

@@ -7,7 +7,7 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from time import perf_counter
 
-from kubeshare_py.domain.effects import Bind, Effect, ReportWaiting
+from kubeshare_py.domain.effects import Bind, Effect, ReportTrouble, ReportWaiting
 from kubeshare_py.domain.events import BindSlotsFree, Event, InventoryFailed
 from kubeshare_py.edges import decision_log
 from kubeshare_py.edges.configuration_watch import Updates
@@ -20,16 +20,17 @@ from kubeshare_py.edges.watched_events import T, Translation, node_events
 from kubeshare_py.framework.configuration import Inventory
 from kubeshare_py.manifests.node import NodeFields
 from kubeshare_py.manifests.watch import Codec
+from kubeshare_py.scheduling import outsiders
 from kubeshare_py.scheduling.machine import MOST_UNANSWERED, Machine
 
-#: Events handled before others get the loop.
 NODES = "/api/v1/nodes"
+#: Events handled before others get the loop.
 BATCH = 200
 #: The longest that ending may take (s): a bind and the look at its pod, with their turns.
 DRAIN_S = 15.0
-
 #: The longest that nothing is decided at the start because no source of cards has answered (s).
 FIRST_CARDS_S = 5.0
+
 
 @dataclass(slots=True)
 class DecisionLoop:
@@ -44,11 +45,11 @@ class DecisionLoop:
     news: asyncio.Event
     signs: VitalSigns
     leads: bool = False
-    _binds: set[asyncio.Task[None]] = field(default_factory=set)
     #: Set by the first list of nodes, and by the first word of the inventory, good or bad.
     _nodes_listed: asyncio.Event = field(default_factory=asyncio.Event)
     _inventory_heard: asyncio.Event = field(default_factory=asyncio.Event)
     _nodes_news: asyncio.Event = field(default_factory=asyncio.Event)
+    _binds: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def tell(self, events: Iterable[Event]) -> None:
         """Hand events to the machine in order, and let others run between batches."""
@@ -64,6 +65,17 @@ class DecisionLoop:
         for record in self.machine.records.values():
             if record.told is not None:
                 self.api.report(ReportWaiting(record.pod.uid, record.pod.key, record.told))
+        self._perform(outsiders.standing(self.machine.records.values(), self.machine.profiles), 0.0)
+
+    async def first_readings(self) -> None:
+        """Wait for the nodes, and a moment for the cards.
+
+        Without them every waiting pod would be told what is not true any more a second later.
+        """
+        await self._nodes_listed.wait()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FIRST_CARDS_S):
+                await self._inventory_heard.wait()
 
     async def decide(self) -> None:
         """Decide whenever something happened or the machine wants to be woken."""
@@ -97,6 +109,16 @@ class DecisionLoop:
                     gc.freeze()
                     listed()
 
+    async def watch_nodes(self, client: KubeClient) -> None:
+        """Follow the nodes for ever."""
+
+        def translate(news: Listed[NodeFields] | Changes[NodeFields]) -> Iterator[Event]:
+            yield from node_events(news)
+            self._nodes_news.set()
+
+        codec = Codec(NodeFields)
+        await self.watch(client, NODES, codec, translate, self._nodes_listed.set)
+
     async def read_inventory(self, settings: Inventory) -> None:
         """Follow the inventory for ever."""
         nodes = self.machine.ledger.columns.row_of.keys
@@ -108,28 +130,6 @@ class DecisionLoop:
                 if isinstance(event, InventoryFailed):
                     decision_log.warn("inventory", message=event.message)
                 await self.tell([event])
-
-    async def follow_configuration(self, updates: Updates) -> None:
-        """Take over new profiles, for as long as there may be updates; say what cannot be used."""
-        async with aclosing(updates) as stream:
-    async def watch_nodes(self, client: KubeClient) -> None:
-        """Follow the nodes for ever."""
-
-        def translate(news: Listed[NodeFields] | Changes[NodeFields]) -> Iterator[Event]:
-            yield from node_events(news)
-            self._nodes_news.set()
-
-        codec = Codec(NodeFields)
-        await self.watch(client, NODES, codec, translate, self._nodes_listed.set)
-
-            async for update in stream:
-                self.signs.tallies.reload(applied=not update.problem)
-                if update.problem:
-                    decision_log.warn("configuration", message=update.problem)
-                    continue
-                decision_log.inform("configuration", waits_for_restart=update.for_restart)
-                began_s = perf_counter()
-                effects = self.machine.use_profiles(
                 self._inventory_heard.set()
 
     async def _rest(self, seconds: float) -> None:
@@ -141,6 +141,18 @@ class DecisionLoop:
                 while len(known) == count:
                     self._nodes_news.clear()
                     await self._nodes_news.wait()
+
+    async def follow_configuration(self, updates: Updates) -> None:
+        """Take over new profiles, for as long as there may be updates; say what cannot be used."""
+        async with aclosing(updates) as stream:
+            async for update in stream:
+                self.signs.tallies.reload(applied=not update.problem)
+                if update.problem:
+                    decision_log.warn("configuration", message=update.problem)
+                    continue
+                decision_log.inform("configuration", waits_for_restart=update.for_restart)
+                began_s = perf_counter()
+                effects = self.machine.use_profiles(
                     update.profiles, asyncio.get_running_loop().time()
                 )
                 self._perform(effects, perf_counter() - began_s)
@@ -170,6 +182,8 @@ class DecisionLoop:
             if not self.leads:
                 continue  # whoever leads reports
             decision_log.decided(effect, **self.signs.about(effect, took_s))
+            if isinstance(effect, ReportTrouble):
+                self.signs.tallies.trouble(effect.trouble)
             if isinstance(effect, Bind):
                 task = self.group.create_task(self._bind(effect))
                 self._binds.add(task)

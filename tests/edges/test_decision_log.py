@@ -10,7 +10,14 @@ import pytest
 
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.diagnosis import Diagnosis
-from kubeshare_py.domain.effects import Bind, ReportScheduled, ReportWaiting
+from kubeshare_py.domain.effects import (
+    Bind,
+    ReportOvercommit,
+    ReportScheduled,
+    ReportTrouble,
+    ReportWaiting,
+    Trouble,
+)
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.edges import decision_log
 
@@ -65,6 +72,18 @@ def test_a_bound_pod_is_logged_with_its_node(lines: Lines) -> None:
     decision_log.decided(ReportScheduled(UID, KEY, N1))
     [line] = lines()
     assert (line["event"], line["pod"], line["node"]) == ("bound", "default/train", "n1")
+
+
+def test_what_others_did_is_a_warning(lines: Lines) -> None:
+    decision_log.set_up("warning")
+    decision_log.decided(ReportTrouble(UID, KEY, Trouble.NOT_OURS, "not ours"), cycle=7)
+    decision_log.decided(ReportOvercommit(N1, GpuUuid("GPU-1"), True, "too much"))
+    decision_log.decided(ReportOvercommit(N1, GpuUuid("GPU-1"), False, "right again"))
+    trouble, overcommit = lines()
+    assert (trouble["event"], trouble["reason"]) == ("trouble", "AllocationNotOurs")
+    assert (trouble["pod"], trouble["uid"], trouble["cycle"]) == ("default/train", "u-1", 7)
+    assert (overcommit["event"], overcommit["node"]) == ("overcommit", "n1")
+    assert (overcommit["card"], overcommit["message"]) == ("GPU-1", "too much")
 
 
 def test_line_breaks_and_tracebacks_stay_within_their_line(lines: Lines) -> None:
