@@ -39,18 +39,19 @@ def derive_card(columns: Columns, row: int, slot: int) -> None:
     columns.idle[row, slot] = tenants == 0
 
 
-def hold_back(columns: Columns, row: int, count: int) -> None:
-    """Keep as many idle cards as native pods hold; with fewer idle ones, keep all cards."""
+def hold_back(columns: Columns, row: int, count: int) -> bool:
+    """Keep as many idle cards as native pods hold; with fewer idle ones (False), keep all cards."""
     slots = range(len(columns.uuids[row]))
     for slot in slots:
         derive_card(columns, row, slot)
     if not count:
-        return
+        return True
     idle = [slot for slot in slots if columns.idle.item(row, slot)]
     for slot in idle[len(idle) - count :] if count <= len(idle) else slots:
         if not columns.flags.item(row, slot) & ABSENT:
             columns.flags[row, slot] |= HELD_BACK
             _close(columns, row, slot)
+    return count <= len(idle)
 
 
 def derive_node(columns: Columns, row: int) -> None:

@@ -23,6 +23,7 @@ from kubeshare_py.cluster.columns import (
     IntArray,
 )
 from kubeshare_py.cluster.derived import derive_card, derive_node, hold_back
+from kubeshare_py.cluster.overdrafts import Overdrafts
 from kubeshare_py.cluster.ports import POOL_SIZE, PortPool
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.gpu import WHOLE_MILLI, Gpu
@@ -68,6 +69,7 @@ class Ledger:
         #: Rows with slots for cards that the inventory does not show.
         self._rows_with_strays: set[int] = set()
         self._vectors: dict[tuple[Resources, bool], IntArray] = {}
+        self.overdrafts = Overdrafts()
 
     # --- reading -------------------------------------------------------------------------------
 
@@ -94,9 +96,7 @@ class Ledger:
         columns = self.columns
         over = ((columns.free_milli < 0) | (columns.free_bytes < 0)) & (columns.flags & ABSENT == 0)
         for row, slot in np.argwhere(over).tolist():
-            name = columns.names[row]
-            assert name is not None
-            yield name, columns.uuids[row][slot]
+            yield self._name(row), columns.uuids[row][slot]
 
     # --- nodes and cards -----------------------------------------------------------------------
 
@@ -240,7 +240,8 @@ class Ledger:
         """Add (sign 1) or take away (-1) an allocation, and bring derived columns along."""
         columns, exclusive = self.columns, allocation.exclusive
         for slot, card in zip(slots, allocation.cards, strict=True):
-            columns.free_milli[row, slot] = columns.free_milli.item(row, slot) - sign * card.milli
+            free_milli = columns.free_milli.item(row, slot) - sign * card.milli
+            columns.free_milli[row, slot] = free_milli
             free_bytes = columns.free_bytes.item(row, slot) - sign * card.memory_bytes
             columns.free_bytes[row, slot] = free_bytes
             columns.tenants[row, slot] = columns.tenants.item(row, slot) + sign
@@ -250,24 +251,36 @@ class Ledger:
             if not columns.flags.item(row, slot) & ABSENT:
                 free = columns.gpu_free_milli.item(row) - sign * card.milli
                 columns.gpu_free_milli[row] = free
+                if free_milli < 0 or free_bytes < 0:
+                    self.overdrafts.suspect(self._name(row))
+        if self.overdrafts.watches:
+            self.overdrafts.touched(self._name(row))
         if row in self._native:
-            hold_back(self.columns, row, self._native[row])
+            self._hold_back(row)
         derive_node(columns, row)
+
+    def _hold_back(self, row: int) -> None:
+        if not hold_back(self.columns, row, self._native[row]):
+            self.overdrafts.suspect(self._name(row))
+
+    def _name(self, row: int) -> NodeName:
+        name = self.columns.names[row]
+        assert name is not None
+        return name
 
     def _count_native(self, row: int, resources: Resources, sign: int) -> None:
         """A pod without cards of ours came or went: does it hold cards that the kubelet picked?"""
         count = next((amount for name, amount in resources if name == NATIVE_GPU), 0)
         if count:
             self._native[row] = self._native.get(row, 0) + sign * count
-            hold_back(self.columns, row, self._native[row])
+            self._hold_back(row)
+            self.overdrafts.touched(self._name(row))
             if not self._native[row]:
                 del self._native[row]
 
     def _lay_out_cards(self, row: int) -> None:
         """Write a row's card slots anew, by uuid, from the inventory and the charges."""
-        columns = self.columns
-        name = columns.names[row]
-        assert name is not None
+        columns, name = self.columns, self._name(row)
         known = {gpu.uuid: gpu for gpu in self.inventory.get(name, ())}
         allocations = [c.allocation for c in self.pods_on(name).values() if c.allocation]
         charged = {card.uuid for allocation in allocations for card in allocation.cards}
@@ -289,8 +302,9 @@ class Ledger:
         for allocation in allocations:
             slots = [uuids.index(card.uuid) for card in allocation.cards]
             self._count(row, slots, allocation, 1)
+        self.overdrafts.touched(name)
         if row in self._native:
-            hold_back(self.columns, row, self._native[row])
+            self._hold_back(row)
 
     def _put_card(self, row: int, slot: int, gpu: Gpu) -> None:
         columns = self.columns
@@ -302,9 +316,7 @@ class Ledger:
         derive_card(columns, row, slot)
 
     def _forget_row_if_empty(self, row: int) -> None:
-        columns = self.columns
-        name = columns.names[row]
-        assert name is not None
+        columns, name = self.columns, self._name(row)
         if columns.nodes[row] is None and not self._pods_on.get(name):
             self._pods_on.pop(name, None)
             self._ports.pop(name, None)

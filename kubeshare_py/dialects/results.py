@@ -30,6 +30,11 @@ def is_result(key: str) -> bool:
     )
 
 
+def visible_cards(allocation: Allocation) -> str:
+    """The cards as the containers are told them, "" for none."""
+    return ",".join(card.uuid for card in allocation.cards)
+
+
 def result_annotations(allocation: Allocation) -> dict[str, str]:
     """Cards and models (same order), bytes charged in all, and the port if there is one.
 
@@ -39,7 +44,7 @@ def result_annotations(allocation: Allocation) -> dict[str, str]:
     if not cards:
         return {}
     results = {
-        GPU_UUID: ",".join(card.uuid for card in cards),
+        GPU_UUID: visible_cards(allocation),
         GPU_MODEL: ",".join(card.model for card in cards),
         GPU_MEM: str(allocation.memory_bytes),
     }

@@ -1,10 +1,11 @@
 """Everything the scheduler can want done."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.diagnosis import Diagnosis
-from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
+from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,4 +45,37 @@ class ReportScheduled:
     node: NodeName
 
 
-Effect = Bind | ReportWaiting | ReportScheduled
+class Trouble(StrEnum):
+    """What others did to a bound pod past this scheduler; reasons of events."""
+
+    NOT_OURS = "AllocationNotOurs"  # somebody else wrote it: it is charged as it says
+    UNREADABLE = "AllocationUnreadable"  # what the pod holds is not charged
+    CHANGED = "AllocationChanged"  # what was charged when it was bound stays charged
+    MISMATCH = "GPUMismatch"  # its containers are told other cards than are charged
+    MISSING = "GPUNotAllocated"  # it asks for cards and was bound without any
+
+
+@dataclass(frozen=True, slots=True)
+class ReportTrouble:
+    """Tell a pod's owner what others did to it: a Warning event."""
+
+    uid: PodUid
+    key: PodKey
+    trouble: Trouble
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReportOvercommit:
+    """Tell a node's operators that pods hold more of a card than it has, or no longer do.
+
+    `uuid` is None for the cards that the kubelet hands out by itself, all together.
+    """
+
+    node: NodeName
+    uuid: GpuUuid | None
+    is_over: bool
+    note: str
+
+
+Effect = Bind | ReportWaiting | ReportScheduled | ReportTrouble | ReportOvercommit

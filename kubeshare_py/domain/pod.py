@@ -91,7 +91,8 @@ class Pod:
     pod's own not to be tried yet, in words (unsupported fields, for example). `stale_results` are
     result annotations that the pod already carries although it is not bound: a Binding overwrites
     them. `problem` is set when the request cannot be understood; `request` is then None.
-    `allocation_problem` says what is wrong with a bound pod's allocation, which is then None.
+    `allocation_problem` says what is wrong with a bound pod's allocation, which is then None;
+    `mismatch` what its containers are told, if that is not the allocation's cards.
     """
 
     uid: PodUid
@@ -110,4 +111,5 @@ class Pod:
     deleting: bool = False
     allocation: Allocation | None = None
     allocation_problem: str = ""
+    mismatch: str = ""
     stale_results: tuple[str, ...] = ()

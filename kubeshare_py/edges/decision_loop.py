@@ -7,7 +7,7 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from time import perf_counter
 
-from kubeshare_py.domain.effects import Bind, Effect, ReportWaiting
+from kubeshare_py.domain.effects import Bind, Effect, ReportTrouble, ReportWaiting
 from kubeshare_py.domain.events import BindSlotsFree, Event, InventoryFailed
 from kubeshare_py.edges import decision_log
 from kubeshare_py.edges.configuration_watch import Updates
@@ -20,6 +20,7 @@ from kubeshare_py.edges.watched_events import T, Translation, node_events
 from kubeshare_py.framework.configuration import Inventory
 from kubeshare_py.manifests.node import NodeFields
 from kubeshare_py.manifests.watch import Codec
+from kubeshare_py.scheduling import outsiders
 from kubeshare_py.scheduling.machine import MOST_UNANSWERED, Machine
 
 NODES = "/api/v1/nodes"
@@ -27,6 +28,7 @@ NODES = "/api/v1/nodes"
 BATCH = 200
 #: The longest that ending may take (s): a bind and the look at its pod, with their turns.
 DRAIN_S = 15.0
+
 
 @dataclass(slots=True)
 class DecisionLoop:
@@ -59,6 +61,7 @@ class DecisionLoop:
         for record in self.machine.records.values():
             if record.told is not None:
                 self.api.report(ReportWaiting(record.pod.uid, record.pod.key, record.told))
+        self._perform(outsiders.standing(self.machine.records.values(), self.machine.profiles), 0.0)
 
     async def decide(self) -> None:
         """Decide whenever something happened or the machine wants to be woken."""
@@ -165,6 +168,8 @@ class DecisionLoop:
             if not self.leads:
                 continue  # whoever leads reports
             decision_log.decided(effect, **self.signs.about(effect, took_s))
+            if isinstance(effect, ReportTrouble):
+                self.signs.tallies.trouble(effect.trouble)
             if isinstance(effect, Bind):
                 task = self.group.create_task(self._bind(effect))
                 self._binds.add(task)

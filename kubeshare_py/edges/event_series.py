@@ -8,23 +8,23 @@ written now and then; the text is not part of an event's identity
 import datetime
 from dataclasses import dataclass
 
-from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.edges.due_queue import DueQueue
-from kubeshare_py.manifests.reports import SCHEDULED, PodEvent
+from kubeshare_py.manifests.reports import SCHEDULED, Regarding, ReportedEvent
 
 #: A series that goes on is written this often (s), and one that is idle this long (s) is closed.
 REFRESH_S, CLOSE_S = 1800.0, 360.0
 MOST_QUEUED = 10_000
 ATTEMPTS = 12
 
-EventKey = tuple[PodUid, str]
+#: What it is about, and the reason.
+EventKey = tuple[Regarding, str]
 
 
 @dataclass(slots=True, kw_only=True)
 class Series:
     """One event and how often it was seen. `created` and `written` (a count) are the server's."""
 
-    event: PodEvent
+    event: ReportedEvent
     count: int = 1
     last: datetime.datetime
     last_now: float
@@ -51,9 +51,9 @@ class EventSeries:
     def __len__(self) -> int:
         return len(self._series)
 
-    def occurred(self, event: PodEvent, now: float) -> None:
+    def occurred(self, event: ReportedEvent, now: float) -> None:
         """Count an occurrence, and queue what must be written of it."""
-        key = (event.uid, event.reason)
+        key = (event.regarding, event.reason)
         series = self._series.get(key)
         if series is None or series.closing:
             series = Series(event=event, last=event.at, last_now=now)
@@ -65,12 +65,12 @@ class EventSeries:
         if series.created and series.written == 1 and not self.queue.is_taken(key):
             self._put(key, series, now)
 
-    def withdraw(self, uid: PodUid, reason: str) -> None:
+    def withdraw(self, about: Regarding, reason: str) -> None:
         """Do not create an event that is only queued: something newer tells more."""
-        series = self._series.get((uid, reason))
+        series = self._series.get((about, reason))
         if series is not None and not series.created:
-            self.queue.discard((uid, reason))
-            del self._series[uid, reason]
+            self.queue.discard((about, reason))
+            del self._series[about, reason]
 
     def tick(self, now: float) -> None:
         """Write the counts of series that go on, close those that are idle; about once a minute."""

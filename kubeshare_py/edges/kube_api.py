@@ -2,8 +2,15 @@
 
 from collections.abc import Callable
 from http import HTTPStatus
+from typing import assert_never
 
-from kubeshare_py.domain.effects import Bind, ReportScheduled, ReportWaiting
+from kubeshare_py.domain.effects import (
+    Bind,
+    ReportOvercommit,
+    ReportScheduled,
+    ReportTrouble,
+    ReportWaiting,
+)
 from kubeshare_py.domain.events import (
     BindAnswered,
     BindOutcome,
@@ -60,12 +67,21 @@ class KubeApi:
                 outcome = await self._send(bind, binding_body(bind, annotations))
         return BindAnswered(bind.uid, bind.allocation.token, outcome)
 
-    def report(self, effect: ReportWaiting | ReportScheduled) -> None:
+    def report(
+        self, effect: ReportWaiting | ReportScheduled | ReportTrouble | ReportOvercommit
+    ) -> None:
         """Hand a report to the low-priority lane; returns at once."""
-        if isinstance(effect, ReportWaiting):
-            self._reports.waiting(effect)
-        else:
-            self._reports.scheduled(effect)
+        match effect:
+            case ReportWaiting():
+                self._reports.waiting(effect)
+            case ReportScheduled():
+                self._reports.scheduled(effect)
+            case ReportTrouble():
+                self._reports.trouble(effect)
+            case ReportOvercommit():
+                self._reports.overcommit(effect)
+            case _:
+                assert_never(effect)
 
     async def _send(self, bind: Bind, body: bytes) -> BindOutcome:
         try:

@@ -7,14 +7,28 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from http import HTTPStatus
 
-from kubeshare_py.domain.effects import ReportScheduled, ReportWaiting
+from kubeshare_py.domain.effects import (
+    ReportOvercommit,
+    ReportScheduled,
+    ReportTrouble,
+    ReportWaiting,
+)
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.edges.condition_queue import ConditionQueue, message_of
 from kubeshare_py.edges.event_series import EventKey, EventSeries, Series
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_errors import KubeError, KubeFailure
 from kubeshare_py.edges.report_requests import patch_condition, read_condition, send_event
-from kubeshare_py.manifests.reports import FAILED_SCHEDULING, SCHEDULED, PodEvent
+from kubeshare_py.manifests.reports import (
+    FAILED_SCHEDULING,
+    GPU_OVERCOMMIT_ENDED,
+    GPU_OVERCOMMITTED,
+    SCHEDULED,
+    Regarding,
+    ReportedEvent,
+    regarding_card,
+    regarding_pod,
+)
 
 WORKERS = 4
 #: While binds are in flight each worker still does one thing in this time (s).
@@ -31,7 +45,7 @@ def _utc_now() -> datetime.datetime:
 
 
 class ReportLane:
-    """Tells the owners of pods why they wait and that they were bound.
+    """Tells owners and operators what happens to their pods and cards.
 
     Reports are handed over without waiting; `run` writes them. Binds go through `binding`, which
     is how the lane knows when to stand back.
@@ -76,14 +90,26 @@ class ReportLane:
         now = self._now()
         self._conditions.report(report, now)
         note = message_of(report.diagnosis)
-        self._occurred(report, FAILED_SCHEDULING, note, now)
+        self._occurred(regarding_pod(report.uid, report.key), FAILED_SCHEDULING, note, now)
 
     def scheduled(self, report: ReportScheduled) -> None:
         """Take a report that a pod was bound; it replaces those of its waiting."""
         self._conditions.withdraw(report.uid)
-        self._events.withdraw(report.uid, FAILED_SCHEDULING)
+        about = regarding_pod(report.uid, report.key)
+        self._events.withdraw(about, FAILED_SCHEDULING)
         note = f"Successfully assigned {report.key} to {report.node}"
-        self._occurred(report, SCHEDULED, note, self._now())
+        self._occurred(about, SCHEDULED, note, self._now())
+
+    def trouble(self, report: ReportTrouble) -> None:
+        """Take a report of what others did to a pod."""
+        about = regarding_pod(report.uid, report.key)
+        self._occurred(about, report.trouble, report.note, self._now())
+
+    def overcommit(self, report: ReportOvercommit) -> None:
+        """Take a report that a card is over-committed, or not any more."""
+        reason = GPU_OVERCOMMITTED if report.is_over else GPU_OVERCOMMIT_ENDED
+        about = regarding_card(report.node, report.uuid)
+        self._occurred(about, reason, report.note, self._now())
 
     @contextlib.asynccontextmanager
     async def binding(self, uid: PodUid) -> AsyncIterator[None]:
@@ -195,16 +221,15 @@ class ReportLane:
             if error.may_pass:
                 self._events.failed(key, series, self._now(), self._delay_s(error))
             else:
-                _log.info("event of pod %s not written: %s", series.event.key, error)
+                about = series.event.regarding
+                _log.info("event of %s %s not written: %s", about.kind, about.name, error)
                 self._events.refused(key, series)
             return
         self._failures = 0
         self._events.written(key, series, count, self._now())
 
-    def _occurred(
-        self, report: ReportWaiting | ReportScheduled, reason: str, note: str, now: float
-    ) -> None:
-        event = PodEvent(uid=report.uid, key=report.key, reason=reason, note=note, at=self._clock())
+    def _occurred(self, about: Regarding, reason: str, note: str, now: float) -> None:
+        event = ReportedEvent(regarding=about, reason=reason, note=note, at=self._clock())
         self._events.occurred(event, now)
         self._news.set()
 

@@ -44,7 +44,7 @@ async def patch_condition(
 async def send_event(client: KubeClient, series: Series, count: int, instance: str) -> None:
     """Create an event, or write the count of one that exists."""
     event = series.event
-    path = f"/apis/events.k8s.io/v1/namespaces/{event.key.namespace}/events"
+    path = f"/apis/events.k8s.io/v1/namespaces/{event.namespace}/events"
     if series.created:
         patch = series_patch(count, series.last)
         try:

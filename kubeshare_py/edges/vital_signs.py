@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from time import perf_counter
 
-from kubeshare_py.domain.effects import Bind, Effect, ReportScheduled
+from kubeshare_py.domain.effects import Bind, Effect, ReportOvercommit, ReportScheduled
 from kubeshare_py.domain.events import BindAnswered, BindRefused, BindSlotsFree, Event
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.exporters.tallies import Tallies
@@ -65,9 +65,11 @@ class VitalSigns:
 
     def about(self, effect: Effect, took_s: float) -> dict[str, object]:
         """What the log adds to an effect: its profile, and the turn that it came from."""
+        turn: dict[str, object] = {"cycle": self.turns, "ms": round(took_s * 1000, 3)}
+        if isinstance(effect, ReportOvercommit):
+            return turn
         record = self.machine.records.get(effect.uid)
-        profile = record.pod.scheduler_name if record else ""
-        return {"profile": profile, "cycle": self.turns, "ms": round(took_s * 1000, 3)}
+        return {"profile": record.pod.scheduler_name if record else "", **turn}
 
     def inventory_read(self) -> None:
         """The source of the inventory answered, with news or without."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from prometheus_client import generate_latest
 
+from kubeshare_py.domain.effects import Trouble
 from kubeshare_py.domain.figures import LedgerFigures, PodFigures
 from kubeshare_py.exporters.card_metrics import CARD_METRICS
 from kubeshare_py.exporters.client_metrics import CLIENT_METRICS
@@ -74,6 +75,12 @@ _METRICS = (
         "kubeshare_allocation_problems",
         "gauge",
         "Bound pods whose allocation cannot be read: what they hold is not charged.",
+    ),
+    Metric(
+        "kubeshare_allocation_troubles_total",
+        "counter",
+        "What others did to bound pods past this scheduler, by the reason of the pod's event.",
+        ("reason",),
     ),
     Metric(
         "kubeshare_fragmentation_ratio",
@@ -151,6 +158,9 @@ def scheduler_values(
         "scheduler_scheduling_attempt_duration_seconds": tallies.attempt_seconds,
         "scheduler_pod_scheduling_sli_duration_seconds": {
             (attempts,): seconds for attempts, seconds in tallies.sli_seconds.items()
+        },
+        "kubeshare_allocation_troubles_total": {
+            (trouble,): tallies.troubles.get(trouble, 0) for trouble in Trouble
         },
         "scheduler_queue_incoming_pods_total": process.queue_moves,
         "scheduler_cache_size": {

@@ -23,6 +23,7 @@ class Tallies:
     algorithm_seconds: Distribution = field(default_factory=lambda: Distribution(ATTEMPT_BOUNDS))
     pod_attempts: Distribution = field(default_factory=lambda: Distribution(POD_ATTEMPTS_BOUNDS))
     turn_seconds: Distribution = field(default_factory=lambda: Distribution(TURN_BOUNDS))
+    troubles: dict[str, int] = field(default_factory=dict)
     reloads: dict[str, int] = field(default_factory=lambda: {"applied": 0, "refused": 0})
     reloaded: bool = True
 
@@ -41,6 +42,10 @@ class Tallies:
         if found is None:
             found = self.sli_seconds[label] = Distribution(SLI_BOUNDS)
         found.observe(seconds)
+
+    def trouble(self, reason: str) -> None:
+        """Somebody did this to a bound pod past the scheduler."""
+        self.troubles[reason] = self.troubles.get(reason, 0) + 1
 
     def reload(self, *, applied: bool) -> None:
         """The configuration file changed."""

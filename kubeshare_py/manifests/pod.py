@@ -1,7 +1,7 @@
 """A v1 Pod into the domain's Pod."""
 
 from kubeshare_py.dialects import sharedgpu
-from kubeshare_py.dialects.results import ALLOCATION, is_result
+from kubeshare_py.dialects.results import ALLOCATION, GPU_UUID, is_result, visible_cards
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.pod import Pod
@@ -47,6 +47,7 @@ def to_domain(pod: PodFields) -> Pod:
         deleting=meta.deletion_timestamp is not None,
         allocation=held if isinstance(held, Allocation) else None,
         allocation_problem=held if isinstance(held, str) else "",
+        mismatch=_mismatch(meta.annotations, held) if bound and meta.annotations else "",
         stale_results=() if bound else _stale_results(meta.annotations),
     )
 
@@ -54,6 +55,15 @@ def to_domain(pod: PodFields) -> Pod:
 def _held(annotations: dict[str, str]) -> Allocation | str | None:
     text = annotations.get(ALLOCATION)
     return read_allocation(text) if text else None
+
+
+def _mismatch(annotations: dict[str, str], held: Allocation | str | None) -> str:
+    """Say which cards its containers are told, if those are not the ones that it holds."""
+    told = annotations.get(GPU_UUID, "")
+    ours = visible_cards(held) if isinstance(held, Allocation) else ""
+    if told == ours:
+        return ""
+    return f"{GPU_UUID} says {told or 'nothing'}, the allocation {ours or 'nothing'}"
 
 
 def _stale_results(annotations: dict[str, str] | None) -> tuple[str, ...]:

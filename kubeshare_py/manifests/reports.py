@@ -1,42 +1,83 @@
-"""What a pod's owner is told: the PodScheduled condition and events, as request bodies.
+"""What owners and operators are told: the PodScheduled condition and events, as request bodies.
 
 Formats: https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/ and, for
 texts and reasons, kube-scheduler's.
 """
 
 import datetime
+import zlib
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from kubeshare_py.domain.identity import PodKey, PodUid
+from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.manifests.watch import UNDECODABLE
 
 CONTROLLER = "kubeshare-scheduler"
 POD_SCHEDULED, UNSCHEDULABLE = "PodScheduled", "Unschedulable"
 SCHEDULED, FAILED_SCHEDULING = "Scheduled", "FailedScheduling"
+GPU_OVERCOMMITTED, GPU_OVERCOMMIT_ENDED = "GPUOvercommitted", "GPUOvercommitEnded"
+#: Where events of things without a namespace are kept.
+DEFAULT_NAMESPACE = "default"
+_NORMAL = frozenset({SCHEDULED, GPU_OVERCOMMIT_ENDED})
+_ACTIONS = {SCHEDULED: "Binding", FAILED_SCHEDULING: "Scheduling"}
+#: Of everything that is told about what pods hold.
+_CHARGING = "Charging"
 MOST_NOTE_BYTES = 1024
 MOST_INSTANCE = 128
 MOST_OBJECT_NAME = 253
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PodEvent:
-    """One event about a pod; `at` is an aware time."""
+class Regarding:
+    """What an event is about. `part` tells apart what belongs to one object, such as its cards."""
 
-    uid: PodUid
-    key: PodKey
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    part: str = ""
+
+
+def regarding_pod(uid: PodUid, key: PodKey) -> Regarding:
+    """A pod."""
+    return Regarding(kind="Pod", namespace=key.namespace, name=key.name, uid=uid)
+
+
+def regarding_card(node: NodeName, uuid: GpuUuid | None) -> Regarding:
+    """A card of a node, or None for all that the kubelet hands out.
+
+    The uid is the node's name: kubelets do so, and `kubectl describe node` looks for that.
+    """
+    return Regarding(kind="Node", namespace="", name=node, uid=node, part=uuid or "all")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportedEvent:
+    """One event; `at` is an aware time."""
+
+    regarding: Regarding
     reason: str
     note: str
     at: datetime.datetime
 
     @property
+    def namespace(self) -> str:
+        """Where the event is kept."""
+        return self.regarding.namespace or DEFAULT_NAMESPACE
+
+    @property
     def name(self) -> str:
-        """Name as client-go makes it: the pod's and the time in hexadecimal nanoseconds."""
+        """Name as client-go makes it: the object's and the time in hexadecimal nanoseconds.
+
+        A part has its place between the two: several may be told of at the same time.
+        """
         epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
         stamp = f".{(self.at - epoch) // datetime.timedelta(microseconds=1) * 1000:x}"
-        return self.key.name[: MOST_OBJECT_NAME - len(stamp)].rstrip("-.") + stamp
+        if self.regarding.part:
+            stamp = f".{zlib.crc32(self.regarding.part.encode()):08x}{stamp}"
+        return self.regarding.name[: MOST_OBJECT_NAME - len(stamp)].rstrip("-.") + stamp
 
 
 class _Condition(msgspec.Struct):
@@ -107,27 +148,24 @@ def waiting_patch(uid: PodUid, message: str, changed: datetime.datetime | None) 
     return {"metadata": {"uid": uid}, "status": {"conditions": [condition]}}
 
 
-def event_body(event: PodEvent, instance: str, count: int, last: datetime.datetime) -> object:
+def event_body(event: ReportedEvent, instance: str, count: int, last: datetime.datetime) -> object:
     """Write an event for events.k8s.io/v1; `count` and `last` are of its series, 1 for none."""
-    scheduled = event.reason == SCHEDULED
+    about = event.regarding
+    regarding = {"apiVersion": "v1", "kind": about.kind, "name": about.name, "uid": about.uid}
+    if about.namespace:
+        regarding["namespace"] = about.namespace
     body: dict[str, Any] = {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
-        "metadata": {"namespace": event.key.namespace, "name": event.name},
+        "metadata": {"namespace": event.namespace, "name": event.name},
         "eventTime": micro_time(event.at),
         "reportingController": CONTROLLER,
         "reportingInstance": instance[:MOST_INSTANCE],
-        "action": "Binding" if scheduled else "Scheduling",
+        "action": _ACTIONS.get(event.reason, _CHARGING),
         "reason": event.reason,
-        "type": "Normal" if scheduled else "Warning",
+        "type": "Normal" if event.reason in _NORMAL else "Warning",
         "note": shortened(event.note),
-        "regarding": {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "namespace": event.key.namespace,
-            "name": event.key.name,
-            "uid": event.uid,
-        },
+        "regarding": regarding,
     }
     return body | (series_patch(count, last) if count > 1 else {})
 

@@ -48,11 +48,10 @@ class History:
         """Take in a reading; what has changed, for the log."""
         first, before = self.reading is None, self.reading or NodeReading()
         self.reading, self.read_at = reading, now
-        notices = [
-            *self._counted(reading, now),
-            *self._compared(reading, now),
-            *self._questions(reading),
-        ]
+        self._compare(reading)
+        notices = [*self._counted(reading, now)]
+        self._forget(now)
+        notices += [*self._judged(), *self._questions(reading)]
         if first or (before.driver, before.no_driver) != (reading.driver, reading.no_driver):
             about = {"cards": len(reading.cards), "driver": reading.driver or reading.no_driver}
             notices.append(Notice(event="driver", about=about, is_trouble=False))
@@ -90,11 +89,11 @@ class History:
             yield Notice(event="unanswered", about=about)
         self._told = asked
 
-    def _compared(self, reading: NodeReading, now: float) -> Iterator[Notice]:
+    def _compare(self, reading: NodeReading) -> None:
+        """Who is there, who came back, who is missing."""
         read = {card.uuid: card for card in reading.cards}
         unreadable = {card.uuid: card for card in reading.unreadable if card.uuid not in read}
-        back = read.keys() & self._missing.keys()
-        for uuid in back:
+        for uuid in self._missing.keys() & (read.keys() | unreadable.keys()):
             if self._missing.pop(uuid) == LOST:
                 # It was reset, or the node's driver was: what happened before is over.
                 self._held.pop(uuid, None)
@@ -112,8 +111,6 @@ class History:
                 self._held.pop(uuid, None)
                 self._missing.pop(uuid, None)
         self._cards.update(read)
-        self._forget(now)
-        yield from self._judged()
 
     def _forget(self, now: float) -> None:
         for uuid, codes in self._held.items():

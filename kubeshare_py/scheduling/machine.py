@@ -29,13 +29,14 @@ from kubeshare_py.domain.events import (
     PodsListed,
     TimePassed,
 )
-from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
+from kubeshare_py.domain.identity import DecisionToken, NodeName, PodKey, PodUid
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.framework.asks import Asker, Work
 from kubeshare_py.framework.scheduler_profile import Profile
-from kubeshare_py.scheduling import queue_moves
+from kubeshare_py.scheduling import outsiders, queue_moves
 from kubeshare_py.scheduling.attempts import Attempts, count
 from kubeshare_py.scheduling.cycle import Cycle
+from kubeshare_py.scheduling.overcommitment import Overcommitment
 from kubeshare_py.scheduling.pod_queue import Line, PodQueue
 from kubeshare_py.scheduling.pod_records import Record, State
 from kubeshare_py.scheduling.queue_moves import QueueMoves
@@ -66,10 +67,13 @@ class Machine:
         self.moves = QueueMoves()
         self._now = 0.0
         self._pods_listed = self._nodes_listed = False
+        #: Whether it was ever asked to decide: what is bound from then on by others is news.
+        self._decides = False
         self._unanswered: dict[DecisionToken, PodUid] = {}
         self._resend: Timers[DecisionToken] = Timers()
         self._backoff: Timers[tuple[PodUid, int]] = Timers()
         self._reports = WaitingReports(self.queue, self.records)
+        self._overcommitment = Overcommitment(self.ledger, self._key_of)
         books = (self.ledger, self.queue, self.moves)
         self._cycle = Cycle(*books, self.askers, self.profiles, work, name)
 
@@ -121,6 +125,7 @@ class Machine:
             case BindAnswered():
                 self._bind_answered(event, now, effects)
             case BindSlotsFree(slots):
+                self._decides = True
                 self._time_passed(now, effects)
                 if self._cycle.unfinished:
                     self._decide(slots, now, effects)
@@ -159,17 +164,26 @@ class Machine:
 
     def wake_at(self, now: float) -> float | None:
         """When to send TimePassed at the latest; `now` when there is more to do at once."""
-        if self._reports.more or (self._cycle.unfinished and self._free_slots(1)):
+        idle = not (self._reports.more or self._overcommitment.more)
+        if not idle or (self._cycle.unfinished and self._free_slots(1)):
             return now
-        next_at = min(self._resend.next_at, self._backoff.next_at, self._reports.next_at)
+        next_at = min(
+            self._resend.next_at,
+            self._backoff.next_at,
+            self._reports.next_at,
+            self._overcommitment.next_at,
+        )
         return None if next_at == math.inf else next_at
 
     # --- pods ----------------------------------------------------------------------------------
 
-    def _pod_seen(self, pod: Pod, effects: list[Effect]) -> None:
+    def _key_of(self, uid: PodUid) -> PodKey:
+        return self.records[uid].pod.key
+
+    def _pod_seen(self, pod: Pod, effects: list[Effect], *, is_news: bool = True) -> None:
         record = self.records.get(pod.uid)
         if pod.node_name is not None:
-            self._seen_bound(pod, pod.node_name, record, effects)
+            self._seen_bound(pod, pod.node_name, record, effects, is_news)
         elif pod.scheduler_name not in self.profiles:
             if record is not None and record.state in (State.HELD, State.WAITING, State.BACKOFF):
                 self._pod_gone(pod.uid)
@@ -187,8 +201,14 @@ class Machine:
             record.pod = pod  # an older view of a pod that we have bound meanwhile
 
     def _seen_bound(
-        self, pod: Pod, node: NodeName, record: Record | None, effects: list[Effect]
+        self,
+        pod: Pod,
+        node: NodeName,
+        record: Record | None,
+        effects: list[Effect],
+        is_news: bool,
     ) -> None:
+        is_ours = pod.scheduler_name in self.profiles
         if record is None:
             record = self.records[pod.uid] = Record(pod, State.HELD)
         if record.state is State.BOUND and record.node == node:
@@ -196,6 +216,7 @@ class Machine:
             # pod takes no card and frees none. A resize changes what it takes of the node.
             if pod.shape.resources != record.pod.shape.resources:
                 self.ledger.charge(pod.uid, node, pod.shape.resources, record.allocation)
+            effects.extend(outsiders.changed(record.pod, pod, is_ours))
             record.pod = pod
             return
         ours = record.allocation
@@ -209,6 +230,9 @@ class Machine:
             self.queue.remove(pod.uid)
             record.pod = pod
             self._cycle.charge(record, node, pod.allocation)
+            if is_news:
+                effects.extend(outsiders.placed_by_another(pod))
+        effects.extend(outsiders.troubles(pod, is_ours))
         record.pod, record.state = pod, State.BOUND
 
     def _pod_gone(self, uid: PodUid) -> None:
@@ -236,7 +260,7 @@ class Machine:
                 record.pod = pod
                 self._back_off(record, now)
             else:
-                self._pod_seen(pod, effects)
+                self._pod_seen(pod, effects, is_news=self._decides)
 
     # --- the queue -----------------------------------------------------------------------------
 
@@ -307,6 +331,7 @@ class Machine:
                     effects.append(_bind(record))
         if now >= self._reports.next_at:
             self._reports.refresh(self.askers, now)
+        effects.extend(self._overcommitment.look(now))
 
     # --- decisions -----------------------------------------------------------------------------
 

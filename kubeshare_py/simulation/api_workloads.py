@@ -31,6 +31,7 @@ from kubeshare_py.simulation.label_selectors import selector_causes, selector_te
 from kubeshare_py.simulation.rollouts import RECREATE, ROLLING
 
 _QUARTER = "25%"
+_MISSING = "unavailableReplicas"
 _READY = ("readyReplicas", "availableReplicas")
 
 
@@ -92,13 +93,14 @@ def _selector_is_fixed(new: Json, old: Json) -> list[Cause]:
 
 def _status_causes(own: str, new: Json, _old: Json) -> list[Cause]:
     """No count is negative, and no part is larger than the whole."""
-    status = new["status"]
-    counts = {name: status.get(name, 0) for name in ("replicas", own, *_READY)}
+    counts = {name: new["status"].get(name, 0) for name in ("replicas", own, *_READY, _MISSING)}
     text = "must be greater than or equal to 0"
     causes = [wrong(f"status.{name}", n, text) for name, n in counts.items() if n < 0]
     text = "cannot be greater than status.replicas"
     causes += [
-        wrong(f"status.{name}", n, text) for name, n in counts.items() if n > counts["replicas"]
+        wrong(f"status.{name}", counts[name], text)
+        for name in (own, *_READY)
+        if counts[name] > counts["replicas"]
     ]
     if counts["availableReplicas"] > counts["readyReplicas"]:
         text = "cannot be greater than readyReplicas"

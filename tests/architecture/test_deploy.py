@@ -1,5 +1,6 @@
-"""What deploy/ holds fits the code: it parses, and names what the code names."""
+"""What deploy/ ships fits the code: it names what the code names, and waits as long as it does."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -7,26 +8,29 @@ from typing import Any
 import pytest
 import yaml
 
+from kubeshare_plugins import IN_TREE
 from kubeshare_py.dialects import results
 from kubeshare_py.edges.api_server import SCHEDULER
-from kubeshare_py.framework.configuration import read
+from kubeshare_py.edges.decision_loop import DRAIN_S
+from kubeshare_py.framework.configuration import SchedulerConfiguration, profiles, read
+from kubeshare_py.framework.leader_election import seconds
 from tests.architecture.test_house_style import ROOT
+from tests.controlplane.shipped import only, shipped
 
-DEPLOY = ROOT / "deploy"
-FILES = sorted([*DEPLOY.rglob("*.yaml"), *DEPLOY.rglob("*.yml")])
-POLICIES = DEPLOY / "policies"
-
-
-def documents(path: Path) -> list[dict[str, Any]]:
-    return [one for one in yaml.safe_load_all(path.read_text()) if one]
+CHART = ROOT / "deploy/chart/kubeshare"
+VALUES = yaml.safe_load((CHART / "values.yaml").read_text())
+SCHEMA = json.loads((CHART / "values.schema.json").read_text())
+NAME, NAMESPACE = "kubeshare-scheduler", "kube-system"
+#: The chart's own: what the values cannot say.
+OURS = {"apiVersion", "kind", "server.service", "server.certificateFile", "server.keyFile"}
+OURS |= {"leaderElection.resourceNamespace", "leaderElection.resourceName"}
 
 
 def policy(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """The specs of a policy and of its binding."""
-    made, bound = documents(POLICIES / f"{name}.yaml")
-    assert made["kind"] == "ValidatingAdmissionPolicy"
-    assert bound["kind"] == "ValidatingAdmissionPolicyBinding"
-    assert bound["spec"]["policyName"] == made["metadata"]["name"] == f"kubeshare-{name}"
+    made = only("ValidatingAdmissionPolicy", f"kubeshare-{name}")
+    bound = only("ValidatingAdmissionPolicyBinding", f"kubeshare-{name}")
+    assert bound["spec"]["policyName"] == made["metadata"]["name"]
     assert bound["spec"]["validationActions"] == ["Deny"]
     return made["spec"], bound["spec"]
 
@@ -37,13 +41,29 @@ def expressions(spec: dict[str, Any]) -> str:
     return "\n".join(part["expression"] for part in parts)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(DEPLOY).as_posix())
-def test_every_file_is_kubernetes_objects(path: Path) -> None:
-    if "templates" in path.parts or path.name in ("Chart.yaml", "values.yaml"):
-        pytest.skip("of a chart: rendered elsewhere")
-    for one in documents(path):
-        assert {"apiVersion", "kind", "metadata"} <= one.keys()
-        assert one["metadata"]["name"]
+def pods() -> dict[str, Any]:
+    """The spec of the Deployment's pods."""
+    found: dict[str, Any] = only("Deployment", NAME)["spec"]["template"]["spec"]
+    return found
+
+
+def fields(document: object, kind: type[SchedulerConfiguration]) -> set[str]:
+    """Paths of all settings of the configuration, down to sections."""
+    found = set()
+    for shown, name in zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True):
+        inner = getattr(document, name)
+        names = getattr(inner, "__struct_encode_fields__", None)
+        found |= {f"{shown}.{one}" for one in names} if names else {shown}
+    return found
+
+
+def known(schema: dict[str, Any], path: str = "") -> set[str]:
+    """Paths of all settings that the schema of the values lets through."""
+    found = set()
+    for name, inner in schema["properties"].items():
+        where = f"{path}{name}"
+        found |= known(inner, f"{where}.") if "properties" in inner else {where}
+    return found
 
 
 def test_the_fence_is_compared_with_the_lease_that_schedulers_lead_by() -> None:
@@ -53,7 +73,7 @@ def test_the_fence_is_compared_with_the_lease_that_schedulers_lead_by() -> None:
     assert bound["paramRef"] == {
         "name": place.resource_name,
         "namespace": place.resource_namespace,
-        "parameterNotFoundAction": "Deny",
+        "parameterNotFoundAction": "Allow",
     }
     found = {*re.findall(r"'(sharedgpu/[^']*)'", expressions(made))}
     assert found == {results.FENCE, results.ALLOCATION}
@@ -77,3 +97,103 @@ def test_the_results_policy_guards_exactly_the_schedulers_annotations() -> None:
 def test_the_results_policy_lets_the_scheduler_through_and_nobody_else() -> None:
     made, _ = policy("results")
     assert f"request.userInfo.username != '{SCHEDULER}'" in expressions(made)
+
+
+def test_the_pods_run_as_the_account_that_has_the_rights() -> None:
+    account = only("ServiceAccount", NAME)["metadata"]
+    assert f"system:serviceaccount:{account['namespace']}:{account['name']}" == SCHEDULER
+    assert pods()["serviceAccountName"] == account["name"]
+    for kind in ("ClusterRoleBinding", "RoleBinding"):
+        [subject] = only(kind, NAME)["subjects"]
+        assert (subject["name"], subject["namespace"]) == (account["name"], NAMESPACE)
+
+
+def test_the_default_configuration_is_the_schedulers() -> None:
+    document = yaml.safe_load(only("ConfigMap", NAME)["data"]["scheduler.yaml"])
+    shown = read(document)
+    assert shown == read(None)
+    profiles(shown, IN_TREE)
+    assert VALUES["config"]["inventory"]["url"] == shown.inventory.url
+
+
+def test_the_values_let_through_every_setting_that_is_not_the_charts_own() -> None:
+    settings = fields(read(None), SchedulerConfiguration)
+    assert known(SCHEMA["properties"]["config"]) == settings - OURS
+    assert settings >= OURS
+
+
+def test_every_value_is_in_the_schema_and_has_a_default() -> None:
+    assert {*SCHEMA["properties"]} == {*VALUES, "global"}
+    for name, value in VALUES.items():
+        inner = SCHEMA["properties"][name]
+        if "properties" in inner and name not in ("config", "cards"):
+            assert {*inner["properties"]} == {*value}
+
+
+def test_every_value_is_explained_where_people_look() -> None:
+    shown = (ROOT / "docs/install.md").read_text()
+    rows = re.findall(r"^\| `([A-Za-z.]+)`((?:, `[A-Za-z.]+`)*) \| (.*?) \|", shown, re.MULTILINE)
+    explained = [
+        name for first, others, _ in rows for name in (first, *re.findall(r"`(.+?)`", others))
+    ]
+    paths = set()
+    for name, value in VALUES.items():
+        nested = isinstance(value, dict) and name in ("image", "policies", "serviceMonitor")
+        paths |= {f"{name}.{inner}" for inner in value} if nested else {name}
+    assert sorted(explained) == sorted(paths)
+
+
+def test_a_pod_gets_the_time_that_an_orderly_end_takes() -> None:
+    released_s = seconds(read(None).leader_election.renew_deadline) / 2
+    assert pods()["terminationGracePeriodSeconds"] >= DRAIN_S + released_s + 5
+
+
+def test_the_service_is_the_one_that_the_lease_will_name() -> None:
+    server = read(None).server
+    service = only("Service", server.service)
+    [port] = service["spec"]["ports"]
+    [container] = pods()["containers"]
+    [listens] = container["ports"]
+    assert port["port"] == listens["containerPort"] == server.port
+    assert port["targetPort"] == listens["name"]
+    labels = only("Deployment", NAME)["spec"]["template"]["metadata"]["labels"]
+    assert service["spec"]["selector"].items() <= labels.items()
+    rules = only("Role", "kubeshare-reader")["rules"]
+    assert [f"https:{server.service}:{server.port}"] in [one["resourceNames"] for one in rules]
+
+
+def test_a_pod_may_do_nothing_to_its_node() -> None:
+    [container] = pods()["containers"]
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    security = pods()["securityContext"]
+    assert security["runAsNonRoot"]
+    assert security["runAsUser"] > 0
+    assert security["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert not {"hostNetwork", "hostPID", "hostIPC"} & pods().keys()
+    assert not [one for one in pods()["volumes"] if "hostPath" in one]
+
+
+@pytest.mark.parametrize("path", ["/livez", "/readyz"])
+def test_the_probes_are_those_that_the_manual_explains(path: str) -> None:
+    manual = (ROOT / "docs/operations.md").read_text()
+    [container] = pods()["containers"]
+    name = {"/livez": "livenessProbe", "/readyz": "readinessProbe"}[path]
+    [line] = re.findall(rf"^{name}:\s+(\{{.*\}})$", manual, re.MULTILINE)
+    assert container[name]["httpGet"]["path"] == path
+    explained = yaml.safe_load(line)
+    explained["httpGet"]["port"] = "https"
+    assert container[name] == explained
+
+
+def test_nothing_is_shipped_twice() -> None:
+    found = [
+        (one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"])
+        for one in shipped()
+    ]
+    assert len({*found}) == len(found)
+    plain = [path.relative_to(ROOT / "deploy") for path in (ROOT / "deploy").rglob("*.yaml")]
+    assert [path for path in plain if path.parts[0] != "chart"] == [Path("kubeshare.yaml")]

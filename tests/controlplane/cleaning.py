@@ -1,11 +1,14 @@
 """A control plane made as new between two stories: what stories leave behind is deleted."""
 
 import asyncio
+from http import HTTPStatus
+from typing import Any
 
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_errors import KubeError
 
 PODS = "/api/v1/pods"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 #: Deleted as they are, controllers first: nothing may come back.
 _LISTS = (
     "/apis/apps/v1/deployments",
@@ -38,8 +41,27 @@ async def clean(client: KubeClient) -> None:
                 async with asyncio.TaskGroup() as group:
                     for one in await client.list_all(path):
                         group.create_task(_delete(client, path, one["metadata"]))
-            if not await client.list_all(PODS):
+            definitions = await client.list_all(DEFINITIONS)
+            async with asyncio.TaskGroup() as group:
+                for definition in definitions:
+                    group.create_task(_undefine(client, definition))
+            if not definitions and not await client.list_all(PODS):
                 return
+
+
+async def _undefine(client: KubeClient, definition: Any) -> None:
+    """Its finalizer stays: by it the API server deletes the objects."""
+    spec, name = definition["spec"], definition["metadata"]["name"]
+    served = [version["name"] for version in spec["versions"] if version["served"]]
+    path = f"/apis/{spec['group']}/{served[0] if served else ''}/{spec['names']['plural']}"
+    try:
+        for one in await client.list_all(path):
+            await _delete(client, path, one["metadata"])
+    except KubeError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+    if "deletionTimestamp" not in definition["metadata"]:
+        await _delete(client, DEFINITIONS, {"name": name})
 
 
 async def _delete(client: KubeClient, listed: str, metadata: dict[str, str]) -> None:
@@ -57,5 +79,5 @@ async def _delete(client: KubeClient, listed: str, metadata: dict[str, str]) -> 
             await client.merge_patch(path, {"metadata": {"finalizers": None}})
         await client.request("DELETE", path, body=_PROMPTLY)
     except KubeError as error:
-        if error.status not in (404, 409):
+        if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
             raise

@@ -5,6 +5,7 @@ import json
 import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,7 @@ nodes:
     gpus: [{model: A100, count: 2, memory: 40GiB}]
 """
 NAME = "kubeshare-scheduler"
+PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 DEPLOYMENT = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{NAME}"
 LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{NAME}"
 #: What comes and goes by itself, or is written about others.
@@ -108,7 +110,9 @@ async def release(stage: Stage, bare: ControlPlane, tmp_path: Path) -> AsyncIter
     found = Release(plane=bare, home=tmp_path / "helm")
     await found.install(f'config.inventory.url="{stage.cluster.collectors.url}"')
     yield found
-    await asyncio.to_thread(found.helm, "uninstall", found.name, "--ignore-not-found")
+    await found.uninstall()
+    # The nodes have something to do until then.
+    await until(partial(stage.client.get, PODS), lambda listed: not listed["items"])
 
 
 async def until(

@@ -10,11 +10,20 @@ import pytest
 
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.diagnosis import Diagnosis
-from kubeshare_py.domain.effects import Bind, ReportScheduled, ReportWaiting
+from kubeshare_py.domain.effects import (
+    Bind,
+    ReportOvercommit,
+    ReportScheduled,
+    ReportTrouble,
+    ReportWaiting,
+    Trouble,
+)
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.edges import decision_log
 
 UID, KEY, N1 = PodUid("u-1"), PodKey("default", "train"), NodeName("n1")
+CARDS = tuple(CardCharge(GpuUuid(uuid), 1000, 1, "T4") for uuid in ("GPU-1", "GPU-2"))
+ALLOCATION = Allocation(token=DecisionToken("s-7"), dialect="sharedgpu", cards=CARDS)
 Lines = Callable[[], list[dict[str, Any]]]
 
 
@@ -36,9 +45,7 @@ def lines(root_logger: None, capsys: pytest.CaptureFixture[str]) -> Lines:
 
 def test_a_placement_is_logged_with_node_cards_and_token(lines: Lines) -> None:
     decision_log.set_up("info")
-    cards = tuple(CardCharge(GpuUuid(uuid), 1000, 1, "T4") for uuid in ("GPU-1", "GPU-2"))
-    allocation = Allocation(token=DecisionToken("s-7"), dialect="sharedgpu", cards=cards)
-    decision_log.decided(Bind(UID, KEY, N1, allocation))
+    decision_log.decided(Bind(UID, KEY, N1, ALLOCATION))
     [line] = lines()
     assert datetime.fromisoformat(line.pop("time")).tzinfo is not None
     assert line == {
@@ -60,11 +67,23 @@ def test_a_pod_that_waits_is_logged_with_its_reason(lines: Lines) -> None:
     assert line["reason"] == 'label "gpu": no number'
 
 
-def test_a_bound_pod_is_logged_with_its_node(lines: Lines) -> None:
-    decision_log.set_up("info")
+def test_that_the_server_stored_a_decision_is_logged_with_its_node(lines: Lines) -> None:
+    decision_log.set_up("debug")
     decision_log.decided(ReportScheduled(UID, KEY, N1))
     [line] = lines()
     assert (line["event"], line["pod"], line["node"]) == ("bound", "default/train", "n1")
+
+
+def test_what_others_did_is_a_warning(lines: Lines) -> None:
+    decision_log.set_up("warning")
+    decision_log.decided(ReportTrouble(UID, KEY, Trouble.NOT_OURS, "not ours"), cycle=7)
+    decision_log.decided(ReportOvercommit(N1, GpuUuid("GPU-1"), True, "too much"))
+    decision_log.decided(ReportOvercommit(N1, GpuUuid("GPU-1"), False, "right again"))
+    trouble, overcommit = lines()
+    assert (trouble["event"], trouble["reason"]) == ("trouble", "AllocationNotOurs")
+    assert (trouble["pod"], trouble["uid"], trouble["cycle"]) == ("default/train", "u-1", 7)
+    assert (overcommit["event"], overcommit["node"]) == ("overcommit", "n1")
+    assert (overcommit["card"], overcommit["message"]) == ("GPU-1", "too much")
 
 
 def test_line_breaks_and_tracebacks_stay_within_their_line(lines: Lines) -> None:
@@ -82,6 +101,14 @@ def test_line_breaks_and_tracebacks_stay_within_their_line(lines: Lines) -> None
 def test_a_line_says_which_turn_of_which_profile_it_came_from(lines: Lines) -> None:
     decision_log.set_up("info")
     about = {"profile": "kubeshare-scheduler", "cycle": 7, "ms": 0.25}
-    decision_log.decided(ReportScheduled(UID, KEY, N1), **about)
+    decision_log.decided(Bind(UID, KEY, N1, ALLOCATION), **about)
     [line] = lines()
     assert {name: line[name] for name in about} == about
+
+
+def test_a_placement_is_one_line_and_none_where_only_warnings_are_wanted(lines: Lines) -> None:
+    for level, wanted in (("info", ["bind"]), ("warning", [])):
+        decision_log.set_up(level)
+        decision_log.decided(Bind(UID, KEY, N1, ALLOCATION))
+        decision_log.decided(ReportScheduled(UID, KEY, N1))
+        assert [line["event"] for line in lines()] == wanted

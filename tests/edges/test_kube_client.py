@@ -214,3 +214,44 @@ async def test_a_stream_that_falls_silent_is_unreachable() -> None:
             await read(client)
         done.set()
     assert got == [b"first"]
+
+
+async def test_requests_are_counted_by_their_codes_and_waits() -> None:
+    async def handler(request: web.Request) -> web.StreamResponse:
+        if request.path == "/cut":
+            assert request.transport is not None
+            request.transport.abort()
+        if request.path == "/busy" and not sleep.asked:
+            return status(429, "TooManyRequests", "later")
+        return web.json_response({})
+
+    sleep = NoSleep()
+    async with client_of(handler, sleep=sleep) as client:
+        await client.create("/api", {})
+        await client.get("/busy")
+        with pytest.raises(KubeUnreachable):
+            await client.delete("/cut")
+        async with client.stream("/watch", read_timeout_s=5) as pieces:
+            assert [piece async for piece in pieces] == [b"{}"]
+        with pytest.raises(KubeUnreachable):
+            async with client.stream("/cut", read_timeout_s=5):
+                pass
+        counted = client.tallies.values()
+        assert client.another(concurrency=1).tallies is client.tallies
+    ended = {
+        (code, verb): n for (code, verb, _), n in counted["rest_client_requests_total"].items()
+    }
+    assert ended == {
+        ("200", "POST"): 1,
+        ("429", "GET"): 1,
+        ("200", "GET"): 2,
+        ("<error>", "DELETE"): 1,
+        ("<error>", "GET"): 1,
+    }
+    [((code, verb, host), again)] = counted["rest_client_request_retries_total"].items()
+    assert (code, verb, again) == ("429", "GET", 1)
+    assert host.startswith("127.0.0.1:")
+    for name in ("request", "rate_limiter"):
+        found = counted[f"rest_client_{name}_duration_seconds"]
+        counts = {verb: one.count for (verb, _), one in found.items() if not isinstance(one, float)}
+        assert counts == {"POST": 1, "GET": 2, "DELETE": 1}  # watches are not requests that end

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kubeshare_py.domain.lease import LeaderFigures
 from kubeshare_py.edges.api_faults import Fault
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_config import load
@@ -99,6 +100,26 @@ async def test_a_leader_writes_the_lease_and_its_address_at_once(tmp_path: Path)
         assert found["metadata"]["annotations"] == {STATE_SERVICE: "https:a:1"}
         assert lease.fence() == "me/0"
         assert lease.may_send()
+
+
+async def test_who_leads_and_how_renewals_went_is_told(tmp_path: Path) -> None:
+    async with api_server(tmp_path, address="") as behind:
+        lease = lease_of(behind, "me", Hand())
+        assert lease.figures() == LeaderFigures(
+            name="kubeshare-scheduler", leads=False, slow_renewals=0
+        )
+        refusal = Fault(method="PUT", path="/leases/", status=500)
+        async with asyncio.TaskGroup() as group:
+            campaign = group.create_task(lease.campaign("https:a:1"))
+            await lease.led()
+            assert lease.figures().leads
+            behind.server.faults.inject(refusal)
+            renewals: asyncio.Queue[str] = asyncio.Queue()
+            behind.server.audit = lambda request: renewals.put_nowait(request.method)
+            # Refused, looked at, written.
+            assert [await renewals.get() for _ in range(3)] == ["PUT", "GET", "PUT"]
+            campaign.cancel()
+        assert lease.figures().slow_renewals == 1
 
 
 async def test_what_others_wrote_on_the_lease_stays(tmp_path: Path) -> None:

@@ -11,14 +11,20 @@ import pytest
 from aiohttp import web
 
 from kubeshare_py.domain.diagnosis import Diagnosis
-from kubeshare_py.domain.effects import ReportScheduled, ReportWaiting
-from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
+from kubeshare_py.domain.effects import (
+    ReportOvercommit,
+    ReportScheduled,
+    ReportTrouble,
+    ReportWaiting,
+    Trouble,
+)
+from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.edges.event_series import Series
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_watch import Listed, follow
 from kubeshare_py.edges.report_lane import ReportLane
 from kubeshare_py.edges.report_requests import send_event
-from kubeshare_py.manifests.reports import PodEvent
+from kubeshare_py.manifests.reports import ReportedEvent, regarding_pod
 from kubeshare_py.manifests.watch import Codec
 from tests.edges.bare_server import client_of, status
 from tests.edges.embedded import PODS, cluster, create_pod, scheduled_condition
@@ -153,6 +159,34 @@ async def test_a_bound_pod_gets_a_scheduled_event_like_kube_schedulers(tmp_path:
     assert (event.reason, event.action, event.type) == ("Scheduled", "Binding", "Normal")
     assert event.note == "Successfully assigned default/a to n1"
     assert event.reportingController == "kubeshare-scheduler"
+
+
+async def test_a_node_whose_card_is_over_committed_gets_an_event_for_kubectl_describe(
+    tmp_path: Path,
+) -> None:
+    async with cluster(tmp_path) as (_, client):
+        lane = ReportLane(client, instance="test")
+        node, card = NodeName("n1"), GpuUuid("GPU-1")
+        async with running(lane):
+            lane.overcommit(ReportOvercommit(node, card, True, "too much"))
+            over = await seen(client, EVENTS, lambda one: one.reason == "GPUOvercommitted")
+            lane.overcommit(ReportOvercommit(node, card, False, "right again"))
+            ended = await seen(client, EVENTS, lambda one: one.reason == "GPUOvercommitEnded")
+    assert over.regarding == {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "n1"}
+    assert (over.type, over.action, over.note) == ("Warning", "Charging", "too much")
+    assert (ended.type, ended.note) == ("Normal", "right again")
+
+
+async def test_a_pod_to_which_others_did_something_gets_a_warning(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as (_, client):
+        pod = (await create_pod(client, "a"))["metadata"]["uid"]
+        lane = ReportLane(client, instance="test")
+        key = PodKey("default", "a")
+        async with running(lane):
+            lane.trouble(ReportTrouble(PodUid(pod), key, Trouble.NOT_OURS, "not ours"))
+            told = await seen(client, EVENTS, lambda one: one.reason == "AllocationNotOurs")
+    assert (told.type, told.action, told.note) == ("Warning", "Charging", "not ours")
+    assert (told.regarding["kind"], told.regarding["uid"]) == ("Pod", pod)
 
 
 async def test_a_second_occurrence_makes_the_event_a_series(tmp_path: Path) -> None:
@@ -319,7 +353,8 @@ async def test_a_series_whose_event_expired_is_created_again_with_its_count() ->
     async with client_of(recorder.answer) as client:
         key = PodKey("default", "a")
         at = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
-        event = PodEvent(uid=PodUid("u-a"), key=key, reason="FailedScheduling", note="n", at=at)
+        about = regarding_pod(PodUid("u-a"), key)
+        event = ReportedEvent(regarding=about, reason="FailedScheduling", note="n", at=at)
         series = Series(event=event, last=at, last_now=0, count=7, created=True)
         recorder.refuse.append(status(404, "NotFound"))
         await send_event(client, series, 7, "test")

@@ -3,11 +3,11 @@ import itertools
 
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.effects import ReportWaiting
-from kubeshare_py.domain.identity import PodKey, PodUid
+from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.edges.condition_queue import ConditionQueue
 from kubeshare_py.edges.due_queue import DueQueue
 from kubeshare_py.edges.event_series import ATTEMPTS, EventKey, EventSeries, Series
-from kubeshare_py.manifests.reports import PodEvent
+from kubeshare_py.manifests.reports import Regarding, ReportedEvent, regarding_card, regarding_pod
 
 START = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 
@@ -17,9 +17,13 @@ def waiting(*counts: tuple[str, int], uid: str = "u") -> ReportWaiting:
     return ReportWaiting(uid=PodUid(uid), key=PodKey("ns", "pod"), diagnosis=diagnosis)
 
 
-def event(seconds: float = 0, uid: str = "u", reason: str = "FailedScheduling") -> PodEvent:
+def event(seconds: float = 0, uid: str = "u", reason: str = "FailedScheduling") -> ReportedEvent:
     at = START + datetime.timedelta(seconds=seconds)
-    return PodEvent(uid=PodUid(uid), key=PodKey("ns", "pod"), reason=reason, note="no", at=at)
+    return ReportedEvent(regarding=pod(uid), reason=reason, note="no", at=at)
+
+
+def pod(uid: str) -> Regarding:
+    return regarding_pod(PodUid(uid), PodKey("ns", "pod"))
 
 
 # DueQueue
@@ -234,7 +238,7 @@ def test_when_too_many_wait_the_oldest_are_dropped_and_counted() -> None:
     for number in range(5):
         events.occurred(event(uid=f"u{number}"), number)
     assert events.dropped == 2
-    assert [taken(events, 9)[0][0] for _ in range(3)] == ["u2", "u3", "u4"]
+    assert [taken(events, 9)[0][0].uid for _ in range(3)] == ["u2", "u3", "u4"]
     assert events.queue.take(9) is None
 
 
@@ -260,9 +264,18 @@ def test_a_refused_event_is_given_up_at_once() -> None:
 def test_an_event_that_is_overtaken_is_not_created() -> None:
     events = EventSeries()
     events.occurred(event(uid="a"), 0)
-    events.withdraw(PodUid("a"), "FailedScheduling")
+    events.withdraw(pod("a"), "FailedScheduling")
     assert write_all(events, 0) == []
     assert events.dropped == 0
+
+
+def test_cards_of_one_node_have_events_of_their_own() -> None:
+    events = EventSeries()
+    for uuid in ("GPU-1", "GPU-2", "GPU-1"):
+        about = regarding_card(NodeName("n1"), GpuUuid(uuid))
+        told = ReportedEvent(regarding=about, reason="GPUOvercommitted", note="no", at=START)
+        events.occurred(told, 0)
+    assert write_all(events, 0) == [(False, 2), (False, 1)]
 
 
 def test_occurrences_during_the_second_write_are_only_counted() -> None:

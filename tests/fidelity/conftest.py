@@ -1,15 +1,18 @@
 """The server that the facts are asked of: `pytest --control-plane real` asks a real one."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
+from kubeshare_py.edges.api_server import ApiServer
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_config import load
 from tests.controlplane.cleaning import clean
+from tests.controlplane.front import front
 from tests.controlplane.running import ControlPlane
+from tests.fidelity.kubectl import Kubectl
 from tests.fidelity.real_api import RealApi
 from tests.simulation.api_client import Api
 
@@ -29,3 +32,20 @@ def api(plane: ControlPlane | None) -> Iterator[Api]:
 async def _clean(kubeconfig: Path) -> None:
     async with KubeClient(load(str(kubeconfig))) as client:
         await clean(client)
+
+
+@pytest.fixture
+async def server(plane: ControlPlane | None, tmp_path: Path) -> AsyncIterator[ApiServer]:
+    if plane is None:
+        async with ApiServer(directory=tmp_path / "pki") as server:
+            yield server
+        return
+    async with KubeClient(load(str(plane.kubeconfig))) as client:
+        await clean(client)
+    async with front(plane, tmp_path / "pki") as server:
+        yield server
+
+
+@pytest.fixture
+def kubectl(server: ApiServer, tmp_path: Path) -> Kubectl:
+    return Kubectl(tmp_path, server.write_kubeconfig(tmp_path / "kubeconfig"))

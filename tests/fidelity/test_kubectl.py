@@ -1,23 +1,12 @@
 """A stock kubectl against either API server."""
 
-import asyncio
 import json
-import os
-import shutil
-from collections.abc import AsyncIterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from kubeshare_py.edges.api_server import ApiServer
-from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.edges.kube_config import load
-from tests.controlplane.cleaning import clean
-from tests.controlplane.front import front
-from tests.controlplane.running import ControlPlane
+from tests.fidelity.kubectl import KUBECTL, Kubectl
 
-KUBECTL = shutil.which("kubectl")
 pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
 
 POD = {
@@ -37,55 +26,6 @@ JOB = {
         }
     },
 }
-
-
-class Kubectl:
-    """kubectl with a home and a kubeconfig of its own; `code` is the last exit status."""
-
-    def __init__(self, folder: Path, kubeconfig: Path) -> None:
-        self._environment = {**os.environ, "HOME": str(folder), "KUBECONFIG": str(kubeconfig)}
-        self.code = 0
-
-    async def __call__(self, *arguments: str, stdin: Any = None) -> str:
-        assert KUBECTL is not None
-        process = await asyncio.create_subprocess_exec(
-            KUBECTL,
-            *arguments,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            env=self._environment,
-        )
-        output, _ = await process.communicate(json.dumps(stdin).encode() if stdin else b"")
-        self.code = process.returncode or 0
-        return output.decode()
-
-    async def start(self, *arguments: str) -> asyncio.subprocess.Process:
-        assert KUBECTL is not None
-        return await asyncio.create_subprocess_exec(
-            KUBECTL, *arguments, stdout=asyncio.subprocess.PIPE, env=self._environment
-        )
-
-    async def apply(self, *objects: Any) -> str:
-        listed = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
-        return await self("apply", "-f", "-", stdin=listed)
-
-
-@pytest.fixture
-async def server(plane: ControlPlane | None, tmp_path: Path) -> AsyncIterator[ApiServer]:
-    if plane is None:
-        async with ApiServer(directory=tmp_path / "pki") as server:
-            yield server
-        return
-    async with KubeClient(load(str(plane.kubeconfig))) as client:
-        await clean(client)
-    async with front(plane, tmp_path / "pki") as server:
-        yield server
-
-
-@pytest.fixture
-def kubectl(server: ApiServer, tmp_path: Path) -> Kubectl:
-    return Kubectl(tmp_path, server.write_kubeconfig(tmp_path / "kubeconfig"))
 
 
 async def test_apply_creates_then_finds_everything_unchanged(kubectl: Kubectl) -> None:

@@ -155,3 +155,30 @@ def test_fields_nobody_needs_may_be_anything() -> None:
         {"dnsPolicy": 7, "x": [[]]}, managedFields=json.loads('[{"fieldsV1": {"f:a": {}}}]')
     )
     assert found.shape == Shape()
+
+
+def told(uuids: str | None, held: Allocation | None) -> Pod:
+    """A bound pod whose containers are told these cards."""
+    annotations = {} if uuids is None else {"sharedgpu/gpu_uuid": uuids}
+    if held is not None:
+        annotations["sharedgpu/allocation"] = write_allocation(held)
+    return pod({"nodeName": "n"}, annotations=annotations)
+
+
+@pytest.mark.parametrize(
+    ("uuids", "mismatch"),
+    [
+        ("GPU-a", ""),
+        ("GPU-b", "sharedgpu/gpu_uuid says GPU-b, the allocation GPU-a"),
+        (None, "sharedgpu/gpu_uuid says nothing, the allocation GPU-a"),
+    ],
+)
+def test_cards_that_containers_are_told_and_the_pod_does_not_hold_are_named(
+    uuids: str | None, mismatch: str
+) -> None:
+    assert told(uuids, HELD).mismatch == mismatch
+
+
+def test_cards_without_any_allocation_are_named_too() -> None:
+    assert told("GPU-b", None).mismatch == "sharedgpu/gpu_uuid says GPU-b, the allocation nothing"
+    assert told("", None).mismatch == told(None, None).mismatch == ""

@@ -1,12 +1,17 @@
 import datetime
 import json
+import re
 
-from kubeshare_py.domain.identity import PodKey, PodUid
+from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.manifests.reports import (
-    PodEvent,
+    Regarding,
+    ReportedEvent,
     Told,
+    event_body,
     micro_time,
     read_told,
+    regarding_card,
+    regarding_pod,
     shortened,
     waiting_patch,
 )
@@ -66,7 +71,28 @@ def test_long_notes_are_cut_at_a_whole_character() -> None:
 
 
 def test_event_names_fit_however_long_the_pods_is() -> None:
-    event = PodEvent(uid=UID, key=PodKey("ns", "p" * 253), reason="r", note="n", at=AT)
-    assert len(event.name) == 253
-    short = PodEvent(uid=UID, key=PodKey("ns", "p"), reason="r", note="n", at=AT)
+    assert len(event(regarding_pod(UID, PodKey("ns", "p" * 253))).name) == 253
+    short = event(regarding_pod(UID, PodKey("ns", "p")))
     assert short.name == f"p.{int(AT.timestamp()) * 10**9:x}"
+
+
+def event(about: Regarding, reason: str = "r") -> ReportedEvent:
+    return ReportedEvent(regarding=about, reason=reason, note="n", at=AT)
+
+
+def test_events_of_two_cards_at_one_instant_have_two_names() -> None:
+    names = {event(regarding_card(NodeName("n1"), uuid)).name for uuid in (GpuUuid("a"), None)}
+    assert len(names) == 2
+    assert all(re.fullmatch(r"n1\.[0-9a-f]{8}\.[0-9a-f]+", name) for name in names)
+
+
+def test_an_event_of_a_node_is_kept_where_kubectl_looks_for_it() -> None:
+    about = regarding_card(NodeName("n1"), GpuUuid("GPU-1"))
+    body = event_body(event(about, "GPUOvercommitted"), "i", 1, AT)
+    assert isinstance(body, dict)
+    assert body["metadata"]["namespace"] == "default"
+    assert body["regarding"] == {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "n1"}
+    assert (body["type"], body["action"]) == ("Warning", "Charging")
+    ended = event_body(event(about, "GPUOvercommitEnded"), "i", 1, AT)
+    assert isinstance(ended, dict)
+    assert ended["type"] == "Normal"

@@ -59,8 +59,7 @@ async def until_refused(ask: Callable[[], Awaitable[Json]]) -> None:
             try:
                 await ask()
             except KubeError as error:
-                # 422 where the Lease is missing that the policy compares with.
-                if error.status in (403, 422):
+                if error.status == 403:
                     return
                 raise
             await asyncio.sleep(0.05)
@@ -73,7 +72,7 @@ async def until_let_through(ask: Callable[[], Awaitable[Json]]) -> Json:
             try:
                 return await ask()
             except KubeError as error:
-                if error.status not in (403, 422):
+                if error.status != 403:
                     raise
             await asyncio.sleep(0.05)
 

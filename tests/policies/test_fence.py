@@ -51,9 +51,13 @@ async def test_while_nobody_holds_the_lease_nobody_binds(cluster: Cluster) -> No
     await until_refused(partial(probe, cluster, allocation="{}", fence="/3"))
 
 
-async def test_without_the_lease_nobody_binds(cluster: Cluster) -> None:
+async def test_without_a_lease_all_bind_or_nobody_could_start_the_scheduler(
+    cluster: Cluster,
+) -> None:
     await cluster.admin.delete(f"{LEASES}/kubeshare-scheduler")
-    await until_refused(partial(probe, cluster, allocation="{}", fence="me/3"))
+    await until_let_through(partial(probe, cluster, allocation="{}", fence="me/2"))
+    await cluster.admin.create(PODS, pod("theirs"))
+    await cluster.admin.create(f"{PODS}/theirs/binding", binding("theirs"))
 
 
 async def test_other_schedulers_bind_as_ever(cluster: Cluster) -> None:

@@ -99,9 +99,9 @@ async def test_told_to_end_it_hears_the_answers_to_its_binds_first(
     cluster.server.faults.inject(slow)
     await cluster.client.create(PODS, POD)
     async with running(tmp_path, "scheduler", *options(cluster)) as process:
-        await until_said(process.stderr, '"event": "bind"')
+        await until_said(process.stderr, '"event":"bind"')
         process.send_signal(number)
-        await until_said(process.stderr, '"event": "drain"')
+        await until_said(process.stderr, '"event":"drain"')
         output, errors = await process.communicate()
     assert (process.returncode, output) == (0, b"")
     assert [line for line in errors.decode().splitlines() if '"info"' not in line] == []
@@ -112,9 +112,9 @@ async def test_told_twice_it_waits_for_nothing(cluster: EmbeddedCluster, tmp_pat
     cluster.server.faults.inject(Fault(method="POST", path="/binding$", delay_s=60))
     await cluster.client.create(PODS, POD)
     async with running(tmp_path, "scheduler", *options(cluster)) as process:
-        await until_said(process.stderr, '"event": "bind"')
+        await until_said(process.stderr, '"event":"bind"')
         process.terminate()
-        await until_said(process.stderr, '"event": "drain"')
+        await until_said(process.stderr, '"event":"drain"')
         process.terminate()
         async with asyncio.timeout(30):
             output, errors = await process.communicate()
@@ -131,7 +131,7 @@ async def test_an_api_server_that_is_not_there_yet_is_waited_for(
     async with running(tmp_path, "scheduler", *options(cluster)) as process:
         warning = await until_said(process.stderr, "list /api/v1/nodes")
         assert "503" in warning
-        await until_said(process.stderr, '"event": "bound"')
+        await until_said(process.stderr, '"event":"bind"')
 
 
 async def test_a_changed_configuration_is_taken_over_and_a_wrong_one_is_not(
@@ -140,15 +140,15 @@ async def test_a_changed_configuration_is_taken_over_and_a_wrong_one_is_not(
     settings = tmp_path / "settings.yaml"
     before = settings.read_text()
     async with running(tmp_path, "scheduler", *options(cluster)) as process:
-        await until_said(process.stderr, '"event": "leads"')
+        await until_said(process.stderr, '"event":"leads"')
         settings.write_text("profiles: 3")
-        line = await until_said(process.stderr, '"event": "configuration"')
+        line = await until_said(process.stderr, '"event":"configuration"')
         assert '"warning"' in line
         assert "profiles: Expected `array`" in line
         without = "profiles: [{plugins: {filter: {disabled: [{name: NodeResourcesFit}]}}}]"
         settings.write_text(f"{before}\n{without}")
-        assert '"info"' in await until_said(process.stderr, '"event": "configuration"')
+        assert '"info"' in await until_said(process.stderr, '"event":"configuration"')
         large = copy.deepcopy(POD)
         large["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100000"}}
         await cluster.client.create(PODS, large)
-        await until_said(process.stderr, '"event": "bind"')
+        await until_said(process.stderr, '"event":"bind"')

@@ -55,7 +55,7 @@ labels:
 {{- /* What a running scheduler cannot take over: all but what its profiles consist of. */}}
 {{- define "kubeshare.fixed" -}}
 {{- $names := list }}
-{{- range .Values.config.profiles }}
+{{- range .Values.config.profiles | default (list dict) }}
 {{- $names = append $names (.schedulerName | default "kubeshare-scheduler") }}
 {{- end }}
 {{- $config := include "kubeshare.config" . | fromYaml }}
