@@ -64,6 +64,7 @@ def _describe(parser: argparse.ArgumentParser, text: str, examples: str) -> None
     add("-o", "--output", choices=("table", "json", "yaml"), help="default: table")
     add("--kubeconfig", metavar="FILE", help="default: as kubectl, $KUBECONFIG or ~/.kube/config")
     add("--context", metavar="NAME", help="of the kubeconfig; default: its current one")
+    add("--lease", metavar="NS/NAME", help="of the scheduler; default: $KUBESHARE_LEASE or its own")
     add("--scheduler", metavar="URL", help="https://HOST:PORT instead of through the API server")
     add("--ca-file", metavar="FILE", help="whom to trust at --scheduler; default: the system's")
     add("--token-file", metavar="FILE", help="default: $KUBESHARE_TOKEN or the kubeconfig's token")

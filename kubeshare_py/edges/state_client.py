@@ -112,7 +112,7 @@ def _api_server_says(route: Route, status: int, message: str) -> str:
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
         return (
             f"no scheduler answers at {route.via}: {message} "
-            "(is its pod running and ready? kubectl -n kube-system get pods)"
+            f"(is its pod running and ready? kubectl -n {route.namespace} get pods)"
         )
     if status == HTTPStatus.FORBIDDEN:
         return (

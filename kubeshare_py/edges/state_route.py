@@ -21,13 +21,14 @@ from kubeshare_py.edges.kube_errors import KubeError, KubeUnreachable
 from kubeshare_py.edges.state_errors import StateUnreachable
 from kubeshare_py.manifests.lease import STATE_SERVICE
 
-NAMESPACE = "kube-system"
-LEASE = "kubeshare-scheduler"
-TOKEN_VARIABLE = "KUBESHARE_TOKEN"
+#: Where the scheduler says that it leads, unless it was installed elsewhere.
+LEASE = "kube-system/kubeshare-scheduler"
+LEASE_VARIABLE, TOKEN_VARIABLE = "KUBESHARE_LEASE", "KUBESHARE_TOKEN"
 #: The API server's proxy takes Authorization away; this one arrives.
 FORWARDED = "X-KubeShare-Authorization"
 
 _SERVICE = re.compile(r"https:[a-z0-9]([-a-z0-9]*[a-z0-9])?:[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_LEASE = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
 _BEARER = "Bearer "
 
 
@@ -35,12 +36,13 @@ _BEARER = "Bearer "
 class Route:
     """Where to send requests. `url` goes before `/state/v1/…`; `via` names the way for people.
 
-    `has_token`: whether `headers` carry one for the scheduler.
+    `has_token`: whether `headers` carry one for the scheduler. `namespace`: where it runs.
     """
 
     url: str
     via: str
     has_token: bool
+    namespace: str = ""
     headers: Mapping[str, str] = field(repr=False)
     tls: ssl.SSLContext = field(repr=False)
     proxy: str | None = None
@@ -49,10 +51,11 @@ class Route:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """What the user says about the way: all optional."""
+    """What the user says about the way: all optional. `lease` is NAMESPACE/NAME."""
 
     kubeconfig: str | None = None
     context: str | None = None
+    lease: str | None = None
     scheduler: str | None = None
     token_file: str | None = None
     ca_file: str | None = None
@@ -61,6 +64,7 @@ class Access:
 async def find_route(access: Access, environ: Mapping[str, str] = os.environ) -> Route:
     """Choose the way and the token: the file, $KUBESHARE_TOKEN, the kubeconfig's.
 
+    The way through the API server is on the Lease that is given, or $KUBESHARE_LEASE.
     Raises StateUnreachable with a sentence that says what to do.
     """
     token = _own_token(access, environ)
@@ -70,13 +74,18 @@ async def find_route(access: Access, environ: Mapping[str, str] = os.environ) ->
         credentials = load(access.kubeconfig, access.context, environ=environ)
     except KubeConfigError as error:
         raise StateUnreachable(f"cannot use the {error}") from error
-    service = await _service(credentials)
+    lease = access.lease or environ.get(LEASE_VARIABLE, "").strip() or LEASE
+    if not _LEASE.fullmatch(lease):
+        raise StateUnreachable(f"--lease {lease!r} is not NAMESPACE/NAME")
+    service = await _service(credentials, lease)
+    namespace, _, _ = lease.partition("/")
     authorization = await credentials.headers()
     token = token or _bearer(authorization)
     return Route(
-        url=f"{credentials.server}/api/v1/namespaces/{NAMESPACE}/services/{service}/proxy",
-        via=f"service {NAMESPACE}/{service} behind {credentials.server}",
+        url=f"{credentials.server}/api/v1/namespaces/{namespace}/services/{service}/proxy",
+        via=f"service {namespace}/{service} behind {credentials.server}",
         has_token=token is not None,
+        namespace=namespace,
         headers={**authorization, **({} if token is None else {FORWARDED: _BEARER + token})},
         tls=credentials.ssl_context,
         proxy=credentials.proxy,
@@ -108,10 +117,11 @@ async def _direct(access: Access, url: str, token: str | None, environ: Mapping[
     )
 
 
-async def _service(credentials: Credentials) -> str:
+async def _service(credentials: Credentials, place: str) -> str:
     """Read the annotation of the Lease; `https:name:port`."""
-    path = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{LEASE}"
-    lease = f"Lease {NAMESPACE}/{LEASE}"
+    namespace, _, name = place.partition("/")
+    path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}"
+    lease = f"Lease {place}"
     try:
         async with KubeClient(credentials) as client:
             found = await client.get(path)
@@ -121,7 +131,7 @@ async def _service(credentials: Credentials) -> str:
         if error.status == HTTPStatus.NOT_FOUND:
             raise StateUnreachable(
                 f"there is no {lease} in this cluster: is kubeshare-scheduler installed and "
-                f"running? (kubectl -n {NAMESPACE} get pods)"
+                f"running? (kubectl -n {namespace} get pods; if elsewhere: --lease NAMESPACE/NAME)"
             ) from error
         raise StateUnreachable(f"the API server does not show {lease}: {error}") from error
     service = ((found.get("metadata") or {}).get("annotations") or {}).get(STATE_SERVICE)

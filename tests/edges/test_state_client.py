@@ -11,6 +11,7 @@ from aiohttp.test_utils import TestServer
 from kubeshare_py.edges import state_client
 from kubeshare_py.edges.certificates import make_certificates
 from kubeshare_py.edges.kube_context import default_namespace
+from kubeshare_py.edges.leadership import publish
 from kubeshare_py.edges.state_errors import StateRefused, StateUnreachable
 from kubeshare_py.edges.state_route import Access, find_route
 from tests.edges.served_state import ADDRESS, TOKEN, api_server, behind_api_server, served
@@ -82,6 +83,29 @@ async def test_a_scheduler_that_is_not_ready_says_so(tmp_path: Path) -> None:
         route = await find_route(Access(kubeconfig=behind.kubeconfig), NOBODY)
         with pytest.raises(StateRefused, match="has not read the cluster yet"):
             await state_client.why(route, "default", "train")
+
+
+@pytest.mark.parametrize("how", ["option", "variable"])
+async def test_a_scheduler_elsewhere_is_found_by_its_lease(tmp_path: Path, how: str) -> None:
+    async with (
+        api_server(tmp_path, address="") as behind,
+        served(tmp_path, behind.server.tokens["admin"]) as state,
+    ):
+        await behind.client.create("/api/v1/namespaces", {"metadata": {"name": "gpu"}})
+        assert not await publish(behind.client, "gpu", "ours", "https:ours:10259")
+        behind.server.proxy_to("gpu", "ours", state.url, behind.server.client_context())
+        access = Access(kubeconfig=behind.kubeconfig, lease="gpu/ours" if how == "option" else None)
+        variable = {"KUBESHARE_LEASE": "gpu/ours"} if how == "variable" else {}
+        route = await find_route(access, {**NOBODY, **variable})
+        assert await state_client.cluster(route) == a_small_view()
+
+
+@pytest.mark.parametrize("lease", ["ours", "gpu/", "gpu/a/b", "../x", "gpu/a?b"])
+async def test_a_lease_is_named_with_its_namespace(tmp_path: Path, lease: str) -> None:
+    async with api_server(tmp_path) as behind:
+        access = Access(kubeconfig=behind.kubeconfig, lease=lease)
+        with pytest.raises(StateUnreachable, match="is not NAMESPACE/NAME"):
+            await find_route(access, NOBODY)
 
 
 async def test_without_a_lease_the_scheduler_is_not_installed(tmp_path: Path) -> None:
