@@ -100,7 +100,7 @@ def _change(call: Call, entry: Entry, wanted: Json) -> ApiResponse:
     for step in outer:
         holder = holder.setdefault(step, {})
     replicas = wanted.get("spec", {}).get("replicas", 0)
-    if replicas < 0:
+    if replicas < 0 and not call.resource.definition:
         problem = wrong("spec.replicas", replicas, "must be greater than or equal to 0")
         raise invalid(KIND, call.name, [problem], "autoscaling")
     holder[last] = replicas

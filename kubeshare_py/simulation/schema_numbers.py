@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 
-from kubeshare_py.simulation.api_status import Cause, Json, wrong
+from kubeshare_py.simulation.api_status import Cause, Json
 from kubeshare_py.simulation.schema_causes import homeless
 from kubeshare_py.simulation.schema_formats import recognised
 
@@ -21,17 +21,20 @@ def number_causes(value: float, schema: Json, path: str) -> list[Cause]:
     factor = schema.get("multipleOf")
     if factor and (value / factor) % 1:
         shown = _bound(value, factor)
-        found.append(wrong(path, value, f"{path} in body should be a multiple of {shown}"))
+        found.append(_wrong(path, value, f"be a multiple of {shown}"))
     least, most = schema.get("minimum"), schema.get("maximum")
     if least is not None and (value < least or (value == least and schema.get("exclusiveMinimum"))):
         words = "greater than" if schema.get("exclusiveMinimum") else "greater than or equal to"
-        text = f"{path} in body should be {words} {_bound(value, least)}"
-        found.append(wrong(path, value, text))
+        found.append(_wrong(path, value, f"be {words} {_bound(value, least)}"))
     if most is not None and (value > most or (value == most and schema.get("exclusiveMaximum"))):
         words = "less than" if schema.get("exclusiveMaximum") else "less than or equal to"
-        text = f"{path} in body should be {words} {_bound(value, most)}"
-        found.append(wrong(path, value, text))
+        found.append(_wrong(path, value, f"be {words} {_bound(value, most)}"))
     return found
+
+
+def _wrong(path: str, value: float, text: str) -> Cause:
+    shown = _bound(value, value)
+    return Cause(field=path, message=f"Invalid value: {shown}: {path} in body should {text}")
 
 
 def _bound(value: float, bound: float) -> str:
