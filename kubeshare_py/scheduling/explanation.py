@@ -24,9 +24,12 @@ from kubeshare_py.framework.points import Explain
 from kubeshare_py.framework.reasons import NO_NODE
 from kubeshare_py.scheduling.advice import advice
 from kubeshare_py.scheduling.machine import Machine
+from kubeshare_py.scheduling.pod_queue import Line
 from kubeshare_py.scheduling.pod_records import Record, State
 
 T = TypeVar("T")
+#: What owners of a line's pods would be told, worked out at most once in a portion.
+Told = dict[Line, str]
 
 #: About 5 ms each.
 NODES_A_PORTION, PODS_A_PORTION = 20, 500
@@ -64,7 +67,8 @@ def cluster_portions(machine: Machine) -> Iterator[ClusterView]:
     for uids in _portions(list(machine.records), PODS_A_PORTION):
         found = (machine.records[uid] for uid in uids if uid in machine.records)
         ours = (one for one in found if one.pod.scheduler_name in machine.profiles)
-        yield replace(empty, pods=tuple(_pod_view(machine, record) for record in ours))
+        told: Told = {}
+        yield replace(empty, pods=tuple(_pod_view(machine, record, told) for record in ours))
 
 
 def _portions(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
@@ -77,7 +81,7 @@ def why(machine: Machine, key: PodKey) -> WhyView | None:
     record = next((r for r in found if r.pod.scheduler_name in machine.profiles), None)
     if record is None:
         return None
-    view = _pod_view(machine, record)
+    view = _pod_view(machine, record, {})
     if record.node is not None:
         return WhyView(pod=view, message=f"it is on node {record.node}")
     if record.state is State.HELD:
@@ -167,7 +171,7 @@ def _card_views(machine: Machine, name: NodeName, row: int) -> list[CardView]:
     return sorted(views, key=lambda view: (view.index, view.uuid))
 
 
-def _pod_view(machine: Machine, record: Record) -> PodView:
+def _pod_view(machine: Machine, record: Record, told: Told) -> PodView:
     pod, claim = record.pod, record.pod.shape.claim
     allocation = record.allocation
     return PodView(
@@ -186,11 +190,11 @@ def _pod_view(machine: Machine, record: Record) -> PodView:
         node=record.node or "",
         cards=tuple(card.uuid for card in allocation.cards) if allocation else (),
         port=allocation.port if allocation else None,
-        message=_message(machine, record),
+        message=_message(machine, record, told),
     )
 
 
-def _message(machine: Machine, record: Record) -> str:
+def _message(machine: Machine, record: Record, told: Told) -> str:
     if record.node is not None:
         return record.pod.allocation_problem
     if record.state is State.HELD and record.pod.gates:
@@ -198,9 +202,22 @@ def _message(machine: Machine, record: Record) -> str:
     if record.told is not None:
         return record.told.message
     line = machine.queue.line_of(record.pod.uid)
-    if line is not None and line.blocked and line.diagnosis is not None:
-        return line.diagnosis.message
-    return ""
+    if line is None:
+        return ""
+    if not machine.decides:
+        if line not in told:
+            told[line] = _supposed(machine, line)
+        return told[line]
+    return line.diagnosis.message if line.blocked and line.diagnosis is not None else ""
+
+
+def _supposed(machine: Machine, line: Line) -> str:
+    """What the leader will have told them: who stands by has told nobody anything."""
+    asker = machine.askers[line.profile]
+    known = machine.ready and machine.inventory_read
+    if not known or not asker.masks(line.shape).all():
+        return ""
+    return asker.diagnose(line.shape).message
 
 
 def _by_name(view: PodView) -> tuple[str, str]:

@@ -67,8 +67,9 @@ class Machine:
         self.moves = QueueMoves()
         self._now = 0.0
         self._pods_listed = self._nodes_listed = False
-        #: Whether it was ever asked to decide: what is bound from then on by others is news.
-        self._decides = False
+        #: Whether it was ever asked to decide, or stands by: what is bound from then on by others
+        #: is news.
+        self.decides = False
         self._unanswered: dict[DecisionToken, PodUid] = {}
         self._resend: Timers[DecisionToken] = Timers()
         self._backoff: Timers[tuple[PodUid, int]] = Timers()
@@ -125,7 +126,7 @@ class Machine:
             case BindAnswered():
                 self._bind_answered(event, now, effects)
             case BindSlotsFree(slots):
-                self._decides = True
+                self.decides = True
                 self._time_passed(now, effects)
                 if self._cycle.unfinished:
                     self._decide(slots, now, effects)
@@ -260,7 +261,7 @@ class Machine:
                 record.pod = pod
                 self._back_off(record, now)
             else:
-                self._pod_seen(pod, effects, is_news=self._decides)
+                self._pod_seen(pod, effects, is_news=self.decides)
 
     # --- the queue -----------------------------------------------------------------------------
 

@@ -3,14 +3,15 @@
 from dataclasses import replace
 
 from kubeshare_py.domain.events import NodeGone, PodGone, PodSeen
-from kubeshare_py.domain.identity import NodeName, PodUid
+from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.scheduling.explanation import (
     NODES_A_PORTION,
     PODS_A_PORTION,
     cluster_portions,
     cluster_view,
+    why,
 )
-from tests.builders import a_claim, a_pod, a_shape
+from tests.builders import a_claim, a_pod, a_shape, whole
 from tests.scheduling.driver import Driver
 
 NODES = 2 * NODES_A_PORTION + 1
@@ -64,3 +65,21 @@ def test_pods_of_other_schedulers_are_not_shown() -> None:
         PodSeen(replace(a_pod("other"), scheduler_name="default", node_name=NodeName("n1")))
     )
     assert cluster_view(driver.machine).pods == ()
+
+
+def test_who_stands_by_says_what_the_leader_says() -> None:
+    leader, standby = (Driver({"n1": 1, "n2": 2}) for _ in range(2))
+    for name, claim in (("big", whole(3)), ("huge", whole(9)), ("a", a_claim(500))):
+        seen = PodSeen(a_pod(name, a_shape(claim)))
+        leader.tell(seen)
+        standby.tell(seen)
+    assert "a" in {bind.key.name for bind in leader.decide()}
+    said = {pod.name: pod.message for pod in cluster_view(standby.machine).pods}
+    assert said == {
+        "big": said["huge"],
+        "huge": "0/2 nodes are available: 2 too few GPUs.",
+        "a": "",
+    }
+    assert said == {pod.name: pod.message for pod in cluster_view(leader.machine).pods}
+    shown = [why(driver.machine, PodKey("default", "big")) for driver in (leader, standby)]
+    assert {view.message for view in shown if view is not None} == {said["big"]}
