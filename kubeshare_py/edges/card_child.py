@@ -21,8 +21,8 @@ from kubeshare_py.node_agent.card_reader import CardReader
 
 #: For so long (s) at most nobody looks whether standard input has ended.
 _LOOK_S = 0.5
-#: After an error of a card the next reading comes after this part of the interval, not of all.
-_SOONER = 10
+#: After an error of a card the next reading begins so long (s) after the last: others may follow.
+_SOON_S = 0.5
 
 
 def main(interval_s: float, reopen_s: float) -> None:
@@ -51,8 +51,7 @@ def _ended(reader: CardReader, began: float, interval_s: float) -> bool:
         if _stdin_ended(left if happened is None else 0.0):
             return True
         if any(not error.is_application for error in happened or ()):
-            # Not at once: where one error comes, others follow.
-            due = min(due, began + interval_s / _SOONER)
+            due = min(due, began + _SOON_S)
     return _stdin_ended(0.0)
 
 

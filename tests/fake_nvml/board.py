@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.inventory.made_up_uuids import made_up_uuid
 
 BOARDS = Path(__file__).with_name("boards")
@@ -28,27 +29,23 @@ _LISTS = ("compute", "graphics", "mps")
 class Board:
     """One board in a file; what a test changes is seen at the driver's next call."""
 
-    def __init__(self, name: str, folder: Path) -> None:
+    def __init__(self, name: str, folder: Path, library: Path) -> None:
+        """`library` is what `build` made."""
         self.name = name
+        self._library = library
         self.path = folder / f"{name}.board"
-        self.lines: dict[str, object] = {}
         self._errors = 0
-        if name:
-            described = yaml.safe_load((BOARDS / f"{name}.yaml").read_text())
-            self.lines = dict(_compiled(name, described))
+        described = yaml.safe_load((BOARDS / f"{name}.yaml").read_text())
+        self.lines: dict[str, object] = dict(_compiled(name, described))
         self.write()
 
-    def uuid(self, index: int) -> str:
+    def uuid(self, index: int) -> GpuUuid:
         """Of a whole card."""
-        return str(self.lines[f"card.{index}.uuid"])
+        return GpuUuid(str(self.lines[f"card.{index}.uuid"]))
 
-    def part(self, index: int, number: int) -> str:
+    def part(self, index: int, number: int) -> GpuUuid:
         """The uuid of a MIG instance."""
-        return str(self.lines[f"card.{index}.mig.{number}.uuid"])
-
-    def change(self, **lines: object) -> None:
-        """Set lines, or with None leave them out; `__` stands for the dot in names."""
-        self.set({key.replace("__", "."): value for key, value in lines.items()})
+        return GpuUuid(str(self.lines[f"card.{index}.mig.{number}.uuid"]))
 
     def set(self, lines: Mapping[str, object]) -> None:
         """Set lines, or with None leave them out."""
@@ -58,6 +55,10 @@ class Board:
     def lose(self, index: int) -> None:
         """A card falls off the bus."""
         self.set({f"card.{index}.lost": 1})
+
+    def restore(self, index: int) -> None:
+        """It is back."""
+        self.set({f"card.{index}.lost": None})
 
     def error(self, index: int, xid: int, instance: int = WHOLE_CARD) -> None:
         """A card has an error; `instance` is a MIG instance's number (gi)."""
@@ -79,11 +80,12 @@ class Board:
         fresh.write_text("".join(told))
         fresh.replace(self.path)
 
-    def environment(self, library: Path) -> dict[str, str]:
-        """For a process that shall find this board; `library` is what `build` made."""
+    @property
+    def environment(self) -> dict[str, str]:
+        """For a process that shall find this board."""
         return {
             **os.environ,
-            "LD_LIBRARY_PATH": str(library.parent),
+            "LD_LIBRARY_PATH": str(self._library.parent),
             "FAKE_NVML_BOARD": str(self.path),
         }
 
