@@ -2,7 +2,7 @@
 
 import asyncio
 import gc
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -15,6 +15,7 @@ from kubeshare_py.edges.inventory_source import OF_NODES, readings
 from kubeshare_py.edges.kube_api import KubeApi
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_watch import Changes, Listed, follow
+from kubeshare_py.edges.leader_lease import LeadershipLost
 from kubeshare_py.edges.vital_signs import VitalSigns
 from kubeshare_py.edges.watched_events import T, Translation, node_events
 from kubeshare_py.framework.configuration import Inventory
@@ -62,6 +63,17 @@ class DecisionLoop:
             if record.told is not None:
                 self.api.report(ReportWaiting(record.pod.uid, record.pod.key, record.told))
         self._perform(outsiders.standing(self.machine.records.values(), self.machine.profiles), 0.0)
+
+    async def heed(self, campaign: Awaitable[None]) -> None:
+        """Take part in an election, and perform nothing any more from the moment that it is lost.
+
+        Others hear of a task that failed some turns of the event loop later.
+        """
+        try:
+            await campaign
+        except LeadershipLost:
+            self.leads = False
+            raise
 
     async def decide(self) -> None:
         """Decide whenever something happened or the machine wants to be woken."""

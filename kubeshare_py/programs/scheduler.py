@@ -66,7 +66,8 @@ async def run(
         api = KubeApi(client, reports, fence=leadership.fence)
         loop = DecisionLoop(machine, api, binds, asyncio.Event(), signs)
         pods = partial(loop.watch, client, PODS, Codec(PodFields), pod_events)
-        campaign = binds.create_task(leadership.campaign(_address(configuration.server, url)))
+        address = _address(configuration.server, url)
+        campaign = binds.create_task(loop.heed(leadership.campaign(address)))
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(loop.watch_nodes(client))
