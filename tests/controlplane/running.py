@@ -85,7 +85,12 @@ class ControlPlane:
         https://etcd.io/docs/v3.6/dev-guide/api_grpc_gateway/
         """
         present = self._etcd("range", {"key": "AA==", "limit": 1})["header"]["revision"]
-        self._etcd("compaction", {"revision": present, "physical": True})
+        try:
+            self._etcd("compaction", {"revision": present, "physical": True})
+        except urllib.error.HTTPError as error:
+            # Nothing was written since the last time.
+            if b"has been compacted" not in error.read():
+                raise
 
     def _etcd(self, call: str, body: dict[str, Any]) -> dict[str, Any]:
         data = json.dumps(body).encode()
@@ -121,7 +126,7 @@ def control_plane(
             plane = ControlPlane(
                 url=url,
                 etcd_url=f"http://127.0.0.1:{etcd_port}",
-                server=start("kube-apiserver", _server_flags(secrets, folder, etcd_port, port)),
+                server=start("kube-apiserver", server_flags(secrets, folder, etcd_port, port)),
                 secrets=secrets,
                 folder=folder,
                 kubeconfig=secrets.write_kubeconfig(folder / "admin.kubeconfig", url, ADMIN),
@@ -159,7 +164,8 @@ def _etcd_flags(folder: Path, port: int, peer_port: int) -> list[str | Path]:
     ]
 
 
-def _server_flags(secrets: Secrets, folder: Path, etcd_port: int, port: int) -> list[str | Path]:
+def server_flags(secrets: Secrets, folder: Path, etcd_port: int, port: int) -> list[str | Path]:
+    """Of a kube-apiserver on this etcd, which serves `port` of the loopback interface."""
     certificates = secrets.certificates
     return [
         f"--etcd-servers=http://127.0.0.1:{etcd_port}",

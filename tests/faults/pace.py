@@ -9,6 +9,8 @@ class Pace:
 
     `hangs_s` is longer than a Binding's timeout. `settles_s` is how long everything may take to
     come right once all faults have ended; it is waited for only where something is wrong.
+    `everyday`: how much more often users do something than in fast time for each killing, outage
+    and so on; `life` is how long pods run, compared with there.
     """
 
     speed: float
@@ -17,6 +19,8 @@ class Pace:
     longest_step_s: float
     longest_pause_s: float
     settles_s: float
+    everyday: int
+    life: float
     hangs_s: float = 8.0
 
 
@@ -28,13 +32,17 @@ FAST = Pace(
     longest_step_s=1.0,
     longest_pause_s=3.0,
     settles_s=600.0,
+    everyday=1,
+    life=1.0,
 )
 #: With processes, or a server, that know no other time than the true one.
 TRUE = Pace(
     speed=1.0,
     longest_delay_s=0.8,
     longest_watch_s=4.0,
-    longest_step_s=0.15,
+    longest_step_s=0.3,
     longest_pause_s=1.0,
     settles_s=120.0,
+    everyday=4,
+    life=0.2,
 )

@@ -10,7 +10,7 @@ from tests.faults.schedulers import Processes
 
 REQUESTS = ["0.1", "0.2", "0.25", "0.3", "0.5", "0.5", "0.7", "1.0", "2"]
 #: Without faults for so many steps no scheduler can be alive.
-MOST_STEPS_A_FAULT = 5
+MOST_STEPS_A_FAULT = 10
 
 
 class Storm:
@@ -32,10 +32,10 @@ class Storm:
 
     async def blow(self, faults: int) -> None:
         """Go on until so many faults have happened; schedulers are killed now and then."""
-        choices = (
-            [self._create] * 12 + [self._delete] * 6 + [self._cordon, self._lose_card] * 2
-            + [self._kill, self._pause, self._compact, self._cut, self._outage]
-        )  # fmt: skip
+        everyday = [self._create] * 12 + [self._delete] * 6 + [self._cordon, self._lose_card] * 2
+        choices = everyday * self._arena.pace.everyday + [
+            self._kill, self._pause, self._compact, self._cut, self._outage
+        ]  # fmt: skip
         for number in range(self._schedulers):
             self._arena.schedulers.start(number)
         for _ in range(MOST_STEPS_A_FAULT * faults):
@@ -64,7 +64,8 @@ class Storm:
             labels = share(asked)
             if asked != "2" and self._rng.random() < 0.2:
                 labels |= share(asked, gpu_mem=str(self._rng.choice([1, 4, 9]) << 30))
-            plan = {"kubeshare.sim/run-seconds": str(self._rng.choice([0, 1, 4, 15, 600]))}
+            runs_s = self._rng.choice([0, 1, 4, 15, 600]) * self._arena.pace.life
+            plan = {"kubeshare.sim/run-seconds": str(runs_s)}
             if self._rng.random() < 0.3:
                 plan["kubeshare.sim/stop-seconds"] = "1.5"
             await self._arena.create(pod(name, labels, plan))
