@@ -9,9 +9,12 @@ import pytest
 from kubeshare_py.edges.api_server import ApiServer
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_config import load
+from kubeshare_py.simulation.cluster_file import read_cluster
+from tests.conftest import NewCluster
 from tests.controlplane.cleaning import clean
 from tests.controlplane.front import front
 from tests.controlplane.running import ControlPlane
+from tests.edges.simulated import TWO_NODES, Simulated
 from tests.fidelity.kubectl import Kubectl
 from tests.fidelity.real_api import RealApi
 from tests.simulation.api_client import Api
@@ -27,6 +30,13 @@ def api(plane: ControlPlane | None) -> Iterator[Api]:
     with RealApi(plane) as real:
         real.make_namespace()
         yield real
+
+
+@pytest.fixture
+async def world(tmp_path: Path, new_cluster: NewCluster) -> AsyncIterator[Simulated]:
+    """A cluster with nodes, kubelets and controllers, simulated or real ones; no scheduler."""
+    async with new_cluster(tmp_path, read_cluster(TWO_NODES)) as cluster:
+        yield Simulated(cluster.server, cluster.client, cluster.kubelets)
 
 
 async def _clean(kubeconfig: Path) -> None:

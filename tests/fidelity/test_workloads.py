@@ -255,7 +255,7 @@ def test_scale_is_patched_in_three_ways(api: Api, url: str, change: Any, content
 
 def test_scale_is_put_with_and_without_a_version(api: Api) -> None:
     api.post(DEPLOYMENTS, idle())
-    body = {"metadata": {"name": "d"}, "spec": {"replicas": 2}}
+    body: dict[str, Any] = {"metadata": {"name": "d"}, "spec": {"replicas": 2}}
     assert api.put(f"{DEPLOYMENTS}/d/scale", body)["spec"] == {"replicas": 2}
     found = api.get(f"{DEPLOYMENTS}/d")
     assert (found["spec"]["replicas"], found["metadata"]["generation"]) == (2, 2)
