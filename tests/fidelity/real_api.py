@@ -114,6 +114,9 @@ class RealWatch(Watch):
             except queue.Empty:
                 return found
 
+    def is_over(self) -> bool:
+        return not self._thread.is_alive()
+
     def close(self) -> None:
         """End it."""
         if self._connection.sock is not None:

@@ -364,9 +364,11 @@ def test_definitions_change_in_every_way(api: Api) -> None:
     for number, kind in enumerate((MERGE, STRATEGIC, APPLY)):
         head = {key: body[key] for key in ("apiVersion", "kind")}
         change = {**head, "metadata": {"name": "widgets.example.com", "labels": {"n": str(number)}}}
+        query = "fieldManager=me"
         if kind == APPLY:
             change["spec"] = body["spec"]
-        changed = api.patch(f"{WIDGET}?fieldManager=me&force=true", change, kind)
+            query += "&force=true"
+        changed = api.patch(f"{WIDGET}?{query}", change, kind)
         assert changed["metadata"]["labels"] == {"n": str(number)}
     assert changed["metadata"]["generation"] == 1
     status = api.put(WIDGET, body)
@@ -491,11 +493,14 @@ def test_openapi_documents_have_the_schema_and_change_with_it(api: Api) -> None:
         paths = api.get("/openapi/v3")["paths"]
         return str(paths.get("apis/example.com/v1", {}).get("serverRelativeURL", ""))
 
+    def schemas() -> Any:
+        document = api.get(url() or "/openapi/v3")
+        return document.get("components", {}).get("schemas") if api.status == 200 else None
+
     size = {"type": "integer", "description": "How big."}
     define(api, definition(version(schema=schema_of({"size": size}))))
-    api.until(url, bool)
-    first = url()
-    found = api.get(first)["components"]["schemas"]["com.example.v1.Widget"]
+    api.until(schemas, bool)
+    first, found = url(), schemas()["com.example.v1.Widget"]
     kind = {"group": "example.com", "version": "v1", "kind": "Widget"}
     assert found["x-kubernetes-group-version-kind"] == [kind]
     assert found["properties"]["spec"]["properties"] == {"size": size}

@@ -411,8 +411,7 @@ def test_a_changed_definition_ends_watches_and_fills_in_new_defaults(api: Api) -
     api.patch(WIDGET, {"spec": {"versions": [version(schema=wider)]}})
     api.until(lambda: api.get(W)["spec"], lambda spec: spec == {"size": 1, "later": "L"})
     assert api.get(W)["metadata"]["generation"] == 1
-    api.patch(W, {"metadata": {"labels": {"a": "b"}}})
-    assert watch.events() == []
+    api.until(watch.is_over, bool)
 
 
 def test_what_is_invalid_may_stay_but_not_come(api: Api) -> None:
@@ -460,8 +459,6 @@ def test_what_is_not_served_is_a_page_that_is_not_found(api: Api) -> None:
     assert api.get(f"{W}/other")["details"]["name"] == "w"
     api.post(f"{W}/other", {})
     assert api.status == 404
-    api.post(W, {})
-    assert api.status in (404, 405)
 
 
 def test_tables_have_the_declared_columns(api: Api) -> None:

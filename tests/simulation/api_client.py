@@ -107,3 +107,7 @@ class Watch:
 
     def types(self) -> list[str]:
         return [event["type"] for event in self.events()]
+
+    def is_over(self) -> bool:
+        """Whether the server has ended it."""
+        return self.answer.subscription.ended
