@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from kubeshare_py.domain.card_reading import CardLink, JudgedCard
+from kubeshare_py.domain.card_reading import CardLink, JudgedCard, NodeReading
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges import decision_log
 from kubeshare_py.edges.card_reports import Report
@@ -77,6 +77,16 @@ class CardSampler:
         self._take(report)
         if report.reading is None:
             raise CardProblem(report.failure)
+
+    def took(self, reading: NodeReading) -> None:
+        """Take in a reading, and log what is new."""
+        self.readings[READ] += 1
+        self.trouble = ""
+        self._read_at_unix = self.unix_clock()
+        for notice in self.history.take(reading, self.clock()):
+            tell = decision_log.warn if notice.is_trouble else decision_log.inform
+            tell(notice.event, **notice.about)
+        self._links = card_links(card.reading for card in self.history.cards() if card.is_read)
 
     @property
     def age_s(self) -> float | None:
@@ -148,14 +158,8 @@ class CardSampler:
     def _take(self, report: Report) -> None:
         if report.reading is None:
             self._failed(FAILED, report.failure)
-            return
-        self.readings[READ] += 1
-        self.trouble = ""
-        self._read_at_unix = self.unix_clock()
-        for notice in self.history.take(report.reading, self.clock()):
-            tell = decision_log.warn if notice.is_trouble else decision_log.inform
-            tell(notice.event, **notice.about)
-        self._links = card_links(card.reading for card in self.history.cards() if card.is_read)
+        else:
+            self.took(report.reading)
 
     def _failed(self, result: str, message: str) -> None:
         self.readings[result] += 1

@@ -87,7 +87,7 @@ static const char *numbered(const Handle *handle, const char *list, unsigned at,
     return of(handle, key);
 }
 
-/* What every call begins with: news of the board, hanging, errors that were ordered. */
+/* What every call begins with: news of the board, hanging, crashing, errors that were ordered. */
 static int begin(const char *function, const Handle *handle) {
     char key[160];
     load();
@@ -96,6 +96,8 @@ static int begin(const char *function, const Handle *handle) {
         usleep(POLL_US);
         load();
     }
+    snprintf(key, sizeof key, "crash.%s", function);
+    if (value(key)) abort();
     if (!sessions) return UNINITIALIZED;
     snprintf(key, sizeof key, "fail.%s", function);
     const char *code = value(key);

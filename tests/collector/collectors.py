@@ -1,0 +1,147 @@
+"""A collector as a process of its own, and what is asked of it."""
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+from prometheus_client.metrics_core import Metric as Family
+from prometheus_client.parser import text_string_to_metric_families
+
+from kubeshare_py.exporters.gpu_capacity import NAME, PATH
+
+PIPE = asyncio.subprocess.PIPE
+#: How long (s) something may take on a busy machine.
+PATIENCE_S = 30.0
+#: Series by name, with the values of their labels but for the node's, in alphabetical order.
+Page = dict[str, float]
+Parser = Callable[[str], Iterable[Family]]
+
+
+class Collector:
+    """One that listens at `url`."""
+
+    def __init__(self, process: asyncio.subprocess.Process, session: aiohttp.ClientSession) -> None:
+        self.process = process
+        self.url = ""
+        #: What it logged.
+        self.log: list[dict[str, Any]] = []
+        self._session = session
+
+    async def listens(self) -> None:
+        """Wait until it does, and read its log from then on."""
+        async with asyncio.timeout(PATIENCE_S):
+            while not self.url:
+                await self.logged()
+                if self.log[-1]["event"] == "listening":
+                    self.url = self.log[-1]["url"].replace("0.0.0.0", "127.0.0.1")
+
+    async def logged(self) -> bool:
+        """Read a line; False when it has ended."""
+        assert self.process.stderr is not None
+        line = await self.process.stderr.readline()
+        if line:
+            self.log.append(json.loads(line))
+        return bool(line)
+
+    async def get(self, path: str = PATH, **headers: str) -> tuple[int, str]:
+        """Status and text."""
+        url = self.url.replace(PATH, path)
+        async with self._session.get(url, headers=headers) as response:
+            return response.status, await response.text()
+
+    async def page(self) -> Page:
+        """What Prometheus reads."""
+        status, text = await self.get()
+        assert status == 200, text
+        return series(text)
+
+    async def until(self, wanted: Callable[[Page], object]) -> Page:
+        """Scrape until the page is as wanted."""
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                status, text = await self.get()
+                if status == 200 and wanted(found := series(text)):
+                    return found
+                await asyncio.sleep(0.05)
+
+    async def until_answered(self, path: str, status: int, part: str = "") -> str:
+        """Ask until the answer has this status and this in its text, which is given."""
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                found, text = await self.get(path)
+                if found == status and part in text:
+                    return text
+                await asyncio.sleep(0.05)
+
+    async def end(self) -> int:
+        """Tell it to end; the exit code."""
+        self.process.terminate()
+        async with asyncio.timeout(PATIENCE_S):
+            return await self.process.wait()
+
+
+def series(text: str, parsed: Parser = text_string_to_metric_families) -> Page:
+    """Every series of a page, in the text format or in that of another parser."""
+    found: Page = {}
+    for family in parsed(text):
+        for sample in family.samples:
+            labels = (value for name, value in sorted(sample.labels.items()) if name != "node")
+            found[f"{sample.name}{{{','.join(labels)}}}"] = sample.value
+    return found
+
+
+def capacity(text: str) -> list[Mapping[str, str]]:
+    """The labels of each series of gpu_capacity."""
+    families = text_string_to_metric_families(text)
+    samples = (one for family in families if family.name == NAME for one in family.samples)
+    return [sample.labels for sample in samples]
+
+
+async def start(environment: Mapping[str, str], *arguments: str) -> asyncio.subprocess.Process:
+    """Start kubeshare-collector."""
+    return await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "kubeshare_cmd.collector", *arguments,
+        env=environment, stdin=asyncio.subprocess.DEVNULL, stdout=PIPE, stderr=PIPE,
+    )  # fmt: skip
+
+
+async def run(environment: Mapping[str, str], *arguments: str) -> tuple[int | None, str, str]:
+    """Exit code, stdout, stderr."""
+    process = await start(environment, *arguments)
+    async with asyncio.timeout(PATIENCE_S):
+        output, errors = await process.communicate()
+    return process.returncode, output.decode(), errors.decode()
+
+
+@asynccontextmanager
+async def collector(
+    environment: Mapping[str, str], interval_s: float = 0.1, stale_after_s: float = 30.0
+) -> AsyncIterator[Collector]:
+    """One that listens on a free port of this machine; ended in order."""
+    process = await start(
+        environment, "--node-name", "n1", "--address", "127.0.0.1", "--port", "0",
+        "--interval", str(interval_s), "--stale-after", str(stale_after_s),
+    )  # fmt: skip
+    async with aiohttp.ClientSession() as session:
+        found = Collector(process, session)
+        try:
+            await found.listens()
+            async with asyncio.TaskGroup() as group:
+                log = group.create_task(_all(found))
+                yield found
+                if process.returncode is None:
+                    await found.end()
+                await log
+        finally:
+            if process.returncode is None:
+                process.kill()
+            await process.communicate()
+
+
+async def _all(found: Collector) -> None:
+    while await found.logged():
+        pass
