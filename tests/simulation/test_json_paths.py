@@ -1,0 +1,52 @@
+"""JSONPath as printer columns use it."""
+
+from typing import Any
+
+import pytest
+
+from kubeshare_py.simulation.json_paths import BadPath, found_at
+
+OBJECT = {
+    "spec": {
+        "a": 1,
+        "list": [{"key": "x", "n": 1, "on": True}, {"key": "y]", "n": 2}],
+        "map": {"a.b": "c", "z": "d"},
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        (".spec.a", [1]),
+        ("spec.a", [1]),
+        (".", [OBJECT]),
+        (".spec.list[*].key", ["x", "y]"]),
+        (".spec.list[0].key", ["x"]),
+        (".spec.list[-1]['key']", ["y]"]),
+        (".spec.list[5].key", []),
+        (".spec.list[0,1].n", [1, 2]),
+        (".spec.list[1:].n", [2]),
+        (r".spec.map.a\.b", ["c"]),
+        (".spec.map['a.b']", ["c"]),
+        (".spec.map.*", ["c", "d"]),
+        ("..key", ["x", "y]"]),
+        ('.spec.list[?(@.key=="x")].n', [1]),
+        (".spec.list[?(@.key=='y]')].n", [2]),
+        (".spec.list[?(@.n>1)].key", ["y]"]),
+        (".spec.list[?(@.n != 1)].key", ["y]"]),
+        (".spec.list[?(@.on==true)].key", ["x"]),
+        (".spec.list[?(@.on)].key", ["x"]),
+        (".spec.list[?(@.key>1)].key", []),
+        (".spec.a.deeper[0]", []),
+        (".nothing", []),
+    ],
+)
+def test_paths_lead_to_values(path: str, found: list[Any]) -> None:
+    assert found_at(path, OBJECT) == found
+
+
+@pytest.mark.parametrize("path", [".a[", ".a[x]", ".a[]", ".a[?(@.b==c)]", ".a[?x]", ".a b"])
+def test_what_is_no_path_is_refused(path: str) -> None:
+    with pytest.raises(BadPath):
+        found_at(path, OBJECT)
