@@ -11,36 +11,44 @@ def card_links(cards: Iterable[CardReading]) -> tuple[CardLink, ...]:
     Own links win over the bus, as in `nvidia-smi topo -m`. A card that is divided has no use of
     them: instances reach nobody else directly.
     """
-    whole = [card for card in cards if card.parent is None]
-    pairs = ((one, other) for one in whole for other in whole if one.uuid != other.uuid)
+    whole = [_End(card) for card in cards if card.parent is None]
+    pairs = ((one, other) for one in whole for other in whole if one is not other)
     return tuple(link for one, other in pairs if (link := _link(one, other)) is not None)
 
 
-def _link(one: CardReading, other: CardReading) -> CardLink | None:
-    count, speed = _direct(one, other) or _switched(one, other) or (0, 0)
-    if count and not one.divided and not other.divided:
-        return CardLink(uuid=one.uuid, peer=other.uuid, kind=f"NV{count}", speed=speed)
-    path = dict(one.paths).get(other.uuid)
+class _End:
+    """What one card has to offer to others."""
+
+    def __init__(self, card: CardReading) -> None:
+        self.card = card
+        self.paths = dict(card.paths)
+        #: Number and speed of the links to switches, and to each bus address.
+        self.switched = _sum(link for link in card.links if link.far_end is FarEnd.SWITCH)
+        direct = [link for link in card.links if link.far_end is FarEnd.CARD]
+        self.direct = {
+            bus: _sum(link for link in direct if link.bus == bus)
+            for bus in {link.bus for link in direct}
+        }
+
+
+def _link(one: _End, other: _End) -> CardLink | None:
+    uuid, peer = one.card.uuid, other.card.uuid
+    if not one.card.divided and not other.card.divided:
+        count, speed = one.direct.get(other.card.bus) or _switched(one, other)
+        if count:
+            return CardLink(uuid=uuid, peer=peer, kind=f"NV{count}", speed=speed)
+    path = one.paths.get(peer)
     if path is None:
         return None
-    speed = min(one.bus_speed or 0, other.bus_speed or 0)
-    return CardLink(uuid=one.uuid, peer=other.uuid, kind=path.value, speed=speed)
+    speed = min(one.card.bus_speed or 0, other.card.bus_speed or 0)
+    return CardLink(uuid=uuid, peer=peer, kind=path.value, speed=speed)
 
 
-def _direct(one: CardReading, other: CardReading) -> tuple[int, int] | None:
-    links = [link for link in one.links if link.far_end is FarEnd.CARD and link.bus == other.bus]
-    return _sum(links) if links else None
-
-
-def _switched(one: CardReading, other: CardReading) -> tuple[int, int] | None:
+def _switched(one: _End, other: _End) -> tuple[int, int]:
     """Over switches everybody reaches everybody, as fast as the slower of the two."""
-    if not _share_a_fabric(one, other):
-        return None
-    ends = [
-        _sum([link for link in card.links if link.far_end is FarEnd.SWITCH])
-        for card in (one, other)
-    ]
-    return min(ends)
+    if not _share_a_fabric(one.card, other.card):
+        return 0, 0
+    return min(one.switched, other.switched)
 
 
 def _share_a_fabric(one: CardReading, other: CardReading) -> bool:
@@ -52,5 +60,6 @@ def _share_a_fabric(one: CardReading, other: CardReading) -> bool:
     return one.fabric.is_ready and one.fabric == other.fabric
 
 
-def _sum(links: list[OwnLink]) -> tuple[int, int]:
-    return len(links), sum(link.speed for link in links)
+def _sum(links: Iterable[OwnLink]) -> tuple[int, int]:
+    speeds = [link.speed for link in links]
+    return len(speeds), sum(speeds)

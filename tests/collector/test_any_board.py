@@ -25,11 +25,15 @@ WORDS = {"PIX", "PXB", "PHB", "NODE", "SYS"}
 
 
 def has_driver() -> bool:
+    """Not only the library, which images without a card have too."""
     try:
-        ctypes.CDLL("libnvidia-ml.so.1")
+        library = ctypes.CDLL("libnvidia-ml.so.1")
     except OSError:
         return False
-    return True
+    is_usable: bool = library.nvmlInit_v2() == 0
+    if is_usable:
+        library.nvmlShutdown()
+    return is_usable
 
 
 @pytest.fixture(params=[*NAMES, REAL])
@@ -39,7 +43,7 @@ def environment(request: pytest.FixtureRequest) -> Mapping[str, str]:
         new_board: NewBoard = request.getfixturevalue("new_board")
         return new_board(request.param).environment
     if not has_driver():
-        pytest.skip("no libnvidia-ml.so.1 on this machine")
+        pytest.skip("no NVIDIA driver on this machine")
     return os.environ
 
 
