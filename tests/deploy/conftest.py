@@ -83,7 +83,7 @@ class Release:
 
     async def install(self, *settings: str) -> str:
         """Install the chart with these `--set`; what Helm says. Raises AssertionError."""
-        return await self._done("install", *self._chart(settings))
+        return await self._done("install", "--create-namespace", *self._chart(settings))
 
     async def upgrade(self, *settings: str, wait: bool = False) -> str:
         """Change it: what was set before stays."""
