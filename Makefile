@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check e2e bench clean
+.PHONY: help setup demo test check e2e manifests bench clean
 
 help:  ## list the targets
-	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | while IFS='|' read -r name text; do printf '  make %-8s %s\n' "$$name" "$$text"; done
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | while IFS='|' read -r name text; do printf '  make %-9s %s\n' "$$name" "$$text"; done
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "kubeshare-py needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version). Try: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 2; }
@@ -35,7 +35,10 @@ check: $(STAMP)  ## format, lint, types, layers
 # Policies come last: an API server goes on refusing for a moment after a policy is gone.
 e2e: $(STAMP)  ## stories and API facts on a real control plane, built from source (needs Go)
 	@binaries=$$($(BIN)/python -m tests.controlplane.build) || exit $$?; \
-	PATH="$$binaries:$$PATH" exec $(BIN)/pytest --quiet --control-plane real tests/fidelity tests/stories tests/policies
+	PATH="$$binaries:$$PATH" exec $(BIN)/pytest --quiet --control-plane real tests/fidelity tests/stories tests/deploy tests/policies
+
+manifests: $(STAMP)  ## deploy/kubeshare.yaml from the chart (needs Go)
+	@$(BIN)/python -m tests.controlplane.helm
 
 bench: $(STAMP)  ## decisions a second, by cluster size
 	@$(BIN)/python benchmarks/decisions.py
