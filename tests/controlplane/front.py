@@ -96,6 +96,8 @@ class FrontServer(ApiServer):
                 await sent.write_eof()
             except ConnectionError:
                 pass  # The client left: nobody to tell.
+            finally:
+                _cut(response)
             return sent
 
     def _note(self, response: aiohttp.ClientResponse, request: web.Request) -> None:
@@ -148,6 +150,13 @@ async def front(plane: ControlPlane, directory: Path) -> AsyncIterator[FrontServ
 
 def _is_watch(request: web.Request) -> bool:
     return request.method == "GET" and request.query.get("watch") in ("1", "true")
+
+
+def _cut(response: aiohttp.ClientResponse) -> None:
+    """End it without TLS's goodbyes: the loop may be closed before they are answered."""
+    connection = response.connection
+    if connection is not None and connection.transport is not None:
+        connection.transport.abort()
 
 
 def _kept(
