@@ -34,7 +34,7 @@ def custom_columns(columns: Sequence[Json]) -> tuple[Column, ...]:
 
 
 def custom_cells(columns: Sequence[Json]) -> Cells:
-    """The cells below them; what is missing is null."""
+    """The cells below them; what is missing is null, and a null text `<no value>`."""
 
     def cells(obj: Json, now: float) -> list[object]:
         return [_cell(column, obj, now) for column in columns]
@@ -47,8 +47,10 @@ def _cell(column: Json, obj: Json, now: float) -> object:
         found = found_at(column["jsonPath"], obj)
     except BadPath:
         return None
-    if not found or found[0] is None:
+    if not found:
         return None
+    if found[0] is None:
+        return "<no value>" if column["type"] == "string" else None
     return _shown(column["type"], found[0], now)
 
 

@@ -171,8 +171,7 @@ class Resource:
         if not self.definition:
             annotations = obj["metadata"].get("annotations") if self.counts_annotations else None
             return obj.get("spec"), annotations or {}
-        left_out = ("metadata", "status") if self.has_status else ("metadata",)
-        return {key: value for key, value in obj.items() if key not in left_out}
+        return {key: value for key, value in obj.items() if key != "metadata"}
 
     def named(self, name: str, subresource: str = "") -> Named:
         """The subject of an error message."""

@@ -330,6 +330,21 @@ def test_names_that_another_definition_has_are_not_given_twice(api: Api) -> None
     established(api, "things.example.com")
 
 
+def test_a_kind_that_another_definition_has_is_not_given_twice_either(api: Api) -> None:
+    define(api, definition())
+    body = definition(kind="Gadget", names={"kind": "Widget", "categories": ["all"]})
+    api.post(DEFINITIONS, body)
+    url = f"{DEFINITIONS}/gadgets.example.com"
+    api.until(lambda: api.get(url), lambda found: bool(conditions(found)))
+    found = api.get(url)["status"]
+    assert {one["message"] for one in found["conditions"]} == {
+        '"WidgetList" is already in use',
+        "not all names are accepted",
+    }
+    names = {"plural": "gadgets", "kind": "", "categories": ["all"]}
+    assert found["acceptedNames"] == names
+
+
 def test_a_kind_that_is_established_keeps_its_names_and_its_scope(api: Api) -> None:
     define(api, definition())
     change = {"group": "e.f", "scope": "Cluster", "names": {"plural": "x", "kind": "X"}}

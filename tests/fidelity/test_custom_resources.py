@@ -347,6 +347,8 @@ def test_scale_shows_and_changes_the_replicas(api: Api) -> None:
     assert scale["metadata"]["resourceVersion"] == found["metadata"]["resourceVersion"]
     change = [{"op": "replace", "path": "/spec/replicas", "value": 0}]
     assert api.patch(f"{W}/scale", change, JSON_PATCH)["spec"] == {}
+    api.post(WIDGETS, widget("wrong", {"size": -1}))
+    assert api.status == 422
     put["spec"]["replicas"] = -1
     text = "Invalid value: -1: should be a non-negative integer"
     assert causes(api.put(f"{W}/scale", put)) == {(".spec.size", text)}
@@ -438,6 +440,21 @@ def test_what_is_invalid_may_stay_but_not_come(api: Api) -> None:
     }
 
 
+def test_what_is_there_twice_may_stay_but_not_come(api: Api) -> None:
+    texts = {"type": "array", "items": {"type": "string"}}
+    define(api, spec_of(l=texts))
+    api.post(WIDGETS, widget(spec={"l": ["a", "a"]}))
+    api.post(WIDGETS, widget("fine", {"l": ["a"]}))
+    united = version(schema=schema_of({"l": {**texts, "x-kubernetes-list-type": "set"}}))
+    api.patch(WIDGET, {"spec": {"versions": [united]}})
+    change = {"spec": {"l": ["b", "b"]}}
+    twice = {("spec.l[1]", 'Duplicate value: "b"')}
+    url = f"{WIDGETS}/fine"
+    api.until(lambda: api.patch(f"{url}?dryRun=All", change)["kind"], lambda kind: kind == "Status")
+    assert causes(api.patch(url, change)) == twice
+    assert api.patch(W, change)["spec"] == {"l": ["b", "b"]}
+
+
 def test_kinds_of_the_cluster_have_no_namespace(api: Api) -> None:
     url = f"{GROUP}/v1/widgets"
     define(api, definition(scope="Cluster"), url)
@@ -472,23 +489,25 @@ def test_tables_have_the_declared_columns(api: Api) -> None:
         {"name": "Label", "type": "string", "jsonPath": r".metadata.labels.a\.b/c"},
         {"name": "Wrong", "type": "integer", "jsonPath": ".metadata.name"},
         {"name": "None", "type": "string", "jsonPath": ".spec.none"},
+        {"name": "Null", "type": "string", "jsonPath": ".spec.null"},
+        {"name": "Nought", "type": "integer", "jsonPath": ".spec.null"},
         {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
     ]
     define(api, definition(version(additionalPrinterColumns=columns)))
     listed = [{"key": "a", "value": 1}, {"key": "b", "value": "yes"}]
-    body = widget(spec={"size": 3, "part": 1.5, "flag": True, "list": listed})
+    body = widget(spec={"size": 3, "part": 1.5, "flag": True, "list": listed, "null": None})
     body["metadata"]["labels"] = {"a.b/c": "x"}
     api.post(WIDGETS, body)
     table = api.get(WIDGETS, TABLE)
     first, *others = table["columnDefinitions"]
     assert first["name"] == "Name"
-    assert [column["priority"] for column in others] == [0, 0, 1, 0, 0, 0, 0, 0, 0, 0]
+    assert [column["priority"] for column in others] == [0, 0, 1, *[0] * 9]
     assert others[3]["description"] == "d"
     generic = "Custom resource definition column (in JSONPath format): .spec.size"
     assert others[0]["description"] == generic
     *cells, age = table["rows"][0]["cells"]
     whole = '{"key":"a","value":1}'
-    assert cells == ["w", 3, 1.5, True, "a", "yes", whole, "x", None, None]
+    assert cells == ["w", 3, 1.5, True, "a", "yes", whole, "x", None, None, "<no value>", None]
     assert re.fullmatch(r"\d+s", age)
 
 
