@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 
 from kubeshare_py.edges.controller_worker import ControllerWorker
+from kubeshare_py.edges.custom_collection import CustomCollection
 from kubeshare_py.edges.garbage_collector import GarbageCollector
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_watch import Listed
@@ -51,6 +52,7 @@ class SimulatedControllers:
         self._client = client
         self._workers = [ControllerWorker(client, book(), retry_s, clock) for book in _BOOKS]
         self._collector = GarbageCollector(client, _COLLECTED, retry_s)
+        self._custom = CustomCollection(client, self._collector.garbage, self._collector.news)
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -64,6 +66,7 @@ class SimulatedControllers:
                 )
                 group.create_task(listen(self._client, kind.path, listener))
             group.create_task(self._collector.run())
+            group.create_task(self._custom.run())
             for worker in self._workers:
                 group.create_task(worker.run())
 

@@ -53,6 +53,17 @@ class Garbage:
         self._asked: dict[str, set[type]] = {}
         self._dirty: set[str] = set()
 
+    def watch(self, kind: Kind, others: Iterable[Kind] = ()) -> None:
+        """Wait for one more kind to be listed; `others` are its other versions."""
+        self._unlisted.add(kind)
+        for version in (kind, *others):
+            self._kinds[version.api_version, version.kind] = kind
+
+    def unwatch(self, kind: Kind) -> None:
+        """A kind is no more, and all its objects are gone."""
+        self.listed(kind, ())
+        self._kinds = {key: held for key, held in self._kinds.items() if held != kind}
+
     def listed(self, kind: Kind, objects: Iterable[LooseObject]) -> None:
         """Take in all objects of a kind; those missing are gone."""
         present = {found.uid: found for found in objects}
@@ -75,6 +86,7 @@ class Garbage:
             self._dependents.setdefault(owner, set()).add(found.uid)
             self._touch(owner)
         self._asked.pop(known.object.uid, None)
+        self._absent.discard(found.uid)
         self._touch(found.uid)
 
     def gone(self, uid: str) -> None:

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from kubeshare_py.simulation.loose_objects import LooseObject
+
 
 @dataclass(frozen=True, slots=True)
 class Kind:
@@ -33,4 +35,28 @@ PODS = Kind("v1", "Pod", "pods")
 JOBS = Kind("batch/v1", "Job", "jobs")
 REPLICA_SETS = Kind("apps/v1", "ReplicaSet", "replicasets")
 DEPLOYMENTS = Kind("apps/v1", "Deployment", "deployments")
+DEFINITIONS = Kind(
+    "apiextensions.k8s.io/v1",
+    "CustomResourceDefinition",
+    "customresourcedefinitions",
+    namespaced=False,
+)
 BUDGETS = Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets")
+
+
+def defined_by(definition: LooseObject) -> list[Kind]:
+    """The kind that a CustomResourceDefinition makes, once a served version; [] before that."""
+    conditions = definition.status.get("conditions") or []
+    if not any(one["type"] == "Established" and one["status"] == "True" for one in conditions):
+        return []
+    spec = definition.spec
+    return [
+        Kind(
+            f"{spec['group']}/{version['name']}",
+            spec["names"]["kind"],
+            spec["names"]["plural"],
+            namespaced=spec["scope"] == "Namespaced",
+        )
+        for version in spec["versions"]
+        if version["served"]
+    ]

@@ -9,6 +9,9 @@ import pytest
 from kubeshare_py.edges.api_faults import Fault
 from kubeshare_py.simulation.loose_objects import LooseObject
 from tests.edges.simulated import JOBS, PODS, Simulated, simulated
+from tests.fidelity.definitions import DEFINITIONS, definition, widget
+
+WIDGETS = "/apis/example.com/v1/namespaces/default/widgets"
 
 
 def job(name: str, run_seconds: str | None = None, exit_code: str = "0", **spec: Any) -> Any:
@@ -137,3 +140,45 @@ async def test_refused_pods_are_reported_and_tried_again(tmp_path: Path) -> None
         await world.client.create(JOBS, job("j"))
         await world.until(PODS, lambda found: len(found) == 1)
         assert "FailedCreate" in await events(world)
+
+
+async def define_widgets(world: Simulated) -> None:
+    """Create a kind that may own and be owned, and wait until it is served."""
+    await world.client.create(DEFINITIONS, definition(scope="Namespaced"))
+    await world.until(
+        DEFINITIONS, lambda found: all("Established" in conditions(one) for one in found.values())
+    )
+
+
+async def owned_pod(world: Simulated, owner: Any) -> None:
+    reference = {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+        "blockOwnerDeletion": True,
+    }
+    metadata = {"name": "p", "ownerReferences": [reference]}
+    containers = [{"name": "a", "image": "x"}]
+    await world.client.create(PODS, {"metadata": metadata, "spec": {"containers": containers}})
+
+
+@pytest.mark.parametrize("policy", ["Background", "Foreground"])
+async def test_pods_go_with_the_custom_object_that_owns_them(tmp_path: Path, policy: str) -> None:
+    async with simulated(tmp_path, controllers=True) as world:
+        await define_widgets(world)
+        await owned_pod(world, await world.client.create(WIDGETS, widget()))
+        options = {"propagationPolicy": policy}
+        await world.client.request("DELETE", f"{WIDGETS}/w", body=options)
+        await world.until(PODS, lambda found: not found)
+        await world.until(WIDGETS, lambda found: not found)
+
+
+async def test_pods_go_with_the_definition_of_what_owns_them(tmp_path: Path) -> None:
+    async with simulated(tmp_path, controllers=True) as world:
+        await define_widgets(world)
+        await owned_pod(world, await world.client.create(WIDGETS, widget()))
+        await world.client.delete(f"{DEFINITIONS}/widgets.example.com")
+        await world.until(PODS, lambda found: not found)
+        await define_widgets(world)
+        assert await world.client.list_all(WIDGETS) == []

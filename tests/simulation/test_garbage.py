@@ -8,7 +8,7 @@ from kubeshare_py.simulation.garbage_work import (
     PatchObject,
 )
 from kubeshare_py.simulation.loose_objects import LooseObject, Metadata, Owner
-from kubeshare_py.simulation.object_kinds import JOBS, PODS, Kind
+from kubeshare_py.simulation.object_kinds import JOBS, PODS, Kind, defined_by
 
 POD_PATH = "/api/v1/namespaces/ns/pods/"
 
@@ -153,3 +153,55 @@ def test_orphaned_dependents_stay() -> None:
     assert last.body["metadata"]["finalizers"] == []
     garbage.gone("uid-j")
     assert garbage.work() == []
+
+
+WIDGETS = Kind("example.com/v1", "Widget", "widgets")
+OLD_WIDGETS = Kind("example.com/v1beta1", "Widget", "widgets")
+
+
+def widget(name: str, version: str = "v1") -> Owner:
+    api_version = f"example.com/{version}"
+    return Owner(apiVersion=api_version, kind="Widget", name=name, uid=f"uid-{name}")
+
+
+def test_kinds_may_come_later_and_nothing_is_done_before_they_are_listed() -> None:
+    garbage = watched([], [thing("p", widget("w")), thing("q", widget("none", "v1beta1"))])
+    assert garbage.work() == []
+    garbage.watch(WIDGETS, [OLD_WIDGETS])
+    garbage.gone("uid-none")
+    assert garbage.work() == []
+    garbage.listed(WIDGETS, [thing("w")])
+    assert deletions(garbage.work()) == [f"{POD_PATH}q"]
+    garbage.gone("uid-w")
+    assert deletions(garbage.work()) == [f"{POD_PATH}p"]
+
+
+def test_owners_of_a_kind_that_is_no_more_are_gone() -> None:
+    garbage = watched([], [thing("p", widget("w"))])
+    garbage.watch(WIDGETS)
+    garbage.listed(WIDGETS, [thing("w")])
+    assert garbage.work() == []
+    garbage.unwatch(WIDGETS)
+    assert deletions(garbage.work()) == [f"{POD_PATH}p"]
+
+
+def test_owners_that_are_seen_again_were_never_gone() -> None:
+    garbage = watched([], [thing("p", widget("w"))])
+    garbage.watch(WIDGETS)
+    garbage.listed(WIDGETS, [thing("w")])
+    garbage.unwatch(WIDGETS)
+    garbage.watch(OLD_WIDGETS, [WIDGETS])
+    garbage.listed(OLD_WIDGETS, [thing("w")])
+    assert garbage.work() == []
+
+
+def test_a_definition_makes_a_kind_in_every_served_version_once_it_is_established() -> None:
+    def definition(established: str) -> LooseObject:
+        served = [{"name": "v1", "served": True}, {"name": "v2", "served": False}]
+        names = {"kind": "Widget", "plural": "widgets"}
+        spec = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": served}
+        status = {"conditions": [{"type": "Established", "status": established}]}
+        return LooseObject(metadata=Metadata(name="widgets.example.com"), spec=spec, status=status)
+
+    assert defined_by(definition("False")) == []
+    assert defined_by(definition("True")) == [WIDGETS]
