@@ -7,6 +7,8 @@ recreation, scaling, pauses, revisions and their history, progress deadlines.
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import msgspec
+
 from kubeshare_py.simulation.controller_work import (
     Change,
     ControllerEvent,
@@ -81,13 +83,16 @@ def work_for(deployment: LooseObject, claim: Claim, around: Surroundings) -> Wor
     """What `deployment` needs, given the ReplicaSets that its selector claims."""
     found = revisions_of(deployment, claim.objects)
     limits = limits_of(deployment.spec)
-    counted = counted_status(deployment, found, limits, around.now)
     if deployment.metadata.deletionTimestamp is not None:
+        counted = counted_status(deployment, found, limits, around.now)
         return Work(change=claim.changes, status=status_patch(deployment, counted))
     plan = _plan(deployment, found, limits, around)
+    told = _told(deployment, found, around.now)
+    status = counted_status(told, found, limits, around.now)
     if plan.first is not None:
-        return _beginning(deployment, found, counted, plan.first, around)
-    status = _said(deployment, found, limits, counted, plan, around.now)
+        return _beginning(deployment, found, status, plan.first, around)
+    if plan.rollout:
+        status = with_progress(told, status, found, limits, around.now)
     annotations = new_annotations(deployment, found) if found.new is not None else {}
     noted = {REVISION: annotations[REVISION]} if REVISION in annotations else {}
     return Work(
@@ -96,6 +101,19 @@ def work_for(deployment: LooseObject, claim: Claim, around: Surroundings) -> Wor
         status=status_patch(deployment, status, noted),
         look_at=_look_at(deployment, status, limits),
     )
+
+
+def _told(deployment: LooseObject, found: Revisions, now: float) -> LooseObject:
+    """The Deployment after it was told of a pause, or of a ReplicaSet that is there already."""
+    said = pause_said(deployment)
+    is_new = has_deadline(deployment) and not progressing(deployment)
+    if said is None and is_new and found.new is not None:
+        name = found.new.metadata.name
+        said = ("True", "FoundNewReplicaSet", f'Found new replica set "{name}"')
+    if said is None:
+        return deployment
+    status = with_progressing(deployment.status, said, now)
+    return msgspec.structs.replace(deployment, status=status)
 
 
 def _plan(deployment: LooseObject, found: Revisions, limits: Limits, around: Surroundings) -> _Plan:
@@ -152,26 +170,6 @@ def _beginning(
         status = with_progressing(status, said, around.now)
     noted = {REVISION: annotations[REVISION]}
     return Work(create=(creation,), status=status_patch(deployment, status, noted))
-
-
-def _said(
-    deployment: LooseObject,
-    found: Revisions,
-    limits: Limits,
-    counted: Json,
-    plan: _Plan,
-    now: float,
-) -> Json:
-    """The status with all that there is to say about progress."""
-    status = counted
-    if plan.rollout:
-        status = with_progress(deployment, counted, found, limits, now)
-    said = pause_said(deployment)
-    is_new = found.new is not None and has_deadline(deployment) and not progressing(deployment)
-    if said is None and is_new and found.new is not None:
-        name = found.new.metadata.name
-        said = ("True", "FoundNewReplicaSet", f'Found new replica set "{name}"')
-    return with_progressing(status, said, now) if said is not None else status
 
 
 def _changes(
