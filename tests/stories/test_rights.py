@@ -68,6 +68,9 @@ async def test_it_asks_for_everything_that_it_may_and_for_nothing_else(empty_sta
 async def test_whether_it_elects_or_not_the_role_is_enough(
     empty_stage: Stage, elects: bool
 ) -> None:
-    await do_everything(empty_stage, {"leaderElection": {"leaderElect": elects}})
+    settings = {"leaderElection": {"leaderElect": elects}}
+    async with empty_stage.scheduler(settings):
+        await empty_stage.warm_up()  # so that there is a Lease
+    await do_everything(empty_stage, settings)
     rights = granted(shipped(*IDENTITY), SCHEDULER)
     assert all(any(own.covers(one) for own in rights) for one in asked(empty_stage))
