@@ -1,6 +1,7 @@
 """The builder where nothing can be built, and where nothing has to be."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -48,3 +49,11 @@ def test_what_was_built_before_needs_no_go(tmp_path: Path) -> None:
     (helm / "helm").touch()
     done = built(tmp_path, path="/nowhere")
     assert (done.returncode, done.stdout.strip()) == (0, str(kept))
+
+
+def test_the_release_that_is_built_is_among_those_that_were_tried() -> None:
+    shown = (ROOT / "docs/compatibility.md").read_text()
+    required = (ROOT / "tests/controlplane/gomodule/go.mod").read_text()
+    [etcd] = re.findall(r"^require go\.etcd\.io/etcd/server/v3 v(\S+)", required, re.MULTILINE)
+    assert f"| {kubernetes_version().removeprefix('v')} | {etcd} |" in shown
+    assert f"Helm {helm_version().removeprefix('v')}" in shown
