@@ -30,7 +30,6 @@ from tests.faults.proxy import FaultProxy
 from tests.faults.schedulers import Processes, Schedulers, Tasks
 
 PODS = "/api/v1/namespaces/default/pods"
-ELECTION = LeaderElection(lease_duration="4s", renew_deadline="3s", retry_period="1s")
 
 
 @dataclass(slots=True)
@@ -111,7 +110,8 @@ async def arena(
             )
         )
         group = await enter(asyncio.TaskGroup())
-        configuration = _configuration(cards.path, ground.certificates, elect=elect)
+        election = pace.election if elect else LeaderElection(leader_elect=False)
+        configuration = _configuration(cards.path, ground.certificates, election)
         kubeconfig = proxy.write_kubeconfig(
             folder / "of-scheduler", SCHEDULER, ground.tokens[SCHEDULER]
         )
@@ -135,10 +135,10 @@ def pace_of(plane: ControlPlane | None, *, processes: bool = False) -> Pace:
 
 
 def _configuration(
-    cards: Path, certificates: Certificates, *, elect: bool
+    cards: Path, certificates: Certificates, election: LeaderElection
 ) -> SchedulerConfiguration:
     return SchedulerConfiguration(
-        leader_election=ELECTION if elect else LeaderElection(leader_elect=False),
+        leader_election=election,
         inventory=Inventory(source="file", path=str(cards), interval_seconds=1.0),
         server=Server(
             bind_address="127.0.0.1",

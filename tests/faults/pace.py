@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from kubeshare_py.framework.leader_election import LeaderElection
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
@@ -21,12 +23,13 @@ class Pace:
     settles_s: float
     everyday: int
     life: float
+    election: LeaderElection
     hangs_s: float = 8.0
 
 
 #: Schedulers are tasks of this process, on a clock of its own.
 FAST = Pace(
-    speed=10.0,
+    speed=20.0,
     longest_delay_s=3.0,
     longest_watch_s=12.0,
     longest_step_s=1.0,
@@ -34,6 +37,8 @@ FAST = Pace(
     settles_s=600.0,
     everyday=1,
     life=1.0,
+    # A busy machine may hold up everything for half a second of its own.
+    election=LeaderElection(lease_duration="10s", renew_deadline="8s", retry_period="1s"),
 )
 #: With processes, or a server, that know no other time than the true one.
 TRUE = Pace(
@@ -45,4 +50,5 @@ TRUE = Pace(
     settles_s=120.0,
     everyday=4,
     life=0.2,
+    election=LeaderElection(lease_duration="4s", renew_deadline="3s", retry_period="1s"),
 )

@@ -30,13 +30,17 @@ _FAR = aiohttp.ClientTimeout(total=None)
 
 
 class Hold:
-    """A request that is kept back: `arrived` when it is there, sent on when `let_go` is set."""
+    """A request that is kept back: `arrived` when it is there, sent on when `let_go` is set.
+
+    `answered` is the status of what the server then said.
+    """
 
     def __init__(self, method: str, where: str) -> None:
         self._method = method
         self._where = re.compile(where)
         self.arrived = asyncio.Event()
         self.let_go = asyncio.Event()
+        self.answered: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     def is_for(self, request: web.Request) -> bool:
         """Whether it is this one, and no other came before it."""
@@ -191,15 +195,18 @@ class FaultProxy:
         self, request: web.Request, body: bytes, delay_s: float
     ) -> aiohttp.ClientResponse:
         await asyncio.sleep(delay_s)
-        for hold in self._holds:
-            if hold.is_for(request):
-                hold.arrived.set()
-                await hold.let_go.wait()
+        hold = next((hold for hold in self._holds if hold.is_for(request)), None)
+        if hold is not None:
+            hold.arrived.set()
+            await hold.let_go.wait()
         headers = {name: request.headers[name] for name in _PASSED_ON if name in request.headers}
-        return await self._session.request(
+        answer = await self._session.request(
             request.method, yarl.URL(self._upstream + request.raw_path, encoded=True),
             data=body or None, headers=headers, timeout=_FAR, allow_redirects=False,
         )  # fmt: skip
+        if hold is not None:
+            hold.answered.set_result(answer.status)
+        return answer
 
 
 async def _pass_on(

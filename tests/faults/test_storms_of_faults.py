@@ -66,7 +66,8 @@ def test_after_a_storm_every_pod_that_fits_is_bound_and_no_card_was_ever_overful
     play(partial(survive, seed=seed, faults=FAULTS), NODES)
 
 
-@pytest.mark.parametrize("seed", seeds(100, OF_TWO))
+@pytest.mark.embedded_only("processes that stand still may bind late: see under the fence")
+@pytest.mark.parametrize("seed", range(100, 100 + OF_TWO))
 def test_the_same_with_two_schedulers_and_late_requests_of_killed_leaders(
     play: Play, seed: int
 ) -> None:

@@ -1,0 +1,23 @@
+"""What slips through between two leaders where no policy refuses it: detected and reported."""
+
+from tests.faults.arena import PODS, Arena
+from tests.faults.conftest import Play
+from tests.faults.late_binding import ONE_CARD, sent_late, until_overcommitted
+
+
+async def is_reported(found: Arena) -> None:
+    books = found.books
+    assert await sent_late(found) == 201
+    assert await books.until(lambda: books.bound() == 2, found.pace.settles_s)
+    [card] = books.cards
+    assert books.problems[0] == f"{card} gives 1400 milli"
+    await until_overcommitted(found, 1)
+    [said] = found.schedulers.said("overcommit")
+    assert said["card"] == card
+    assert "default/first, default/second" in said["message"]
+    await found.ground.client.delete(f"{PODS}/first", grace_period_s=0)
+    await until_overcommitted(found, 0)
+
+
+def test_a_card_that_a_deposed_leader_gave_away_as_well_is_reported(play: Play) -> None:
+    play(is_reported, ONE_CARD, elect=True)

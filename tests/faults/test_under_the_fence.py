@@ -1,0 +1,73 @@
+"""With the policy that ships the API server itself refuses what a deposed leader sends late.
+
+It comes last: an API server goes on refusing for a moment after a policy is gone.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from kubeshare_py.edges.api_server import SCHEDULER
+from kubeshare_py.edges.kube_client import KubeClient
+from kubeshare_py.edges.kube_config import load
+from tests.controlplane.cleaning import clean
+from tests.controlplane.running import ControlPlane
+from tests.controlplane.shipped import POLICIES, only, write
+from tests.faults.arena import PODS, Arena
+from tests.faults.conftest import Play
+from tests.faults.fast_time import run
+from tests.faults.late_binding import ONE_CARD, sent_late
+from tests.faults.test_storms_of_faults import FAULTS, NODES, SLOWER, survive
+from tests.policies.conftest import LEASES, binding, pod, until_let_through, until_refused
+
+pytestmark = pytest.mark.real_only("the embedded server has no admission policies")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def fence(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The policy in force; nothing of it is left afterwards."""
+    folder = tmp_path_factory.mktemp("fence")
+    own = plane.secrets.write_kubeconfig(folder / "of-scheduler", plane.url, SCHEDULER)
+    policy = write([only(kind, "kubeshare-fence") for kind in POLICIES], folder / "fence.yaml")
+    plane.create(policy)
+    run(partial(until_heard, plane, own, in_force=True), speed=1.0)
+    yield
+    plane.delete(policy)
+    run(partial(until_heard, plane, own, in_force=False), speed=1.0)
+
+
+async def until_heard(plane: ControlPlane, own: Path, *, in_force: bool) -> None:
+    """Wait until the API server knows: servers notice changes late."""
+    lease = {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": "kubeshare-scheduler"},
+        "spec": {"holderIdentity": "somebody", "leaseTransitions": 1},
+    }
+    async with KubeClient(load(str(plane.kubeconfig))) as admin, KubeClient(load(str(own))) as us:
+        await clean(admin)
+        await admin.create(LEASES, lease)
+        await admin.create(PODS, pod("probe"))
+        late = binding("probe", allocation="{}", fence="nobody/0")
+        probe = partial(us.create, f"{PODS}/probe/binding", late, {"dryRun": "All"})
+        await (until_refused(probe) if in_force else until_let_through(probe))
+
+
+async def is_refused(found: Arena) -> None:
+    books = found.books
+    assert await sent_late(found) == 403
+    await found.ground.client.delete(f"{PODS}/second", grace_period_s=0)
+    assert await books.until(
+        lambda: books.names() == {"first"} and books.bound() == 1, found.pace.settles_s
+    )
+    assert not books.problems
+
+
+def test_a_binding_that_a_deposed_leader_sent_is_refused_when_it_arrives(play: Play) -> None:
+    play(is_refused, ONE_CARD, elect=True)
+
+
+def test_storms_with_two_schedulers_that_stand_still_and_are_killed(play: Play) -> None:
+    play(partial(survive, seed=200, faults=FAULTS // SLOWER, schedulers=2), NODES, elect=True)
