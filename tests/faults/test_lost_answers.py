@@ -2,9 +2,9 @@
 
 from tests.faults.arena import Arena, pod, share
 from tests.faults.conftest import Play
+from tests.faults.survival import NODES
 from tests.faults.weather import ANSWERS_LOST, Weather
 
-NODES = 'nodes: [{name: "n{n}", count: 6, gpus: [{model: T4, count: 4, memory: 16GiB}]}]'
 #: Fifteen on each card; all stay, because a pod's end frees its slot in any case.
 PODS, LEAST_LOST = 360, 300
 

@@ -19,10 +19,11 @@ from tests.faults.arena import PODS, Arena
 from tests.faults.conftest import Play
 from tests.faults.fast_time import run
 from tests.faults.late_binding import ONE_CARD, sent_late
-from tests.faults.test_storms_of_faults import FAULTS, NODES, SLOWER, survive
+from tests.faults.survival import NODES, survive
 from tests.policies.conftest import LEASES, binding, pod, until_let_through, until_refused
 
 pytestmark = pytest.mark.real_only("the embedded server has no admission policies")
+FAULTS = 125
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -70,4 +71,4 @@ def test_a_binding_that_a_deposed_leader_sent_is_refused_when_it_arrives(play: P
 
 
 def test_storms_with_two_schedulers_that_stand_still_and_are_killed(play: Play) -> None:
-    play(partial(survive, seed=200, faults=FAULTS // SLOWER, schedulers=2), NODES, elect=True)
+    play(partial(survive, seed=200, faults=FAULTS, schedulers=2), NODES, elect=True)

@@ -1,0 +1,38 @@
+"""A storm from its beginning to the end, when all must be well; it tells what happened."""
+
+import asyncio
+
+import pytest
+
+from tests.faults.arena import Arena
+from tests.faults.storm import Storm
+from tests.faults.weather import Weather
+
+NODES = 'nodes: [{name: "n{n}", count: 6, gpus: [{model: T4, count: 4, memory: 16GiB}]}]'
+
+
+async def survive(found: Arena, *, seed: int, faults: int, schedulers: int = 1) -> None:
+    """So many faults; then every pod that fits is bound, and none was lost or took too much."""
+    storm, books, proxy = Storm(found, seed, schedulers), found.books, found.proxy
+    proxy.weather = Weather(seed, requests=0.85 if schedulers == 1 else 0.5)
+    now = asyncio.get_running_loop().time
+    started = now()
+    await storm.blow(faults)
+    calmed = now()
+    await storm.calm()
+    settled = await books.until(
+        lambda: not books.overlooked() and storm.kept <= books.names(), found.pace.settles_s
+    )
+    if not settled or books.problems or books.gaps:
+        lost = sorted(storm.kept - books.names())
+        what = f"seed {seed}: {books.problems} {books.overlooked()}, {books.gaps} gaps, lost {lost}"
+        said = found.schedulers.last_words()
+        pytest.fail("\n".join([what, *proxy.last, *books.last, *said]))
+    assert proxy.counts.total() >= faults
+    print(
+        f"\nseed {seed}: {proxy.counts.total()} faults in {calmed - started:.0f} s, all well "
+        f"after {now() - calmed:.0f} s; {storm.made} pods, {storm.kills} kills, "
+        f"{storm.pauses} pauses, {storm.outages} outages, {found.schedulers.resigned} "
+        f"resignations, {books.versions} versions: "
+        + ", ".join(f"{kind} {count}" for kind, count in sorted(proxy.counts.items()))
+    )
