@@ -1,7 +1,7 @@
 """An embedded cluster with simulated nodes and controllers, and ways to wait for what they do."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,6 +88,25 @@ class Simulated:
             PODS, lambda pods: name in pods and pods[name].status.get("phase") == phase
         )
         return found[name]
+
+
+async def pods_over_time(client: KubeClient) -> AsyncGenerator[dict[str, LooseObject], None]:
+    """All pods by uid after each single change."""
+    codec: Codec[LooseObject] = Codec(LooseObject)
+    present: dict[str, LooseObject] = {}
+    async with aclosing(follow(client, PODS, codec)) as batches:
+        async for batch in batches:
+            if isinstance(batch, Listed):
+                present = {pod.uid: pod for pod in batch.items}
+                yield present
+                continue
+            for line in batch.changed:
+                assert line.item is not None
+                if line.type == "DELETED":
+                    present.pop(line.item.uid, None)
+                else:
+                    present[line.item.uid] = line.item
+                yield present
 
 
 @asynccontextmanager

@@ -1,16 +1,16 @@
 """What controllers of Deployments and ReplicaSets do, here and in a real cluster."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from contextlib import aclosing
 from typing import Any
 
 import pytest
 
-from kubeshare_py.edges.kube_watch import Listed, follow
+from kubeshare_py.edges.kube_watch import follow
 from kubeshare_py.manifests.watch import Codec
 from kubeshare_py.simulation.loose_objects import LooseObject, is_finished, is_ready
-from tests.edges.simulated import PODS, Simulated
+from tests.edges.simulated import PODS, Simulated, pods_over_time
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 SETS = "/apis/apps/v1/namespaces/default/replicasets"
@@ -76,25 +76,6 @@ async def until_listed(
 async def sets_by_revision(world: Simulated) -> dict[str, Any]:
     listed = await world.client.list_all(SETS)
     return {one["metadata"]["annotations"][REVISION]: one for one in listed}
-
-
-async def pods_over_time(world: Simulated) -> AsyncGenerator[dict[str, LooseObject], None]:
-    """All pods by uid after each single change."""
-    codec: Codec[LooseObject] = Codec(LooseObject)
-    present: dict[str, LooseObject] = {}
-    async with aclosing(follow(world.client, PODS, codec)) as batches:
-        async for batch in batches:
-            if isinstance(batch, Listed):
-                present = {pod.uid: pod for pod in batch.items}
-                yield present
-                continue
-            for line in batch.changed:
-                assert line.item is not None
-                if line.type == "DELETED":
-                    present.pop(line.item.uid, None)
-                else:
-                    present[line.item.uid] = line.item
-                yield present
 
 
 def image_of(pod: LooseObject) -> str:
@@ -218,7 +199,7 @@ async def test_a_rolling_update_keeps_within_its_limits(
     await until_rolled_out(world)
     change = {"spec": {"template": template(image="x:2")}}
     seen: list[tuple[int, int]] = []
-    async with asyncio.timeout(20), aclosing(pods_over_time(world)) as looks:
+    async with asyncio.timeout(20), aclosing(pods_over_time(world.client)) as looks:
         async for pods in looks:
             if not seen:
                 await world.client.merge_patch(f"{DEPLOYMENTS}/w", change)
@@ -236,7 +217,7 @@ async def test_recreation_ends_the_old_pods_first(world: Simulated) -> None:
     await until_rolled_out(world)
     change = {"spec": {"template": template(image="x:2")}}
     await world.client.merge_patch(f"{DEPLOYMENTS}/w", change)
-    async with asyncio.timeout(20), aclosing(pods_over_time(world)) as looks:
+    async with asyncio.timeout(20), aclosing(pods_over_time(world.client)) as looks:
         async for pods in looks:
             images = {image_of(pod) for pod in pods.values() if not is_finished(pod)}
             assert len(images) <= 1

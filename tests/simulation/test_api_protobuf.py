@@ -43,6 +43,30 @@ def test_a_config_map_is_decoded_with_its_maps() -> None:
     }
 
 
+def test_deployments_and_budgets_as_kubectl_creates_them() -> None:
+    selector = field(1, entry("app", "w"))
+    port = field(3, 80)
+    template = field(2, field(2, field(1, "a") + field(2, "x") + field(6, port)))
+    raw = field(2, field(1, 3) + field(2, selector) + field(3, template) + field(4, b""))
+    deployment = decode_protobuf(envelope("Deployment", "apps/v1", raw))
+    containers = [{"name": "a", "image": "x", "ports": [{"containerPort": 80}]}]
+    assert deployment["spec"] == {
+        "replicas": 3,
+        "selector": {"matchLabels": {"app": "w"}},
+        "template": {"spec": {"containers": containers}},
+        "strategy": {},
+    }
+    percent = field(1, 1) + field(3, "50%")
+    requirement = field(1, "app") + field(2, "In") + field(3, "w") + field(3, "v")
+    raw = field(2, field(1, percent) + field(2, field(2, requirement)))
+    budget = decode_protobuf(envelope("PodDisruptionBudget", "policy/v1", raw))
+    expressions = [{"key": "app", "operator": "In", "values": ["w", "v"]}]
+    assert budget["spec"] == {
+        "minAvailable": "50%",
+        "selector": {"matchExpressions": expressions},
+    }
+
+
 def test_lists_quantities_negative_numbers_and_flags() -> None:
     resources = field(1, entry("cpu", field(1, "500m")))
     container = field(1, "a") + field(3, "echo") + field(3, "hi") + field(8, resources)
