@@ -7,9 +7,11 @@ JSON line (`Report`) per reading and ends when its standard input does. What it 
 memory saved on every node.
 """
 
+import ctypes
 import json
 import os
 import select
+import signal
 import sys
 import time
 from dataclasses import asdict
@@ -23,10 +25,12 @@ from kubeshare_py.node_agent.card_reader import CardReader
 _LOOK_S = 0.5
 #: After an error of a card the next reading begins so long (s) after the last: others may follow.
 _SOON_S = 0.5
+_PR_SET_PDEATHSIG = 1
 
 
 def main(interval_s: float, reopen_s: float) -> None:
     """Report cards until standard input ends."""
+    _end_with_parent()
     idle_memory.give_back()
     reader = NvmlCards(reopen_s)
     while True:
@@ -34,6 +38,13 @@ def main(interval_s: float, reopen_s: float) -> None:
         print(json.dumps(asdict(_report(reader))), flush=True)
         if _ended(reader, began, interval_s):
             return
+
+
+def _end_with_parent() -> None:
+    """Also while a call into the driver does not return; that is Linux's, prctl(2)."""
+    prctl = getattr(ctypes.CDLL(None), "prctl", None)
+    if prctl is not None:
+        prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
 
 
 def _report(reader: CardReader) -> Report:

@@ -47,19 +47,18 @@ class NvmlSession:
         """All cards now; raises NvmlFailed when they cannot even be counted."""
         nvml = self._nvml
         nvml.lost.clear()
+        self.has_lost = False
         self._instances.clear()
         handles: dict[GpuUuid, object] = {}
         cards: list[CardReading] = []
         for index, handle, uuid in self._handles():
-            if uuid is None:
-                continue
-            found = self._card(index, handle, uuid)
-            if uuid in nvml.lost:
+            found = None if uuid is None else self._card(index, handle, uuid)
+            if uuid is None or found is None or uuid in nvml.lost:
+                self.has_lost = True
                 continue
             handles[uuid] = handle
             cards += [found, *(self._parts(found, handle) if found.divided else ())]
         self._join(handles)
-        self.has_lost = bool(nvml.lost)
         driver = nvml.ask("", "nvmlSystemGetDriverVersion") or ""
         unanswered, nvml.unanswered = tuple(nvml.unanswered), []
         return NodeReading(

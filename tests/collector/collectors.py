@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -77,6 +78,11 @@ class Collector:
                     return text
                 await asyncio.sleep(0.05)
 
+    def children(self) -> list[int]:
+        """Process ids."""
+        pid = self.process.pid
+        return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
     async def end(self) -> int:
         """Tell it to end; the exit code."""
         self.process.terminate()
@@ -135,10 +141,12 @@ async def collector(
                 yield found
                 if process.returncode is None:
                     await found.end()
-                await log
+                async with asyncio.timeout(PATIENCE_S):
+                    await log
         finally:
             if process.returncode is None:
-                process.kill()
+                # In order, or a process that hangs in the driver would be left.
+                await found.end()
             await process.communicate()
 
 

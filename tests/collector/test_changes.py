@@ -51,6 +51,16 @@ def test_while_one_is_lost_the_library_is_opened_again(new_board: NewBoard) -> N
         board.set({"count": 6, "card.0.lost": None})
 
 
+def test_whatever_the_error_is_by_which_it_is_missed(new_board: NewBoard) -> None:
+    board = new_board("t4-box")
+    with reader(board.environment, reopen_s=0.0) as process:
+        process.reading()
+        board.set({"card.1.fail.nvmlDeviceGetHandleByIndex_v2": UNKNOWN})
+        assert ill(process.until(ill)) == {board.uuid(1): ("lost",)}
+        board.set({"fail.nvmlInitWithFlags": UNKNOWN})
+        process.until_told(lambda report: report.failure == "Unknown")
+
+
 def test_one_that_is_not_lost_is_not_reopened_for(new_board: NewBoard) -> None:
     board = new_board("t4-box")
     with reader(board.environment, reopen_s=0.0) as process:

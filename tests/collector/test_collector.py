@@ -3,6 +3,7 @@
 import json
 import socket
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
@@ -33,6 +34,14 @@ def listed(page: Page) -> set[str]:
 def healthy(page: Page) -> set[float]:
     """What is told of the health of cards."""
     return {value for name, value in page.items() if name.startswith("kubeshare_gpu_healthy")}
+
+
+def has_ended(pid: int) -> bool:
+    """It may wait for somebody to ask how it ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -109,6 +118,8 @@ async def test_one_that_hangs_for_long_is_asked_by_another_process(new_board: Ne
         await found.until(lambda page: page[HUNG] == 2)
         board.release(SLOW)
         await found.until(lambda page: healthy(page) == {1})
+    said = [line["message"] for line in found.log if "message" in line]
+    assert said == ["the driver gave no answer for 2 s"]
 
 
 async def test_one_that_hangs_from_the_start_is_told_by_the_probes(new_board: NewBoard) -> None:
@@ -164,6 +175,21 @@ async def test_it_ends_in_order_even_while_the_driver_hangs(new_board: NewBoard)
         await found.until(lambda page: healthy(page) == {1})
         board.hang(SLOW)
         assert await found.end() == 0
+
+
+async def test_nothing_is_left_of_one_that_is_killed_while_the_driver_hangs(
+    new_board: NewBoard,
+) -> None:
+    board = new_board("t4-box")
+    async with collector(board.environment) as found:
+        await found.until(lambda page: healthy(page) == {1})
+        (child,) = found.children()
+        board.hang(SLOW)
+        await found.until(lambda page: page["kubeshare_collector_reading_age_seconds{}"] > 1)
+        found.process.kill()
+        # Its log ends with the last process that could write to it.
+        await found.process.wait()
+    assert has_ended(child)
 
 
 async def test_once_is_a_table_for_people(new_board: NewBoard) -> None:
