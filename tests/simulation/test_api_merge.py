@@ -4,11 +4,16 @@ from typing import Any
 
 import pytest
 
-from kubeshare_py.simulation.api_merge import PatchProblem, merge_patch, strategic_merge
+from kubeshare_py.simulation.api_merge import (
+    REPLACED,
+    PatchProblem,
+    merge_patch,
+    strategic_merge,
+)
 from kubeshare_py.simulation.api_quantities import BadQuantity, canonical
 from kubeshare_py.simulation.api_times import duration
 
-KEYS = {"conditions": "type", "containers": "name", "finalizers": ""}
+KEYS = {"conditions": "type", "containers": "name", "finalizers": "", "selector": REPLACED}
 A = {"type": "A", "status": "True"}
 B = {"type": "B", "status": "True"}
 
@@ -31,6 +36,12 @@ B = {"type": "B", "status": "True"}
             {"conditions": [A, B]},
             {"conditions": [{"$patch": "replace"}, {"type": "C"}]},
             {"conditions": [{"type": "C"}]},
+        ),
+        ({"selector": {"a": "b"}}, {"selector": {"c": "d"}}, {"selector": {"c": "d"}}),
+        (
+            {"selector": {"a": "b"}},
+            {"selector": {"$patch": "replace", "c": "d"}},
+            {"selector": {"c": "d"}},
         ),
         ({"finalizers": ["a", "c"]}, {"finalizers": ["b", "a"]}, {"finalizers": ["b", "a", "c"]}),
         (

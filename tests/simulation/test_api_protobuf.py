@@ -98,7 +98,7 @@ def test_ports_are_numbers_or_names(port: bytes, shown: Any) -> None:
     "body",
     [
         b"{}",
-        envelope("Deployment", "apps/v1", b""),
+        envelope("StatefulSet", "apps/v1", b""),
         envelope("ConfigMap", "v1", field(9, "unknown")),
         envelope("ConfigMap", "v1", field(1, "\x0a\x7f")),
         envelope("ConfigMap", "v1", field(1, 3)),
