@@ -5,8 +5,9 @@ was told to spoil it; so stories of lost answers, cut watches and forgotten hist
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Set
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+import socket
+from collections.abc import AsyncIterator, Callable, Set
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from http import HTTPStatus
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from tests.controlplane.running import ControlPlane
 _OF_CONNECTION = frozenset(
     {"connection", "content-length", "host", "keep-alive", "te", "transfer-encoding", "upgrade"}
 )
+_GOODBYE_S = 5.0
 _EXPIRED = failure(410, "Expired", "too old resource version")
 
 
@@ -96,8 +98,6 @@ class FrontServer(ApiServer):
                 await sent.write_eof()
             except ConnectionError:
                 pass  # The client left: nobody to tell.
-            finally:
-                _cut(response)
             return sent
 
     def _note(self, response: aiohttp.ClientResponse, request: web.Request) -> None:
@@ -131,13 +131,61 @@ class FrontServer(ApiServer):
         )
 
 
+class _Connection(socket.socket):
+    """A connection that tells when it is closed."""
+
+    gone: Callable[["_Connection"], None]
+
+    def close(self) -> None:
+        super().close()
+        self.gone(self)
+
+
+class _Connections:
+    """Connections to the real server; on leaving, waits until all of them are closed.
+
+    A request that is given up leaves its connection waiting for TLS's goodbye, longer than the loop
+    of a short test runs.
+    """
+
+    def __init__(self) -> None:
+        self._open: set[_Connection] = set()
+        self._changed = asyncio.Event()
+
+    def new(self, address: aiohttp.AddrInfoType) -> socket.socket:
+        """Make one for an address."""
+        family, kind, protocol, *_ = address
+        made = _Connection(family, kind, protocol)
+        made.gone = self._gone
+        self._open.add(made)
+        return made
+
+    def _gone(self, one: _Connection) -> None:
+        self._open.discard(one)
+        self._changed.set()
+
+    async def __aenter__(self) -> None:
+        return None
+
+    async def __aexit__(self, *_: object) -> None:
+        for one in self._open:
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+        async with asyncio.timeout(_GOODBYE_S):
+            while self._open:
+                self._changed.clear()
+                await self._changed.wait()
+
+
 @asynccontextmanager
 async def front(plane: ControlPlane, directory: Path) -> AsyncIterator[FrontServer]:
     """Run a proxy before the control plane while entered."""
     context = plane.secrets.certificates.client_context()
+    connections = _Connections()
     async with (
+        connections,
         aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(ssl=context, limit=0),
+            connector=aiohttp.TCPConnector(ssl=context, limit=0, socket_factory=connections.new),
             timeout=aiohttp.ClientTimeout(total=None),
             # Bodies pass as they are, compressed or not.
             auto_decompress=False,
@@ -150,13 +198,6 @@ async def front(plane: ControlPlane, directory: Path) -> AsyncIterator[FrontServ
 
 def _is_watch(request: web.Request) -> bool:
     return request.method == "GET" and request.query.get("watch") in ("1", "true")
-
-
-def _cut(response: aiohttp.ClientResponse) -> None:
-    """End it without TLS's goodbyes: the loop may be closed before they are answered."""
-    connection = response.connection
-    if connection is not None and connection.transport is not None:
-        connection.transport.abort()
 
 
 def _kept(
