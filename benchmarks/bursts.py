@@ -1,12 +1,14 @@
-"""Bursts of half-card pods on the embedded cluster: how soon all are bound, and how well.
+"""Bursts of half-card pods: how soon all are bound, and how well.
 
-    python benchmarks/bursts.py [--repeats N] [--nodes N] [-o json]
+    python benchmarks/bursts.py [--control-plane real|embedded] [--repeats N] [--nodes N] [-o json]
 
 node: 16 pods of 0.5 at once on one idle node of 8 cards, again and again. cluster: two pods of 0.5
 per card at once on many nodes of one card each. The time runs from the answer to the last creation
-to the moment a watch shows the last pod bound; API server, scheduler, kubelets and the harness
-share one process and one core. `wrong` counts what must never be: cards with more than they have,
-cards not full although everything fits exactly, pods bound without their card, pods not bound.
+to the moment a watch shows the last pod bound. With the embedded control plane API server,
+scheduler, kubelets and the harness share one process and one core; with a real one the scheduler is
+a process of its own, as users run it, and so are kube-apiserver and etcd. `wrong` counts what must
+never be: cards with more than they have, cards not full although everything fits exactly, pods
+bound without their card or stripped of it later, pods not bound.
 """
 
 import argparse
@@ -16,23 +18,17 @@ import statistics
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import uvloop
-import yaml
 
-from kubeshare_plugins import IN_TREE
-from kubeshare_py.edges.embedded_cluster import EmbeddedCluster, embedded_cluster
+from benchmarks.burst_grounds import CONTROL_PLANES, Ground
+from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_watch import Listed, follow
-from kubeshare_py.framework.configuration import Inventory, SchedulerConfiguration
-from kubeshare_py.framework.leader_election import LeaderElection
 from kubeshare_py.manifests.watch import DELETED, Codec
-from kubeshare_py.programs.embedded_scheduler import running_scheduler
-from kubeshare_py.simulation.cluster_file import read_cluster
 from kubeshare_py.simulation.loose_objects import LooseObject
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -66,8 +62,8 @@ class Figures:
 class Harness:
     """Creates and deletes pods, and follows them."""
 
-    def __init__(self, cluster: EmbeddedCluster, cards: int) -> None:
-        self._cluster = cluster
+    def __init__(self, client: KubeClient, cards: int) -> None:
+        self._client = client
         self._cards = cards
         self._pods: dict[str, LooseObject] = {}
         self._bound_at = 0.0
@@ -76,7 +72,7 @@ class Harness:
     async def follow(self) -> None:
         """Follow all pods for ever."""
         codec: Codec[LooseObject] = Codec(LooseObject)
-        async with aclosing(follow(self._cluster.client, PODS, codec)) as stream:
+        async with aclosing(follow(self._client, PODS, codec)) as stream:
             async for news in stream:
                 if not isinstance(news, Listed):
                     for line in news.changed:
@@ -95,11 +91,11 @@ class Harness:
         await self._until(lambda: sum(map(_is_bound, self._pods.values())) == count)
         found = Burst(last_bind_s=max(self._bound_at - created, 0.0), wrong=self._wrong())
         query = {"gracePeriodSeconds": 0}
-        await self._cluster.client.request("DELETE", PODS, query=query)
+        await self._client.request("DELETE", PODS, query=query)
         await self._until(lambda: not self._pods)
         return created - started, found
 
-    async def _create(self, names: Any) -> None:
+    async def _create(self, names: Iterator[str]) -> None:
         labels = {"sharedgpu/gpu_request": "0.5", "sharedgpu/gpu_limit": "1.0"}
         for name in names:
             spec = {
@@ -110,9 +106,9 @@ class Harness:
                 "apiVersion": "v1", "kind": "Pod",
                 "metadata": {"name": name, "labels": labels}, "spec": spec,
             }  # fmt: skip
-            await self._cluster.client.create(PODS, body)
+            await self._client.create(PODS, body)
 
-    async def _until(self, wanted: Any) -> None:
+    async def _until(self, wanted: Callable[[], bool]) -> None:
         async with asyncio.timeout(LONGEST_S):
             while not wanted():
                 self._news.clear()
@@ -149,30 +145,15 @@ def _is_bound(pod: LooseObject) -> bool:
     return bool(pod.spec.get("nodeName"))
 
 
-async def measure(nodes: int, cards: int, repeats: int) -> Figures:
+async def measure(ground: Ground, folder: Path, nodes: int, cards: int, repeats: int) -> Figures:
     """So many bursts that fill this cluster exactly."""
-    gpus = [{"model": "A100", "count": cards, "memory": "40GiB"}]
-    document = {"nodes": [{"name": "n{n}", "count": nodes, "gpus": gpus}]}
-    with tempfile.TemporaryDirectory(prefix="kubeshare-bursts-") as name:
-        folder = Path(name)
-        inventory = folder / "cards.yaml"
-        inventory.write_text(yaml.safe_dump({"nodes": [{"names": ["n*"], "cards": gpus}]}))
-        configuration = SchedulerConfiguration(
-            inventory=Inventory(source="file", path=str(inventory)),
-            leader_election=LeaderElection(leader_elect=False),
-        )
-        simulated = read_cluster(yaml.safe_dump(document))
-        async with (
-            embedded_cluster(folder, simulated) as cluster,
-            running_scheduler(cluster, folder, configuration, IN_TREE),
-            asyncio.TaskGroup() as group,
-        ):
-            harness = Harness(cluster, nodes * cards)
-            following = group.create_task(harness.follow())
-            # The first one waits for the inventory; it is not counted.
-            await harness.burst(2 * nodes * cards)
-            bursts = [await harness.burst(2 * nodes * cards) for _ in range(repeats)]
-            following.cancel()
+    async with ground(folder, nodes, cards) as client, asyncio.TaskGroup() as group:
+        harness = Harness(client, nodes * cards)
+        following = group.create_task(harness.follow())
+        # The first one waits for the inventory; it is not counted.
+        await harness.burst(2 * nodes * cards)
+        bursts = [await harness.burst(2 * nodes * cards) for _ in range(repeats)]
+        following.cancel()
     times_ms = [1000 * burst.last_bind_s for _, burst in bursts]
     return Figures(
         nodes=nodes,
@@ -186,16 +167,25 @@ async def measure(nodes: int, cards: int, repeats: int) -> Figures:
     )
 
 
+async def run(chosen: argparse.Namespace, folder: Path) -> dict[str, Figures]:
+    """Both kinds of bursts on one control plane."""
+    async with CONTROL_PLANES[chosen.control_plane](folder) as ground:
+        found = {"node": await measure(ground, folder / "node", 1, 8, chosen.repeats)}
+        if chosen.nodes:
+            found["cluster"] = await measure(ground, folder / "cluster", chosen.nodes, 1, 3)
+    return found
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--control-plane", choices=CONTROL_PLANES, default="embedded")
     parser.add_argument("--repeats", type=int, default=100, help="bursts on the one node")
     parser.add_argument("--nodes", type=int, default=1000, help="nodes of one card each; 0: none")
     parser.add_argument("-o", "--output", choices=["table", "json"], default="table")
     chosen = parser.parse_args(arguments)
-    found = {"node": uvloop.run(measure(1, 8, chosen.repeats))}
-    if chosen.nodes:
-        found["cluster"] = uvloop.run(measure(chosen.nodes, 1, 3))
+    with tempfile.TemporaryDirectory(prefix="kubeshare-bursts-") as name:
+        found = uvloop.run(run(chosen, Path(name)))
     if chosen.output == "json":
         print(json.dumps({name: asdict(figures) for name, figures in found.items()}, indent=2))
         return

@@ -50,9 +50,11 @@ def plane(
 @pytest.fixture
 def new_cluster(plane: ControlPlane | None) -> NewCluster:
     """Give a story its cluster: nobody else's objects are in it."""
-    if plane is None:
-        return embedded_cluster
-    running = plane
+    return embedded_cluster if plane is None else clusters_of(plane)
+
+
+def clusters_of(running: ControlPlane) -> NewCluster:
+    """Clusters on this API server, each made as new."""
 
     @asynccontextmanager
     async def real_cluster(

@@ -19,7 +19,7 @@ from kubeshare_py.simulation.ownership import controller_of
 
 
 class BudgetBook(ControllerBook):
-    """Looks at all budgets of a namespace whenever pods or their controllers in it change."""
+    """Looks at a budget whenever its pods change, or any controller of its namespace."""
 
     role = Role(
         component="controllermanager",
@@ -49,18 +49,23 @@ class BudgetBook(ControllerBook):
 
     def seen(self, kind: Kind, found: LooseObject) -> None:
         """Take in an object as it is now."""
-        super().seen(kind, found)
-        if kind in self._scaled:
+        if kind == PODS:
+            before = self.dependents.get(found.uid)
+            for pod in (found, before or found):
+                self.look_at_selectors_of(pod)
+        elif kind in self._scaled:
             self._scaled[kind][found.uid] = found
-        self.look_at_namespace(found.metadata.namespace)
+            self.look_at_namespace(found.metadata.namespace)
+        super().seen(kind, found)
 
     def gone(self, kind: Kind, uid: str) -> None:
         """Take in that an object was deleted."""
-        known = self._scaled[kind].pop(uid, None) if kind in self._scaled else None
-        known = known or self.dependents.get(uid)
-        super().gone(kind, uid)
-        if known is not None:
+        pod = self.dependents.get(uid)
+        if kind == PODS and pod is not None:
+            self.look_at_selectors_of(pod)
+        elif kind in self._scaled and (known := self._scaled[kind].pop(uid, None)) is not None:
             self.look_at_namespace(known.metadata.namespace)
+        super().gone(kind, uid)
 
     def _controller(self, pod: LooseObject) -> Controlled | None:
         """A ReplicaSet, or the Deployment that controls it; nothing else here has a scale."""

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from kubeshare_py.simulation.controller_work import Role, Work
 from kubeshare_py.simulation.dependents import Dependents
+from kubeshare_py.simulation.label_selectors import selects
 from kubeshare_py.simulation.loose_objects import LooseObject
 from kubeshare_py.simulation.object_kinds import Kind
 from kubeshare_py.simulation.ownership import controller_of
@@ -52,7 +53,7 @@ class ControllerBook(ABC):
         elif kind == self.role.dependents:
             self.dependents.seen(found)
             if self.adopts and controller_of(found) is None:
-                self.look_at_namespace(found.metadata.namespace)
+                self.look_at_selectors_of(found)
 
     def gone(self, kind: Kind, uid: str) -> None:
         """Take in that an object was deleted."""
@@ -95,6 +96,14 @@ class ControllerBook(ABC):
         self._dirty.update(
             uid for uid, one in self.owners.items() if one.metadata.namespace == namespace
         )
+
+    def look_at_selectors_of(self, found: LooseObject) -> None:
+        """All objects that select this one need another look."""
+        metadata = found.metadata
+        for uid, owner in self.owners.items():
+            is_near = owner.metadata.namespace == metadata.namespace
+            if is_near and selects(owner.spec.get("selector"))(metadata.labels):
+                self._dirty.add(uid)
 
     def has_work(self) -> bool:
         """Whether some object needs a look."""

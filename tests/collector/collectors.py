@@ -147,7 +147,8 @@ async def collector(
             if process.returncode is None:
                 # In order, or a process that hangs in the driver would be left.
                 await found.end()
-            await process.communicate()
+            async with asyncio.timeout(PATIENCE_S):
+                await process.communicate()
 
 
 async def _all(found: Collector) -> None:

@@ -8,7 +8,14 @@ import msgspec
 from aiohttp import web
 
 from kubeshare_py.edges.backoff import Backoff
-from kubeshare_py.edges.kube_watch import PAGE_SIZE, Changes, Listed, follow
+from kubeshare_py.edges.kube_watch import (
+    LONGEST_WATCH_S,
+    PAGE_SIZE,
+    SHORTEST_WATCH_S,
+    Changes,
+    Listed,
+    follow,
+)
 from kubeshare_py.edges.stream_silence import Patience
 from kubeshare_py.manifests.watch import Codec
 from tests.edges.bare_server import NoSleep, client_of, send_lines, status
@@ -62,6 +69,8 @@ class Server:
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         if "watch" not in request.query:
+            # With a version it could be answered from a cache that is behind.
+            assert "resourceVersion" not in request.query
             return self._list()
         if "sendInitialEvents" in request.query:
             return status(422, "Invalid")
@@ -398,3 +407,24 @@ async def test_it_says_whether_it_hears_the_server() -> None:
         assert isinstance(await anext(stream), Changes)
         server.closing.set()
     assert said == [False, True]
+
+
+async def test_watches_end_after_different_times_so_that_clients_spread() -> None:
+    server = Server(*([change("MODIFIED", "a", version)] for version in range(101, 113)))
+    asked: list[int] = []
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        if "timeoutSeconds" in request.query:
+            asked.append(int(request.query["timeoutSeconds"]))
+        return await server.answer(request)
+
+    async with (
+        client_of(answer) as client,
+        aclosing(follow(client, PATH, Codec(Thing), backoff=Backoff(sleep=NoSleep()))) as stream,
+    ):
+        async for one in stream:
+            if "MODIFIED a" in said(one) and len(asked) > 12:
+                break
+        server.closing.set()
+    assert all(SHORTEST_WATCH_S <= seconds <= LONGEST_WATCH_S for seconds in asked)
+    assert len(set(asked)) > 3

@@ -140,13 +140,19 @@ def test_a_count_that_is_right_is_not_written_again() -> None:
     assert work(known) == Work()
 
 
-def test_pods_and_controllers_of_the_namespace_wake_its_budgets() -> None:
+def test_pods_and_controllers_wake_the_budgets_that_they_matter_to() -> None:
     known = book(budget(maxUnavailable=1), pod("a"))
     work(known)
     known.seen(PODS, pod("b", namespace="other"))
+    known.seen(PODS, pod("c", labels={"app": "other"}))
     assert not known.has_work()
     known.seen(PODS, pod("b"))
     assert counts(work(known)) == (3, 2, 2, 0)
+    # One that is no longer selected is missed.
+    known.seen(PODS, pod("b", labels={"app": "other"}))
+    assert counts(work(known)) == (3, 1, 2, 0)
+    known.seen(PODS, pod("b"))
+    work(known)
     known.seen(DEPLOYMENTS, scaled("deployment", 2))
     assert counts(work(known)) == (2, 2, 1, 1)
     known.gone(PODS, "b")

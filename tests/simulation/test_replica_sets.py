@@ -249,4 +249,5 @@ def test_a_lonely_pod_wakes_those_whose_it_might_be() -> None:
     ((_, found),) = known.work(NOW)
     assert [change.object.uid for change in found.change] == ["spare"]
     known.seen(PODS, pod("elsewhere", owner=None, namespace="other"))
+    known.seen(PODS, pod("stranger", owner=None, labels={"app": "x"}))
     assert not known.has_work()

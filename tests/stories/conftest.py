@@ -51,10 +51,15 @@ class Stage:
     """What a story does and sees, through an administrator's client."""
 
     def __init__(
-        self, cluster: EmbeddedCluster, nodes: Sequence[SimulatedNode], folder: Path
+        self,
+        cluster: EmbeddedCluster,
+        nodes: Sequence[SimulatedNode],
+        folder: Path,
+        observer: Observer | None = None,
     ) -> None:
         self.cluster = cluster
         self.nodes = nodes
+        self.observer = observer or Observer(nodes)
         self.client: KubeClient = cluster.client
         self.folder = folder
         self.faults = cluster.server.faults
@@ -223,6 +228,21 @@ class Stage:
             raise AssertionError(f"they never got there: {names}") from error
         return found
 
+    async def event(
+        self, name: str, reason: str, wanted: Callable[[Json], bool] = lambda event: True
+    ) -> Json:
+        """The one event about an object for this reason, once it is there and looks like this."""
+
+        def about(found: list[Json]) -> list[Json]:
+            key = (name, reason)
+            return [one for one in found if (one["regarding"]["name"], one["reason"]) == key]
+
+        def there(found: list[Json]) -> bool:
+            return any(wanted(one) for one in about(found))
+
+        [only] = about(await self.until_all(there, EVENTS))
+        return only
+
     async def until_bound(self, count: int) -> list[str]:
         """Wait until so many pods have a node and all others were told why not; their names."""
 
@@ -279,7 +299,7 @@ async def empty_stage(tmp_path: Path, nodes: str, new_cluster: NewCluster) -> As
     observer = Observer(found)
     async with new_cluster(tmp_path, found) as cluster, asyncio.TaskGroup() as group:
         watching = group.create_task(observer.run(cluster.client))
-        yield Stage(cluster, found, tmp_path)
+        yield Stage(cluster, found, tmp_path, observer)
         observer.listed(msgspec.convert(await cluster.client.list_all(PODS), list[LooseObject]))
         watching.cancel()
     assert not observer.problems

@@ -1,10 +1,8 @@
 """What owners read: events with their series, and a condition that is only written when new."""
 
-from collections.abc import Callable
-
 import pytest
 
-from tests.stories.conftest import EVENTS, PODS, Json, Stage, gpu, scheduled_condition
+from tests.stories.conftest import PODS, Stage, gpu, scheduled_condition
 
 
 @pytest.fixture
@@ -16,25 +14,10 @@ nodes:
 """
 
 
-async def event(
-    stage: Stage, name: str, reason: str, wanted: Callable[[Json], bool] = lambda event: True
-) -> Json:
-    """The one event about a pod for this reason, once it is there and looks like this."""
-
-    def about(found: list[Json]) -> list[Json]:
-        return [one for one in found if (one["regarding"]["name"], one["reason"]) == (name, reason)]
-
-    def there(found: list[Json]) -> bool:
-        return any(wanted(one) for one in about(found))
-
-    [only] = about(await stage.until_all(there, EVENTS))
-    return only
-
-
 async def test_a_bound_pod_has_one_event_that_says_where(stage: Stage) -> None:
     await stage.create("a", gpu("0.5"))
     pod = await stage.running("a")
-    found = await event(stage, "a", "Scheduled")
+    found = await stage.event("a", "Scheduled")
     assert found["note"] == f"Successfully assigned default/a to {pod['spec']['nodeName']}"
     assert (found["type"], found["action"]) == ("Normal", "Binding")
     assert found["reportingController"] == "kubeshare-scheduler"
@@ -51,18 +34,18 @@ async def test_the_message_counts_nodes_by_reason(stage: Stage) -> None:
     assert await stage.waiting("c") == expected
     condition = scheduled_condition(await stage.pod("c"))
     assert (condition["status"], condition["reason"]) == ("False", "Unschedulable")
-    found = await event(stage, "c", "FailedScheduling")
+    found = await stage.event("c", "FailedScheduling")
     assert (found["note"], found["type"], found["action"]) == (expected, "Warning", "Scheduling")
 
 
 async def test_a_reason_that_comes_again_makes_a_series_not_another_event(stage: Stage) -> None:
     await stage.create("big", gpu("2", "2"))
     await stage.waiting("big", "too few GPUs")
-    first = await event(stage, "big", "FailedScheduling")
+    first = await stage.event("big", "FailedScheduling")
     assert "series" not in first
     labels = {"metadata": {"labels": {"sharedgpu/priority": "7"}}}
     await stage.client.merge_patch(f"{PODS}/big", labels)
-    again = await event(stage, "big", "FailedScheduling", lambda one: "series" in one)
+    again = await stage.event("big", "FailedScheduling", lambda one: "series" in one)
     assert again["metadata"]["name"] == first["metadata"]["name"]
     assert again["series"]["count"] == 2
     assert again["series"]["lastObservedTime"] > again["eventTime"]

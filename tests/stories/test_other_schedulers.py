@@ -1,0 +1,98 @@
+"""Pods of other schedulers take what they take: cpu, memory, extended resources, whole GPUs."""
+
+import pytest
+
+from tests.stories.conftest import Stage, gpu
+
+N1 = {"kubernetes.io/hostname": "n1"}
+
+
+@pytest.fixture
+def nodes() -> str:
+    return """
+nodes:
+  - name: n1
+    gpus: [{model: T4, count: 2, memory: 16GiB}]
+    allocatable: {cpu: 8, memory: 16Gi, example.com/nic: 2, nvidia.com/gpu: 2}
+  - name: n2
+    allocatable: {cpu: 8, memory: 16Gi, example.com/nic: 2}
+"""
+
+
+async def theirs(stage: Stage, name: str, **amounts: str) -> None:
+    """A pod that another scheduler has put on n1."""
+    requests = {name.replace("_", "/"): amount for name, amount in amounts.items()}
+    resources = {"requests": requests, "limits": {k: v for k, v in requests.items() if "/" in k}}
+    container = {"name": "main", "image": "busybox", "resources": resources}
+    await stage.create(
+        name, schedulerName="default-scheduler", nodeName="n1", containers=[container]
+    )
+    await stage.running(name)
+
+
+@pytest.mark.parametrize(
+    ("resource", "taken", "asked", "reason"),
+    [
+        ("cpu", "5", "4", "Insufficient cpu"),
+        ("memory", "10Gi", "7Gi", "Insufficient memory"),
+        ("example.com_nic", "2", "1", "Insufficient example.com/nic"),
+    ],
+)
+async def test_what_they_hold_of_a_node_is_charged_until_they_are_gone(
+    stage: Stage, resource: str, taken: str, asked: str, reason: str
+) -> None:
+    await theirs(stage, "theirs", **{resource: taken})
+    requests = {resource.replace("_", "/"): asked}
+    limits = {name: amount for name, amount in requests.items() if "/" in name}
+    container = {
+        "name": "main", "image": "busybox", "resources": {"requests": requests, "limits": limits}
+    }  # fmt: skip
+    await stage.create("ours", gpu("0.5"), nodeSelector=N1, containers=[container])
+    assert f"1 {reason}" in await stage.waiting("ours")
+    await stage.gone("theirs")
+    await stage.running("ours")
+
+
+async def test_those_that_were_there_before_the_scheduler_are_charged_too(
+    empty_stage: Stage,
+) -> None:
+    await theirs(empty_stage, "theirs", cpu="5")
+    async with empty_stage.scheduler():
+        await empty_stage.create("ours", gpu("0.5"), nodeSelector=N1, requests={"cpu": "4"})
+        assert "1 Insufficient cpu" in await empty_stage.waiting("ours")
+
+
+async def test_a_pod_that_finished_holds_nothing(stage: Stage) -> None:
+    once = {"kubeshare.sim/run-seconds": "0.1"}
+    await stage.create(
+        "done", annotations=once, schedulerName="default-scheduler", nodeName="n1",
+        restartPolicy="Never", requests={"cpu": "8"},
+    )  # fmt: skip
+    await stage.create("ours", gpu("0.5"), nodeSelector=N1, requests={"cpu": "4"})
+    await stage.running("ours")
+
+
+async def test_as_many_idle_cards_as_they_hold_are_held_back(stage: Stage) -> None:
+    await theirs(stage, "theirs", **{"nvidia.com_gpu": "1"})
+    await stage.create("pair", gpu("2", "2"))
+    assert "1 GPU held back for nvidia.com/gpu pods" in await stage.waiting("pair")
+    await stage.create("first", gpu("0.5"))
+    await stage.create("second", gpu("0.5"))
+    assert await stage.place("first") == await stage.place("second")
+    await stage.create("third", gpu("0.5"))
+    await stage.waiting("third")
+    await stage.gone("theirs")
+    await stage.running("third")
+
+
+async def test_more_of_them_than_idle_cards_close_the_node_and_it_says_so(stage: Stage) -> None:
+    for number in range(2):
+        await stage.create(f"share-{number}", gpu("0.6"))
+        await stage.running(f"share-{number}")
+    await theirs(stage, "theirs", **{"nvidia.com_gpu": "1"})
+    told = await stage.event("n1", "GPUOvercommitted")
+    assert "default/theirs hold 1 nvidia.com/gpu, but only 0 cards are without" in told["note"]
+    await stage.create("small", gpu("0.1"))
+    await stage.waiting("small")
+    await stage.gone("theirs")
+    await stage.running("small")

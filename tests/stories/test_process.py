@@ -1,0 +1,103 @@
+"""kubeshare-scheduler as operators run it: a process that is told to end, reconfigured, read."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kubeshare_py.edges.api_server import SCHEDULER
+from tests.programs.commands import running, until_said
+from tests.stories.conftest import Json, Stage, bound, gpu
+from tests.stories.test_leaders import lease
+
+SETTINGS: Json = {
+    "server": {"bindAddress": "127.0.0.1", "port": 0},
+    "inventory": {"intervalSeconds": 0.1},
+}
+WITHOUT_CPU = {"plugins": {"filter": {"disabled": [{"name": "NodeResourcesFit"}]}}}
+
+
+@pytest.fixture
+def nodes() -> str:
+    return "nodes: [{name: n1, gpus: [{model: T4, count: 2, memory: 16GiB}]}]"
+
+
+@asynccontextmanager
+async def scheduler(stage: Stage, folder: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+    """The process, once it leads; killed at the end if it still runs."""
+    configure(folder)
+    kubeconfig = stage.cluster.server.write_kubeconfig(folder / "of-process", SCHEDULER)
+    options = (
+        "--config", "settings.yaml", "--kubeconfig", str(kubeconfig),
+        "--prometheus-url", stage.cluster.collectors.url,
+    )  # fmt: skip
+    async with running(folder, "scheduler", *options) as process:
+        await until_said(process.stderr, '"event":"leads"')
+        yield process
+
+
+def configure(folder: Path, **more: object) -> None:
+    (folder / "settings.yaml").write_text(yaml.safe_dump(SETTINGS | more))
+
+
+async def test_told_to_end_it_finishes_its_binds_and_lets_the_next_lead(
+    empty_stage: Stage, tmp_path: Path
+) -> None:
+    stage = empty_stage
+    async with scheduler(stage, tmp_path) as process:
+        await stage.warm_up()
+        stage.spoil_binds(only_slow=True, delay_s=0.3, times=4)
+        before = len(stage.bindings())
+        for number in range(4):
+            await stage.create(f"half-{number}", gpu("0.5"))
+        await stage.until_sent(lambda: len(stage.bindings()) == before + 4)
+        process.terminate()
+        await until_said(process.stderr, '"event":"released"')
+        _, rest = await process.communicate()
+        assert (process.returncode, rest) == (0, b"")
+    assert len(bound(await stage.all_pods())) == 4
+    assert not (await lease(stage)).get("holderIdentity")
+
+
+async def test_a_new_configuration_changes_what_is_decided_and_not_what_is_known(
+    empty_stage: Stage, tmp_path: Path
+) -> None:
+    stage = empty_stage
+    async with scheduler(stage, tmp_path) as process:
+        await stage.create("holds", gpu("2", "2"))
+        await stage.running("holds")
+        await stage.create("large", requests={"cpu": "1000"})
+        await stage.create("waits", gpu("0.5"))
+        await stage.waiting("large", "Insufficient cpu")
+        await stage.waiting("waits", "Insufficient GPU")
+        lists = len(stage.sent("GET", "/api/v1/pods"))
+        configure(tmp_path, profiles=[WITHOUT_CPU])
+        await until_said(process.stderr, '"event":"configuration"')
+        await stage.running("large")
+        assert "Insufficient GPU" in await stage.waiting("waits")
+        await stage.gone("holds")
+        await stage.running("waits")
+        assert process.returncode is None
+        assert len(stage.sent("GET", "/api/v1/pods")) == lists
+
+
+async def test_its_log_has_one_line_for_each_decision(empty_stage: Stage, tmp_path: Path) -> None:
+    stage = empty_stage
+    async with scheduler(stage, tmp_path) as process:
+        for name, share in (("a", "0.5"), ("b", "0.5"), ("c", "1.0"), ("d", "0.3")):
+            await stage.create(name, gpu(share))
+            await stage.until_bound(ord(name) - ord("a") + 1 if name != "d" else 3)
+        process.terminate()
+        _, log = await process.communicate()
+    lines = [json.loads(line) for line in log.decode().splitlines()]
+    decisions = [(one["event"], one["pod"]) for one in lines if "pod" in one]
+    placed = [("bind", f"default/{name}") for name in "abc"]
+    assert decisions == [*placed, ("waiting", "default/d")]
+    for line in lines:
+        assert {"time", "level", "event"} <= line.keys()
+        if "pod" in line:
+            assert {"uid", "profile", "cycle", "ms"} <= line.keys()
