@@ -174,6 +174,14 @@ async def test_pods_go_with_the_custom_object_that_owns_them(tmp_path: Path, pol
         await world.until(WIDGETS, lambda found: not found)
 
 
+async def test_a_pod_whose_custom_owner_never_was_is_collected(tmp_path: Path) -> None:
+    async with simulated(tmp_path, controllers=True) as world:
+        await define_widgets(world)
+        metadata = {"name": "never", "uid": "11111111-2222-4333-8444-555555555555"}
+        await owned_pod(world, widget(metadata=metadata))
+        await world.until(PODS, lambda found: not found)
+
+
 async def test_pods_go_with_the_definition_of_what_owns_them(tmp_path: Path) -> None:
     async with simulated(tmp_path, controllers=True) as world:
         await define_widgets(world)

@@ -176,6 +176,14 @@ def test_kinds_may_come_later_and_nothing_is_done_before_they_are_listed() -> No
     assert deletions(garbage.work()) == [f"{POD_PATH}p"]
 
 
+def test_owners_are_looked_for_whatever_version_names_them() -> None:
+    garbage = watched([], [thing("p", widget("lost", "v1beta1"))])
+    garbage.watch(WIDGETS, [OLD_WIDGETS])
+    garbage.listed(WIDGETS, [])
+    path = "/apis/example.com/v1/namespaces/ns/widgets/lost"
+    assert garbage.work() == [LookForOwner(path, "uid-lost")]
+
+
 def test_owners_of_a_kind_that_is_no_more_are_gone() -> None:
     garbage = watched([], [thing("p", widget("w"))])
     garbage.watch(WIDGETS)
