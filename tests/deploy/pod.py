@@ -32,7 +32,8 @@ def can_mount() -> bool:
     unshare = shutil.which("unshare")
     if unshare is None or os.geteuid() != 0:
         return False
-    return subprocess.run([unshare, "--mount", "true"], check=False).returncode == 0
+    tried = subprocess.run([unshare, "--mount", "true"], check=False, capture_output=True)
+    return tried.returncode == 0
 
 
 def unpack(folder: Path) -> Path:
