@@ -190,6 +190,10 @@ class Books:
         """How many pods have a node."""
         return sum(bool(pod["spec"].get("nodeName")) for pod in self.pods.values())
 
+    def is_bound(self, name: str) -> bool:
+        """Whether the pod of this name has a node."""
+        return any(_name(pod) == name and pod["spec"].get("nodeName") for pod in self.pods.values())
+
     def waiting(self) -> list[Json]:
         """Pods that have no node and are not over or on their way out."""
         return [

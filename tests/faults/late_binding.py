@@ -1,19 +1,25 @@
-"""A leader is killed whose last Binding arrives when its successor has given the card away."""
+"""A leader is killed while its last Binding is on its way: when does that arrive?"""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import aiohttp
 
+from kubeshare_py.edges.leader_lease import leases_path
 from tests.faults.arena import Arena, pod, share
+from tests.faults.proxy import Hold
 
 ONE_CARD = "nodes: [{name: n1, gpus: [{model: T4, count: 1, memory: 16GiB}]}]"
-AGAIN_S = 0.2
 OVERCOMMITTED = "kubeshare_overcommitted_cards"
+LEASE = f"{leases_path('kube-system')}/kubeshare-scheduler"
+AGAIN_S = 0.2
+#: Shorter than what the API server may take for a Binding.
+LATER_S = 4.0
 
 
-async def sent_late(found: Arena) -> int:
-    """What the API server said to it. `second` has the card, which `first` was to have."""
+async def under_way(found: Arena) -> Hold:
+    """The Binding of `first`, whose leader is dead; `second` is more urgent and wants the card."""
     held = found.proxy.hold("POST", "/first/binding$")
     found.schedulers.start(0)
     await found.create(pod("first", share("0.7")))
@@ -21,18 +27,55 @@ async def sent_late(found: Arena) -> int:
         await held.arrived.wait()
     await found.create(pod("second", share("0.7", priority="100")))
     await found.schedulers.kill(0)
+    return held
+
+
+async def sent_late(found: Arena) -> int:
+    """It arrives when the successor has given the card to `second`; what the API server says."""
+    held = await under_way(found)
     found.schedulers.start(1)
     assert await found.books.until(lambda: found.books.bound() == 1, found.pace.settles_s)
     held.let_go.set()
     return await held.answered
 
 
+async def sent_in_time(found: Arena) -> int:
+    """It arrives some time after the successor acquired the Lease; what the API server says."""
+    held = await under_way(found)
+    before = await holder(found)
+    found.schedulers.start(1)
+
+    async def acquired() -> bool:
+        return await holder(found) != before
+
+    await until(found, acquired)
+    await asyncio.sleep(LATER_S)
+    held.let_go.set()
+    return await held.answered
+
+
+async def holder(found: Arena) -> str:
+    """Who has the Lease."""
+    lease = await found.ground.client.get(LEASE)
+    return str(lease["spec"]["holderIdentity"])
+
+
 async def until_overcommitted(found: Arena, cards: int) -> None:
-    """Ask the leader now and then, until it says that so many cards are."""
+    """Wait until the leader says that so many cards are."""
+
+    async def said() -> bool:
+        # On a busy machine it may lose the Lease; it is back some seconds later.
+        with suppress(aiohttp.ClientError):
+            return (await found.metrics())[OVERCOMMITTED] == cards
+        return False
+
+    await until(found, said)
+
+
+async def until(found: Arena, wanted: Callable[[], Awaitable[bool]]) -> None:
+    """Ask now and then."""
     async with asyncio.timeout(found.pace.settles_s):
         while True:
-            # On a busy machine it may lose the Lease; it is back some seconds later.
-            with suppress(aiohttp.ClientError):
-                if (await found.metrics())[OVERCOMMITTED] == cards:
-                    return
+            if await wanted():
+                return
             await asyncio.sleep(AGAIN_S)

@@ -11,6 +11,8 @@ class Pace:
 
     `hangs_s` is longer than a Binding's timeout. `settles_s` is how long everything may take to
     come right once all faults have ended; it is waited for only where something is wrong.
+    `latest_s`: the longest that a request is on its way whose sender is gone. With leases as in
+    `election` nobody else binds before it is there: lease duration - renew deadline + hand-over.
     `everyday`: how much more often users do something than in fast time for each killing, outage
     and so on; `life` is how long pods run, compared with there.
     """
@@ -20,6 +22,7 @@ class Pace:
     longest_watch_s: float
     longest_step_s: float
     longest_pause_s: float
+    latest_s: float
     settles_s: float
     everyday: int
     life: float
@@ -34,6 +37,7 @@ FAST = Pace(
     longest_watch_s=12.0,
     longest_step_s=1.0,
     longest_pause_s=3.0,
+    latest_s=7.5,
     settles_s=600.0,
     everyday=1,
     life=1.0,
@@ -47,6 +51,7 @@ TRUE = Pace(
     longest_watch_s=4.0,
     longest_step_s=0.3,
     longest_pause_s=1.0,
+    latest_s=6.5,
     settles_s=120.0,
     everyday=4,
     life=0.2,

@@ -67,6 +67,8 @@ class FaultProxy:
         self.counts: Counter[Kind] = Counter()
         self.last: deque[str] = deque(maxlen=60)
         self.weather: Weather | None = None
+        #: Requests whose path it finds are dropped, whatever the weather.
+        self.blocked: re.Pattern[str] | None = None
         self._upstream = upstream
         self._trust = trust
         self._certificates = make_certificates(folder)
@@ -114,7 +116,7 @@ class FaultProxy:
 
     def calm(self) -> None:
         """Do nothing bad to new requests; what is broken stays broken."""
-        self.weather = None
+        self.weather, self.blocked = None, None
 
     def cut(self) -> None:
         """Break every connection."""
@@ -144,7 +146,9 @@ class FaultProxy:
         self._transports.add(request.transport)
         is_watch = "watch" in request.query
         fault = None
-        if self.weather is not None:
+        if self.blocked is not None and self.blocked.search(request.path):
+            fault = Fault(kind=Kind.DROPPED, amount=0.0)
+        elif self.weather is not None:
             fault = self.weather.next(request.method, request.path, is_watch=is_watch)
         if fault is not None:
             self.counts[fault.kind] += 1
@@ -172,7 +176,8 @@ class FaultProxy:
             return await _told_gone(request)
         elif kind is not None and is_watch and (status_of(kind) or kind is Kind.DROPPED):
             return _refused(request, kind)
-        delay_s = amount * self._pace.longest_delay_s if kind is Kind.DELAYED else 0.0
+        longest_s = self._pace.latest_s if self._late else self._pace.longest_delay_s
+        delay_s = amount * longest_s if kind is Kind.DELAYED else 0.0
         answer = await self._forwarded(request, body, delay_s)
         async with answer:
             if is_watch and answer.status == 200:

@@ -2,15 +2,19 @@
 
 import asyncio
 import random
+import re
 from collections.abc import Callable
 
 from kubeshare_py.edges.kube_errors import KubeError
+from kubeshare_py.framework.leader_election import seconds
 from tests.faults.arena import PODS, Arena, pod, share
 from tests.faults.schedulers import Processes
 
 REQUESTS = ["0.1", "0.2", "0.25", "0.3", "0.5", "0.5", "0.7", "1.0", "2"]
 #: Without faults for so many steps no scheduler can be alive.
 MOST_STEPS_A_FAULT = 10
+#: Creations, one after the other, while nobody can renew the Lease.
+_BURSTS = 20
 
 
 class Storm:
@@ -36,6 +40,8 @@ class Storm:
         choices = everyday * self._arena.pace.everyday + [
             self._kill, self._pause, self._compact, self._cut, self._outage
         ]  # fmt: skip
+        if self._schedulers > 1:
+            choices.append(self._lose_lease)
         for number in range(self._schedulers):
             self._arena.schedulers.start(number)
         for _ in range(MOST_STEPS_A_FAULT * faults):
@@ -64,6 +70,8 @@ class Storm:
             labels = share(asked)
             if asked != "2" and self._rng.random() < 0.2:
                 labels |= share(asked, gpu_mem=str(self._rng.choice([1, 4, 9]) << 30))
+            if self._rng.random() < 0.3:
+                labels |= share(asked, priority=self._rng.choice(["1", "50", "100"]))
             runs_s = self._rng.choice([0, 1, 4, 15, 600]) * self._arena.pace.life
             plan = {"kubeshare.sim/run-seconds": str(runs_s)}
             if self._rng.random() < 0.3:
@@ -113,6 +121,17 @@ class Storm:
         elif isinstance(self._arena.schedulers, Processes):
             self.pauses += 1
             self._paused[number] = self._arena.schedulers.pause(number)
+
+    async def _lose_lease(self) -> None:
+        """Nobody can renew any more while everything else passes: who leads must stop in time."""
+        proxy, lasts_s = self._arena.proxy, seconds(self._arena.pace.election.lease_duration)
+        proxy.blocked = re.compile("/leases/")
+        for _ in range(_BURSTS):
+            await self._create()
+            await self._delete()
+            await self._delete()
+            await asyncio.sleep(lasts_s / _BURSTS)
+        proxy.blocked = None
 
     async def _compact(self) -> None:
         await self._arena.ground.compact()

@@ -6,15 +6,19 @@ import pytest
 
 from tests.faults.arena import Arena
 from tests.faults.storm import Storm
-from tests.faults.weather import Weather
+from tests.faults.weather import OF_REQUESTS, Kind, Weather
 
 NODES = 'nodes: [{name: "n{n}", count: 6, gpus: [{model: T4, count: 4, memory: 16GiB}]}]'
+
+MANY_LATE = [*OF_REQUESTS, *[Kind.DELAYED] * 10]
 
 
 async def survive(found: Arena, *, seed: int, faults: int, schedulers: int = 1) -> None:
     """So many faults; then every pod that fits is bound, and none was lost or took too much."""
     storm, books, proxy = Storm(found, seed, schedulers), found.books, found.proxy
-    proxy.weather = Weather(seed, requests=0.85 if schedulers == 1 else 0.5)
+    proxy.weather = (
+        Weather(seed) if schedulers == 1 else Weather(seed, requests=0.5, kinds=MANY_LATE)
+    )
     now = asyncio.get_running_loop().time
     started = now()
     await storm.blow(faults)
