@@ -83,9 +83,9 @@ class Collector:
         pid = self.process.pid
         return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
-    async def end(self) -> int:
-        """Tell it to end; the exit code."""
-        self.process.terminate()
+    async def end(self, *, by_force: bool = False) -> int:
+        """Tell it to end, or end it; the exit code, once nobody can write to its log any more."""
+        (self.process.kill if by_force else self.process.terminate)()
         async with asyncio.timeout(PATIENCE_S):
             return await self.process.wait()
 

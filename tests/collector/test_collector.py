@@ -186,9 +186,7 @@ async def test_nothing_is_left_of_one_that_is_killed_while_the_driver_hangs(
         (child,) = found.children()
         board.hang(SLOW)
         await found.until(lambda page: page["kubeshare_collector_reading_age_seconds{}"] > 1)
-        found.process.kill()
-        # Its log ends with the last process that could write to it.
-        await found.process.wait()
+        await found.end(by_force=True)
     assert has_ended(child)
 
 
