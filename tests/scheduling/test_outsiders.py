@@ -66,8 +66,11 @@ def test_our_own_binds_are_nobodys_trouble() -> None:
 
 def test_before_it_leads_binds_of_the_leader_are_nobodys_trouble() -> None:
     driver = Driver({"n1": 2})
-    driver.tell(PodsListed((share(node_name=N1, allocation=THEIRS),), 0.0))
-    assert troubles(driver.tell(PodsListed((share(node_name=N1, allocation=THEIRS),), 1.0))) == []
+    theirs = share(node_name=N1, allocation=THEIRS)
+    lists = [PodsListed((theirs,), 0.0), PodsListed((theirs,), 1.0)]
+    assert troubles(driver.tell(*lists)) == []
+    driver.decide()
+    assert troubles(driver.tell(PodSeen(theirs))) == []
 
 
 def test_a_list_after_a_gap_brings_to_light_what_happened_meanwhile() -> None:
