@@ -1,1 +1,0 @@
-"""What is measured, and how; the figures are in RESULTS.md."""

@@ -1,1 +1,0 @@
-"""Schedulers side by side on one real API server: bare Bindings, kube-scheduler and ours."""
