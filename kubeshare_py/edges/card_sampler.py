@@ -56,6 +56,8 @@ class CardSampler:
     #: Readings by result; what was wrong with the last one, "" if nothing was.
     readings: Counter[str] = field(default_factory=Counter)
     trouble: str = ""
+    #: Told of each reading, once it is taken in.
+    heard: Callable[[], object] = lambda: None
     _links: tuple[CardLink, ...] = ()
     _read_at_unix: float = 0.0
 
@@ -87,6 +89,7 @@ class CardSampler:
             tell = decision_log.warn if notice.is_trouble else decision_log.inform
             tell(notice.event, **notice.about)
         self._links = card_links(card.reading for card in self.history.cards() if card.is_read)
+        self.heard()
 
     @property
     def age_s(self) -> float | None:

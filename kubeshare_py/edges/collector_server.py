@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector
 from kubeshare_py.edges import idle_memory, probes
 from kubeshare_py.edges.card_sampler import CardSampler
 from kubeshare_py.edges.probes import Check
-from kubeshare_py.exporters.collector_metrics import cards_text, page
+from kubeshare_py.exporters.collector_metrics import CollectorFigures, cards_text, page
 from kubeshare_py.exporters.gpu_capacity import PATH
 
 PORT = 9004
@@ -30,6 +30,8 @@ class CollectorPage:
         self._sampler = sampler
         #: The text of all cards, and what it depends on.
         self._cards: tuple[object, str] = (None, "")
+        # Ahead of the scrape, which then need not wait for it.
+        sampler.heard = self._made
         own = CollectorRegistry()
         self._own: Sequence[Collector] = (ProcessCollector(registry=own), GCCollector(registry=own))
 
@@ -41,12 +43,16 @@ class CollectorPage:
 
     def text(self, accept: str) -> tuple[bytes, str]:
         """The page in the format that is preferred, and its content type."""
-        sampler = self._sampler
-        figures = sampler.figures()
-        read = (sampler.history.read_at, bool(sampler.unread()))
+        figures, cards = self._made()
+        return page(figures, cards, self._sampler.listed_at(), accept, self._own)
+
+    def _made(self) -> tuple[CollectorFigures, str]:
+        """What is known now, and the text of all cards."""
+        figures = self._sampler.figures()
+        read = (self._sampler.history.read_at, bool(self._sampler.unread()))
         if self._cards[0] != read:
             self._cards = (read, cards_text(figures))
-        return page(figures, self._cards[1], sampler.listed_at(), accept, self._own)
+        return figures, self._cards[1]
 
     async def _answer(self, request: web.Request) -> web.Response:
         if self._sampler.age_s is None:
