@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 
 import aiohttp
@@ -11,6 +13,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from kubeshare_py.edges.api_server import ADMIN, SCHEDULER
 from kubeshare_py.edges.certificates import Certificates
+from kubeshare_py.edges.kube_errors import KubeError
+from kubeshare_py.edges.kube_persistence import persist
 from kubeshare_py.edges.leader_lease import leases_path
 from kubeshare_py.framework.configuration import (
     Inventory,
@@ -58,8 +62,22 @@ class Arena:
             following.cancel()
 
     async def create(self, body: Mapping[str, object]) -> None:
-        """Create a pod."""
-        await self.ground.client.create(PODS, body)
+        """Create a pod, however long a busy machine takes for it."""
+        try:
+            await persist(partial(self.ground.client.create, PODS, body))
+        except KubeError as error:
+            # Made by an earlier try.
+            if error.status != HTTPStatus.CONFLICT:
+                raise
+
+    async def delete(self, name: str, grace_period_s: int | None = 0) -> None:
+        """Delete a pod, if it is still there."""
+        delete = partial(self.ground.client.delete, grace_period_s=grace_period_s)
+        try:
+            await persist(partial(delete, f"{PODS}/{name}"))
+        except KubeError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
 
     async def metrics(self) -> dict[str, float]:
         """What the leader says about itself, without labels."""

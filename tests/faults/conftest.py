@@ -1,5 +1,6 @@
 """Stories in an arena: on the embedded server in fast time, or on a real control plane."""
 
+import gc
 from collections.abc import Awaitable
 from pathlib import Path
 from typing import Protocol
@@ -36,6 +37,10 @@ def play(tmp_path: Path, plane: ControlPlane | None) -> Play:
             async with arena(tmp_path, nodes, plane, elect=elect, processes=processes) as found:
                 await story(found)
 
-        run(in_arena, pace_of(plane, processes=processes).speed)
+        try:
+            run(in_arena, pace_of(plane, processes=processes).speed)
+        finally:
+            # What schedulers listed is kept from the collector; here they come and go.
+            gc.unfreeze()
 
     return played

@@ -4,10 +4,11 @@ import asyncio
 import random
 import re
 from collections.abc import Callable
+from functools import partial
 
-from kubeshare_py.edges.kube_errors import KubeError
+from kubeshare_py.edges.kube_persistence import persist
 from kubeshare_py.framework.leader_election import seconds
-from tests.faults.arena import PODS, Arena, pod, share
+from tests.faults.arena import Arena, pod, share
 from tests.faults.schedulers import Processes
 
 REQUESTS = ["0.1", "0.2", "0.25", "0.3", "0.5", "0.5", "0.7", "1.0", "2"]
@@ -83,13 +84,7 @@ class Storm:
         if not self._names:
             return
         name = self._names.pop(self._rng.randrange(len(self._names)))
-        try:
-            await self._arena.ground.client.delete(
-                f"{PODS}/{name}", grace_period_s=self._rng.choice([None, None, 0])
-            )
-        except KubeError as error:
-            if error.status != 404:
-                raise
+        await self._arena.delete(name, self._rng.choice([None, None, 0]))
 
     async def _cordon(self) -> None:
         name = str(self._rng.choice(self._arena.nodes).name)
@@ -97,7 +92,8 @@ class Storm:
 
     async def _set_closed(self, name: str, *, closed: bool) -> None:
         body = {"spec": {"unschedulable": closed or None}}
-        await self._arena.ground.client.merge_patch(f"/api/v1/nodes/{name}", body)
+        patch = self._arena.ground.client.merge_patch
+        await persist(partial(patch, f"/api/v1/nodes/{name}", body))
         (self._closed.add if closed else self._closed.discard)(name)
 
     async def _lose_card(self) -> None:

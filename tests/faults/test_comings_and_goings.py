@@ -80,7 +80,7 @@ async def forgets(found: Arena) -> None:
     version = (await found.ground.client.get(PODS, {"limit": "1"}))["metadata"]["resourceVersion"]
     await found.proxy.refuse()
     for number in range(0, HALVES, 2):
-        await found.ground.client.delete(f"{PODS}/half-{number}", grace_period_s=0)
+        await found.delete(f"half-{number}")
     await create_halves(found, *range(HALVES, HALVES + HALVES // 2))
     await found.ground.compact()
     await found.ground.stop()

@@ -36,7 +36,7 @@ def seeds() -> list[object]:
 def test_after_a_storm_every_pod_that_fits_is_bound_and_no_card_was_ever_overfull(
     play: Play, plane: ControlPlane | None, seed: int
 ) -> None:
-    faults = FAULTS if plane is None else FAULTS // 2
+    faults = FAULTS if plane is None else FAULTS // 3
     play(partial(survive, seed=seed, faults=faults), NODES)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.faults.arena import PODS, Arena
+from tests.faults.arena import Arena
 from tests.faults.conftest import Play
 from tests.faults.late_binding import ONE_CARD, sent_in_time, sent_late, until_overcommitted
 
@@ -30,7 +30,7 @@ async def is_reported(found: Arena) -> None:
     [said] = found.schedulers.said("overcommit")
     assert said["card"] == card
     assert "default/first, default/second" in said["message"]
-    await found.ground.client.delete(f"{PODS}/first", grace_period_s=0)
+    await found.delete("first")
     await until_overcommitted(found, 0)
 
 

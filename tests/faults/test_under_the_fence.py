@@ -23,7 +23,7 @@ from tests.faults.survival import NODES, survive
 from tests.policies.conftest import LEASES, binding, pod, until_let_through, until_refused
 
 pytestmark = pytest.mark.real_only("the embedded server has no admission policies")
-FAULTS = 125
+FAULTS = 80
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -59,7 +59,7 @@ async def until_heard(plane: ControlPlane, own: Path, *, in_force: bool) -> None
 async def is_refused(found: Arena) -> None:
     books = found.books
     assert await sent_late(found) == 403
-    await found.ground.client.delete(f"{PODS}/second", grace_period_s=0)
+    await found.delete("second")
     assert await books.until(
         lambda: books.names() == {"first"} and books.bound() == 1, found.pace.settles_s
     )
