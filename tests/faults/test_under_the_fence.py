@@ -23,7 +23,7 @@ from tests.faults.survival import NODES, survive
 from tests.policies.conftest import LEASES, binding, pod, until_let_through, until_refused
 
 pytestmark = pytest.mark.real_only("the embedded server has no admission policies")
-FAULTS = 80
+FAULTS = 60
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -71,4 +71,4 @@ def test_a_binding_that_a_deposed_leader_sent_is_refused_when_it_arrives(play: P
 
 
 def test_storms_with_two_schedulers_that_stand_still_and_are_killed(play: Play) -> None:
-    play(partial(survive, seed=200, faults=FAULTS, schedulers=2), NODES, elect=True)
+    play(partial(survive, seed=220, faults=FAULTS, schedulers=2), NODES, elect=True)
