@@ -194,6 +194,10 @@ class Books:
         """Whether the pod of this name has a node."""
         return any(_name(pod) == name and pod["spec"].get("nodeName") for pod in self.pods.values())
 
+    def reason(self, name: str) -> str:
+        """Why the pod of this name waits, as it was told; "" while it was told nothing."""
+        return next((_reason(pod) for pod in self.pods.values() if _name(pod) == name), "")
+
     def waiting(self) -> list[Json]:
         """Pods that have no node and are not over or on their way out."""
         return [

@@ -8,7 +8,7 @@ import aiohttp
 
 from kubeshare_py.edges.leader_lease import leases_path
 from tests.faults.arena import Arena, pod, share
-from tests.faults.proxy import Hold
+from tests.faults.held_request import Hold
 
 ONE_CARD = "nodes: [{name: n1, gpus: [{model: T4, count: 1, memory: 16GiB}]}]"
 OVERCOMMITTED = "kubeshare_overcommitted_cards"

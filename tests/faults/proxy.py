@@ -19,6 +19,7 @@ from aiohttp import web
 from kubeshare_py.edges.certificates import make_certificates
 from kubeshare_py.edges.kubeconfigs import kubeconfig_text, write_private
 from kubeshare_py.simulation.api_status import failure
+from tests.faults.held_request import Hold
 from tests.faults.pace import Pace
 from tests.faults.watch_stream import WatchStream, abort
 from tests.faults.weather import FORWARDED, Fault, Kind, Weather, status_of
@@ -27,25 +28,6 @@ RETRY_AFTER_S = 1
 _PASSED_ON = ("Authorization", "Accept", "Content-Type", "User-Agent")
 _GONE = {"type": "ERROR", "object": failure(410, "Expired", "too old resource version")}
 _FAR = aiohttp.ClientTimeout(total=None)
-
-
-class Hold:
-    """A request that is kept back: `arrived` when it is there, sent on when `let_go` is set.
-
-    `answered` is the status of what the server then said.
-    """
-
-    def __init__(self, method: str, where: str) -> None:
-        self._method = method
-        self._where = re.compile(where)
-        self.arrived = asyncio.Event()
-        self.let_go = asyncio.Event()
-        self.answered: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-
-    def is_for(self, request: web.Request) -> bool:
-        """Whether it is this one, and no other came before it."""
-        found = request.method == self._method and self._where.search(request.path)
-        return bool(found) and not self.arrived.is_set()
 
 
 class FaultProxy:
@@ -108,7 +90,7 @@ class FaultProxy:
         authority = self._certificates.ca_file.read_bytes()
         return write_private(path, kubeconfig_text(url, authority, user, token))
 
-    def hold(self, method: str, where: str) -> "Hold":
+    def hold(self, method: str, where: str) -> Hold:
         """Keep back the next such request, its path found by the pattern `where`."""
         hold = Hold(method, where)
         self._holds.append(hold)

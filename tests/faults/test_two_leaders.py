@@ -1,10 +1,17 @@
-"""What slips through between two leaders where no policy refuses it: detected and reported."""
+"""One leader after the other: what the next waits for and asks for, and what slips through."""
+
+import asyncio
 
 import pytest
 
-from tests.faults.arena import Arena
+from tests.faults.arena import Arena, pod, share
 from tests.faults.conftest import Play
 from tests.faults.late_binding import ONE_CARD, sent_in_time, sent_late, until_overcommitted
+from tests.faults.weather import Fault, Kind, Weather
+
+LONG = pytest.mark.embedded_only("the server has no part in it, and true time is long")
+NODE = "/api/v1/nodes/n1"
+PODS = "/api/v1/pods"
 
 
 async def is_in_time(found: Arena) -> None:
@@ -15,9 +22,42 @@ async def is_in_time(found: Arena) -> None:
     assert (books.is_bound("second"), books.problems) == (False, [])
 
 
-@pytest.mark.embedded_only("the server has no part in it, and true time is long")
+@LONG
 def test_a_successor_waits_for_what_its_predecessor_sent_last(play: Play) -> None:
     play(is_in_time, ONE_CARD, elect=True)
+
+
+class Deaf(Weather):
+    """Watches of pods fall silent soon after their list."""
+
+    def next(self, method: str, path: str, *, is_watch: bool) -> Fault | None:
+        return Fault(kind=Kind.SILENT, amount=0.1) if is_watch and path == PODS else None
+
+
+async def is_listed(found: Arena) -> None:
+    """The successor has not heard that the card was given to `urgent`; it knows `patient`."""
+    books, patch = found.books, found.ground.client.merge_patch
+    found.schedulers.start(0)
+    await patch(NODE, {"spec": {"unschedulable": True}})
+    await found.create(pod("patient", share("0.7")))
+    assert await books.until(lambda: books.reason("patient") != "", found.pace.settles_s)
+    found.proxy.weather = Deaf(0)
+    found.schedulers.start(1)
+    await asyncio.sleep(0.2 * found.pace.longest_watch_s)
+    assert found.proxy.counts[Kind.SILENT] == 1
+    await found.create(pod("urgent", share("0.7", priority="100")))
+    await patch(NODE, {"spec": {"unschedulable": None}})
+    assert await books.until(lambda: books.is_bound("urgent"), found.pace.settles_s)
+    await found.schedulers.kill(0)
+    found.proxy.calm()
+    await found.create(pod("small", share("0.1")))
+    assert await books.until(lambda: books.is_bound("small"), found.pace.settles_s)
+    assert (books.is_bound("patient"), books.problems) == (False, [])
+
+
+@LONG
+def test_a_successor_asks_what_it_may_not_have_heard_while_it_stood_by(play: Play) -> None:
+    play(is_listed, ONE_CARD, elect=True)
 
 
 async def is_reported(found: Arena) -> None:
