@@ -54,6 +54,16 @@ class KubeError(KubeFailure):
             or self.status >= HTTPStatus.INTERNAL_SERVER_ERROR
         )
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether a write that named a uid found no object, or another one under the name.
+
+        A patch cannot change a uid (422); a PUT, a Binding and a DELETE state it beforehand (409).
+        """
+        if self.status == HTTPStatus.UNPROCESSABLE_ENTITY:
+            return "metadata.uid" in self.message
+        return self.status in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
+
 
 class _Details(msgspec.Struct):
     kind: str | None = None

@@ -36,7 +36,6 @@ PATIENCE_S = 1.0
 TICK_S = 60.0
 RETRY_FIRST_S, RETRY_LONGEST_S = 1.0, 60.0
 
-_VANISHED = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT})
 _log = logging.getLogger(__name__)
 
 
@@ -179,7 +178,7 @@ class ReportLane:
             written = await self._patch_condition(report)
         except KubeFailure as error:
             if isinstance(error, KubeError) and _is_definite(error):
-                if error.status not in _VANISHED:
+                if not error.is_gone:
                     _log.warning("condition of pod %s not written: %s", report.key, error)
                 self._conditions.gone(report.uid)
             else:

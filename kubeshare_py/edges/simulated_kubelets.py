@@ -172,8 +172,7 @@ class SimulatedKubelets:
             for step in work.steps:
                 await self._send(work.pod, work.uid, step)
         except KubeError as error:
-            # 404 and 409: the pod is gone, or another one has its name by now.
-            if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
+            if not error.is_gone:
                 _log.warning("pod %s: %s", work.pod, error)
         if self._last.get(work.uid) is asyncio.current_task():
             del self._last[work.uid]

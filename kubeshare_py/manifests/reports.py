@@ -135,7 +135,7 @@ def waiting_patch(uid: PodUid, message: str, changed: datetime.datetime | None) 
     """Write a strategic merge patch for pods/status that sets the one condition.
 
     `changed` is when the condition's status changed; None leaves that time as it is. The uid makes
-    the patch fail (409) on another pod of the same name.
+    the patch fail (422) on another pod of the same name.
     """
     condition = {
         "type": POD_SCHEDULED,

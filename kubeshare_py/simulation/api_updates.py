@@ -170,6 +170,9 @@ def _check_identity(call: Call, old: Json, metadata: Json) -> None:
         )
     subject = call.resource.named(call.name)
     uid = metadata.get("uid", old["uid"])
+    if uid != old["uid"] and call.request.method == "PATCH":
+        resource, problem = call.resource, wrong("metadata.uid", uid, "field is immutable")
+        raise invalid(resource.kind, call.name, [problem], resource.group)
     if uid != old["uid"]:
         why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old['uid']}"
         raise conflict(subject, why)

@@ -36,6 +36,20 @@ async def test_an_error_answer_keeps_what_the_status_object_says() -> None:
     assert error.message == "is already assigned"
 
 
+@pytest.mark.parametrize(
+    ("code", "message", "gone"),
+    [
+        (404, "not found", True),
+        (409, "Precondition failed: UID in precondition: a, UID in object meta: b", True),
+        (422, 'metadata.uid: Invalid value: "a": field is immutable', True),
+        (422, 'spec: Invalid value: "a": field is immutable', False),
+        (500, "metadata.uid", False),
+    ],
+)
+def test_an_error_says_whether_the_object_is_gone(code: int, message: str, gone: bool) -> None:
+    assert KubeError(code, "", message).is_gone == gone
+
+
 async def test_an_error_page_of_a_proxy_is_an_error_too() -> None:
     async def handler(request: web.Request) -> web.Response:
         return web.Response(status=502, text="<html>bad gateway</html>")

@@ -231,10 +231,15 @@ async def test_a_pod_that_says_it_already_is_not_patched() -> None:
 
 
 OTHER_POD = "Precondition failed: UID in precondition: u-a, UID in object meta: u-z"
+OTHER_UID = 'Pod "a" is invalid: metadata.uid: Invalid value: "u-a": field is immutable'
 
 
-@pytest.mark.parametrize(("code", "message"), [(404, "not found"), (409, OTHER_POD)])
-async def test_a_vanished_pod_is_ignored(code: int, message: str) -> None:
+@pytest.mark.parametrize(
+    ("code", "message"), [(404, "not found"), (409, OTHER_POD), (422, OTHER_UID)]
+)
+async def test_a_vanished_pod_is_ignored(
+    code: int, message: str, caplog: pytest.LogCaptureFixture
+) -> None:
     recorder = Recorder()
     recorder.refuse.append(status(code, message=message))
     async with recording(recorder, workers=1) as lane:
@@ -242,6 +247,7 @@ async def test_a_vanished_pod_is_ignored(code: int, message: str) -> None:
         lane.scheduled(scheduled("u-b", "b"))
         await recorder.next(2)
     assert lane.queued == 0
+    assert not caplog.records
 
 
 async def test_a_failure_is_retried_and_blocks_nobody() -> None:
