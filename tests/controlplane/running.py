@@ -79,6 +79,16 @@ class ControlPlane:
         """Wait for the API server, also after it was started again. Raises processes.NotReady."""
         self.server.wait_until(lambda: self.has("/readyz"), _START_S)
 
+    def start_server_again(self) -> None:
+        """End the API server and start it, for what it remembers of policies that are gone.
+
+        Seen on 1.36.3: when a policy with parameters is created again under its name, the parameters
+        stay as they were when it was deleted, until the server is started anew.
+        """
+        self.server.kill()
+        self.server.start_again()
+        self.wait_until_ready()
+
     def compact(self) -> None:
         """Let etcd forget all but the present; the API server goes on with what it remembers.
 

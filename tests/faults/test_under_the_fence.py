@@ -32,6 +32,7 @@ def fence(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iter
     folder = tmp_path_factory.mktemp("fence")
     own = plane.secrets.write_kubeconfig(folder / "of-scheduler", plane.url, SCHEDULER)
     policy = write([only(kind, "kubeshare-fence") for kind in POLICIES], folder / "fence.yaml")
+    plane.start_server_again()
     plane.create(policy)
     run(partial(until_heard, plane, own, in_force=True), speed=1.0)
     yield

@@ -99,6 +99,7 @@ def guarded(
     if plane is None:
         pytest.skip("admission policies need a real API server: make e2e")
     file = write(shipped(*POLICIES), tmp_path_factory.mktemp("policies") / "policies.yaml")
+    plane.start_server_again()
     plane.create(file)
     yield plane
     plane.delete(file)

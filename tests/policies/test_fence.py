@@ -39,6 +39,15 @@ async def test_another_term_or_none_is_refused(cluster: Cluster) -> None:
         assert "does not lead" in message
 
 
+async def test_a_later_term_than_the_server_knows_of_is_let_through(cluster: Cluster) -> None:
+    # After the policy was deleted and created again the server knows the Lease of the time before.
+    await until_let_through(partial(probe, cluster, allocation="{}", fence="me/3"))
+    for fence in ("next/4", "next/11"):
+        await probe(cluster, allocation="{}", fence=fence)
+    for fence in ("next/4x", "/", "next/", "4"):
+        await refused(probe(cluster, allocation="{}", fence=fence))
+
+
 async def test_its_predecessor_is_refused_once_a_successor_leads(cluster: Cluster) -> None:
     await until_let_through(partial(probe, cluster, allocation="{}", fence="me/3"))
     await cluster.lead("next", 4)
