@@ -82,8 +82,8 @@ class ControlPlane:
     def start_server_again(self) -> None:
         """End the API server and start it, for what it remembers of policies that are gone.
 
-        Seen on 1.36.3: when a policy with parameters is created again under its name, the parameters
-        stay as they were when it was deleted, until the server is started anew.
+        Seen on 1.36.3: when a policy with parameters is created again under its name, they stay as
+        they were when it was deleted, until the server is started anew.
         """
         self.server.kill()
         self.server.start_again()
