@@ -23,7 +23,7 @@ from tests.faults.survival import NODES, survive
 from tests.policies.conftest import LEASES, binding, pod, until_let_through, until_refused
 
 pytestmark = pytest.mark.real_only("the embedded server has no admission policies")
-FAULTS = 60
+FAULTS = 45
 
 
 @pytest.fixture(scope="module", autouse=True)
