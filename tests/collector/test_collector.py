@@ -1,9 +1,10 @@
 """The collector as Prometheus, the kubelet and people meet it."""
 
 import json
+import os
+import select
 import socket
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
@@ -11,7 +12,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from kubeshare_py.exporters.collector_metrics import CATALOGUE
 from kubeshare_py.exporters.gpu_capacity import PATH
 from kubeshare_py.inventory.gpu_capacity import CardOfNode, read_series
-from tests.collector.collectors import Page, capacity, collector, run, series
+from tests.collector.collectors import PATIENCE_S, Page, capacity, collector, run, series
 from tests.collector.conftest import NewBoard
 from tests.fake_nvml.board import NAMES
 
@@ -34,14 +35,6 @@ def listed(page: Page) -> set[str]:
 def healthy(page: Page) -> set[float]:
     """What is told of the health of cards."""
     return {value for name, value in page.items() if name.startswith("kubeshare_gpu_healthy")}
-
-
-def has_ended(pid: int) -> bool:
-    """It may wait for somebody to ask how it ended."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
-        return True
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -186,8 +179,10 @@ async def test_nothing_is_left_of_one_that_is_killed_while_the_driver_hangs(
         (child,) = found.children()
         board.hang(SLOW)
         await found.until(lambda page: page["kubeshare_collector_reading_age_seconds{}"] > 1)
+        ended = os.pidfd_open(child)
         await found.end(by_force=True)
-    assert has_ended(child)
+        assert select.select([ended], [], [], PATIENCE_S)[0], "it still runs"
+        os.close(ended)
 
 
 async def test_once_is_a_table_for_people(new_board: NewBoard) -> None:
