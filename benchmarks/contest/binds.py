@@ -40,6 +40,12 @@ class Binds:
             return False
         return True
 
+    async def begin(self) -> None:
+        """Wait until any is bound."""
+        while not self.at:
+            self._news.clear()
+            await self._news.wait()
+
     async def of(self, name: str, timeout_s: float) -> bool:
         """Wait until this pod is bound; False if that takes too long."""
         try:

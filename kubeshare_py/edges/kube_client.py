@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from time import perf_counter
 from types import TracebackType
-from typing import Any, Self, TypedDict, Unpack, cast
+from typing import Any, Self, TypedDict, TypeVar, Unpack, cast
 from urllib.parse import urlencode
 
 import aiohttp
@@ -20,9 +20,12 @@ import tenacity
 import yarl
 
 from kubeshare_py.edges.credentials import Credentials
+from kubeshare_py.edges.http_connections import Connections, Reply
 from kubeshare_py.edges.kube_errors import KubeError, KubeUnreachable, KubeWithheld, kube_error
 from kubeshare_py.exporters.client_metrics import RequestTallies
 from kubeshare_py.manifests.watch import UNDECODABLE
+
+R = TypeVar("R", aiohttp.ClientResponse, Reply)
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -32,6 +35,8 @@ Query = Mapping[str, str | int]
 #: A decoded JSON object, on cold paths only.
 Object = dict[str, Any]
 
+HEADERS = {"Accept": JSON, "User-Agent": "kubeshare-py"}
+OUTSIDE = "KubeClient is used outside its context"
 TIMEOUT_S = 30.0
 CONNECT_TIMEOUT_S = 5.0
 #: A dead connection is noticed after IDLE + INTERVAL x PROBES seconds, also where nothing is sent.
@@ -86,6 +91,8 @@ class KubeClient:
         self._may_write = may_write
         self._turn = asyncio.Semaphore(concurrency)
         self._session: aiohttp.ClientSession | None = None
+        #: For all but GET, whose answers may be large: it asks for them compressed.
+        self._connections: Connections | None = None
         self._throttled = tenacity.AsyncRetrying(
             retry=tenacity.retry_if_exception(_is_throttled),
             wait=_wait_as_told,
@@ -108,12 +115,21 @@ class KubeClient:
                 keepalive_timeout=60,
                 socket_factory=_watched_socket,
             ),
-            headers={"Accept": JSON, "User-Agent": "kubeshare-py"},
+            headers=HEADERS,
             read_bufsize=2 * 1024 * 1024,
             proxy=self._credentials.proxy,
             auto_decompress=True,
             cookie_jar=aiohttp.DummyCookieJar(),
         )
+        if self._credentials.proxy is None:
+            self._connections = Connections(
+                yarl.URL(self._credentials.server),
+                headers=HEADERS,
+                tls=self._credentials.ssl_context,
+                server_hostname=self._credentials.server_hostname,
+                connect_within_s=CONNECT_TIMEOUT_S,
+                tune=_watch,
+            )
         return self
 
     async def __aexit__(
@@ -122,6 +138,9 @@ class KubeClient:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if self._connections is not None:
+            self._connections.close()
+            self._connections = None
         if self._session is not None:
             await self._session.close()
             self._session = None
@@ -176,14 +195,21 @@ class KubeClient:
         )
         url = self._url(path, query)
         response: aiohttp.ClientResponse | None = None
-        try:
+
+        async def begin(headers: Mapping[str, str]) -> aiohttp.ClientResponse:
+            nonlocal response
+            if response is not None:
+                response.release()
             response = await self._open(
-                "GET", url, {}, timeout=timeout, read_bufsize=STREAM_BUFSIZE
+                "GET", url, headers, timeout=timeout, read_bufsize=STREAM_BUFSIZE
             )
-            self.tallies.began("GET", response.status)
-            async with response:
+            return response
+
+        try:
+            async with await self._authorized("GET", url, begin) as response:
+                self.tallies.began("GET", response.status)
                 if response.status >= HTTPStatus.MULTIPLE_CHOICES:
-                    raise _refusal(response, await response.read())
+                    raise _refusal(_reply(response, await response.read()))
                 yield response.content.iter_any()
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             if response is None:
@@ -245,56 +271,81 @@ class KubeClient:
         headers: Mapping[str, str],
         timeout_s: float,
     ) -> Answer:
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S)
+        exchange = self._fetch if method == "GET" or self._connections is None else self._write
         sent_s = perf_counter()
         try:
-            response = await self._open(
-                method, url, headers, read_within_s=timeout_s, data=data, timeout=timeout
+            reply = await self._authorized(
+                method,
+                url,
+                lambda more: exchange(method, url, {**headers, **more}, data, timeout_s),
             )
-            async with response:
-                body = await response.read()
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             self.tallies.ended(method, None, perf_counter() - sent_s)
             raise _unreachable(method, url, error) from error
-        self.tallies.ended(method, response.status, perf_counter() - sent_s)
-        if response.status >= HTTPStatus.MULTIPLE_CHOICES:
-            raise _refusal(response, body)
-        return Answer(status=response.status, body=body)
+        self.tallies.ended(method, reply.status, perf_counter() - sent_s)
+        if reply.status >= HTTPStatus.MULTIPLE_CHOICES:
+            raise _refusal(reply)
+        return Answer(status=reply.status, body=reply.body)
+
+    async def _authorized(
+        self, method: str, url: yarl.URL, send: Callable[[Mapping[str, str]], Awaitable[R]]
+    ) -> R:
+        """Send with the Authorization header; after a 401 once more if that may help."""
+        for last in (False, True):
+            authorization = await self._credentials.headers()
+            if method != "GET" and not self._may_write():
+                raise KubeWithheld(f"{method} {url}: not sent, this process does not lead")
+            reply = await send(authorization)
+            if reply.status != HTTPStatus.UNAUTHORIZED or last:
+                break
+            if not await self._credentials.renew(authorization):
+                break
+        return reply
+
+    async def _write(
+        self,
+        method: str,
+        url: yarl.URL,
+        headers: Mapping[str, str],
+        data: bytes | None,
+        timeout_s: float,
+    ) -> Reply:
+        if self._connections is None:
+            raise RuntimeError(OUTSIDE)
+        return await self._connections.request(
+            method, url.raw_path_qs, headers, data or b"", timeout_s
+        )
+
+    async def _fetch(
+        self,
+        method: str,
+        url: yarl.URL,
+        headers: Mapping[str, str],
+        data: bytes | None,
+        timeout_s: float,
+    ) -> Reply:
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S)
+        # aiohttp's own limit on the whole forgets that its task was cancelled when both happen
+        # in one turn of the loop (seen with 3.14.5): whoever waits for the task waits for ever.
+        async with asyncio.timeout(timeout_s):
+            response = await self._open(method, url, headers, data=data, timeout=timeout)
+            async with response:
+                return _reply(response, await response.read())
 
     async def _open(
         self,
         method: str,
         url: yarl.URL,
         headers: Mapping[str, str],
-        read_within_s: float | None = None,
         **options: Unpack[_Options],
     ) -> aiohttp.ClientResponse:
-        """Send, until the head of the answer is there; after a 401 once more if that may help.
-
-        With `read_within_s` all of the answer must be there in that time.
-        """
+        """Send, until the head of the answer is there."""
         if self._session is None:
-            raise RuntimeError("KubeClient is used outside its context")
+            raise RuntimeError(OUTSIDE)
         options["server_hostname"] = self._credentials.server_hostname
-        for last in (False, True):
-            authorization = await self._credentials.headers()
-            if method != "GET" and not self._may_write():
-                raise KubeWithheld(f"{method} {url}: not sent, this process does not lead")
-            sent = {**headers, **authorization}
-            # aiohttp's own limit on the whole forgets that its task was cancelled when both happen
-            # in one turn of the loop (seen with 3.14.5): whoever waits for the task waits for ever.
-            async with asyncio.timeout(read_within_s):
-                response = await self._session.request(
-                    method, url, headers=sent, allow_redirects=False, **options
-                )
-                if read_within_s is not None:
-                    await response.read()
-            if response.status != HTTPStatus.UNAUTHORIZED or last:
-                break
-            if not await self._credentials.renew(authorization):
-                break
-            response.release()
-        return response
+        return await self._session.request(
+            method, url, headers=headers, allow_redirects=False, **options
+        )
 
 
 def decode(body: bytes) -> Object:
@@ -313,9 +364,17 @@ def _unreachable(method: str, url: yarl.URL, error: BaseException) -> KubeUnreac
     return KubeUnreachable(f"{method} {url}: {type(error).__name__}: {error}".rstrip(": "))
 
 
-def _refusal(response: aiohttp.ClientResponse, body: bytes) -> KubeError:
-    retry_after = response.headers.get("Retry-After", "")
-    return kube_error(response.status, response.reason or "", retry_after, body)
+def _reply(response: aiohttp.ClientResponse, body: bytes) -> Reply:
+    return Reply(
+        status=response.status,
+        reason=response.reason or "",
+        retry_after=response.headers.get("Retry-After", ""),
+        body=body,
+    )
+
+
+def _refusal(reply: Reply) -> KubeError:
+    return kube_error(reply.status, reply.reason, reply.retry_after, reply.body)
 
 
 def _is_throttled(error: BaseException) -> bool:
@@ -330,9 +389,14 @@ def _wait_as_told(state: tenacity.RetryCallState) -> float:
 
 
 def _watched_socket(address: aiohttp.AddrInfoType) -> socket.socket:
-    """Make a socket on which the kernel notices a peer that is gone: half-open watches end."""
     family, kind, protocol, *_ = address
     made = socket.socket(family, kind, protocol)
+    _watch(made)
+    return made
+
+
+def _watch(made: socket.socket) -> None:
+    """Let the kernel notice a peer that is gone: half-open watches end."""
     made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in (
         ("TCP_KEEPIDLE", KEEPALIVE_IDLE_S),
@@ -341,4 +405,3 @@ def _watched_socket(address: aiohttp.AddrInfoType) -> socket.socket:
     ):
         if hasattr(socket, option):
             made.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
-    return made
