@@ -85,6 +85,9 @@ class DecisionLoop:
             if wake_at is not None and wake_at <= now():
                 await asyncio.sleep(0)
                 continue
+            if wake_at is None:
+                await self.news.wait()
+                continue
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(wake_at):
                     await self.news.wait()

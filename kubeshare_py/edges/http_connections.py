@@ -149,7 +149,8 @@ class _Connection(asyncio.Protocol):
 
     async def ask(self, request: bytes, within_s: float) -> Reply:
         """Send a request's bytes, wait for the answer."""
-        self._waiter = waiter = self._loop.create_future()
+        waiter: asyncio.Future[Reply] = self._loop.create_future()
+        self._waiter = waiter
         self._transport.write(request)
         limit = self._loop.call_later(within_s, self._fail, TimeoutError("no answer in time"))
         try:

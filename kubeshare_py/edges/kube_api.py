@@ -87,8 +87,7 @@ class KubeApi:
         try:
             await self._client.request(
                 "POST",
-                f"{_pod_path(bind)}/binding",
-                query={"timeout": f"{SERVER_TIMEOUT_S}s"},
+                f"{_pod_path(bind)}/binding?timeout={SERVER_TIMEOUT_S}s",
                 body=body,
                 timeout_s=CLIENT_TIMEOUT_S,
             )

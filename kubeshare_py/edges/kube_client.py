@@ -86,7 +86,10 @@ class KubeClient:
         Clients of one process share `tallies`.
         """
         self._credentials = credentials
-        host = yarl.URL(credentials.server).host_port_subcomponent or "none"
+        server = yarl.URL(credentials.server)
+        #: The path of a server that is reached through a proxy of its own, as Rancher's.
+        self._prefix = server.raw_path.rstrip("/")
+        host = server.host_port_subcomponent or "none"
         self.tallies = tallies or RequestTallies(host)
         self._may_write = may_write
         self._turn = asyncio.Semaphore(concurrency)
@@ -163,7 +166,7 @@ class KubeClient:
         when the server says 429, after the time that it asks for; other verbs never.
         """
         data = body if isinstance(body, bytes | None) else msgspec.json.encode(body)
-        url = self._url(path, query)
+        target = _target(path, query)
         headers = {} if data is None else {"Content-Type": content_type}
         tries = 0
 
@@ -175,7 +178,7 @@ class KubeClient:
             asked_s = perf_counter()
             async with self._turn:
                 self.tallies.waited(method, perf_counter() - asked_s)
-                return await self._send(method, url, data, headers, timeout_s)
+                return await self._send(method, target, data, headers, timeout_s)
 
         if patient and method in REPEATABLE:
             return await self._throttled(once)
@@ -193,7 +196,7 @@ class KubeClient:
         timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=CONNECT_TIMEOUT_S, sock_read=read_timeout_s
         )
-        url = self._url(path, query)
+        target = _target(path, query)
         response: aiohttp.ClientResponse | None = None
 
         async def begin(headers: Mapping[str, str]) -> aiohttp.ClientResponse:
@@ -201,12 +204,12 @@ class KubeClient:
             if response is not None:
                 response.release()
             response = await self._open(
-                "GET", url, headers, timeout=timeout, read_bufsize=STREAM_BUFSIZE
+                "GET", target, headers, timeout=timeout, read_bufsize=STREAM_BUFSIZE
             )
             return response
 
         try:
-            async with await self._authorized("GET", url, begin) as response:
+            async with await self._authorized("GET", target, begin) as response:
                 self.tallies.began("GET", response.status)
                 if response.status >= HTTPStatus.MULTIPLE_CHOICES:
                     raise _refusal(_reply(response, await response.read()))
@@ -214,7 +217,7 @@ class KubeClient:
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             if response is None:
                 self.tallies.began("GET", None)
-            raise _unreachable("GET", url, error) from error
+            raise self._unreachable("GET", target, error) from error
 
     async def get(self, path: str, query: Query | None = None) -> Object:
         """GET one object (or one page of a list)."""
@@ -259,14 +262,10 @@ class KubeClient:
             options["gracePeriodSeconds"] = grace_period_s
         return _object(await self.request("DELETE", path, body=options))
 
-    def _url(self, path: str, query: Query | None) -> yarl.URL:
-        text = self._credentials.server + path
-        return yarl.URL(f"{text}?{urlencode(query)}" if query else text, encoded=True)
-
     async def _send(
         self,
         method: str,
-        url: yarl.URL,
+        target: str,
         data: bytes | None,
         headers: Mapping[str, str],
         timeout_s: float,
@@ -276,25 +275,28 @@ class KubeClient:
         try:
             reply = await self._authorized(
                 method,
-                url,
-                lambda more: exchange(method, url, {**headers, **more}, data, timeout_s),
+                target,
+                lambda more: exchange(method, target, {**headers, **more}, data, timeout_s),
             )
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             self.tallies.ended(method, None, perf_counter() - sent_s)
-            raise _unreachable(method, url, error) from error
+            raise self._unreachable(method, target, error) from error
         self.tallies.ended(method, reply.status, perf_counter() - sent_s)
         if reply.status >= HTTPStatus.MULTIPLE_CHOICES:
             raise _refusal(reply)
         return Answer(status=reply.status, body=reply.body)
 
     async def _authorized(
-        self, method: str, url: yarl.URL, send: Callable[[Mapping[str, str]], Awaitable[R]]
+        self, method: str, target: str, send: Callable[[Mapping[str, str]], Awaitable[R]]
     ) -> R:
         """Send with the Authorization header; after a 401 once more if that may help."""
         for last in (False, True):
             authorization = await self._credentials.headers()
             if method != "GET" and not self._may_write():
-                raise KubeWithheld(f"{method} {url}: not sent, this process does not lead")
+                server = self._credentials.server
+                raise KubeWithheld(
+                    f"{method} {server}{target}: not sent, this process does not lead"
+                )
             reply = await send(authorization)
             if reply.status != HTTPStatus.UNAUTHORIZED or last:
                 break
@@ -302,10 +304,14 @@ class KubeClient:
                 break
         return reply
 
+    def _unreachable(self, method: str, target: str, error: BaseException) -> KubeUnreachable:
+        url = self._credentials.server + target
+        return KubeUnreachable(f"{method} {url}: {type(error).__name__}: {error}".rstrip(": "))
+
     async def _write(
         self,
         method: str,
-        url: yarl.URL,
+        target: str,
         headers: Mapping[str, str],
         data: bytes | None,
         timeout_s: float,
@@ -313,13 +319,13 @@ class KubeClient:
         if self._connections is None:
             raise RuntimeError(OUTSIDE)
         return await self._connections.request(
-            method, url.raw_path_qs, headers, data or b"", timeout_s
+            method, self._prefix + target, headers, data or b"", timeout_s
         )
 
     async def _fetch(
         self,
         method: str,
-        url: yarl.URL,
+        target: str,
         headers: Mapping[str, str],
         data: bytes | None,
         timeout_s: float,
@@ -328,14 +334,14 @@ class KubeClient:
         # aiohttp's own limit on the whole forgets that its task was cancelled when both happen
         # in one turn of the loop (seen with 3.14.5): whoever waits for the task waits for ever.
         async with asyncio.timeout(timeout_s):
-            response = await self._open(method, url, headers, data=data, timeout=timeout)
+            response = await self._open(method, target, headers, data=data, timeout=timeout)
             async with response:
                 return _reply(response, await response.read())
 
     async def _open(
         self,
         method: str,
-        url: yarl.URL,
+        target: str,
         headers: Mapping[str, str],
         **options: Unpack[_Options],
     ) -> aiohttp.ClientResponse:
@@ -343,6 +349,7 @@ class KubeClient:
         if self._session is None:
             raise RuntimeError(OUTSIDE)
         options["server_hostname"] = self._credentials.server_hostname
+        url = yarl.URL(self._credentials.server + target, encoded=True)
         return await self._session.request(
             method, url, headers=headers, allow_redirects=False, **options
         )
@@ -360,8 +367,8 @@ def _object(answer: Answer) -> Object:
     return decode(answer.body)
 
 
-def _unreachable(method: str, url: yarl.URL, error: BaseException) -> KubeUnreachable:
-    return KubeUnreachable(f"{method} {url}: {type(error).__name__}: {error}".rstrip(": "))
+def _target(path: str, query: Query | None) -> str:
+    return f"{path}?{urlencode(query)}" if query else path
 
 
 def _reply(response: aiohttp.ClientResponse, body: bytes) -> Reply:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import datetime
 import logging
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from http import HTTPStatus
 
@@ -31,6 +32,8 @@ from kubeshare_py.manifests.reports import (
 )
 
 WORKERS = 4
+#: Events of bound pods that wait at most; about 200 bytes each.
+MOST_SCHEDULED = 100_000
 #: While binds are in flight each worker still does one thing in this time (s).
 PATIENCE_S = 1.0
 TICK_S = 60.0
@@ -67,6 +70,9 @@ class ReportLane:
         self._clock = clock
         self._conditions = ConditionQueue()
         self._events = EventSeries()
+        #: Bound, when; their events are made when nothing else is to be done.
+        self._scheduled: deque[tuple[ReportScheduled, datetime.datetime]] = deque()
+        self._dropped = 0
         self._binding: set[PodUid] = set()
         self._patching: dict[PodUid, asyncio.Event] = {}
         self._no_binds = asyncio.Event()
@@ -77,12 +83,12 @@ class ReportLane:
     @property
     def dropped(self) -> int:
         """Events that were given up so far, because too many waited or the server refused them."""
-        return self._events.dropped
+        return self._events.dropped + self._dropped
 
     @property
     def queued(self) -> int:
         """Conditions and events that wait to be written."""
-        return len(self._conditions.queue) + len(self._events.queue)
+        return len(self._conditions.queue) + len(self._events.queue) + len(self._scheduled)
 
     def waiting(self, report: ReportWaiting) -> None:
         """Take a report that a pod waits; a newer one replaces it while it is not written."""
@@ -94,10 +100,12 @@ class ReportLane:
     def scheduled(self, report: ReportScheduled) -> None:
         """Take a report that a pod was bound; it replaces those of its waiting."""
         self._conditions.withdraw(report.uid)
-        about = regarding_pod(report.uid, report.key)
-        self._events.withdraw(about, FAILED_SCHEDULING)
-        note = f"Successfully assigned {report.key} to {report.node}"
-        self._occurred(about, SCHEDULED, note, self._now())
+        self._events.withdraw(regarding_pod(report.uid, report.key), FAILED_SCHEDULING)
+        self._scheduled.append((report, self._clock()))
+        if len(self._scheduled) > MOST_SCHEDULED:
+            self._scheduled.popleft()
+            self._dropped += 1
+        self._news.set()
 
     def trouble(self, report: ReportTrouble) -> None:
         """Take a report of what others did to a pod."""
@@ -146,7 +154,7 @@ class ReportLane:
             if condition is not None:
                 await self._tell(condition[1])
                 continue
-            event = self._events.queue.take(now)
+            event = self._events.queue.take(now) or self._take_scheduled(now)
             if event is not None:
                 await self._write(*event)
                 continue
@@ -231,6 +239,18 @@ class ReportLane:
         event = ReportedEvent(regarding=about, reason=reason, note=note, at=self._clock())
         self._events.occurred(event, now)
         self._news.set()
+
+    def _take_scheduled(self, now: float) -> tuple[EventKey, Series] | None:
+        """Make the event of the pod that was bound first."""
+        while self._scheduled:
+            report, at = self._scheduled.popleft()
+            about = regarding_pod(report.uid, report.key)
+            note = f"Successfully assigned {report.key} to {report.node}"
+            event = ReportedEvent(regarding=about, reason=SCHEDULED, note=note, at=at)
+            self._events.occurred(event, now)
+            if (found := self._events.queue.take(now)) is not None:
+                return found
+        return None
 
     def _delay_s(self, error: KubeFailure) -> float:
         """How long what failed waits; longer while everything fails."""

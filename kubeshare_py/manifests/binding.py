@@ -8,6 +8,7 @@ never be updated again, so they are checked here. Answers are those of kube-apis
 import re
 from collections.abc import Mapping
 from enum import Enum
+from functools import lru_cache
 
 import msgspec
 
@@ -69,15 +70,20 @@ def annotation_problem(annotations: Mapping[str, str]) -> str:
     """Say what the API server would not accept if it checked; "" if nothing."""
     size = 0
     for key, value in annotations.items():
-        prefix, slash, name = key.rpartition("/")
-        named = len(name) <= MOST_NAME and _NAME.fullmatch(name)
-        lower = prefix.lower()
-        if not named or (slash and not (len(prefix) <= MOST_PREFIX and _PREFIX.fullmatch(lower))):
+        if not _is_qualified(key):
             return f"annotation key {key!r} is not a qualified name"
         size += len(key.encode()) + len(value.encode())
     if size > MOST_BYTES:
         return f"annotations have {size} bytes, {MOST_BYTES} are allowed"
     return ""
+
+
+@lru_cache(maxsize=256)
+def _is_qualified(key: str) -> bool:
+    prefix, slash, name = key.rpartition("/")
+    if len(name) > MOST_NAME or not _NAME.fullmatch(name):
+        return False
+    return not slash or (len(prefix) <= MOST_PREFIX and bool(_PREFIX.fullmatch(prefix.lower())))
 
 
 def binding_body(bind: Bind, annotations: Mapping[str, str]) -> bytes:
