@@ -53,6 +53,7 @@ class Connections:
         server_hostname: str | None,
         connect_within_s: float,
         tune: Callable[[socket.socket], None] = lambda made: None,
+        idle_s: float = IDLE_S,
     ) -> None:
         """`headers` are those of every request; certificates are checked against
         `server_hostname`, or the url's host.
@@ -62,6 +63,7 @@ class Connections:
         self._server_hostname = server_hostname if self._tls else None
         self._connect_within_s = connect_within_s
         self._tune = tune
+        self._idle_s = idle_s
         self._fixed = _lines({"Host": url.host_port_subcomponent or "", **headers})
         self._idle: list[_Connection] = []
         self._all: set[_Connection] = set()
@@ -105,7 +107,7 @@ class Connections:
 
     def _kept(self) -> "_Connection | None":
         """The one that was used last, so that those too many grow old."""
-        oldest = asyncio.get_running_loop().time() - IDLE_S
+        oldest = asyncio.get_running_loop().time() - self._idle_s
         while self._idle:
             connection = self._idle.pop()
             if connection.used_at >= oldest and not connection.lost:

@@ -4,14 +4,13 @@ HTTP/1.1 with keep-alive over aiohttp; Kubernetes models are never built.
 """
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from time import perf_counter
 from types import TracebackType
-from typing import Any, Self, TypedDict, TypeVar, Unpack, cast
+from typing import Any, Self, cast
 from urllib.parse import urlencode
 
 import aiohttp
@@ -20,14 +19,12 @@ import tenacity
 import yarl
 
 from kubeshare_py.edges.credentials import Credentials
-from kubeshare_py.edges.http_connections import Connections, Reply
-from kubeshare_py.edges.kube_errors import KubeError, KubeUnreachable, KubeWithheld, kube_error
+from kubeshare_py.edges.http_connections import Reply
+from kubeshare_py.edges.kube_errors import KubeError, KubeUnreachable, kube_error
+from kubeshare_py.edges.kube_transport import JSON, NO_ANSWER, KubeTransport, reply
 from kubeshare_py.exporters.client_metrics import RequestTallies
 from kubeshare_py.manifests.watch import UNDECODABLE
 
-R = TypeVar("R", aiohttp.ClientResponse, Reply)
-
-JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 
@@ -35,14 +32,7 @@ Query = Mapping[str, str | int]
 #: A decoded JSON object, on cold paths only.
 Object = dict[str, Any]
 
-HEADERS = {"Accept": JSON, "User-Agent": "kubeshare-py"}
-OUTSIDE = "KubeClient is used outside its context"
 TIMEOUT_S = 30.0
-CONNECT_TIMEOUT_S = 5.0
-#: A dead connection is noticed after IDLE + INTERVAL x PROBES seconds, also where nothing is sent.
-KEEPALIVE_IDLE_S, KEEPALIVE_INTERVAL_S, KEEPALIVE_PROBES = 20, 5, 4
-#: A watch hands over at most twice this at once: about 150 pods, 3 ms of decoding.
-STREAM_BUFSIZE = 512 * 1024
 THROTTLED_ATTEMPTS = 5
 LONGEST_RETRY_AFTER_S = 30.0
 #: Verbs that may be repeated: a second time changes nothing.
@@ -55,13 +45,6 @@ class Answer:
 
     status: int
     body: bytes
-
-
-class _Options(TypedDict, total=False):
-    data: bytes | None
-    timeout: aiohttp.ClientTimeout
-    read_bufsize: int
-    server_hostname: str | None
 
 
 class KubeClient:
@@ -86,16 +69,10 @@ class KubeClient:
         Clients of one process share `tallies`.
         """
         self._credentials = credentials
-        server = yarl.URL(credentials.server)
-        #: The path of a server that is reached through a proxy of its own, as Rancher's.
-        self._prefix = server.raw_path.rstrip("/")
-        host = server.host_port_subcomponent or "none"
+        host = yarl.URL(credentials.server).host_port_subcomponent or "none"
         self.tallies = tallies or RequestTallies(host)
-        self._may_write = may_write
+        self._transport = KubeTransport(credentials, may_write)
         self._turn = asyncio.Semaphore(concurrency)
-        self._session: aiohttp.ClientSession | None = None
-        #: For all but GET, whose answers may be large: it asks for them compressed.
-        self._connections: Connections | None = None
         self._throttled = tenacity.AsyncRetrying(
             retry=tenacity.retry_if_exception(_is_throttled),
             wait=_wait_as_told,
@@ -109,30 +86,7 @@ class KubeClient:
         return KubeClient(self._credentials, concurrency=concurrency, tallies=self.tallies)
 
     async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession(
-            # The limit on requests is ours: aiohttp's would count watches, and its timeouts
-            # include the time spent waiting for a free connection.
-            connector=aiohttp.TCPConnector(
-                limit=0,
-                ssl=self._credentials.ssl_context,
-                keepalive_timeout=60,
-                socket_factory=_watched_socket,
-            ),
-            headers=HEADERS,
-            read_bufsize=2 * 1024 * 1024,
-            proxy=self._credentials.proxy,
-            auto_decompress=True,
-            cookie_jar=aiohttp.DummyCookieJar(),
-        )
-        if self._credentials.proxy is None:
-            self._connections = Connections(
-                yarl.URL(self._credentials.server),
-                headers=HEADERS,
-                tls=self._credentials.ssl_context,
-                server_hostname=self._credentials.server_hostname,
-                connect_within_s=CONNECT_TIMEOUT_S,
-                tune=_watch,
-            )
+        await self._transport.__aenter__()
         return self
 
     async def __aexit__(
@@ -141,12 +95,7 @@ class KubeClient:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._connections is not None:
-            self._connections.close()
-            self._connections = None
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        await self._transport.__aexit__(kind, error, trace)
 
     async def request(
         self,
@@ -178,7 +127,7 @@ class KubeClient:
             asked_s = perf_counter()
             async with self._turn:
                 self.tallies.waited(method, perf_counter() - asked_s)
-                return await self._send(method, target, data, headers, timeout_s)
+                return await self._send(method, target, headers, data or b"", timeout_s)
 
         if patient and method in REPEATABLE:
             return await self._throttled(once)
@@ -193,28 +142,15 @@ class KubeClient:
         Raises KubeError or KubeUnreachable, on entering and while reading; the latter too when
         nothing arrives for `read_timeout_s`.
         """
-        timeout = aiohttp.ClientTimeout(
-            total=None, sock_connect=CONNECT_TIMEOUT_S, sock_read=read_timeout_s
-        )
         target = _target(path, query)
         response: aiohttp.ClientResponse | None = None
-
-        async def begin(headers: Mapping[str, str]) -> aiohttp.ClientResponse:
-            nonlocal response
-            if response is not None:
-                response.release()
-            response = await self._open(
-                "GET", target, headers, timeout=timeout, read_bufsize=STREAM_BUFSIZE
-            )
-            return response
-
         try:
-            async with await self._authorized("GET", target, begin) as response:
+            async with self._transport.stream(target, read_timeout_s=read_timeout_s) as response:
                 self.tallies.began("GET", response.status)
                 if response.status >= HTTPStatus.MULTIPLE_CHOICES:
-                    raise _refusal(_reply(response, await response.read()))
+                    raise _refusal(await reply(response))
                 yield response.content.iter_any()
-        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+        except NO_ANSWER as error:
             if response is None:
                 self.tallies.began("GET", None)
             raise self._unreachable("GET", target, error) from error
@@ -263,96 +199,22 @@ class KubeClient:
         return _object(await self.request("DELETE", path, body=options))
 
     async def _send(
-        self,
-        method: str,
-        target: str,
-        data: bytes | None,
-        headers: Mapping[str, str],
-        timeout_s: float,
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes, timeout_s: float
     ) -> Answer:
-        exchange = self._fetch if method == "GET" or self._connections is None else self._write
         sent_s = perf_counter()
         try:
-            reply = await self._authorized(
-                method,
-                target,
-                lambda more: exchange(method, target, {**headers, **more}, data, timeout_s),
-            )
-        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            got = await self._transport.send(method, target, headers, body, timeout_s)
+        except NO_ANSWER as error:
             self.tallies.ended(method, None, perf_counter() - sent_s)
             raise self._unreachable(method, target, error) from error
-        self.tallies.ended(method, reply.status, perf_counter() - sent_s)
-        if reply.status >= HTTPStatus.MULTIPLE_CHOICES:
-            raise _refusal(reply)
-        return Answer(status=reply.status, body=reply.body)
-
-    async def _authorized(
-        self, method: str, target: str, send: Callable[[Mapping[str, str]], Awaitable[R]]
-    ) -> R:
-        """Send with the Authorization header; after a 401 once more if that may help."""
-        for last in (False, True):
-            authorization = await self._credentials.headers()
-            if method != "GET" and not self._may_write():
-                server = self._credentials.server
-                raise KubeWithheld(
-                    f"{method} {server}{target}: not sent, this process does not lead"
-                )
-            reply = await send(authorization)
-            if reply.status != HTTPStatus.UNAUTHORIZED or last:
-                break
-            if not await self._credentials.renew(authorization):
-                break
-        return reply
+        self.tallies.ended(method, got.status, perf_counter() - sent_s)
+        if got.status >= HTTPStatus.MULTIPLE_CHOICES:
+            raise _refusal(got)
+        return Answer(status=got.status, body=got.body)
 
     def _unreachable(self, method: str, target: str, error: BaseException) -> KubeUnreachable:
-        url = self._credentials.server + target
-        return KubeUnreachable(f"{method} {url}: {type(error).__name__}: {error}".rstrip(": "))
-
-    async def _write(
-        self,
-        method: str,
-        target: str,
-        headers: Mapping[str, str],
-        data: bytes | None,
-        timeout_s: float,
-    ) -> Reply:
-        if self._connections is None:
-            raise RuntimeError(OUTSIDE)
-        return await self._connections.request(
-            method, self._prefix + target, headers, data or b"", timeout_s
-        )
-
-    async def _fetch(
-        self,
-        method: str,
-        target: str,
-        headers: Mapping[str, str],
-        data: bytes | None,
-        timeout_s: float,
-    ) -> Reply:
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S)
-        # aiohttp's own limit on the whole forgets that its task was cancelled when both happen
-        # in one turn of the loop (seen with 3.14.5): whoever waits for the task waits for ever.
-        async with asyncio.timeout(timeout_s):
-            response = await self._open(method, target, headers, data=data, timeout=timeout)
-            async with response:
-                return _reply(response, await response.read())
-
-    async def _open(
-        self,
-        method: str,
-        target: str,
-        headers: Mapping[str, str],
-        **options: Unpack[_Options],
-    ) -> aiohttp.ClientResponse:
-        """Send, until the head of the answer is there."""
-        if self._session is None:
-            raise RuntimeError(OUTSIDE)
-        options["server_hostname"] = self._credentials.server_hostname
-        url = yarl.URL(self._credentials.server + target, encoded=True)
-        return await self._session.request(
-            method, url, headers=headers, allow_redirects=False, **options
-        )
+        text = f"{method} {self._transport.url(target)}: {type(error).__name__}: {error}"
+        return KubeUnreachable(text.rstrip(": "))
 
 
 def decode(body: bytes) -> Object:
@@ -371,17 +233,8 @@ def _target(path: str, query: Query | None) -> str:
     return f"{path}?{urlencode(query)}" if query else path
 
 
-def _reply(response: aiohttp.ClientResponse, body: bytes) -> Reply:
-    return Reply(
-        status=response.status,
-        reason=response.reason or "",
-        retry_after=response.headers.get("Retry-After", ""),
-        body=body,
-    )
-
-
-def _refusal(reply: Reply) -> KubeError:
-    return kube_error(reply.status, reply.reason, reply.retry_after, reply.body)
+def _refusal(got: Reply) -> KubeError:
+    return kube_error(got.status, got.reason, got.retry_after, got.body)
 
 
 def _is_throttled(error: BaseException) -> bool:
@@ -393,22 +246,3 @@ def _wait_as_told(state: tenacity.RetryCallState) -> float:
     error = cast(KubeError, outcome.exception()) if outcome is not None else KubeError(0)
     told = 1.0 if error.retry_after_s is None else error.retry_after_s
     return min(told, LONGEST_RETRY_AFTER_S)
-
-
-def _watched_socket(address: aiohttp.AddrInfoType) -> socket.socket:
-    family, kind, protocol, *_ = address
-    made = socket.socket(family, kind, protocol)
-    _watch(made)
-    return made
-
-
-def _watch(made: socket.socket) -> None:
-    """Let the kernel notice a peer that is gone: half-open watches end."""
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, value in (
-        ("TCP_KEEPIDLE", KEEPALIVE_IDLE_S),
-        ("TCP_KEEPINTVL", KEEPALIVE_INTERVAL_S),
-        ("TCP_KEEPCNT", KEEPALIVE_PROBES),
-    ):
-        if hasattr(socket, option):
-            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)

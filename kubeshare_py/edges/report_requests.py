@@ -6,8 +6,9 @@ from http import HTTPStatus
 from kubeshare_py.domain.effects import ReportWaiting
 from kubeshare_py.edges.condition_queue import message_of
 from kubeshare_py.edges.event_series import Series
-from kubeshare_py.edges.kube_client import JSON, MERGE_PATCH, STRATEGIC_PATCH, KubeClient
+from kubeshare_py.edges.kube_client import MERGE_PATCH, STRATEGIC_PATCH, KubeClient
 from kubeshare_py.edges.kube_errors import KubeError
+from kubeshare_py.edges.kube_transport import JSON
 from kubeshare_py.manifests.reports import (
     Told,
     event_body,

@@ -1,6 +1,7 @@
 import asyncio
 import socket
 
+import msgspec
 import pytest
 from aiohttp import web
 
@@ -22,6 +23,19 @@ async def test_sends_json_and_gives_the_undecoded_answer() -> None:
         )
     assert answer.status == 201
     assert answer.body == b'{"x": [1]}'
+
+
+async def test_a_server_may_stand_below_a_path_of_another_one() -> None:
+    async def handler(request: web.Request) -> web.Response:
+        return web.json_response({"path": request.path, "method": request.method})
+
+    async with serving(handler) as url, KubeClient(plain(f"{url}/k8s/clusters/c1")) as client:
+        for method in ("GET", "POST"):
+            answer = await client.request(method, "/api")
+            assert msgspec.json.decode(answer.body) == {
+                "path": "/k8s/clusters/c1/api",
+                "method": method,
+            }
 
 
 async def test_an_error_answer_keeps_what_the_status_object_says() -> None:
