@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
+from time import perf_counter
 
 import msgspec
 
@@ -24,7 +25,7 @@ class _Pod(msgspec.Struct):
 
 @dataclass(slots=True)
 class Binds:
-    """The loop's time (s) at which each pod was seen bound, by name; gone pods are left out."""
+    """The time (s, perf_counter) at which each pod was seen bound, by name; gone pods are left out."""
 
     at: dict[str, float] = field(default_factory=dict)
     _news: asyncio.Event = field(default_factory=asyncio.Event)
@@ -59,11 +60,10 @@ class Binds:
 
     async def follow(self, client: KubeClient, listed: asyncio.Event) -> None:
         """Follow for ever; `listed` is set once the watch is there."""
-        now = asyncio.get_running_loop().time
         selector = {"fieldSelector": "spec.nodeName!="}
         async with aclosing(follow(client, PODS, Codec(_Pod), selector=selector)) as stream:
             async for news in stream:
-                at = now()
+                at = perf_counter()
                 if isinstance(news, Listed):
                     names = {pod.metadata.name for pod in news.items}
                     self.at = {name: self.at.get(name, at) for name in names}

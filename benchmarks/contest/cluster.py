@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
+from kubeshare_py.edges.api_server import SCHEDULER
 from kubeshare_py.edges.kube_client import Answer, KubeClient
 from kubeshare_py.edges.kube_config import load
 from tests.controlplane.build import NEEDED, build
@@ -55,11 +56,16 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What runs, and an administrator's client with 32 requests in flight."""
+    """What runs, and clients with 32 requests in flight: an administrator's, a scheduler's."""
 
     plane: ControlPlane
     client: KubeClient
+    scheduler: KubeClient
     folder: Path
+
+    def kubeconfig_of(self, user: str) -> Path:
+        """Write the credentials of one of the control plane's users."""
+        return _kubeconfig_of(self.plane, self.folder, user)
 
     async def create(self, pods: Iterable[bytes]) -> float:
         """Create them all; the seconds that it took."""
@@ -131,8 +137,18 @@ async def cluster(folder: Path) -> AsyncIterator[Cluster]:
     """Run a cluster without nodes and without controllers."""
     binaries = build([*NEEDED, "kube-scheduler"])
     with control_plane(binaries, folder, controllers=False) as plane:
-        async with KubeClient(load(str(plane.kubeconfig))) as client:
+        scheduler = load(str(_kubeconfig_of(plane, folder, SCHEDULER)))
+        async with (
+            KubeClient(load(str(plane.kubeconfig))) as client,
+            KubeClient(scheduler) as of_scheduler,
+        ):
             account = {"apiVersion": "v1", "kind": "ServiceAccount"}
             body = {**account, "metadata": {"name": "default"}}
             await client.create("/api/v1/namespaces/default/serviceaccounts", body)
-            yield Cluster(plane, client, folder)
+            yield Cluster(plane, client, of_scheduler, folder)
+
+
+def _kubeconfig_of(plane: ControlPlane, folder: Path, user: str) -> Path:
+    # A colon would end the path in a list of them.
+    path = folder / f"of-{user.replace(':', '-')}"
+    return plane.secrets.write_kubeconfig(path, plane.url, user)

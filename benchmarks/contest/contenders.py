@@ -53,7 +53,7 @@ def running(contender: Contender, cluster: Cluster) -> Iterator[int]:
 
 
 async def bare_binds(cluster: Cluster, pods: Iterable[str], nodes: int) -> None:
-    """Bind each pod to a node chosen beforehand, 32 requests in flight."""
+    """Bind each pod to a node chosen beforehand, 32 requests in flight, as a ServiceAccount."""
     targets = node_names(nodes)
     left = iter(enumerate(pods))
 
@@ -63,7 +63,7 @@ async def bare_binds(cluster: Cluster, pods: Iterable[str], nodes: int) -> None:
             body = {
                 "apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target,
             }  # fmt: skip
-            await cluster.client.request("POST", f"{PODS}/{name}/binding", body=body)
+            await cluster.scheduler.request("POST", f"{PODS}/{name}/binding", body=body)
 
     async with asyncio.TaskGroup() as group:
         for _ in range(32):
@@ -72,13 +72,11 @@ async def bare_binds(cluster: Cluster, pods: Iterable[str], nodes: int) -> None:
 
 def _kube(cluster: Cluster) -> list[str | Path]:
     """With an administrator's credentials: priority and fairness does not hold it back."""
-    kubeconfig = cluster.plane.secrets.write_kubeconfig(
-        cluster.folder / "of-kube-scheduler", cluster.plane.url, ADMIN
-    )
+    kubeconfig = str(cluster.kubeconfig_of(ADMIN))
     settings = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
-        "clientConnection": {"kubeconfig": str(kubeconfig), "qps": QPS, "burst": QPS},
+        "clientConnection": {"kubeconfig": kubeconfig, "qps": QPS, "burst": QPS},
         "leaderElection": {"leaderElect": True},
     }
     config = _write(cluster.folder / "kube-scheduler.yaml", settings)
@@ -97,11 +95,8 @@ def _ours(cluster: Cluster) -> list[str | Path]:
         "server": {"bindAddress": "127.0.0.1", "port": 0},
     }
     config = _write(cluster.folder / "kubeshare.yaml", settings)
-    kubeconfig = cluster.plane.secrets.write_kubeconfig(
-        cluster.folder / "of-kubeshare", cluster.plane.url, SCHEDULER
-    )
     return [sys.executable, "-m", "kubeshare_cmd.scheduler", "--config", config,
-            "--kubeconfig", kubeconfig]  # fmt: skip
+            "--kubeconfig", cluster.kubeconfig_of(SCHEDULER)]  # fmt: skip
 
 
 def _write(path: Path, document: object) -> Path:

@@ -3,6 +3,7 @@
 import asyncio
 import statistics
 from dataclasses import dataclass
+from time import perf_counter
 
 from benchmarks.contest.binds import Binds, watched_binds
 from benchmarks.contest.cluster import CARDS, PODS, Cluster
@@ -34,16 +35,15 @@ async def steady(
     """Pods are created at a steady rate (1/s): from the request's sending to the bind."""
     count = round(rate * seconds)
     names = [f"steady-{number:06}" for number in range(count)]
-    now = asyncio.get_running_loop().time
     async with watched_binds(cluster.client) as binds:
         with running(contender, cluster):
             await _first(cluster, contender, binds)
-            started = now()
+            started = perf_counter()
             sent: dict[str, float] = {}
             async with asyncio.TaskGroup() as group:
                 for number, name in enumerate(names):
-                    await asyncio.sleep(max(started + number / rate - now(), 0.0))
-                    sent[name] = now()
+                    await asyncio.sleep(max(started + number / rate - perf_counter(), 0.0))
+                    sent[name] = perf_counter()
                     group.create_task(cluster.create([contender.ask.manifest(name)]))
             await binds.until(count + 1, MISSED_S)
             took = [binds.at[name] - sent[name] for name in names if name in binds.at]
@@ -56,7 +56,6 @@ async def freed(cluster: Cluster, contender: Contender, nodes: int, count: int) 
     """All cards are taken, one pod waits, one is deleted: from the request to the bind."""
     size = nodes * CARDS * contender.per_card
     names = [f"pod-{number:06}" for number in range(size + count)]
-    now = asyncio.get_running_loop().time
     took = []
     async with watched_binds(cluster.client) as binds:
         with running(contender, cluster):
@@ -65,7 +64,7 @@ async def freed(cluster: Cluster, contender: Contender, nodes: int, count: int) 
             for old, new in zip(names, names[size:], strict=False):
                 await cluster.create([contender.ask.manifest(new)])
                 await _waits(cluster, new)
-                started = now()
+                started = perf_counter()
                 await cluster.delete([old])
                 if await binds.of(new, MISSED_S):
                     took.append(binds.at[new] - started)

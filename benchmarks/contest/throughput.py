@@ -5,6 +5,7 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from time import perf_counter
 
 from benchmarks.contest.binds import watched_binds
 from benchmarks.contest.cluster import Cluster
@@ -55,9 +56,8 @@ async def backlog(
     names = [f"pod-{number:06}" for number in range(pods)]
     first, rest = names[:1], names[1:]
     await cluster.create(map(contender.ask.manifest, first if live else names))
-    now = asyncio.get_running_loop().time
     async with watched_binds(cluster.client) as binds:
-        asked, before, started = await cluster.requests(), _costs(0), now()
+        asked, before, started = await cluster.requests(), _costs(0), perf_counter()
         with running(contender, cluster) as pid:
             async with asyncio.TaskGroup() as group:
                 if contender is BARE:
@@ -114,13 +114,12 @@ async def _events(
     cluster: Cluster, asked: Counter[str], wanted: int, since: float
 ) -> tuple[int, float]:
     """How many events were created in all, and how long after `since` (s) the last of them."""
-    now = asyncio.get_running_loop().time
     count, grown = 0, since
     while count < wanted:
         there = (await cluster.requests() - asked)[EVENTS]
         if there > count:
-            count, grown = there, now()
-        elif now() - max(grown, since) > _EVENTS_QUIET_S:
+            count, grown = there, perf_counter()
+        elif perf_counter() - max(grown, since) > _EVENTS_QUIET_S:
             break
         await asyncio.sleep(_EVENTS_POLL_S)
     return count, max(grown - since, 0.0)
