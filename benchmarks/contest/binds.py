@@ -25,7 +25,7 @@ class _Pod(msgspec.Struct):
 
 @dataclass(slots=True)
 class Binds:
-    """The time (s, perf_counter) at which each pod was seen bound, by name; gone pods are left out."""
+    """When (s, perf_counter) each pod was seen bound, by name; gone pods are left out."""
 
     at: dict[str, float] = field(default_factory=dict)
     _news: asyncio.Event = field(default_factory=asyncio.Event)
