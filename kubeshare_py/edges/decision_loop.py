@@ -9,15 +9,16 @@ from time import perf_counter
 
 from kubeshare_py.domain.effects import Bind, Effect, ReportTrouble, ReportWaiting
 from kubeshare_py.domain.events import BindSlotsFree, Event, InventoryFailed
+from kubeshare_py.domain.node import Node
 from kubeshare_py.edges import decision_log
 from kubeshare_py.edges.configuration_watch import Updates
 from kubeshare_py.edges.inventory_source import OF_NODES, readings
 from kubeshare_py.edges.kube_api import KubeApi
 from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.edges.kube_watch import Changes, Listed, follow
+from kubeshare_py.edges.kube_watch import Changes, Listed, follow_reduced
 from kubeshare_py.edges.leader_lease import LeadershipLost
 from kubeshare_py.edges.vital_signs import VitalSigns
-from kubeshare_py.edges.watched_events import T, Translation, node_events
+from kubeshare_py.edges.watched_events import NODE_EVENTS, R, T, Translation
 from kubeshare_py.framework.configuration import Inventory
 from kubeshare_py.manifests.node import NodeFields
 from kubeshare_py.manifests.watch import Codec
@@ -97,14 +98,15 @@ class DecisionLoop:
         client: KubeClient,
         path: str,
         codec: Codec[T],
-        translate: Translation[T],
+        translation: Translation[T, R],
         listed: Callable[[], None] = lambda: None,
     ) -> None:
         """Follow one resource for ever; `listed` is told of each list that the machine knows."""
         connected = self.signs.watching(path.rpartition("/")[2])
-        async with aclosing(follow(client, path, codec, connected=connected)) as stream:
+        watched = follow_reduced(client, path, codec, translation.reduce, connected=connected)
+        async with aclosing(watched) as stream:
             async for news in stream:
-                await self.tell(translate(news))
+                await self.tell(translation.events(news))
                 if isinstance(news, Listed):
                     # What a list brought stays: no collection need look at it again.
                     gc.freeze()
@@ -113,12 +115,13 @@ class DecisionLoop:
     async def watch_nodes(self, client: KubeClient) -> None:
         """Follow the nodes for ever."""
 
-        def translate(news: Listed[NodeFields] | Changes[NodeFields]) -> Iterator[Event]:
-            yield from node_events(news)
+        def events(news: Listed[Node] | Changes[NodeFields]) -> Iterator[Event]:
+            yield from NODE_EVENTS.events(news)
             self._nodes_news.set()
 
+        translation = Translation(NODE_EVENTS.reduce, events)
         codec = Codec(NodeFields)
-        await self.watch(client, NODES, codec, translate, self._nodes_listed.set)
+        await self.watch(client, NODES, codec, translation, self._nodes_listed.set)
 
     async def read_inventory(self, settings: Inventory) -> None:
         """Follow the inventory for ever."""

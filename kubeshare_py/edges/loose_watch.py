@@ -29,7 +29,7 @@ async def listen(
     client: KubeClient, path: str, listener: Listener, *, selector: dict[str, str] | None = None
 ) -> None:
     """Follow what `path` lists until cancelled; objects that cannot be read are passed over."""
-    async with aclosing(follow(client, path, _objects, selector=selector)) as batches:
+    async with aclosing(follow(client, path, _objects, selector=selector or {})) as batches:
         async for batch in batches:
             if isinstance(batch, Listed):
                 listener.listed(batch)

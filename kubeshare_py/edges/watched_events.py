@@ -1,33 +1,43 @@
 """What the watches of pods and nodes bring, as the scheduler's events."""
 
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import msgspec
 
-from kubeshare_py.domain.events import Event, PodSeen, PodsListed
+from kubeshare_py.domain.events import Event, NodesListed, PodSeen, PodsListed
 from kubeshare_py.domain.identity import PodUid
+from kubeshare_py.domain.node import Node
+from kubeshare_py.domain.pod import Pod
 from kubeshare_py.edges import decision_log
 from kubeshare_py.edges.kube_watch import Changes, Listed
-from kubeshare_py.manifests import events
+from kubeshare_py.manifests import events, node
 from kubeshare_py.manifests.node import NodeFields
 from kubeshare_py.manifests.pod_fields import PodFields
 from kubeshare_py.manifests.watch import Problem
 
 T = TypeVar("T", bound=msgspec.Struct)
-#: Translates one batch of a watch.
-Translation = Callable[[Listed[T] | Changes[T]], Iterator[Event]]
+R = TypeVar("R")
 
 
-def pod_events(news: Listed[PodFields] | Changes[PodFields]) -> Iterator[Event]:
+@dataclass(frozen=True, slots=True)
+class Translation(Generic[T, R]):
+    """What is kept of a listed object, and the events that a batch of a watch amounts to."""
+
+    reduce: Callable[[T], R]
+    events: Callable[[Listed[R] | Changes[T]], Iterator[Event]]
+
+
+def _pod_events(news: Listed[Pod | None] | Changes[PodFields]) -> Iterator[Event]:
     """A list, or changes in order. Pods that cannot be read are logged and stay as they were."""
     if isinstance(news, Listed):
         _warn(news.problems)
         unreadable = frozenset(PodUid(problem.uid) for problem in news.problems)
-        listed = events.pods_listed(news.items, news.asked_at)
-        for pod in listed.pods:
+        pods = tuple(pod for pod in news.items if pod is not None)
+        for pod in pods:
             _check(PodSeen(pod))
-        yield PodsListed(listed.pods, listed.asked_at, unreadable)
+        yield PodsListed(pods, news.asked_at, unreadable)
         return
     for line in news.changed:
         if line.item is None:
@@ -39,11 +49,11 @@ def pod_events(news: Listed[PodFields] | Changes[PodFields]) -> Iterator[Event]:
             yield event
 
 
-def node_events(news: Listed[NodeFields] | Changes[NodeFields]) -> Iterator[Event]:
+def _node_events(news: Listed[Node] | Changes[NodeFields]) -> Iterator[Event]:
     """A list, or changes in order. Nodes that cannot be read are logged and left out."""
     if isinstance(news, Listed):
         _warn(news.problems)
-        yield events.nodes_listed(news.items)
+        yield NodesListed(tuple(news.items))
         return
     for line in news.changed:
         if line.item is None:
@@ -52,6 +62,10 @@ def node_events(news: Listed[NodeFields] | Changes[NodeFields]) -> Iterator[Even
         event = events.node_event(line.type, line.item)
         if event is not None:
             yield event
+
+
+POD_EVENTS = Translation(events.listed_pod, _pod_events)
+NODE_EVENTS = Translation(node.to_domain, _node_events)
 
 
 def _check(event: Event) -> None:

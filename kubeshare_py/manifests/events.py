@@ -1,16 +1,13 @@
 """What lists and watches say, as the scheduler's events."""
 
-from collections.abc import Iterable
-
 from kubeshare_py.domain.events import (
     NodeGone,
     NodeSeen,
-    NodesListed,
     PodGone,
     PodSeen,
-    PodsListed,
 )
 from kubeshare_py.domain.identity import NodeName, PodUid
+from kubeshare_py.domain.pod import Pod
 from kubeshare_py.manifests import node, pod
 from kubeshare_py.manifests.node import NodeFields
 from kubeshare_py.manifests.pod_fields import PodFields
@@ -26,10 +23,9 @@ def pod_event(change: str, fields: PodFields) -> PodSeen | PodGone | None:
     return None
 
 
-def pods_listed(listed: Iterable[PodFields], asked_at: float) -> PodsListed:
-    """A whole list of pods; finished ones are left out. `asked_at` as in PodsListed."""
-    unfinished = (pod.to_domain(fields) for fields in listed if not pod.is_finished(fields))
-    return PodsListed(tuple(unfinished), asked_at)
+def listed_pod(fields: PodFields) -> Pod | None:
+    """A pod of a list; None for a finished one."""
+    return None if pod.is_finished(fields) else pod.to_domain(fields)
 
 
 def node_event(change: str, fields: NodeFields) -> NodeSeen | NodeGone | None:
@@ -39,8 +35,3 @@ def node_event(change: str, fields: NodeFields) -> NodeSeen | NodeGone | None:
     if change in (ADDED, MODIFIED):
         return NodeSeen(node.to_domain(fields))
     return None
-
-
-def nodes_listed(listed: Iterable[NodeFields]) -> NodesListed:
-    """A whole list of nodes."""
-    return NodesListed(tuple(node.to_domain(fields) for fields in listed))

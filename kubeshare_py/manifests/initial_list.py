@@ -3,6 +3,7 @@
 https://kubernetes.io/docs/reference/using-api/api-concepts/#streaming-lists
 """
 
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 import msgspec
@@ -10,18 +11,21 @@ import msgspec
 from kubeshare_py.manifests.watch import BOOKMARK, DELETED, Codec, Line, Problem
 
 T = TypeVar("T", bound=msgspec.Struct)
+R = TypeVar("R")
 
 
-class InitialList(Generic[T]):
-    """Collects lines until the bookmark.
+class InitialList(Generic[T, R]):
+    """Collects lines until the bookmark; of each object only what `reduce` makes of it.
 
     Only all of them together are as new as the request: what the server had when it began may be
     older, and the changes before the bookmark make up for it. So nothing counts before that.
     """
 
-    def __init__(self, codec: Codec[T]) -> None:
+    def __init__(self, codec: Codec[T], reduce: Callable[[T], R]) -> None:
         self._codec = codec
-        self._lines: dict[tuple[str, str], Line[T]] = {}
+        self._reduce = reduce
+        self._items: dict[tuple[str, str], R] = {}
+        self._problems: dict[tuple[str, str], Problem] = {}
         #: Where the watch goes on; "" until the bookmark has come.
         self.resource_version = ""
 
@@ -32,22 +36,26 @@ class InitialList(Generic[T]):
                 if line.ends_list:
                     self.resource_version = line.resource_version
                     return lines[number:]
-            elif line.type == DELETED:
-                self._lines.pop(self._key(line), None)
             else:
-                self._lines[self._key(line)] = line
+                self._take(line)
         return []
 
-    def items(self) -> list[T]:
+    def items(self) -> list[R]:
         """The objects that could be decoded."""
-        return [line.item for line in self._lines.values() if line.item is not None]
+        return list(self._items.values())
 
     def problems(self) -> list[Problem]:
         """Those that could not."""
-        return [line.problem for line in self._lines.values() if line.problem is not None]
+        return list(self._problems.values())
 
-    def _key(self, line: Line[T]) -> tuple[str, str]:
-        if line.item is not None:
-            return self._codec.key(line.item)
-        problem = line.problem or Problem(text="")
-        return problem.namespace, problem.name
+    def _take(self, line: Line[T]) -> None:
+        item, problem = line.item, line.problem or Problem(text="")
+        key = (problem.namespace, problem.name) if item is None else self._codec.key(item)
+        self._items.pop(key, None)
+        self._problems.pop(key, None)
+        if line.type == DELETED:
+            return
+        if item is not None:
+            self._items[key] = self._reduce(item)
+        elif line.problem is not None:
+            self._problems[key] = line.problem

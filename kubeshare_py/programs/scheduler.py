@@ -1,7 +1,8 @@
 """kubeshare-scheduler: watch, decide, perform."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from functools import partial
 
 from kubeshare_py.edges.configuration_watch import Updates
@@ -14,7 +15,7 @@ from kubeshare_py.edges.leadership import Leadership, connected
 from kubeshare_py.edges.process import own_name
 from kubeshare_py.edges.report_lane import ReportLane
 from kubeshare_py.edges.vital_signs import VitalSigns
-from kubeshare_py.edges.watched_events import pod_events
+from kubeshare_py.edges.watched_events import POD_EVENTS
 from kubeshare_py.framework.configuration import (
     PluginFactory,
     SchedulerConfiguration,
@@ -26,6 +27,9 @@ from kubeshare_py.manifests.watch import Codec
 from kubeshare_py.scheduling.machine import Machine
 
 PODS = "/api/v1/pods"
+#: Where nobody leads one leads after a few requests; to list the pods before would be to list them
+#: twice.
+HEAD_START_S = 1.0
 
 
 def machine(configuration: SchedulerConfiguration, in_tree: Mapping[str, PluginFactory]) -> Machine:
@@ -65,7 +69,7 @@ async def run(
         on_ready(url)
         api = KubeApi(client, reports, fence=leadership.fence)
         loop = DecisionLoop(machine, api, binds, asyncio.Event(), signs)
-        pods = partial(loop.watch, client, PODS, Codec(PodFields), pod_events)
+        pods = partial(loop.watch, client, PODS, Codec(PodFields), POD_EVENTS)
         address = _address(configuration.server, url)
         campaign = binds.create_task(loop.heed(leadership.campaign(address)))
         try:
@@ -75,10 +79,8 @@ async def run(
                 if updates is not None:
                     group.create_task(loop.follow_configuration(updates))
                 group.create_task(signs.run(loop.news.set))
-                standing_by = group.create_task(pods())
-                await leadership.led()
+                await _led(group, leadership, pods)
                 # What the last leader did at the end is in a list that is asked for now.
-                standing_by.cancel()
                 listed = asyncio.Event()
                 group.create_task(pods(listed.set))
                 await listed.wait()
@@ -90,6 +92,21 @@ async def run(
             campaign.cancel()
             if in_order:
                 await leadership.release()
+
+
+async def _led(
+    group: asyncio.TaskGroup,
+    leadership: Leadership,
+    pods: Callable[[], Coroutine[None, None, None]],
+) -> None:
+    """Return once this process leads; until then it follows the pods, unless that is at once."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(HEAD_START_S):
+            await leadership.led()
+            return
+    standing_by = group.create_task(pods())
+    await leadership.led()
+    standing_by.cancel()
 
 
 def _address(server: Server, url: str) -> str:

@@ -4,14 +4,12 @@ import pytest
 from kubeshare_py.domain.events import (
     NodeGone,
     NodeSeen,
-    NodesListed,
     PodGone,
     PodSeen,
-    PodsListed,
 )
 from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.manifests import node, pod
-from kubeshare_py.manifests.events import node_event, nodes_listed, pod_event, pods_listed
+from kubeshare_py.manifests.events import listed_pod, node_event, pod_event
 from kubeshare_py.manifests.node import NodeFields
 from kubeshare_py.manifests.pod_fields import PodFields
 from kubeshare_py.manifests.watch import ADDED, BOOKMARK, DELETED, MODIFIED, Codec
@@ -46,14 +44,13 @@ def test_a_pod_that_is_only_being_deleted_still_holds_what_it_holds() -> None:
 def test_a_list_has_the_unfinished_pods() -> None:
     running = pod_fields(uid="1", status={"phase": "Running"})
     done = pod_fields(uid="2", status={"phase": "Succeeded"})
-    assert pods_listed([running, done], 7.5) == PodsListed((pod.to_domain(running),), 7.5)
+    assert [listed_pod(running), listed_pod(done)] == [pod.to_domain(running), None]
 
 
 def test_nodes_come_and_go() -> None:
     assert node_event(ADDED, NODE) == NodeSeen(node.to_domain(NODE))
     assert node_event(MODIFIED, NODE) == NodeSeen(node.to_domain(NODE))
     assert node_event(DELETED, NODE) == NodeGone(NodeName("n"))
-    assert nodes_listed([NODE]) == NodesListed((node.to_domain(NODE),))
 
 
 def test_bookmarks_are_no_events_although_their_objects_are_nearly_empty() -> None:
