@@ -90,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--measures", nargs="+", choices=MEASURES, default=MEASURES)
     parser.add_argument("--nodes", nargs="+", type=int, default=[5000, 1000], metavar="N")
     parser.add_argument("--pods", type=int, default=20_000, metavar="N", help="of a backlog")
-    parser.add_argument("--rate", type=float, default=150.0, metavar="R", help="steady, pods/s")
+    parser.add_argument("--rate", type=float, default=100.0, metavar="R", help="steady, pods/s")
     parser.add_argument("--seconds", type=float, default=30.0, metavar="S", help="steady")
     parser.add_argument("--freed", type=int, default=1000, metavar="N", help="freed cards")
     parser.add_argument("--memory-pods", type=int, default=50_000, metavar="N")
