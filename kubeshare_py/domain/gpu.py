@@ -10,9 +10,25 @@ from kubeshare_py.domain.identity import GpuUuid
 WHOLE_MILLI = 1000
 
 
+@dataclass(frozen=True, slots=True)
+class PeerLink:
+    """How a card reaches another one of its node; `peer` is the other card's index.
+
+    No uuid is in it, so that cards of equal boards have equal links. `kind` is a word of
+    `nvidia-smi topo -m`; `speed` in MB/s, both directions summed, 0 where nobody says.
+    """
+
+    peer: int
+    kind: str
+    speed: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
     """One card.
+
+    `links` are those to whole cards, by their index. A MIG instance has the `parent` that it is a
+    part of, and no links. None is what nobody says.
 
     Invariants: uuid not empty, index >= 0, memory_bytes > 0. `max_tenants` 0 means no limit.
     """
@@ -23,6 +39,9 @@ class Gpu:
     memory_bytes: int
     healthy: bool = True
     max_tenants: int = 0
+    links: tuple[PeerLink, ...] = ()
+    numa_node: int | None = None
+    parent: GpuUuid | None = None
 
     def __post_init__(self) -> None:
         if not self.uuid:

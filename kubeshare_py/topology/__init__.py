@@ -1,0 +1,1 @@
+"""How cards are joined: links as a graph, flattened to what decisions look up."""

@@ -1,0 +1,126 @@
+"""Which cards of a board: the best set of so many, and the order in which idle cards are broken.
+
+Sets are bits: position p of the board is 1 << p. Why sets are ordered as they are:
+docs/decisions/0009-which-cards.md.
+"""
+
+from collections.abc import Callable, Iterable
+from itertools import combinations
+
+import numpy as np
+
+from kubeshare_py.topology.board import Board
+from kubeshare_py.topology.islands import broken, intact, islands
+from kubeshare_py.topology.rings import members, ring_bandwidths, totals
+
+#: Boards up to this size are searched whole; on larger ones a set is grown from each card.
+MOST_FOR_SEARCH = 8
+
+#: Of two sets the greater is better. The slowest hop; intact islands that break, negative, widest
+#: level first; the sum over pairs; the sum over pairs of what stays idle; positions, negative.
+Worth = tuple[int, tuple[int, ...], int, int, tuple[int, ...]]
+
+
+class CardSets:
+    """The choices on one board. Each is worked out when it is first asked for, and remembered."""
+
+    def __init__(self, board: Board) -> None:
+        self.board = board
+        self.islands = islands(board.bandwidth)
+        self._chosen: dict[tuple[int, int, bool], int] = {}
+        self._orders: dict[int, tuple[int, ...]] = {}
+        self._small = board.count <= MOST_FOR_SEARCH
+        self._rings = ring_bandwidths(board.bandwidth) if self._small else []
+        self._totals = totals(board.bandwidth) if self._small else []
+        self._matrix = np.array(board.bandwidth, np.int64).reshape(board.count, board.count)
+
+    def choose(self, idle: int, count: int, *, one_numa_node: bool = False) -> int:
+        """The best `count` of the idle cards; 0 where there are not so many.
+
+        `one_numa_node`: all of them must be near one NUMA node, which must be known.
+        """
+        key = (idle, count, one_numa_node)
+        chosen = self._chosen.get(key)
+        if chosen is None:
+            chosen = self._chosen[key] = self._best(idle, count, one_numa_node)
+        return chosen
+
+    def order(self, idle: int) -> tuple[int, ...]:
+        """The idle cards in the order in which shares should break them, first one first.
+
+        One of an island that is broken already, then the one that is joined worst to the others.
+        """
+        order = self._orders.get(idle)
+        if order is None:
+            worth = self.worths(idle)
+            cards = sorted(members(idle), key=lambda card: worth(1 << card), reverse=True)
+            order = self._orders[idle] = tuple(cards)
+        return order
+
+    def worths(self, idle: int) -> Callable[[int], Worth]:
+        """How good it is to take a set of the idle cards."""
+        now = intact(self.islands, idle)
+
+        def worth(cards: int) -> Worth:
+            return (
+                self.slowest_hop(cards),
+                tuple(-count for count in broken(now, cards)),
+                self._total(cards),
+                self._total(idle & ~cards),
+                tuple(-position for position in members(cards)),
+            )
+
+        return worth
+
+    def slowest_hop(self, cards: int) -> int:
+        """Bandwidth of the slowest hop of the best ring; on large boards that of the worst pair.
+
+        Behind switches the two are the same. 0 for a single card.
+        """
+        if self._small:
+            return self._rings[cards]
+        rows = self.board.bandwidth
+        return min((rows[a][b] for a, b in combinations(members(cards), 2)), default=0)
+
+    def _total(self, cards: int) -> int:
+        if self._small:
+            return self._totals[cards]
+        chosen = np.array([cards >> position & 1 for position in range(self.board.count)])
+        return int(chosen @ self._matrix @ chosen) // 2
+
+    def _best(self, idle: int, count: int, one_numa_node: bool) -> int:
+        groups = [members(idle)]
+        if one_numa_node:
+            numa = self.board.numa
+            known = sorted({number for number in numa if number is not None})
+            groups = [tuple(c for c in groups[0] if numa[c] == number) for number in known]
+        sets = [
+            cards for group in groups if len(group) >= count for cards in self._sets(group, count)
+        ]
+        return max(sets, key=self.worths(idle), default=0)
+
+    def _sets(self, cards: tuple[int, ...], count: int) -> Iterable[int]:
+        """All sets on a small board; on a large one, one grown from each card."""
+        if self._small:
+            return (sum(1 << card for card in one) for one in combinations(cards, count))
+        return sorted({self._grown(seed, cards, count) for seed in cards})
+
+    def _grown(self, seed: int, cards: tuple[int, ...], count: int) -> int:
+        """Add the card that is nearest to those in the set, and of these the one that the cards
+        outside miss the least.
+        """
+        rows = self.board.bandwidth
+        left = {card: sum(rows[card][other] for other in cards) for card in cards}
+        slowest = dict.fromkeys(cards, 1 << 62)
+        reach = dict.fromkeys(cards, 0)
+        grown, card = 1 << seed, seed
+        for _ in range(count - 1):
+            for known in (left, slowest, reach):
+                del known[card]
+            for other in left:
+                most = rows[card][other]
+                slowest[other] = min(slowest[other], most)
+                reach[other] += most
+            card = max(left, key=lambda one: (slowest[one], reach[one], -left[one], -one))
+            grown |= 1 << card
+        return grown

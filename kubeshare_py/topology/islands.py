@@ -1,0 +1,69 @@
+"""Islands: cards that reach each other better than others reach them. As sets of bits.
+
+A position's bit is 1 << position.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations
+
+import networkx as nx
+
+#: Larger boards are divided instances. Looking for cliques takes long in the worst case, and their
+#: boards have none that are not components.
+MOST_FOR_CLIQUES = 16
+
+Matrix = Sequence[Sequence[int]]
+
+
+def islands(bandwidth: Matrix) -> tuple[tuple[int, ...], ...]:
+    """The islands at each level, widest level first: there everybody reaches everybody.
+
+    A level is a bandwidth that occurs. Its islands are sets of two and more cards, each pair of
+    which has at least that; the largest first, so that a cube mesh is two quads and not a ring of
+    pairs. Levels with the same islands as the one before are left out.
+    """
+    cards = range(len(bandwidth))
+    found: list[tuple[int, ...]] = []
+    for least in sorted({bandwidth[one][other] for one, other in combinations(cards, 2)}):
+        level = tuple(sorted(_bits(group) for group in _groups(bandwidth, least)))
+        if level and level not in found:
+            found.append(level)
+    return tuple(found)
+
+
+def intact(levels: Iterable[Sequence[int]], idle: int) -> list[list[int]]:
+    """The islands all of whose cards are idle, level by level."""
+    return [[island for island in level if island & idle == island] for level in levels]
+
+
+def broken(intact_islands: Iterable[Sequence[int]], taken: int) -> tuple[int, ...]:
+    """How many intact islands lose some but not all of their cards, level by level."""
+    return tuple(
+        sum(island & taken not in (0, island) for island in level) for level in intact_islands
+    )
+
+
+def _groups(bandwidth: Matrix, least: int) -> Iterator[list[int]]:
+    """Disjoint groups of two and more cards."""
+    graph = nx.Graph()
+    cards = range(len(bandwidth))
+    graph.add_nodes_from(cards)
+    graph.add_edges_from(
+        pair for pair in combinations(cards, 2) if bandwidth[pair[0]][pair[1]] >= least
+    )
+    if len(cards) > MOST_FOR_CLIQUES:
+        yield from (sorted(group) for group in nx.connected_components(graph) if len(group) > 1)
+        return
+    while graph.number_of_edges():
+        cliques = (sorted(clique) for clique in nx.find_cliques(graph))
+        best = min(cliques, key=lambda one: (-len(one), -_total(bandwidth, one), one))
+        yield best
+        graph.remove_nodes_from(best)
+
+
+def _total(bandwidth: Matrix, cards: Iterable[int]) -> int:
+    return sum(bandwidth[one][other] for one, other in combinations(cards, 2))
+
+
+def _bits(cards: Iterable[int]) -> int:
+    return sum(1 << card for card in cards)

@@ -1,0 +1,47 @@
+"""What a set of cards is worth to a program that runs on all of them. Sets are bits."""
+
+from collections.abc import Sequence
+
+Matrix = Sequence[Sequence[int]]
+
+#: Of a path of one card: faster than any hop.
+_NO_HOP = 1 << 62
+
+
+def members(cards: int) -> tuple[int, ...]:
+    """The positions in a set, ascending."""
+    return tuple(position for position in range(cards.bit_length()) if cards >> position & 1)
+
+
+def totals(bandwidth: Matrix) -> list[int]:
+    """For every set of positions the sum of bandwidth over its pairs."""
+    sums = [0]
+    for card, row in enumerate(bandwidth):
+        reached = [0]
+        for other in range(card):
+            reached += [before + row[other] for before in reached]
+        sums += [before + more for before, more in zip(sums, reached, strict=True)]
+    return sums
+
+
+def ring_bandwidths(bandwidth: Matrix) -> list[int]:
+    """For every set of positions the bandwidth of the slowest hop of its best ring.
+
+    Of two cards that of their pair, of fewer 0. Held and Karp's way: `slowest[cards][end]` is the
+    slowest hop of the best path from the first of these cards through all of them to `end`. Time
+    grows as 2**n * n * n.
+    """
+    count = len(bandwidth)
+    slowest = [[0] * count for _ in range(1 << count)]
+    rings = [0] * (1 << count)
+    for cards in range(1, 1 << count):
+        first, *ends = members(cards)
+        if not ends:
+            slowest[cards][first] = _NO_HOP
+        for end in ends:
+            row, before = bandwidth[end], cards & ~(1 << end)
+            paths = slowest[before]
+            best = max(min(paths[last], row[last]) for last in members(before))
+            slowest[cards][end] = best
+            rings[cards] = max(rings[cards], min(best, row[first]))
+    return rings

@@ -1,0 +1,166 @@
+"""What holds for every board and history, judged by books of the test's own."""
+
+from collections.abc import Iterable
+from itertools import combinations, permutations
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kubeshare_py.domain.gpu import Gpu, PeerLink
+from kubeshare_py.topology.board import Board, Boards, board_of
+from kubeshare_py.topology.card_sets import CardSets
+from kubeshare_py.topology.rings import members
+from tests.builders import a_gpu
+from tests.topology import plain
+from tests.topology.boards import bits, uuid
+
+KINDS = ("NV1", "NV2", "NV4", "NV12", "PIX", "PXB", "PHB", "NODE", "SYS", "NV", "?", "")
+SPEEDS = (0, 0, 7, 16_000, 32_000, 50_000, 100_000)
+
+
+@st.composite
+def boards(draw: st.DrawFn, most: int = 6) -> list[Gpu]:
+    """Cards that say anything of each other; sometimes only one of two does, or they differ."""
+    count = draw(st.integers(1, most))
+    links: dict[int, list[PeerLink]] = {index: [] for index in range(count)}
+    # Few kinds on each board, so that there are islands.
+    kinds = draw(st.lists(st.sampled_from(KINDS), min_size=1, max_size=3))
+    for one, other in permutations(range(count), 2):
+        if draw(st.integers(0, 9)):
+            kind = draw(st.sampled_from(kinds))
+            links[one].append(PeerLink(other, kind, draw(st.sampled_from(SPEEDS[:3]))))
+            if draw(st.booleans()):
+                links[other].append(PeerLink(one, kind, links[one][-1].speed))
+    return [
+        a_gpu(
+            uuid(index),
+            index=index,
+            links=tuple(links[index]),
+            numa_node=draw(st.sampled_from([0, 0, 1, None])),
+        )
+        for index in range(count)
+    ]
+
+
+#: Each step gives cards back, takes whole cards, or breaks one for a share; a number says how many
+#: or which.
+STEPS = st.lists(st.tuples(st.sampled_from("tttsg"), st.integers(0, 7), st.booleans()), max_size=25)
+
+
+class Books:
+    """Who holds which cards."""
+
+    def __init__(self, board: Board) -> None:
+        self.board = board
+        self.held: list[frozenset[int]] = []
+
+    @property
+    def idle(self) -> frozenset[int]:
+        taken = {card for cards in self.held for card in cards}
+        return frozenset(range(self.board.count)) - taken
+
+    def take(self, cards: Iterable[int]) -> None:
+        taken = frozenset(cards)
+        assert taken <= self.idle, "more than is free"
+        self.held.append(taken)
+
+    def near(self, numa: int | None) -> frozenset[int]:
+        return frozenset(card for card in self.idle if self.board.numa[card] == numa)
+
+
+def check_taken(books: Books, cards: frozenset[int], count: int, one_numa_node: bool) -> None:
+    """As many as asked for if there are so many; no island broken that need not be."""
+    matrix, idle = books.board.bandwidth, books.idle
+    there = [idle]
+    if one_numa_node:
+        there = [books.near(numa) for numa in {*books.board.numa} - {None}]
+    possible = [plain.best(matrix, near, count) for near in there if 0 < count <= len(near)]
+    assert len(cards) == (count if possible else 0)
+    if not cards:
+        return
+    assert any(cards <= near for near in there)
+    speed = plain.slowest_hop(matrix, cards)
+    assert speed >= max(plain.slowest_hop(matrix, one) for one in possible)
+    broken = plain.broken(matrix, idle, cards)
+    for near in there:
+        for other in map(frozenset, combinations_of(near, count)):
+            if plain.slowest_hop(matrix, other) == speed:
+                assert broken <= plain.broken(matrix, idle, other)
+
+
+def combinations_of(cards: frozenset[int], count: int) -> list[tuple[int, ...]]:
+    return [*combinations(sorted(cards), count)]
+
+
+def run(sets: CardSets, steps: list[tuple[str, int, bool]]) -> list[tuple[int, ...]]:
+    """A history, checked step by step; what was chosen at each."""
+    books = Books(sets.board)
+    chosen: list[tuple[int, ...]] = []
+    for action, number, one_numa_node in steps:
+        idle = bits(*books.idle)
+        if action == "g" and books.held:
+            books.held.pop(number % len(books.held))
+        elif action == "t":
+            cards = members(sets.choose(idle, number, one_numa_node=one_numa_node))
+            check_taken(books, frozenset(cards), number, one_numa_node)
+            books.take(cards)
+            chosen.append(cards)
+        elif action == "s" and idle:
+            order = sets.order(idle)
+            assert {*order} == books.idle
+            broken = [plain.broken(sets.board.bandwidth, books.idle, frozenset({c})) for c in order]
+            assert broken == sorted(broken)
+            books.take(order[:1])
+            chosen.append(order[:1])
+    return chosen
+
+
+@settings(max_examples=150, deadline=None)
+@given(cards=boards(), steps=STEPS)
+def test_no_history_takes_too_much_or_breaks_an_island_without_need(
+    cards: list[Gpu], steps: list[tuple[str, int, bool]]
+) -> None:
+    board = board_of(cards)
+    assert run(CardSets(board), steps) == run(CardSets(board), steps)
+
+
+@settings(max_examples=60, deadline=None)
+@given(cards=boards(), seed=st.integers(0, 99))
+def test_equal_hardware_is_one_board_whatever_its_cards_are_called(
+    cards: list[Gpu], seed: int
+) -> None:
+    known = Boards()
+    first = known.number(cards)
+    renamed = [
+        a_gpu(f"GPU-{Random(seed + card.index).random()}", index=card.index, links=card.links,
+              numa_node=card.numa_node)
+        for card in cards
+    ]  # fmt: skip
+    Random(seed).shuffle(renamed)
+    assert known.number(renamed) == first
+    assert known.boards == [board_of(cards)]
+
+
+@settings(max_examples=100, deadline=None)
+@given(cards=boards(most=8))
+def test_every_board_makes_sense(cards: list[Gpu]) -> None:
+    board = board_of(cards)
+    for one, row in enumerate(board.bandwidth):
+        assert len(row) == board.count
+        assert row[one] == 0
+        assert all(row[other] == board.bandwidth[other][one] >= 0 for other in range(board.count))
+    for level in CardSets(board).islands:
+        taken = [card for island in level for card in members(island)]
+        assert len(taken) == len({*taken}) <= board.count
+
+
+@settings(max_examples=40, deadline=None)
+@given(cards=boards(most=7), idle=st.integers(0, 127), count=st.integers(1, 7))
+def test_any_board_is_searched_as_the_plain_way_does(
+    cards: list[Gpu], idle: int, count: int
+) -> None:
+    board = board_of(cards)
+    there = members(idle & (1 << board.count) - 1)
+    found = members(CardSets(board).choose(bits(*there), count))
+    assert frozenset(found) == plain.best(board.bandwidth, there, count)

@@ -1,0 +1,169 @@
+"""Which cards of a board are taken."""
+
+from itertools import combinations
+
+import pytest
+
+from kubeshare_py.topology.board import Board, board_of
+from kubeshare_py.topology.card_sets import CardSets
+from kubeshare_py.topology.rings import members
+from tests.builders import a_gpu
+from tests.topology import plain
+from tests.topology.boards import BOARDS, TWO_SOCKETS, bits, board, described, linked, uuid
+
+EVERY = pytest.mark.parametrize("name", sorted(BOARDS))
+
+
+def chosen(name: str, count: int, *taken: int, one_numa_node: bool = False) -> tuple[int, ...]:
+    """What is chosen of a board when these are taken already."""
+    sets = CardSets(board(name))
+    idle = bits(*range(sets.board.count)) & ~bits(*taken)
+    return members(sets.choose(idle, count, one_numa_node=one_numa_node))
+
+
+@EVERY
+def test_all_sets_of_idle_cards_give_what_the_plain_way_gives(name: str) -> None:
+    sets, matrix = CardSets(board(name)), board(name).bandwidth
+    for idle in range(1 << len(matrix)):
+        for count in range(1, len(matrix) + 1):
+            found = frozenset(members(sets.choose(idle, count)))
+            assert found == plain.best(matrix, members(idle), count), (members(idle), count)
+        assert [*sets.order(idle)] == plain.first_for_shares(matrix, members(idle))
+
+
+@EVERY
+def test_nothing_has_a_faster_slowest_hop(name: str) -> None:
+    sets, matrix = CardSets(board(name)), board(name).bandwidth
+    everybody = range(len(matrix))
+    for count in range(2, len(matrix) + 1):
+        fastest = max(
+            plain.slowest_hop(matrix, frozenset(one)) for one in combinations(everybody, count)
+        )
+        found = members(sets.choose(bits(*everybody), count))
+        assert plain.slowest_hop(matrix, frozenset(found)) == fastest
+
+
+def test_two_of_a_dgx_1v_share_two_nvlinks_and_a_quad() -> None:
+    assert chosen("dgx-1v", 2) == (0, 3)
+    assert chosen("dgx-1v", 2, 0, 3) == (1, 2)
+    assert chosen("dgx-1v", 2, 0, 3, 1, 2) == (4, 7)
+
+
+def test_four_of_a_dgx_1v_are_a_quad() -> None:
+    assert chosen("dgx-1v", 4) == (0, 1, 2, 3)
+    assert chosen("dgx-1v", 4, 2) == (4, 5, 6, 7)
+
+
+def test_five_of_a_dgx_1v_go_round_without_leaving_nvlink() -> None:
+    sets = CardSets(board("dgx-1v"))
+    assert sets.slowest_hop(sets.choose(255, 5)) > 32_000
+
+
+def test_a_single_card_of_a_dgx_1v_is_one_of_a_broken_quad() -> None:
+    assert chosen("dgx-1v", 1, 6) == (5,)
+    assert chosen("dgx-1v", 1, 6, 5) == (7,)
+
+
+def test_behind_switches_the_lowest_cards_are_as_good_as_any() -> None:
+    assert chosen("dgx-a100", 3) == (0, 1, 2)
+    assert chosen("hgx-h100", 4, 0, 2) == (1, 3, 4, 5)
+
+
+def test_the_card_with_links_down_is_used_for_single_cards_and_for_eight() -> None:
+    assert chosen("dgx-a100-links-down", 1) == (3,)
+    assert chosen("dgx-a100-links-down", 7) == (0, 1, 2, 4, 5, 6, 7)
+    assert chosen("dgx-a100-links-down", 8) == (0, 1, 2, 3, 4, 5, 6, 7)
+
+
+def test_a_pair_with_a_bridge_is_taken_whole() -> None:
+    assert chosen("bridges", 2, 0) == (2, 3)
+    assert chosen("bridges", 1, 0) == (1,)
+    assert chosen("mixed", 2, 0) == (2, 3)
+    assert chosen("mixed", 2, 0, 2) == (4, 6)
+
+
+def test_over_pcie_the_nearest_are_taken_and_a_broken_switch_before_an_intact_one() -> None:
+    assert chosen("pcie", 2) == (0, 1)
+    assert chosen("pcie", 1, 5) == (4,)
+    assert chosen("pcie", 4, 0) == (4, 5, 6, 7)
+    assert chosen("t4-box", 2) == (0, 1)
+    assert chosen("t4-box", 1) == (5,)
+
+
+def test_without_any_link_told_the_lowest_are_taken() -> None:
+    assert chosen("untold", 3, 1) == (0, 2, 3)
+    assert chosen("single", 1) == (0,)
+
+
+def test_nothing_is_chosen_of_too_few() -> None:
+    assert chosen("dgx-1v", 5, 0, 1, 2, 3) == ()
+    assert chosen("single", 1, 0) == ()
+    assert CardSets(Board((), ())).choose(0, 1) == 0
+
+
+def test_on_request_all_cards_are_near_one_numa_node() -> None:
+    # Without the request the fastest pair would be taken, from socket to socket.
+    assert chosen("dgx-1v", 2, 1, 2, 3, 5, 7) == (0, 4)
+    assert chosen("dgx-1v", 2, 1, 2, 3, 5, 7, one_numa_node=True) == (4, 6)
+    assert chosen("dgx-1v", 3, 1, 2, 3, 5, 7, one_numa_node=True) == ()
+
+
+def test_cards_of_which_nobody_says_the_numa_node_are_not_near_one() -> None:
+    assert chosen("untold", 1, one_numa_node=True) == ()
+    assert chosen("untold", 1) == (0,)
+
+
+def test_sixteen_cards_behind_switches_are_chosen_as_eight_are() -> None:
+    sets = CardSets(board_of(described(" ".join([TWO_SOCKETS, TWO_SOCKETS]), {"to_switch": 6})))
+    assert members(sets.choose(0xFFFF, 10)) == tuple(range(10))
+    assert members(sets.choose(0xFFFF & ~bits(0, 5), 4)) == (1, 2, 3, 4)
+    assert sets.choose(0xFF, 9) == 0
+    assert sets.slowest_hop(0xFFFF) == 6 * 50_000
+
+
+def test_on_a_large_board_islands_are_kept_too() -> None:
+    pairs = {f"{2 * pair}-{2 * pair + 1}": 4 for pair in range(8)}
+    places = " ".join([*["0.0.0.0"] * 8, *["1.0.0.0"] * 8])
+    sets = CardSets(board_of(described(places, {"pairs": pairs})))
+    assert members(sets.choose(0xFFFF & ~bits(3), 2)) == (0, 1)
+    assert members(sets.choose(0xFFFF & ~bits(3), 1)) == (2,)
+    assert members(sets.choose(0xFFFF & ~bits(3), 8)) == (8, 9, 10, 11, 12, 13, 14, 15)
+    assert sets.order(bits(0, 1, 2, 4, 5))[0] == 2
+
+
+def instances(parents: int, each: int) -> Board:
+    """Cards that are divided, four to a NUMA node."""
+    return board_of(
+        [
+            a_gpu(
+                f"MIG-{parent}-{part}", index=parent, parent=f"GPU-{parent}", numa_node=parent // 4
+            )
+            for parent in range(parents)
+            for part in range(each)
+        ]
+    )
+
+
+def test_instances_are_taken_from_one_card_so_that_others_can_be_divided_anew() -> None:
+    sets = CardSets(instances(8, 7))
+    idle = bits(*range(56))
+    assert members(sets.choose(idle, 3)) == (0, 1, 2)
+    assert members(sets.choose(idle & ~bits(0, 1, 2), 4)) == (3, 4, 5, 6)
+    assert members(sets.choose(idle & ~bits(8), 1)) == (7,)
+    assert sets.order(idle & ~bits(50))[0] == 49
+    assert len(members(sets.choose(idle, 20))) == 20
+
+
+def test_instances_and_whole_cards_share_a_node() -> None:
+    whole = linked(4, {(2, 3): ("NV18", 900_000)})[2:]
+    parts = [a_gpu(f"MIG-{part}", index=0, parent="GPU-00") for part in range(3)]
+    sets = CardSets(board_of([*whole, *parts]))
+    assert members(sets.choose(0b11111, 2)) == (3, 4)
+    assert members(sets.choose(0b11111, 1)) == (0,)
+    assert members(sets.choose(0b10111, 2)) == (0, 1)
+
+
+def test_the_choice_does_not_depend_on_the_order_in_which_cards_are_told() -> None:
+    cards = BOARDS["dgx-1v"]
+    assert board_of(cards[::-1]) == board_of(cards)
+    assert uuid(3) == "GPU-03"
