@@ -1,0 +1,199 @@
+"""KubeShare's topology file (`kubeshare-config.yaml`), read with the path of whatever is wrong.
+
+`cellTypes` say what a kind of cell consists of, down to a model of card; `cells` which there are.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.topology.cells import Cell, Cells
+
+#: KubeShare documents this range and does not insist on it.
+PRIORITIES = range(101)
+#: Far more than any cluster has; a file that multiplies to more is a mistake.
+MOST_CELLS = 1_000_000
+
+
+_Read = TypeVar("_Read")
+
+
+class CellsError(ValueError):
+    """A topology file cannot be used; the text begins with the path of the field."""
+
+
+class _Struct(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """No field may be unknown, so that a typo is an error."""
+
+
+class CellType(_Struct, frozen=True):
+    """What cells of a type consist of. The last type's children are cards of a model."""
+
+    child_cell_type: Annotated[str, Meta(min_length=1)]
+    child_cell_number: Annotated[int, Meta(ge=1, le=100_000)]
+    child_cell_priority: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
+    is_node_level: bool = False
+
+
+class _Listed(_Struct, frozen=True):
+    cell_type: str = ""
+    cell_id: str = ""
+    cell_children: tuple["_Listed", ...] = ()
+
+
+class _Document(_Struct, frozen=True):
+    cell_types: dict[str, object] = {}
+    cells: tuple[_Listed, ...] = ()
+
+
+def read_cells(document: object) -> Cells:
+    """The cells of a decoded YAML document, None for an empty one.
+
+    Model names may have spaces, as `nvidia-smi -L` prints them, or dashes, as the collector does.
+    Raises CellsError.
+    """
+    read = _converted(document if document is not None else {}, _Document, "")
+    types = {
+        name: _converted(told, CellType, f"cellTypes.{name}")
+        for name, told in read.cell_types.items()
+    }
+    _check_types(types)
+    reader = _Reader(types)
+    roots = tuple(reader.root(number, listed) for number, listed in enumerate(read.cells))
+    return Cells(roots, tuple(_odd_priorities(types)) + tuple(reader.notes))
+
+
+def _converted(told: object, kind: type[_Read], path: str) -> _Read:
+    try:
+        return msgspec.convert(told, kind)
+    except msgspec.ValidationError as error:
+        rule, _, inner = str(error).partition(" - at `$")
+        where = (path + inner.rstrip("`")).lstrip(".")
+        raise CellsError(f"{where or 'cells file'}: {rule}") from error
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A cell whose children are being found."""
+
+    id: str
+    type: str
+    node: str
+    where: str
+    priority: int
+    listed: tuple[_Listed, ...] = ()
+    children: list["_Draft"] = field(default_factory=list)
+
+    def cell(self) -> Cell:
+        return Cell(
+            id=self.id,
+            type=self.type,
+            node=NodeName(self.node),
+            priority=self.priority,
+            field=self.where,
+            children=tuple(child.cell() for child in self.children),
+        )
+
+
+class _Reader:
+    """Makes roots, level by level: ids count over a whole level of a root, not within a parent."""
+
+    def __init__(self, types: Mapping[str, CellType]) -> None:
+        self._types = types
+        self._made = 0
+        self.notes: list[str] = []
+
+    def root(self, number: int, listed: _Listed) -> Cell:
+        where = f"cells[{number}]"
+        if listed.cell_type not in self._types:
+            known = ", ".join(sorted(self._types)) or "none"
+            raise CellsError(f"{where}.cellType: no type {listed.cell_type!r}; there are {known}")
+        if not any(
+            self._types[name].is_node_level for name in _below(self._types, listed.cell_type)
+        ):
+            raise CellsError(
+                f"{where}.cellType: neither {listed.cell_type} nor a type in it has isNodeLevel"
+            )
+        draft = self._draft(listed.cell_type, listed, f"{number + 1}", "", where)
+        level = [draft]
+        while level:
+            level = [child for parent in level for child in self._children(parent, level)]
+        return draft.cell()
+
+    def _children(self, parent: _Draft, level: list[_Draft]) -> list[_Draft]:
+        kind = self._types.get(parent.type)
+        if kind is None:
+            if parent.listed:
+                raise CellsError(f"{parent.where}.cellChildren: a card has no children")
+            return []
+        listed = parent.listed or (_Listed(),) * kind.child_cell_number
+        if len(listed) != kind.child_cell_number:
+            self.notes.append(
+                f"{parent.where}.cellChildren: {len(listed)} are listed, "
+                f"cellTypes.{parent.type} has {kind.child_cell_number}"
+            )
+        before = sum(len(other.children) for other in level)
+        self._made += len(listed)
+        if self._made > MOST_CELLS:
+            raise CellsError(f"{parent.where}: more than {MOST_CELLS} cells")
+        for at, child in enumerate(listed):
+            where = f"{parent.where}.cellChildren[{at}]"
+            if child.cell_type not in ("", kind.child_cell_type):
+                raise CellsError(
+                    f"{where}.cellType: cells in a {parent.type} are of type {kind.child_cell_type}"
+                )
+            name = f"{before + at + 1}"
+            draft = self._draft(kind.child_cell_type, child, name, parent.id, where, parent.node)
+            draft.priority = 0 if draft.type in self._types else kind.child_cell_priority
+            parent.children.append(draft)
+        return parent.children
+
+    def _draft(
+        self, kind: str, listed: _Listed, number: str, above: str, where: str, node: str = ""
+    ) -> _Draft:
+        known = self._types.get(kind)
+        name = listed.cell_id or number
+        if known is not None and known.is_node_level:
+            if not listed.cell_id:
+                raise CellsError(f"{where}.cellId: must be the name of a node")
+            node = name.rpartition("/")[2]
+        return _Draft(
+            id=f"{above}/{name}" if above else name,
+            type=kind if known is not None else kind.replace(" ", "-"),
+            node=node,
+            where=where,
+            priority=0,
+            listed=listed.cell_children,
+        )
+
+
+def _check_types(types: Mapping[str, CellType]) -> None:
+    for name in types:
+        below = [*_below(types, name)]
+        nodes = [one for one in below if types[one].is_node_level]
+        if len(nodes) > 1:
+            raise CellsError(
+                f"cellTypes.{nodes[0]}.isNodeLevel: {nodes[1]} in it is a node already"
+            )
+
+
+def _below(types: Mapping[str, CellType], name: str) -> Iterator[str]:
+    """A type and those in it, down to the last before the model."""
+    seen: set[str] = set()
+    while name in types:
+        if name in seen:
+            raise CellsError(f"cellTypes.{name}.childCellType: {name} is in itself")
+        seen.add(name)
+        yield name
+        name = types[name].child_cell_type
+
+
+def _odd_priorities(types: Mapping[str, CellType]) -> Iterator[str]:
+    for name, kind in types.items():
+        if kind.child_cell_priority not in PRIORITIES:
+            priority = kind.child_cell_priority
+            yield f"cellTypes.{name}.childCellPriority: {priority} is outside 0…100, used as it is"
