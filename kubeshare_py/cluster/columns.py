@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.domain.node import Node, Taint
+from kubeshare_py.topology.boards import Boards
 
 IntArray = NDArray[np.int64]
 
@@ -28,7 +29,15 @@ CPU, MEMORY, EPHEMERAL_STORAGE, PODS, PORTS = range(5)
 PORT_RESOURCE = "pod-manager ports"
 FIXED_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods", PORT_RESOURCE)
 
-NODE_COLUMNS = ("gpu_count", "gpu_free_milli", "gpu_used_percent", "unschedulable", "taint_set")
+NODE_COLUMNS = (
+    "gpu_count",
+    "gpu_free_milli",
+    "gpu_used_percent",
+    "unschedulable",
+    "taint_set",
+    "board",
+    "idle_cards",
+)
 CARD_COLUMNS = (
     "free_milli",
     "free_bytes",
@@ -42,11 +51,15 @@ CARD_COLUMNS = (
     "exclusive",
     "flags",
     "model",
+    "bit",
+    "keep",
+    "numa",
+    "cell_priority",
 )
 
 
 #: What an empty card slot holds, where that is not 0.
-EMPTY_SLOT = {"flags": ABSENT, "room": -1, "share_room": -1}
+EMPTY_SLOT = {"flags": ABSENT, "room": -1, "share_room": -1, "numa": -1}
 
 
 @dataclass(slots=True)
@@ -107,6 +120,19 @@ class Columns:
     exclusive: IntArray = field(default_factory=lambda: _table(0, 1))
     flags: IntArray = field(default_factory=lambda: _table(0, 1))
     model: IntArray = field(default_factory=lambda: _table(0, 1))
+    #: How cards are joined: the number of a row's board; a card's position on it as one bit, 0 for
+    #: cards that are on no board; the positions of idle cards, all bits; and how late in the order
+    #: of its board an idle card should be broken: 1 for the first, 0 for cards in use.
+    boards: Boards = field(default_factory=Boards)
+    board: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    bit: IntArray = field(default_factory=lambda: _table(0, 1))
+    idle_cards: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    keep: IntArray = field(default_factory=lambda: _table(0, 1))
+    #: The NUMA node that is near a card, -1 where nobody says; the priority of a card's cell.
+    numa: IntArray = field(default_factory=lambda: _table(0, 1))
+    cell_priority: IntArray = field(default_factory=lambda: _table(0, 1))
+    #: Of each row the slots of its board's positions.
+    board_slots: list[tuple[int, ...]] = field(default_factory=list)
 
     @property
     def rows(self) -> int:
@@ -137,6 +163,7 @@ class Columns:
         self.names[row] = None
         self.nodes[row] = None
         self.uuids[row] = []
+        self.board_slots[row] = ()
         self.present[row] = False
         self.free_rows.append(row)
 
@@ -196,6 +223,7 @@ class Columns:
         for label in self.labels.values():
             label.codes = np.pad(label.codes, (0, new - old))
         self.uuids.extend([] for _ in range(new - old))
+        self.board_slots.extend(() for _ in range(new - old))
         self.free_rows.extend(range(new - 1, old - 1, -1))
         self.layout += 1
 

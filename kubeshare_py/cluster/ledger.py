@@ -23,6 +23,7 @@ from kubeshare_py.cluster.columns import (
     IntArray,
 )
 from kubeshare_py.cluster.derived import derive_card, derive_node, hold_back
+from kubeshare_py.cluster.joined import derive_order, put_on_board
 from kubeshare_py.cluster.overdrafts import Overdrafts
 from kubeshare_py.cluster.ports import POOL_SIZE, PortPool
 from kubeshare_py.domain.allocation import Allocation
@@ -239,6 +240,7 @@ class Ledger:
     def _count(self, row: int, slots: list[int], allocation: Allocation, sign: int) -> None:
         """Add (sign 1) or take away (-1) an allocation, and bring derived columns along."""
         columns, exclusive = self.columns, allocation.exclusive
+        flipped = False
         for slot, card in zip(slots, allocation.cards, strict=True):
             free_milli = columns.free_milli.item(row, slot) - sign * card.milli
             columns.free_milli[row, slot] = free_milli
@@ -247,7 +249,9 @@ class Ledger:
             columns.tenants[row, slot] = columns.tenants.item(row, slot) + sign
             if exclusive:
                 columns.exclusive[row, slot] = columns.exclusive.item(row, slot) + sign
+            was_idle = columns.idle.item(row, slot)
             derive_card(columns, row, slot)
+            flipped |= was_idle != columns.idle.item(row, slot)
             if not columns.flags.item(row, slot) & ABSENT:
                 free = columns.gpu_free_milli.item(row) - sign * card.milli
                 columns.gpu_free_milli[row] = free
@@ -257,11 +261,14 @@ class Ledger:
             self.overdrafts.touched(self._name(row))
         if row in self._native:
             self._hold_back(row)
+        elif flipped:
+            derive_order(columns, row)
         derive_node(columns, row)
 
     def _hold_back(self, row: int) -> None:
         if not hold_back(self.columns, row, self._native[row]):
             self.overdrafts.suspect(self._name(row))
+        derive_order(self.columns, row)
 
     def _name(self, row: int) -> NodeName:
         name = self.columns.names[row]
@@ -298,6 +305,8 @@ class Ledger:
         for slot, uuid in enumerate(uuids):
             if uuid in known:
                 self._put_card(row, slot, known[uuid])
+        put_on_board(columns, row, known)
+        derive_order(columns, row)
         derive_node(columns, row)
         for allocation in allocations:
             slots = [uuids.index(card.uuid) for card in allocation.cards]
@@ -312,6 +321,9 @@ class Ledger:
         columns.capacity_bytes[row, slot] = columns.free_bytes[row, slot] = gpu.memory_bytes
         columns.max_tenants[row, slot] = gpu.max_tenants
         columns.model[row, slot] = columns.model_code(gpu.model)
+        columns.cell_priority[row, slot] = gpu.cell_priority
+        if gpu.numa_node is not None:
+            columns.numa[row, slot] = gpu.numa_node
         columns.flags[row, slot] = 0 if gpu.healthy else UNHEALTHY
         derive_card(columns, row, slot)
 

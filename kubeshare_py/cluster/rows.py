@@ -11,6 +11,7 @@ import numpy as np
 from kubeshare_py.cluster.columns import Columns, IntArray
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.node import Taint
+from kubeshare_py.topology.card_sets import CardSets
 
 
 class Rows(Protocol):
@@ -39,6 +40,10 @@ class Rows(Protocol):
     @property
     def resources(self) -> dict[str, int]:
         """Which column of `free` and `allocatable` is which resource; not to be changed."""
+
+    @property
+    def boards(self) -> list[CardSets]:
+        """The choices on each board, by the numbers of column `board`; not to be changed."""
 
 
 class SomeRows:
@@ -82,6 +87,11 @@ class SomeRows:
         """Which column of `free` and `allocatable` is which resource; not to be changed."""
         return self._columns.resources
 
+    @property
+    def boards(self) -> list[CardSets]:
+        """The choices on each board, by the numbers of column `board`; not to be changed."""
+        return self._columns.boards.sets
+
 
 class AllRows:
     """Every row, as views of the tables."""
@@ -123,3 +133,8 @@ class AllRows:
     def resources(self) -> dict[str, int]:
         """Which column of `free` and `allocatable` is which resource; not to be changed."""
         return self._columns.resources
+
+    @property
+    def boards(self) -> list[CardSets]:
+        """The choices on each board, by the numbers of column `board`; not to be changed."""
+        return self._columns.boards.sets

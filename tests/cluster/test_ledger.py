@@ -56,11 +56,13 @@ def check_cards(books: LedgerBooks, ledger: Ledger, name: NodeName, row: int) ->
     assert totals == books.gpu_totals(name)
     assert columns.uuids[row] == books.uuids(name)
     for slot, uuid in enumerate(books.uuids(name)):
-        expected = books.card(name, uuid)
+        expected = {**books.card(name, uuid), **books.joined(name, uuid)}
         found = {column: getattr(columns, column)[row, slot].item() for column in expected}
         assert found == expected
         gpu = books.known(name).get(uuid)
         assert columns.model_names[columns.model[row, slot]] == (gpu.model if gpu else "")
+    idle = [uuid for uuid in books.known(name) if books.card(name, uuid)["idle"]]
+    assert columns.idle_cards[row] == sum(books.joined(name, uuid)["bit"] for uuid in idle)
     for slot in range(len(books.uuids(name)), columns.width):
         check_empty(ledger, row, slot)
 
@@ -73,6 +75,7 @@ def check_unused(ledger: Ledger, row: int) -> None:
     assert not columns.free[row].any()
     assert not columns.allocatable[row].any()
     assert columns.gpu_count[row] == columns.gpu_free_milli[row] == 0
+    assert columns.board[row] == columns.idle_cards[row] == 0
     assert columns.uuids[row] == []
     for slot in range(columns.width):
         check_empty(ledger, row, slot)

@@ -1,0 +1,36 @@
+"""Columns that say how a row's cards are joined, and which of the idle ones to break first."""
+
+from collections.abc import Mapping
+
+from kubeshare_py.cluster.columns import Columns
+from kubeshare_py.domain.gpu import Gpu
+from kubeshare_py.domain.identity import GpuUuid
+from kubeshare_py.topology.board import in_order
+
+
+def put_on_board(columns: Columns, row: int, known: Mapping[GpuUuid, Gpu]) -> None:
+    """Which board the row is, and where on it its cards are. Their slots must have been given."""
+    cards = in_order(tuple(known.values()))
+    number = columns.boards.number(cards)
+    columns.board[row] = number
+    count = columns.boards.sets[number].board.count
+    slots = tuple(columns.uuids[row].index(card.uuid) for card in cards[:count])
+    columns.board_slots[row] = slots
+    for position, slot in enumerate(slots):
+        columns.bit[row, slot] = 1 << position
+
+
+def derive_order(columns: Columns, row: int) -> None:
+    """Which cards are idle, and in which order they should be broken."""
+    idle, bits = columns.idle, columns.bit
+    slots = columns.board_slots[row]
+    cards = 0
+    for slot in slots:
+        if idle.item(row, slot):
+            cards |= bits.item(row, slot)
+    columns.idle_cards[row] = cards
+    keep = columns.keep[row]
+    keep.fill(0)
+    order = columns.boards.sets[columns.board.item(row)].order(cards)
+    for place, position in enumerate(order, 1):
+        keep[slots[position]] = place

@@ -1,0 +1,45 @@
+"""All boards of a cluster, by number: columns say which board a row is."""
+
+from collections.abc import Sequence
+
+from kubeshare_py.domain.gpu import Gpu
+from kubeshare_py.topology.board import Board, board_of, in_order
+from kubeshare_py.topology.card_sets import CardSets
+
+#: Sets of positions are kept in columns of 64 bits.
+MOST_CARDS = 62
+
+
+class Boards:
+    """Nodes of equal hardware have one number, and what is worked out for it in common.
+
+    Number 0 is the board without cards. It also stands for boards with more than 62: nothing is
+    known of how their cards are joined.
+    """
+
+    def __init__(self) -> None:
+        nothing = Board((), ())
+        self.sets: list[CardSets] = [CardSets(nothing)]
+        self._numbers: dict[Board, int] = {nothing: 0}
+        self._known: dict[object, int] = {}
+
+    def number(self, cards: Sequence[Gpu]) -> int:
+        """The number of these cards' board, all those of one node."""
+        if len(cards) > MOST_CARDS:
+            return 0
+        ordered = in_order(cards)
+        parents = sorted({card.parent for card in ordered if card.parent is not None})
+        key = tuple(
+            (card.index, card.links, card.numa_node, card.parent and parents.index(card.parent))
+            for card in ordered
+        )
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._numbered(board_of(ordered))
+        return known
+
+    def _numbered(self, board: Board) -> int:
+        number = self._numbers.setdefault(board, len(self.sets))
+        if number == len(self.sets):
+            self.sets.append(CardSets(board))
+        return number
