@@ -4,10 +4,11 @@
 
 Counted per pod, inside `handle` alone: pod added, the decision, the answer, the bound echo and the
 deletion. Nodes have 8 cards; the cluster is kept between 85 and 95 % of its cards by departures of
-random pods; 20 shapes of 0.1 to 8 cards are mixed. `repeated`: shapes seen before; `new`: every pod
-has a shape never seen in the run; `decoded`: repeated, and decoding the three watch lines of each
-pod is counted too; `plugins`: what each plugin's question costs. One process, one core; peak_mb
-is the resident peak of that process.
+random pods; 20 shapes of 0.1 to 8 cards are mixed. `repeated`: shapes seen before; `topology`: the
+same with the plugin Topology (nodes have three kinds of boards: cube mesh, NVSwitch, PCIe); `new`:
+every pod has a shape never seen in the run; `decoded`: repeated, and decoding the three watch lines
+of each pod is counted too; `plugins`: what each plugin's question costs. One process, one core;
+peak_mb is the resident peak of that process.
 """
 
 import argparse
@@ -40,13 +41,13 @@ from kubeshare_py.domain.events import (
     PodSeen,
     PodsListed,
 )
-from kubeshare_py.domain.gpu import Gpu
+from kubeshare_py.domain.gpu import Gpu, PeerLink
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.domain.request import GpuClaim, GpuRequest
 from kubeshare_py.framework.configuration import SCHEDULER_NAME, profiles, read
-from kubeshare_py.framework.points import Cards, RowScore
+from kubeshare_py.framework.points import BestSet, Cards, RowScore
 from kubeshare_py.framework.reasons import ReasonTable
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.manifests.binding import binding_annotations
@@ -55,7 +56,11 @@ from kubeshare_py.manifests.pod_fields import PodFields
 from kubeshare_py.manifests.watch import Codec
 from kubeshare_py.scheduling.machine import Machine
 
-KINDS = ("repeated", "new", "decoded", "plugins")
+KINDS = ("repeated", "topology", "new", "decoded", "plugins")
+BY_LINKS = {"enabled": [{"name": "Topology", "weight": 2}]}
+WITH_TOPOLOGY = {"profiles": [{"plugins": {"score": BY_LINKS, "cardScore": BY_LINKS}}]}
+#: Links of a cube mesh, by pair.
+MESH = ("03 04 12 15 23 47 56 67", "01 02 13 26 37 45 46 57")
 MOST_WAITING = 200
 CODEC = Codec(PodFields)
 GIB = 1 << 30
@@ -89,8 +94,23 @@ def request_of(shape: Shape) -> GpuRequest:
     return GpuRequest(claim=shape.claim, dialect="sharedgpu", limit_milli=milli)
 
 
+def links(board: int, index: int) -> tuple[PeerLink, ...]:
+    """What a card says of the other seven: of a cube mesh, of cards behind NVSwitch, on the bus."""
+    doubles, singles = (set(pairs.split()) for pairs in MESH)
+    kinds = []
+    for other in range(8):
+        pair = "".join(sorted(f"{index}{other}"))
+        near, socket = index // 2 == other // 2, index // 4 == other // 4
+        kind = "PIX" if near else "NODE" if socket else "SYS"
+        if board == 0:
+            kind = "NV2" if pair in doubles else "NV1" if pair in singles else kind
+        kinds.append((other, "NV18" if board == 1 else kind))
+    return tuple(PeerLink(other, kind, 0) for other, kind in kinds if other != index)
+
+
 def cluster(nodes: int) -> tuple[NodesListed, InventoryRead]:
     """Nodes of 128 cores and 1 TiB with 8 cards of 80 GiB."""
+    boards = [[links(board, index) for index in range(8)] for board in range(3)]
     names = [NodeName(f"node-{number:05d}") for number in range(nodes)]
     allocatable = (("cpu", 128_000), ("memory", 1024 * GIB), ("pods", 250))
     cards = tuple(
@@ -102,11 +122,13 @@ def cluster(nodes: int) -> tuple[NodesListed, InventoryRead]:
                     index=index,
                     model="NVIDIA-A100-SXM4-80GB",
                     memory_bytes=80 * GIB,
+                    links=boards[number % 3][index],
+                    numa_node=index // 4,
                 )
                 for index in range(8)
             ),
         )
-        for name in names
+        for number, name in enumerate(names)
     )
     listed = NodesListed(tuple(Node(name=name, allocatable=allocatable) for name in names))
     return listed, InventoryRead(cards)
@@ -115,9 +137,9 @@ def cluster(nodes: int) -> tuple[NodesListed, InventoryRead]:
 class Load:
     """Pods come, are placed, and go, so that the cluster stays at about the same fill."""
 
-    def __init__(self, nodes: int, seed: int = 1) -> None:
+    def __init__(self, nodes: int, seed: int = 1, document: object = None) -> None:
         self.random = random.Random(seed)
-        self.machine = Machine(profiles(read(None), IN_TREE), "bench")
+        self.machine = Machine(profiles(read(document), IN_TREE), "bench")
         listed, inventory = cluster(nodes)
         self.machine.handle(PodsListed((), 0.0), 0.0)
         self.machine.handle(listed, 0.0)
@@ -292,7 +314,7 @@ def watch_line(pod: Pod, change: str) -> bytes:
 def measure(nodes: int, kind: str) -> dict[str, object]:
     """One row: fill, warm up, then time what the machine does for some thousand arrivals."""
     count = max(200, min(20_000, 2_000_000 // nodes)) if kind == "new" else 20_000
-    load = Load(nodes)
+    load = Load(nodes, document=WITH_TOPOLOGY if kind == "topology" else None)
     fill(load)
     load.decoding = kind == "decoded"
     for pod in arrivals(load, "repeated", 500):
@@ -315,7 +337,7 @@ def measure(nodes: int, kind: str) -> dict[str, object]:
 
 def plugin_costs(nodes: int) -> Iterator[dict[str, object]]:
     """What each plugin's question costs, for 40 rows and for all."""
-    load = Load(nodes)
+    load = Load(nodes, document=WITH_TOPOLOGY)
     fill(load)
     columns = load.machine.ledger.columns
     profile = load.machine.profiles[SCHEDULER_NAME]
@@ -341,7 +363,7 @@ def questions(profile: Profile, shape: Shape) -> Iterator[tuple[str, Callable[[R
             yield f"{card_plugin.name} cardFilter", card_question.fits
     for ranker, _ in profile.card_scores:
         rank = ranker.card_score(shape)
-        if rank is not None:
+        if rank is not None and not isinstance(rank, BestSet):
             yield f"{ranker.name} cardScore", rank
     for scorer, _ in profile.scores:
         score = scorer.score(shape)

@@ -232,6 +232,9 @@ class Asker:
             return minus, None
         if questions.by_room is not None:
             ranked = questions.by_room.take(rows.column("room"))
+            if questions.keeps:
+                # Only idle cards are kept, and an idle card fits whatever may be asked by room.
+                ranked -= questions.keeps * rows.column("keep")
         else:
             fits = self._card_fits(questions, rows)
             if questions.count > 1:
@@ -275,7 +278,10 @@ class Asker:
 
     def _best_slots(self, questions: Questions, row: int) -> tuple[int, ...]:
         rows = SomeRows(self._ledger.columns, np.array([row]))
-        ranked = np.where(self._card_fits(questions, rows), self._rank(questions, rows), -1)[0]
+        fits = self._card_fits(questions, rows)
+        if questions.best_set is not None:
+            return questions.best_set.choose(rows, fits[0])
+        ranked = np.where(fits, self._rank(questions, rows), -1)[0]
         return tuple(np.argsort(-ranked, kind="stable")[: questions.count].tolist())
 
     def _offsets(self, rows: int, width: int) -> IntArray:

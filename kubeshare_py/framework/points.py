@@ -76,13 +76,30 @@ class CardQuestion:
 
 @dataclass(frozen=True, slots=True)
 class ByRoom:
-    """A card rank that depends on nothing but the card's room: 1001 ranks, for 0 to 1000."""
+    """A card rank that depends on nothing but the card's room: 1001 ranks, for 0 to 1000.
+
+    With `keeps` the column `keep` is taken away from it: idle cards in the order of their board.
+    The rank of room 1000 must then be more than a board has cards.
+    """
 
     ranks: IntArray
+    keeps: bool = False
 
     def __call__(self, rows: Rows) -> IntArray:
         """The ranks of the rows' cards; those of cards without room do not matter."""
-        return self.ranks.take(rows.column("room"), mode="clip")
+        ranks = self.ranks.take(rows.column("room"), mode="clip")
+        return ranks - rows.column("keep") if self.keeps else ranks
+
+
+@dataclass(frozen=True, slots=True)
+class BestSet:
+    """In place of a card rank, for claims of several cards: says which are best together.
+
+    `choose` is put to the row that was chosen and which of its cards fit, shape (width,), at least
+    as many as are claimed; it answers with their slots.
+    """
+
+    choose: Callable[[Rows, NDArray[np.bool_]], tuple[int, ...]]
 
 
 #: 0…100 per row, higher is better; shape (k,). Cards is None when the shape claims not just one.
@@ -142,11 +159,14 @@ class CardFilter(Protocol):
 
 @runtime_checkable
 class CardScore(Protocol):
-    """Which of the cards that fit? Weighted sums decide; Score knows the best card of each row."""
+    """Which of the cards that fit? Weighted sums decide; Score knows the best card of each row.
+
+    Of a claim of several cards, the first plugin that answers with a BestSet decides alone.
+    """
 
     name: str
 
-    def card_score(self, shape: Shape) -> CardRank | None:
+    def card_score(self, shape: Shape) -> CardRank | BestSet | None:
         """The question for this shape."""
 
 

@@ -6,6 +6,7 @@ from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.points import (
+    BestSet,
     ByRoom,
     CardQuestion,
     CardRank,
@@ -23,9 +24,11 @@ class Questions:
 
     __slots__ = (
         "absolute",
+        "best_set",
         "by_room",
         "cards",
         "count",
+        "keeps",
         "normalised",
         "ranks",
         "reasons",
@@ -45,6 +48,7 @@ class Questions:
                 (self.static if static else self.row_filters).append(question)
         self.cards: list[CardQuestion] = []
         self.ranks: list[tuple[CardRank, int]] = []
+        self.best_set: BestSet | None = None
         self.absolute: list[tuple[RowScore, int]] = []
         self.normalised: list[Normalised] = []
         self.count = shape.claim.count if shape.claim else 0
@@ -52,7 +56,13 @@ class Questions:
             cards = (plugin.card_filter(shape, reasons) for plugin in profile.card_filters)
             self.cards = [question for question in cards if question is not None]
             ranks = ((plugin.card_score(shape), weight) for plugin, weight in profile.card_scores)
-            self.ranks = [(rank, weight) for rank, weight in ranks if rank is not None]
+            for rank, weight in ranks:
+                if isinstance(rank, BestSet):
+                    self.best_set = self.best_set or rank
+                elif rank is not None:
+                    self.ranks.append((rank, weight))
+        #: By how much to multiply what the column `keep` takes away from a rank by room.
+        self.keeps = 0
         self.by_room = self._by_room() if self.count == 1 else None
         for scorer, weight in profile.scores:
             score = scorer.score(shape)
@@ -64,13 +74,15 @@ class Questions:
     def _by_room(self) -> IntArray | None:
         """Rank by room, if nothing else decides; the last entry, -1, is for cards without room."""
         least = [question.least_room for question in self.cards]
-        table = np.zeros(WHOLE_MILLI + 2, np.int64)
+        table, keeps = np.zeros(WHOLE_MILLI + 2, np.int64), 0
         for rank, weight in self.ranks:
             if not isinstance(rank, ByRoom):
                 return None
             table[:-1] += weight * rank.ranks
+            keeps += weight * rank.keeps
         if not least or None in least:
             return None
         table[: max(one for one in least if one is not None)] = -NO_CARD
         table[-1] = -NO_CARD
+        self.keeps = keeps
         return table

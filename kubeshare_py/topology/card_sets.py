@@ -37,9 +37,11 @@ class CardSets:
         self.islands = islands(board.bandwidth)
         self._chosen: dict[tuple[int, int, bool], int] = {}
         self._orders: dict[int, tuple[int, ...]] = {}
-        self._small = board.count <= MOST_FOR_SEARCH
-        self._rings = ring_bandwidths(board.bandwidth) if self._small else []
-        self._totals = totals(board.bandwidth) if self._small else []
+        self.everything = (1 << board.count) - 1
+        #: Whether all sets can be looked at, and kept in a table.
+        self.is_small = board.count <= MOST_FOR_SEARCH
+        self._rings = ring_bandwidths(board.bandwidth) if self.is_small else []
+        self._totals = totals(board.bandwidth) if self.is_small else []
         #: Each card's island at each level; where it is in none, all positions and one more.
         beyond = (1 << board.count + 1) - 1
         self._homes = [
@@ -92,13 +94,13 @@ class CardSets:
 
         Behind switches the two are the same. 0 for a single card.
         """
-        if self._small:
+        if self.is_small:
             return self._rings[cards]
         rows = self.board.bandwidth
         return min((rows[a][b] for a, b in combinations(members(cards), 2)), default=0)
 
     def _total(self, cards: int) -> int:
-        if self._small:
+        if self.is_small:
             return self._totals[cards]
         chosen = self._vector(cards)
         return int(chosen @ self._matrix @ chosen) // 2
@@ -127,7 +129,7 @@ class CardSets:
 
     def _sets(self, cards: tuple[int, ...], count: int) -> Iterable[int]:
         """All sets on a small board; on a large one, one grown from each card."""
-        if self._small:
+        if self.is_small:
             return (sum(1 << card for card in one) for one in combinations(cards, count))
         return sorted({self._grown(seed, cards, count) for seed in cards})
 

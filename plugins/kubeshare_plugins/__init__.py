@@ -19,6 +19,7 @@ from kubeshare_plugins.priority_sort import PrioritySort
 from kubeshare_plugins.random_choice import Random
 from kubeshare_plugins.spread import Spread
 from kubeshare_plugins.taint_toleration import TaintToleration
+from kubeshare_plugins.topology import Topology
 from kubeshare_py.framework.configuration import PluginFactory
 
 IN_TREE: Mapping[str, PluginFactory] = {
@@ -36,4 +37,5 @@ IN_TREE: Mapping[str, PluginFactory] = {
     "KubeShareOpportunistic": KubeShareOpportunistic,
     "KubeShareGuarantee": KubeShareGuarantee,
     "AvoidGpuNodes": AvoidGpuNodes,
+    "Topology": Topology,
 }

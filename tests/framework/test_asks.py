@@ -57,6 +57,7 @@ PROFILES = {
     "normalised": a_profile(["KubeShareOpportunistic", "KubeShareGuarantee"]),
     "both": a_profile(["LeastTenants", "KubeShareOpportunistic"]),
     "no scores": a_profile([], []),
+    "topology": a_profile(["BinPack", "Topology"]),
 }
 
 

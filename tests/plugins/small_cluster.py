@@ -15,7 +15,15 @@ from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUi
 from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.asks import Asker
-from kubeshare_py.framework.points import CardFilter, Cards, CardScore, Explain, Filter, Score
+from kubeshare_py.framework.points import (
+    BestSet,
+    CardFilter,
+    Cards,
+    CardScore,
+    Explain,
+    Filter,
+    Score,
+)
 from kubeshare_py.framework.scheduler_profile import Profile
 from tests.builders import GIB, a_gpu, a_node
 
@@ -71,6 +79,17 @@ class SmallCluster:
         self.ledger.charge(uid, NodeName(node), resources, allocation)
         return uid
 
+    def hold_all(
+        self, node: str, cards: list[str], milli: int, *, exclusive: bool = False
+    ) -> PodUid:
+        """A pod holds as much of each of these cards, and no memory."""
+        self._pods += 1
+        uid = PodUid(f"pod-{self._pods}")
+        charges = tuple(CardCharge(GpuUuid(card), milli, 0) for card in cards)
+        allocation = Allocation(token=DecisionToken(uid), cards=charges, exclusive=exclusive)
+        self.ledger.charge(uid, NodeName(node), (), allocation)
+        return uid
+
     def where(self, shape: Shape) -> set[str]:
         """The nodes that it fits."""
         names = self.ledger.columns.names
@@ -121,7 +140,7 @@ class SmallCluster:
         ranks = [p.card_score(shape) for p in self.plugins if isinstance(p, CardScore)]
         total = np.where(rows.column("flags") == 0, 0, -1)
         for rank in ranks:
-            if rank is not None:
+            if rank is not None and not isinstance(rank, BestSet):
                 total = np.where(total < 0, total, rank(rows))
         slot = total.argmax(1)
         return Cards(slot, slot + np.arange(len(slot)) * total.shape[1])

@@ -76,6 +76,8 @@ def test_each_policy_has_its_example() -> None:
     assert scores("spread") == (["AvoidGpuNodes", "Spread"], ["Spread"])
     assert scores("random") == (["Random"], ["Random"])
     assert scores("least-tenants") == (["AvoidGpuNodes", "LeastTenants"], ["LeastTenants"])
+    topology = ["BinPack", "AvoidGpuNodes", "Topology"]
+    assert scores("topology") == (topology, ["BinPack", "Topology"])
     both = ["KubeShareOpportunistic", "KubeShareGuarantee"]
     assert scores("kubeshare") == (["AvoidGpuNodes", *both], both)
 
