@@ -1,10 +1,18 @@
 """Score and CardScore: KubeShare 2.0's formula for pods of priority 1 to 100.
 
-With n healthy cards of the wanted model and u the thousandths used of each: (- sum of u / 10) / n,
-truncated toward zero; cell priority and distance are 0 until a cells file is read.
+With n healthy cards of the wanted model, p the priority of each one's cell (0 without a cells file)
+and u the thousandths used of it: (sum of p - sum of u / 10) / n, truncated toward zero. KubeShare's
+third summand, the mean distance to the cells of the pod's group, is 0 here: a score depends on its
+row alone.
 """
 
-from kubeshare_plugins.kubeshare_opportunistic import normalise, truncated, used_cards
+from kubeshare_plugins.kubeshare_opportunistic import (
+    TENFOLD,
+    normalise,
+    tenfold_priorities,
+    truncated,
+    used_cards,
+)
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.pod import Shape
@@ -24,7 +32,8 @@ class KubeShareGuarantee:
 
         def ask(rows: Rows, cards: Cards | None) -> IntArray:
             counted, used = used_cards(shape, rows)
-            return truncated(-used.sum(1), 10 * counted.sum(1))
+            points = tenfold_priorities(counted, rows) - used.sum(1)
+            return truncated(points, TENFOLD * counted.sum(1))
 
         return ask
 
@@ -32,4 +41,4 @@ class KubeShareGuarantee:
         """The emptiest card that fits."""
         if not shape.guarantee:
             return None
-        return lambda rows: rows.column("free_milli")
+        return lambda rows: TENFOLD * rows.column("cell_priority") + rows.column("free_milli")

@@ -1,12 +1,12 @@
 """Score and CardScore: KubeShare 2.0's formula for pods of priority 0 and below.
 
-KubeShare sums over a node's healthy cards of the wanted model; cell priority and distance are 0
-until a cells file is read. Here in integers: with n cards, u the thousandths used of each, F of
-them idle,
+KubeShare sums over a node's healthy cards of the wanted model. Here in integers: with n cards, p
+the priority of each one's cell (0 without a cells file), u the thousandths used of it, F idle ones,
 
-    (sum of u / 10 - 100 F / n) / n
+    (sum of p + sum of u / 10 - 100 F / n) / n
 
-truncated toward zero. Enable it beside KubeShareGuarantee: each scores its own class of pods.
+truncated toward zero. Of the node's cards the one with most of p + u / 10 is taken.
+Enable it beside KubeShareGuarantee: each scores its own class of pods.
 """
 
 import numpy as np
@@ -17,6 +17,9 @@ from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.points import CardRank, Cards, RowScore
 from kubeshare_py.framework.scores import MAX_SCORE
+
+#: A point is ten thousandths of a card.
+TENFOLD = 10
 
 
 def normalise(raw: IntArray) -> IntArray:
@@ -46,8 +49,8 @@ class KubeShareOpportunistic:
             counted, used = used_cards(shape, rows)
             total, idle = used.sum(1), (counted & (used == 0)).sum(1)
             cells = counted.sum(1)
-            points = cells * total - WHOLE_MILLI * idle
-            return truncated(points, 10 * cells * cells)
+            points = cells * (tenfold_priorities(counted, rows) + total) - WHOLE_MILLI * idle
+            return truncated(points, TENFOLD * cells * cells)
 
         return ask
 
@@ -55,7 +58,9 @@ class KubeShareOpportunistic:
         """The fullest card that fits."""
         if shape.guarantee:
             return None
-        return lambda rows: WHOLE_MILLI - rows.column("free_milli")
+        return lambda rows: (
+            TENFOLD * rows.column("cell_priority") + WHOLE_MILLI - rows.column("free_milli")
+        )
 
 
 def used_cards(shape: Shape, rows: Rows) -> tuple[IntArray, IntArray]:
@@ -66,6 +71,12 @@ def used_cards(shape: Shape, rows: Rows) -> tuple[IntArray, IntArray]:
         counted &= np.array([name in shape.claim.models for name in names]).take(numbers)
     used = WHOLE_MILLI - np.clip(rows.column("free_milli"), 0, WHOLE_MILLI)
     return counted.astype(np.int64), np.where(counted, used, 0)
+
+
+def tenfold_priorities(counted: IntArray, rows: Rows) -> IntArray:
+    """Ten times the sum of the counted cards' cell priorities, per row."""
+    priorities: IntArray = TENFOLD * (counted * rows.column("cell_priority")).sum(1)
+    return priorities
 
 
 def truncated(points: IntArray, divisor: IntArray) -> IntArray:

@@ -1,30 +1,35 @@
-"""The clusters of KubeShare's worked examples, cells without priority or distance."""
+"""The clusters of KubeShare's worked examples, with and without priorities of cells."""
 
 from tests.builders import a_gpu
 from tests.plugins.small_cluster import SmallCluster
 
 
-def abc(*plugins: object) -> SmallCluster:
+def abc(*plugins: object, priorities: tuple[int, int, int] = (0, 0, 0)) -> SmallCluster:
     """A: two cards, half of one used. B: two idle cards. C: one idle card."""
     cluster = SmallCluster(*plugins)
-    for name, count in (("A", 2), ("B", 2), ("C", 1)):
-        cluster.cards(name, count)
+    for name, count, priority in zip("ABC", (2, 2, 1), priorities, strict=True):
+        cluster.cards(name, count, cell_priority=priority)
     cluster.hold("A", "A-0", 500)
     return cluster
 
 
-def juno(*plugins: object) -> SmallCluster:
+def juno(*plugins: object, priorities: tuple[int, int, int] = (0, 0, 0)) -> SmallCluster:
     """Juno: two cards, half of one used; cupid: one idle card; ubuntu: eight idle cards."""
     cluster = SmallCluster(*plugins)
-    for name, count in (("juno", 2), ("cupid", 1), ("ubuntu", 8)):
-        cluster.cards(name, count)
+    names = ("juno", "cupid", "ubuntu")
+    for name, count, priority in zip(names, (2, 1, 8), priorities, strict=True):
+        cluster.cards(name, count, cell_priority=priority)
     cluster.hold("juno", "juno-0", 500)
     return cluster
 
 
-def two_cards(*plugins: object) -> SmallCluster:
+def two_cards(*plugins: object, idle_priority: int = 0, used_priority: int = 0) -> SmallCluster:
     """One node: an idle card, and one of which half is used."""
     cluster = SmallCluster(*plugins)
-    cluster.node("n1", a_gpu("idle"), a_gpu("used", index=1))
+    cluster.node(
+        "n1",
+        a_gpu("idle", cell_priority=idle_priority),
+        a_gpu("used", index=1, cell_priority=used_priority),
+    )
     cluster.hold("n1", "used", 500)
     return cluster

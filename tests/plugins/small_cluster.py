@@ -56,7 +56,8 @@ class SmallCluster:
 
     def cards(self, name: str, count: int, **fields: Any) -> None:
         """A node with so many cards called <node>-<index>."""
-        self.node(name, *(a_gpu(f"{name}-{index}", index=index) for index in range(count)))
+        indexes = range(count)
+        self.node(name, *(a_gpu(f"{name}-{index}", index=index, **fields) for index in indexes))
 
     def hold(
         self,

@@ -1,4 +1,4 @@
-"""KubeShare's score of pods with priority 1 to 100 (its cells' priorities are 0 here)."""
+"""KubeShare's score of pods with priority 1 to 100."""
 
 from kubeshare_plugins.gpu_fit import GpuFit
 from kubeshare_plugins.kubeshare_guarantee import KubeShareGuarantee
@@ -13,6 +13,29 @@ def test_scores_of_the_three_example_nodes() -> None:
     cluster = abc(GpuFit(), KubeShareGuarantee())
     assert cluster.scores(GUARANTEE) == {"A": 0, "B": 25, "C": 25}  # -25, 0, 0
     assert cluster.best(GUARANTEE) == ("B", ["B-0"])
+
+
+def test_priorities_of_cells_count_as_in_kubeshare() -> None:
+    cluster = abc(GpuFit(), KubeShareGuarantee(), priorities=(100, 100, 1))
+    assert cluster.scores(GUARANTEE) == {"A": 75, "B": 100, "C": 1}
+    cluster = juno(GpuFit(), KubeShareGuarantee(), priorities=(11, 1, 100))
+    # -14, 1 and 100 are shifted by 14, and what then exceeds 100 is scaled.
+    assert cluster.scores(GUARANTEE) == {"juno": 0, "cupid": 13, "ubuntu": 100}
+
+
+def test_a_card_of_higher_priority_is_taken_though_it_is_fuller() -> None:
+    cluster = two_cards(GpuFit(), KubeShareGuarantee(), used_priority=51)
+    assert cluster.best(GUARANTEE) == ("n1", ["used"])
+    cluster = two_cards(GpuFit(), KubeShareGuarantee(), used_priority=49)
+    assert cluster.best(GUARANTEE) == ("n1", ["idle"])
+
+
+def test_pods_of_a_group_are_not_drawn_to_each_other_by_the_file() -> None:
+    """(fix) KubeShare draws pods without a group, too, to whatever card others of them hold."""
+    cluster = juno(GpuFit(), KubeShareGuarantee(), priorities=(11, 1, 100))
+    cluster.hold("ubuntu", "ubuntu-0", 500)
+    cluster.cards("pear", 1, cell_priority=100)
+    assert cluster.best(GUARANTEE) == ("pear", ["pear-0"])
 
 
 def test_scores_of_nodes_of_different_size() -> None:

@@ -1,4 +1,4 @@
-"""KubeShare's score of pods with priority 0 and below (its cells' priorities are 0 here)."""
+"""KubeShare's score of pods with priority 0 and below."""
 
 import numpy as np
 import pytest
@@ -27,6 +27,22 @@ def test_scores_of_the_three_example_nodes() -> None:
     assert raw(cluster, "A", "B", "C") == [0, -50, -100]
     assert cluster.scores(a_shape(a_claim())) == {"A": 100, "B": 50, "C": 0}
     assert cluster.best(a_shape(a_claim())) == ("A", ["A-0"])
+
+
+def test_priorities_of_cells_count_as_in_kubeshare() -> None:
+    cluster = abc(GpuFit(), KubeShareOpportunistic(), priorities=(100, 100, 1))
+    assert raw(cluster, "A", "B", "C") == [100, 50, -99]
+    assert cluster.scores(a_shape(a_claim())) == {"A": 100, "B": 74, "C": 0}
+    cluster = juno(GpuFit(), KubeShareOpportunistic(), priorities=(11, 1, 100))
+    assert raw(cluster, "juno", "cupid", "ubuntu") == [11, -99, 87]
+    assert cluster.scores(a_shape(a_claim())) == {"juno": 59, "cupid": 0, "ubuntu": 100}
+
+
+def test_a_card_of_higher_priority_is_taken_though_it_is_emptier() -> None:
+    cluster = two_cards(GpuFit(), KubeShareOpportunistic(), idle_priority=51)
+    assert cluster.best(a_shape(a_claim(300))) == ("n1", ["idle"])
+    cluster = two_cards(GpuFit(), KubeShareOpportunistic(), idle_priority=49)
+    assert cluster.best(a_shape(a_claim(300))) == ("n1", ["used"])
 
 
 def test_scores_are_cut_toward_zero() -> None:
