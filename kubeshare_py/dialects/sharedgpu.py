@@ -3,7 +3,7 @@
 Label meanings and the order of checks follow KubeShare 2.0 (pod labels, README and
 pkg/scheduler/pod.go of github.com/NTHU-LSALab/KubeShare, release-2.0). Deliberate differences: any
 decimal is a number, so "0", "10" and "100" are understood; a malformed gang is an error instead of
-no gang; amounts are computed exactly.
+no gang; amounts are computed exactly. `sharedgpu/numa_bind` is ours.
 """
 
 from collections.abc import Mapping
@@ -24,6 +24,7 @@ LIMIT = "sharedgpu/gpu_limit"
 REQUEST = "sharedgpu/gpu_request"
 MEMORY = "sharedgpu/gpu_mem"
 MODEL = "sharedgpu/gpu_model"
+NUMA_BIND = "sharedgpu/numa_bind"
 PRIORITY = "sharedgpu/priority"
 GROUP = "sharedgpu/group_name"
 #: KubeShare's README calls the group so, its code does not.
@@ -36,6 +37,7 @@ LOWEST_PRIORITY, HIGHEST_PRIORITY = -1, 100
 MOST_CARDS = 1_000_000
 
 _NUMBER = "must be a decimal number, digits with at most one point, such as 0.5, 1 or 2.0"
+_FLAGS = (None, "", "true", "false")
 # Each distinct text is read once; a cluster has few distinct requests and many pods.
 _REMEMBERED = 4096
 
@@ -66,9 +68,9 @@ def read(labels: Mapping[str, str]) -> Asked:
     limit, request, memory, priority = get(LIMIT), get(REQUEST), get(MEMORY), get(PRIORITY)
     if isinstance(group, InvalidRequest):
         return Asked(problem=group)
+    asked = _asked(limit, request, memory, get(MODEL), get(NUMA_BIND), priority)
     if group is None:
-        return _asked(limit, request, memory, get(MODEL), priority)
-    asked = _asked(limit, request, memory, get(MODEL), priority)
+        return asked
     return Asked(request=asked.request, problem=asked.problem, priority=asked.priority, group=group)
 
 
@@ -78,6 +80,7 @@ def _asked(
     request: str | None,
     memory: str | None,
     model: str | None,
+    numa_bind: str | None,
     priority: str | None,
 ) -> Asked:
     """All but the group."""
@@ -86,7 +89,7 @@ def _asked(
         return Asked(problem=rank)
     if limit is None and request is None and memory is None:
         return Asked(priority=rank)
-    asked = _request(limit, request, memory, model, rank > 0)
+    asked = _request(limit, request, memory, model, numa_bind, rank > 0)
     if isinstance(asked, InvalidRequest):
         return Asked(problem=asked, priority=rank)
     return Asked(request=asked, priority=rank)
@@ -97,6 +100,7 @@ def _request(
     share_text: str | None,
     memory_text: str | None,
     model: str | None,
+    numa_bind: str | None,
     guarantee: bool,
 ) -> GpuRequest | InvalidRequest | None:
     """The request; None for a limit of 0, which is how a pod says that it wants no GPU."""
@@ -111,11 +115,19 @@ def _request(
     memory = _memory(memory_text)
     if isinstance(memory, InvalidRequest):
         return memory
+    if numa_bind not in _FLAGS:
+        return _invalid(NUMA_BIND, numa_bind, 'must be "true" or "false"')
     limit_milli, limit_rounded = thousandths(limit)
     milli, share_rounded = thousandths(share)
     shared = share <= 1
     return GpuRequest(
-        claim=_claim(1 if shared else int(share), min(milli, WHOLE_MILLI), memory, model),
+        claim=_claim(
+            1 if shared else int(share),
+            min(milli, WHOLE_MILLI),
+            memory,
+            model,
+            near=numa_bind == "true",
+        ),
         dialect=DIALECT,
         limit_milli=limit_milli,
         guarantee=guarantee,
@@ -124,7 +136,7 @@ def _request(
     )
 
 
-def _claim(count: int, milli: int, total_bytes: int, model: str | None) -> GpuClaim:
+def _claim(count: int, milli: int, total_bytes: int, model: str | None, *, near: bool) -> GpuClaim:
     """`total_bytes` is over all cards; 0 leaves it to the share, or to the whole cards."""
     return GpuClaim(
         count=count,
@@ -132,6 +144,8 @@ def _claim(count: int, milli: int, total_bytes: int, model: str | None) -> GpuCl
         memory_bytes=-(-total_bytes // count) or None,
         models=(model,) if model else (),
         exclusive=count > 1,
+        # A single card is always near one: its pods need no shape of their own.
+        one_numa_node=near and count > 1,
     )
 
 

@@ -11,7 +11,7 @@ class GpuClaim:
 
     `memory_bytes` is per card; None means the share's part of the card it lands on. `models` are
     the accepted model names, empty for any. An exclusive claim takes idle cards and admits nobody
-    else.
+    else. With `one_numa_node` all cards must be near the same one.
 
     Invariants: count >= 1; 0 <= milli <= 1000; memory_bytes >= 0.
     """
@@ -21,6 +21,7 @@ class GpuClaim:
     memory_bytes: int | None = None
     models: tuple[str, ...] = ()
     exclusive: bool = False
+    one_numa_node: bool = False
 
     def __post_init__(self) -> None:
         if self.count < 1:

@@ -130,7 +130,7 @@ _DEFAULTS: Mapping[str, tuple[str, ...]] = {
     "pre_enqueue": (),
     "queue_sort": ("PrioritySort",),
     "filter": ("NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodeResourcesFit"),
-    "card_filter": ("GpuFit", "GpuModel"),
+    "card_filter": ("GpuFit", "GpuModel", "NumaBinding"),
     "score": ("BinPack", "AvoidGpuNodes"),
     "card_score": ("BinPack",),
     "permit": (),

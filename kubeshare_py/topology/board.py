@@ -13,25 +13,21 @@ from kubeshare_py.topology.card_graph import bandwidths, card_graph
 class Board:
     """`bandwidth[a][b]` between two positions in MB/s, both directions summed; 0 where unknown.
 
-    `numa[a]` is the NUMA node that is near a position, None where nobody says. Symmetric.
+    Symmetric; a position has 0 with itself.
     """
 
     bandwidth: tuple[tuple[int, ...], ...]
-    numa: tuple[int | None, ...]
 
     @property
     def count(self) -> int:
         """How many cards."""
-        return len(self.numa)
+        return len(self.bandwidth)
 
 
 def board_of(cards: Sequence[Gpu]) -> Board:
     """The board that these cards are, all those of one node."""
     ordered = in_order(cards)
-    return Board(
-        bandwidth=bandwidths(card_graph(ordered), len(ordered)),
-        numa=tuple(card.numa_node for card in ordered),
-    )
+    return Board(bandwidths(card_graph(ordered), len(ordered)))
 
 
 def in_order(cards: Sequence[Gpu]) -> list[Gpu]:

@@ -18,7 +18,7 @@ class Boards:
     """
 
     def __init__(self) -> None:
-        nothing = Board((), ())
+        nothing = Board(())
         self.sets: list[CardSets] = [CardSets(nothing)]
         self._numbers: dict[Board, int] = {nothing: 0}
         self._known: dict[object, int] = {}

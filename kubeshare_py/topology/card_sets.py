@@ -35,7 +35,7 @@ class CardSets:
     def __init__(self, board: Board) -> None:
         self.board = board
         self.islands = islands(board.bandwidth)
-        self._chosen: dict[tuple[int, int, bool], int] = {}
+        self._chosen: dict[tuple[int, int], int] = {}
         self._orders: dict[int, tuple[int, ...]] = {}
         self.everything = (1 << board.count) - 1
         #: Whether all sets can be looked at, and kept in a table.
@@ -50,16 +50,13 @@ class CardSets:
         ]
         self._matrix = np.array(board.bandwidth, np.int64).reshape(board.count, board.count)
 
-    def choose(self, idle: int, count: int, *, one_numa_node: bool = False) -> int:
-        """The best `count` of the idle cards; 0 where there are not so many.
-
-        `one_numa_node`: all of them must be near one NUMA node, which must be known.
-        """
-        key = (idle, count, one_numa_node)
+    def choose(self, idle: int, count: int) -> int:
+        """The best `count` of the idle cards; 0 where there are not so many."""
+        key = (idle, count)
         chosen = self._chosen.get(key)
         if chosen is None:
             _make_room(self._chosen)
-            chosen = self._chosen[key] = self._best(idle, count, one_numa_node)
+            chosen = self._chosen[key] = self._best(idle, count)
         return chosen
 
     def order(self, idle: int) -> tuple[int, ...]:
@@ -116,16 +113,11 @@ class CardSets:
 
         return tuple(sorted(members(idle), key=key))
 
-    def _best(self, idle: int, count: int, one_numa_node: bool) -> int:
-        groups = [members(idle)]
-        if one_numa_node:
-            numa = self.board.numa
-            known = sorted({number for number in numa if number is not None})
-            groups = [tuple(c for c in groups[0] if numa[c] == number) for number in known]
-        sets = [
-            cards for group in groups if len(group) >= count for cards in self._sets(group, count)
-        ]
-        return max(sets, key=self.worths(idle), default=0)
+    def _best(self, idle: int, count: int) -> int:
+        cards = members(idle)
+        if count > len(cards):
+            return 0
+        return max(self._sets(cards, count), key=self.worths(idle))
 
     def _sets(self, cards: tuple[int, ...], count: int) -> Iterable[int]:
         """All sets on a small board; on a large one, one grown from each card."""

@@ -15,6 +15,7 @@ from kubeshare_plugins.least_tenants import LeastTenants
 from kubeshare_plugins.node_affinity import NodeAffinity
 from kubeshare_plugins.node_resources_fit import NodeResourcesFit
 from kubeshare_plugins.node_unschedulable import NodeUnschedulable
+from kubeshare_plugins.numa_binding import NumaBinding
 from kubeshare_plugins.priority_sort import PrioritySort
 from kubeshare_plugins.random_choice import Random
 from kubeshare_plugins.spread import Spread
@@ -30,6 +31,7 @@ IN_TREE: Mapping[str, PluginFactory] = {
     "NodeResourcesFit": NodeResourcesFit,
     "GpuFit": GpuFit,
     "GpuModel": GpuModel,
+    "NumaBinding": NumaBinding,
     "BinPack": BinPack,
     "Spread": Spread,
     "Random": Random,

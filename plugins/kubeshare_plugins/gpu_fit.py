@@ -81,7 +81,7 @@ class GpuFit:
             return np.where(flags, by_flags.take(flags), masks)
 
         shared = not claim.exclusive and claim.memory_bytes is None
-        return CardQuestion(_fits(claim), reasons_of, claim.milli if shared else None)
+        return CardQuestion(fits_claim(claim), reasons_of, claim.milli if shared else None)
 
     def may_fit(self, shape: Shape, ledger: Ledger, row: int) -> bool:
         """Count the cards that could do, in plain integers."""
@@ -107,7 +107,7 @@ class GpuFit:
             )
 
 
-def _fits(claim: GpuClaim) -> Callable[[Rows], NDArray[np.bool_]]:
+def fits_claim(claim: GpuClaim) -> Callable[[Rows], NDArray[np.bool_]]:
     """The cheapest comparison that decides: whether a card may hold one share of the claim."""
     milli, memory = claim.milli, claim.memory_bytes or 0
     if claim.exclusive and not memory:

@@ -11,6 +11,7 @@ from kubeshare_py.domain.request import GpuClaim, GpuRequest, InvalidRequest
 
 LIMIT, REQUEST, MEMORY = "sharedgpu/gpu_limit", "sharedgpu/gpu_request", "sharedgpu/gpu_mem"
 PRIORITY, MODEL = "sharedgpu/priority", "sharedgpu/gpu_model"
+NUMA_BIND = "sharedgpu/numa_bind"
 HEADCOUNT, THRESHOLD = "sharedgpu/group_headcount", "sharedgpu/group_threshold"
 
 
@@ -350,6 +351,27 @@ def test_the_first_problem_in_kubeshares_order_is_reported() -> None:
         labels |= {label: good[label]} if label in good else {}
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"), [("true", True), ("false", False), ("", False), (None, False)]
+)
+def test_several_cards_may_have_to_be_near_one_numa_node(text: str | None, expected: bool) -> None:
+    labels = {LIMIT: "2", REQUEST: "2"} | ({NUMA_BIND: text} if text is not None else {})
+    request = read(labels).request
+    assert request is not None
+    assert request.claim.one_numa_node is expected
+
+
+def test_a_single_card_is_near_one_anyway() -> None:
+    request = read({LIMIT: "1", NUMA_BIND: "true"}).request
+    assert request is not None
+    assert not request.claim.one_numa_node
+
+
+def test_numa_bind_is_true_or_false() -> None:
+    problem = read({LIMIT: "1", NUMA_BIND: "yes"}).problem
+    assert str(problem) == 'sharedgpu/numa_bind="yes": must be "true" or "false"'
+
+
 def test_what_was_understood_before_the_problem_is_kept() -> None:
     found = asked(
         group_name="g", group_headcount="2", group_threshold="1", priority="9", gpu_limit="x"
@@ -367,6 +389,7 @@ def test_what_was_understood_before_the_problem_is_kept() -> None:
                 REQUEST,
                 MEMORY,
                 MODEL,
+                NUMA_BIND,
                 PRIORITY,
                 HEADCOUNT,
                 THRESHOLD,

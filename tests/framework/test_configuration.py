@@ -44,7 +44,7 @@ def test_an_empty_document_is_the_default_profile() -> None:
     assert profile.queue_sort.name == "PrioritySort"
     assert names(profile) == {
         "filters": ["NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodeResourcesFit"],
-        "card_filters": ["GpuFit", "GpuModel"],
+        "card_filters": ["GpuFit", "GpuModel", "NumaBinding"],
         "scores": ["BinPack 1", "AvoidGpuNodes 1"],
         "card_scores": ["BinPack 1"],
     }
@@ -263,7 +263,7 @@ def test_what_is_in_effect_is_printed_with_every_default() -> None:
             ("NodeAffinity", 1),
             ("NodeResourcesFit", 1),
         ],
-        "cardFilter": [("GpuFit", 1), ("GpuModel", 1)],
+        "cardFilter": [("GpuFit", 1), ("GpuModel", 1), ("NumaBinding", 1)],
         "score": [("BinPack", 1), ("AvoidGpuNodes", 1), ("Spread", 2)],
         "cardScore": [("BinPack", 1)],
         "permit": [],

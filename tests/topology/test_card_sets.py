@@ -14,11 +14,11 @@ from tests.topology.boards import BOARDS, TWO_SOCKETS, bits, board, described, l
 EVERY = pytest.mark.parametrize("name", sorted(BOARDS))
 
 
-def chosen(name: str, count: int, *taken: int, one_numa_node: bool = False) -> tuple[int, ...]:
+def chosen(name: str, count: int, *taken: int) -> tuple[int, ...]:
     """What is chosen of a board when these are taken already."""
     sets = CardSets(board(name))
     idle = bits(*range(sets.board.count)) & ~bits(*taken)
-    return members(sets.choose(idle, count, one_numa_node=one_numa_node))
+    return members(sets.choose(idle, count))
 
 
 @EVERY
@@ -98,19 +98,7 @@ def test_without_any_link_told_the_lowest_are_taken() -> None:
 def test_nothing_is_chosen_of_too_few() -> None:
     assert chosen("dgx-1v", 5, 0, 1, 2, 3) == ()
     assert chosen("single", 1, 0) == ()
-    assert CardSets(Board((), ())).choose(0, 1) == 0
-
-
-def test_on_request_all_cards_are_near_one_numa_node() -> None:
-    # Without the request the fastest pair would be taken, from socket to socket.
-    assert chosen("dgx-1v", 2, 1, 2, 3, 5, 7) == (0, 4)
-    assert chosen("dgx-1v", 2, 1, 2, 3, 5, 7, one_numa_node=True) == (4, 6)
-    assert chosen("dgx-1v", 3, 1, 2, 3, 5, 7, one_numa_node=True) == ()
-
-
-def test_cards_of_which_nobody_says_the_numa_node_are_not_near_one() -> None:
-    assert chosen("untold", 1, one_numa_node=True) == ()
-    assert chosen("untold", 1) == (0,)
+    assert CardSets(Board(())).choose(0, 1) == 0
 
 
 def test_sixteen_cards_behind_switches_are_chosen_as_eight_are() -> None:
