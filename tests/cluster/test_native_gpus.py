@@ -79,3 +79,13 @@ def test_cards_that_appear_later_are_held_back_too() -> None:
     native(ledger, "a", 1)
     ledger.put_cards(N1, some_gpus("n1", 2))
     assert open_cards(ledger) == [0]
+
+
+def test_a_card_that_is_held_back_breaks_its_island() -> None:
+    ledger = a_ledger(3)
+    row = ledger.columns.row_of[N1]
+    native(ledger, "a", 1)
+    assert ledger.columns.idle_cards[row] == 0b011
+    assert ledger.columns.keep[row].tolist()[:3] == [1, 2, 0]
+    ledger.release(PodUid("a"))
+    assert ledger.columns.idle_cards[row] == 0b111
