@@ -1,8 +1,9 @@
 """Whether this scheduler process is the one that decides, and a client that heeds it."""
 
+import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
 from typing import Protocol
 
@@ -17,6 +18,9 @@ from kubeshare_py.framework.configuration import SchedulerConfiguration
 from kubeshare_py.framework.leader_election import LeaderElection, seconds
 from kubeshare_py.manifests.lease import with_state_service
 from kubeshare_py.scheduling.leadership import Election, Terms
+
+#: Whoever does not lead after so long (s) stands by.
+HEAD_START_S = 1.0
 
 
 class Leadership(Protocol):
@@ -74,6 +78,25 @@ class OnlyScheduler:
 
     def figures(self) -> None:
         """None: there is no election."""
+
+
+async def until_led(
+    leadership: Leadership,
+    group: asyncio.TaskGroup,
+    follow: Callable[[], Coroutine[None, None, None]],
+) -> None:
+    """Return once this process leads; while others lead it follows what happens, in the group.
+
+    Where nobody leads, one leads after a few requests: to begin before would be to list all pods
+    twice.
+    """
+    with suppress(TimeoutError):
+        async with asyncio.timeout(HEAD_START_S):
+            await leadership.led()
+            return
+    standing_by = group.create_task(follow())
+    await leadership.led()
+    standing_by.cancel()
 
 
 @asynccontextmanager

@@ -1,8 +1,7 @@
 """kubeshare-scheduler: watch, decide, perform."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from kubeshare_py.edges.configuration_watch import Updates
@@ -11,7 +10,7 @@ from kubeshare_py.edges.endpoints import endpoints
 from kubeshare_py.edges.kube_api import KubeApi
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_config import load
-from kubeshare_py.edges.leadership import Leadership, connected
+from kubeshare_py.edges.leadership import Leadership, connected, until_led
 from kubeshare_py.edges.process import own_name
 from kubeshare_py.edges.report_lane import ReportLane
 from kubeshare_py.edges.vital_signs import VitalSigns
@@ -27,9 +26,6 @@ from kubeshare_py.manifests.watch import Codec
 from kubeshare_py.scheduling.machine import Machine
 
 PODS = "/api/v1/pods"
-#: Where nobody leads one leads after a few requests; to list the pods before would be to list them
-#: twice.
-HEAD_START_S = 1.0
 
 
 def machine(configuration: SchedulerConfiguration, in_tree: Mapping[str, PluginFactory]) -> Machine:
@@ -79,7 +75,7 @@ async def run(
                 if updates is not None:
                     group.create_task(loop.follow_configuration(updates))
                 group.create_task(signs.run(loop.news.set))
-                await _led(group, leadership, pods)
+                await until_led(leadership, group, pods)
                 # What the last leader did at the end is in a list that is asked for now.
                 listed = asyncio.Event()
                 group.create_task(pods(listed.set))
@@ -92,21 +88,6 @@ async def run(
             campaign.cancel()
             if in_order:
                 await leadership.release()
-
-
-async def _led(
-    group: asyncio.TaskGroup,
-    leadership: Leadership,
-    pods: Callable[[], Coroutine[None, None, None]],
-) -> None:
-    """Return once this process leads; until then it follows the pods, unless that is at once."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(HEAD_START_S):
-            await leadership.led()
-            return
-    standing_by = group.create_task(pods())
-    await leadership.led()
-    standing_by.cancel()
 
 
 def _address(server: Server, url: str) -> str:

@@ -321,7 +321,7 @@ class Streaming:
             await self.closing.wait()
         return response
 
-    async def see(self, count: int, patience: Patience | None = None) -> list[str]:
+    async def see(self, count: int, patience: Patience = Patience()) -> list[str]:
         seen: list[str] = []
         backoff = Backoff(sleep=NoSleep())
         async with (
