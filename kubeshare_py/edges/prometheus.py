@@ -19,7 +19,7 @@ from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges.backoff import Backoff
 from kubeshare_py.edges.prometheus_reports import Failure, Report, Start
-from kubeshare_py.inventory.changes import Reading
+from kubeshare_py.inventory.reading import Reading
 from kubeshare_py.inventory.series_selectors import parse_matchers
 
 SELECTOR = 'job="kubeshare-collector"'

@@ -19,8 +19,9 @@ from prometheus_api_client.exceptions import PrometheusApiClientException
 from urllib3 import Retry
 
 from kubeshare_py.edges.prometheus_reports import Failure, News, Report, Start
-from kubeshare_py.inventory import gpu_capacity
-from kubeshare_py.inventory.changes import UP, Reading, Series, Step, next_reading
+from kubeshare_py.inventory.changes import Step, next_reading
+from kubeshare_py.inventory.reading import Reading
+from kubeshare_py.inventory.series import NAME_MATCHER, Series
 from kubeshare_py.inventory.series_selectors import Matcher, parse_matchers
 
 TIMEOUT_S = 30
@@ -35,7 +36,7 @@ def main() -> None:
         return
     start = msgspec.json.decode(line, type=Start)
     matchers = parse_matchers(start.selector)
-    text = f'{{__name__=~"{gpu_capacity.NAME}|{UP}",{start.selector}}}'
+    text = f"{{{NAME_MATCHER},{start.selector}}}"
     reading = start.known
     with _session(start) as session:
         client = PrometheusConnect(
@@ -72,7 +73,7 @@ def _ask(
         return Failure(message=f"{type(problem).__name__}: {problem}"), known
     except (LookupError, TypeError, ValueError) as problem:
         return Failure(message=f"not an answer of Prometheus: {problem!r}"), known
-    step = next_reading(known, vector, time.time(), matchers)
+    step = next_reading(known, vector, time.monotonic(), matchers, unix_now=time.time())
     return _news(step, known), step.reading
 
 

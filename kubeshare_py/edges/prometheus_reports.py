@@ -4,7 +4,7 @@ import msgspec
 
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.inventory.changes import Reading
+from kubeshare_py.inventory.reading import Reading
 
 
 class Start(msgspec.Struct, kw_only=True):

@@ -1,11 +1,13 @@
 """Which cards there are is Prometheus's word: late, gone, silent, back."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 from tests.stories.conftest import Stage, card, gpu
+from tests.stories.test_operations import fetch, route_of
 
 N1, N2 = NodeName("n1"), NodeName("n2")
 
@@ -137,6 +139,35 @@ async def test_an_unhealthy_card_takes_nobody_until_it_is_well(
         assert "1 unhealthy GPU" in await stage.waiting("a", "nodes are available")
         file.write_text(cards.format("true"))
         await stage.until("a", lambda pod: pod["spec"].get("nodeName") == "n1")
+
+
+async def test_a_card_that_falls_ill_keeps_its_pod_and_takes_no_other(stage: Stage) -> None:
+    here = {"nodeSelector": {"kubernetes.io/hostname": "n1"}}
+    targets = stage.cluster.collectors.targets
+    await stage.create("first", gpu("0.3"), **here)
+    _, uuid = await stage.place("first")
+    index = [one.uuid for one in stage.nodes[0].cards].index(GpuUuid(uuid))
+    targets.break_card(N1, index)
+    await stage.inventory_asked()
+    await stage.create("second", gpu("0.3"), **here)
+    _, other = await stage.place("second")
+    assert other != uuid
+    targets.break_card(N1, 1 - index)
+    await stage.inventory_asked()
+    await stage.create("third", gpu("0.8"), **here)
+    assert "1 unhealthy GPU" in await stage.waiting("third", "unhealthy")
+    route = await route_of(stage)
+    cluster = json.loads((await fetch(route, "/state/v1/cluster"))[1])
+    shown = {card["uuid"]: card for node in cluster["nodes"] for card in node["cards"]}
+    for held in (uuid, other):
+        assert (shown[held]["healthy"], shown[held]["used_milli"]) == (False, 300)
+    assert "unhealthy GPU" in (await fetch(route, "/state/v1/why/default/third"))[1]
+    assert (await stage.pod("first"))["status"]["phase"] == "Running"
+    targets.mend_card(N1, index)
+    # What the first pod holds was charged all the time: there is room for 0.7 and no more.
+    await stage.create("fourth", gpu("0.7"), **here)
+    assert await stage.place("fourth") == ("n1", uuid)
+    await stage.waiting("third", "Insufficient GPU")
 
 
 async def test_a_new_node_has_its_cards_of_the_file_at_once(
