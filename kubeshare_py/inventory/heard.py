@@ -44,7 +44,7 @@ class Heard:
 
     def __init__(self, previous: Reading) -> None:
         self.previous = previous
-        self.collectors = dict(previous.collectors)
+        self.collectors: dict[str, NodeName] = {}
         self.diagnostics: list[str] = []
         self._nodes: dict[NodeName, _Listed] = {}
         self._owner: dict[GpuUuid, NodeName] = {}
@@ -53,19 +53,17 @@ class Heard:
 
     def take(self, vector: Iterable[Series]) -> None:
         """Take in all series of the vector, in whatever order they come."""
-        capacity = []
+        by_name: dict[str, list[Series]] = {}
         for series in vector:
-            name = series.name
-            if name == CAPACITY:
-                capacity.append(series)
-            elif name == HEALTHY:
-                key = NodeName(series.own("node")), GpuUuid(series.own("uuid"))
-                self._words[key] = self._words.get(key, True) and series.value == 1
-            elif name == UP and series.value == 1:
-                self._up.append(series.instance)
-            elif name == CARDS:
-                self._take_count(series)
-        for series in capacity:
+            by_name.setdefault(series.name, []).append(series)
+        for series in by_name.get(UP, ()):
+            self._take_up(series)
+        for series in by_name.get(CARDS, ()):
+            self._take_count(series)
+        for series in by_name.get(HEALTHY, ()):
+            key = NodeName(series.own("node")), GpuUuid(series.own("uuid"))
+            self._words[key] = self._words.get(key, True) and series.value == 1
+        for series in by_name.get(CAPACITY, ()):
             self._take_card(series)
 
     def answering(self) -> set[NodeName]:
@@ -134,6 +132,17 @@ class Heard:
 
     def _of(self, node: NodeName) -> _Listed:
         return self._nodes.setdefault(node, _Listed())
+
+    def _take_up(self, series: Series) -> None:
+        """Whether a collector answers; whose it is the scrape may say, or it was heard before.
+
+        One that is not scraped any more is forgotten: another one may get its address.
+        """
+        node = series.labels.get("node") or self.previous.collectors.get(series.instance)
+        if node:
+            self.collectors[series.instance] = NodeName(node)
+        if series.value == 1:
+            self._up.append(series.instance)
 
     def _take_count(self, series: Series) -> None:
         node = NodeName(series.own("node"))

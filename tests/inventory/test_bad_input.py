@@ -188,6 +188,19 @@ def test_a_collector_at_a_new_place_that_lists_nothing_is_heard() -> None:
     assert not step.reading.silent_since
 
 
+def test_a_collector_whose_node_the_scrape_tells_need_not_list_anything() -> None:
+    assert uuids(read(known(), told("up", "a", 1, instance="new:9004"))) == {"a": []}
+
+
+def test_an_address_that_another_collector_got_meanwhile_speaks_for_nobody_else() -> None:
+    b = capacity("b", "GPU-7")
+    first = read(Reading(), *FIRST, b, up("b")).reading
+    gone = read(first, b, up("b")).reading
+    reused = read(gone, up("a"), b, up("b"))
+    assert reused.changed == ()
+    assert {*reused.reading.silent_since} == {"a"}
+
+
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -1.0, 1e300])
 def test_a_count_that_is_none_says_nothing(value: float) -> None:
     step = read(known(), ONE, up("a"), count("a", value))
