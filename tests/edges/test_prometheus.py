@@ -17,6 +17,7 @@ from aiohttp import web
 from kubeshare_py.domain.events import InventoryFailed, InventoryRead
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges.backoff import Backoff
+from kubeshare_py.edges.inventory_reports import Access
 from kubeshare_py.edges.prometheus import readings
 from kubeshare_py.edges.simulated_collectors import SimulatedCollectors
 from kubeshare_py.inventory.series_selectors import SelectorProblem
@@ -160,8 +161,7 @@ async def test_a_child_whose_parent_is_gone_ends_by_itself(simulated: SimulatedC
         sys.executable, "-m", CHILD, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     start = (
-        f'{{"url":"{simulated.url}","selector":"","interval_s":3600,"token_file":null,'
-        '"ca_file":null,"known":{}}\n'
+        f'{{"url":"{simulated.url}","selector":"","interval_s":3600,"access":{{}},"known":{{}}}}\n'
     )
     assert process.stdin is not None
     assert process.stdout is not None
@@ -193,7 +193,7 @@ async def test_the_token_is_read_again_for_each_query(tmp_path: Path) -> None:
     try:
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-        async with aclosing(quick(url, token_file=str(token))) as inventory:
+        async with aclosing(quick(url, access=Access(token_file=str(token)))) as inventory:
             assert await following(inventory) == InventoryRead(())
             assert await asked.get() == "Bearer first"
             token.write_text("second\n")

@@ -6,8 +6,11 @@ from pathlib import Path
 import pytest
 
 from kubeshare_py.domain.identity import GpuUuid, NodeName
+from tests.edges.collector_place import Place, serving
 from tests.stories.conftest import Stage, card, gpu
+from tests.stories.scraping import scrape_of, start_collector
 from tests.stories.test_operations import fetch, route_of
+from tests.stories.test_prometheus import until_nobody_is_placed
 
 N1, N2 = NodeName("n1"), NodeName("n2")
 
@@ -186,3 +189,28 @@ async def test_a_new_node_has_its_cards_of_the_file_at_once(
         metadata = {"name": "n2", "labels": node["metadata"]["labels"]}
         await stage.client.create("/api/v1/nodes", {**node, "metadata": metadata})
         assert card(await stage.running("share")) == only.uuid
+
+
+async def test_collectors_that_are_asked_themselves_need_no_prometheus(empty_stage: Stage) -> None:
+    stage, hosts = empty_stage, {"127.0.0.2": N1, "127.0.0.3": N2}
+    stage.cluster.collectors.prometheus_answers = False
+    place = Place(stage.nodes, hosts)
+    async with serving(place), stage.scheduler(scrape_of(place)):
+        await stage.create("share", gpu("0.5"))
+        assert await stage.waiting("share") == "GPU inventory not read yet"
+        await start_collector(stage, N1, "127.0.0.2")
+        node, uuid = await stage.place("share")
+        assert (node, uuid in {one.uuid for one in stage.nodes[0].cards}) == ("n1", True)
+        here = {"nodeSelector": {"kubernetes.io/hostname": "n2"}}
+        await stage.create("there", gpu("2", "2"), **here)
+        assert "too few GPUs" in await stage.waiting("there")
+        await start_collector(stage, N2, "127.0.0.3")
+        await stage.running("there")
+        place.hung.add(N2)
+        place.collectors.remove_card(N1, 0)
+        place.collectors.remove_card(N1, 1)
+        # That n2 hangs is no news, and keeps nobody from hearing of n1.
+        await until_nobody_is_placed(stage, {"nodeSelector": {"kubernetes.io/hostname": "n1"}})
+        await stage.gone("there")
+        await stage.create("there-again", gpu("2", "2"), **here)
+        await stage.running("there-again")
