@@ -141,9 +141,10 @@ class DecisionLoop:
                 )
             async with aclosing(source) as stream:
                 async for event in stream:
-                    await self._take_inventory(event)
+                    await self.take_inventory(event)
 
-    async def _take_inventory(self, event: InventoryRead | InventoryFailed) -> None:
+    async def take_inventory(self, event: InventoryRead | InventoryFailed) -> None:
+        """Hand what a source says to the machine; a long reading in several turns."""
         if isinstance(event, InventoryFailed):
             decision_log.warn("inventory", message=event.message)
             await self.tell([event])
