@@ -149,9 +149,13 @@ class DecisionLoop:
             decision_log.warn("inventory", message=event.message)
             await self.tell([event])
             return
-        for part in portions(event):
+        parts = [*portions(event)]
+        for part in parts:
             await self.tell([part])
             await asyncio.sleep(0)
+        if len(parts) > 1:
+            # These cards stay, as what a list brought does.
+            gc.freeze()
 
     async def _rest(self, seconds: float) -> None:
         """Sleep; shorter where nodes come or go."""
