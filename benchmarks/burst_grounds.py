@@ -16,7 +16,8 @@ from kubeshare_py.edges.embedded_cluster import embedded_cluster
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_config import load
 from kubeshare_py.edges.simulated_kubelets import SimulatedKubelets
-from kubeshare_py.framework.configuration import Inventory, SchedulerConfiguration
+from kubeshare_py.framework.configuration import SchedulerConfiguration
+from kubeshare_py.framework.inventory_settings import Inventory
 from kubeshare_py.framework.leader_election import LeaderElection
 from kubeshare_py.programs.embedded_scheduler import running_scheduler
 from kubeshare_py.simulation.cluster_file import SimulatedNode, read_cluster

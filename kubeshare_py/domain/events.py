@@ -65,10 +65,12 @@ class InventoryRead:
     """Cards of the nodes whose cards changed; the first one says that the inventory is known.
 
     `silent` names all nodes whose collector does not answer now; their last known cards stay.
+    `more`: only some of the changed nodes; the others and all else follow with the next one.
     """
 
     changed: tuple[tuple[NodeName, tuple[Gpu, ...]], ...]
     silent: tuple[NodeName, ...] = ()
+    more: bool = False
 
 
 @dataclass(frozen=True, slots=True)

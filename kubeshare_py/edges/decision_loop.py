@@ -8,18 +8,20 @@ from dataclasses import dataclass, field
 from time import perf_counter
 
 from kubeshare_py.domain.effects import Bind, Effect, ReportTrouble, ReportWaiting
-from kubeshare_py.domain.events import BindSlotsFree, Event, InventoryFailed
+from kubeshare_py.domain.events import BindSlotsFree, Event, InventoryFailed, InventoryRead
 from kubeshare_py.domain.node import Node
 from kubeshare_py.edges import decision_log
+from kubeshare_py.edges.collector_scrape import CollectorTargets
 from kubeshare_py.edges.configuration_watch import Updates
-from kubeshare_py.edges.inventory_source import OF_NODES, readings
+from kubeshare_py.edges.inventory_source import OF_NODES, OF_TARGETS, readings
 from kubeshare_py.edges.kube_api import KubeApi
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_watch import Changes, Listed, follow_reduced
 from kubeshare_py.edges.leader_lease import LeadershipLost
 from kubeshare_py.edges.vital_signs import VitalSigns
 from kubeshare_py.edges.watched_events import NODE_EVENTS, R, T, Translation
-from kubeshare_py.framework.configuration import Inventory
+from kubeshare_py.framework.inventory_settings import Inventory
+from kubeshare_py.inventory.portions import portions
 from kubeshare_py.manifests.node import NodeFields
 from kubeshare_py.manifests.watch import Codec
 from kubeshare_py.scheduling import outsiders
@@ -123,18 +125,37 @@ class DecisionLoop:
         codec = Codec(NodeFields)
         await self.watch(client, NODES, codec, translation, self._nodes_listed.set)
 
-    async def read_inventory(self, settings: Inventory) -> None:
+    async def read_inventory(self, settings: Inventory, client: KubeClient) -> None:
         """Follow the inventory for ever."""
         nodes = self.machine.ledger.columns.row_of.keys
+        targets = CollectorTargets()
         if settings.source in OF_NODES:
             # Else every waiting pod would be told that there is no card anywhere.
             await self._nodes_listed.wait()
-        source = readings(settings, nodes, self.signs.inventory_read, self._rest)
-        async with aclosing(source) as stream:
-            async for event in stream:
-                if isinstance(event, InventoryFailed):
-                    decision_log.warn("inventory", message=event.message)
-                await self.tell([event])
+        source = readings(settings, nodes, targets, self.signs.inventory_read, self._rest)
+        async with asyncio.TaskGroup() as group:
+            if settings.source in OF_TARGETS:
+                connected = self.signs.watching("collectors")
+                group.create_task(
+                    targets.follow(client, settings.namespace, settings.pod_selector, connected)
+                )
+            async with aclosing(source) as stream:
+                async for event in stream:
+                    await self.take_inventory(event)
+
+    async def take_inventory(self, event: InventoryRead | InventoryFailed) -> None:
+        """Hand what a source says to the machine; a long reading in several turns."""
+        if isinstance(event, InventoryFailed):
+            decision_log.warn("inventory", message=event.message)
+            await self.tell([event])
+            return
+        parts = [*portions(event)]
+        for part in parts:
+            await self.tell([part])
+            await asyncio.sleep(0)
+        if len(parts) > 1:
+            # These cards stay, as what a list brought does.
+            gc.freeze()
 
     async def _rest(self, seconds: float) -> None:
         """Sleep; shorter where nodes come or go."""

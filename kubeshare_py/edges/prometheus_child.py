@@ -1,15 +1,17 @@
 """The process that asks Prometheus on a timer and reports only what changed.
 
 It is a process of its own because decoding a large answer would hold the scheduler's event loop.
-One JSON line in (`Start`), then one JSON line out per query (`News` or `Failure`); it ends when
-its standard input does, so it never outlives the scheduler.
+One JSON line in (`Start`), then a report per query; it ends when its standard input does, so it
+never outlives the scheduler.
 """
 
+import gc
 import os
+import re
 import select
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import TextIO
 
 import msgspec
@@ -18,93 +20,101 @@ from prometheus_api_client import PrometheusConnect
 from prometheus_api_client.exceptions import PrometheusApiClientException
 from urllib3 import Retry
 
-from kubeshare_py.edges.prometheus_reports import Failure, News, Report, Start
-from kubeshare_py.inventory import gpu_capacity
-from kubeshare_py.inventory.changes import UP, Reading, Series, Step, next_reading
+from kubeshare_py.edges.inventory_reports import Access, Failure, Start, line, news_lines
+from kubeshare_py.inventory.changes import next_reading
+from kubeshare_py.inventory.reading import Reading
+from kubeshare_py.inventory.series import CAPACITY, NAME_MATCHER, Series
 from kubeshare_py.inventory.series_selectors import Matcher, parse_matchers
 
 TIMEOUT_S = 30
-#: With 8 cards each, decoding a line takes about 4 ms.
-NODES_PER_LINE = 500
+#: Where answers say that they are partial: VictoriaMetrics at the beginning, others at the end.
+_EDGE = 4096
+_WARNINGS = re.compile(rb'"warnings":(\[(?:"(?:[^"\\]|\\.)*",?)*\])')
+_FAILURES = (requests.RequestException, PrometheusApiClientException, OSError)
+_MALFORMED = (LookupError, TypeError, ValueError)
 
 
 def main() -> None:
     """Read `Start`, then query until standard input ends."""
-    line = sys.stdin.buffer.readline()
-    if not line:
+    first = sys.stdin.buffer.readline()
+    if not first:
         return
-    start = msgspec.json.decode(line, type=Start)
+    start = msgspec.json.decode(first, type=Start)
     matchers = parse_matchers(start.selector)
-    text = f'{{__name__=~"{gpu_capacity.NAME}|{UP}",{start.selector}}}'
-    reading = start.known
-    with _session(start) as session:
+    known = start.known
+    # A third of a reading's time would go to looking for garbage among what is still needed.
+    gc.disable()
+    remarks: list[str] = []
+    with _session(start.access, remarks) as session:
         client = PrometheusConnect(
             url=start.url.rstrip("/"), session=session, retry=Retry(total=0), timeout=TIMEOUT_S
         )
         while True:
-            report, reading = _ask(client, start, text, matchers, reading)
-            for part in _parts(report):
-                sys.stdout.buffer.write(msgspec.json.encode(part) + b"\n")
+            remarks.clear()
+            lines, known = _ask(client, start, matchers, known, remarks)
+            for one in lines:
+                sys.stdout.buffer.write(one)
             sys.stdout.buffer.flush()
+            gc.collect()
             if _ended(sys.stdin, start.interval_s):
                 return
 
 
-def _session(start: Start) -> requests.Session:
+def _session(access: Access, remarks: list[str]) -> requests.Session:
+    """A session that adds to `remarks` what answers say of themselves; the client drops it."""
+
+    def hear(response: requests.Response, **_options: object) -> None:
+        remarks.extend(_remarks(response.content))
+
     session = requests.Session()
-    session.verify = start.ca_file or True
+    session.verify = access.ca_file or True
+    session.hooks["response"].append(hear)
     return session
+
+
+def _remarks(body: bytes) -> list[str]:
+    found = _WARNINGS.search(body[-_EDGE:])
+    remarks = msgspec.json.decode(found[1], type=list[str]) if found else []
+    if b'"isPartial":true' in body[:_EDGE]:
+        remarks.append("the answer is partial")
+    return [f"Prometheus says: {remark}" for remark in remarks]
 
 
 def _ask(
     client: PrometheusConnect,
     start: Start,
-    text: str,
     matchers: tuple[Matcher, ...],
     known: Reading,
-) -> tuple[Report, Reading]:
+    remarks: Iterable[str],
+) -> tuple[list[bytes], Reading]:
     try:
-        client.headers = _headers(start.token_file)
-        vector = [
-            Series(found["metric"], float(found["value"][1])) for found in client.custom_query(text)
-        ]
-    except (requests.RequestException, PrometheusApiClientException, OSError) as problem:
-        return Failure(message=f"{type(problem).__name__}: {problem}"), known
-    except (LookupError, TypeError, ValueError) as problem:
-        return Failure(message=f"not an answer of Prometheus: {problem!r}"), known
-    step = next_reading(known, vector, time.time(), matchers)
-    return _news(step, known), step.reading
+        client.headers = _headers(start.access.token_file)
+        found = client.custom_query(f"{{{NAME_MATCHER},{start.selector}}}")
+        vector = [Series(one["metric"], float(one["value"][1])) for one in found]
+    except _FAILURES as problem:
+        return [line(Failure(message=f"{type(problem).__name__}: {problem}"))], known
+    except _MALFORMED as problem:
+        return [line(Failure(message=f"not an answer of Prometheus: {problem!r}"))], known
+    step = next_reading(known, vector, time.monotonic(), matchers, unix_now=time.time())
+    is_bare = all(series.name != CAPACITY for series in vector)
+    hints = _where_cards_are(client, start.selector) if is_bare else ()
+    return news_lines(step, known, (*remarks, *hints)), step.reading
 
 
-def _news(step: Step, known: Reading) -> News:
-    moved = step.reading.collectors != known.collectors
-    return News(
-        changed=step.changed,
-        silent_since=dict(step.reading.silent_since),
-        collectors=dict(step.reading.collectors) if moved else None,
-        diagnostics=step.diagnostics,
-    )
+def _where_cards_are(client: PrometheusConnect, selector: str) -> tuple[str, ...]:
+    """Say what a selector that finds no cards leaves out."""
+    nothing = f"no {CAPACITY} series matches {{{selector}}}"
+    try:
+        jobs = client.get_label_values("job", {"match[]": CAPACITY})
+        others = ", ".join(sorted(str(job) for job in jobs))
+    except (*_FAILURES, *_MALFORMED):
+        return (nothing,)
+    return (f"{nothing}; there are some of these jobs: {others}" if others else nothing,)
 
 
-def _parts(report: Report) -> Iterator[Report]:
-    """Cut a long report, so that reading one line never takes the scheduler long."""
-    rest = report.changed if isinstance(report, News) else ()
-    while len(rest) > NODES_PER_LINE and isinstance(report, News):
-        yield News(
-            changed=rest[:NODES_PER_LINE],
-            silent_since={},
-            collectors=None,
-            diagnostics=(),
-            more=True,
-        )
-        rest = rest[NODES_PER_LINE:]
-        report = msgspec.structs.replace(report, changed=rest)
-    yield report
-
-
-def _headers(token_file: str | None) -> dict[str, str]:
+def _headers(token_file: str) -> dict[str, str]:
     """The bearer token, read again for each query because the kubelet renews the file."""
-    if token_file is None:
+    if not token_file:
         return {}
     with open(token_file, encoding="utf-8") as file:
         return {"Authorization": f"Bearer {file.read().strip()}"}

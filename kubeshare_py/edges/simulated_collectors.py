@@ -13,7 +13,7 @@ import msgspec
 from aiohttp import web
 
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.exporters.gpu_capacity import CONTENT_TYPE, PATH, exposition
+from kubeshare_py.exporters.gpu_capacity import PATH
 from kubeshare_py.simulation.cluster_file import SimulatedNode
 from kubeshare_py.simulation.collectors import Collectors
 from kubeshare_py.simulation.prometheus_api import (
@@ -88,12 +88,11 @@ class SimulatedCollectors:
         return application
 
     async def _collector(self, request: web.Request) -> web.Response:
-        samples = self.targets.scrape(NodeName(request.match_info["node"]), self._clock())
-        if samples is None:
+        node = NodeName(request.match_info["node"])
+        page = self.targets.page(node, self._clock(), request.headers.get("Accept", ""))
+        if page is None:
             return web.Response(status=503, text="the collector is down\n")
-        return web.Response(
-            body=exposition(samples).encode(), headers={"Content-Type": CONTENT_TYPE}
-        )
+        return web.Response(body=page[0], headers={"Content-Type": page[1]})
 
     async def _ready(self, _request: web.Request) -> web.Response:
         if not self.prometheus_answers:

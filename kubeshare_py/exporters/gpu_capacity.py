@@ -23,8 +23,6 @@ METRIC = Metric(
 OPENMETRICS_KIND = "gauge"
 #: Where the collector serves its metric.
 PATH = "/kubeshare-collector"
-#: Prometheus text exposition format 0.0.4.
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from kubeshare_py.framework.inventory_settings import Inventory
 from kubeshare_py.framework.leader_election import LeaderElection
 from kubeshare_py.framework.points import (
     CardFilter,
@@ -89,18 +90,6 @@ class ProfileConfiguration(Struct, frozen=True):
     plugin_config: tuple[PluginArgs, ...] = ()
 
 
-class Inventory(Struct, frozen=True):
-    """Where the cards come from: `prometheus` (its URL and series selector) or `file`."""
-
-    source: str = "prometheus"
-    url: str = "http://prometheus-k8s.monitoring:9090"
-    selector: str = 'job="kubeshare-collector"'
-    path: str = ""
-    interval_seconds: Annotated[float, Meta(gt=0, le=86_400)] = 5.0
-    bearer_token_file: str = ""
-    ca_file: str = ""
-
-
 class Server(Struct, frozen=True):
     """The read-only state endpoint: address, certificate, and the file of accepted tokens."""
 
@@ -163,14 +152,14 @@ def read(document: object) -> SchedulerConfiguration:
         if getattr(configuration, field) != wanted:
             camel = "apiVersion" if field == "api_version" else field
             raise ConfigurationError(f"{camel}: must be {wanted}")
-    if configuration.inventory.source not in ("prometheus", "file"):
-        raise ConfigurationError("inventory.source: must be prometheus or file")
-    if configuration.inventory.source == "file" and not configuration.inventory.path:
-        raise ConfigurationError("inventory.path: must name the file when source is file")
-    try:
-        configuration.leader_election.check()
-    except ValueError as error:
-        raise ConfigurationError(f"leaderElection.{error}") from error
+    for section, settings in (
+        ("inventory", configuration.inventory),
+        ("leaderElection", configuration.leader_election),
+    ):
+        try:
+            settings.check()
+        except ValueError as error:
+            raise ConfigurationError(f"{section}.{error}") from error
     names = [profile.scheduler_name for profile in configuration.profiles]
     for index, name in enumerate(names):
         if name in names[:index]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
+from kubeshare_py.inventory.own_labels import own_label
 
 NAME = "gpu_capacity"
 
@@ -28,25 +29,33 @@ class SampleProblem:
     uuid: GpuUuid
     label: str
     rule: str
+    #: Where the series comes from, `host:port`; "" where it does not say.
+    instance: str = ""
 
     def __str__(self) -> str:
-        return f"{self.uuid or '?'} of node {self.node or '?'}: label {self.label} {self.rule}"
+        told_by = f" (told by {self.instance})" if self.instance else ""
+        card = f"{self.uuid or '?'} of node {self.node or '?'}{told_by}"
+        return f"{card}: label {self.label} {self.rule}"
 
 
 def read_series(labels: Mapping[str, str]) -> CardOfNode | SampleProblem:
-    """The card that one series describes."""
-    # Without honor_labels, Prometheus keeps a target's own label `node` and renames the exporter's.
-    node = NodeName(labels.get("exported_node") or labels.get("node", ""))
-    uuid = GpuUuid(labels.get("uuid", ""))
-    for label, text in (("node", node), ("uuid", uuid), ("model", labels.get("model", ""))):
+    """The card that one series describes; it counts as healthy."""
+    node = NodeName(own_label(labels, "node"))
+    uuid = GpuUuid(own_label(labels, "uuid"))
+    model = own_label(labels, "model")
+
+    def problem(label: str, rule: str) -> SampleProblem:
+        return SampleProblem(node, uuid, label, rule, labels.get("instance", ""))
+
+    for label, text in (("node", node), ("uuid", uuid), ("model", model)):
         if not text:
-            return SampleProblem(node, uuid, label, "is missing")
-    memory, index = labels.get("memory", ""), labels.get("index", "")
+            return problem(label, "is missing")
+    memory, index = own_label(labels, "memory"), own_label(labels, "index")
     if not _is_amount(memory) or int(memory) == 0:
-        return SampleProblem(node, uuid, "memory", f"{memory!r} is not a number of bytes above 0")
+        return problem("memory", f"{memory!r} is not a number of bytes above 0")
     if not _is_amount(index):
-        return SampleProblem(node, uuid, "index", f"{index!r} is not a number")
-    model = labels["model"].replace(" ", "-")
+        return problem("index", f"{index!r} is not a number")
+    model = model.replace(" ", "-")
     return CardOfNode(node, Gpu(uuid=uuid, index=int(index), model=model, memory_bytes=int(memory)))
 
 

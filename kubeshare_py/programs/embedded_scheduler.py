@@ -13,12 +13,8 @@ from kubeshare_py.edges.kube_api import HAND_OVER_S
 from kubeshare_py.edges.kube_config import load
 from kubeshare_py.edges.kubeconfigs import write_private
 from kubeshare_py.edges.leadership import connected
-from kubeshare_py.framework.configuration import (
-    Inventory,
-    PluginFactory,
-    SchedulerConfiguration,
-    Server,
-)
+from kubeshare_py.framework.configuration import PluginFactory, SchedulerConfiguration, Server
+from kubeshare_py.framework.inventory_settings import Inventory
 from kubeshare_py.programs import scheduler
 from kubeshare_py.scheduling.machine import Machine
 
@@ -70,9 +66,9 @@ async def running_scheduler(
 
 
 def _inventory(configuration: SchedulerConfiguration, cluster: EmbeddedCluster) -> Inventory:
-    """The embedded Prometheus, unless cards come from a file."""
+    """The embedded Prometheus, unless cards come from elsewhere."""
     given = configuration.inventory
-    if given.source == "file":
+    if given.source != "prometheus":
         return given
     interval_s = min(MOST_INTERVAL_S, given.interval_seconds)
     return Inventory(url=cluster.collectors.url, interval_seconds=interval_s)

@@ -67,11 +67,13 @@ async def run(
         loop = DecisionLoop(machine, api, binds, asyncio.Event(), signs)
         pods = partial(loop.watch, client, PODS, Codec(PodFields), POD_EVENTS)
         address = _address(configuration.server, url)
+        own_namespace = configuration.leader_election.resource_namespace
+        inventory = configuration.inventory.within(own_namespace)
         campaign = binds.create_task(loop.heed(leadership.campaign(address)))
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(loop.watch_nodes(client))
-                group.create_task(loop.read_inventory(configuration.inventory))
+                group.create_task(loop.read_inventory(inventory, client))
                 if updates is not None:
                     group.create_task(loop.follow_configuration(updates))
                 group.create_task(signs.run(loop.news.set))

@@ -43,7 +43,7 @@ def ledger_figures(machine: Machine) -> LedgerFigures:
         overcommitted_cards=int(np.count_nonzero(over)),
         free_milli=int(free.sum()),
         broken_milli=int(free[columns.tenants > 0].sum()),
-        silent_nodes=len(machine.silent_nodes),
+        silent_nodes=len(machine.silent_nodes & columns.row_of.keys()),
         binds_in_flight=machine.unanswered,
     )
 

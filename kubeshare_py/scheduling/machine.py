@@ -422,11 +422,13 @@ class Machine:
     # --- inventory -----------------------------------------------------------------------------
 
     def _inventory_read(self, event: InventoryRead) -> None:
-        self.inventory_failure = ""
-        self.silent_nodes = frozenset(event.silent)
         self.moves.improved_by = queue_moves.INVENTORY_READ
         for name, gpus in event.changed:
             self.ledger.put_cards(name, gpus)
+        if event.more:
+            return
+        self.inventory_failure = ""
+        self.silent_nodes = frozenset(event.silent)
         if not self.inventory_read:
             self.inventory_read = True
             for line in self.queue.blocked():

@@ -2,14 +2,19 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from kubeshare_py.domain.card_reading import CardReading, JudgedCard
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
+from kubeshare_py.exporters.collector_metrics import READ, CollectorFigures, cards_text, page
 from kubeshare_py.exporters.gpu_capacity import NAME, Sample, capacity_samples
+from kubeshare_py.inventory.series import CARDS, HEALTHY
 from kubeshare_py.simulation.cluster_file import SimulatedNode
 
 JOB = "kubeshare-collector"
 #: The collector's usual port; only seen in the label `instance`.
 PORT = 9004
+#: What is wrong with a card that was broken.
+FAULT = "memory-errors"
 
 
 class Collectors:
@@ -20,6 +25,7 @@ class Collectors:
             node.name: node.cards for node in nodes if node.cards
         }
         self._missing: set[GpuUuid] = set()
+        self._broken: set[GpuUuid] = set()
         self._down: set[NodeName] = set()
         self._unscraped: set[NodeName] = set()
 
@@ -35,6 +41,18 @@ class Collectors:
         self._missing.discard(uuid)
         return uuid
 
+    def break_card(self, node: NodeName, index: int) -> GpuUuid:
+        """Let a card be listed with a fault. Raises LookupError if unknown."""
+        uuid = self._cards[node][index].uuid
+        self._broken.add(uuid)
+        return uuid
+
+    def mend_card(self, node: NodeName, index: int) -> GpuUuid:
+        """Let a card that was broken be healthy again. Raises LookupError if unknown."""
+        uuid = self._cards[node][index].uuid
+        self._broken.discard(uuid)
+        return uuid
+
     def take_down(self, node: NodeName) -> None:
         """Let a collector stop answering: its `up` is 0. Raises LookupError if unknown."""
         self._down.add(self._known(node))
@@ -48,23 +66,49 @@ class Collectors:
         self._down.discard(self._known(node))
         self._unscraped.discard(node)
 
-    def scrape(self, node: NodeName, now: float) -> tuple[Sample, ...] | None:
-        """What the collector of `node` lists; None when it does not answer or is not there."""
+    def listed(self, node: NodeName) -> tuple[Gpu, ...] | None:
+        """Which cards the collector of `node` lists; None if it does not answer or is not there."""
         if node not in self._cards or node in self._down:
             return None
-        present = (card for card in self._cards[node] if card.uuid not in self._missing)
-        return capacity_samples(node, present, now)
+        return tuple(card for card in self._cards[node] if card.uuid not in self._missing)
+
+    def page(self, node: NodeName, now: float, accept: str = "") -> tuple[bytes, str] | None:
+        """What it answers to a scrape, and the content type; None as above."""
+        listed = self.listed(node)
+        if listed is None:
+            return None
+        figures = CollectorFigures(
+            node=node,
+            cards=tuple(self._judged(card) for card in listed),
+            listed=listed,
+            errors={},
+            unanswered={},
+            readings={READ: 1},
+        )
+        return page(figures, cards_text(figures), now, accept)
 
     def series(self, now: float) -> Iterator[Sample]:
-        """All series as Prometheus has them after scraping every collector at `now`."""
+        """The series that schedulers read, as Prometheus has them after scraping at `now`."""
         for node in self._cards:
             if node in self._unscraped:
                 continue
             target = {"job": JOB, "instance": f"{node}:{PORT}"}
-            scraped = self.scrape(node, now)
-            yield Sample({"__name__": "up", **target}, int(scraped is not None))
-            for sample in scraped or ():
+            listed = self.listed(node)
+            yield Sample({"__name__": "up", **target}, int(listed is not None))
+            if listed is None:
+                continue
+            yield Sample({"__name__": CARDS, **target, "node": node}, len(listed))
+            for sample in capacity_samples(node, listed, now):
                 yield Sample({"__name__": NAME, **target, **sample.labels}, sample.value)
+            for card in listed:
+                labels = {"__name__": HEALTHY, **target, "node": node, "uuid": card.uuid}
+                yield Sample(labels, int(card.uuid not in self._broken))
+
+    def _judged(self, card: Gpu) -> JudgedCard:
+        reading = CardReading(
+            uuid=card.uuid, index=card.index, model=card.model, memory_bytes=card.memory_bytes
+        )
+        return JudgedCard(reading=reading, faults=(FAULT,) if card.uuid in self._broken else ())
 
     def _known(self, node: NodeName) -> NodeName:
         if node not in self._cards:

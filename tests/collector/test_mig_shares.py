@@ -3,7 +3,9 @@
 from prometheus_client.parser import text_string_to_metric_families
 
 from kubeshare_py.domain.events import InventoryRead, NodesListed, PodSeen, PodsListed
-from kubeshare_py.inventory.changes import Reading, Series, next_reading
+from kubeshare_py.inventory.changes import next_reading
+from kubeshare_py.inventory.reading import Reading
+from kubeshare_py.inventory.series import Series
 from tests.builders import GIB, a_claim, a_node, a_pod, a_shape
 from tests.collector.collectors import run
 from tests.collector.conftest import NewBoard

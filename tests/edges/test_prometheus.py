@@ -10,6 +10,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import tenacity
 from aiohttp import web
@@ -17,10 +18,13 @@ from aiohttp import web
 from kubeshare_py.domain.events import InventoryFailed, InventoryRead
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges.backoff import Backoff
+from kubeshare_py.edges.certificates import make_certificates
+from kubeshare_py.edges.inventory_reports import Access
 from kubeshare_py.edges.prometheus import readings
 from kubeshare_py.edges.simulated_collectors import SimulatedCollectors
 from kubeshare_py.inventory.series_selectors import SelectorProblem
 from kubeshare_py.simulation.cluster_file import SimulatedNode, read_cluster
+from tests.edges.bare_server import serving
 
 CHILD = "kubeshare_py.edges.prometheus_child"
 A, B = NodeName("a"), NodeName("b")
@@ -160,8 +164,7 @@ async def test_a_child_whose_parent_is_gone_ends_by_itself(simulated: SimulatedC
         sys.executable, "-m", CHILD, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     start = (
-        f'{{"url":"{simulated.url}","selector":"","interval_s":3600,"token_file":null,'
-        '"ca_file":null,"known":{}}\n'
+        f'{{"url":"{simulated.url}","selector":"","interval_s":3600,"access":{{}},"known":{{}}}}\n'
     )
     assert process.stdin is not None
     assert process.stdout is not None
@@ -193,7 +196,7 @@ async def test_the_token_is_read_again_for_each_query(tmp_path: Path) -> None:
     try:
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-        async with aclosing(quick(url, token_file=str(token))) as inventory:
+        async with aclosing(quick(url, access=Access(token_file=str(token)))) as inventory:
             assert await following(inventory) == InventoryRead(())
             assert await asked.get() == "Bearer first"
             token.write_text("second\n")
@@ -219,5 +222,101 @@ async def test_an_answer_that_is_not_prometheus_is_a_failure(tmp_path: Path) -> 
             failed = await following(inventory)
         assert isinstance(failed, InventoryFailed)
         assert failed.message.startswith("not an answer of Prometheus")
+    finally:
+        await runner.cleanup()
+
+
+CARD = {
+    "__name__": "gpu_capacity", "job": "kubeshare-collector", "instance": "a:9004", "node": "a",
+    "uuid": "GPU-1", "model": "T4", "memory": "1", "index": "0",
+}  # fmt: skip
+UP = {"__name__": "up", "job": "kubeshare-collector", "instance": "a:9004"}
+
+
+def vector(*labels: dict[str, str], **more: object) -> dict[str, object]:
+    """An answer of Prometheus with these series, each with the value 1."""
+    result = [{"metric": one, "value": [1.0, "1"]} for one in labels]
+    return {"status": "success", "data": {"resultType": "vector", "result": result}, **more}
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"warnings": ['store "b" did not answer']}, 'Prometheus says: store "b" did not answer'),
+        ({"isPartial": True}, "Prometheus says: the answer is partial"),
+    ],
+)
+async def test_an_answer_that_calls_itself_incomplete_is_used_and_told_of(
+    more: dict[str, object], said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    answers = [vector(CARD, UP), {**more, **vector(), **more}]
+
+    async def answer(_request: web.Request) -> web.Response:
+        found = answers.pop(0) if len(answers) > 1 else answers[0]
+        return web.Response(body=msgspec.json.encode(found), content_type="application/json")
+
+    async with serving(answer) as url, aclosing(quick(url)) as inventory:
+        first = await following(inventory)
+        assert isinstance(first, InventoryRead)
+        assert len(first.changed) == 1
+        assert await following(inventory) == InventoryRead((), (A,))
+    assert said in caplog.text
+
+
+async def test_an_answer_that_is_cut_off_is_a_failure_and_nothing_is_gone() -> None:
+    whole = msgspec.json.encode(vector(CARD, UP))
+
+    async def answer(request: web.Request) -> web.Response:
+        half = web.Response(body=whole[: len(whole) // 2], content_type="application/json")
+        return half if asked else web.Response(body=whole, content_type="application/json")
+
+    asked: list[int] = []
+    async with serving(answer) as url, aclosing(quick(url)) as inventory:
+        assert isinstance(await following(inventory), InventoryRead)
+        asked.append(1)
+        failed = await following(inventory)
+        assert isinstance(failed, InventoryFailed)
+        assert "JSONDecodeError" in failed.message
+        asked.clear()
+        assert await following(inventory) == InventoryRead(())
+
+
+async def test_a_selector_that_leaves_out_all_cards_is_told_with_the_jobs_that_have_some(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        if request.path == "/api/v1/query":
+            return web.json_response(vector())
+        assert request.path == "/api/v1/label/job/values"
+        assert request.query["match[]"] == "gpu_capacity"
+        return web.json_response({"status": "success", "data": ["monitoring/collector", "dcgm"]})
+
+    async with serving(answer) as url, aclosing(quick(url)) as inventory:
+        assert await following(inventory) == InventoryRead(())
+    assert (
+        'no gpu_capacity series matches {job="kubeshare-collector"}; there are some of these jobs: '
+        "dcgm, monitoring/collector"
+    ) in caplog.text
+
+
+async def test_tls_needs_the_right_authority(tmp_path: Path) -> None:
+    made = make_certificates(tmp_path / "tls")
+
+    async def answer(_request: web.Request) -> web.Response:
+        return web.json_response(vector(CARD, UP))
+
+    application = web.Application()
+    application.router.add_get("/api/v1/query", answer)
+    runner = web.AppRunner(application, shutdown_timeout=0.1)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=made.server_context()).start()
+        url = f"https://127.0.0.1:{runner.addresses[0][1]}"
+        async with aclosing(quick(url)) as inventory:
+            failed = await following(inventory)
+            assert isinstance(failed, InventoryFailed)
+            assert "CERTIFICATE_VERIFY_FAILED" in failed.message
+        async with aclosing(quick(url, access=Access(ca_file=str(made.ca_file)))) as inventory:
+            assert isinstance(await following(inventory), InventoryRead)
     finally:
         await runner.cleanup()

@@ -34,7 +34,8 @@ async def get(url: str) -> tuple[int, str]:
 
 async def test_each_node_with_cards_has_a_collector(simulated: SimulatedCollectors) -> None:
     status, text = await get(simulated.collector_url(T4))
-    (family,) = text_string_to_metric_families(text)
+    families = {family.name: family for family in text_string_to_metric_families(text)}
+    family = families["gpu_capacity"]
     assert status == 200
     assert [sample.labels["index"] for sample in family.samples] == ["0", "1", "2", "3"]
     assert (await get(simulated.collector_url(NodeName("cpu-1"))))[0] == 503

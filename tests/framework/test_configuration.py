@@ -124,7 +124,15 @@ def test_arguments_reach_the_plugin() -> None:
         ),
         ({"apiVersion": "v1"}, "apiVersion: must be kubeshare.io/v1"),
         ({"kind": "Pod"}, "kind: must be KubeShareSchedulerConfiguration"),
-        ({"inventory": {"source": "nvml"}}, "inventory.source: must be prometheus or file"),
+        (
+            {"inventory": {"source": "nvml"}},
+            "inventory.source: must be one of prometheus, scrape, file",
+        ),
+        ({"inventory": {"scheme": "ftp"}}, "inventory.scheme: must be http or https"),
+        (
+            {"inventory": {"source": "scrape", "podSelector": ""}},
+            "inventory.podSelector: must select the collectors' pods",
+        ),
         ({"inventory": {"source": "file"}}, "inventory.path: must name the file"),
         ({"inventory": {"intervalSeconds": 0}}, "inventory.intervalSeconds: Expected `float` > 0"),
         (

@@ -1,41 +1,8 @@
 """From one reading to the next."""
 
-from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.inventory.changes import LATE_AFTER_S, Reading, Series, Step, next_reading
-from kubeshare_py.inventory.series_selectors import parse_matchers
-
-A, B = NodeName("a"), NodeName("b")
-
-
-def capacity(node: str, uuid: str, *, value: float = 1.0, **labels: str) -> Series:
-    return Series(
-        {
-            "__name__": "gpu_capacity",
-            "instance": f"{node}:9004",
-            "job": "kubeshare-collector",
-            "node": node,
-            "uuid": uuid,
-            "model": "Tesla-T4",
-            "memory": "100",
-            "index": uuid[-1],
-            **labels,
-        },
-        value,
-    )
-
-
-def up(node: str, value: float = 1) -> Series:
-    labels = {"__name__": "up", "instance": f"{node}:9004", "job": "kubeshare-collector"}
-    return Series(labels, value)
-
-
-def read(previous: Reading, *vector: Series, now: float = 0.0) -> Step:
-    return next_reading(previous, vector, now, parse_matchers('job="kubeshare-collector"'))
-
-
-def uuids(step: Step) -> dict[str, list[str]]:
-    return {node: [card.uuid for card in cards] for node, cards in step.changed}
-
+from kubeshare_py.inventory.reading import LATE_AFTER_S, Reading
+from kubeshare_py.inventory.series import Series
+from tests.inventory.vector import A, B, capacity, read, up, uuids
 
 FIRST = (capacity("a", "GPU-1"), capacity("a", "GPU-2"), up("a"), capacity("b", "GPU-3"), up("b"))
 
@@ -95,14 +62,17 @@ def test_a_garbled_series_keeps_the_card_as_it_was_and_is_reported() -> None:
     step = read(first, capacity("a", "GPU-1", memory="x"), *FIRST[1:])
     assert step.changed == ()
     assert step.diagnostics == (
-        "GPU-1 of node a: label memory 'x' is not a number of bytes above 0",
+        "GPU-1 of node a (told by a:9004): label memory 'x' is not a number of bytes above 0",
     )
 
 
 def test_other_jobs_are_ignored_and_reported() -> None:
     step = read(Reading(), *FIRST, capacity("c", "GPU-9", job="else"))
     assert "c" not in uuids(step)
-    assert step.diagnostics == ("GPU-9 of node c: ignored, job 'else' is not selected",)
+    assert step.diagnostics == (
+        "1 gpu_capacity series of job 'else' ignored, which the selector leaves out; one is GPU-9 "
+        "of node c",
+    )
 
 
 def test_a_uuid_on_two_nodes_stays_where_it_was() -> None:

@@ -86,3 +86,7 @@ def test_the_file_inventory_is_read_from_a_file() -> None:
     inventory = read(document(FOLDER / "file-inventory.yaml")).inventory
     assert inventory.source == "file"
     assert inventory.path
+
+
+def test_the_scraped_inventory_needs_no_prometheus() -> None:
+    assert read(document(FOLDER / "scrape-inventory.yaml")).inventory.source == "scrape"

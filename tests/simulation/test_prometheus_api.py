@@ -67,7 +67,7 @@ def test_a_collector_that_is_down_has_up_0_and_no_cards(collectors: Collectors) 
 
 
 def test_a_node_without_cards_has_no_collector(collectors: Collectors) -> None:
-    assert collectors.scrape(CPU, 1) is None
+    assert collectors.page(CPU, 1) is None
     for act in (collectors.take_down, collectors.stop_scraping, collectors.bring_up):
         with pytest.raises(LookupError):
             act(CPU)

@@ -1,11 +1,16 @@
 """Which cards there are is Prometheus's word: late, gone, silent, back."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from kubeshare_py.domain.identity import GpuUuid, NodeName
+from tests.edges.collector_place import Place, serving
 from tests.stories.conftest import Stage, card, gpu
+from tests.stories.scraping import scrape_of, start_collector
+from tests.stories.test_operations import fetch, route_of
+from tests.stories.test_prometheus import until_nobody_is_placed
 
 N1, N2 = NodeName("n1"), NodeName("n2")
 
@@ -139,6 +144,35 @@ async def test_an_unhealthy_card_takes_nobody_until_it_is_well(
         await stage.until("a", lambda pod: pod["spec"].get("nodeName") == "n1")
 
 
+async def test_a_card_that_falls_ill_keeps_its_pod_and_takes_no_other(stage: Stage) -> None:
+    here = {"nodeSelector": {"kubernetes.io/hostname": "n1"}}
+    targets = stage.cluster.collectors.targets
+    await stage.create("first", gpu("0.3"), **here)
+    _, uuid = await stage.place("first")
+    index = [one.uuid for one in stage.nodes[0].cards].index(GpuUuid(uuid))
+    targets.break_card(N1, index)
+    await stage.inventory_asked()
+    await stage.create("second", gpu("0.3"), **here)
+    _, other = await stage.place("second")
+    assert other != uuid
+    targets.break_card(N1, 1 - index)
+    await stage.inventory_asked()
+    await stage.create("third", gpu("0.8"), **here)
+    assert "1 unhealthy GPU" in await stage.waiting("third", "unhealthy")
+    route = await route_of(stage)
+    cluster = json.loads((await fetch(route, "/state/v1/cluster"))[1])
+    shown = {card["uuid"]: card for node in cluster["nodes"] for card in node["cards"]}
+    for held in (uuid, other):
+        assert (shown[held]["healthy"], shown[held]["used_milli"]) == (False, 300)
+    assert "unhealthy GPU" in (await fetch(route, "/state/v1/why/default/third"))[1]
+    assert (await stage.pod("first"))["status"]["phase"] == "Running"
+    targets.mend_card(N1, index)
+    # What the first pod holds was charged all the time: there is room for 0.7 and no more.
+    await stage.create("fourth", gpu("0.7"), **here)
+    assert await stage.place("fourth") == ("n1", uuid)
+    await stage.waiting("third", "Insufficient GPU")
+
+
 async def test_a_new_node_has_its_cards_of_the_file_at_once(
     empty_stage: Stage, tmp_path: Path
 ) -> None:
@@ -155,3 +189,28 @@ async def test_a_new_node_has_its_cards_of_the_file_at_once(
         metadata = {"name": "n2", "labels": node["metadata"]["labels"]}
         await stage.client.create("/api/v1/nodes", {**node, "metadata": metadata})
         assert card(await stage.running("share")) == only.uuid
+
+
+async def test_collectors_that_are_asked_themselves_need_no_prometheus(empty_stage: Stage) -> None:
+    stage, hosts = empty_stage, {"127.0.0.2": N1, "127.0.0.3": N2}
+    stage.cluster.collectors.prometheus_answers = False
+    place = Place(stage.nodes, hosts)
+    async with serving(place), stage.scheduler(scrape_of(place)):
+        await stage.create("share", gpu("0.5"))
+        assert await stage.waiting("share") == "GPU inventory not read yet"
+        await start_collector(stage, N1, "127.0.0.2")
+        node, uuid = await stage.place("share")
+        assert (node, uuid in {one.uuid for one in stage.nodes[0].cards}) == ("n1", True)
+        here = {"nodeSelector": {"kubernetes.io/hostname": "n2"}}
+        await stage.create("there", gpu("2", "2"), **here)
+        assert "too few GPUs" in await stage.waiting("there")
+        await start_collector(stage, N2, "127.0.0.3")
+        await stage.running("there")
+        place.hung.add(N2)
+        place.collectors.remove_card(N1, 0)
+        place.collectors.remove_card(N1, 1)
+        # That n2 hangs is no news, and keeps nobody from hearing of n1.
+        await until_nobody_is_placed(stage, {"nodeSelector": {"kubernetes.io/hostname": "n1"}})
+        await stage.gone("there")
+        await stage.create("there-again", gpu("2", "2"), **here)
+        await stage.running("there-again")

@@ -8,13 +8,16 @@ from http import HTTPStatus
 
 import pytest
 
+from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges.api_faults import Fault
 from kubeshare_py.edges.api_server import SCHEDULER
 from kubeshare_py.edges.state_route import FORWARDED
 from kubeshare_py.simulation.api_messages import ApiRequest
 from tests.controlplane.shipped import IDENTITY, shipped
+from tests.edges.collector_place import Place, serving
 from tests.stories.conftest import EVENTS, PODS, Json, Stage, gpu
 from tests.stories.rights import Right, asked_for, granted
+from tests.stories.scraping import scrape_of, start_collector
 from tests.stories.test_operations import fetch, route_of
 
 
@@ -72,5 +75,15 @@ async def test_whether_it_elects_or_not_the_role_is_enough(
     async with empty_stage.scheduler(settings):
         await empty_stage.warm_up()  # so that there is a Lease
     await do_everything(empty_stage, settings)
+    rights = granted(shipped(*IDENTITY), SCHEDULER)
+    assert all(any(own.covers(one) for own in rights) for one in asked(empty_stage))
+
+
+async def test_to_find_collectors_the_right_to_see_pods_is_enough(empty_stage: Stage) -> None:
+    place = Place(empty_stage.nodes, {"127.0.0.2": NodeName("n1")})
+    empty_stage.faults.inject(NoStreaming())
+    async with serving(place), empty_stage.scheduler(scrape_of(place)):
+        await start_collector(empty_stage, "n1", "127.0.0.2")
+        await empty_stage.warm_up()
     rights = granted(shipped(*IDENTITY), SCHEDULER)
     assert all(any(own.covers(one) for own in rights) for one in asked(empty_stage))

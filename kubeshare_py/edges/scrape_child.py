@@ -1,0 +1,155 @@
+"""The process that asks the collectors themselves and reports only what changed.
+
+One JSON line in (`ScrapeStart`), then lines with the collectors that there are (`Told`); a report
+out per interval. It ends when its standard input does, so it never outlives the scheduler.
+"""
+
+import asyncio
+import sys
+import time
+from asyncio import StreamReader, StreamReaderProtocol
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import msgspec
+
+from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.edges.collector_client import CollectorClient
+from kubeshare_py.edges.inventory_reports import Failure, ScrapeStart, Told, line, news_lines
+from kubeshare_py.inventory.changes import next_reading
+from kubeshare_py.inventory.collector_page import Page
+from kubeshare_py.inventory.reading import Reading
+from kubeshare_py.inventory.targets import Target, chosen
+
+_LONGEST_LINE = 64 * 2**20
+#: Nobody has been told of collectors for so many intervals: something is wrong.
+_PATIENCE = 2.0
+#: Collectors that are asked at once: those that answered the last time, and the others. Some that
+#: hang by the hundred cannot keep those waiting that answer.
+_AT_ONCE, _SICK_AT_ONCE = 128, 64
+
+
+@dataclass(slots=True)
+class Scraper:
+    """Asks each collector once an interval, and tells what that changed once an interval."""
+
+    start: ScrapeStart
+    client: CollectorClient
+    known: Reading = field(init=False)
+    _pods: dict[str, Target] = field(default_factory=dict)
+    _asking: dict[NodeName, tuple[Target, asyncio.Task[None]]] = field(default_factory=dict)
+    _pages: dict[NodeName, Page] = field(default_factory=dict)
+    _told: asyncio.Event = field(default_factory=asyncio.Event)
+    #: Set whenever a collector was asked.
+    _asked: asyncio.Event = field(default_factory=asyncio.Event)
+    _well: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
+    _sick: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_SICK_AT_ONCE))
+
+    def __post_init__(self) -> None:
+        self.known = self.start.known
+
+    def take(self, told: Told, group: asyncio.TaskGroup) -> None:
+        """There are other collectors now: begin and end asking."""
+        if told.all:
+            self._pods.clear()
+        for pod, target in told.targets.items():
+            if target is None:
+                self._pods.pop(pod, None)
+            else:
+                self._pods[pod] = target
+        wanted = chosen(self._pods.values())
+        for node, (target, task) in [*self._asking.items()]:
+            if node not in wanted or wanted[node].host != target.host:
+                task.cancel()
+                del self._asking[node]
+                if node not in wanted:
+                    self._pages.pop(node, None)
+        for node, target in wanted.items():
+            if node not in self._asking:
+                self._asking[node] = target, group.create_task(self._ask(target))
+        self._told.set()
+
+    def tasks(self) -> Iterator[asyncio.Task[None]]:
+        """Those that ask."""
+        return (task for _, task in self._asking.values())
+
+    async def report(self) -> None:
+        """Write a report per interval for ever; the first one when every collector was asked."""
+        interval_s = self.start.interval_s
+        try:
+            async with asyncio.timeout(_PATIENCE * interval_s + self.client.timeout_s):
+                await self._told.wait()
+                while not self._pages.keys() >= self._asking.keys():
+                    self._asked.clear()
+                    await self._asked.wait()
+        except TimeoutError:
+            pass
+        while True:
+            for one in await self._lines():
+                sys.stdout.buffer.write(one)
+            sys.stdout.buffer.flush()
+            await asyncio.sleep(interval_s)
+
+    async def _ask(self, target: Target) -> None:
+        """One collector, for ever: at once, and then at the same distance."""
+        now = asyncio.get_running_loop().time
+        while True:
+            due = now() + self.start.interval_s
+            page = self._pages.get(target.node)
+            async with self._sick if page and page.problem else self._well:
+                self._pages[target.node] = await self.client.ask(target)
+            self._asked.set()
+            await asyncio.sleep(due - now())
+
+    async def _lines(self) -> list[bytes]:
+        problem = self._problem()
+        if problem:
+            return [line(Failure(message=problem))]
+        pages = [self._pages[node] for node in sorted(self._pages)]
+        vector = [series for page in pages for series in page.vector]
+        times = time.monotonic(), time.time()
+        # In a thread: collectors shall not wait while thousands of pages are compared.
+        step = await asyncio.to_thread(
+            next_reading, self.known, vector, times[0], unix_now=times[1]
+        )
+        diagnostics = tuple(one for page in pages for one in page.diagnostics)
+        lines, self.known = news_lines(step, self.known, diagnostics), step.reading
+        return lines
+
+    def _problem(self) -> str:
+        """Why nothing can be said of any card, "" if something can."""
+        if not self._told.is_set():
+            return "the collectors' pods are not known yet"
+        if not self._asking:
+            return "no collector's pod has an address: is podSelector right, do collectors run?"
+        failed = [page.problem for page in self._pages.values()]
+        if not all(failed) or not failed:
+            return ""
+        return f"none of {len(failed)} collectors answers; one: {failed[0]}"
+
+
+async def main() -> None:
+    """Ask and report until standard input ends."""
+    lines = await _stdin()
+    first = await lines.readline()
+    if not first:
+        return
+    start = msgspec.json.decode(first, type=ScrapeStart)
+    async with CollectorClient(start) as client, asyncio.TaskGroup() as group:
+        scraper = Scraper(start, client)
+        tasks = [group.create_task(scraper.report())]
+        while text := await lines.readline():
+            scraper.take(msgspec.json.decode(text, type=Told), group)
+        for task in (*tasks, *scraper.tasks()):
+            task.cancel()
+
+
+async def _stdin() -> StreamReader:
+    reader = StreamReader(limit=_LONGEST_LINE)
+    loop = asyncio.get_running_loop()
+    await loop.connect_read_pipe(lambda: StreamReaderProtocol(reader), sys.stdin)
+    return reader
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,91 @@
+"""A collector's page, as the series that a Prometheus would make of it.
+
+Lines look the same in the text format and in OpenMetrics, which also says where a page ends.
+https://prometheus.io/docs/instrumenting/exposition_formats/
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.inventory.series import CAPACITY, CARDS, TOLD, UP, Series
+
+#: The last line of a page in OpenMetrics.
+END = "# EOF"
+_BEGINNINGS = tuple(f"{name}{after}" for name in TOLD for after in "{ ")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """What a collector told: its series with `up`, or what is wrong with it all."""
+
+    vector: tuple[Series, ...]
+    diagnostics: tuple[str, ...] = ()
+    problem: str = ""
+
+
+def read_page(text: str, node: NodeName, instance: str, *, has_end: bool = False) -> Page:
+    """Read the page that the collector on `node` gave at `instance` (`host:port`).
+
+    One that speaks for another node than its own, or says nothing of cards at all, is no collector;
+    with `has_end` a page without its last line is incomplete. Lines that cannot be read are named,
+    and no card counts as gone because of them.
+    """
+    if has_end and not text.rstrip().endswith(END):
+        return no_answer(node, instance, "its page is cut off")
+    given = {"instance": instance}
+    lines = [
+        (number, line)
+        for number, line in enumerate(text.split("\n"), 1)
+        if line.startswith(_BEGINNINGS)
+    ]
+    if not any(line.startswith((CAPACITY, CARDS)) for _, line in lines):
+        return no_answer(node, instance, f"its page has neither {CAPACITY} nor {CARDS}")
+    vector = [Series({"__name__": UP, **given, "node": node}, 1.0)]
+    diagnostics: list[str] = []
+    for found in _series(lines, given):
+        if isinstance(found, Series):
+            vector.append(found)
+        else:
+            number, rule = found
+            diagnostics.append(f"node {node}: line {number} of the page at {instance}: {rule}")
+    others = sorted({one.own("node") for one in vector} - {node, ""})
+    if others:
+        return no_answer(node, instance, f"it says that it is on {' and '.join(others)}")
+    cards = sum(line.startswith(CAPACITY) for _, line in lines)
+    # Collectors of KubeShare do not count their cards; what is listed and unreadable counts too.
+    vector.append(Series({"__name__": CARDS, **given, "node": node}, float(cards)))
+    return Page(vector=tuple(vector), diagnostics=tuple(diagnostics))
+
+
+def no_answer(node: NodeName, instance: str, problem: str) -> Page:
+    """What is known of a collector that gave no page, or one that cannot be used."""
+    return Page(
+        vector=(Series({"__name__": UP, "instance": instance, "node": node}, 0.0),),
+        diagnostics=(f"node {node}: no answer of the collector at {instance}: {problem}",),
+        problem=problem,
+    )
+
+
+def _series(
+    lines: list[tuple[int, str]], given: dict[str, str]
+) -> Iterator[Series | tuple[int, str]]:
+    """The series of all lines; if they cannot be read together, line by line with the problems."""
+    try:
+        yield from _parsed("\n".join(line for _, line in lines), given)
+    except ValueError:
+        for number, line in lines:
+            try:
+                yield from _parsed(line, given)
+            except ValueError as problem:
+                yield number, str(problem)
+
+
+def _parsed(text: str, given: dict[str, str]) -> list[Series]:
+    return [
+        Series({**sample.labels, "__name__": sample.name, **given}, sample.value)
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    ]

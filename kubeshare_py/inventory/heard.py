@@ -1,0 +1,243 @@
+"""What one instant vector says of cards, whoever repeats, garbles or leaves out some of it.
+
+A card is gone when its node's collector answers (`up` is 1) and neither lists it nor says that it
+lists more than has arrived. Everything else keeps what was known.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from kubeshare_py.domain.gpu import Gpu
+from kubeshare_py.domain.identity import GpuUuid, NodeName
+from kubeshare_py.inventory.gpu_capacity import SampleProblem, read_series
+from kubeshare_py.inventory.reading import LATE_AFTER_S, Reading, Scrape
+from kubeshare_py.inventory.series import CAPACITY, CARDS, HEALTHY, UP, Series
+
+#: A scrape time so far (s) in the future is another clock's; one so far in the past, although it is
+#: new, too: Prometheus repeats what it scraped within the last five minutes and nothing older.
+AHEAD_S, BEHIND_S = 60.0, 360.0
+
+#: No node has more cards; a larger count is no count.
+_MOST_CARDS = 10_000
+
+_Cards = dict[GpuUuid, Gpu]
+
+
+@dataclass(slots=True)
+class _Listed:
+    """What was heard of one node."""
+
+    cards: _Cards = field(default_factory=dict)
+    #: Those listed, by collector; also where they count on another node.
+    uuids: dict[str, set[GpuUuid]] = field(default_factory=dict)
+    #: Cards that are kept as they were, because what is said of them cannot be read.
+    garbled: set[GpuUuid] = field(default_factory=set)
+    #: How many cards its collector says it lists.
+    count: int = 0
+    #: Something that cannot be told apart is missing.
+    is_partial: bool = False
+    scraped_at: float = 0.0
+
+
+class Heard:
+    """One instant vector, read after `previous`."""
+
+    def __init__(self, previous: Reading) -> None:
+        self.previous = previous
+        self.collectors: dict[str, NodeName] = {}
+        self.diagnostics: list[str] = []
+        self._nodes: dict[NodeName, _Listed] = {}
+        self._owner: dict[GpuUuid, NodeName] = {}
+        self._words: dict[tuple[NodeName, GpuUuid], bool] = {}
+        self._up: list[str] = []
+
+    def take(self, vector: Iterable[Series]) -> None:
+        """Take in all series of the vector, in whatever order they come."""
+        by_name: dict[str, list[Series]] = {}
+        for series in vector:
+            by_name.setdefault(series.name, []).append(series)
+        for series in by_name.get(UP, ()):
+            self._take_up(series)
+        for series in by_name.get(CARDS, ()):
+            self._take_count(series)
+        for series in by_name.get(HEALTHY, ()):
+            key = NodeName(series.own("node")), GpuUuid(series.own("uuid"))
+            self._words[key] = self._words.get(key, True) and series.value == 1
+        for series in by_name.get(CAPACITY, ()):
+            self._take_card(series)
+
+    def answering(self) -> set[NodeName]:
+        """Nodes whose collector answers."""
+        return {self.collectors[instance] for instance in self._up if instance in self.collectors}
+
+    def cards_by_node(self) -> dict[NodeName, tuple[Gpu, ...]]:
+        """Each node's cards by index: those listed, and those that nothing says are gone."""
+        answering = self.answering()
+        self._check_counts(answering)
+        return {
+            node: tuple(
+                sorted(
+                    self._cards_of(node, node in answering),
+                    key=lambda card: (card.index, card.uuid),
+                )
+            )
+            for node in {*self.previous.cards, *self._listing()}
+        }
+
+    def scrapes(self, now: float) -> dict[NodeName, Scrape]:
+        """The newest scrape time of each node."""
+        scrapes = dict(self.previous.scrapes)
+        for node, listed in self._nodes.items():
+            known = scrapes.get(node)
+            if listed.scraped_at and (known is None or listed.scraped_at != known.value):
+                scrapes[node] = Scrape(listed.scraped_at, now)
+        return scrapes
+
+    def silent(self, scrapes: dict[NodeName, Scrape], now: float) -> set[NodeName]:
+        """Nodes known of old that do not answer, or whose scrape time stands still."""
+        late = {
+            node
+            for node, listed in self._nodes.items()
+            if listed.scraped_at and now - scrapes[node].first_read_at > LATE_AFTER_S
+        }
+        return ({*self.previous.cards} - self.answering() - {*self._listing()}) | late
+
+    def check_clocks(self, unix_now: float) -> None:
+        """Say whose new scrape times cannot be right."""
+        for node, listed in sorted(self._nodes.items()):
+            known = self.previous.scrapes.get(node)
+            if not listed.scraped_at or (known and known.value == listed.scraped_at):
+                continue
+            for is_wrong, how in (
+                (listed.scraped_at > unix_now + AHEAD_S, f"more than {AHEAD_S:.0f} s ahead"),
+                (listed.scraped_at < unix_now - BEHIND_S, f"more than {BEHIND_S:.0f} s behind"),
+            ):
+                if is_wrong:
+                    self.diagnostics.append(f"node {node}: its clock is {how} of the scheduler's")
+
+    def check_collectors(self) -> None:
+        """Say which collectors speak for one node and do not agree."""
+        for node, listed in sorted(self._nodes.items()):
+            if len(listed.uuids) > 1 and len({frozenset(one) for one in listed.uuids.values()}) > 1:
+                places = " and ".join(sorted(listed.uuids))
+                self.diagnostics.append(
+                    f"node {node}: the collectors at {places} list different cards of it"
+                )
+
+    # --- inside --------------------------------------------------------------------------------
+
+    def _listing(self) -> Iterator[NodeName]:
+        """Nodes of which cards are listed, be it those of others."""
+        return (node for node, listed in self._nodes.items() if listed.uuids)
+
+    def _of(self, node: NodeName) -> _Listed:
+        return self._nodes.setdefault(node, _Listed())
+
+    def _take_up(self, series: Series) -> None:
+        """Whether a collector answers; whose it is the scrape may say, or it was heard before.
+
+        One that is not scraped any more is forgotten: another one may get its address.
+        """
+        node = series.labels.get("node") or self.previous.collectors.get(series.instance)
+        if node:
+            self.collectors[series.instance] = NodeName(node)
+        if series.value == 1:
+            self._up.append(series.instance)
+
+    def _take_count(self, series: Series) -> None:
+        node = NodeName(series.own("node"))
+        if node:
+            if series.instance:
+                self.collectors[series.instance] = node
+            if 0 <= series.value <= _MOST_CARDS:
+                listed = self._of(node)
+                listed.count = max(listed.count, int(series.value))
+
+    def _take_card(self, series: Series) -> None:
+        found = read_series(series.labels)
+        if isinstance(found, SampleProblem):
+            self._garbled(found)
+            return
+        node, card = found.node, found.card
+        if series.instance:
+            self.collectors[series.instance] = node
+        listed = self._of(node)
+        listed.scraped_at = max(listed.scraped_at, series.value)
+        listed.uuids.setdefault(series.instance, set()).add(card.uuid)
+        if self._owns(node, card.uuid):
+            self._list(node, listed, card)
+
+    def _garbled(self, problem: SampleProblem) -> None:
+        self.diagnostics.append(str(problem))
+        node = problem.node or self._node_of(problem)
+        if not node:
+            return
+        listed = self._of(node)
+        if problem.uuid:
+            listed.garbled.add(problem.uuid)
+        else:
+            listed.is_partial = True
+
+    def _node_of(self, problem: SampleProblem) -> NodeName:
+        """Whose card it must be where the series does not say it."""
+        if problem.instance in self.collectors:
+            return self.collectors[problem.instance]
+        had = (node for node in sorted(self.previous.cards) if self._had(node, problem.uuid))
+        return next(had, NodeName(""))
+
+    def _owns(self, node: NodeName, uuid: GpuUuid) -> bool:
+        """Whether a card counts on `node`: of two that list it, on the one that had it before."""
+        owner = self._owner.setdefault(uuid, node)
+        if owner == node:
+            return True
+        keeper, loser = sorted((owner, node), key=lambda one: (not self._had(one, uuid), one))
+        self.diagnostics.append(f"{uuid}: listed by {loser} too, counted on {keeper} only")
+        self._owner[uuid] = keeper
+        if keeper == node:
+            self._of(loser).cards.pop(uuid, None)
+        return keeper == node
+
+    def _list(self, node: NodeName, listed: _Listed, card: Gpu) -> None:
+        if listed.cards.setdefault(card.uuid, card) != card:
+            # Which one is right cannot be told; the smaller promises nothing that is not there.
+            known = listed.cards[card.uuid]
+            listed.cards[card.uuid] = min(known, card, key=lambda one: one.memory_bytes)
+            self.diagnostics.append(f"{card.uuid}: {node} lists it twice, differently")
+
+    def _had(self, node: NodeName, uuid: GpuUuid) -> bool:
+        return any(card.uuid == uuid for card in self.previous.cards.get(node, ()))
+
+    def _check_counts(self, answering: set[NodeName]) -> None:
+        """See where less has arrived than the collector says that it lists."""
+        for node, listed in sorted(self._nodes.items()):
+            arrived = len(listed.garbled.union(*listed.uuids.values()))
+            if arrived < listed.count and node in answering:
+                listed.is_partial = True
+                self.diagnostics.append(
+                    f"node {node}: {arrived} of the {listed.count} cards that its collector lists "
+                    "have arrived: nothing of it counts as gone"
+                )
+
+    def _cards_of(self, node: NodeName, answers: bool) -> Iterator[Gpu]:
+        listed = self._nodes.get(node) or _Listed()
+        known = {card.uuid: card for card in self.previous.cards.get(node, ())}
+        kept = {
+            uuid: card
+            for uuid, card in known.items()
+            if self._owner.get(uuid, node) == node
+            and (not answers or listed.is_partial or uuid in listed.garbled)
+        }
+        for card in (kept | listed.cards).values():
+            yield self._judged(node, card, known.get(card.uuid))
+
+    def _judged(self, node: NodeName, card: Gpu, known: Gpu | None) -> Gpu:
+        """The card as healthy as it was last told: only a word makes an unhealthy one well."""
+        is_healthy = self._words.get((node, card.uuid))
+        if is_healthy is None:
+            is_healthy = known is None or known.healthy
+            if not is_healthy and self._nodes.get(node):
+                self.diagnostics.append(
+                    f"{card.uuid} of node {node}: no {HEALTHY} any more; it was unhealthy and "
+                    "stays so"
+                )
+        return card if card.healthy == is_healthy else replace(card, healthy=is_healthy)
