@@ -29,6 +29,8 @@ VARIANTS = {
         'config.profiles=[{"schedulerName": "a"}, {}]',
         'config.server={"bindAddress": "::", "port": 8443}',
         "replicas=3",
+        'collector.name="cards"',
+        'collector.podAnnotations={"a": "b"}',
     ],
     "strict": [
         'podAntiAffinity="required"',
@@ -43,6 +45,17 @@ VARIANTS = {
         'logLevel="debug"',
         f"readers={SUBJECT}",
         f"scrapers={SUBJECT}",
+        "collector.migMonitor=true",
+        'collector.runtimeClassName=""',
+        'collector.image={"repository": "registry.example.com/collector", "tag": "v1"}',
+        "collector.affinity=null",
+        'collector.nodeSelector={"pool": "gpu"}',
+        'collector.tolerations=[{"key": "nvidia.com/gpu", "operator": "Exists"}]',
+        'collector.priorityClassName="system-cluster-critical"',
+        "collector.maxUnavailable=1",
+        'collector.extraEnv=[{"name": "LD_LIBRARY_PATH", "value": "/usr/local/nvidia/lib64"}]',
+        'collector.extraVolumes=[{"name": "driver", "hostPath": {"path": "/home/nvidia"}}]',
+        'collector.extraVolumeMounts=[{"name": "driver", "mountPath": "/usr/local/nvidia"}]',
     ],
     "little": [
         "replicas=1",
@@ -52,6 +65,7 @@ VARIANTS = {
         "policies.results=false",
         "flowSchemas=false",
         "resources=null",
+        "collector.enabled=false",
         "config.parallelBinds=8",
         "serviceMonitor.enabled=true",
         'serviceMonitor.labels={"release": "prometheus"}',
@@ -112,6 +126,33 @@ def test_values_that_do_not_exist_or_cannot_be_are_refused() -> None:
         assert "values don't meet the specifications of the schema" in refused(setting)
     assert "for one replica" in refused("config.leaderElection.leaderElect=false")
     assert "which cards there are" in refused('config.inventory.source="file"')
+
+
+def test_the_collector_has_the_schedulers_image_or_one_of_its_own() -> None:
+    def image(*settings: str) -> str:
+        [daemons] = of(rendered(*settings), "DaemonSet")
+        [container] = daemons["spec"]["template"]["spec"]["containers"]
+        return str(container["image"])
+
+    both = 'image={"repository": "r/x", "tag": "v1", "digest": ""}'
+    assert image(both) == "r/x:v1"
+    assert image(both, 'collector.image.repository="r/y"') == "r/y:0.1.0"
+    assert "schema" in refused('collector.image.tag="v2"')
+
+
+def test_mig_monitoring_is_asked_of_nvidias_runtime_together_with_the_right_to_it() -> None:
+    [daemons] = of(rendered("collector.migMonitor=true"), "DaemonSet")
+    [container] = daemons["spec"]["template"]["spec"]["containers"]
+    assert {"name": "NVIDIA_MIG_MONITOR_DEVICES", "value": "all"} in container["env"]
+    assert container["securityContext"] == {
+        "capabilities": {"drop": ["ALL"], "add": ["SYS_ADMIN"]},
+        "readOnlyRootFilesystem": True,
+    }
+
+
+def test_without_the_collector_there_is_nothing_of_it() -> None:
+    objects = rendered("collector.enabled=false")
+    assert "collector" not in str([(one["kind"], one["metadata"]) for one in objects])
 
 
 def test_where_nobody_elects_there_is_no_fence_and_never_a_second_process() -> None:

@@ -3,8 +3,21 @@
 app.kubernetes.io/name: {{ .Values.name }}
 {{- end }}
 
+{{- define "collector.selector" -}}
+app.kubernetes.io/name: {{ .Values.collector.name }}
+{{- end }}
+
 {{- define "kubeshare.labels" -}}
 {{ include "kubeshare.selector" . }}
+{{ include "kubeshare.labels-of-all" . }}
+{{- end }}
+
+{{- define "collector.labels" -}}
+{{ include "collector.selector" . }}
+{{ include "kubeshare.labels-of-all" . }}
+{{- end }}
+
+{{- define "kubeshare.labels-of-all" -}}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- with .Values.labels }}
 {{ toYaml . }}
@@ -19,9 +32,27 @@ labels:
   {{- include "kubeshare.labels" . | nindent 2 }}
 {{- end }}
 
+{{- define "collector.metadata" -}}
+name: {{ .Values.collector.name }}
+namespace: {{ .Release.Namespace }}
+labels:
+  {{- include "collector.labels" . | nindent 2 }}
+{{- end }}
+
 {{- define "kubeshare.image" -}}
-{{- with .Values.image -}}
-{{ .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}
+{{- include "kubeshare.image-of" (list . .Values.image) }}
+{{- end }}
+
+{{- /* All of them have one image, unless the collector was given its own. */}}
+{{- define "collector.image" -}}
+{{- include "kubeshare.image-of" (list . (.Values.collector.image | default .Values.image)) }}
+{{- end }}
+
+{{- /* Of the release and what its values say of an image. */}}
+{{- define "kubeshare.image-of" -}}
+{{- $release := first . }}
+{{- with last . -}}
+{{ .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default $release.Chart.AppVersion }}{{ end }}
 {{- end }}
 {{- end }}
 
