@@ -22,7 +22,7 @@ VALUES = yaml.safe_load((CHART / "values.yaml").read_text())
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 NAME, NAMESPACE = "kubeshare-scheduler", "kube-system"
 #: Values that are explained one by one.
-NESTED = ("image", "collector", "policies", "serviceMonitor")
+NESTED = ("image", "collector", "policies", "serviceMonitor", "podMonitor", "prometheusRule")
 #: The chart's own: what the values cannot say.
 OURS = {"apiVersion", "kind", "server.service", "server.certificateFile", "server.keyFile"}
 OURS |= {"leaderElection.resourceNamespace", "leaderElection.resourceName"}
@@ -197,5 +197,9 @@ def test_nothing_is_shipped_twice() -> None:
         for one in shipped()
     ]
     assert len({*found}) == len(found)
-    plain = [path.relative_to(ROOT / "deploy") for path in (ROOT / "deploy").rglob("*.yaml")]
-    assert [path for path in plain if path.parts[0] != "chart"] == [Path("kubeshare.yaml")]
+    files = sorted((ROOT / "deploy").rglob("*.yaml"))
+    plain = [path.relative_to(ROOT / "deploy") for path in files]
+    assert [path for path in plain if path.parts[0] != "chart"] == [
+        Path("kubeshare.yaml"),
+        Path("prometheus.yaml"),
+    ]

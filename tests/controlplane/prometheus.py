@@ -20,6 +20,7 @@ from tests.controlplane.processes import process
 from tests.controlplane.running import free_ports
 
 JOB = "kubeshare-collector"
+NOT_HERE = "neither a prometheus on the PATH nor an apt-get that brings Debian's"
 _START_S = 30.0
 
 
@@ -33,6 +34,13 @@ def find() -> Path | None:
         _unpack(kept)
     program = kept / "usr/bin/prometheus"
     return program if program.exists() else None
+
+
+def find_promtool() -> Path | None:
+    """What checks rules and configurations, in the same package; None as `find`."""
+    program = find()
+    beside = program.with_name("promtool") if program is not None else None
+    return beside if beside is not None and beside.exists() else None
 
 
 @asynccontextmanager

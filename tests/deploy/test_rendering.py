@@ -1,5 +1,7 @@
 """What the chart renders: correct for a real API server, whatever the values say."""
 
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,7 @@ import yaml
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.framework.configuration import profiles, read
 from tests.controlplane.helm import CHART, helm, plain_manifests, template
+from tests.controlplane.operator_kinds import KINDS, definitions
 from tests.controlplane.running import ControlPlane
 from tests.controlplane.shipped import MANIFESTS, Json
 from tests.deploy.conftest import NAME, kubectl
@@ -67,10 +70,28 @@ VARIANTS = {
         "resources=null",
         "collector.enabled=false",
         "config.parallelBinds=8",
+    ],
+    "watched": [
         "serviceMonitor.enabled=true",
         'serviceMonitor.labels={"release": "prometheus"}',
+        'serviceMonitor.interval="30s"',
+        'certificateSecret="of-scheduler"',
+        'serviceMonitor.tlsConfig={"serverName": "kubeshare-scheduler"}',
+        "prometheusRule.enabled=true",
+        'prometheusRule.labels={"release": "prometheus"}',
+        'collector.name="cards"',
+    ],
+    "watched by pods": [
+        "podMonitor.enabled=true",
+        'podMonitor.labels={"release": "prometheus"}',
+        'podMonitor.tokenSecret={"name": "prometheus", "key": "bearer"}',
+        'name="gpu-scheduler"',
     ],
 }
+#: Which variant has which kind of the Prometheus operator's.
+MONITORS = [("watched", "ServiceMonitor"), ("watched by pods", "PodMonitor")]
+_SCRAPING = yaml.safe_load(MANIFESTS.with_name("prometheus.yaml").read_text())
+SCRAPED: Json = {job["job_name"]: job for job in _SCRAPING["scrape_configs"]}
 
 
 def rendered(*settings: str) -> list[Json]:
@@ -103,15 +124,28 @@ def test_the_plain_manifests_are_the_charts_defaults() -> None:
     assert MANIFESTS.read_text() == plain_manifests(), "out of date: make manifests"
 
 
+@pytest.fixture(scope="module")
+def with_operator(bare: ControlPlane) -> Iterator[ControlPlane]:
+    """The control plane serves the Prometheus operator's kinds too."""
+    files = definitions()
+    for file in files:
+        bare.create(file)
+    for kind in KINDS:
+        path = f"/apis/monitoring.coreos.com/v1/{kind}"
+        bare.server.wait_until(partial(bare.has, path), timeout_s=30)
+    yield bare
+    for file in files:
+        bare.delete(file)
+
+
 @pytest.mark.parametrize("settings", [[], *VARIANTS.values()], ids=["defaults", *VARIANTS])
 async def test_a_real_api_server_accepts_every_object(
-    bare: ControlPlane, settings: list[str]
+    with_operator: ControlPlane, settings: list[str]
 ) -> None:
-    # Kinds of the Prometheus operator are not served here.
-    objects = [one for one in rendered(*settings) if one["kind"] != "ServiceMonitor"]
+    objects = rendered(*settings)
     text = yaml.safe_dump_all(objects)
     dry = ("apply", "--server-side", "--dry-run=server", "--validate=strict", "--filename=-")
-    said = await kubectl(bare, *dry, given=text, silent=True)
+    said = await kubectl(with_operator, *dry, given=text, silent=True)
     assert len(said.splitlines()) == len(objects)
 
 
@@ -173,16 +207,60 @@ def test_cards_by_hand_are_beside_the_configuration_that_names_them() -> None:
     assert yaml.safe_load(made["data"][path.name])["nodes"][0]["names"] == ["n*"]
 
 
-def test_prometheus_operator_is_told_where_and_how() -> None:
-    objects = rendered(*VARIANTS["little"])
-    [monitor] = of(objects, "ServiceMonitor")
-    [service] = of(objects, "Service")
-    assert (
-        monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
-    )
-    [endpoint] = monitor["spec"]["endpoints"]
-    assert endpoint["port"] == service["spec"]["ports"][0]["name"]
+def monitored(monitor: Json) -> tuple[str, Json]:
+    """The label that a monitor selects by, and its one endpoint."""
+    spec = monitor["spec"]
     assert monitor["metadata"]["labels"]["release"] == "prometheus"
+    [endpoint] = spec.get("endpoints") or spec["podMetricsEndpoints"]
+    return spec["selector"]["matchLabels"]["app.kubernetes.io/name"], endpoint
+
+
+@pytest.mark.parametrize(("variant", "kind"), MONITORS)
+def test_prometheus_operator_is_told_where_and_how(variant: str, kind: str) -> None:
+    objects = rendered(*VARIANTS[variant])
+    found = dict(monitored(one) for one in of(objects, kind))
+    selected = {
+        one["metadata"]["labels"]["app.kubernetes.io/name"]: one for one in of(objects, "Service")
+    }
+    assert found.keys() == selected.keys()
+    for name, endpoint in found.items():
+        [port] = selected[name]["spec"]["ports"]
+        assert endpoint["port"] == port["name"] == port["targetPort"]
+
+
+@pytest.mark.parametrize(("variant", "kind"), MONITORS)
+def test_the_operators_prometheus_relabels_as_the_plain_one(variant: str, kind: str) -> None:
+    for _, endpoint in (monitored(one) for one in of(rendered(*VARIANTS[variant]), kind)):
+        [job] = [
+            one["replacement"] for one in endpoint["relabelings"] if one["targetLabel"] == "job"
+        ]
+        plain = SCRAPED[job]
+        assert endpoint.get("honorLabels", False) == plain.get("honor_labels", False)
+        assert endpoint.get("path", "/metrics") == plain.get("metrics_path", "/metrics")
+        assert endpoint.get("scheme", "http") == plain.get("scheme", "http")
+        own = [
+            (one["sourceLabels"], one["targetLabel"])
+            for one in endpoint["relabelings"]
+            if "sourceLabels" in one
+        ]
+        assert own == [
+            (one["source_labels"], one["target_label"])
+            for one in plain["relabel_configs"]
+            if "target_label" in one
+        ]
+
+
+def test_monitors_are_of_one_kind_and_of_what_there_is() -> None:
+    assert "scraped twice" in refused("serviceMonitor.enabled=true", "podMonitor.enabled=true")
+    without = of(rendered("podMonitor.enabled=true"), "PodMonitor")
+    assert [one["metadata"]["name"] for one in without] == ["kubeshare-collector"]
+    less = of(rendered("serviceMonitor.enabled=true", "collector.enabled=false"), "ServiceMonitor")
+    assert [one["metadata"]["name"] for one in less] == [NAME]
+
+
+def test_the_operators_rules_are_the_plain_ones() -> None:
+    [made] = of(rendered(*VARIANTS["watched"]), "PrometheusRule")
+    assert made["spec"] == yaml.safe_load((CHART / "rules.yaml").read_text())
 
 
 def test_all_names_follow_the_name_and_the_namespace() -> None:

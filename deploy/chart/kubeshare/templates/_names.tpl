@@ -92,3 +92,16 @@ labels:
 {{- $config := include "kubeshare.config" . | fromYaml }}
 {{- dict "config" (omit $config "profiles") "names" $names | toJson }}
 {{- end }}
+
+{{- /* For the Prometheus operator. Rules, and the scheduler's configuration, know the jobs by these names. */}}
+{{- define "kubeshare.relabelings" -}}
+- {targetLabel: job, replacement: kubeshare-scheduler}
+- {sourceLabels: [__meta_kubernetes_pod_name], targetLabel: instance}
+{{- end }}
+
+{{- /* Whatever pod it is, the collector of a node goes on being the same one. */}}
+{{- define "collector.relabelings" -}}
+- {targetLabel: job, replacement: kubeshare-collector}
+- {sourceLabels: [__meta_kubernetes_pod_node_name], targetLabel: instance}
+- {sourceLabels: [__meta_kubernetes_pod_node_name], targetLabel: node}
+{{- end }}
