@@ -48,18 +48,25 @@ async def prometheus(
     program: Path, collectors: Mapping[str, str], directory: Path
 ) -> AsyncIterator[str]:
     """Scrape the collectors, whose URLs are given by node, every second; the URL to query."""
+    async with started(program, _configuration(collectors), directory) as url:
+        yield url
+
+
+@asynccontextmanager
+async def started(program: Path, configuration: object, directory: Path) -> AsyncIterator[str]:
+    """Run it with this configuration; the URL to query."""
     (port,) = free_ports(1)
-    configuration = directory / "prometheus.yaml"
-    configuration.write_text(yaml.safe_dump(_configuration(collectors)))
+    file = directory / "prometheus.yaml"
+    file.write_text(yaml.safe_dump(configuration))
     url = f"http://127.0.0.1:{port}"
     command: list[str | Path] = [
         program,
-        f"--config.file={configuration}",
+        f"--config.file={file}",
         f"--storage.tsdb.path={directory / 'prometheus'}",
         f"--web.listen-address=127.0.0.1:{port}",
     ]
     with process(command, directory / "prometheus.log") as running:
-        # In a thread: the collectors are served by this event loop.
+        # In a thread: the collectors may be served by this event loop.
         await asyncio.to_thread(running.wait_until, lambda: _is_ready(url), _START_S)
         yield url
 

@@ -61,9 +61,15 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
 
 
 @pytest.fixture
-async def stage(bare: ControlPlane, tmp_path: Path) -> AsyncIterator[Stage]:
-    """Two simulated nodes with cards, Prometheus, and nobody who knows about cards."""
-    nodes = read_cluster(NODES)
+def described() -> str:
+    """The nodes, as a cluster file; override it in the module."""
+    return NODES
+
+
+@pytest.fixture
+async def stage(bare: ControlPlane, tmp_path: Path, described: str) -> AsyncIterator[Stage]:
+    """Simulated nodes with cards, Prometheus, and nobody who knows about cards."""
+    nodes = read_cluster(described)
     async with KubeClient(load(str(bare.kubeconfig))) as admin:
         await clean(admin)
     async with (

@@ -14,11 +14,11 @@ import yaml
 
 from tests.controlplane.prometheus import NOT_HERE, find_promtool
 from tests.controlplane.shipped import MANIFESTS, Json
+from tests.deploy.scraping import SELECTORS, with_targets_from_files
 
 pytestmark = pytest.mark.real_only("it needs promtool, which `make e2e` finds or fetches")
 
 RULES = MANIFESTS.with_name("chart") / "kubeshare/rules.yaml"
-SCRAPING = MANIFESTS.with_name("prometheus.yaml")
 CASES: Json = yaml.safe_load(Path(__file__).with_name("alerts.yaml").read_text())
 GROUPS: list[Json] = yaml.safe_load(RULES.read_text())["groups"]
 ALERTS = {rule["alert"]: rule for group in GROUPS for rule in group["rules"] if "alert" in rule}
@@ -92,13 +92,8 @@ def test_promtool_finds_nothing_wrong_with_the_configuration(
 ) -> None:
     token = tmp_path / "token"
     token.write_text("x")
-    document = yaml.safe_load(SCRAPING.read_text())
-    for job in document["scrape_configs"]:
-        # Debian builds without it.
-        del job["kubernetes_sd_configs"]
-        if "authorization" in job:
-            job["authorization"]["credentials_file"] = str(token)
-    document["rule_files"] = [str(SCRAPING.parent / one) for one in document["rule_files"]]
+    targets = {job: tmp_path / f"{job}.json" for job in SELECTORS}
+    document = with_targets_from_files(targets, token)
     (tmp_path / "prometheus.yaml").write_text(yaml.safe_dump(document))
     text = said(promtool, "check", "config", tmp_path / "prometheus.yaml")
     assert "1 rule files found" in text
