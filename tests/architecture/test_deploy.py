@@ -21,6 +21,8 @@ CHART = ROOT / "deploy/chart/kubeshare"
 VALUES = yaml.safe_load((CHART / "values.yaml").read_text())
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 NAME, NAMESPACE = "kubeshare-scheduler", "kube-system"
+#: Values that are explained one by one.
+NESTED = ("image", "collector", "policies", "serviceMonitor", "podMonitor", "prometheusRule")
 #: The chart's own: what the values cannot say.
 OURS = {"apiVersion", "kind", "server.service", "server.certificateFile", "server.keyFile"}
 OURS |= {"leaderElection.resourceNamespace", "leaderElection.resourceName"}
@@ -131,14 +133,14 @@ def test_every_value_is_in_the_schema_and_has_a_default() -> None:
 
 
 def test_every_value_is_explained_where_people_look() -> None:
-    shown = (ROOT / "docs/install.md").read_text()
+    shown = (ROOT / "docs/install.md").read_text().split("## Values\n")[1]
     rows = re.findall(r"^\| `([A-Za-z.]+)`((?:, `[A-Za-z.]+`)*) \| (.*?) \|", shown, re.MULTILINE)
     explained = [
         name for first, others, _ in rows for name in (first, *re.findall(r"`(.+?)`", others))
     ]
     paths = set()
     for name, value in VALUES.items():
-        nested = isinstance(value, dict) and name in ("image", "policies", "serviceMonitor")
+        nested = isinstance(value, dict) and name in NESTED
         paths |= {f"{name}.{inner}" for inner in value} if nested else {name}
     assert sorted(explained) == sorted(paths)
 
@@ -195,5 +197,9 @@ def test_nothing_is_shipped_twice() -> None:
         for one in shipped()
     ]
     assert len({*found}) == len(found)
-    plain = [path.relative_to(ROOT / "deploy") for path in (ROOT / "deploy").rglob("*.yaml")]
-    assert [path for path in plain if path.parts[0] != "chart"] == [Path("kubeshare.yaml")]
+    files = sorted((ROOT / "deploy").rglob("*.yaml"))
+    plain = [path.relative_to(ROOT / "deploy") for path in files]
+    assert [path for path in plain if path.parts[0] != "chart"] == [
+        Path("kubeshare.yaml"),
+        Path("prometheus.yaml"),
+    ]

@@ -11,6 +11,7 @@ PODS = "/api/v1/pods"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 #: Deleted as they are, controllers first: nothing may come back.
 _LISTS = (
+    "/apis/apps/v1/daemonsets",
     "/apis/apps/v1/deployments",
     "/apis/apps/v1/replicasets",
     "/apis/batch/v1/jobs",

@@ -20,6 +20,7 @@ from tests.controlplane.processes import process
 from tests.controlplane.running import free_ports
 
 JOB = "kubeshare-collector"
+NOT_HERE = "neither a prometheus on the PATH nor an apt-get that brings Debian's"
 _START_S = 30.0
 
 
@@ -35,23 +36,37 @@ def find() -> Path | None:
     return program if program.exists() else None
 
 
+def find_promtool() -> Path | None:
+    """What checks rules and configurations, in the same package; None as `find`."""
+    program = find()
+    beside = program.with_name("promtool") if program is not None else None
+    return beside if beside is not None and beside.exists() else None
+
+
 @asynccontextmanager
 async def prometheus(
     program: Path, collectors: Mapping[str, str], directory: Path
 ) -> AsyncIterator[str]:
     """Scrape the collectors, whose URLs are given by node, every second; the URL to query."""
+    async with started(program, _configuration(collectors), directory) as url:
+        yield url
+
+
+@asynccontextmanager
+async def started(program: Path, configuration: object, directory: Path) -> AsyncIterator[str]:
+    """Run it with this configuration; the URL to query."""
     (port,) = free_ports(1)
-    configuration = directory / "prometheus.yaml"
-    configuration.write_text(yaml.safe_dump(_configuration(collectors)))
+    file = directory / "prometheus.yaml"
+    file.write_text(yaml.safe_dump(configuration))
     url = f"http://127.0.0.1:{port}"
     command: list[str | Path] = [
         program,
-        f"--config.file={configuration}",
+        f"--config.file={file}",
         f"--storage.tsdb.path={directory / 'prometheus'}",
         f"--web.listen-address=127.0.0.1:{port}",
     ]
     with process(command, directory / "prometheus.log") as running:
-        # In a thread: the collectors are served by this event loop.
+        # In a thread: the collectors may be served by this event loop.
         await asyncio.to_thread(running.wait_until, lambda: _is_ready(url), _START_S)
         yield url
 

@@ -1,5 +1,7 @@
 """What the chart renders: correct for a real API server, whatever the values say."""
 
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,7 @@ import yaml
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.framework.configuration import profiles, read
 from tests.controlplane.helm import CHART, helm, plain_manifests, template
+from tests.controlplane.operator_kinds import KINDS, definitions
 from tests.controlplane.running import ControlPlane
 from tests.controlplane.shipped import MANIFESTS, Json
 from tests.deploy.conftest import NAME, kubectl
@@ -29,6 +32,8 @@ VARIANTS = {
         'config.profiles=[{"schedulerName": "a"}, {}]',
         'config.server={"bindAddress": "::", "port": 8443}',
         "replicas=3",
+        'collector.name="cards"',
+        'collector.podAnnotations={"a": "b"}',
     ],
     "strict": [
         'podAntiAffinity="required"',
@@ -43,6 +48,17 @@ VARIANTS = {
         'logLevel="debug"',
         f"readers={SUBJECT}",
         f"scrapers={SUBJECT}",
+        "collector.migMonitor=true",
+        'collector.runtimeClassName=""',
+        'collector.image={"repository": "registry.example.com/collector", "tag": "v1"}',
+        "collector.affinity=null",
+        'collector.nodeSelector={"pool": "gpu"}',
+        'collector.tolerations=[{"key": "nvidia.com/gpu", "operator": "Exists"}]',
+        'collector.priorityClassName="system-cluster-critical"',
+        "collector.maxUnavailable=1",
+        'collector.extraEnv=[{"name": "LD_LIBRARY_PATH", "value": "/usr/local/nvidia/lib64"}]',
+        'collector.extraVolumes=[{"name": "driver", "hostPath": {"path": "/home/nvidia"}}]',
+        'collector.extraVolumeMounts=[{"name": "driver", "mountPath": "/usr/local/nvidia"}]',
     ],
     "little": [
         "replicas=1",
@@ -52,9 +68,24 @@ VARIANTS = {
         "policies.results=false",
         "flowSchemas=false",
         "resources=null",
+        "collector.enabled=false",
         "config.parallelBinds=8",
+    ],
+    "watched": [
         "serviceMonitor.enabled=true",
         'serviceMonitor.labels={"release": "prometheus"}',
+        'serviceMonitor.interval="30s"',
+        'certificateSecret="of-scheduler"',
+        'serviceMonitor.tlsConfig={"serverName": "kubeshare-scheduler"}',
+        "prometheusRule.enabled=true",
+        'prometheusRule.labels={"release": "prometheus"}',
+        'collector.name="cards"',
+    ],
+    "watched by pods": [
+        "podMonitor.enabled=true",
+        'podMonitor.labels={"release": "prometheus"}',
+        'podMonitor.tokenSecret={"name": "prometheus", "key": "bearer"}',
+        'name="gpu-scheduler"',
     ],
 }
 
@@ -89,15 +120,28 @@ def test_the_plain_manifests_are_the_charts_defaults() -> None:
     assert MANIFESTS.read_text() == plain_manifests(), "out of date: make manifests"
 
 
+@pytest.fixture(scope="module")
+def with_operator(bare: ControlPlane) -> Iterator[ControlPlane]:
+    """The control plane serves the Prometheus operator's kinds too."""
+    files = definitions()
+    for file in files:
+        bare.create(file)
+    for kind in KINDS:
+        path = f"/apis/monitoring.coreos.com/v1/{kind}"
+        bare.server.wait_until(partial(bare.has, path), timeout_s=30)
+    yield bare
+    for file in files:
+        bare.delete(file)
+
+
 @pytest.mark.parametrize("settings", [[], *VARIANTS.values()], ids=["defaults", *VARIANTS])
 async def test_a_real_api_server_accepts_every_object(
-    bare: ControlPlane, settings: list[str]
+    with_operator: ControlPlane, settings: list[str]
 ) -> None:
-    # Kinds of the Prometheus operator are not served here.
-    objects = [one for one in rendered(*settings) if one["kind"] != "ServiceMonitor"]
+    objects = rendered(*settings)
     text = yaml.safe_dump_all(objects)
     dry = ("apply", "--server-side", "--dry-run=server", "--validate=strict", "--filename=-")
-    said = await kubectl(bare, *dry, given=text, silent=True)
+    said = await kubectl(with_operator, *dry, given=text, silent=True)
     assert len(said.splitlines()) == len(objects)
 
 
@@ -112,6 +156,33 @@ def test_values_that_do_not_exist_or_cannot_be_are_refused() -> None:
         assert "values don't meet the specifications of the schema" in refused(setting)
     assert "for one replica" in refused("config.leaderElection.leaderElect=false")
     assert "which cards there are" in refused('config.inventory.source="file"')
+
+
+def test_the_collector_has_the_schedulers_image_or_one_of_its_own() -> None:
+    def image(*settings: str) -> str:
+        [daemons] = of(rendered(*settings), "DaemonSet")
+        [container] = daemons["spec"]["template"]["spec"]["containers"]
+        return str(container["image"])
+
+    both = 'image={"repository": "r/x", "tag": "v1", "digest": ""}'
+    assert image(both) == "r/x:v1"
+    assert image(both, 'collector.image.repository="r/y"') == "r/y:0.1.0"
+    assert "schema" in refused('collector.image.tag="v2"')
+
+
+def test_mig_monitoring_is_asked_of_nvidias_runtime_together_with_the_right_to_it() -> None:
+    [daemons] = of(rendered("collector.migMonitor=true"), "DaemonSet")
+    [container] = daemons["spec"]["template"]["spec"]["containers"]
+    assert {"name": "NVIDIA_MIG_MONITOR_DEVICES", "value": "all"} in container["env"]
+    assert container["securityContext"] == {
+        "capabilities": {"drop": ["ALL"], "add": ["SYS_ADMIN"]},
+        "readOnlyRootFilesystem": True,
+    }
+
+
+def test_without_the_collector_there_is_nothing_of_it() -> None:
+    objects = rendered("collector.enabled=false")
+    assert "collector" not in str([(one["kind"], one["metadata"]) for one in objects])
 
 
 def test_where_nobody_elects_there_is_no_fence_and_never_a_second_process() -> None:
@@ -130,18 +201,6 @@ def test_cards_by_hand_are_beside_the_configuration_that_names_them() -> None:
     mounted = {one["name"]: one["mountPath"] for one in container["volumeMounts"]}
     assert str(path.parent) == mounted["config"]
     assert yaml.safe_load(made["data"][path.name])["nodes"][0]["names"] == ["n*"]
-
-
-def test_prometheus_operator_is_told_where_and_how() -> None:
-    objects = rendered(*VARIANTS["little"])
-    [monitor] = of(objects, "ServiceMonitor")
-    [service] = of(objects, "Service")
-    assert (
-        monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
-    )
-    [endpoint] = monitor["spec"]["endpoints"]
-    assert endpoint["port"] == service["spec"]["ports"][0]["name"]
-    assert monitor["metadata"]["labels"]["release"] == "prometheus"
 
 
 def test_all_names_follow_the_name_and_the_namespace() -> None:

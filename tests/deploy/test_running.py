@@ -12,7 +12,8 @@ from kubeshare_py.edges.kube_errors import KubeError
 from tests.controlplane.helm import NAMESPACE
 from tests.controlplane.running import ControlPlane, free_ports
 from tests.deploy.conftest import LEASE, NAME, Release
-from tests.deploy.pod import ConfigMapVolume, Pod, can_mount, unpack
+from tests.deploy.container import can_mount, unpack
+from tests.deploy.pod import ConfigMapVolume, Pod
 from tests.programs.commands import until_said
 from tests.stories.conftest import PODS, Json, Stage, annotations, gpu
 

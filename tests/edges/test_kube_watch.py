@@ -24,6 +24,9 @@ from tests.edges.embedded import PODS, cluster, create_pod
 PATH = "/api/v1/things"
 
 
+PATIENT = Patience()
+
+
 class Meta(msgspec.Struct, rename="camel"):
     name: str = ""
     resource_version: str = ""
@@ -321,7 +324,7 @@ class Streaming:
             await self.closing.wait()
         return response
 
-    async def see(self, count: int, patience: Patience = Patience()) -> list[str]:
+    async def see(self, count: int, patience: Patience = PATIENT) -> list[str]:
         seen: list[str] = []
         backoff = Backoff(sleep=NoSleep())
         async with (

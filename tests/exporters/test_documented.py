@@ -28,14 +28,3 @@ def test_everything_on_the_page_is_named_there() -> None:
     library = {sample.name for family in registry.collect() for sample in family.samples}
     assert len(library) > 5
     assert library <= set(re.findall(r"`([a-z_]+)`", section("Metrics")))
-
-
-def test_alerts_are_about_metrics_that_there_are() -> None:
-    named = set(
-        re.findall(
-            r"(?:kubeshare|scheduler|rest_client|leader_election)_[a-z_]+",
-            section("What to alert on"),
-        )
-    )
-    assert len(named) > 10
-    assert {name.removesuffix("_bucket") for name in named} <= {one.name for one in CATALOGUE}

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kubeshare_py.domain.identity import NodeName
-from tests.controlplane.prometheus import find, prometheus
+from tests.controlplane.prometheus import NOT_HERE, find, prometheus
 from tests.stories.conftest import Json, Stage, bound, gpu, scheduled_condition
 
 pytestmark = pytest.mark.real_only("it needs a Prometheus, which `make e2e` finds or fetches")
@@ -21,7 +21,7 @@ def nodes() -> str:
 def program() -> Path:
     found = find()
     if found is None:
-        pytest.skip("neither a prometheus on the PATH nor an apt-get that brings Debian's")
+        pytest.skip(NOT_HERE)
     return found
 
 

@@ -3,8 +3,21 @@
 app.kubernetes.io/name: {{ .Values.name }}
 {{- end }}
 
+{{- define "collector.selector" -}}
+app.kubernetes.io/name: {{ .Values.collector.name }}
+{{- end }}
+
 {{- define "kubeshare.labels" -}}
 {{ include "kubeshare.selector" . }}
+{{ include "kubeshare.labels-of-all" . }}
+{{- end }}
+
+{{- define "collector.labels" -}}
+{{ include "collector.selector" . }}
+{{ include "kubeshare.labels-of-all" . }}
+{{- end }}
+
+{{- define "kubeshare.labels-of-all" -}}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- with .Values.labels }}
 {{ toYaml . }}
@@ -19,9 +32,27 @@ labels:
   {{- include "kubeshare.labels" . | nindent 2 }}
 {{- end }}
 
+{{- define "collector.metadata" -}}
+name: {{ .Values.collector.name }}
+namespace: {{ .Release.Namespace }}
+labels:
+  {{- include "collector.labels" . | nindent 2 }}
+{{- end }}
+
 {{- define "kubeshare.image" -}}
-{{- with .Values.image -}}
-{{ .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}
+{{- include "kubeshare.image-of" (list . .Values.image) }}
+{{- end }}
+
+{{- /* All of them have one image, unless the collector was given its own. */}}
+{{- define "collector.image" -}}
+{{- include "kubeshare.image-of" (list . (.Values.collector.image | default .Values.image)) }}
+{{- end }}
+
+{{- /* Of the release and what its values say of an image. */}}
+{{- define "kubeshare.image-of" -}}
+{{- $release := first . }}
+{{- with last . -}}
+{{ .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default $release.Chart.AppVersion }}{{ end }}
 {{- end }}
 {{- end }}
 
@@ -60,4 +91,17 @@ labels:
 {{- end }}
 {{- $config := include "kubeshare.config" . | fromYaml }}
 {{- dict "config" (omit $config "profiles") "names" $names | toJson }}
+{{- end }}
+
+{{- /* For the Prometheus operator. Rules, and the scheduler's configuration, know the jobs by these names. */}}
+{{- define "kubeshare.relabelings" -}}
+- {targetLabel: job, replacement: kubeshare-scheduler}
+- {sourceLabels: [__meta_kubernetes_pod_name], targetLabel: instance}
+{{- end }}
+
+{{- /* Whatever pod it is, the collector of a node goes on being the same one. */}}
+{{- define "collector.relabelings" -}}
+- {targetLabel: job, replacement: kubeshare-collector}
+- {sourceLabels: [__meta_kubernetes_pod_node_name], targetLabel: instance}
+- {sourceLabels: [__meta_kubernetes_pod_node_name], targetLabel: node}
 {{- end }}
