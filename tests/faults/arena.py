@@ -16,11 +16,8 @@ from kubeshare_py.edges.certificates import Certificates
 from kubeshare_py.edges.kube_errors import KubeError
 from kubeshare_py.edges.kube_persistence import persist
 from kubeshare_py.edges.leader_lease import leases_path
-from kubeshare_py.framework.configuration import (
-    Inventory,
-    SchedulerConfiguration,
-    Server,
-)
+from kubeshare_py.framework.configuration import SchedulerConfiguration, Server
+from kubeshare_py.framework.inventory_settings import Inventory
 from kubeshare_py.framework.leader_election import LeaderElection
 from kubeshare_py.manifests.lease import STATE_SERVICE
 from kubeshare_py.simulation.cluster_file import SimulatedNode, read_cluster
