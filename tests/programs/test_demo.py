@@ -64,7 +64,9 @@ async def test_the_kubeconfig_leads_to_the_demos_cluster(tmp_path: Path) -> None
 
 
 async def test_a_cluster_and_workloads_of_ones_own(tmp_path: Path) -> None:
-    (tmp_path / "cluster.yaml").write_text("nodes: [{name: mine}]")
+    (tmp_path / "cluster.yaml").write_text(
+        "nodes: [{name: mine, gpus: [{model: Tesla-T4, count: 1, memory: 15GiB}]}]"
+    )
     (tmp_path / "work.yaml").write_text(
         """
 apiVersion: scheduling.k8s.io/v1
