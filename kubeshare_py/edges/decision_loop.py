@@ -11,6 +11,7 @@ from kubeshare_py.domain.effects import Bind, Effect, ReportTrouble, ReportWaiti
 from kubeshare_py.domain.events import BindSlotsFree, Event, InventoryFailed, InventoryRead
 from kubeshare_py.domain.node import Node
 from kubeshare_py.edges import decision_log
+from kubeshare_py.edges.annotated_nodes import AnnotatedNodes
 from kubeshare_py.edges.collector_scrape import CollectorTargets
 from kubeshare_py.edges.configuration_watch import Updates
 from kubeshare_py.edges.inventory_source import OF_NODES, OF_TARGETS, readings
@@ -46,6 +47,8 @@ class DecisionLoop:
     group: asyncio.TaskGroup
     news: asyncio.Event
     signs: VitalSigns
+    #: For the inventory from annotations.
+    annotated: AnnotatedNodes | None = None
     leads: bool = False
     _nodes_listed: asyncio.Event = field(default_factory=asyncio.Event)
     _nodes_news: asyncio.Event = field(default_factory=asyncio.Event)
@@ -117,11 +120,18 @@ class DecisionLoop:
     async def watch_nodes(self, client: KubeClient) -> None:
         """Follow the nodes for ever."""
 
+        def reduce(node: NodeFields) -> Node:
+            if self.annotated is not None:
+                self.annotated.seen(node)
+            return NODE_EVENTS.reduce(node)
+
         def events(news: Listed[Node] | Changes[NodeFields]) -> Iterator[Event]:
             yield from NODE_EVENTS.events(news)
+            if self.annotated is not None:
+                self.annotated.heed(news)
             self._nodes_news.set()
 
-        translation = Translation(NODE_EVENTS.reduce, events)
+        translation = Translation(reduce, events)
         codec = Codec(NodeFields)
         await self.watch(client, NODES, codec, translation, self._nodes_listed.set)
 
@@ -132,7 +142,10 @@ class DecisionLoop:
         if settings.source in OF_NODES:
             # Else every waiting pod would be told that there is no card anywhere.
             await self._nodes_listed.wait()
-        source = readings(settings, nodes, targets, self.signs.inventory_read, self._rest)
+        if self.annotated is not None:
+            source = self.annotated.readings(self._nodes_heard, settings.interval_seconds)
+        else:
+            source = readings(settings, nodes, targets, self.signs.inventory_read, self._rest)
         async with asyncio.TaskGroup() as group:
             if settings.source in OF_TARGETS:
                 connected = self.signs.watching("collectors")
@@ -156,6 +169,11 @@ class DecisionLoop:
         if len(parts) > 1:
             # These cards stay, as what a list brought does.
             gc.freeze()
+
+    def _nodes_heard(self) -> None:
+        """What the nodes say is as new as their watch."""
+        if not self.signs.lost_s("nodes"):
+            self.signs.inventory_read()
 
     async def _rest(self, seconds: float) -> None:
         """Sleep; shorter where nodes come or go."""

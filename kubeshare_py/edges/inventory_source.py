@@ -11,7 +11,7 @@ from kubeshare_py.edges.inventory_reports import Access
 from kubeshare_py.framework.inventory_settings import Inventory
 
 #: Sources whose readings depend on which nodes there are.
-OF_NODES = frozenset({"file"})
+OF_NODES = frozenset({"file", "annotation"})
 #: Sources that ask the collectors, which must be found.
 OF_TARGETS = frozenset({"scrape"})
 

@@ -5,12 +5,13 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-SOURCES = ("prometheus", "scrape", "file")
+SOURCES = ("prometheus", "scrape", "annotation", "file")
 _SCHEMES = ("http", "https")
 
 
 class Inventory(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """Where the cards come from: `prometheus`, `scrape` (the collectors themselves) or `file`.
+    """Where the cards come from: `prometheus`, `scrape` (the collectors themselves), `annotation`
+    (of the Nodes, which collectors write) or `file`.
 
     `url` and `selector` are of Prometheus; `namespace` ("" is the Lease's), `pod_selector`, `port`,
     `scheme` and `server_name` of the collectors; `path` of the file. Token and CA are for

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from kubeshare_py.edges.annotated_nodes import AnnotatedNodes
 from kubeshare_py.edges.configuration_watch import Updates
 from kubeshare_py.edges.decision_loop import DecisionLoop
 from kubeshare_py.edges.endpoints import endpoints
@@ -64,11 +65,12 @@ async def run(
     async with server as url, asyncio.TaskGroup() as binds:
         on_ready(url)
         api = KubeApi(client, reports, fence=leadership.fence)
-        loop = DecisionLoop(machine, api, binds, asyncio.Event(), signs)
-        pods = partial(loop.watch, client, PODS, Codec(PodFields), POD_EVENTS)
-        address = _address(configuration.server, url)
         own_namespace = configuration.leader_election.resource_namespace
         inventory = configuration.inventory.within(own_namespace)
+        annotated = AnnotatedNodes() if inventory.source == "annotation" else None
+        loop = DecisionLoop(machine, api, binds, asyncio.Event(), signs, annotated)
+        pods = partial(loop.watch, client, PODS, Codec(PodFields), POD_EVENTS)
+        address = _address(configuration.server, url)
         campaign = binds.create_task(loop.heed(leadership.campaign(address)))
         try:
             async with asyncio.TaskGroup() as group:

@@ -1,0 +1,89 @@
+"""What the Nodes' annotations say of cards, from one moment to the next."""
+
+from collections.abc import Iterable
+
+from kubeshare_py.domain.events import InventoryRead
+from kubeshare_py.domain.gpu import Gpu
+from kubeshare_py.domain.identity import GpuUuid, NodeName
+from kubeshare_py.inventory.card_annotation import CardAnnotationProblem, read_cards
+
+
+class ToldByNodes:
+    """All nodes' annotations; `read` tells what changed since it was last asked.
+
+    A node whose annotation cannot be read, or is gone, keeps its last known cards; without one it
+    is silent. Of two nodes that tell of one card it counts on the one that had it first.
+    """
+
+    def __init__(self) -> None:
+        #: What was wrong when `read` was last asked, in words.
+        self.diagnostics: tuple[str, ...] = ()
+        self._texts: dict[NodeName, str] = {}
+        self._news: set[NodeName] = set()
+        self._cards: dict[NodeName, tuple[Gpu, ...]] = {}
+        self._owners: dict[GpuUuid, NodeName] = {}
+        self._problems: dict[NodeName, tuple[str, ...]] = {}
+
+    def take(self, node: NodeName, text: str) -> bool:
+        """A node is there, with this annotation, "" for none; whether that is news."""
+        if self._texts.get(node) == text:
+            return False
+        self._texts[node] = text
+        self._news.add(node)
+        return True
+
+    def gone(self, node: NodeName) -> None:
+        """A node is no more; its cards may be in another one."""
+        self._texts.pop(node, None)
+        self._news.discard(node)
+        self._cards.pop(node, None)
+        self._problems.pop(node, None)
+        self._owners = {uuid: owner for uuid, owner in self._owners.items() if owner != node}
+
+    def only(self, nodes: Iterable[NodeName]) -> None:
+        """There are no nodes but these."""
+        for node in set(self._texts) - set(nodes):
+            self.gone(node)
+
+    def read(self) -> InventoryRead:
+        """The nodes whose cards changed, and all that are silent."""
+        changed: dict[NodeName, tuple[Gpu, ...]] = {}
+        # A card that was counted elsewhere may be free now: those that want it are asked last.
+        again = (node for node, problems in self._problems.items() if problems)
+        for node in (*sorted(self._news), *sorted(set(again) - self._news)):
+            cards, self._problems[node] = self._read(node)
+            if self._cards.get(node, ()) != cards:
+                changed[node] = self._cards[node] = cards
+        self._news.clear()
+        self.diagnostics = tuple(
+            line for node in sorted(self._problems) for line in self._problems[node]
+        )
+        return InventoryRead(tuple(changed.items()), tuple(sorted(self._silent())))
+
+    def _silent(self) -> Iterable[NodeName]:
+        """Nodes that told of cards and do not any more."""
+        return (node for node, cards in self._cards.items() if cards and not self._texts.get(node))
+
+    def _read(self, node: NodeName) -> tuple[tuple[Gpu, ...], tuple[str, ...]]:
+        known = self._cards.get(node, ())
+        text = self._texts[node]
+        if not text:
+            return known, ()
+        try:
+            told = read_cards(text)
+        except CardAnnotationProblem as problem:
+            return known, (f"node {node}: {problem}",)
+        cards, problems = [], []
+        for card in told:
+            owner = self._owners.setdefault(card.uuid, node)
+            if owner == node:
+                cards.append(card)
+            else:
+                problems.append(f"{card.uuid}: listed by {node} too, counted on {owner} only")
+        self._forget(node, known, {card.uuid for card in cards})
+        return tuple(cards), tuple(problems)
+
+    def _forget(self, node: NodeName, known: Iterable[Gpu], listed: set[GpuUuid]) -> None:
+        for card in known:
+            if card.uuid not in listed and self._owners.get(card.uuid) == node:
+                del self._owners[card.uuid]

@@ -1,0 +1,109 @@
+import pytest
+
+from kubeshare_py.domain.events import InventoryRead
+from kubeshare_py.domain.gpu import Gpu
+from kubeshare_py.domain.identity import GpuUuid, NodeName
+from kubeshare_py.inventory.card_annotation import CardAnnotationProblem, read_cards, write_cards
+from kubeshare_py.inventory.told_by_nodes import ToldByNodes
+
+N1, N2 = NodeName("n1"), NodeName("n2")
+
+
+def card(name: str, index: int = 0, *, healthy: bool = True) -> Gpu:
+    return Gpu(
+        uuid=GpuUuid(name), index=index, model="Tesla-T4", memory_bytes=2**34, healthy=healthy
+    )
+
+
+A, B = card("GPU-a"), card("GPU-b", 1)
+
+
+def test_what_is_written_is_read() -> None:
+    ill = card("GPU-c", 2, healthy=False)
+    text = write_cards([ill, B, A])
+    assert read_cards(text) == (A, B, ill)
+    assert text == write_cards([A, B, ill])
+    assert text.startswith('[{"uuid":"GPU-a","index":0,"model":"Tesla-T4","memory":17179869184},')
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "sharedgpu/cards: Input data was truncated"),
+        ("[" * 100_000, "sharedgpu/cards: "),
+        ('[{"uuid":"GPU-a","index":0,"model":"m"}]', r"missing required field `memory` - at `\$"),
+        ('[{"uuid":"GPU-a","index":0,"model":"m","memory":0}]', "memory 0 must be above 0"),
+        ('[{"uuid":"GPU-a","index":-1,"model":"m","memory":1}]', "index -1"),
+        ('[{"uuid":"","index":0,"model":"m","memory":1}]', "needs a UUID"),
+        ('[{"uuid":"a","index":0,"model":"m","memory":1,"healthy":"no"}]', "Expected `bool`"),
+        (write_cards([A, A]), "GPU-a is there twice"),
+    ],
+)
+def test_what_is_no_list_of_cards_says_where(text: str, words: str) -> None:
+    with pytest.raises(CardAnnotationProblem, match=words):
+        read_cards(text)
+
+
+def test_only_news_is_told() -> None:
+    told = ToldByNodes()
+    assert told.take(N1, write_cards([A]))
+    assert told.take(N2, "")
+    assert told.read() == InventoryRead(((N1, (A,)),))
+    assert not told.take(N1, write_cards([A]))
+    assert told.read() == InventoryRead(())
+    told.take(N1, write_cards([A, B]))
+    told.take(N2, "[]")
+    assert told.read() == InventoryRead(((N1, (A, B)),))
+
+
+def test_a_card_that_is_not_told_of_any_more_is_gone() -> None:
+    told = ToldByNodes()
+    told.take(N1, write_cards([A, B]))
+    told.read()
+    told.take(N1, write_cards([B]))
+    assert told.read() == InventoryRead(((N1, (B,)),))
+
+
+def test_a_node_that_says_nothing_any_more_keeps_its_cards_and_is_silent() -> None:
+    told = ToldByNodes()
+    told.take(N1, write_cards([A]))
+    told.read()
+    told.take(N1, "")
+    assert told.read() == InventoryRead((), (N1,))
+    told.take(N1, write_cards([A]))
+    assert told.read() == InventoryRead(())
+
+
+def test_what_cannot_be_read_changes_nothing_and_is_said() -> None:
+    told = ToldByNodes()
+    told.take(N1, write_cards([A]))
+    told.read()
+    told.take(N1, "nonsense")
+    assert told.read() == InventoryRead(())
+    assert told.diagnostics[0].startswith("node n1: sharedgpu/cards: ")
+    told.take(N1, write_cards([A]))
+    told.read()
+    assert not told.diagnostics
+
+
+def test_a_card_of_two_nodes_counts_on_the_first_until_that_one_lets_it_go() -> None:
+    told = ToldByNodes()
+    told.take(N2, write_cards([A]))
+    told.read()
+    told.take(N1, write_cards([A, B]))
+    assert told.read() == InventoryRead(((N1, (B,)),))
+    assert told.diagnostics == ("GPU-a: listed by n1 too, counted on n2 only",)
+    told.take(N2, "[]")
+    assert told.read() == InventoryRead(((N2, ()), (N1, (A, B))))
+    assert not told.diagnostics
+
+
+def test_a_card_may_move_once_its_node_is_gone() -> None:
+    told = ToldByNodes()
+    told.take(N2, write_cards([A]))
+    told.read()
+    told.only([N1])
+    told.take(N1, write_cards([A]))
+    assert told.read() == InventoryRead(((N1, (A,)),))
+    told.gone(N1)
+    assert told.read() == InventoryRead(())
