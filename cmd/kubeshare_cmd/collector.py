@@ -15,10 +15,11 @@ EXAMPLES = """examples:
   kubeshare-collector --once                   what this node has, as a table
   kubeshare-collector --once -o json           the same with everything that the driver says
   kubeshare-collector --once -o prometheus     what a scrape would get
+  kubeshare-collector --annotate-node          serve, and write the cards on the Node
   kubeshare-collector --address 127.0.0.1 --port 9005 --interval 2
 
 exit codes: 0 ended in order, or printed (a node without GPUs is in order too), 1 the driver
-cannot be read, 2 wrong usage, 3 the address or port cannot be used
+cannot be read, 2 wrong usage, 3 the address or port cannot be used, or no credentials
 """
 
 
@@ -39,6 +40,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--stale-after", metavar="S", type=float, default=STALE_AFTER_S,
         help="without an answer of the driver no card counts as healthy; 30 s",
     )  # fmt: skip
+    add(
+        "--annotate-node", action="store_true",
+        help="write the cards on the Node too (sharedgpu/cards), for inventory.source: annotation",
+    )  # fmt: skip
     add("--once", action="store_true", help="print one reading and end")
     add("-o", "--output", choices=("text", "json", "prometheus"), help="with --once; text")
     add("--log-level", default="info", choices=("debug", "info", "warning"))
@@ -56,6 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         interval_s=given.interval,
         stale_after_s=given.stale_after,
         log_level=given.log_level,
+        annotates=given.annotate_node,
     )
     return show(settings, given.output or "text") if given.once else run(settings)
 

@@ -11,10 +11,11 @@ from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges import decision_log
 from kubeshare_py.edges.card_sampler import CardProblem, CardSampler
 from kubeshare_py.edges.collector_server import CannotListen, CollectorPage, serve
+from kubeshare_py.edges.credentials import KubeConfigError
 from kubeshare_py.edges.until_told import until_told
 from kubeshare_py.terminal.node_cards import node_cards
 
-OK, UNREADABLE, CANNOT_LISTEN = 0, 1, 3
+OK, UNREADABLE, NOT_STARTED = 0, 1, 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +28,8 @@ class Settings:
     interval_s: float
     stale_after_s: float
     log_level: str = "info"
+    #: Whether the cards are written on the Node as well.
+    annotates: bool = False
 
     def sampler(self) -> CardSampler:
         """One that reads as these settings say."""
@@ -40,18 +43,26 @@ def run(settings: Settings) -> int:
     decision_log.set_up(settings.log_level)
     try:
         asyncio.run(until_told(collect(settings)))
-    except CannotListen as error:
+    except (CannotListen, KubeConfigError) as error:
         decision_log.warn("server", message=str(error))
-        return CANNOT_LISTEN
+        return NOT_STARTED
     return OK
 
 
 async def collect(settings: Settings) -> None:
-    """Read and serve for ever. Raises CannotListen."""
+    """Read and serve for ever. Raises CannotListen and KubeConfigError."""
     sampler = settings.sampler()
+    if settings.annotates:
+        # 30 MiB on every node, and few need it.
+        from kubeshare_py.edges import node_annotation  # noqa: PLC0415
+
+        writer = node_annotation.credentials()
     async with serve(sampler, settings.address, settings.port) as url:
         decision_log.inform("listening", url=url, node=settings.node)
-        await sampler.run()
+        async with asyncio.TaskGroup() as group:
+            if settings.annotates:
+                group.create_task(node_annotation.annotate(sampler, writer))
+            group.create_task(sampler.run())
 
 
 def show(settings: Settings, output: str) -> int:

@@ -125,12 +125,15 @@ async def run(environment: Mapping[str, str], *arguments: str) -> tuple[int | No
 
 @asynccontextmanager
 async def collector(
-    environment: Mapping[str, str], interval_s: float = 0.1, stale_after_s: float = 30.0
+    environment: Mapping[str, str],
+    interval_s: float = 0.1,
+    stale_after_s: float = 30.0,
+    *options: str,
 ) -> AsyncIterator[Collector]:
     """One that listens on a free port of this machine; ended in order."""
     process = await start(
         environment, "--node-name", "n1", "--address", "127.0.0.1", "--port", "0",
-        "--interval", str(interval_s), "--stale-after", str(stale_after_s),
+        "--interval", str(interval_s), "--stale-after", str(stale_after_s), *options,
     )  # fmt: skip
     async with aiohttp.ClientSession() as session:
         found = Collector(process, session)

@@ -1,11 +1,14 @@
 """Which cards there are is Prometheus's word: late, gone, silent, back."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
+from kubeshare_py.inventory.card_annotation import ANNOTATION, write_cards
 from tests.edges.collector_place import Place, serving
 from tests.stories.conftest import Stage, card, gpu
 from tests.stories.scraping import scrape_of, start_collector
@@ -214,3 +217,32 @@ async def test_collectors_that_are_asked_themselves_need_no_prometheus(empty_sta
         await stage.gone("there")
         await stage.create("there-again", gpu("2", "2"), **here)
         await stage.running("there-again")
+
+
+async def test_the_cards_that_nodes_tell_of_themselves(empty_stage: Stage) -> None:
+    stage = empty_stage
+    a, b = stage.nodes[1].cards[0], stage.nodes[0].cards[0]
+
+    async def tell(node: str, *cards: Gpu) -> None:
+        annotations = {ANNOTATION: write_cards(cards)}
+        await stage.client.merge_patch(
+            f"/api/v1/nodes/{node}", {"metadata": {"annotations": annotations}}
+        )
+
+    await tell("n2", a)
+    annotated = {"source": "annotation", "intervalSeconds": 0.1}
+    async with stage.scheduler({"inventory": annotated}):
+        await stage.create("first", gpu("0.7"))
+        assert await stage.place("first") == ("n2", a.uuid)
+        await stage.create("second", gpu("0.7"))
+        reason = "0/3 nodes are available: 1 Insufficient GPU, 2 no GPU."
+        assert await stage.waiting("second", "nodes are available") == reason
+        await tell("n1", b)
+        assert await stage.place("second") == ("n1", b.uuid)
+        # A card that is ill, or of which nobody tells any more, takes no others.
+        await tell("n1", replace(b, healthy=False))
+        await tell("n2")
+        await stage.create("third", gpu("0.1"))
+        assert "1 unhealthy GPU" in await stage.waiting("third", "2 no GPU")
+        await tell("n1", b)
+        assert await stage.place("third") == ("n1", b.uuid)

@@ -1,0 +1,77 @@
+"""Writes a node's cards on its Node, for schedulers that read them there."""
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from kubeshare_py.edges import decision_log
+from kubeshare_py.edges.backoff import Backoff
+from kubeshare_py.edges.card_sampler import CardSampler
+from kubeshare_py.edges.credentials import Credentials
+from kubeshare_py.edges.kube_client import KubeClient
+from kubeshare_py.edges.kube_config import load
+from kubeshare_py.edges.kube_errors import KubeFailure
+from kubeshare_py.inventory.card_annotation import ANNOTATION, write_cards
+from kubeshare_py.node_agent.history import given_away
+
+#: What somebody else wrote over it is put right after so long (s).
+REWRITE_S = 300.0
+
+
+@dataclass(slots=True)
+class NodeAnnotation:
+    """Of the sampler's node. Nothing is written before the driver was read once."""
+
+    client: KubeClient
+    sampler: CardSampler
+    backoff: Backoff = field(default_factory=Backoff)
+    rewrite_s: float = REWRITE_S
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
+    _written: str = ""
+    _written_at: float = 0.0
+    _trouble: str = ""
+
+    def heard(self) -> None:
+        """There is a reading."""
+        self._news.set()
+
+    async def run(self) -> None:
+        """Write whenever the cards are others, for ever; what fails is tried again."""
+        while True:
+            self._news.clear()
+            try:
+                await self._write()
+            except KubeFailure as error:
+                if str(error) != self._trouble:
+                    decision_log.warn("annotation", node=self.sampler.node, message=str(error))
+                self._trouble = str(error)
+                await self.backoff.pause()
+                continue
+            # A driver that hangs gives no news, and its cards do not count as healthy any more.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self.sampler.interval_s):
+                    await self._news.wait()
+
+    async def _write(self) -> None:
+        if self.sampler.age_s is None:
+            return
+        now = asyncio.get_running_loop().time()
+        text = write_cards(given_away(self.sampler.cards()))
+        if text == self._written and now < self._written_at + self.rewrite_s:
+            return
+        body = {"metadata": {"annotations": {ANNOTATION: text}}}
+        await self.client.merge_patch(f"/api/v1/nodes/{self.sampler.node}", body)
+        self._written, self._written_at, self._trouble = text, now, ""
+
+
+def credentials() -> Credentials:
+    """Of the pod's service account, or of a kubeconfig. Raises KubeConfigError."""
+    return load(None)
+
+
+async def annotate(sampler: CardSampler, writer: Credentials) -> None:
+    """Write what this sampler reads, for ever."""
+    async with KubeClient(writer) as client:
+        annotation = NodeAnnotation(client, sampler)
+        sampler.heard = annotation.heard
+        await annotation.run()
