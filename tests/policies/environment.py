@@ -4,32 +4,31 @@ So the same pod can be sent through both.
 """
 
 import asyncio
-import base64
 import json
+import re
+import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 
 import yaml
 
-from kubeshare_py.admission.review import answer, answer_of_others
-from kubeshare_py.domain.isolation import IsolationBackend, IsolationChoice
-from kubeshare_py.edges.admission_server import serve
-from kubeshare_py.edges.certificates import Certificates, make_certificates
+from kubeshare_py.domain.isolation import IsolationBackend
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_config import load
 from kubeshare_py.edges.kube_errors import KubeError
 from tests.controlplane.helm import template
+from tests.controlplane.processes import process
 from tests.controlplane.running import ControlPlane, free_ports
 from tests.controlplane.shipped import Json, write
 
-#: Told by policy, told by the webhook, told by policy and guarded; guarded and told by nobody; exempt.
+#: Told by policy, by the webhook, by policy and guarded, by nobody but guarded; exempt.
 POLICY, WEBHOOK, GUARDED, UNTOLD = "by-policy", "by-webhook", "guarded", "untold"
 EXEMPT = "exempt"
-#: What the release's profile allows; the first is taken by default.
-CHOICES = {"kubeshare-scheduler": IsolationChoice(tuple(IsolationBackend))}
+#: As the webhook runs, and how many of it: each is its own authority.
+ACCOUNT, REPLICAS = "kubeshare-admission", 2
 #: May edit what is in the namespace `guarded`, as users of a cluster do.
 USER = "jane"
 _WHERE = {
@@ -38,6 +37,7 @@ _WHERE = {
     "MutatingWebhookConfiguration": [WEBHOOK],
 }
 _SHARE = {"sharedgpu/gpu_request": "0.5", "sharedgpu/gpu_limit": "1.0"}
+_PROFILE = {"isolation": [one.value for one in IsolationBackend]}
 
 
 @dataclass(frozen=True)
@@ -52,52 +52,33 @@ class Clients:
         return await self.admin.create(pods_of(namespace), pod, {"dryRun": "All"})
 
 
-@dataclass(frozen=True, slots=True)
-class Ground:
-    """An API server with all of it installed; the webhook is to be served at this port."""
-
-    plane: ControlPlane
-    port: int
-    certificates: Certificates
-
-
 def pods_of(namespace: str) -> str:
     """The path of its pods."""
     return f"/api/v1/namespaces/{namespace}/pods"
 
 
 @contextmanager
-def installed(plane: ControlPlane, folder: Path) -> Iterator[Ground]:
-    """Policies and webhook while entered."""
-    certificates = make_certificates(folder / "webhook")
-    [port] = free_ports(1)
-    objects = [*_namespaces(), *_objects("policy")]
-    for one in _objects("webhook"):
-        if one["kind"] == "MutatingWebhookConfiguration":
-            objects.append(_called_at(one, port, certificates))
+def installed(plane: ControlPlane, folder: Path) -> Iterator[ControlPlane]:
+    """Policies and webhooks while entered; the API server calls the last replica."""
+    ports = free_ports(REPLICAS)
+    objects = [*_namespaces(), *_objects("policy"), *_webhook(ports[-1])]
     file = write(objects, folder / "admission.yaml")
     plane.create(file)
-    try:
-        yield Ground(plane, port, certificates)
-    finally:
-        plane.delete(file)
+    with ExitStack() as stack:
+        stack.callback(plane.delete, file)
+        for port in ports:
+            stack.enter_context(process(_command(plane, folder, port), folder / f"{port}.log"))
+        yield plane
 
 
 @asynccontextmanager
-async def clients(ground: Ground, folder: Path) -> AsyncIterator[Clients]:
-    """Clients of it, with the webhook served and the policies in force."""
-    plane = ground.plane
-    token = await asyncio.to_thread(plane.token_of, GUARDED, USER)
-    secrets = replace(plane.secrets, tokens={USER: token})
-    own = secrets.write_kubeconfig(folder / "user", plane.url, USER)
-    webhook = serve(
-        "127.0.0.1", ground.port, ground.certificates.server_context(),
-        pods=partial(answer, choices=CHOICES), others=answer_of_others, problem=lambda: "",
-    )  # fmt: skip
-    async with AsyncExitStack() as stack:
-        await stack.enter_async_context(webhook)
-        admin = await stack.enter_async_context(KubeClient(load(str(plane.kubeconfig))))
-        user = await stack.enter_async_context(KubeClient(load(str(own))))
+async def clients(plane: ControlPlane, folder: Path) -> AsyncIterator[Clients]:
+    """Clients of it, once the policies are in force and the webhook is trusted."""
+    own = await asyncio.to_thread(_kubeconfig, plane, folder, GUARDED, USER)
+    async with (
+        KubeClient(load(str(plane.kubeconfig))) as admin,
+        KubeClient(load(str(own))) as user,
+    ):
         found = Clients(admin, user)
         await _in_force(found)
         yield found
@@ -139,8 +120,9 @@ async def _is_told(found: Clients, pod: Json, namespace: str) -> bool:
     try:
         made = await found.would_be(pod, namespace)
     except KubeError as error:
-        # A namespace's account is made by a controller.
-        if "serviceaccount" not in error.message and error.status != 403:
+        # A namespace's account is made by a controller, and a webhook is trusted after a while.
+        passing = re.search("serviceaccount|failed calling webhook", error.message)
+        if error.status != HTTPStatus.FORBIDDEN and not passing:
             raise
         return False
     return bool(made["spec"]["containers"][0].get("env"))
@@ -148,15 +130,16 @@ async def _is_told(found: Clients, pod: Json, namespace: str) -> bool:
 
 def _objects(by: str) -> Iterator[Json]:
     """The chart's admission objects, for pods of others as well."""
-    profile = {"isolation": [one.value for one in IsolationBackend]}
     text = template(
         f"--set=admission.by={by},admission.others=true",
-        f"--set-json=config.profiles={json.dumps([profile])}",
+        f"--set-json=config.profiles={json.dumps([_PROFILE])}",
     )
     for one in yaml.safe_load_all(text):
-        ours = one and one["metadata"]["name"] not in ("kubeshare-fence", "kubeshare-results")
-        if ours and one["kind"].removesuffix("Binding") in _WHERE:
-            yield _confined(one)
+        name = one["metadata"]["name"] if one else "kubeshare-fence"
+        if name not in ("kubeshare-fence", "kubeshare-results"):
+            kind = one["kind"].removesuffix("Binding")
+            if kind in _WHERE or (name == ACCOUNT and kind in ("ServiceAccount", "ClusterRole")):
+                yield _confined(one) if kind in _WHERE else one
 
 
 def _confined(one: Json) -> Json:
@@ -169,15 +152,33 @@ def _confined(one: Json) -> Json:
     return one
 
 
-def _called_at(configuration: Json, port: int, certificates: Certificates) -> Json:
-    """The webhooks at this machine: there are no Services here."""
-    bundle = base64.b64encode(certificates.ca_file.read_bytes()).decode()
-    for webhook in configuration["webhooks"]:
-        path = webhook["clientConfig"]["service"]["path"]
-        url = f"https://127.0.0.1:{port}{path}"
-        webhook["clientConfig"] = {"url": url, "caBundle": bundle}
-        webhook["timeoutSeconds"] = 10
-    return configuration
+def _webhook(port: int) -> Iterator[Json]:
+    """The webhooks at this machine, because there are no Services here, and their account."""
+    for one in _objects("webhook"):
+        if "Policy" in one["kind"]:
+            continue
+        for webhook in one.get("webhooks", ()):
+            path = webhook["clientConfig"]["service"]["path"]
+            webhook["clientConfig"] = {"url": f"https://127.0.0.1:{port}{path}"}
+            webhook["timeoutSeconds"] = 10
+        yield one
+
+
+def _command(plane: ControlPlane, folder: Path, port: int) -> list[str | Path]:
+    configuration = folder / "scheduler.yaml"
+    head = {"apiVersion": "kubeshare.io/v1", "kind": "KubeShareSchedulerConfiguration"}
+    configuration.write_text(yaml.safe_dump({**head, "profiles": [_PROFILE]}))
+    kubeconfig = _kubeconfig(plane, folder, "kube-system", ACCOUNT)
+    return [
+        *(sys.executable, "-m", "kubeshare_cmd.admission", "--address=127.0.0.1"),
+        *(f"--port={port}", f"--config={configuration}", f"--kubeconfig={kubeconfig}"),
+    ]
+
+
+def _kubeconfig(plane: ControlPlane, folder: Path, namespace: str, account: str) -> Path:
+    tokens = {account: plane.token_of(namespace, account)}
+    secrets = replace(plane.secrets, tokens=tokens)
+    return secrets.write_kubeconfig(folder / f"{account}.kubeconfig", plane.url, account)
 
 
 def _namespaces() -> Iterator[Json]:

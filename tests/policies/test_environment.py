@@ -1,5 +1,6 @@
 """What pods' containers are told of cards, by policy and by webhook, and who else may say so."""
 
+from base64 import b64decode
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -14,13 +15,14 @@ from tests.controlplane.running import ControlPlane
 from tests.controlplane.shipped import Json
 from tests.policies.conftest import refused
 from tests.policies.environment import (
+    ACCOUNT,
     EXEMPT,
     GUARDED,
     POLICY,
+    REPLICAS,
     UNTOLD,
     WEBHOOK,
     Clients,
-    Ground,
     a_pod,
     clients,
     installed,
@@ -41,7 +43,7 @@ GPU = {"name": "main", "image": "x", "env": [ALL], "resources": {"limits": {"nvi
 @pytest.fixture(scope="module")
 def ground(
     plane: ControlPlane | None, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Ground]:
+) -> Iterator[ControlPlane]:
     """Policies and webhook on the real API server."""
     assert plane is not None
     build(TESTED)
@@ -50,7 +52,7 @@ def ground(
 
 
 @pytest.fixture
-async def cluster(ground: Ground, tmp_path: Path) -> AsyncIterator[Clients]:
+async def cluster(ground: ControlPlane, tmp_path: Path) -> AsyncIterator[Clients]:
     async with clients(ground, tmp_path) as found:
         yield found
 
@@ -218,3 +220,11 @@ async def test_a_user_cannot_exempt_the_namespace(cluster: Clients) -> None:
     with pytest.raises(KubeError) as error:
         await cluster.user.merge_patch(f"/api/v1/namespaces/{GUARDED}", change)
     assert error.value.status == 403
+
+
+async def test_the_api_server_is_told_to_trust_every_replica(cluster: Clients) -> None:
+    root = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+    found = await cluster.admin.get(f"{root}/{ACCOUNT}")
+    for webhook in found["webhooks"]:
+        bundle = b64decode(webhook["clientConfig"]["caBundle"])
+        assert bundle.count(b"BEGIN CERTIFICATE") == REPLICAS
