@@ -34,3 +34,14 @@ def test_it_agrees_with_what_the_labels_mean(
 @pytest.mark.parametrize("label", [sharedgpu.MODEL, sharedgpu.PRIORITY, sharedgpu.GROUP])
 def test_labels_that_ask_for_no_card_leave_the_pod_without(label: str) -> None:
     assert reach({label: "1"}) is Reach.VOID
+
+
+@pytest.mark.parametrize(
+    ("request_", "found"),
+    [
+        *(("0", Reach.SHARE), ("0.99", Reach.SHARE), ("1", Reach.SHARE), ("01.00", Reach.SHARE)),
+        *(("2", Reach.WHOLE), ("2.0", Reach.WHOLE), ("10", Reach.WHOLE), ("019.", Reach.WHOLE)),
+    ],
+)
+def test_above_one_card_it_is_whole_ones(request_: str, found: Reach) -> None:
+    assert reach({sharedgpu.LIMIT: request_, sharedgpu.REQUEST: request_}) is found

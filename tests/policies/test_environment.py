@@ -36,7 +36,7 @@ CARDS = "metadata.annotations['sharedgpu/gpu_uuid']"
 SHARE = {"sharedgpu/gpu_request": "0.5", "sharedgpu/gpu_limit": "1.0"}
 ALL = {"name": VISIBLE, "value": "all"}
 VOID = {VISIBLE: "void"}
-OTHERS = {"schedulerName": "default-scheduler"}
+OTHERS: Json = {"schedulerName": "default-scheduler"}
 GPU = {"name": "main", "image": "x", "env": [ALL], "resources": {"limits": {"nvidia.com/gpu": "1"}}}
 
 
