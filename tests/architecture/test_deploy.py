@@ -22,7 +22,15 @@ VALUES = yaml.safe_load((CHART / "values.yaml").read_text())
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 NAME, NAMESPACE = "kubeshare-scheduler", "kube-system"
 #: Values that are explained one by one.
-NESTED = ("image", "collector", "policies", "admission", "serviceMonitor", "podMonitor", "prometheusRule")
+NESTED = (
+    "image",
+    "collector",
+    "policies",
+    "admission",
+    "serviceMonitor",
+    "podMonitor",
+    "prometheusRule",
+)
 #: The chart's own: what the values cannot say.
 OURS = {"apiVersion", "kind", "server.service", "server.certificateFile", "server.keyFile"}
 OURS |= {"leaderElection.resourceNamespace", "leaderElection.resourceName"}
