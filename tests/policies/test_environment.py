@@ -177,7 +177,7 @@ async def test_a_pod_that_nobody_told_is_refused(cluster: Clients) -> None:
     for labels in ({}, SHARE):
         said = await refused(cluster.would_be(a_pod(labels), UNTOLD))
         assert f"{VISIBLE} is not set in every container" in said
-    told = [
+    told: list[Json] = [
         {"name": VISIBLE, "valueFrom": {"fieldRef": {"fieldPath": CARDS}}},
         {"name": "USER", "value": "x"},
     ]
