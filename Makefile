@@ -37,7 +37,8 @@ e2e: $(STAMP)  ## stories, API facts and faults on a real control plane, built f
 	@binaries=$$($(BIN)/python -m tests.controlplane.build) || exit $$?; \
 	PATH="$$binaries:$$PATH" exec $(BIN)/pytest --quiet --control-plane real tests/fidelity tests/stories tests/faults tests/deploy tests/policies
 
-manifests: $(STAMP)  ## deploy/kubeshare.yaml from the chart (needs Go)
+manifests: $(STAMP)  ## the chart's tables from the code, deploy/kubeshare.yaml from the chart (needs Go)
+	@$(BIN)/python -m tests.controlplane.cel_template
 	@$(BIN)/python -m tests.controlplane.helm
 
 bench: $(STAMP)  ## decisions a second, by cluster size

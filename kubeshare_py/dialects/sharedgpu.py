@@ -26,6 +26,8 @@ MEMORY = "sharedgpu/gpu_mem"
 MODEL = "sharedgpu/gpu_model"
 NUMA_BIND = "sharedgpu/numa_bind"
 PRIORITY = "sharedgpu/priority"
+#: Chooses an isolation back-end among those that the profile allows.
+ISOLATION = "sharedgpu/isolation"
 GROUP = "sharedgpu/group_name"
 #: KubeShare's README calls the group so, its code does not.
 GROUP_OTHER_NAME = "sharedgpu/pod_group_name"

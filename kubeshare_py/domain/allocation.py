@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid
+from kubeshare_py.domain.isolation import Isolation
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,7 @@ class Allocation:
 
     `port` is the pod manager's on the node, None where the pod needs none. `group` and
     `min_available` repeat the gang, so that a restarted scheduler knows what it owes the others.
+    `isolation` is what holds the pod to its share, None where nothing does.
     """
 
     token: DecisionToken
@@ -30,6 +32,7 @@ class Allocation:
     port: int | None = None
     group: str | None = None
     min_available: int = 0
+    isolation: Isolation | None = None
 
     @property
     def memory_bytes(self) -> int:

@@ -92,7 +92,8 @@ class Pod:
     result annotations that the pod already carries although it is not bound: a Binding overwrites
     them. `problem` is set when the request cannot be understood; `request` is then None.
     `allocation_problem` says what is wrong with a bound pod's allocation, which is then None;
-    `mismatch` what its containers are told, if that is not the allocation's cards.
+    `mismatch` what its containers are told, if that is not the allocation's cards. `isolation` is
+    the back-end that the pod wishes.
     """
 
     uid: PodUid
@@ -113,3 +114,4 @@ class Pod:
     allocation_problem: str = ""
     mismatch: str = ""
     stale_results: tuple[str, ...] = ()
+    isolation: str = ""

@@ -1,6 +1,6 @@
 """A certificate authority and a server certificate for this machine, made on the spot.
 
-For the embedded API server and for the scheduler's own HTTPS endpoint. Files: `ca.crt`,
+For the embedded API server, the scheduler's own HTTPS endpoint and the webhook. Files: `ca.crt`,
 `server.crt`, `server.key` (readable by the owner only). Existing files are used again.
 """
 
@@ -16,8 +16,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-_VALID = timedelta(days=365)
+VALID = timedelta(days=365)
 _EARLIER = timedelta(hours=1)
+#: Of a common name, in characters (RFC 5280); only the other names are looked at anyway.
+_MOST_NAME = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,21 +42,24 @@ class Certificates:
         return ssl.create_default_context(cafile=str(self.ca_file))
 
 
-def make_certificates(directory: Path, names: tuple[str, ...] = ("localhost",)) -> Certificates:
+def make_certificates(
+    directory: Path, names: tuple[str, ...] = ("localhost",), valid: timedelta = VALID
+) -> Certificates:
     """The files in `directory`, made if any is missing; valid for `names` and 127.0.0.1."""
     directory.mkdir(parents=True, exist_ok=True)
     files = Certificates(directory / "ca.crt", directory / "server.crt", directory / "server.key")
     if not all(path.exists() for path in (files.ca_file, files.certificate_file, files.key_file)):
-        _write(files, names)
+        _write(files, names, valid)
     return files
 
 
-def _write(files: Certificates, names: tuple[str, ...]) -> None:
+def _write(files: Certificates, names: tuple[str, ...], valid: timedelta) -> None:
     now = datetime.now(UTC)
+    until = now + valid
     authority_key = ec.generate_private_key(ec.SECP256R1())
     authority_name = _name("kubeshare-py test authority")
     authority = (
-        _builder(authority_name, authority_name, authority_key, now)
+        _builder(authority_name, authority_name, authority_key, until)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_usage(signs=True), critical=True)
         .sign(authority_key, hashes.SHA256())
@@ -63,7 +68,7 @@ def _write(files: Certificates, names: tuple[str, ...]) -> None:
     alternatives: list[x509.GeneralName] = [x509.DNSName(name) for name in names]
     alternatives.append(x509.IPAddress(ipaddress.ip_address("127.0.0.1")))
     certificate = (
-        _builder(_name(names[0]), authority_name, key, now)
+        _builder(_name(names[0][:_MOST_NAME]), authority_name, key, until)
         .add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(signs=False), critical=True)
@@ -84,7 +89,7 @@ def _name(text: str) -> x509.Name:
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, now: datetime
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, until: datetime
 ) -> x509.CertificateBuilder:
     public = key.public_key()
     return (
@@ -93,8 +98,8 @@ def _builder(
         .issuer_name(issuer)
         .public_key(public)
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _EARLIER)
-        .not_valid_after(now + _VALID)
+        .not_valid_before(datetime.now(UTC) - _EARLIER)
+        .not_valid_after(until)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
     )
 

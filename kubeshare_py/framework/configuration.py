@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from kubeshare_py.domain.isolation import IsolationBackend, IsolationChoice
 from kubeshare_py.framework.inventory_settings import Inventory
 from kubeshare_py.framework.leader_election import LeaderElection
 from kubeshare_py.framework.points import (
@@ -88,6 +89,10 @@ class ProfileConfiguration(Struct, frozen=True):
     scheduler_name: Annotated[str, Meta(min_length=1)] = SCHEDULER_NAME
     plugins: Points = Points()
     plugin_config: tuple[PluginArgs, ...] = ()
+    #: Isolation back-ends; the first is taken by pods that wish none of the others.
+    isolation: Annotated[tuple[IsolationBackend, ...], Meta(min_length=1)] = (
+        IsolationBackend.NONE,
+    )
 
 
 class Server(Struct, frozen=True):
@@ -254,6 +259,7 @@ def _profile(
         scores=list(makers.plugins("score")),
         permits=[plugin for plugin, _ in makers.plugins("permit")],
         reserves=[plugin for plugin, _ in makers.plugins("reserve")],
+        isolation=IsolationChoice(profile.isolation),
     )
     makers.check_arguments()
     return result

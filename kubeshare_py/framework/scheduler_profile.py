@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kubeshare_py.domain.isolation import NOTHING_TO_CHOOSE, IsolationChoice
 from kubeshare_py.framework.points import (
     CardFilter,
     CardScore,
@@ -20,6 +21,7 @@ class Profile:
     """The plugins that decide for pods with this schedulerName, in calling order.
 
     Scores come with weights. A plugin that implements several points is listed at each of them.
+    `isolation` is what keeps the tenants of a card apart.
     """
 
     scheduler_name: str
@@ -31,3 +33,4 @@ class Profile:
     scores: Sequence[tuple[Score, int]] = ()
     permits: Sequence[Permit] = ()
     reserves: Sequence[Reserve] = ()
+    isolation: IsolationChoice = NOTHING_TO_CHOOSE

@@ -2,9 +2,9 @@
 
     {"v":1,"token":"s1-42","dialect":"sharedgpu",
      "claims":[{"uuid":"GPU-1","milli":500,"bytes":8589934592,"model":"Tesla-V100"}],
-     "exclusive":false,"port":50051,"group":"train","min":3}
+     "exclusive":false,"port":50051,"group":"train","min":3,"isolation":"mps","limit":1000}
 
-A claim is one card of the whole pod. `model`, `exclusive`, `port`, `group` and `min` may be absent.
+A claim is one card of the whole pod. All but `v`, `token` and `claims` may be absent.
 Fields that this version does not know are ignored: leaving a placement out of the ledger because a
 newer scheduler said more about it would give its cards away twice. A change of meaning changes `v`.
 """
@@ -17,6 +17,7 @@ from msgspec import Meta
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid
+from kubeshare_py.domain.isolation import Isolation, IsolationBackend
 
 VERSION = 1
 #: 8 PiB: more than any card has, and a thousand such charges still add up within 64 bits.
@@ -41,6 +42,8 @@ class _Placement(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     port: Annotated[int, Meta(ge=1, le=65535)] | None = None
     group: str | None = None
     min: _Count = 0
+    isolation: str = ""
+    limit: _Count = 0
 
 
 class _Version(msgspec.Struct):
@@ -57,6 +60,7 @@ def write_allocation(allocation: Allocation) -> str:
     claims = tuple(
         _Claim(card.uuid, card.milli, card.memory_bytes, card.model) for card in allocation.cards
     )
+    isolation = allocation.isolation
     placement = _Placement(
         VERSION,
         allocation.token,
@@ -66,6 +70,8 @@ def write_allocation(allocation: Allocation) -> str:
         allocation.port,
         allocation.group,
         allocation.min_available,
+        isolation.backend if isolation else "",
+        isolation.limit_milli if isolation else 0,
     )
     return _ENCODER.encode(placement).decode()
 
@@ -115,4 +121,13 @@ def _allocation(placement: _Placement) -> Allocation:
         port=placement.port,
         group=placement.group,
         min_available=placement.min,
+        isolation=_isolation(placement),
     )
+
+
+def _isolation(placement: _Placement) -> Isolation | None:
+    """None also for a back-end that only another version knows: it is no part of the ledger."""
+    for backend in IsolationBackend:
+        if backend == placement.isolation:
+            return Isolation(backend, placement.limit)
+    return None

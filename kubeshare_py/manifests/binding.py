@@ -15,6 +15,7 @@ import msgspec
 from kubeshare_py.dialects.results import ALLOCATION, FENCE, result_annotations
 from kubeshare_py.domain.effects import Bind
 from kubeshare_py.domain.events import BindOutcome, BindRefused, BindUnknown, Bound, Refusal
+from kubeshare_py.isolation.backends import isolation_results
 from kubeshare_py.manifests.allocation import write_allocation
 from kubeshare_py.manifests.watch import UNDECODABLE
 
@@ -61,6 +62,7 @@ def binding_annotations(bind: Bind, fence: str) -> dict[str, str]:
     annotations = dict.fromkeys(bind.stale_results, "")
     annotations[ALLOCATION] = write_allocation(bind.allocation)
     annotations.update(result_annotations(bind.allocation))
+    annotations.update(isolation_results(bind.allocation))
     if fence:
         annotations[FENCE] = fence
     return annotations

@@ -49,6 +49,7 @@ def to_domain(pod: PodFields) -> Pod:
         allocation_problem=held if isinstance(held, str) else "",
         mismatch=_mismatch(meta.annotations, held) if bound and meta.annotations else "",
         stale_results=() if bound else _stale_results(meta.annotations),
+        isolation=(meta.labels or {}).get(sharedgpu.ISOLATION, ""),
     )
 
 

@@ -19,9 +19,9 @@ _VOLUMES_ANYWHERE = frozenset(
 _NODE_OPERATORS = frozenset({"In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"})
 
 #: Owners of resources that ask for GPUs in another dialect; so does any name with "gpu" in it.
-_GPU_DOMAINS = ("nvidia.com", "aliyun.com", "elasticgpu.io", "nano-gpu.io", "4pd.io", "hami.io")
+GPU_DOMAINS = ("nvidia.com", "aliyun.com", "elasticgpu.io", "nano-gpu.io", "4pd.io", "hami.io")
 #: Resources that stand for a claim on a device class (dynamic resource allocation).
-_DEVICE_CLASS = "deviceclass.resource.kubernetes.io"
+DEVICE_CLASS = "deviceclass.resource.kubernetes.io"
 
 
 def unsupported_fields(spec: PodSpec, resources: tuple[tuple[str, int], ...]) -> tuple[str, ...]:
@@ -53,9 +53,9 @@ def _unsupported_resources(resources: tuple[tuple[str, int], ...]) -> tuple[str,
 def _is_anothers(resource: str) -> bool:
     owner, slash, _ = resource.lower().partition("/")
     return bool(slash) and (
-        owner == _DEVICE_CLASS
+        owner == DEVICE_CLASS
         or "gpu" in resource.lower()
-        or any(owner == domain or owner.endswith(f".{domain}") for domain in _GPU_DOMAINS)
+        or any(owner == domain or owner.endswith(f".{domain}") for domain in GPU_DOMAINS)
     )
 
 

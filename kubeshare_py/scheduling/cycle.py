@@ -9,6 +9,8 @@ from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.gpu import share_bytes
 from kubeshare_py.domain.identity import DecisionToken, NodeName
+from kubeshare_py.domain.isolation import Isolation, IsolationBackend
+from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.framework.asks import Asker, Choice, Work
 from kubeshare_py.framework.scheduler_profile import Profile
@@ -127,7 +129,17 @@ class Cycle:
             port=self._ledger.next_port(node) if shape.needs_port else None,
             group=group.name if group else None,
             min_available=group.min_available if group else 0,
+            isolation=self._isolation(pod),
         )
+
+    def _isolation(self, pod: Pod) -> Isolation | None:
+        """What holds it to its share; cards of its own need nothing, `none` says nothing."""
+        if pod.request is None or pod.request.claim.exclusive:
+            return None
+        backend = self._profiles[pod.scheduler_name].isolation.chosen(pod.isolation)
+        if backend is IsolationBackend.NONE:
+            return None
+        return Isolation(backend, pod.request.limit_milli)
 
     def _card_charges(self, claim: GpuClaim, choice: Choice) -> tuple[CardCharge, ...]:
         columns, row, milli = self._ledger.columns, choice.row, claim.milli

@@ -22,7 +22,15 @@ VALUES = yaml.safe_load((CHART / "values.yaml").read_text())
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 NAME, NAMESPACE = "kubeshare-scheduler", "kube-system"
 #: Values that are explained one by one.
-NESTED = ("image", "collector", "policies", "serviceMonitor", "podMonitor", "prometheusRule")
+NESTED = (
+    "image",
+    "collector",
+    "policies",
+    "admission",
+    "serviceMonitor",
+    "podMonitor",
+    "prometheusRule",
+)
 #: The chart's own: what the values cannot say.
 OURS = {"apiVersion", "kind", "server.service", "server.certificateFile", "server.keyFile"}
 OURS |= {"leaderElection.resourceNamespace", "leaderElection.resourceName"}
@@ -87,7 +95,8 @@ def test_the_results_policy_guards_exactly_the_schedulers_annotations() -> None:
     keys = {*re.findall(r"'(sharedgpu/[a-z_]+)'", text)}
     assert keys == {
         results.ALLOCATION, results.GPU_UUID, results.GPU_MODEL, results.GPU_MEM, results.CELL_ID,
-        results.MANAGER_PORT, results.FENCE,
+        results.MANAGER_PORT, results.FENCE, results.MEMORY_MIB, results.MPS_THREADS,
+        results.MPS_MEMORY,
     }  # fmt: skip
     assert all(results.is_result(key) for key in keys)
     [pattern] = re.findall(r"matches\('(.*)'\)", text)

@@ -21,6 +21,7 @@ SUBJECT = '[{"kind": "Group", "name": "researchers", "apiGroup": "rbac.authoriza
 CARDS = (
     '{"nodes": [{"names": ["n*"], "cards": [{"model": "A100", "memory": "40GiB", "count": 8}]}]}'
 )
+BACKENDS = '[{"isolation": ["driver", "none"]}, {"schedulerName": "b"}]'
 #: Every value at least once as it is not by default, in sets that go together.
 VARIANTS = {
     "other names": [
@@ -86,6 +87,22 @@ VARIANTS = {
         'podMonitor.labels={"release": "prometheus"}',
         'podMonitor.tokenSecret={"name": "prometheus", "key": "bearer"}',
         'name="gpu-scheduler"',
+    ],
+    "told by policy": [
+        'admission.by="policy"',
+        "admission.others=true",
+        f"config.profiles={BACKENDS}",
+    ],
+    "told by webhook": [
+        'admission.by="webhook"',
+        "admission.others=true",
+        "admission.replicas=3",
+        "admission.resources=null",
+    ],
+    "told by webhook with a certificate": [
+        'admission.by="webhook"',
+        'admission.certificateSecret="of-admission"',
+        'admission.injectCaFrom="kube-system/of-admission"',
     ],
 }
 
@@ -215,3 +232,33 @@ def test_all_names_follow_the_name_and_the_namespace() -> None:
     assert "kube-system" not in "\n".join(
         line for line in text.splitlines() if not line.lstrip().startswith("#")
     )
+
+
+def test_the_webhook_has_no_rights_when_somebody_else_sees_to_its_certificate() -> None:
+    own, given = (
+        rendered(*VARIANTS[f"told by webhook{how}"]) for how in ("", " with a certificate")
+    )
+    names = [one["metadata"]["name"] for one in (*of(given, "ClusterRole"), *of(given, "Role"))]
+    assert "kubeshare-admission" not in names
+    [role] = [one for one in of(own, "ClusterRole") if "admission" in one["metadata"]["name"]]
+    assert role["rules"] == [
+        {
+            "apiGroups": ["admissionregistration.k8s.io"],
+            "resources": ["mutatingwebhookconfigurations"],
+            "resourceNames": ["kubeshare-admission"],
+            "verbs": ["get", "patch"],
+        }
+    ]
+    [hooks] = of(given, "MutatingWebhookConfiguration")
+    annotations = hooks["metadata"]["annotations"]
+    assert annotations == {"cert-manager.io/inject-ca-from": "kube-system/of-admission"}
+
+
+def test_only_pods_of_ours_wait_for_the_webhook() -> None:
+    [hooks] = of(rendered(*VARIANTS["told by webhook"]), "MutatingWebhookConfiguration")
+    policies = {one["name"]: one["failurePolicy"] for one in hooks["webhooks"]}
+    assert policies == {"environment.kubeshare.io": "Fail", "others.kubeshare.io": "Ignore"}
+
+
+def test_pods_of_others_need_somebody_who_tells_them() -> None:
+    assert "say in admission.by" in refused("admission.others=true")

@@ -39,6 +39,7 @@ def test_a_placement_without_cards_has_no_results() -> None:
     [
         *("allocation", "gpu_uuid", "gpu_model", "gpu_mem", "cell_id", "gpu_manager_port", "fence"),
         *("container-0.gpu_uuid", "init-12.gpu_uuid"),
+        *("gpu_mem_mib", "mps_thread_percentage", "mps_memory"),
     ],
 )
 def test_results_are_the_schedulers_to_write(key: str) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from kubeshare_plugins import IN_TREE
+from kubeshare_py.domain.isolation import IsolationBackend
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.framework.configuration import (
     ConfigurationError,
@@ -287,3 +288,15 @@ def test_what_is_printed_means_the_same_when_it_is_read_again(document: object) 
     shown = effective(read(document))
     assert effective(read(shown)) == shown
     assert names(made(shown)) == names(made(document))
+
+
+def test_the_first_isolation_back_end_is_the_default() -> None:
+    assert made(None).isolation.allowed == (IsolationBackend.NONE,)
+    profile = made(one_profile(isolation=["driver", "none"]))
+    assert profile.isolation.chosen("") is IsolationBackend.DRIVER
+
+
+@pytest.mark.parametrize("isolation", [[], ["magic"], "driver"])
+def test_an_isolation_that_cannot_be_is_located(isolation: object) -> None:
+    with pytest.raises(ConfigurationError, match=r"profiles\[0\].isolation"):
+        read(one_profile(isolation=isolation))

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid
+from kubeshare_py.domain.isolation import Isolation, IsolationBackend
 from kubeshare_py.manifests.allocation import read_allocation, write_allocation
 
 FULL: dict[str, Any] = {
@@ -48,6 +49,8 @@ allocations = st.builds(
     exclusive=st.booleans(),
     port=st.none() | st.integers(1, 65535),
     group=st.none() | st.text(),
+    isolation=st.none()
+    | st.builds(Isolation, st.sampled_from(IsolationBackend), st.integers(0, 10**9)),
     min_available=st.integers(0, 10**6),
 )
 

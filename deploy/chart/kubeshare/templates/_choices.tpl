@@ -1,0 +1,93 @@
+{{- /* The isolation back-ends of each profile by its schedulerName, as CEL: JSON is CEL. */}}
+{{- define "kubeshare.cel.choices" -}}
+{{- $found := dict }}
+{{- range .Values.config.profiles | default (list dict) }}
+{{- $_ := set $found (.schedulerName | default "kubeshare-scheduler") (.isolation | default (list "none")) }}
+{{- end }}
+{{- toJson $found }}
+{{- end }}
+
+{{- /* What all policies about containers' environment compute first. */}}
+{{- define "kubeshare.cel.pod" -}}
+- name: choices
+  expression: >-
+    {{ include "kubeshare.cel.choices" . }}
+- name: labels
+  expression: "object.metadata.?labels.orValue({})"
+- name: allowed
+  expression: "variables.choices[object.spec.schedulerName]"
+- name: wish
+  expression: "variables.labels[?'sharedgpu/isolation'].orValue('')"
+- name: reach
+  expression: >-
+    {{- include "kubeshare.cel.reach" . | nindent 4 }}
+# Which column of the tables is the pod's.
+- name: kind
+  expression: >-
+    variables.reach != 'share' ? variables.reach :
+    variables.wish in variables.allowed ? variables.wish : variables.allowed[0]
+- name: wanted
+  expression: >-
+    {{- include "kubeshare.cel.variables" . | nindent 4 }}[variables.kind]
+- name: library
+  expression: >-
+    {{- include "kubeshare.cel.preload" . | nindent 4 }}[variables.kind]
+- name: mounts
+  expression: >-
+    {{- include "kubeshare.cel.mounts" . | nindent 4 }}[variables.kind]
+{{- end }}
+
+{{- define "kubeshare.cel.isOurs" -}}
+object.spec.schedulerName in {{ include "kubeshare.cel.choices" . }}
+{{- end }}
+
+{{- /* Steps of a JSON patch that put the entries `.wanted` first; `.list` is a kind of containers. */}}
+{{- define "kubeshare.cel.entries" -}}
+{{ .wanted }}.reverse().filter(one, !object.spec.{{ .list }}[at].?env.orValue([]).exists(entry,
+  entry.name == one.name && entry.?value.orValue('') == one.value
+  && entry.?valueFrom.?fieldRef.?fieldPath.orValue('') == one.path))
+.map(one, JSONPatch{op: 'add', path: '/spec/{{ .list }}/' + string(at) + '/env/0', value: one.path == ''
+  ? Object.spec.{{ .list }}.env{name: one.name, value: one.value}
+  : Object.spec.{{ .list }}.env{name: one.name, valueFrom: Object.spec.{{ .list }}.env.valueFrom{
+      fieldRef: Object.spec.{{ .list }}.env.valueFrom.fieldRef{fieldPath: one.path}}}})
+{{- end }}
+
+{{- define "kubeshare.cel.isAnothers" -}}
+!({{ include "kubeshare.cel.isOurs" . }})
+{{- end }}
+
+{{- /* The parts of every policy about containers that are added to running pods. */}}
+{{- define "kubeshare.cel.added" -}}
+- name: before
+  expression: "oldObject.spec.?ephemeralContainers.orValue([]).map(one, one.name)"
+- name: wanted
+  expression: >-
+    {{- include "kubeshare.cel.variables" . | nindent 4 }}['void']
+{{- end }}
+
+{{- define "kubeshare.cel.addedMutation" -}}
+- patchType: JSONPatch
+  jsonPatch:
+    expression: >-
+      lists.range(size(object.spec.?ephemeralContainers.orValue([])))
+      .filter(at, !(object.spec.ephemeralContainers[at].name in variables.before)).map(at,
+      (has(object.spec.ephemeralContainers[at].env) ? [] :
+        [JSONPatch{op: 'add', path: '/spec/ephemeralContainers/' + string(at) + '/env', value: []}])
+      + {{ include "kubeshare.cel.entries" (dict "list" "ephemeralContainers" "wanted" "variables.wanted") | nindent 6 | trim }}
+      ).flatten()
+{{- end }}
+
+{{- /* Namespaces whose pods may see cards without asking: those of drivers and device plugins. */}}
+{{- define "kubeshare.notExempt" -}}
+matchExpressions:
+  - {key: kubernetes.io/metadata.name, operator: NotIn, values: [kube-system, {{ .Release.Namespace }}]}
+  - {key: kubeshare.io/exempt, operator: NotIn, values: ["true"]}
+{{- end }}
+
+{{- define "kubeshare.admissionLabels" -}}
+app.kubernetes.io/name: kubeshare-admission
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+{{- with .Values.labels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}

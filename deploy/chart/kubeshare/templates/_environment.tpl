@@ -1,0 +1,47 @@
+{{- /* Tables of kubeshare_py/isolation as CEL; written by `make manifests`. */}}
+{{- define "kubeshare.cel.reach" -}}
+!["sharedgpu/gpu_limit","sharedgpu/gpu_request","sharedgpu/gpu_mem"].exists(label, label in variables.labels) ? 'void' :
+variables.labels[?'sharedgpu/gpu_request'].orValue('').matches('^0*([2-9]|[1-9][0-9]+)([.][0-9]*)?$') ? 'whole' : 'share'
+{{- end }}
+{{- define "kubeshare.cel.reachBefore" -}}
+!["sharedgpu/gpu_limit","sharedgpu/gpu_request","sharedgpu/gpu_mem"].exists(label, label in variables.labelsBefore) ? 'void' :
+variables.labelsBefore[?'sharedgpu/gpu_request'].orValue('').matches('^0*([2-9]|[1-9][0-9]+)([.][0-9]*)?$') ? 'whole' : 'share'
+{{- end }}
+{{- define "kubeshare.cel.variables" -}}
+{"void": [{"name":"NVIDIA_VISIBLE_DEVICES","value":"void","path":""}],
+"whole": [{"name":"NVIDIA_VISIBLE_DEVICES","value":"","path":"metadata.annotations['sharedgpu/gpu_uuid']"}],
+"none": [{"name":"NVIDIA_VISIBLE_DEVICES","value":"","path":"metadata.annotations['sharedgpu/gpu_uuid']"}],
+"driver": [{"name":"NVIDIA_VISIBLE_DEVICES","value":"","path":"metadata.annotations['sharedgpu/gpu_uuid']"},{"name":"NVIDIA_GPU_MEMORY_REQUEST","value":"","path":"metadata.annotations['sharedgpu/gpu_mem_mib']"},{"name":"NVIDIA_GPU_MEMORY_LIMIT","value":"","path":"metadata.annotations['sharedgpu/gpu_mem_mib']"}],
+"mps": [{"name":"NVIDIA_VISIBLE_DEVICES","value":"","path":"metadata.annotations['sharedgpu/gpu_uuid']"},{"name":"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE","value":"","path":"metadata.annotations['sharedgpu/mps_thread_percentage']"},{"name":"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT","value":"","path":"metadata.annotations['sharedgpu/mps_memory']"},{"name":"CUDA_MPS_PIPE_DIRECTORY","value":"/tmp/nvidia-mps","path":""}],
+"gemini": [{"name":"NVIDIA_VISIBLE_DEVICES","value":"","path":"metadata.annotations['sharedgpu/gpu_uuid']"},{"name":"POD_MANAGER_PORT","value":"","path":"metadata.annotations['sharedgpu/gpu_manager_port']"},{"name":"KUBESHARE_NAMESPACE","value":"","path":"metadata.namespace"},{"name":"KUBESHARE_NAME","value":"","path":"metadata.name"},{"name":"POD_NAME","value":"$(KUBESHARE_NAMESPACE)/$(KUBESHARE_NAME)","path":""}]}
+{{- end }}
+{{- define "kubeshare.cel.preload" -}}
+{"void": "",
+"whole": "",
+"none": "",
+"driver": "",
+"mps": "",
+"gemini": "/kubeshare/library/libgemhook.so.1"}
+{{- end }}
+{{- define "kubeshare.cel.mounts" -}}
+{"void": [],
+"whole": [],
+"none": [],
+"driver": [],
+"mps": [{"volume":"kubeshare-mps","path":"/tmp/nvidia-mps","subPathExpr":"$(NVIDIA_VISIBLE_DEVICES)/pipe","readOnly":"false"},{"volume":"kubeshare-mps","path":"/dev/shm","subPathExpr":"$(NVIDIA_VISIBLE_DEVICES)/shm","readOnly":"false"}],
+"gemini": [{"volume":"kubeshare-lib","path":"/kubeshare/library","subPathExpr":"","readOnly":"true"}]}
+{{- end }}
+{{- define "kubeshare.cel.asksForNone" -}}
+!has(object.spec.resourceClaims) &&
+!(object.spec.containers + object.spec.?initContainers.orValue([])).exists(container,
+[container.?resources.?limits.orValue({}), container.?resources.?requests.orValue({})].exists(amounts,
+amounts.exists(name, name.contains('/') && name.lowerAscii().matches('gpu|(^|[.])(nvidia[.]com|aliyun[.]com|elasticgpu[.]io|nano-gpu[.]io|4pd[.]io|hami[.]io|deviceclass[.]resource[.]kubernetes[.]io)/'))))
+{{- end }}
+{{- define "kubeshare.cel.volumes" -}}
+{"void": [],
+"whole": [],
+"none": [],
+"driver": [],
+"mps": [{"name":"kubeshare-mps","path":"/run/kubeshare/mps","type":"Directory"}],
+"gemini": [{"name":"kubeshare-lib","path":"/kubeshare/library","type":"Directory"}]}
+{{- end }}

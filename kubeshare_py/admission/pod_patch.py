@@ -1,0 +1,118 @@
+"""A pod's JSON patch: what the table `isolation.containers` says and the pod does not have yet.
+
+Ours come first in a container's environment, so that the user's own entries may refer to them as
+$(NAME). What is there already stays as it is: a second patch is empty. The admission policy's CEL
+(deploy/chart/kubeshare/templates/environment-policy.yaml) does the same, step by step.
+"""
+
+from collections.abc import Iterator
+
+from kubeshare_py.isolation.backend import HostVolume, Mount, Variable
+from kubeshare_py.isolation.containers import NO_CARD, PRELOAD, Injection
+from kubeshare_py.manifests.admission import (
+    ContainerFields,
+    CreatedPod,
+    EnvVar,
+    Operation,
+    SpecFields,
+    VolumeFields,
+)
+
+
+def pod_patch(pod: CreatedPod, injection: Injection) -> list[Operation]:
+    """For a new pod: its containers and init containers, sidecars among them, and its volumes."""
+    patch: list[Operation] = []
+    kinds = {"containers": pod.spec.containers, "initContainers": pod.spec.init_containers}
+    for kind, containers in kinds.items():
+        for index, container in enumerate(containers or ()):
+            patch += _container(f"/spec/{kind}/{index}", container, injection)
+    patch += _volumes(pod.spec.volumes, injection.volumes)
+    return patch
+
+
+def ephemeral_patch(pod: CreatedPod, before: CreatedPod) -> list[Operation]:
+    """For containers added to a running pod: they get no card. Those from before cannot change."""
+    old = {one.name for one in _ephemeral(before.spec)}
+    return [
+        step
+        for index, container in enumerate(_ephemeral(pod.spec))
+        if container.name not in old
+        for step in _container(f"/spec/ephemeralContainers/{index}", container, NO_CARD)
+    ]
+
+
+def _ephemeral(spec: SpecFields) -> tuple[ContainerFields, ...]:
+    return spec.ephemeral_containers or ()
+
+
+def _container(where: str, container: ContainerFields, injection: Injection) -> Iterator[Operation]:
+    env = container.env or ()
+    preload = list(_preload(f"{where}/env", env, injection.preload))
+    missing = [one for one in injection.variables if not _has(env, one)]
+    if not env and (missing or preload):
+        yield Operation(f"{where}/env", [])
+    yield from preload
+    for variable in reversed(missing):
+        yield Operation(f"{where}/env/0", _entry(variable))
+    yield from _mounts(where, container, injection.mounts)
+
+
+def _has(env: tuple[EnvVar, ...], variable: Variable) -> bool:
+    wanted = (variable.name, variable.value, variable.field_path)
+    return any((one.name, one.value, _field_path(one)) == wanted for one in env)
+
+
+def _field_path(entry: EnvVar) -> str:
+    source = entry.value_from
+    return source.field_ref.field_path if source and source.field_ref else ""
+
+
+def _entry(variable: Variable) -> object:
+    if not variable.field_path:
+        return {"name": variable.name, "value": variable.value}
+    source = {"fieldRef": {"fieldPath": variable.field_path}}
+    return {"name": variable.name, "valueFrom": source}
+
+
+def _preload(where: str, env: tuple[EnvVar, ...], library: str) -> Iterator[Operation]:
+    """Put the library before those of the user's last, and so effective, LD_PRELOAD."""
+    if not library:
+        return
+    last = max((index for index, one in enumerate(env) if one.name == PRELOAD), default=None)
+    if last is None:
+        yield Operation(f"{where}/0", {"name": PRELOAD, "value": library})
+    elif env[last].value_from is not None:
+        # The kubelet knows its value; a later entry of the same name may refer to it and wins.
+        value = f"{library}:$({PRELOAD})"
+        yield Operation(f"{where}/-", {"name": PRELOAD, "value": value})
+    elif not f"{env[last].value}:".startswith(f"{library}:"):
+        theirs = env[last].value
+        yield Operation(f"{where}/{last}/value", f"{library}:{theirs}" if theirs else library)
+
+
+def _mounts(
+    where: str, container: ContainerFields, mounts: tuple[Mount, ...]
+) -> Iterator[Operation]:
+    taken = {one.mount_path for one in container.volume_mounts or ()}
+    missing = [one for one in mounts if one.path not in taken]
+    if missing and not taken:
+        yield Operation(f"{where}/volumeMounts", [])
+    for mount in missing:
+        value: dict[str, object] = {"name": mount.volume, "mountPath": mount.path}
+        if mount.sub_path_expr:
+            value["subPathExpr"] = mount.sub_path_expr
+        if mount.read_only:
+            value["readOnly"] = True
+        yield Operation(f"{where}/volumeMounts/-", value)
+
+
+def _volumes(
+    there: tuple[VolumeFields, ...] | None, volumes: tuple[HostVolume, ...]
+) -> Iterator[Operation]:
+    taken = {one.name for one in there or ()}
+    missing = [one for one in volumes if one.name not in taken]
+    if missing and not taken:
+        yield Operation("/spec/volumes", [])
+    for volume in missing:
+        source = {"path": volume.path, "type": volume.kind}
+        yield Operation("/spec/volumes/-", {"name": volume.name, "hostPath": source})

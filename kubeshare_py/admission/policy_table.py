@@ -1,0 +1,95 @@
+"""The table `isolation.containers` as CEL, for the admission policies of the chart.
+
+The policies' templates are written by hand and look things up in these literals; the file of them
+is made by `make manifests`. JSON is CEL, and what is in it must be of one type throughout, so every
+value is a text.
+"""
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from kubeshare_py.dialects.sharedgpu import REQUEST
+from kubeshare_py.domain.isolation import IsolationBackend
+from kubeshare_py.isolation.backend import HostVolume, Mount, Variable
+from kubeshare_py.isolation.containers import (
+    NO_CARD,
+    WHOLE_CARD,
+    Injection,
+    with_share,
+)
+from kubeshare_py.isolation.reach import ASKING, WHOLE_CARDS, Reach
+from kubeshare_py.manifests.unsupported import DEVICE_CLASS, GPU_DOMAINS
+
+_HEAD = "{{- /* Tables of kubeshare_py/isolation as CEL; written by `make manifests`. */}}\n"
+
+
+def injections() -> Mapping[str, Injection]:
+    """What a pod's containers get: by its reach, or if that is a share by its back-end."""
+    shares = {backend.value: with_share(backend) for backend in IsolationBackend}
+    return {Reach.VOID.value: NO_CARD, Reach.WHOLE.value: WHOLE_CARD, **shares}
+
+
+def template() -> str:
+    """The file deploy/chart/kubeshare/templates/_environment.tpl."""
+    parts = {
+        "reach": _reach("labels"),
+        "reachBefore": _reach("labelsBefore"),
+        "variables": _by_kind(lambda one: [_variable(each) for each in one.variables]),
+        "preload": _by_kind(lambda one: one.preload),
+        "mounts": _by_kind(lambda one: [_mount(each) for each in one.mounts]),
+        "asksForNone": _asks_for_none(),
+        "volumes": _by_kind(lambda one: [_volume(each) for each in one.volumes]),
+    }
+    return _HEAD + "".join(
+        f'{{{{- define "kubeshare.cel.{name}" -}}}}\n{text}\n{{{{- end }}}}\n'
+        for name, text in parts.items()
+    )
+
+
+def _reach(labels: str) -> str:
+    asking = _literal(list(ASKING))
+    return (
+        f"!{asking}.exists(label, label in variables.{labels}) ? '{Reach.VOID}' :\n"
+        f"variables.{labels}[?'{REQUEST}'].orValue('').matches('{WHOLE_CARDS}')"
+        f" ? '{Reach.WHOLE}' : '{Reach.SHARE}'"
+    )
+
+
+def _asks_for_none() -> str:
+    """Whether no container asks for a GPU, by any resource that may be one; see `unsupported`."""
+    owners = "|".join(domain.replace(".", "[.]") for domain in (*GPU_DOMAINS, DEVICE_CLASS))
+    return (
+        "!has(object.spec.resourceClaims) &&\n"
+        "!(object.spec.containers + object.spec.?initContainers.orValue([])).exists(container,\n"
+        "[container.?resources.?limits.orValue({}), container.?resources.?requests.orValue({})]"
+        ".exists(amounts,\n"
+        "amounts.exists(name, name.contains('/') &&"
+        f" name.lowerAscii().matches('gpu|(^|[.])({owners})/'))))"
+    )
+
+
+def _by_kind(part: Callable[[Injection], object]) -> str:
+    lines = [f"{_literal(name)}: {_literal(part(one))}" for name, one in injections().items()]
+    return "{" + ",\n".join(lines) + "}"
+
+
+def _literal(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _variable(one: Variable) -> Mapping[str, str]:
+    return {"name": one.name, "value": one.value, "path": one.field_path}
+
+
+def _mount(one: Mount) -> Mapping[str, str]:
+    return {
+        "volume": one.volume,
+        "path": one.path,
+        "subPathExpr": one.sub_path_expr,
+        "readOnly": "true" if one.read_only else "false",
+    }
+
+
+def _volume(one: HostVolume) -> Mapping[str, str]:
+    return {"name": one.name, "path": one.path, "type": one.kind}

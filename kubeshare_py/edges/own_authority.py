@@ -1,0 +1,129 @@
+"""A webhook's certificate that it makes itself, and the API server's trust in it.
+
+A process makes an authority and a certificate that live for a day, adds the authority to `caBundle`
+of its MutatingWebhookConfiguration, and only then uses the certificate; before the end it does so
+again. No key leaves the process, so that replicas need no Secret in common. Rights: get and patch
+on that one object.
+"""
+
+import asyncio
+import base64
+import binascii
+import ssl
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from kubeshare_py.edges import decision_log
+from kubeshare_py.edges.certificate_bundle import with_authority
+from kubeshare_py.edges.certificates import Certificates, make_certificates
+from kubeshare_py.edges.kube_client import KubeClient
+from kubeshare_py.edges.kube_errors import KubeFailure
+
+CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+JSON_PATCH = "application/json-patch+json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How long a certificate is good, when the next is made, and the times between (s).
+
+    `settle_s` is what API servers get to notice a new authority, `check_s` how often it is seen to
+    that ours is still in the bundle, `retry_s` the time after a failure.
+    """
+
+    valid: timedelta = timedelta(days=1)
+    renew_after: timedelta = timedelta(hours=16)
+    settle_s: float = 5.0
+    check_s: float = 30.0
+    retry_s: float = 2.0
+
+
+class OwnAuthority:
+    """Certificates of one process for `names`; files are made below `folder`."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        configuration: str,
+        names: tuple[str, ...],
+        folder: Path,
+        pace: Pace,
+    ) -> None:
+        """`configuration` names the MutatingWebhookConfiguration."""
+        self._client = client
+        self._path = f"{CONFIGURATIONS}/{configuration}"
+        self._names = names
+        self._folder = folder
+        self._pace = pace
+        self._made = 0
+        self._problem = "the API server has not been told yet whom to trust"
+        self._files, self._made_at = self._make()
+        self._next: tuple[Certificates, datetime] | None = None
+        self.context: ssl.SSLContext = self._files.server_context()
+
+    @property
+    def problem(self) -> str:
+        """Why the API server may not trust us now; "" if it does."""
+        return self._problem
+
+    async def keep(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+        """See to it that we are trusted, and renew in time, until cancelled."""
+        while True:
+            await sleep(await self._step(sleep))
+
+    async def _step(self, sleep: Callable[[float], Awaitable[None]]) -> float:
+        if self._next is None and datetime.now(UTC) - self._made_at >= self._pace.renew_after:
+            self._next = self._make()
+        files, _ = self._next or (self._files, self._made_at)
+        try:
+            told = await self._tell(files.ca_file.read_bytes())
+        except KubeFailure as failure:
+            self._problem = "the API server could not be told whom to trust"
+            decision_log.warn("certificate", message=f"{self._problem}: {failure}")
+            return self._pace.retry_s
+        if told:
+            decision_log.inform("certificate", message="the API server is told to trust it")
+            await sleep(self._pace.settle_s)
+        if self._next is not None:
+            self.context.load_cert_chain(files.certificate_file, files.key_file)
+            self._files, self._made_at = self._next
+            self._next = None
+        self._problem = ""
+        return self._pace.check_s
+
+    def _make(self) -> tuple[Certificates, datetime]:
+        self._made += 1
+        folder = self._folder / str(self._made)
+        return make_certificates(folder, self._names, self._pace.valid), datetime.now(UTC)
+
+    async def _tell(self, authority: bytes) -> bool:
+        """Add it where it is missing; whether it was. Raises KubeFailure.
+
+        The test keeps replicas that write at once from undoing each other's work.
+        """
+        found = await self._client.get(self._path)
+        version = found["metadata"]["resourceVersion"]
+        patch: list[dict[str, Any]] = [
+            {"op": "test", "path": "/metadata/resourceVersion", "value": version}
+        ]
+        for index, webhook in enumerate(found.get("webhooks") or []):
+            before = _decoded(webhook["clientConfig"].get("caBundle", ""))
+            after = with_authority(before, authority, datetime.now(UTC))
+            if after != before:
+                value = base64.b64encode(after).decode()
+                where = f"/webhooks/{index}/clientConfig/caBundle"
+                patch.append({"op": "add", "path": where, "value": value})
+        if len(patch) == 1:
+            return False
+        await self._client.request("PATCH", self._path, body=patch, content_type=JSON_PATCH)
+        return True
+
+
+def _decoded(bundle: str) -> bytes:
+    try:
+        return base64.b64decode(bundle)
+    except binascii.Error:
+        return b""

@@ -1,0 +1,87 @@
+"""What an isolation back-end consists of: values only, from which every way of injecting is made.
+
+The webhook patches pods from these values and the admission policy's CEL is written from them, so
+that both do the same.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kubeshare_py.domain.allocation import Allocation
+from kubeshare_py.domain.isolation import IsolationBackend
+
+
+class Enforcement(StrEnum):
+    """Who says no when a container wants more than its part."""
+
+    NOTHING = "nothing"  # nobody
+    COOPERATIVE = "cooperative"  # a library or settings in the container, which it can get rid of
+    DRIVER = "driver"  # the kernel or the driver, whatever the container does
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """One environment variable: of a fixed value, or of a field of the pod (downward API).
+
+    The kubelet reads the field when a container starts; an annotation that is not there is an
+    empty value and no error (kubelet, makeEnvironmentVariables).
+    """
+
+    name: str
+    value: str = ""
+    field_path: str = ""
+
+    @classmethod
+    def of_annotation(cls, name: str, key: str) -> "Variable":
+        """A variable with the value of an annotation."""
+        return cls(name, field_path=f"metadata.annotations['{key}']")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostVolume:
+    """A folder of the node."""
+
+    name: str
+    path: str
+    kind: str = "Directory"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mount:
+    """Where a volume is in the container; `sub_path_expr` may name variables as $(NAME)."""
+
+    volume: str
+    path: str
+    sub_path_expr: str = ""
+    read_only: bool = False
+
+
+def no_results(allocation: Allocation) -> Mapping[str, str]:
+    """For back-ends to which the usual result annotations are enough."""
+    del allocation
+    return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backend:
+    """One way to keep the tenants of a shared card apart.
+
+    `memory` and `compute` say how far it holds. `variables`, `volumes`, `mounts` and `preload` (a
+    library that must come first in LD_PRELOAD) go into every container of a pod with a share.
+    `results` gives the annotations that the variables refer to, for an allocation with cards.
+    """
+
+    name: IsolationBackend
+    memory: Enforcement
+    compute: Enforcement
+    variables: tuple[Variable, ...] = ()
+    volumes: tuple[HostVolume, ...] = ()
+    mounts: tuple[Mount, ...] = ()
+    preload: str = ""
+    results: Callable[[Allocation], Mapping[str, str]] = no_results
+
+    @property
+    def reserved(self) -> tuple[str, ...]:
+        """Names of variables that only we set."""
+        return tuple(dict.fromkeys(one.name for one in self.variables))

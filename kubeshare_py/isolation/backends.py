@@ -1,0 +1,22 @@
+"""The table: every isolation back-end, and what its placements are told."""
+
+from collections.abc import Mapping
+
+from kubeshare_py.domain.allocation import Allocation
+from kubeshare_py.domain.isolation import IsolationBackend
+from kubeshare_py.isolation.backend import Backend
+from kubeshare_py.isolation.driver import DRIVER
+from kubeshare_py.isolation.gemini import GEMINI
+from kubeshare_py.isolation.mps import MPS
+from kubeshare_py.isolation.nothing import NONE
+
+BACKENDS: Mapping[IsolationBackend, Backend] = {
+    one.name: one for one in (NONE, DRIVER, MPS, GEMINI)
+}
+
+
+def isolation_results(allocation: Allocation) -> Mapping[str, str]:
+    """The annotations that its back-end's variables refer to; none without cards."""
+    if allocation.isolation is None or not allocation.cards:
+        return {}
+    return BACKENDS[allocation.isolation.backend].results(allocation)

@@ -1,0 +1,52 @@
+"""The table of what goes into the containers of a pod of ours.
+
+Every container, init containers and sidecars too, is told the pod's cards: today's way of asking,
+labels on the pod, is about all of its containers. Containers of pods that ask for none are told
+`void`, because CUDA images set NVIDIA_VISIBLE_DEVICES to `all` themselves and a value of the pod
+goes before the image's: https://github.com/NVIDIA/nvidia-container-toolkit
+"""
+
+from dataclasses import dataclass
+
+from kubeshare_py.dialects.results import GPU_UUID
+from kubeshare_py.domain.isolation import IsolationBackend
+from kubeshare_py.isolation.backend import HostVolume, Mount, Variable
+from kubeshare_py.isolation.backends import BACKENDS
+from kubeshare_py.isolation.reach import Reach
+
+VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
+PRELOAD = "LD_PRELOAD"
+VOID = Variable(VISIBLE_DEVICES, "void")
+CARDS = Variable.of_annotation(VISIBLE_DEVICES, GPU_UUID)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Injection:
+    """What every container of one pod gets, and the volumes that the pod gets for it."""
+
+    variables: tuple[Variable, ...]
+    preload: str = ""
+    mounts: tuple[Mount, ...] = ()
+    volumes: tuple[HostVolume, ...] = ()
+
+
+NO_CARD = Injection(variables=(VOID,))
+WHOLE_CARD = Injection(variables=(CARDS,))
+
+
+def with_share(backend: IsolationBackend) -> Injection:
+    """What containers with a share get by this back-end."""
+    found = BACKENDS[backend]
+    return Injection(
+        variables=(CARDS, *found.variables),
+        preload=found.preload,
+        mounts=found.mounts,
+        volumes=found.volumes,
+    )
+
+
+def injection(reach: Reach, backend: IsolationBackend) -> Injection:
+    """What the containers of a pod get."""
+    if reach is Reach.SHARE:
+        return with_share(backend)
+    return WHOLE_CARD if reach is Reach.WHOLE else NO_CARD

@@ -1,0 +1,32 @@
+"""What a pod's containers are told of cards, known when the pod is created: from its labels alone.
+
+A pod of ours whose labels ask for nothing is told `void`. One that asks is told what the scheduler
+will have written by the time its containers start; shares come with the profile's back-end, whole
+cards need none. The labels may change until the pod is bound, what its containers are told may not.
+"""
+
+import re
+from collections.abc import Mapping
+from enum import StrEnum
+
+from kubeshare_py.dialects.sharedgpu import LIMIT, MEMORY, REQUEST
+
+#: Labels that ask for a card; one of them is enough to be told.
+ASKING = (LIMIT, REQUEST, MEMORY)
+#: A request above one card, as written; also for RE2, which the API server's CEL uses.
+WHOLE_CARDS = "^0*([2-9]|[1-9][0-9]+)([.][0-9]*)?$"
+
+
+class Reach(StrEnum):
+    """Void: no card. Share: part of one card, by way of a back-end. Whole: cards of its own."""
+
+    VOID = "void"
+    SHARE = "share"
+    WHOLE = "whole"
+
+
+def reach(labels: Mapping[str, str]) -> Reach:
+    """Read it from the pod's labels."""
+    if not any(label in labels for label in ASKING):
+        return Reach.VOID
+    return Reach.WHOLE if re.search(WHOLE_CARDS, labels.get(REQUEST, "")) else Reach.SHARE

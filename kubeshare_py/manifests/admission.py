@@ -1,0 +1,142 @@
+"""AdmissionReviews: what an API server asks a webhook, and what it is answered.
+
+https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
+Of the pod, only what a patch depends on is read.
+"""
+
+import base64
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Raw
+
+from kubeshare_py.manifests.watch import UNDECODABLE
+
+VERSION = "admission.k8s.io/v1"
+
+
+class _Fields(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """A part of a pod; fields that are not listed are nobody's business here."""
+
+
+class FieldRef(_Fields, frozen=True):
+    """A field of the pod, for the downward API."""
+
+    field_path: str = ""
+
+
+class ValueFrom(_Fields, frozen=True):
+    """Where a variable's value comes from; other sources than fields are not told apart."""
+
+    field_ref: FieldRef | None = None
+
+
+class EnvVar(_Fields, frozen=True):
+    """One entry of a container's environment."""
+
+    name: str
+    value: str = ""
+    value_from: ValueFrom | None = None
+
+
+class VolumeMount(_Fields, frozen=True):
+    """Where a container has a volume."""
+
+    mount_path: str
+
+
+class ContainerFields(_Fields, frozen=True):
+    """A container of any kind."""
+
+    name: str = ""
+    env: tuple[EnvVar, ...] | None = None
+    volume_mounts: tuple[VolumeMount, ...] | None = None
+
+
+class VolumeFields(_Fields, frozen=True):
+    """A volume's name."""
+
+    name: str
+
+
+class SpecFields(_Fields, frozen=True):
+    """The parts of a spec that may be patched."""
+
+    scheduler_name: str = ""
+    containers: tuple[ContainerFields, ...] | None = None
+    init_containers: tuple[ContainerFields, ...] | None = None
+    ephemeral_containers: tuple[ContainerFields, ...] | None = None
+    volumes: tuple[VolumeFields, ...] | None = None
+
+
+class MetadataFields(_Fields, frozen=True):
+    """A pod's labels."""
+
+    labels: dict[str, str] | None = None
+
+
+class CreatedPod(_Fields, frozen=True):
+    """A pod before it is stored."""
+
+    metadata: MetadataFields = MetadataFields()
+    spec: SpecFields = SpecFields()
+
+
+class Request(_Fields, frozen=True):
+    """What is asked; the objects are decoded on their own, so that a bad one spoils no answer."""
+
+    uid: str
+    operation: str = ""
+    sub_resource: str = ""
+    object: Raw = Raw(b"null")
+    old_object: Raw = Raw(b"null")
+
+
+class _Review(_Fields, frozen=True):
+    request: Request
+
+
+class Operation(_Fields, frozen=True):
+    """One step of a JSON patch; only `add` is ever needed (RFC 6902)."""
+
+    path: str
+    value: object
+    op: str = "add"
+
+
+class _Response(msgspec.Struct, rename="camel", omit_defaults=True):
+    uid: str
+    allowed: bool
+    patch_type: str = ""
+    patch: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+_REVIEW = msgspec.json.Decoder(_Review)
+_POD = msgspec.json.Decoder(CreatedPod)
+_ENCODER = msgspec.json.Encoder()
+
+
+def read_review(body: bytes) -> Request | None:
+    """The question; None if it is none, and nobody can be answered."""
+    try:
+        return _REVIEW.decode(body).request
+    except UNDECODABLE:
+        return None
+
+
+def read_pod(raw: Raw) -> CreatedPod | str:
+    """The pod, or what is wrong with it."""
+    try:
+        return _POD.decode(raw)
+    except UNDECODABLE as error:
+        return str(error)
+
+
+def allowed(uid: str, patch: Sequence[Operation] = (), warnings: tuple[str, ...] = ()) -> bytes:
+    """The answer that lets the pod through with this patch."""
+    response = _Response(uid=uid, allowed=True, warnings=warnings)
+    if patch:
+        response.patch_type = "JSONPatch"
+        response.patch = base64.b64encode(_ENCODER.encode(patch)).decode()
+    return _ENCODER.encode({"apiVersion": VERSION, "kind": "AdmissionReview", "response": response})

@@ -1,0 +1,70 @@
+"""kubeshare-admission: the webhook that tells new pods' containers their cards."""
+
+import asyncio
+import tempfile
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from kubeshare_py.admission.review import answer, answer_of_others
+from kubeshare_py.domain.isolation import IsolationChoice
+from kubeshare_py.edges import decision_log
+from kubeshare_py.edges.admission_server import serve
+from kubeshare_py.edges.certificate_files import CertificateFiles
+from kubeshare_py.edges.kube_client import KubeClient
+from kubeshare_py.edges.kube_config import load
+from kubeshare_py.edges.own_authority import OwnAuthority, Pace
+from kubeshare_py.framework.configuration import SchedulerConfiguration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """`service` is NAME.NAMESPACE, `address` "" is all. Without files, it makes a certificate."""
+
+    address: str
+    port: int
+    service: str
+    webhooks: str
+    certificate_file: str = ""
+    key_file: str = ""
+    kubeconfig: str | None = None
+
+
+async def main(
+    configuration: SchedulerConfiguration,
+    settings: Settings,
+    on_ready: Callable[[str], None] = lambda url: None,
+    pace: Pace | None = None,
+) -> None:
+    """Answer until cancelled. Raises ConfigurationError, and KubeConfigError without files."""
+    choices = {
+        profile.scheduler_name: IsolationChoice(profile.isolation)
+        for profile in configuration.profiles
+    }
+    async with AsyncExitStack() as stack:
+        certificate = await _certificate(settings, pace or Pace(), stack)
+        server = serve(
+            settings.address,
+            settings.port,
+            certificate.context,
+            pods=partial(answer, choices=choices),
+            others=answer_of_others,
+            problem=lambda: certificate.problem,
+        )
+        async with server as url, asyncio.TaskGroup() as group:
+            decision_log.inform("listening", url=url)
+            on_ready(url)
+            group.create_task(certificate.keep())
+
+
+async def _certificate(
+    settings: Settings, pace: Pace, stack: AsyncExitStack
+) -> CertificateFiles | OwnAuthority:
+    if settings.certificate_file:
+        return CertificateFiles(settings.certificate_file, settings.key_file)
+    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="kubeshare-"))
+    client = await stack.enter_async_context(KubeClient(load(settings.kubeconfig), concurrency=1))
+    names = (f"{settings.service}.svc", settings.service)
+    return OwnAuthority(client, settings.webhooks, names, Path(folder), pace)

@@ -1,0 +1,130 @@
+"""What becomes of pods, as the API server applies the webhook's patch."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from tests.admission.any_pod import pods
+from tests.admission.patched import SHARE, Json, a_pod, answered, env_of, patched, review
+
+CARDS = "metadata.annotations['sharedgpu/gpu_uuid']"
+LIBRARY = "/kubeshare/library/libgemhook.so.1"
+GEMINI = {**SHARE, "sharedgpu/isolation": "gemini"}
+FROM_SECRET = {"name": "LD_PRELOAD", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}
+
+
+def preloads(*env: Json) -> list[Json]:
+    found = patched(a_pod(GEMINI, *env))["spec"]["containers"][0]["env"]
+    return [one for one in found if one["name"] == "LD_PRELOAD"]
+
+
+def test_every_container_with_a_card_is_told_init_containers_and_sidecars_too() -> None:
+    sidecar = {"name": "side", "restartPolicy": "Always"}
+    found = patched(a_pod(SHARE, initContainers=[{"name": "init"}, sidecar]))
+    assert env_of(found) == {"NVIDIA_VISIBLE_DEVICES": CARDS}
+    for index in (0, 1):
+        assert env_of(found, "initContainers", index) == {"NVIDIA_VISIBLE_DEVICES": CARDS}
+
+
+def test_containers_of_pods_without_a_card_are_told_void() -> None:
+    found = patched(a_pod(initContainers=[{"name": "init"}]))
+    assert env_of(found) == env_of(found, "initContainers") == {"NVIDIA_VISIBLE_DEVICES": "void"}
+
+
+def test_ours_come_first_so_that_the_users_may_refer_to_them() -> None:
+    user = {"name": "CARDS", "value": "$(NVIDIA_VISIBLE_DEVICES)"}
+    labels = {**SHARE, "sharedgpu/isolation": "driver"}
+    found = patched(a_pod(labels, user))["spec"]["containers"][0]["env"]
+    assert [one["name"] for one in found] == [
+        "NVIDIA_VISIBLE_DEVICES", "NVIDIA_GPU_MEMORY_REQUEST", "NVIDIA_GPU_MEMORY_LIMIT", "CARDS"
+    ]  # fmt: skip
+
+
+def test_mps_brings_its_folders_of_the_card() -> None:
+    user = {"name": "work", "mountPath": "/work"}
+    pod = a_pod({**SHARE, "sharedgpu/isolation": "mps"}, volumes=[{"name": "work", "emptyDir": {}}])
+    pod["spec"]["containers"][0]["volumeMounts"] = [user]
+    spec = patched(pod)["spec"]
+    mounts = spec["containers"][0]["volumeMounts"]
+    assert mounts[0] == user
+    assert [(one["mountPath"], one["subPathExpr"]) for one in mounts[1:]] == [
+        ("/tmp/nvidia-mps", "$(NVIDIA_VISIBLE_DEVICES)/pipe"),
+        ("/dev/shm", "$(NVIDIA_VISIBLE_DEVICES)/shm"),
+    ]
+    assert spec["volumes"][1]["hostPath"] == {"path": "/run/kubeshare/mps", "type": "Directory"}
+
+
+def test_a_place_that_is_taken_is_left_to_its_owner() -> None:
+    pod = a_pod({**SHARE, "sharedgpu/isolation": "mps"})
+    pod["spec"]["containers"][0]["volumeMounts"] = [{"name": "own", "mountPath": "/dev/shm"}]
+    mounts = patched(pod)["spec"]["containers"][0]["volumeMounts"]
+    assert [one["mountPath"] for one in mounts] == ["/dev/shm", "/tmp/nvidia-mps"]
+
+
+@pytest.mark.parametrize(
+    ("theirs", "becomes"),
+    [
+        ("/a.so", f"{LIBRARY}:/a.so"),
+        ("", LIBRARY),
+        (LIBRARY, LIBRARY),
+        (f"{LIBRARY}:/a.so", f"{LIBRARY}:/a.so"),
+        (f"{LIBRARY}x", f"{LIBRARY}:{LIBRARY}x"),
+    ],
+)
+def test_a_library_goes_before_the_users_own(theirs: str, becomes: str) -> None:
+    assert preloads({"name": "LD_PRELOAD", "value": theirs}) == [
+        {"name": "LD_PRELOAD", "value": becomes}
+    ]
+
+
+def test_a_library_is_preloaded_where_the_user_preloads_none() -> None:
+    assert preloads() == [{"name": "LD_PRELOAD", "value": LIBRARY}]
+
+
+def test_a_preload_that_only_the_kubelet_knows_is_referred_to() -> None:
+    merged = {"name": "LD_PRELOAD", "value": f"{LIBRARY}:$(LD_PRELOAD)"}
+    assert preloads(FROM_SECRET) == [FROM_SECRET, merged]
+    # Only the last one of a name has effect.
+    first = {"name": "LD_PRELOAD", "value": "/a.so"}
+    assert preloads(first, FROM_SECRET) == [first, FROM_SECRET, merged]
+    last = {"name": "LD_PRELOAD", "value": f"{LIBRARY}:/a.so"}
+    assert preloads(FROM_SECRET, first) == [FROM_SECRET, last]
+
+
+@given(pod=pods())
+def test_a_second_patch_changes_nothing_and_nothing_of_the_users_is_lost(pod: Json) -> None:
+    once = patched(pod)
+    assert patched(once) == once
+    for kind in ("containers", "initContainers"):
+        for before, after in zip(
+            pod["spec"].get(kind, ()), once["spec"].get(kind, ()), strict=True
+        ):
+            assert_kept(before, after)
+
+
+def assert_kept(before: Json, after: Json) -> None:
+    """The container has all that it had, in order, behind what is new."""
+    kept: list[Any] = [one for one in before.get("env", ()) if one["name"] != "LD_PRELOAD"]
+    there = [one for one in after["env"] if one["name"] != "LD_PRELOAD"]
+    assert there[len(there) - len(kept) :] == kept
+    mounts = before.get("volumeMounts", [])
+    assert after.get("volumeMounts", [])[: len(mounts)] == mounts
+
+
+def test_pods_of_others_are_left_alone() -> None:
+    assert "patch" not in answered(review(a_pod(SHARE, schedulerName="default-scheduler")))
+
+
+def test_what_is_no_new_pod_is_left_alone() -> None:
+    for request in ({"operation": "UPDATE"}, {"operation": "CREATE", "subResource": "binding"}):
+        assert "patch" not in answered(review(a_pod(SHARE), **request))
+
+
+def test_containers_that_are_added_to_a_running_pod_get_no_card() -> None:
+    old = a_pod(SHARE, ephemeralContainers=[{"name": "old"}])
+    new = a_pod(SHARE, ephemeralContainers=[{"name": "old"}, {"name": "new"}])
+    request = {"operation": "UPDATE", "subResource": "ephemeralcontainers", "oldObject": old}
+    found = patched(new, **request)
+    assert env_of(found) == env_of(found, "ephemeralContainers", 0) == {}
+    assert env_of(found, "ephemeralContainers", 1) == {"NVIDIA_VISIBLE_DEVICES": "void"}

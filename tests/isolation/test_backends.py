@@ -1,0 +1,80 @@
+import pytest
+
+from kubeshare_py.dialects.results import is_result
+from kubeshare_py.domain.allocation import Allocation, CardCharge
+from kubeshare_py.domain.identity import DecisionToken, GpuUuid
+from kubeshare_py.domain.isolation import Isolation, IsolationBackend, IsolationChoice
+from kubeshare_py.isolation.backend import Enforcement
+from kubeshare_py.isolation.backends import BACKENDS, isolation_results
+
+MIB = 2**20
+
+
+def placed(backend: str, *sizes: int, limit: int = 500) -> Allocation:
+    cards = tuple(
+        CardCharge(GpuUuid(f"GPU-{number}"), 500, size) for number, size in enumerate(sizes)
+    )
+    isolation = Isolation(IsolationBackend(backend), limit)
+    return Allocation(token=DecisionToken("t"), cards=cards, isolation=isolation)
+
+
+def test_every_back_end_is_in_the_table() -> None:
+    assert {*BACKENDS} == {*IsolationBackend}
+    assert all(name == one.name for name, one in BACKENDS.items())
+
+
+def test_only_the_driver_holds_against_a_container_that_does_not_want_it() -> None:
+    hard = {
+        one.name for one in BACKENDS.values() if Enforcement.DRIVER in (one.memory, one.compute)
+    }
+    assert hard == {"driver"}
+
+
+@pytest.mark.parametrize("backend", IsolationBackend)
+def test_what_a_back_end_refers_to_is_the_schedulers_to_write(backend: IsolationBackend) -> None:
+    for variable in BACKENDS[backend].variables:
+        found = variable.field_path.removeprefix("metadata.annotations['").removesuffix("']")
+        assert is_result(found) or "annotations" not in variable.field_path
+    assert all(is_result(key) for key in isolation_results(placed(backend, MIB)))
+
+
+def test_the_driver_is_told_whole_mebibytes_and_never_more_than_is_charged() -> None:
+    assert isolation_results(placed("driver", 4 * MIB - 1)) == {"sharedgpu/gpu_mem_mib": "3"}
+    assert isolation_results(placed("driver", 9 * MIB, 5 * MIB)) == {"sharedgpu/gpu_mem_mib": "5"}
+
+
+def test_without_memory_set_aside_the_driver_gets_no_number_and_the_container_does_not_start() -> (
+    None
+):
+    assert isolation_results(placed("driver", 0)) == {}
+    assert isolation_results(placed("driver", MIB - 1)) == {}
+
+
+def test_mps_is_told_threads_by_the_limit_and_memory_of_each_card_as_it_counts_them() -> None:
+    assert isolation_results(placed("mps", 3 * MIB, 2 * MIB, limit=505)) == {
+        "sharedgpu/mps_thread_percentage": "50",
+        "sharedgpu/mps_memory": "0=3M,1=2M",
+    }
+
+
+@pytest.mark.parametrize(("limit", "percent"), [(1, "1"), (9, "1"), (1000, "100"), (3000, "100")])
+def test_mps_percentages_are_from_1_to_100(limit: int, percent: str) -> None:
+    found = isolation_results(placed("mps", MIB, limit=limit))
+    assert found["sharedgpu/mps_thread_percentage"] == percent
+
+
+def test_a_placement_without_cards_or_without_isolation_is_told_nothing_more() -> None:
+    assert isolation_results(placed("mps")) == {}
+    assert isolation_results(Allocation(token=DecisionToken("t"))) == {}
+
+
+def test_a_pod_chooses_among_what_the_profile_allows_and_gets_the_first_otherwise() -> None:
+    choice = IsolationChoice((IsolationBackend.DRIVER, IsolationBackend.MPS))
+    assert choice.chosen("mps") is IsolationBackend.MPS
+    for wish in ("", "none", "gemini", "MPS"):
+        assert choice.chosen(wish) is IsolationBackend.DRIVER
+
+
+def test_a_profile_without_any_back_end_cannot_be() -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        IsolationChoice(())

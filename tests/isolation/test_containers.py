@@ -1,0 +1,37 @@
+import pytest
+
+from kubeshare_py.domain.isolation import IsolationBackend
+from kubeshare_py.isolation.containers import PRELOAD, VISIBLE_DEVICES, injection
+from kubeshare_py.isolation.reach import Reach
+
+NONE = IsolationBackend.NONE
+
+
+@pytest.mark.parametrize("reach", Reach)
+@pytest.mark.parametrize("backend", IsolationBackend)
+def test_every_container_is_told_its_cards_first(reach: Reach, backend: IsolationBackend) -> None:
+    first, *others = injection(reach, backend).variables
+    assert first.name == VISIBLE_DEVICES
+    assert (first.value == "void") == (reach is Reach.VOID)
+    names = [one.name for one in (first, *others)]
+    assert len({*names, PRELOAD}) == len(names) + 1
+
+
+@pytest.mark.parametrize("backend", IsolationBackend)
+def test_only_pods_with_a_share_get_a_back_end(backend: IsolationBackend) -> None:
+    for reach in (Reach.VOID, Reach.WHOLE):
+        assert injection(reach, backend) == injection(reach, NONE)
+
+
+@pytest.mark.parametrize("backend", IsolationBackend)
+def test_mounts_are_of_volumes_that_come_along(backend: IsolationBackend) -> None:
+    found = injection(Reach.SHARE, backend)
+    assert {one.volume for one in found.mounts} == {one.name for one in found.volumes}
+
+
+def test_paths_that_follow_the_card_cannot_lead_to_the_folder_of_all_cards() -> None:
+    # An empty variable would leave a path that begins with a slash, which the kubelet refuses.
+    mounts = injection(Reach.SHARE, IsolationBackend.MPS).mounts
+    assert len(mounts) == 2
+    for mount in mounts:
+        assert mount.sub_path_expr.startswith(f"$({VISIBLE_DEVICES})/")

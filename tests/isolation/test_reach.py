@@ -1,0 +1,47 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubeshare_py.dialects import sharedgpu
+from kubeshare_py.isolation.reach import Reach, reach
+
+numbers = st.one_of(
+    st.integers(0, 12).map(str),
+    st.decimals(0, 12, places=2, allow_nan=False).map(lambda one: f"{one:f}"),
+    st.sampled_from(
+        ["", "0", "00.5", "01", "1.0", "1.000", "2.", "10", "020.00", "1e3", "+2", "2 "]
+    ),
+)
+
+
+@given(limit=st.none() | numbers, request=st.none() | numbers, memory=st.none() | numbers)
+def test_it_agrees_with_what_the_labels_mean(
+    limit: str | None, request: str | None, memory: str | None
+) -> None:
+    given_labels = {
+        sharedgpu.LIMIT: limit, sharedgpu.REQUEST: request, sharedgpu.MEMORY: memory
+    }  # fmt: skip
+    labels = {key: value for key, value in given_labels.items() if value is not None}
+    asked = sharedgpu.read(labels)
+    found = reach(labels)
+    if asked.request is not None:
+        whole = asked.request.claim.exclusive
+        assert found is (Reach.WHOLE if whole else Reach.SHARE)
+    elif not labels:
+        assert found is Reach.VOID
+
+
+@pytest.mark.parametrize("label", [sharedgpu.MODEL, sharedgpu.PRIORITY, sharedgpu.GROUP])
+def test_labels_that_ask_for_no_card_leave_the_pod_without(label: str) -> None:
+    assert reach({label: "1"}) is Reach.VOID
+
+
+@pytest.mark.parametrize(
+    ("request_", "found"),
+    [
+        *(("0", Reach.SHARE), ("0.99", Reach.SHARE), ("1", Reach.SHARE), ("01.00", Reach.SHARE)),
+        *(("2", Reach.WHOLE), ("2.0", Reach.WHOLE), ("10", Reach.WHOLE), ("019.", Reach.WHOLE)),
+    ],
+)
+def test_above_one_card_it_is_whole_ones(request_: str, found: Reach) -> None:
+    assert reach({sharedgpu.LIMIT: request_, sharedgpu.REQUEST: request_}) is found

@@ -1,0 +1,198 @@
+"""The chart's policies and its webhook side by side on one API server, in namespaces of their own.
+
+So the same pod can be sent through both.
+"""
+
+import asyncio
+import json
+import re
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from pathlib import Path
+
+import yaml
+
+from kubeshare_py.domain.isolation import IsolationBackend
+from kubeshare_py.edges.kube_client import KubeClient
+from kubeshare_py.edges.kube_config import load
+from kubeshare_py.edges.kube_errors import KubeError
+from tests.controlplane.helm import template
+from tests.controlplane.processes import process
+from tests.controlplane.running import ControlPlane, free_ports
+from tests.controlplane.shipped import Json, write
+
+#: Told by policy, by the webhook, by policy and guarded, by nobody but guarded; exempt.
+POLICY, WEBHOOK, GUARDED, UNTOLD = "by-policy", "by-webhook", "guarded", "untold"
+EXEMPT = "exempt"
+#: As the webhook runs, and how many of it: each is its own authority.
+ACCOUNT, REPLICAS = "kubeshare-admission", 2
+#: May edit what is in the namespace `guarded`, as users of a cluster do.
+USER = "jane"
+_WHERE = {
+    "MutatingAdmissionPolicy": [POLICY, GUARDED, EXEMPT],
+    "ValidatingAdmissionPolicy": [GUARDED, UNTOLD, EXEMPT],
+    "MutatingWebhookConfiguration": [WEBHOOK],
+}
+_SHARE = {"sharedgpu/gpu_request": "0.5", "sharedgpu/gpu_limit": "1.0"}
+_PROFILE = {"isolation": [one.value for one in IsolationBackend]}
+
+
+@dataclass(frozen=True)
+class Clients:
+    """An administrator's, and that of somebody who may edit one namespace."""
+
+    admin: KubeClient
+    user: KubeClient
+
+    async def would_be(self, pod: Json, namespace: str) -> Json:
+        """The pod as it would be stored."""
+        return await self.admin.create(pods_of(namespace), pod, {"dryRun": "All"})
+
+
+def pods_of(namespace: str) -> str:
+    """The path of its pods."""
+    return f"/api/v1/namespaces/{namespace}/pods"
+
+
+@contextmanager
+def installed(plane: ControlPlane, folder: Path) -> Iterator[ControlPlane]:
+    """Policies and webhooks while entered; the API server calls the last replica."""
+    ports = free_ports(REPLICAS)
+    objects = [*_namespaces(), *_objects("policy"), *_webhook(ports[-1])]
+    file = write(objects, folder / "admission.yaml")
+    plane.create(file)
+    with ExitStack() as stack:
+        stack.callback(plane.delete, file)
+        for port in ports:
+            stack.enter_context(process(_command(plane, folder, port), folder / f"{port}.log"))
+        yield plane
+
+
+@asynccontextmanager
+async def clients(plane: ControlPlane, folder: Path) -> AsyncIterator[Clients]:
+    """Clients of it, once the policies are in force and the webhook is trusted."""
+    own = await asyncio.to_thread(_kubeconfig, plane, folder, GUARDED, USER)
+    async with (
+        KubeClient(load(str(plane.kubeconfig))) as admin,
+        KubeClient(load(str(own))) as user,
+    ):
+        found = Clients(admin, user)
+        await _in_force(found)
+        yield found
+
+
+def a_pod(labels: Json | None = None, *env: Json, **spec: object) -> Json:
+    """A pod of ours with one container."""
+    container = {"name": "main", "image": "busybox", **({"env": list(env)} if env else {})}
+    fields = {
+        "schedulerName": "kubeshare-scheduler",
+        "automountServiceAccountToken": False,
+        "containers": [container],
+        **spec,
+    }
+    metadata = {"name": "p", "labels": labels or {}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": fields}
+
+
+async def _in_force(found: Clients) -> None:
+    """Wait until both ways, others' too, have effect, and until the guard refuses."""
+    others = a_pod(schedulerName="default-scheduler")
+    mine = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}
+    async with asyncio.timeout(30):
+        for namespace in (POLICY, WEBHOOK, GUARDED):
+            for pod in (a_pod(), a_pod(_SHARE), others):
+                await _until(True, found, pod, namespace)
+        for pod in (a_pod({}, mine), a_pod({}, mine, schedulerName="default-scheduler")):
+            await _until(False, found, pod, GUARDED)
+
+
+async def _until(told: bool, found: Clients, pod: Json, namespace: str) -> None:
+    while True:
+        if await _is_told(found, pod, namespace) is told:
+            return
+        await asyncio.sleep(0.05)
+
+
+async def _is_told(found: Clients, pod: Json, namespace: str) -> bool:
+    try:
+        made = await found.would_be(pod, namespace)
+    except KubeError as error:
+        # A namespace's account is made by a controller, and a webhook is trusted after a while.
+        passing = re.search("serviceaccount|failed calling webhook", error.message)
+        if error.status != HTTPStatus.FORBIDDEN and not passing:
+            raise
+        return False
+    return bool(made["spec"]["containers"][0].get("env"))
+
+
+def _objects(by: str) -> Iterator[Json]:
+    """The chart's admission objects, for pods of others as well."""
+    text = template(
+        f"--set=admission.by={by},admission.others=true",
+        f"--set-json=config.profiles={json.dumps([_PROFILE])}",
+    )
+    for one in yaml.safe_load_all(text):
+        name = one["metadata"]["name"] if one else "kubeshare-fence"
+        if name not in ("kubeshare-fence", "kubeshare-results"):
+            kind = one["kind"].removesuffix("Binding")
+            if kind in _WHERE or (name == ACCOUNT and kind in ("ServiceAccount", "ClusterRole")):
+                yield _confined(one) if kind in _WHERE else one
+
+
+def _confined(one: Json) -> Json:
+    """The same for its namespaces alone."""
+    parts = one.get("webhooks") or [one["spec"].get("matchConstraints")]
+    key = "kubernetes.io/metadata.name"
+    for part in filter(None, parts):
+        selector = part.setdefault("namespaceSelector", {}).setdefault("matchExpressions", [])
+        selector.append({"key": key, "operator": "In", "values": _WHERE[one["kind"]]})
+    return one
+
+
+def _webhook(port: int) -> Iterator[Json]:
+    """The webhooks at this machine, because there are no Services here, and their account."""
+    for one in _objects("webhook"):
+        if "Policy" in one["kind"]:
+            continue
+        for webhook in one.get("webhooks", ()):
+            path = webhook["clientConfig"]["service"]["path"]
+            webhook["clientConfig"] = {"url": f"https://127.0.0.1:{port}{path}"}
+            webhook["timeoutSeconds"] = 10
+        yield one
+
+
+def _command(plane: ControlPlane, folder: Path, port: int) -> list[str | Path]:
+    configuration = folder / "scheduler.yaml"
+    head = {"apiVersion": "kubeshare.io/v1", "kind": "KubeShareSchedulerConfiguration"}
+    configuration.write_text(yaml.safe_dump({**head, "profiles": [_PROFILE]}))
+    kubeconfig = _kubeconfig(plane, folder, "kube-system", ACCOUNT)
+    return [
+        *(sys.executable, "-m", "kubeshare_cmd.admission", "--address=127.0.0.1"),
+        *(f"--port={port}", f"--config={configuration}", f"--kubeconfig={kubeconfig}"),
+    ]
+
+
+def _kubeconfig(plane: ControlPlane, folder: Path, namespace: str, account: str) -> Path:
+    tokens = {account: plane.token_of(namespace, account)}
+    secrets = replace(plane.secrets, tokens=tokens)
+    return secrets.write_kubeconfig(folder / f"{account}.kubeconfig", plane.url, account)
+
+
+def _namespaces() -> Iterator[Json]:
+    for name in (POLICY, WEBHOOK, GUARDED, UNTOLD, EXEMPT):
+        labels = {"kubeshare.io/exempt": "true"} if name == EXEMPT else {}
+        metadata = {"name": name, "labels": labels}
+        yield {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+    place = {"name": USER, "namespace": GUARDED}
+    yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": place}
+    group = "rbac.authorization.k8s.io"
+    yield {
+        "apiVersion": f"{group}/v1",
+        "kind": "RoleBinding",
+        "metadata": place,
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "edit"},
+        "subjects": [{"kind": "ServiceAccount", **place}],
+    }

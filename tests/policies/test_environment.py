@@ -1,0 +1,230 @@
+"""What pods' containers are told of cards, by policy and by webhook, and who else may say so."""
+
+from base64 import b64decode
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from kubeshare_py.edges.kube_errors import KubeError
+from tests.admission.any_pod import pods
+from tests.admission.patched import env_of
+from tests.controlplane.build import TESTED, build
+from tests.controlplane.running import ControlPlane
+from tests.controlplane.shipped import Json
+from tests.policies.conftest import refused
+from tests.policies.environment import (
+    ACCOUNT,
+    EXEMPT,
+    GUARDED,
+    POLICY,
+    REPLICAS,
+    UNTOLD,
+    WEBHOOK,
+    Clients,
+    a_pod,
+    clients,
+    installed,
+    pods_of,
+)
+
+pytestmark = pytest.mark.real_only("the embedded API server has no admission policies")
+
+VISIBLE = "NVIDIA_VISIBLE_DEVICES"
+CARDS = "metadata.annotations['sharedgpu/gpu_uuid']"
+SHARE = {"sharedgpu/gpu_request": "0.5", "sharedgpu/gpu_limit": "1.0"}
+ALL = {"name": VISIBLE, "value": "all"}
+VOID = {VISIBLE: "void"}
+OTHERS: Json = {"schedulerName": "default-scheduler"}
+GPU = {"name": "main", "image": "x", "env": [ALL], "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+
+
+@pytest.fixture(scope="module")
+def ground(
+    plane: ControlPlane | None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControlPlane]:
+    """Policies and webhook on the real API server."""
+    assert plane is not None
+    build(TESTED)
+    with installed(plane, tmp_path_factory.mktemp("admission")) as found:
+        yield found
+
+
+@pytest.fixture
+async def cluster(ground: ControlPlane, tmp_path: Path) -> AsyncIterator[Clients]:
+    async with clients(ground, tmp_path) as found:
+        yield found
+
+
+async def stored(cluster: Clients, pod: Json, namespace: str) -> Json:
+    """What would be stored, or why it would not, without what the namespace differs in."""
+    try:
+        found: Json = (await cluster.would_be(pod, namespace))["spec"]
+        return found
+    except KubeError as error:
+        return {"status": error.status, "message": error.message.replace(namespace, "")}
+
+
+@settings(
+    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(pod=pods())
+async def test_policy_and_webhook_make_the_same_pod(cluster: Clients, pod: Json) -> None:
+    assert await stored(cluster, pod, POLICY) == await stored(cluster, pod, WEBHOOK)
+
+
+@pytest.mark.parametrize("namespace", [POLICY, WEBHOOK])
+async def test_every_container_is_told(cluster: Clients, namespace: str) -> None:
+    inits = [{"name": "init", "image": "x"}, {"name": "s", "image": "x", "restartPolicy": "Always"}]
+    labels = {**SHARE, "sharedgpu/isolation": "driver"}
+    told = {VISIBLE: CARDS}
+    told["NVIDIA_GPU_MEMORY_REQUEST"] = "metadata.annotations['sharedgpu/gpu_mem_mib']"
+    told["NVIDIA_GPU_MEMORY_LIMIT"] = "metadata.annotations['sharedgpu/gpu_mem_mib']"
+    made = await cluster.would_be(a_pod(labels, initContainers=inits), namespace)
+    assert env_of(made) == env_of(made, "initContainers", 0) == told
+    assert env_of(made, "initContainers", 1) == told
+    assert env_of(await cluster.would_be(a_pod(), namespace)) == VOID
+
+
+@pytest.mark.parametrize("namespace", [POLICY, WEBHOOK, GUARDED])
+async def test_a_container_that_is_added_gets_no_card(cluster: Clients, namespace: str) -> None:
+    path = f"{pods_of(namespace)}/p"
+    await cluster.admin.create(pods_of(namespace), a_pod(SHARE))
+    added = {"spec": {"ephemeralContainers": [{"name": "debug", "image": "cuda"}]}}
+    await cluster.admin.strategic_patch(f"{path}/ephemeralcontainers", added)
+    added["spec"]["ephemeralContainers"][0]["name"] = "again"
+    await cluster.admin.strategic_patch(f"{path}/ephemeralcontainers", added)
+    made = await cluster.admin.get(path)
+    assert env_of(made, "ephemeralContainers", 0) == VOID
+    assert env_of(made, "ephemeralContainers", 1) == VOID
+    await cluster.admin.delete(path, grace_period_s=0)
+
+
+async def test_nobody_sees_cards_by_a_container_that_is_added(cluster: Clients) -> None:
+    for spec in ({}, OTHERS):
+        await cluster.user.create(pods_of(GUARDED), a_pod(SHARE, **spec))
+        debug = {"name": "debug", "image": "cuda", "env": [ALL]}
+        path = f"{pods_of(GUARDED)}/p"
+        asked = cluster.admin.strategic_patch(
+            f"{path}/ephemeralcontainers", {"spec": {"ephemeralContainers": [debug]}}
+        )
+        assert f"{VISIBLE} cannot be set in an ephemeral container" in await refused(asked)
+        await cluster.admin.delete(path, grace_period_s=0)
+
+
+@pytest.mark.parametrize(
+    ("labels", "name"),
+    [
+        *(({}, VISIBLE), (SHARE, VISIBLE), ({**SHARE, "sharedgpu/gpu_request": "1"}, VISIBLE)),
+        ({**SHARE, "sharedgpu/isolation": "driver"}, "NVIDIA_GPU_MEMORY_LIMIT"),
+        ({**SHARE, "sharedgpu/isolation": "mps"}, "CUDA_MPS_PIPE_DIRECTORY"),
+        ({**SHARE, "sharedgpu/isolation": "gemini"}, "POD_NAME"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["containers", "initContainers"])
+async def test_no_user_says_what_the_scheduler_says(
+    cluster: Clients, labels: Json, name: str, kind: str
+) -> None:
+    pod = a_pod(labels)
+    mine = {"name": "mine", "image": "x", "env": [{"name": name, "value": "all"}]}
+    pod["spec"].setdefault(kind, []).append(mine)
+    said = await refused(cluster.user.create(pods_of(GUARDED), pod))
+    assert f"{name} of a container: take it out" in said
+
+
+async def test_what_the_back_end_does_not_use_is_the_users(cluster: Clients) -> None:
+    mine = {"name": "CUDA_MPS_PIPE_DIRECTORY", "value": "/mine"}
+    await cluster.user.create(pods_of(GUARDED), a_pod(SHARE, mine), {"dryRun": "All"})
+
+
+async def test_a_mount_that_names_cards_is_refused(cluster: Clients) -> None:
+    pod = a_pod(SHARE, volumes=[{"name": "null", "hostPath": {"path": "/dev/null"}}])
+    mount = {"name": "null", "mountPath": "/var/run/nvidia-container-devices/all"}
+    pod["spec"]["containers"][0]["volumeMounts"] = [mount]
+    assert "names cards" in await refused(cluster.user.create(pods_of(GUARDED), pod))
+
+
+async def test_a_back_end_that_the_profile_does_not_allow_is_refused(cluster: Clients) -> None:
+    pod = a_pod({**SHARE, "sharedgpu/isolation": "other"})
+    said = await refused(cluster.user.create(pods_of(GUARDED), pod))
+    assert 'sharedgpu/isolation="other": this scheduler allows none, driver, mps, gemini' in said
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"sharedgpu/gpu_request": "2"},
+        {"sharedgpu/isolation": "driver"},
+        {"sharedgpu/gpu_request": None, "sharedgpu/gpu_limit": None},
+    ],
+)
+@pytest.mark.parametrize("subresource", ["", "/status"])
+async def test_labels_do_not_change_what_containers_were_told(
+    cluster: Clients, change: Json, subresource: str
+) -> None:
+    path = f"{pods_of(GUARDED)}/p"
+    await cluster.user.create(pods_of(GUARDED), a_pod(SHARE))
+    fine = {"metadata": {"labels": {"sharedgpu/gpu_request": "0.25"}}}
+    await cluster.user.merge_patch(path, fine)
+    asked = cluster.admin.merge_patch(f"{path}{subresource}", {"metadata": {"labels": change}})
+    assert "create it anew" in await refused(asked)
+    await cluster.user.delete(path, grace_period_s=0)
+
+
+async def test_a_pod_that_nobody_told_is_refused(cluster: Clients) -> None:
+    # As if the webhook had let it through without understanding it.
+    for labels in ({}, SHARE):
+        said = await refused(cluster.would_be(a_pod(labels), UNTOLD))
+        assert f"{VISIBLE} is not set in every container" in said
+    told: list[Json] = [
+        {"name": VISIBLE, "valueFrom": {"fieldRef": {"fieldPath": CARDS}}},
+        {"name": "USER", "value": "x"},
+    ]
+    await cluster.would_be(a_pod(SHARE, *told), UNTOLD)
+    await cluster.would_be(a_pod(**OTHERS), UNTOLD)
+
+
+@pytest.mark.parametrize("namespace", [POLICY, WEBHOOK, GUARDED])
+async def test_pods_of_others_without_gpus_are_told_void(cluster: Clients, namespace: str) -> None:
+    inits = [{"name": "init", "image": "x"}]
+    made = await cluster.would_be(a_pod(initContainers=inits, **OTHERS), namespace)
+    assert env_of(made) == env_of(made, "initContainers") == VOID
+
+
+@pytest.mark.parametrize("namespace", [POLICY, WEBHOOK, GUARDED])
+@pytest.mark.parametrize("resource", ["nvidia.com/gpu", "nvidia.com/mig-1g.5gb", "hami.io/x"])
+async def test_pods_of_others_with_gpus_are_left_alone(
+    cluster: Clients, namespace: str, resource: str
+) -> None:
+    container = {**GPU, "resources": {"limits": {resource: "1"}}}
+    made = await cluster.would_be(a_pod(containers=[container], **OTHERS), namespace)
+    assert env_of(made) == {VISIBLE: "all"}
+
+
+async def test_no_user_shows_cards_to_a_pod_that_asks_for_none(cluster: Clients) -> None:
+    said = await refused(cluster.user.create(pods_of(GUARDED), a_pod({}, ALL, **OTHERS)))
+    assert "in a pod that asks for no GPU" in said
+    for value in ("void", "none", ""):
+        entry = {"name": VISIBLE, "value": value}
+        await cluster.user.create(pods_of(GUARDED), a_pod({}, entry, **OTHERS), {"dryRun": "All"})
+
+
+async def test_an_exempt_namespace_keeps_its_drivers(cluster: Clients) -> None:
+    made = await cluster.would_be(a_pod({}, ALL, **OTHERS), EXEMPT)
+    assert env_of(made) == {VISIBLE: "all"}
+
+
+async def test_a_user_cannot_exempt_the_namespace(cluster: Clients) -> None:
+    change = {"metadata": {"labels": {"kubeshare.io/exempt": "true"}}}
+    with pytest.raises(KubeError) as error:
+        await cluster.user.merge_patch(f"/api/v1/namespaces/{GUARDED}", change)
+    assert error.value.status == 403
+
+
+async def test_the_api_server_is_told_to_trust_every_replica(cluster: Clients) -> None:
+    root = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+    found = await cluster.admin.get(f"{root}/{ACCOUNT}")
+    for webhook in found["webhooks"]:
+        bundle = b64decode(webhook["clientConfig"]["caBundle"])
+        assert bundle.count(b"BEGIN CERTIFICATE") == REPLICAS
