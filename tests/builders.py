@@ -10,6 +10,7 @@ from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.domain.request import GpuClaim, GpuRequest
 from kubeshare_py.framework.configuration import SCHEDULER_NAME, profiles, read
+from kubeshare_py.scheduling.gang_repair import RepairRules
 from kubeshare_py.scheduling.machine import Machine
 
 GIB = 1 << 30
@@ -58,9 +59,9 @@ def a_pod(name: str = "p", shape: Shape | None = None, **fields: Any) -> Pod:
     return Pod(uid=PodUid(f"uid-{name}"), key=PodKey("default", name), shape=shape, **given)
 
 
-def a_machine(document: object = None) -> Machine:
+def a_machine(document: object = None, rules: RepairRules | None = None) -> Machine:
     """A machine with the default profile, or that of a configuration document."""
-    return Machine(profiles(read(document), IN_TREE), "test")
+    return Machine(profiles(read(document), IN_TREE), "test", rules)
 
 
 def a_cluster(cards: dict[str, int], **node_fields: Any) -> list[Event]:

@@ -192,12 +192,26 @@ class Ledger:
             return
         columns, allocation = self.columns, charge.allocation
         row = columns.row_of[charge.node]
+        if allocation is not None and allocation.port is not None:
+            self._ports[charge.node].give_back(allocation.port)
+        self._discharge(uid, charge, row)
+        self.improved.add(row)
+        if columns.nodes[row] is None:
+            self._forget_row_if_empty(row)
+
+    def take_back(self, uid: PodUid) -> None:
+        """Undo the charge of a pod, the last first, as if there had been none: nothing improved."""
+        charge = self._charges.pop(uid)
+        if charge.allocation is not None and charge.allocation.port is not None:
+            self._ports[charge.node].take_back(charge.allocation.port)
+        self._discharge(uid, charge, self.columns.row_of[charge.node])
+
+    def _discharge(self, uid: PodUid, charge: Charge, row: int) -> None:
+        columns, allocation = self.columns, charge.allocation
         del self._pods_on[charge.node][uid]
         port = None if allocation is None else allocation.port
         free = columns.free[row]
         np.add(free, self._vector(charge.resources, port is not None), free)
-        if port is not None:
-            self._ports[charge.node].give_back(port)
         if allocation is not None and allocation.cards:
             slots = self._slots(row, allocation)
             if slots is None or row in self._rows_with_strays:
@@ -207,9 +221,6 @@ class Ledger:
         elif charge.resources:
             self._count_native(row, charge.resources, -1)
         self.changed.add(row)
-        self.improved.add(row)
-        if columns.nodes[row] is None:
-            self._forget_row_if_empty(row)
 
     # --- inside --------------------------------------------------------------------------------
 

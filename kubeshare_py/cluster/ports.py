@@ -43,3 +43,10 @@ class PortPool:
             self.shared[bit] -= 1
         elif 0 <= bit < POOL_SIZE:
             self.taken &= ~(1 << bit)
+
+    def take_back(self, port: int) -> None:
+        """Mark the port that was taken last as free, as if it had never been taken."""
+        self.give_back(port)
+        bit = port - FIRST_PORT
+        if 0 <= bit < POOL_SIZE:
+            self.cursor = bit

@@ -8,28 +8,34 @@ class Diagnosis:
     """Either one sentence about the pod itself, or counts of reasons over the nodes.
 
     `counts` are (reason, nodes) pairs; one node may give several reasons. `plugins` are those that
-    gave them, by name.
+    gave them, by name. `preface` says what the counts are about when that is not the pod alone.
+    `topic` is what stays of a sentence when only its numbers change.
     """
 
     nodes: int = 0
     counts: tuple[tuple[str, int], ...] = ()
     sentence: str = ""
+    preface: str = ""
+    topic: str = ""
     plugins: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def reasons(self) -> frozenset[str]:
         """The set of reasons, without their counts."""
-        return frozenset(reason for reason, _ in self.counts) or frozenset((self.sentence,))
+        return frozenset(reason for reason, _ in self.counts) or frozenset(
+            (self.topic or self.sentence,)
+        )
 
     @property
     def message(self) -> str:
         """The text in kube-scheduler's form, entries sorted as strings so that events aggregate."""
         if self.sentence:
             return self.sentence
+        preface = f"{self.preface} " if self.preface else ""
         if not self.nodes:
-            return "no nodes available to schedule pods"
+            return f"{preface}no nodes available to schedule pods"
         histogram = ", ".join(sorted(f"{count} {reason}" for reason, count in self.counts))
-        return f"0/{self.nodes} nodes are available: {histogram}."
+        return f"{preface}0/{self.nodes} nodes are available: {histogram}."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

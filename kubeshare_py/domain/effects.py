@@ -45,19 +45,33 @@ class ReportScheduled:
     node: NodeName
 
 
+@dataclass(frozen=True, slots=True)
+class Evict:
+    """Delete a bound pod, this very one, and say on it beforehand why.
+
+    `reason` is a word for programs, `message` a sentence for people.
+    """
+
+    uid: PodUid
+    key: PodKey
+    reason: str
+    message: str
+
+
 class Trouble(StrEnum):
-    """What others did to a bound pod past this scheduler; reasons of events."""
+    """What is wrong with a bound pod, mostly by others' doing; reasons of events."""
 
     NOT_OURS = "AllocationNotOurs"  # somebody else wrote it: it is charged as it says
     UNREADABLE = "AllocationUnreadable"  # what the pod holds is not charged
     CHANGED = "AllocationChanged"  # what was charged when it was bound stays charged
     MISMATCH = "GPUMismatch"  # its containers are told other cards than are charged
     MISSING = "GPUNotAllocated"  # it asks for cards and was bound without any
+    INCOMPLETE = "GangIncomplete"  # too few members of its gang could be bound
 
 
 @dataclass(frozen=True, slots=True)
 class ReportTrouble:
-    """Tell a pod's owner what others did to it: a Warning event."""
+    """Tell the owner of a bound pod what is wrong with it: a Warning event."""
 
     uid: PodUid
     key: PodKey
@@ -78,4 +92,4 @@ class ReportOvercommit:
     note: str
 
 
-Effect = Bind | ReportWaiting | ReportScheduled | ReportTrouble | ReportOvercommit
+Effect = Bind | Evict | ReportWaiting | ReportScheduled | ReportTrouble | ReportOvercommit

@@ -19,11 +19,30 @@ class PodSeen:
     pod: Pod
 
 
-@dataclass(frozen=True, slots=True)
-class PodGone:
-    """A pod was deleted, or reached a terminal phase: it holds nothing any more."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedMember:
+    """What counts of a pod that was in a group and is over, for as long as it is not deleted.
+
+    `group` is the group's name within the namespace; `owner` as a Pod's.
+    """
 
     uid: PodUid
+    namespace: str
+    group: str
+    owner: str = ""
+    succeeded: bool = False
+    had_node: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class PodGone:
+    """A pod was deleted, or reached a terminal phase: it holds nothing any more.
+
+    `finished` is what is left of it in the latter case, if it was in a group.
+    """
+
+    uid: PodUid
+    finished: FinishedMember | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +50,13 @@ class PodsListed:
     """All unfinished pods, by a consistent read that was asked for at `asked_at`.
 
     `unreadable` are listed pods that could not be understood at all: they are there, and whatever
-    was known of them stays.
+    was known of them stays. `finished` is what is left of pods that were in groups and are over.
     """
 
     pods: tuple[Pod, ...]
     asked_at: float
     unreadable: frozenset[PodUid] = frozenset()
+    finished: tuple[FinishedMember, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,6 +91,7 @@ class Pod:
     pod's own not to be tried yet, in words (unsupported fields, for example). `stale_results` are
     result annotations that the pod already carries although it is not bound: a Binding overwrites
     them. `problem` is set when the request cannot be understood; `request` is then None.
+    `owner` is the uid of the controller of a pod that is in a group, "" where there is none.
     `allocation_problem` says what is wrong with a bound pod's allocation, which is then None;
     `mismatch` what its containers are told, if that is not the allocation's cards. `isolation` is
     the back-end that the pod wishes.
@@ -107,6 +108,7 @@ class Pod:
     request: GpuRequest | None = None
     problem: InvalidRequest | None = None
     group: PodGroup | None = None
+    owner: str = ""
     gates: tuple[str, ...] = ()
     unsupported: tuple[str, ...] = ()
     deleting: bool = False

@@ -14,6 +14,7 @@ import msgspec
 from kubeshare_py.domain.effects import (
     Bind,
     Effect,
+    Evict,
     ReportOvercommit,
     ReportScheduled,
     ReportTrouble,
@@ -67,6 +68,9 @@ def decided(effect: Effect, **about: object) -> None:
                 "token": effect.allocation.token,
             }
             _line("bind", effect, {**fields, **about})
+        case Evict():
+            pod = {"pod": str(effect.key), "uid": effect.uid}
+            warn("evict", **pod, reason=effect.reason, message=effect.message, **about)
         case ReportWaiting():
             _line("waiting", effect, {"reason": effect.diagnosis.message, **about})
         case ReportScheduled():

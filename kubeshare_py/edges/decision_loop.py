@@ -2,12 +2,12 @@
 
 import asyncio
 import gc
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from time import perf_counter
 
-from kubeshare_py.domain.effects import Bind, Effect, ReportTrouble, ReportWaiting
+from kubeshare_py.domain.effects import Bind, Effect, Evict, ReportTrouble, ReportWaiting
 from kubeshare_py.domain.events import BindSlotsFree, Event, InventoryFailed, InventoryRead
 from kubeshare_py.domain.node import Node
 from kubeshare_py.edges import decision_log
@@ -39,7 +39,7 @@ DRAIN_S = 15.0
 class DecisionLoop:
     """One machine, told what the watches say; its effects are performed once it `leads`.
 
-    `group` is where binds run; nothing else does, so that they can outlive the rest.
+    `group` is where binds and evictions run; nothing else does, so that they can outlive the rest.
     """
 
     machine: Machine
@@ -228,11 +228,16 @@ class DecisionLoop:
             if isinstance(effect, ReportTrouble):
                 self.signs.tallies.trouble(effect.trouble)
             if isinstance(effect, Bind):
-                task = self.group.create_task(self._bind(effect))
-                self._binds.add(task)
-                task.add_done_callback(self._binds.discard)
+                self._begin(self._bind(effect))
+            elif isinstance(effect, Evict):
+                self._begin(self.api.evict(effect))
             else:
                 self.api.report(effect)
+
+    def _begin(self, request: Coroutine[None, None, None]) -> None:
+        task = self.group.create_task(request)
+        self._binds.add(task)
+        task.add_done_callback(self._binds.discard)
 
     async def _bind(self, effect: Bind) -> None:
         self._handle(await self.api.bind(effect))

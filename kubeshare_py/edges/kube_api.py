@@ -6,10 +6,12 @@ from typing import assert_never
 
 from kubeshare_py.domain.effects import (
     Bind,
+    Evict,
     ReportOvercommit,
     ReportScheduled,
     ReportTrouble,
     ReportWaiting,
+    Trouble,
 )
 from kubeshare_py.domain.events import (
     BindAnswered,
@@ -19,6 +21,7 @@ from kubeshare_py.domain.events import (
     Bound,
     Refusal,
 )
+from kubeshare_py.edges.evictions import evict
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_errors import KubeError, KubeFailure
 from kubeshare_py.edges.report_lane import ReportLane
@@ -66,6 +69,13 @@ class KubeApi:
             async with self._reports.binding(bind.uid):
                 outcome = await self._send(bind, binding_body(bind, annotations))
         return BindAnswered(bind.uid, bind.allocation.token, outcome)
+
+    async def evict(self, effect: Evict) -> None:
+        """Tell the pod's owner, and delete it if the server lets us; never raises for its sake."""
+        self._reports.trouble(
+            ReportTrouble(effect.uid, effect.key, Trouble.INCOMPLETE, effect.message)
+        )
+        await evict(self._client, effect)
 
     def report(
         self, effect: ReportWaiting | ReportScheduled | ReportTrouble | ReportOvercommit

@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from kubeshare_py.domain.events import Event, NodesListed, PodSeen, PodsListed
+from kubeshare_py.domain.events import Event, FinishedMember, NodesListed, PodSeen, PodsListed
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Pod
@@ -29,15 +29,18 @@ class Translation(Generic[T, R]):
     events: Callable[[Listed[R] | Changes[T]], Iterator[Event]]
 
 
-def _pod_events(news: Listed[Pod | None] | Changes[PodFields]) -> Iterator[Event]:
+def _pod_events(
+    news: Listed[Pod | FinishedMember | None] | Changes[PodFields],
+) -> Iterator[Event]:
     """A list, or changes in order. Pods that cannot be read are logged and stay as they were."""
     if isinstance(news, Listed):
         _warn(news.problems)
         unreadable = frozenset(PodUid(problem.uid) for problem in news.problems)
-        pods = tuple(pod for pod in news.items if pod is not None)
+        pods = tuple(pod for pod in news.items if isinstance(pod, Pod))
+        finished = tuple(one for one in news.items if isinstance(one, FinishedMember))
         for pod in pods:
             _check(PodSeen(pod))
-        yield PodsListed(pods, news.asked_at, unreadable)
+        yield PodsListed(pods, news.asked_at, unreadable, finished)
         return
     for line in news.changed:
         if line.item is None:

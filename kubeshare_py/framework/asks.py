@@ -91,6 +91,10 @@ class Asker:
             return Choice(row, (answers.slots.item(row),))
         return Choice(row, self._best_slots(answers.questions, row) if count else ())
 
+    def keys(self, shape: Shape) -> IntArray:
+        """One number per row, 0 or more where the shape fits; not to be changed."""
+        return self._refreshed(shape).keys
+
     def fits_any(self, shape: Shape, rows: IntArray) -> bool:
         """Whether the shape fits one of these rows, without touching what is remembered."""
         known = self._answers.get(shape)

@@ -107,7 +107,11 @@ class Server(Struct, frozen=True):
 
 
 class SchedulerConfiguration(Struct, frozen=True):
-    """The whole file."""
+    """The whole file.
+
+    When too few members of a gang could be bound, the others are tried for `gang_repair_seconds`;
+    then `gang_repair` says to `release` those that are bound, or only to `report` it.
+    """
 
     api_version: str = API_VERSION
     kind: str = KIND
@@ -118,6 +122,8 @@ class SchedulerConfiguration(Struct, frozen=True):
     server: Server = Server()
     parallel_binds: Annotated[int, Meta(ge=1)] = 32
     leader_election: LeaderElection = LeaderElection()
+    gang_repair_seconds: Annotated[float, Meta(ge=1, le=86_400)] = 60.0
+    gang_repair: str = "release"
 
 
 _DEFAULTS: Mapping[str, tuple[str, ...]] = {
@@ -157,6 +163,8 @@ def read(document: object) -> SchedulerConfiguration:
         if getattr(configuration, field) != wanted:
             camel = "apiVersion" if field == "api_version" else field
             raise ConfigurationError(f"{camel}: must be {wanted}")
+    if configuration.gang_repair not in ("release", "report"):
+        raise ConfigurationError("gangRepair: must be release or report")
     for section, settings in (
         ("inventory", configuration.inventory),
         ("leaderElection", configuration.leader_election),

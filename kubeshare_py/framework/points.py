@@ -225,6 +225,24 @@ class Hint(Protocol):
         """False only if the shape certainly does not fit the row."""
 
 
+#: More pods than any node ever has; sums over all nodes stay far within 64 bits.
+MOST_PODS = 1 << 30
+#: How many pods of the shape each row could take at once, at the very most; shape (k,).
+RowRoom = Callable[[Rows], IntArray]
+
+
+@runtime_checkable
+class AtMost(Protocol):
+    """For filters: how many pods of one shape could a row take at once?
+
+    Saves trying to place a gang where there is certainly too little room, and must never say less
+    than what fits. Depends on the row.
+    """
+
+    def at_most(self, shape: Shape) -> RowRoom | None:
+        """The question for this shape; None if this plugin sets no bound."""
+
+
 @runtime_checkable
 class Explain(Protocol):
     """For filters: the numbers behind a reason, asked only for people."""

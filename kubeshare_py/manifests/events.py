@@ -1,6 +1,7 @@
 """What lists and watches say, as the scheduler's events."""
 
 from kubeshare_py.domain.events import (
+    FinishedMember,
     NodeGone,
     NodeSeen,
     PodGone,
@@ -16,16 +17,19 @@ from kubeshare_py.manifests.watch import ADDED, DELETED, MODIFIED
 
 def pod_event(change: str, fields: PodFields) -> PodSeen | PodGone | None:
     """A watch line about a pod; None for bookmarks and errors. A finished pod is gone."""
-    if change == DELETED or (change in (ADDED, MODIFIED) and pod.is_finished(fields)):
-        return PodGone(PodUid(fields.metadata.uid))
+    uid = PodUid(fields.metadata.uid)
+    if change == DELETED:
+        return PodGone(uid)
+    if change in (ADDED, MODIFIED) and pod.is_finished(fields):
+        return PodGone(uid, pod.finished_member(fields))
     if change in (ADDED, MODIFIED):
         return PodSeen(pod.to_domain(fields))
     return None
 
 
-def listed_pod(fields: PodFields) -> Pod | None:
-    """A pod of a list; None for a finished one."""
-    return None if pod.is_finished(fields) else pod.to_domain(fields)
+def listed_pod(fields: PodFields) -> Pod | FinishedMember | None:
+    """A pod of a list; of a finished one only what counts, if anything."""
+    return pod.finished_member(fields) if pod.is_finished(fields) else pod.to_domain(fields)
 
 
 def node_event(change: str, fields: NodeFields) -> NodeSeen | NodeGone | None:

@@ -3,6 +3,13 @@
 import msgspec
 
 
+class OwnerReference(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """Who made an object; at most one of them is its controller."""
+
+    uid: str = ""
+    controller: bool = False
+
+
 class ObjectMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """An object's identity and its user-given words. A bookmark has only `resourceVersion`."""
 
@@ -14,3 +21,10 @@ class ObjectMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     deletion_timestamp: str | None = None
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
+    owner_references: tuple[OwnerReference, ...] | None = None
+
+    @property
+    def controller_uid(self) -> str:
+        """The uid of its controller, "" if it has none."""
+        owners = self.owner_references or ()
+        return next((owner.uid for owner in owners if owner.controller), "")

@@ -3,6 +3,7 @@
 from kubeshare_py.dialects import sharedgpu
 from kubeshare_py.dialects.results import ALLOCATION, GPU_UUID, is_result, visible_cards
 from kubeshare_py.domain.allocation import Allocation
+from kubeshare_py.domain.events import FinishedMember
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.manifests.allocation import read_allocation
@@ -11,12 +12,29 @@ from kubeshare_py.manifests.placement import shape_of
 from kubeshare_py.manifests.pod_fields import PodFields, PodSpec
 from kubeshare_py.manifests.unsupported import unsupported_fields
 
-_FINISHED = ("Succeeded", "Failed")
+_SUCCEEDED = "Succeeded"
+_FINISHED = (_SUCCEEDED, "Failed")
 
 
 def is_finished(pod: PodFields) -> bool:
     """Whether it is over and holds nothing any more."""
     return pod.status.phase in _FINISHED
+
+
+def finished_member(pod: PodFields) -> FinishedMember | None:
+    """What counts of a finished pod; None if it was in no group."""
+    meta = pod.metadata
+    group = sharedgpu.read(meta.labels).group if meta.labels else None
+    if group is None:
+        return None
+    return FinishedMember(
+        uid=PodUid(meta.uid),
+        namespace=meta.namespace,
+        group=group.name,
+        owner=meta.controller_uid,
+        succeeded=pod.status.phase == _SUCCEEDED,
+        had_node=bool(pod.spec.node_name),
+    )
 
 
 def to_domain(pod: PodFields) -> Pod:
@@ -42,6 +60,7 @@ def to_domain(pod: PodFields) -> Pod:
         request=asked.request,
         problem=asked.problem,
         group=asked.group,
+        owner=meta.controller_uid if asked.group else "",
         gates=_gates(spec),
         unsupported=() if bound else needs.problems + unsupported_fields(spec, needs.resources),
         deleting=meta.deletion_timestamp is not None,

@@ -148,6 +148,23 @@ def waiting_patch(uid: PodUid, message: str, changed: datetime.datetime | None) 
     return {"metadata": {"uid": uid}, "status": {"conditions": [condition]}}
 
 
+def disruption_patch(
+    uid: PodUid, reason: str, message: str, changed: datetime.datetime
+) -> dict[str, Any]:
+    """Write a strategic merge patch for pods/status that says why a pod is about to be deleted.
+
+    Job controllers read it: https://kubernetes.io/docs/concepts/workloads/pods/disruptions/
+    """
+    condition = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": changed.strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
+    return {"metadata": {"uid": uid}, "status": {"conditions": [condition]}}
+
+
 def event_body(event: ReportedEvent, instance: str, count: int, last: datetime.datetime) -> object:
     """Write an event for events.k8s.io/v1; `count` and `last` are of its series, 1 for none."""
     about = event.regarding

@@ -116,6 +116,16 @@ class Cycle:
             for plugin in profile.reserves:
                 plugin.unreserve(pod, node)
 
+    def take_back(self, record: Record) -> None:
+        """What `place` did is undone, as if it had never been."""
+        pod, node = record.pod, record.node
+        assert node is not None
+        self._ledger.take_back(pod.uid)
+        record.node = record.allocation = None
+        record.state = State.WAITING
+        for plugin in self._profiles[pod.scheduler_name].reserves:
+            plugin.unreserve(pod, node)
+
     def _allocation(self, record: Record, choice: Choice, node: NodeName) -> Allocation:
         self._decisions += 1
         pod = record.pod

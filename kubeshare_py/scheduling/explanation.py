@@ -23,6 +23,8 @@ from kubeshare_py.domain.view import (
 from kubeshare_py.framework.points import Explain
 from kubeshare_py.framework.reasons import NO_NODE
 from kubeshare_py.scheduling.advice import advice
+from kubeshare_py.scheduling.gang_reports import too_few
+from kubeshare_py.scheduling.gangs import Gang
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.pod_queue import Line
 from kubeshare_py.scheduling.pod_records import Record, State
@@ -201,14 +203,28 @@ def _message(machine: Machine, record: Record, told: Told) -> str:
         return f"waiting for scheduling gates: [{' '.join(record.pod.gates)}]"
     if record.told is not None:
         return record.told.message
+    gang = machine.gangs.of(record.pod.uid)
+    if gang is not None and gang.together:
+        return _gang_message(machine, record, gang)
     line = machine.queue.line_of(record.pod.uid)
-    if line is None:
-        return ""
+    return "" if line is None else _line_message(machine, line, told)
+
+
+def _line_message(machine: Machine, line: Line, told: Told) -> str:
     if not machine.decides:
         if line not in told:
             told[line] = _supposed(machine, line)
         return told[line]
     return line.diagnosis.message if line.blocked and line.diagnosis is not None else ""
+
+
+def _gang_message(machine: Machine, record: Record, gang: Gang) -> str:
+    if record.state is not State.WAITING:
+        return ""
+    if gang.diagnosis is not None:
+        return gang.diagnosis.message
+    missing = not machine.decides and len(gang.waiting) < gang.need
+    return too_few(gang).message if missing else ""
 
 
 def _supposed(machine: Machine, line: Line) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 
 from kubeshare_py.cluster.columns import ABSENT, UNHEALTHY
 from kubeshare_py.domain.figures import CardFigures, LedgerFigures, PodFigures
+from kubeshare_py.scheduling.gangs import Gang
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.pod_records import Record, State
 
@@ -90,11 +91,25 @@ def _in_lines(machine: Machine) -> PodFigures:
         unschedulable += waiting
         for plugin in line.diagnosis.plugins if line.diagnosis else ():
             by[plugin, line.profile] = by.get((plugin, line.profile), 0) + waiting
+    for gang in machine.gangs.by_key.values():
+        if gang.waiting and gang.lined_by is None:
+            is_blocked = machine.gang_turns.queue.line_of(gang) is not None
+            incomplete = len(gang.waiting) < gang.need
+            unschedulable += len(gang.waiting) if is_blocked or incomplete else 0
+            active += 0 if is_blocked or incomplete else len(gang.waiting)
+            _count_plugins(gang, by)
     return PodFigures(
         active=active,
         unschedulable=unschedulable,
         unschedulable_by=tuple((*key, pods) for key, pods in sorted(by.items())),
     )
+
+
+def _count_plugins(gang: Gang, by: dict[tuple[str, str], int]) -> None:
+    for plugin in gang.diagnosis.plugins if gang.diagnosis else ():
+        for record in gang.waiting.values():
+            key = (plugin, record.pod.scheduler_name)
+            by[key] = by.get(key, 0) + 1
 
 
 def _portion(machine: Machine, rows: list[int]) -> CardFigures:

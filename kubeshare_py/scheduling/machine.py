@@ -9,14 +9,10 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from kubeshare_py.cluster.ledger import Ledger
-from kubeshare_py.domain.diagnosis import Diagnosis
-from kubeshare_py.domain.effects import Bind, Effect, ReportScheduled, ReportWaiting
+from kubeshare_py.domain.effects import Effect
 from kubeshare_py.domain.events import (
     BindAnswered,
-    BindRefused,
     BindSlotsFree,
-    BindUnknown,
-    Bound,
     ClusterEvent,
     Event,
     InventoryFailed,
@@ -35,12 +31,16 @@ from kubeshare_py.framework.asks import Asker, Work
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling import outsiders, queue_moves
 from kubeshare_py.scheduling.attempts import Attempts, count
+from kubeshare_py.scheduling.binds import Binds
 from kubeshare_py.scheduling.cycle import Cycle
+from kubeshare_py.scheduling.gang_repair import RepairRules
+from kubeshare_py.scheduling.gang_turns import Books, GangTurns
+from kubeshare_py.scheduling.gangs import Gangs
+from kubeshare_py.scheduling.intake import Intake, tell
 from kubeshare_py.scheduling.overcommitment import Overcommitment
 from kubeshare_py.scheduling.pod_queue import Line, PodQueue
 from kubeshare_py.scheduling.pod_records import Record, State
 from kubeshare_py.scheduling.queue_moves import QueueMoves
-from kubeshare_py.scheduling.timers import Timers, backoff_s
 from kubeshare_py.scheduling.waiting_reports import WaitingReports
 
 #: Placements that may be decided and not yet answered.
@@ -50,7 +50,9 @@ MOST_UNANSWERED = 64
 class Machine:
     """Decides where pods go. `name` makes its decision tokens unique among scheduler processes."""
 
-    def __init__(self, profiles: Sequence[Profile], name: str) -> None:
+    def __init__(
+        self, profiles: Sequence[Profile], name: str, repair: RepairRules | None = None
+    ) -> None:
         self.name = name
         self.ledger = Ledger()
         self.queue = PodQueue()
@@ -70,13 +72,33 @@ class Machine:
         #: Whether it was ever asked to decide, or stands by: what is bound from then on by others
         #: is news.
         self.decides = False
-        self._unanswered: dict[DecisionToken, PodUid] = {}
-        self._resend: Timers[DecisionToken] = Timers()
-        self._backoff: Timers[tuple[PodUid, int]] = Timers()
         self._reports = WaitingReports(self.queue, self.records)
         self._overcommitment = Overcommitment(self.ledger, self._key_of)
         books = (self.ledger, self.queue, self.moves)
         self._cycle = Cycle(*books, self.askers, self.profiles, work, name)
+        self.gangs = Gangs()
+        intake = self._intake = Intake(
+            self.records, self.queue, self.moves, self.profiles, self._reports, self.gangs
+        )
+        binds = self._binds = Binds(
+            self.records, self._cycle, intake, self.moves, self.attempts, self.gangs
+        )
+        self.gang_turns = GangTurns(
+            Books(
+                ledger=self.ledger,
+                queue=self.queue,
+                moves=self.moves,
+                attempts=self.attempts,
+                askers=self.askers,
+                cycle=self._cycle,
+                intake=intake,
+                binds=binds,
+                gangs=self.gangs,
+                work=work,
+            ),
+            self.profiles,
+            repair or RepairRules(),
+        )
 
     @property
     def ready(self) -> bool:
@@ -86,7 +108,7 @@ class Machine:
     @property
     def unanswered(self) -> int:
         """Placements decided and not yet answered."""
-        return len(self._unanswered)
+        return self._binds.unanswered
 
     def use_profiles(self, profiles: Sequence[Profile], now: float) -> list[Effect]:
         """Decide by other plugins from now on; who waits is sorted, held and tried anew.
@@ -100,6 +122,7 @@ class Machine:
         for profile in profiles:
             self.profiles[profile.scheduler_name] = profile
             self.askers[profile.scheduler_name] = Asker(profile, self.ledger, self._work)
+        self.gang_turns.use_profiles(self.profiles)
         effects: list[Effect] = []
         waiting = []
         for record in self.records.values():
@@ -110,8 +133,9 @@ class Machine:
                     plugin.reserve(record.pod, record.node, record.allocation)
         # What is known of the lines is what the plugins of before said.
         self.queue.clear()
+        self.gang_turns.start_anew()
         for record in waiting:
-            self._enqueue(record, effects, queue_moves.FORCE_ACTIVATE)
+            self._intake.enqueue(record, self._now, effects, queue_moves.FORCE_ACTIVATE)
         return effects
 
     def handle(self, event: Event, now: float) -> list[Effect]:
@@ -121,20 +145,21 @@ class Machine:
         match event:
             case PodSeen(pod):
                 self._pod_seen(pod, effects)
-            case PodGone(uid):
+            case PodGone(uid, finished):
                 self._pod_gone(uid)
+                if finished is not None:
+                    self.gangs.finish(finished)
             case BindAnswered():
-                self._bind_answered(event, now, effects)
+                self._binds.answered(event, now, effects)
             case BindSlotsFree(slots):
                 self.decides = True
                 self._time_passed(now, effects)
-                if self._cycle.unfinished:
+                if self._cycle.unfinished or self.gang_turns.unfinished:
                     self._decide(slots, now, effects)
-                if self._reports.more:
-                    effects.extend(self._reports.portion())
+                self._report(effects)
             case TimePassed():
                 self._time_passed(now, effects)
-                effects.extend(self._reports.portion())
+                self._report(effects)
             case PodsListed():
                 self._pods_listed_now(event, now, effects)
             case _:
@@ -165,16 +190,24 @@ class Machine:
 
     def wake_at(self, now: float) -> float | None:
         """When to send TimePassed at the latest; `now` when there is more to do at once."""
-        idle = not (self._reports.more or self._overcommitment.more)
-        if not idle or (self._cycle.unfinished and self._free_slots(1)):
+        if self._reports.more or self.gang_turns.reports.more or self._overcommitment.more:
+            return now
+        if (self._cycle.unfinished or self.gang_turns.unfinished) and self._free_slots(1) > 0:
             return now
         next_at = min(
-            self._resend.next_at,
-            self._backoff.next_at,
+            self._binds.next_at,
+            self._intake.next_at,
             self._reports.next_at,
+            self.gang_turns.next_at,
             self._overcommitment.next_at,
         )
         return None if next_at == math.inf else next_at
+
+    def _report(self, effects: list[Effect]) -> None:
+        if self._reports.more:
+            effects.extend(self._reports.portion())
+        if self.gang_turns.reports.more:
+            effects.extend(self.gang_turns.reports.portion())
 
     # --- pods ----------------------------------------------------------------------------------
 
@@ -189,17 +222,19 @@ class Machine:
             if record is not None and record.state in (State.HELD, State.WAITING, State.BACKOFF):
                 self._pod_gone(pod.uid)
         elif record is None:
-            self._enqueue(Record(pod, State.HELD), effects, queue_moves.POD_ADD)
+            self._intake.enqueue(Record(pod, State.HELD), self._now, effects, queue_moves.POD_ADD)
         elif record.state in (State.HELD, State.WAITING, State.BACKOFF):
             if _matters(record.pod, pod):
                 event = queue_moves.update_event(record.pod, pod)
                 self.queue.remove(pod.uid)
+                self.gangs.leave(pod.uid)
                 record.pod = pod
-                self._enqueue(record, effects, event)
+                self._intake.enqueue(record, self._now, effects, event)
             else:
                 record.pod = pod
         elif record.state is not State.BOUND:
             record.pod = pod  # an older view of a pod that we have bound meanwhile
+            self.gangs.file(record)
 
     def _seen_bound(
         self,
@@ -219,15 +254,13 @@ class Machine:
                 self.ledger.charge(pod.uid, node, pod.shape.resources, record.allocation)
             effects.extend(outsiders.changed(record.pod, pod, is_ours))
             record.pod = pod
+            self.gangs.file(record)
             return
         ours = record.allocation
         if ours is not None and record.node == node and _token(pod) == ours.token:
-            if record.state is State.BINDING:
-                # Seen is answered: the answer itself may be lost, and nobody will send again.
-                self._unanswered.pop(ours.token, None)
-                self._scheduled(record, node, effects)
+            self._binds.seen(record, node, effects)
         else:
-            self._release(record)
+            self._binds.release(record)
             self.queue.remove(pod.uid)
             record.pod = pod
             self._cycle.charge(record, node, pod.allocation)
@@ -235,12 +268,14 @@ class Machine:
                 effects.extend(outsiders.placed_by_another(pod))
         effects.extend(outsiders.troubles(pod, is_ours))
         record.pod, record.state = pod, State.BOUND
+        self.gangs.file(record)
 
     def _pod_gone(self, uid: PodUid) -> None:
         record = self.records.pop(uid, None)
         if record is not None:
             self.queue.remove(uid)
-            self._release(record)
+            self._binds.release(record)
+        self.gangs.gone(uid)
 
     def _pods_listed_now(self, event: PodsListed, now: float, effects: list[Effect]) -> None:
         self._pods_listed = True
@@ -257,97 +292,48 @@ class Machine:
                 and event.asked_at > record.answered_at
             )
             if never_stored and record is not None:
-                self._release(record)
+                self._binds.release(record)
                 record.pod = pod
-                self._back_off(record, now)
+                self._intake.back_off(record, now)
             else:
                 self._pod_seen(pod, effects, is_news=self.decides)
-
-    # --- the queue -----------------------------------------------------------------------------
-
-    def _enqueue(self, record: Record, effects: list[Effect], event: str) -> None:
-        """Let the pod wait for a place, or hold it and say why; `event` made it come."""
-        pod = record.pod
-        self.records[pod.uid] = record
-        profile = self.profiles[pod.scheduler_name]
-        reason = self._hold_reason(pod, profile)
-        if reason is None:
-            record.state = State.WAITING
-            record.told = None
-            record.key = profile.queue_sort.key(pod)
-            if record.queued_at is None:
-                record.queued_at = self._now
-            line = self.queue.add(pod.uid, record.key, pod.scheduler_name, pod.shape)
-            into = queue_moves.UNSCHEDULABLE if line.blocked else queue_moves.ACTIVE
-            self.moves.entered(into, event)
-            if line.blocked and (self.inventory_read or line.shape.claim is None):
-                self._reports.joined(line)
-            return
-        record.state = State.HELD
-        self.moves.entered(queue_moves.UNSCHEDULABLE, event)
-        if reason:
-            self._tell(record, reason, effects)
-
-    def _hold_reason(self, pod: Pod, profile: Profile) -> str | None:
-        """None to let it wait, else why it is held; empty when its owner need not be told."""
-        if pod.gates or pod.deleting:
-            return ""  # the API server reports gates itself
-        if pod.problem is not None:
-            return str(pod.problem)
-        if pod.unsupported:
-            return f"not supported yet: {', '.join(pod.unsupported)}"
-        if pod.group is not None and pod.group.min_available > 1:
-            return (
-                f'pod group "{pod.group.name}" needs {pod.group.min_available} pods to start '
-                "together: gang scheduling is not supported yet"
-            )
-        for plugin in profile.pre_enqueue:
-            reason = plugin.pre_enqueue(pod)
-            if reason is not None:
-                return reason
-        return None
-
-    def _tell(self, record: Record, sentence: str, effects: list[Effect]) -> None:
-        diagnosis = Diagnosis(sentence=sentence)
-        if record.told != diagnosis:
-            record.told = diagnosis
-            effects.append(ReportWaiting(record.pod.uid, record.pod.key, diagnosis))
-
-    def _back_off(self, record: Record, now: float) -> None:
-        record.state = State.BACKOFF
-        record.tries += 1
-        self.moves.entered(queue_moves.BACKOFF, queue_moves.ATTEMPT_FAILURE)
-        self._backoff.add(now + backoff_s(record.tries), (record.pod.uid, record.tries))
+        self.gangs.finished_are(event.finished)
+        if not self.decides:
+            self.gangs.recall()
 
     def _time_passed(self, now: float, effects: list[Effect]) -> None:
-        if now >= self._backoff.next_at:
-            for uid, tries in self._backoff.due(now):
-                record = self.records.get(uid)
-                if record is not None and record.state is State.BACKOFF and record.tries == tries:
-                    self._enqueue(record, effects, queue_moves.BACKOFF_COMPLETE)
-        if now >= self._resend.next_at:
-            for token in self._resend.due(now):
-                record = self.records.get(self._unanswered.get(token, PodUid("")))
-                if record is not None and record.state is State.BINDING:
-                    effects.append(_bind(record))
+        if now >= self._intake.next_at:
+            self._intake.take_back(now, effects)
+        if now >= self._binds.next_at:
+            self._binds.send_again(now, effects)
         if now >= self._reports.next_at:
             self._reports.refresh(self.askers, now)
+        if now >= self.gang_turns.next_at:
+            self.gang_turns.time_passed(now, effects)
         effects.extend(self._overcommitment.look(now))
 
     # --- decisions -----------------------------------------------------------------------------
 
     def _free_slots(self, slots: int) -> int:
-        return min(slots, MOST_UNANSWERED - len(self._unanswered)) if self.ready else 0
+        return min(slots, MOST_UNANSWERED - self._binds.unanswered) if self.ready else 0
 
     def _decide(self, slots: int, now: float, effects: list[Effect]) -> None:
         free = self._free_slots(slots)
         self._cycle.begin_turn()
+        if self.ready:
+            self.gang_turns.begin_turn(now, self.inventory_read)
+        most = free
         while free > 0 and self._cycle.may_go_on():
             line = self.queue.next_line()
-            if line is None:
+            head = line.head() if line is not None else None
+            gang = self.gang_turns.first()
+            if gang is not None and (head is None or gang[0] < head[0]):
+                if gang[1].need > free and free < most:
+                    break  # it gets a turn of its own
+                free -= self.gang_turns.decide(gang[1], now, effects)
+                continue
+            if line is None or head is None:
                 break
-            head = line.head()
-            assert head is not None
             record = self.records[head[1]]
             record.attempts += 1
             if line.shape.claim is not None and not self.inventory_read:
@@ -363,12 +349,10 @@ class Machine:
             refusal = self._cycle.place(record, choice)
             if refusal is not None:
                 count(self.attempts.unschedulable, line.profile)
-                self._tell(record, refusal, effects)
-                self._back_off(record, now)
+                tell(record, refusal, effects)
+                self._intake.back_off(record, now)
                 continue
-            assert record.allocation is not None
-            self._unanswered[record.allocation.token] = record.pod.uid
-            effects.append(_bind(record))
+            effects.append(self._binds.send(record))
             free -= 1
 
     def _block(self, line: Line) -> None:
@@ -377,47 +361,6 @@ class Machine:
             queue_moves.UNSCHEDULABLE, queue_moves.ATTEMPT_FAILURE, len(line.waiting)
         )
         self.queue.block(line)
-
-    def _release(self, record: Record) -> None:
-        if record.node is None:
-            return
-        self.moves.improved_by = queue_moves.ASSIGNED_POD_DELETE
-        if record.allocation is not None:
-            self._unanswered.pop(record.allocation.token, None)
-        self._cycle.release(record)
-
-    def _scheduled(self, record: Record, node: NodeName, effects: list[Effect]) -> None:
-        count(self.attempts.scheduled, record.pod.scheduler_name)
-        effects.append(ReportScheduled(record.pod.uid, record.pod.key, node))
-
-    def _bind_answered(self, event: BindAnswered, now: float, effects: list[Effect]) -> None:
-        record = self.records.get(event.uid)
-        current = (
-            record is not None
-            and record.allocation is not None
-            and record.allocation.token == event.token
-        )
-        if record is None or not current or record.state is not State.BINDING:
-            # Late, or the watch was faster: the pod is gone, bound, or decided anew.
-            return
-        match event.outcome:
-            case Bound():
-                del self._unanswered[event.token]
-                record.state = State.ASSUMED
-                record.answered_at = now
-                assert record.node is not None
-                self._scheduled(record, record.node, effects)
-            case BindRefused(_, message):
-                count(self.attempts.failed, record.pod.scheduler_name)
-                self._release(record)
-                self._tell(record, f"binding was refused: {message}", effects)
-                self._back_off(record, now)
-            case BindUnknown(_, retry_after_s):
-                record.tries += 1
-                wait = max(backoff_s(record.tries), retry_after_s)
-                self._resend.add(now + wait, event.token)
-            case _:
-                assert_never(event.outcome)
 
     # --- inventory -----------------------------------------------------------------------------
 
@@ -430,18 +373,11 @@ class Machine:
         self.inventory_failure = ""
         self.silent_nodes = frozenset(event.silent)
         if not self.inventory_read:
-            self.inventory_read = True
+            self.inventory_read = self._reports.inventory_read = True
             for line in self.queue.blocked():
                 line.diagnosis = None
                 self.moves.woken(len(line.waiting))
                 self.queue.wake(line)
-
-
-def _bind(record: Record) -> Bind:
-    assert record.node is not None
-    assert record.allocation is not None
-    pod = record.pod
-    return Bind(pod.uid, pod.key, record.node, record.allocation, pod.stale_results)
 
 
 def _token(pod: Pod) -> DecisionToken | None:

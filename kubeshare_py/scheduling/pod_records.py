@@ -35,5 +35,8 @@ class Record:
     #: When it first joined the queue (s), and how often it was tried as the first of its line.
     queued_at: float | None = None
     attempts: int = 0
+    #: Of a gang's member: its binding was refused and is tried again, it is to be deleted.
+    refused: bool = False
+    evicted: bool = False
     #: What its owner was last told, if the pod itself is the reason that it waits.
     told: Diagnosis | None = None

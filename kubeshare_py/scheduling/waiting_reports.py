@@ -34,6 +34,8 @@ class WaitingReports:
         self._records = records
         self._pending: deque[tuple[PodUid, bool]] = deque()
         self._due: Timers[Line] = Timers()
+        #: Whether it is known which cards there are.
+        self.inventory_read = False
 
     def blocked(self, line: Line, asker: Asker, now: float) -> None:
         """The line was found to fit nowhere just now."""
@@ -57,6 +59,11 @@ class WaitingReports:
         """The line waits for the inventory, which may be a matter of moments."""
         line.diagnosis = Diagnosis(sentence=INVENTORY_UNREAD)
         self._look_again(line, now + INVENTORY_PATIENCE_S)
+
+    def newcomers(self, line: Line) -> None:
+        """Pods joined a line that is blocked, perhaps only until the inventory is read."""
+        if self.inventory_read or line.shape.claim is None:
+            self.joined(line)
 
     def joined(self, line: Line) -> None:
         """Pods joined a line that is blocked: they are told what the others were told."""

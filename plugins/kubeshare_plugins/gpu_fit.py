@@ -1,6 +1,7 @@
 """CardFilter: a card must be there, healthy, not held exclusively, with share and memory left."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,7 @@ from kubeshare_py.domain.gpu import WHOLE_MILLI, share_bytes
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.framework.asks import TOO_FEW_GPUS
-from kubeshare_py.framework.points import CardQuestion
+from kubeshare_py.framework.points import MOST_PODS, CardQuestion, RowRoom
 from kubeshare_py.framework.reasons import ReasonTable
 
 NO_MEMORY = "Insufficient GPU memory"
@@ -92,6 +93,11 @@ class GpuFit:
             return int(ledger.columns.idle[row].sum()) >= claim.count
         return int(ledger.columns.share_room[row].max()) >= claim.milli
 
+    def at_most(self, shape: Shape) -> RowRoom | None:
+        """Claims that the row's cards can hold, each card for itself."""
+        claim = shape.claim
+        return None if claim is None else partial(_room, claim)
+
     def explain(self, shape: Shape, ledger: Ledger, row: int) -> Iterator[Shortfall]:
         """Each card that cannot hold the claim, and what it lacks."""
         claim, columns = shape.claim, ledger.columns
@@ -117,6 +123,26 @@ def fits_claim(claim: GpuClaim) -> Callable[[Rows], NDArray[np.bool_]]:
     if claim.memory_bytes is None:
         return lambda rows: rows.column("room") >= milli
     return lambda rows: (rows.column("share_room") >= milli) & (rows.column("free_bytes") >= memory)
+
+
+def _room(claim: GpuClaim, rows: Rows) -> IntArray:
+    """How many claims fit on the cards of each row."""
+    if claim.exclusive:
+        cards = rows.column("idle") * (rows.column("capacity_bytes") >= (claim.memory_bytes or 0))
+    else:
+        tenants = rows.column("max_tenants") - rows.column("tenants")
+        cards = np.where(rows.column("max_tenants") > 0, tenants, MOST_PODS)
+        if claim.milli:
+            cards = np.minimum(cards, rows.column("share_room") // claim.milli)
+        each: IntArray | int = rows.column("capacity_bytes") * claim.milli // WHOLE_MILLI
+        if claim.memory_bytes is not None:
+            each = claim.memory_bytes
+        # Who asks for no memory is not kept out by the lack of it.
+        lacking = rows.column("free_bytes") // np.maximum(each, 1)
+        cards = np.minimum(cards, np.where(np.asarray(each) > 0, lacking, MOST_PODS))
+        cards = np.where(rows.column("flags"), 0, np.maximum(cards, 0))
+    room: IntArray = cards.sum(1) // claim.count
+    return room
 
 
 def _card_shortfalls(

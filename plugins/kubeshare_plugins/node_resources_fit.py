@@ -9,7 +9,7 @@ from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.points import Depends, RowFilter
+from kubeshare_py.framework.points import Depends, RowFilter, RowRoom
 from kubeshare_py.framework.reasons import ReasonTable
 
 # Below any free amount: a resource that is not asked for never refuses, not even an overdrawn one.
@@ -76,6 +76,18 @@ class NodeResourcesFit:
             for name, amount in shape.resources
             if amount > 0
         )
+
+    def at_most(self, shape: Shape) -> RowRoom | None:
+        """How often what is asked for is contained in what is free."""
+        asked = dict(_amounts(shape))
+
+        def room(rows: Rows) -> IntArray:
+            free, columns = rows.column("free"), rows.resources
+            known = [(columns[name], amount) for name, amount in asked.items() if name in columns]
+            counts = [free[:, column] // amount for column, amount in known]
+            return np.minimum.reduce(counts)  # at least one: every pod takes one of `pods`
+
+        return room
 
     def explain(self, shape: Shape, ledger: Ledger, row: int) -> Iterator[Shortfall]:
         """Each resource that is short."""

@@ -6,14 +6,21 @@ from typing import Any
 from kubeshare_py.domain.effects import Bind, Effect
 from kubeshare_py.domain.events import BindAnswered, BindOutcome, BindSlotsFree, Event, PodSeen
 from kubeshare_py.domain.pod import Pod
+from kubeshare_py.scheduling.gang_repair import RepairRules
 from tests.builders import a_cluster, a_machine
 
 
 class Driver:
     """Nodes with so many cards each, and a machine that knows them. `now` is the test's to set."""
 
-    def __init__(self, cards: dict[str, int], document: object = None, **node_fields: Any) -> None:
-        self.machine = a_machine(document)
+    def __init__(
+        self,
+        cards: dict[str, int],
+        document: object = None,
+        rules: RepairRules | None = None,
+        **node_fields: Any,
+    ) -> None:
+        self.machine = a_machine(document, rules)
         self.now = 0.0
         self.tell(*a_cluster(cards, **node_fields))
 

@@ -24,7 +24,7 @@ from kubeshare_py.domain.events import (
     TimePassed,
 )
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName
-from kubeshare_py.domain.pod import Pod, PodGroup
+from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.request import InvalidRequest
 from kubeshare_py.framework.configuration import profiles, read
 from kubeshare_py.scheduling.machine import MOST_UNANSWERED, Machine
@@ -158,18 +158,6 @@ def test_a_status_update_of_a_waiting_pod_wakes_nobody() -> None:
     wake_at = driver.machine.wake_at(0.0)
     assert driver.tell(PodSeen(replace(pod))) == []
     assert driver.machine.wake_at(0.0) == wake_at
-
-
-@pytest.mark.parametrize(
-    ("minimum", "placed"), [(0, True), (1, True), (2, False)], ids=["none", "one", "two"]
-)
-def test_groups_with_a_minimum_above_one_wait_with_a_reason(minimum: int, placed: bool) -> None:
-    driver = Driver({"n1": 1})
-    group = PodGroup(name="g", headcount=5, min_available=minimum)
-    effects = driver.tell(PodSeen(a_pod("p", a_shape(a_claim(100)), group=group)))
-    assert bool(driver.decide()) is placed
-    told = [effect for effect in effects if isinstance(effect, ReportWaiting)]
-    assert [("gang" in report.diagnosis.message) for report in told] == ([] if placed else [True])
 
 
 def test_unsupported_fields_are_named() -> None:

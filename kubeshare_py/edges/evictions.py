@@ -1,0 +1,29 @@
+"""Deletes a bound pod: says on it why, then deletes that very pod, once."""
+
+import datetime
+
+from kubeshare_py.domain.effects import Evict
+from kubeshare_py.edges import decision_log
+from kubeshare_py.edges.kube_client import STRATEGIC_PATCH, KubeClient
+from kubeshare_py.edges.kube_errors import KubeFailure
+from kubeshare_py.manifests.reports import disruption_patch
+
+TIMEOUT_S = 5.0
+
+
+async def evict(client: KubeClient, effect: Evict) -> None:
+    """Try it; never raises for the server's sake. Whoever wants it asks again if the pod stays."""
+    path = f"/api/v1/namespaces/{effect.key.namespace}/pods/{effect.key.name}"
+    now = datetime.datetime.now(tz=datetime.UTC)
+    try:
+        await client.request(
+            "PATCH",
+            f"{path}/status",
+            body=disruption_patch(effect.uid, effect.reason, effect.message, now),
+            content_type=STRATEGIC_PATCH,
+            timeout_s=TIMEOUT_S,
+            patient=False,
+        )
+        await client.delete(path, uid=effect.uid)
+    except KubeFailure as error:
+        decision_log.warn("not evicted", pod=str(effect.key), uid=effect.uid, message=str(error))

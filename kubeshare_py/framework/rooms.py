@@ -1,0 +1,70 @@
+"""At most how many pods of a shape fit into the cluster at once: a bound, row by row."""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+import numpy as np
+
+from kubeshare_py.cluster.columns import IntArray
+from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.cluster.rows import AllRows, Rows, SomeRows
+from kubeshare_py.domain.pod import Shape
+from kubeshare_py.framework.asks import SHAPES_KEPT, Asker
+from kubeshare_py.framework.points import MOST_PODS, AtMost, RowRoom
+from kubeshare_py.framework.scheduler_profile import Profile
+
+
+@dataclass(slots=True)
+class _Known:
+    """The bound of each row, as of the ledger's change number `seen`."""
+
+    questions: list[RowRoom]
+    layout: int
+    seen: int
+    rows: IntArray
+
+
+class Rooms:
+    """Bounds for one profile; only rows that changed are asked about again."""
+
+    def __init__(self, profile: Profile, ledger: Ledger, asker: Asker) -> None:
+        plugins = (*profile.card_filters, *profile.filters)
+        self._plugins = [plugin for plugin in plugins if isinstance(plugin, AtMost)]
+        self._ledger = ledger
+        self._asker = asker
+        self._known: OrderedDict[Shape, _Known] = OrderedDict()
+
+    def total(self, shape: Shape) -> int:
+        """No more pods of this shape than so many fit now; 0 exactly when it fits nowhere."""
+        return int(self._rows(shape).sum())
+
+    def _rows(self, shape: Shape) -> IntArray:
+        ledger = self._ledger
+        columns, end = ledger.columns, ledger.changed.end
+        keys = self._asker.keys(shape)
+        known = self._known.get(shape)
+        changed = None
+        if known is None:
+            questions = [plugin.at_most(shape) for plugin in self._plugins]
+            known = _Known([one for one in questions if one is not None], -1, 0, keys)
+            self._known[shape] = known
+            if len(self._known) > SHAPES_KEPT:
+                self._known.popitem(last=False)
+        elif known.layout == columns.layout:
+            changed = ledger.changed.since(known.seen, columns.rows)
+        if changed is None:
+            known.rows = _bound(known.questions, AllRows(columns), keys)
+        elif len(changed):
+            rows = SomeRows(columns, changed)
+            known.rows[changed] = _bound(known.questions, rows, keys.take(changed))
+        known.layout, known.seen = columns.layout, end
+        self._known.move_to_end(shape)
+        return known.rows
+
+
+def _bound(questions: list[RowRoom], rows: Rows, keys: IntArray) -> IntArray:
+    """0 where the shape does not fit, else what the plugins say, and at least 1."""
+    bound: IntArray = np.full(len(keys), MOST_PODS, np.int64)
+    for question in questions:
+        bound = np.minimum(bound, question(rows))
+    return np.where(keys >= 0, np.maximum(bound, 1), 0)

@@ -1,0 +1,258 @@
+"""Gangs in the machine's turns: who comes together, who is decided, who waits for room."""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.domain.diagnosis import Diagnosis
+from kubeshare_py.domain.effects import Effect
+from kubeshare_py.framework.asks import Asker, Work
+from kubeshare_py.framework.rooms import Rooms
+from kubeshare_py.framework.scheduler_profile import Profile
+from kubeshare_py.scheduling import queue_moves
+from kubeshare_py.scheduling.attempts import Attempts, count
+from kubeshare_py.scheduling.binds import Binds
+from kubeshare_py.scheduling.cycle import Cycle
+from kubeshare_py.scheduling.gang_plan import Forbidden, GangPlan, Placed, Shortage
+from kubeshare_py.scheduling.gang_queue import Composition, GangQueue
+from kubeshare_py.scheduling.gang_repair import GangRepair, RepairRules
+from kubeshare_py.scheduling.gang_reports import UNREAD, GangReports
+from kubeshare_py.scheduling.gangs import Gang, Gangs, Shapes
+from kubeshare_py.scheduling.intake import Intake
+from kubeshare_py.scheduling.pod_queue import PodQueue, SortKey
+from kubeshare_py.scheduling.queue_moves import QueueMoves
+from kubeshare_py.scheduling.timers import Timers, backoff_s
+from kubeshare_py.scheduling.waiting_reports import (
+    INVENTORY_PATIENCE_S,
+    PODS_A_SECOND,
+    SAME_REASONS_S,
+    UNASKED_S,
+)
+
+#: Compositions whose shortage is remembered.
+SHORTAGES_KEPT = 256
+
+
+@dataclass(slots=True)
+class _Known:
+    """What was missing for a composition, when, and as of which change of the ledger."""
+
+    shortage: Shortage
+    found_at: float
+    found_from: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Books:
+    """The machine's books that gangs are decided on."""
+
+    ledger: Ledger
+    queue: PodQueue
+    moves: QueueMoves
+    attempts: Attempts
+    askers: Mapping[str, Asker]
+    cycle: Cycle
+    intake: Intake
+    binds: Binds
+    gangs: Gangs
+    work: Work
+
+
+class GangTurns:
+    """Works on the machine's books; holds which gangs wait for room."""
+
+    def __init__(self, books: Books, profiles: Mapping[str, Profile], rules: RepairRules) -> None:
+        self._books = books
+        self.rooms: dict[str, Rooms] = {}
+        self.use_profiles(profiles)
+        self._plan = GangPlan(books.cycle, books.askers, self.rooms, books.work)
+        self.queue = GangQueue()
+        self.reports = GangReports()
+        self._repair = GangRepair(books.gangs, books.intake, books.binds, rules)
+        self._rested: Timers[Gang] = Timers()
+        self._look: Timers[Composition] = Timers()
+        self._known: OrderedDict[Composition, _Known] = OrderedDict()
+        self._swept = 0
+        self._inventory_read = False
+
+    @property
+    def next_at(self) -> float:
+        """When time alone changes something; infinity when it does not."""
+        return min(
+            self._repair.next_at, self._rested.next_at, self._look.next_at, self.reports.next_at
+        )
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether a turn would find something to do without any further event."""
+        return bool(self._books.gangs.touched) or self.queue.first() is not None
+
+    def use_profiles(self, profiles: Mapping[str, Profile]) -> None:
+        """Other plugins say how much room there is."""
+        for name, profile in profiles.items():
+            self.rooms[name] = Rooms(profile, self._books.ledger, self._books.askers[name])
+
+    def start_anew(self) -> None:
+        """Nobody waits for room; all gangs are looked at again."""
+        self.queue.clear()
+        self._known.clear()
+        for gang in self._books.gangs.by_key.values():
+            gang.lined_by = None
+            self._books.gangs.touched[gang] = None
+
+    def time_passed(self, now: float, effects: list[Effect]) -> None:
+        """Deadlines, texts that are old by now, and gangs that have rested."""
+        self._repair.look(now, effects)
+        self.reports.look(now)
+        for gang in self._rested.due(now):
+            self._books.gangs.touched[gang] = None
+        for composition in self._look.due(now):
+            known = self._known.get(composition)
+            line = self.queue.line(composition)
+            if line is not None and line.shortage is None:
+                for gang in line.gangs:
+                    self.reports.tell(gang, UNREAD)
+            elif line is not None and (
+                known is None or known.found_from != self._books.ledger.changed.end
+            ):
+                self.queue.wake(line)
+
+    def begin_turn(self, now: float, inventory_read: bool) -> None:
+        """Look at what changed, and wake the gangs that improved rows may have room for."""
+        self._settle(now)
+        read_just_now = inventory_read and not self._inventory_read
+        self._inventory_read = inventory_read
+        improved = self._books.ledger.improved.end
+        if improved == self._swept and not read_just_now:
+            return
+        self._swept = improved
+        for line in self.queue.lines():
+            need, shapes = line.composition
+            if line.shortage is None or self._plan.may_fit(Shapes(dict(shapes)), need):
+                self._books.moves.woken(sum(len(gang.waiting) for gang in line.gangs))
+                self.queue.wake(line)
+
+    def first(self) -> tuple[SortKey, Gang] | None:
+        """The gang that is to be tried next, and where it stands."""
+        gang = self.queue.first()
+        if self.queue.joined:
+            self._tell_joined()
+        return None if gang is None else (gang.key, gang)
+
+    def decide(self, gang: Gang, now: float, effects: list[Effect]) -> int:
+        """Place all that the gang needs, or nobody; how many Binds that makes."""
+        for record in gang.waiting.values():
+            record.attempts += 1
+        claims = any(shape.claim is not None for _, shape in gang.shapes)
+        if claims and not self._inventory_read:
+            self._block(gang, None)
+            self._look.add(now + INVENTORY_PATIENCE_S, self._composition(gang))
+            return 0
+        answer = None
+        if self._plan.may_fit(gang.shapes, gang.need):
+            answer = self._plan.place(gang)
+        if isinstance(answer, Placed):
+            self.queue.remove(gang)
+            gang.tries = 0
+            effects.extend([self._books.binds.send(record) for record in answer.records])
+            self._settle(now)
+            return len(answer.records)
+        count(self._books.attempts.unschedulable, next(iter(gang.shapes))[0])
+        if isinstance(answer, Forbidden):
+            self._rest(gang, answer, now)
+        else:
+            self._block(gang, self._shortage(gang, now))
+            self._repair.cannot_fit(gang, now, effects)
+        return 0
+
+    # --- inside --------------------------------------------------------------------------------
+
+    def _settle(self, now: float) -> None:
+        for gang in self._books.gangs.take_touched():
+            self._repair.note(gang, now)
+            if gang.together:
+                self._gather(gang, now)
+            else:
+                self._disperse(gang)
+
+    def _gather(self, gang: Gang, now: float) -> None:
+        """The gang is tried as soon as there are enough of them."""
+        if gang.lined_by is not None:
+            for uid in gang.waiting:
+                self._books.queue.remove(uid)
+                gang.untold.append(uid)
+            gang.lined_by = None
+        if len(gang.waiting) < gang.need or gang.rests_until > now:
+            self.queue.remove(gang)
+            if len(gang.waiting) < gang.need:
+                self.reports.incomplete(gang, now)
+            return
+        gang.key = self._key(gang)
+        self.queue.put(gang)
+        self._tell_joined()
+
+    def _key(self, gang: Gang) -> SortKey:
+        """It stands where the last of those that it needs would stand."""
+        for record in gang.waiting.values():
+            if not record.key or gang.keyed_by != gang.first:
+                record.key = self._books.intake.key(record.pod, gang)
+        gang.keyed_by = gang.first
+        last = sorted(gang.waiting.values(), key=lambda record: record.key)[gang.need - 1]
+        return self._books.intake.key(replace(last.pod, uid=gang.first[1]), gang)
+
+    def _disperse(self, gang: Gang) -> None:
+        """From now on each member waits for itself."""
+        self.queue.remove(gang)
+        if gang.lined_by != gang.first:
+            for uid, record in gang.waiting.items():
+                self._books.queue.remove(uid)
+                self._books.intake.join_line(record, gang, queue_moves.FORCE_ACTIVATE)
+            gang.lined_by = gang.first
+            gang.untold.clear()
+            gang.diagnosis = None
+
+    def _block(self, gang: Gang, shortage: Shortage | None) -> None:
+        self._books.moves.entered(
+            queue_moves.UNSCHEDULABLE, queue_moves.ATTEMPT_FAILURE, len(gang.waiting)
+        )
+        self.queue.block(gang).shortage = shortage
+        self._tell_joined()
+
+    def _tell_joined(self) -> None:
+        for gang in self.queue.joined:
+            line = self.queue.line_of(gang)
+            if line is not None and line.shortage is not None:
+                self.reports.short(gang, line.shortage)
+        self.queue.joined.clear()
+
+    def _shortage(self, gang: Gang, now: float) -> Shortage:
+        """What is missing: worked out now, or some seconds ago, since that takes a while."""
+        composition = self._composition(gang)
+        known = self._known.get(composition)
+        wait_s = max(SAME_REASONS_S, len(gang.waiting) / PODS_A_SECOND)
+        if known is not None and now < known.found_at + wait_s:
+            self._look.add(known.found_at + wait_s, composition)
+            return known.shortage
+        shortage = self._plan.shortage(gang)
+        self._known[composition] = _Known(shortage, now, self._books.ledger.changed.end)
+        if len(self._known) > SHORTAGES_KEPT:
+            self._known.popitem(last=False)
+        self._look.add(now + max(UNASKED_S, wait_s), composition)
+        return shortage
+
+    def _composition(self, gang: Gang) -> Composition:
+        return gang.need, frozenset(gang.shapes.items())
+
+    def _rest(self, gang: Gang, refusal: Forbidden, now: float) -> None:
+        """A plugin does not permit a place: the gang is tried again after a while."""
+        member = refusal.record.pod.key.name
+        sentence = f'pod group "{gang.name}": no place for {member}: {refusal.sentence}'
+        self.reports.tell(gang, Diagnosis(sentence=sentence))
+        self.queue.remove(gang)
+        gang.tries += 1
+        gang.rests_until = now + backoff_s(gang.tries)
+        self._rested.add(gang.rests_until, gang)
+        self._books.moves.entered(
+            queue_moves.BACKOFF, queue_moves.ATTEMPT_FAILURE, len(gang.waiting)
+        )

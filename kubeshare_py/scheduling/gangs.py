@@ -1,0 +1,276 @@
+"""Pod groups whose members must start together: who is in each, and how many it still needs.
+
+A book, nothing is decided here. All of it follows from the pods there are, so that a restarted
+scheduler finds what its predecessor knew: a bound pod's gang and minimum are those that its
+allocation names, an unbound pod's are those of its labels.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import TypeVar
+
+from kubeshare_py.domain.diagnosis import Diagnosis
+from kubeshare_py.domain.events import FinishedMember
+from kubeshare_py.domain.identity import PodUid
+from kubeshare_py.domain.pod import Shape
+from kubeshare_py.scheduling.pod_queue import SortKey
+from kubeshare_py.scheduling.pod_records import Record, State
+
+K = TypeVar("K")
+GangKey = tuple[str, str]
+#: How many pods of which shape under which profile.
+Shapes = Counter[tuple[str, Shape]]
+
+
+class Role(Enum):
+    """What a member is to its gang."""
+
+    HELD = auto()  # not to be tried now
+    WAITING = auto()
+    BINDING = auto()
+    BOUND = auto()
+    LEAVING = auto()  # is being deleted or evicted: no longer one of them
+
+
+_ROLES = {
+    State.HELD: Role.HELD,
+    State.BACKOFF: Role.HELD,
+    State.WAITING: Role.WAITING,
+    State.BINDING: Role.BINDING,
+    State.ASSUMED: Role.BOUND,
+    State.BOUND: Role.BOUND,
+}
+
+
+@dataclass(slots=True)
+class Member:
+    """One pod of a gang: what it is to it, and the minimum that it knows of."""
+
+    record: Record
+    role: Role
+    minimum: int
+    shape: tuple[str, Shape]
+
+
+@dataclass(slots=True, eq=False)
+class Gang:
+    """One group of one namespace. `met`: so many members are bound, or were, as must be.
+
+    While it is `together`, its waiting members can only be placed `need` at once. Otherwise each is
+    placed for itself: members above the minimum, and those that replace dead ones.
+    """
+
+    namespace: str
+    name: str
+    members: dict[PodUid, Member] = field(default_factory=dict)
+    waiting: dict[PodUid, Record] = field(default_factory=dict)
+    shapes: Shapes = field(default_factory=Counter)
+    finished: dict[PodUid, FinishedMember] = field(default_factory=dict)
+    counts: Counter[Role] = field(default_factory=Counter)
+    asked: Counter[int] = field(default_factory=Counter)
+    granted: Counter[int] = field(default_factory=Counter)
+    #: creationTimestamp and uid of the first member; those by which the members' keys were made,
+    #: and those by which they stand in lines.
+    first: tuple[str, PodUid] = ("", PodUid(""))
+    keyed_by: tuple[str, PodUid] | None = None
+    lined_by: tuple[str, PodUid] | None = None
+    met: bool = False
+    together: bool = True
+    need: int = 0
+    #: Where it stands in the queue while it is together, and until when it does not.
+    key: SortKey = ()
+    rests_until: float = 0.0
+    tries: int = 0
+    #: What its waiting members were told last, and who was not told yet.
+    diagnosis: Diagnosis | None = None
+    untold: list[PodUid] = field(default_factory=list)
+    #: When something is done about too few members being placed, and whether it was tried before.
+    repair_at: float | None = None
+    replanned: bool = False
+
+    @property
+    def placed(self) -> int:
+        """Members that have a place and are to keep it."""
+        return self.counts[Role.BINDING] + self.counts[Role.BOUND]
+
+    @property
+    def minimum(self) -> int:
+        """How many must start together: the most that a waiting member asks for.
+
+        Labels of several pods cannot be changed at once; until all agree, none starts with fewer
+        than it asks for.
+        """
+        return max(self.asked) if self.asked else min(self.granted, default=0)
+
+    @property
+    def completed(self) -> int:
+        """Members that have done their work, those of an earlier run of that name left out."""
+        if not self.finished:
+            return 0
+        owners = {member.record.pod.owner for member in self.members.values()}
+        return sum(one.succeeded and one.owner in owners for one in self.finished.values())
+
+    def update(self) -> None:
+        """Work out again what follows from the members."""
+        placed, minimum = self.placed, self.minimum
+        self.need = 0
+        if not placed:
+            self.met = False
+        if not self.met:
+            done = self.completed
+            self.met = placed > 0 and self.counts[Role.BOUND] + done >= minimum
+            self.need = 0 if self.met else max(0, minimum - placed - done)
+        self.together = minimum > 1 and self.need > 0
+
+    def recall(self) -> None:
+        """Conclude from what its finished members left that enough of them once ran."""
+        owners = {member.record.pod.owner for member in self.members.values()}
+        ran = sum(one.had_node and one.owner in owners for one in self.finished.values())
+        self.met = self.counts[Role.BOUND] > 0 and self.counts[Role.BOUND] + ran >= self.minimum
+
+    def put(self, uid: PodUid, member: Member) -> None:
+        """Take in a member, or what has become of it."""
+        self.drop(uid)
+        self.members[uid] = member
+        self.counts[member.role] += 1
+        if member.role is Role.WAITING:
+            self.waiting[uid] = member.record
+            self.shapes[member.shape] += 1
+            _add(self.asked, member.minimum, 1)
+            self.untold.append(uid)
+        elif member.role in (Role.BINDING, Role.BOUND):
+            _add(self.granted, member.minimum, 1)
+
+    def drop(self, uid: PodUid) -> None:
+        """The pod is none of its members any more."""
+        member = self.members.pop(uid, None)
+        if member is None:
+            return
+        self.counts[member.role] -= 1
+        if member.role is Role.WAITING:
+            del self.waiting[uid]
+            _add(self.shapes, member.shape, -1)
+            _add(self.asked, member.minimum, -1)
+        elif member.role in (Role.BINDING, Role.BOUND):
+            _add(self.granted, member.minimum, -1)
+
+
+class Gangs:
+    """All gangs. `touched` are those of which something changed since anybody looked."""
+
+    def __init__(self) -> None:
+        self.by_key: dict[GangKey, Gang] = {}
+        self.touched: dict[Gang, None] = {}
+        self._of: dict[PodUid, Gang] = {}
+        self._of_finished: dict[PodUid, Gang] = {}
+
+    def of(self, uid: PodUid) -> Gang | None:
+        """The gang of a pod."""
+        return self._of.get(uid)
+
+    def file(self, record: Record) -> Gang | None:
+        """Note what has become of a pod; its gang, None if it is in none."""
+        pod, allocation = record.pod, record.allocation
+        named = pod.group is not None or (allocation is not None and allocation.group is not None)
+        if not named and pod.uid not in self._of:
+            return None  # nearly always
+        key, member = _membership(record)
+        gang = self._of.get(pod.uid)
+        if gang is not None and (member is None or key != (gang.namespace, gang.name)):
+            self._leave(gang, pod.uid)
+            gang = None
+        if member is None:
+            return None
+        if gang is None:
+            gang = self._of[pod.uid] = self._gang(key)
+        known = gang.members.get(pod.uid)
+        if known is None or known != member:
+            gang.put(pod.uid, member)
+            first = (pod.created, pod.uid)
+            if not gang.first[1] or first < gang.first:
+                gang.first = first
+            self.touched[gang] = None
+        return gang
+
+    def gone(self, uid: PodUid) -> None:
+        """The pod was deleted, or is over."""
+        self.leave(uid)
+        if uid in self._of_finished:
+            self._forget(uid)
+
+    def leave(self, uid: PodUid) -> None:
+        """The pod is about to be filed as another, if at all."""
+        gang = self._of.get(uid)
+        if gang is not None:
+            self._leave(gang, uid)
+
+    def finish(self, member: FinishedMember) -> None:
+        """A pod is over: its work counts until it is deleted."""
+        gang = self._of_finished[member.uid] = self._gang((member.namespace, member.group))
+        gang.finished[member.uid] = member
+        self.touched[gang] = None
+
+    def finished_are(self, listed: Iterable[FinishedMember]) -> None:
+        """All pods that are over, as a list shows them."""
+        found = {member.uid: member for member in listed}
+        for uid in [uid for uid in self._of_finished if uid not in found]:
+            self._forget(uid)
+        for member in found.values():
+            self.finish(member)
+
+    def recall(self) -> None:
+        """After the first list: which gangs ran before this process began."""
+        for gang in self.by_key.values():
+            gang.recall()
+
+    def take_touched(self) -> list[Gang]:
+        """Gangs to look at, brought up to date; those without anybody are forgotten."""
+        touched = list(self.touched)
+        self.touched.clear()
+        for gang in touched:
+            gang.update()
+            if not gang.members and not gang.finished:
+                self.by_key.pop((gang.namespace, gang.name), None)
+        return touched
+
+    def _gang(self, key: GangKey) -> Gang:
+        gang = self.by_key.get(key)
+        if gang is None:
+            gang = self.by_key[key] = Gang(*key)
+        return gang
+
+    def _forget(self, uid: PodUid) -> None:
+        gang = self._of_finished.pop(uid)
+        del gang.finished[uid]
+        self.touched[gang] = None
+
+    def _leave(self, gang: Gang, uid: PodUid) -> None:
+        gang.drop(uid)
+        del self._of[uid]
+        self.touched[gang] = None
+
+
+def _membership(record: Record) -> tuple[GangKey, Member | None]:
+    """Which gang a pod is in, and as what."""
+    pod, allocation = record.pod, record.allocation
+    name, minimum = "", 0
+    if record.node is not None:
+        if allocation is not None and allocation.group is not None:
+            name, minimum = allocation.group, allocation.min_available
+    elif pod.group is not None:
+        name, minimum = pod.group.name, pod.group.min_available
+    key = (pod.key.namespace, name)
+    if not name or not minimum:
+        return key, None
+    leaving = pod.deleting or record.evicted
+    role = Role.LEAVING if leaving else _ROLES[record.state]
+    return key, Member(record, role, minimum, (pod.scheduler_name, pod.shape))
+
+
+def _add(counter: Counter[K], what: K, count: int) -> None:
+    """Count, and keep no zeros."""
+    counter[what] += count
+    if not counter[what]:
+        del counter[what]

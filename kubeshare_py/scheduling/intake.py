@@ -1,0 +1,123 @@
+"""How a pod comes to wait: held with a reason, in the line of its shape, or in a backoff before."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from kubeshare_py.domain.diagnosis import Diagnosis
+from kubeshare_py.domain.effects import Effect, ReportWaiting
+from kubeshare_py.domain.identity import PodUid
+from kubeshare_py.domain.pod import Pod
+from kubeshare_py.framework.scheduler_profile import Profile
+from kubeshare_py.scheduling import queue_moves
+from kubeshare_py.scheduling.gangs import Gang, Gangs
+from kubeshare_py.scheduling.pod_queue import PodQueue, SortKey
+from kubeshare_py.scheduling.pod_records import Record, State
+from kubeshare_py.scheduling.queue_moves import QueueMoves
+from kubeshare_py.scheduling.timers import Timers, backoff_s
+from kubeshare_py.scheduling.waiting_reports import WaitingReports
+
+
+class Intake:
+    """Works on the machine's books; holds only who is in a backoff."""
+
+    def __init__(
+        self,
+        records: dict[PodUid, Record],
+        queue: PodQueue,
+        moves: QueueMoves,
+        profiles: Mapping[str, Profile],
+        reports: WaitingReports,
+        gangs: Gangs,
+    ) -> None:
+        self._records = records
+        self._queue = queue
+        self._moves = moves
+        self._profiles = profiles
+        self._reports = reports
+        self._gangs = gangs
+        self._backoff: Timers[tuple[PodUid, int]] = Timers()
+
+    @property
+    def next_at(self) -> float:
+        """When the next backoff ends; infinity when there is none."""
+        return self._backoff.next_at
+
+    def enqueue(self, record: Record, now: float, effects: list[Effect], event: str) -> None:
+        """Let the pod wait for a place, or hold it and say why; `event` made it come."""
+        pod = record.pod
+        self._records[pod.uid] = record
+        profile = self._profiles[pod.scheduler_name]
+        reason = _hold_reason(pod, profile)
+        if reason is None:
+            record.state = State.WAITING
+            record.told = None
+            if record.queued_at is None:
+                record.queued_at = now
+            gang = self._gangs.file(record)
+            if gang is None or not gang.together:
+                self.join_line(record, gang, event)
+            else:
+                # Where it stands is worked out when all that the gang needs are there.
+                record.key = ()
+                self._moves.entered(queue_moves.ACTIVE, event)
+            return
+        record.state = State.HELD
+        self._gangs.file(record)
+        self._moves.entered(queue_moves.UNSCHEDULABLE, event)
+        if reason:
+            tell(record, reason, effects)
+
+    def join_line(self, record: Record, gang: Gang | None, event: str) -> None:
+        """Let the pod wait for a place of its own; members of a gang are as old as the first."""
+        pod = record.pod
+        record.key = self.key(pod, gang)
+        line = self._queue.add(pod.uid, record.key, pod.scheduler_name, pod.shape)
+        self._moves.entered(
+            queue_moves.UNSCHEDULABLE if line.blocked else queue_moves.ACTIVE, event
+        )
+        if line.blocked:
+            self._reports.newcomers(line)
+
+    def key(self, pod: Pod, gang: Gang | None) -> SortKey:
+        """Where a pod stands in the queue."""
+        if gang is not None:
+            pod = replace(pod, created=gang.first[0])
+        return self._profiles[pod.scheduler_name].queue_sort.key(pod)
+
+    def back_off(self, record: Record, now: float) -> None:
+        """A placement of the pod failed: it waits again after a while."""
+        record.state = State.BACKOFF
+        self._gangs.file(record)
+        record.tries += 1
+        self._moves.entered(queue_moves.BACKOFF, queue_moves.ATTEMPT_FAILURE)
+        self._backoff.add(now + backoff_s(record.tries), (record.pod.uid, record.tries))
+
+    def take_back(self, now: float, effects: list[Effect]) -> None:
+        """Pods whose backoff is over wait again."""
+        for uid, tries in self._backoff.due(now):
+            record = self._records.get(uid)
+            if record is not None and record.state is State.BACKOFF and record.tries == tries:
+                self.enqueue(record, now, effects, queue_moves.BACKOFF_COMPLETE)
+
+
+def tell(record: Record, sentence: str, effects: list[Effect]) -> None:
+    """Tell the pod's owner something about this very pod, unless it was the last thing told."""
+    diagnosis = Diagnosis(sentence=sentence)
+    if record.told != diagnosis:
+        record.told = diagnosis
+        effects.append(ReportWaiting(record.pod.uid, record.pod.key, diagnosis))
+
+
+def _hold_reason(pod: Pod, profile: Profile) -> str | None:
+    """None to let it wait, else why it is held; empty when its owner need not be told."""
+    if pod.gates or pod.deleting:
+        return ""  # the API server reports gates itself
+    if pod.problem is not None:
+        return str(pod.problem)
+    if pod.unsupported:
+        return f"not supported yet: {', '.join(pod.unsupported)}"
+    for plugin in profile.pre_enqueue:
+        reason = plugin.pre_enqueue(pod)
+        if reason is not None:
+            return reason
+    return None

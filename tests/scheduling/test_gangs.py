@@ -1,0 +1,209 @@
+"""Gangs are placed whole or not at all, and told why they wait."""
+
+from dataclasses import replace
+
+import pytest
+
+from kubeshare_py.domain.effects import Bind
+from kubeshare_py.domain.events import BindSlotsFree, InventoryRead, NodeSeen, PodSeen
+from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.domain.pod import PodGroup
+from tests.builders import a_claim, a_node, a_pod, a_shape, some_gpus, whole
+from tests.scheduling.driver import Driver
+from tests.scheduling.gang_driver import GangDriver, a_group, members, names
+
+
+@pytest.mark.parametrize("minimum", [0, 1])
+def test_a_minimum_of_one_or_less_lets_each_member_go_alone(minimum: int) -> None:
+    driver = Driver({"n1": 1})
+    group = PodGroup(name="g", headcount=5, min_available=minimum)
+    assert driver.seen(a_pod("p", a_shape(a_claim(100)), group=group))
+
+
+def test_nobody_starts_before_enough_members_are_there() -> None:
+    driver = GangDriver({"n1": 4})
+    pods = members(a_group(3), 3)
+    assert driver.show(*pods[:2]) == []
+    assert names(driver.show(pods[2])) == ["g-0", "g-1", "g-2"]
+
+
+def test_a_gang_that_does_not_fit_takes_nothing() -> None:
+    driver = GangDriver({"n1": 2, "n2": 2})
+    assert driver.show(*members(a_group(5), 5)) == []
+    single = [a_pod(f"s{number}", a_shape(a_claim(1000))) for number in range(4)]
+    assert names(driver.show(*single)) == ["s0", "s1", "s2", "s3"]
+
+
+def test_all_members_are_told_how_many_are_missing() -> None:
+    driver = GangDriver({"n1": 4})
+    driver.show(*members(a_group(3), 2))
+    driver.later(2)
+    text = 'pod group "g" needs 3 pods to start together; there are 2'
+    assert driver.told == {"g-0": text, "g-1": text}
+
+
+def test_all_members_are_told_what_there_is_no_room_for() -> None:
+    driver = GangDriver({"n1": 2, "n2": 2})
+    driver.show(*members(a_group(6), 6))
+    text = (
+        'pod group "g" needs 6 pods to start together; room for 4 of them, none for 2 that ask for '
+        "1 GPU each: 0/2 nodes are available: 2 Insufficient GPU."
+    )
+    assert driver.told == dict.fromkeys([f"g-{number}" for number in range(6)], text)
+
+
+def test_a_gang_larger_than_the_cluster_is_told_by_how_much() -> None:
+    driver = GangDriver({"n1": 2})
+    driver.show(*members(a_group(3), 3, whole(8)))
+    assert driver.told["g-1"] == (
+        'pod group "g" needs 3 pods to start together; none for 3 that ask for 8 GPUs each: '
+        "0/1 nodes are available: 1 too few GPUs."
+    )
+
+
+def test_a_late_member_is_told_what_the_others_were_told() -> None:
+    driver = GangDriver({"n1": 1})
+    pods = members(a_group(2, headcount=3), 3)
+    driver.show(*pods[:2])
+    driver.later(30)
+    driver.show(pods[2])
+    assert set(driver.told) == {"g-0", "g-1", "g-2"}
+
+
+def test_a_member_that_is_held_back_is_counted_apart() -> None:
+    driver = GangDriver({"n1": 4})
+    pods = members(a_group(3), 3)
+    driver.show(*pods[:2], replace(pods[2], gates=("wait",)))
+    driver.later(2)
+    assert driver.told["g-0"].endswith("there are 3, 1 of them held back")
+    assert "g-2" not in driver.told
+    assert len(driver.show(pods[2])) == 3
+
+
+def test_one_event_that_makes_room_is_enough() -> None:
+    driver = GangDriver({"n1": 2})
+    driver.show(*members(a_group(3), 3))
+    driver.tell(NodeSeen(a_node("n2")))
+    assert driver.turn() == []
+    driver.tell(InventoryRead(((NodeName("n2"), some_gpus("n2", 1)),)))
+    assert len(driver.turn()) == 3
+
+
+def test_interleaved_gangs_do_not_block_each_other() -> None:
+    driver = GangDriver({"n1": 2})
+    first, second = members(a_group(2, "a"), 2), members(a_group(2, "b"), 2)
+    binds = [
+        bind for pod in (first[0], second[0], first[1], second[1]) for bind in driver.show(pod)
+    ]
+    assert names(binds) == ["a-0", "a-1"]
+    driver.bound(binds, *first, *second)
+    assert names(driver.gone(*first)) == ["b-0", "b-1"]
+
+
+def test_the_more_important_gang_goes_first() -> None:
+    driver = GangDriver({"n1": 2})
+    driver.tell(*(PodSeen(pod) for pod in members(a_group(2, "low"), 2, created="1")))
+    driver.tell(*(PodSeen(pod) for pod in members(a_group(2, "high"), 2, created="2", priority=1)))
+    assert names(driver.turn()) == ["high-0", "high-1"]
+
+
+def test_a_gang_stands_where_the_last_that_it_needs_would_stand() -> None:
+    driver = GangDriver({"n1": 2})
+    group = a_group(2, "g")
+    urgent, ordinary = members(group, 2, created="1")
+    between = a_pod("s", a_shape(a_claim(1000)), created="2", priority=5)
+    driver.tell(PodSeen(replace(urgent, priority=9)), PodSeen(ordinary), PodSeen(between))
+    assert names(driver.turn()) == ["s"]
+
+
+def test_a_gang_is_as_old_as_its_first_member() -> None:
+    driver = GangDriver({"n1": 2})
+    old, young = members(a_group(2, "g"), 2)
+    single = a_pod("s", a_shape(a_claim(1000)), created="2")
+    driver.tell(PodSeen(single), PodSeen(replace(young, created="3")))
+    driver.tell(PodSeen(replace(old, created="1")))
+    assert names(driver.turn()) == ["g-0", "g-1"]
+
+
+def test_urgent_members_are_the_ones_that_start() -> None:
+    driver = GangDriver({"n1": 2})
+    pods = members(a_group(2, headcount=4), 4)
+    pods[1] = replace(pods[1], priority=1)
+    pods[3] = replace(pods[3], priority=1)
+    assert names(driver.show(*pods)) == ["g-1", "g-3"]
+
+
+def test_members_above_the_minimum_follow_one_by_one() -> None:
+    driver = GangDriver({"n1": 3})
+    pods = members(a_group(2, headcount=5), 5)
+    assert names(driver.show(*pods)) == ["g-0", "g-1", "g-2"]
+    assert driver.told["g-3"] == "0/1 nodes are available: 1 Insufficient GPU."
+
+
+def test_members_that_fit_make_up_for_those_that_do_not() -> None:
+    driver = GangDriver({"n1": 2})
+    group = a_group(2, headcount=3)
+    large, *small = members(group, 1, whole(8)) + members(group, 2, start=1)
+    assert names(driver.show(large, *small)) == ["g-1", "g-2"]
+
+
+def test_members_with_little_choice_are_placed_first() -> None:
+    driver = GangDriver({"n1": 1, "n2": 1})
+    group = a_group(2)
+    anywhere, picky = members(group, 2)
+    picky = replace(picky, shape=a_shape(a_claim(1000), cpu=50_000))
+    driver.tell(NodeSeen(a_node("n2", cpu=1000)))
+    assert len(driver.show(anywhere, picky)) == 2
+
+
+def test_of_different_minimums_the_largest_counts() -> None:
+    driver = GangDriver({"n1": 4})
+    one, two = a_group(2), a_group(3)
+    pods = [*members(one, 2), *members(two, 1, start=2)]
+    assert driver.show(pods[0], pods[2]) == []
+    assert len(driver.show(pods[1])) == 3
+
+
+def test_a_lowered_minimum_lets_those_go_that_are_there() -> None:
+    driver = GangDriver({"n1": 4})
+    pods = members(a_group(3), 2)
+    driver.show(*pods)
+    assert driver.show(replace(pods[0], group=a_group(2))) == []
+    assert len(driver.show(replace(pods[1], group=a_group(2)))) == 2
+
+
+def test_a_member_that_leaves_before_the_decision_is_not_waited_for() -> None:
+    driver = GangDriver({"n1": 1})
+    pods = members(a_group(2), 2)
+    driver.show(*pods)
+    driver.gone(pods[1])
+    driver.later(2)
+    assert driver.told["g-0"].endswith("there is 1")
+
+
+def test_groups_of_two_namespaces_are_two() -> None:
+    driver = GangDriver({"n1": 4})
+    here, there = members(a_group(2), 2)
+    key = replace(there.key, namespace="other")
+    assert driver.show(here, replace(there, key=key)) == []
+
+
+def test_a_gang_larger_than_the_slots_has_a_turn_of_its_own() -> None:
+    driver = GangDriver({"n1": 8, "n2": 8})
+    driver.tell(PodSeen(a_pod("s", a_shape(), priority=1)))
+    driver.tell(*(PodSeen(pod) for pod in members(a_group(9), 9)))
+    slots = [
+        [e.key.name for e in driver.tell(BindSlotsFree(4)) if isinstance(e, Bind)] for _ in range(2)
+    ]
+    assert [len(binds) for binds in slots] == [1, 9]
+
+
+def test_gangs_wait_for_the_inventory_as_others_do() -> None:
+    driver = GangDriver({})
+    driver.machine.inventory_read = False
+    driver.tell(NodeSeen(a_node("n1")))
+    driver.show(*members(a_group(2), 2))
+    driver.later(5)
+    assert driver.told["g-0"] == "GPU inventory not read yet"
+    driver.tell(InventoryRead(((NodeName("n1"), some_gpus("n1", 2)),)))
+    assert len(driver.turn()) == 2
