@@ -59,9 +59,11 @@ def a_pod(name: str = "p", shape: Shape | None = None, **fields: Any) -> Pod:
     return Pod(uid=PodUid(f"uid-{name}"), key=PodKey("default", name), shape=shape, **given)
 
 
-def a_machine(document: object = None, rules: RepairRules | None = None) -> Machine:
+def a_machine(
+    document: object = None, rules: RepairRules | None = None, name: str = "test"
+) -> Machine:
     """A machine with the default profile, or that of a configuration document."""
-    return Machine(profiles(read(document), IN_TREE), "test", rules)
+    return Machine(profiles(read(document), IN_TREE), name, rules)
 
 
 def a_cluster(cards: dict[str, int], **node_fields: Any) -> list[Event]:

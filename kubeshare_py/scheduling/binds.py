@@ -58,6 +58,7 @@ class Binds:
         for token in self._resend.due(now):
             record = self._records.get(self._unanswered.get(token, PodUid("")))
             if record is not None and record.state is State.BINDING:
+                record.refused = False
                 effects.append(_bind(record))
 
     def release(self, record: Record) -> None:
@@ -67,6 +68,7 @@ class Binds:
         self._moves.improved_by = queue_moves.ASSIGNED_POD_DELETE
         if record.allocation is not None:
             self._unanswered.pop(record.allocation.token, None)
+        record.refused = record.last_try = record.evicted = False
         self._cycle.release(record)
 
     def seen(self, record: Record, node: NodeName, effects: list[Effect]) -> None:
@@ -122,7 +124,7 @@ class Binds:
     def _others_wait_for(self, record: Record) -> bool:
         """Whether the pod is in a gang that is not complete: then its place is kept for a while."""
         gang = self._gangs.of(record.pod.uid)
-        return gang is not None and gang.repair_at is not None
+        return gang is not None and gang.repair_at is not None and not record.last_try
 
     def _scheduled(self, record: Record, node: NodeName, effects: list[Effect]) -> None:
         count(self._attempts.scheduled, record.pod.scheduler_name)

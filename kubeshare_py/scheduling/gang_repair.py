@@ -64,13 +64,15 @@ class GangRepair:
             if gang.repair_at is None or gang.repair_at > now:
                 continue
             on_their_way = list(_in(gang, Role.BINDING))
+            for record in on_their_way:
+                if record.refused:
+                    self._binds.release(record)
+                    self._intake.enqueue(record, now, effects, queue_moves.FORCE_ACTIVATE)
+                else:
+                    record.last_try = True
             if on_their_way and not gang.replanned:
                 self._set(gang, now)
                 gang.replanned = True
-                for record in on_their_way:
-                    if record.refused:
-                        self._binds.release(record)
-                        self._intake.enqueue(record, now, effects, queue_moves.FORCE_ACTIVATE)
             else:
                 self.give_up(gang, now, effects)
 

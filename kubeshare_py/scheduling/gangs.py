@@ -208,6 +208,9 @@ class Gangs:
 
     def finish(self, member: FinishedMember) -> None:
         """A pod is over: its work counts until it is deleted."""
+        known = self._of_finished.get(member.uid)
+        if known is not None and known.finished[member.uid] == member:
+            return
         gang = self._of_finished[member.uid] = self._gang((member.namespace, member.group))
         gang.finished[member.uid] = member
         self.touched[gang] = None

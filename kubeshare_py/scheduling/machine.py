@@ -302,14 +302,15 @@ class Machine:
             self.gangs.recall()
 
     def _time_passed(self, now: float, effects: list[Effect]) -> None:
+        # First, because it ends that some Binds are sent again.
+        if now >= self.gang_turns.next_at:
+            self.gang_turns.time_passed(now, effects)
         if now >= self._intake.next_at:
             self._intake.take_back(now, effects)
         if now >= self._binds.next_at:
             self._binds.send_again(now, effects)
         if now >= self._reports.next_at:
             self._reports.refresh(self.askers, now)
-        if now >= self.gang_turns.next_at:
-            self.gang_turns.time_passed(now, effects)
         effects.extend(self._overcommitment.look(now))
 
     # --- decisions -----------------------------------------------------------------------------

@@ -35,8 +35,10 @@ class Record:
     #: When it first joined the queue (s), and how often it was tried as the first of its line.
     queued_at: float | None = None
     attempts: int = 0
-    #: Of a gang's member: its binding was refused and is tried again, it is to be deleted.
+    #: Of a gang's member: its binding was refused and is to be sent again; once more it will not be
+    #: sent again; it is to be deleted.
     refused: bool = False
+    last_try: bool = False
     evicted: bool = False
     #: What its owner was last told, if the pod itself is the reason that it waits.
     told: Diagnosis | None = None

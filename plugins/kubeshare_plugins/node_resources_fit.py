@@ -85,7 +85,8 @@ class NodeResourcesFit:
             free, columns = rows.column("free"), rows.resources
             known = [(columns[name], amount) for name, amount in asked.items() if name in columns]
             counts = [free[:, column] // amount for column, amount in known]
-            return np.minimum.reduce(counts)  # at least one: every pod takes one of `pods`
+            least: IntArray = np.minimum.reduce(counts)  # of one at least: every pod takes a place
+            return least
 
         return room
 

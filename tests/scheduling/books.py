@@ -5,7 +5,7 @@ Judges the machine without asking it anything.
 
 from dataclasses import dataclass, field
 
-from kubeshare_py.domain.allocation import Allocation
+from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.effects import Bind, Effect
 from kubeshare_py.domain.events import (
     BindAnswered,
@@ -21,7 +21,7 @@ from kubeshare_py.domain.events import (
     PodsListed,
 )
 from kubeshare_py.domain.gpu import Gpu
-from kubeshare_py.domain.identity import NodeName, PodUid
+from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
 from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.request import GpuClaim
@@ -97,6 +97,11 @@ class Books:
             elif isinstance(event.outcome, Bound):
                 held.answered_at = now
 
+    def effects(self, effects: list[Effect]) -> None:
+        """All that one event led to."""
+        for effect in effects:
+            self.effect(effect)
+
     def effect(self, effect: Effect) -> None:
         """The machine wants this: is it allowed to?"""
         if not isinstance(effect, Bind):
@@ -127,6 +132,25 @@ class Books:
                 if len(fitting) >= claim.count:
                     return name
         return None
+
+    def holding(self, pod: Pod, node: NodeName) -> Holding:
+        """What the pod would hold there, on the first cards that fit."""
+        claim, allocation = pod.shape.claim, None
+        if claim is not None:
+            fitting = [
+                gpu for uuid, gpu in self.cards[node].items() if self.card(node, uuid, claim)
+            ]
+            charges = []
+            for gpu in fitting[: claim.count]:
+                memory = claim.memory_bytes
+                if claim.exclusive:
+                    memory = gpu.memory_bytes
+                elif memory is None:
+                    memory = gpu.memory_bytes * claim.milli // 1000
+                charges.append(CardCharge(gpu.uuid, claim.milli, memory))
+            token = DecisionToken(f"trial-{pod.uid}")
+            allocation = Allocation(token=token, cards=tuple(charges), exclusive=claim.exclusive)
+        return Holding(node, dict(pod.shape.resources).get("cpu", 0), allocation)
 
     def waiting(self) -> list[Pod]:
         """Pods of ours that nobody holds back and that have no place."""

@@ -14,6 +14,7 @@ from kubeshare_py.domain.events import (
     PodsListed,
     Refusal,
 )
+from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.scheduling.gang_repair import RepairRules
 from tests.builders import a_claim, a_cluster, a_node, a_pod, a_shape
@@ -210,7 +211,7 @@ def test_a_gang_that_others_bound_in_part_is_placed_around_them() -> None:
     driver = GangDriver({"n1": 3})
     pods = members(a_group(3), 3)
     driver.tell(NodeSeen(a_node("n1")))
-    foreign = replace(pods[0], node_name="n1")
+    foreign = replace(pods[0], node_name=NodeName("n1"))
     assert driver.show(foreign, *pods[1:]) == []
     driver.tell(PodSeen(members(a_group(3), 1, start=3)[0]))
     assert names(driver.turn()) == ["g-1", "g-2", "g-3"]

@@ -88,8 +88,8 @@ class World:
         self.books.event(event, self.now)
         effects = self.machine.handle(event, self.now)
         self.log.append((event, self.now, tuple(effects)))
+        self.books.effects(effects)
         for effect in effects:
-            self.books.effect(effect)
             if isinstance(effect, Bind):
                 self.sent.append(effect)
         if isinstance(event, BindSlotsFree):

@@ -1,0 +1,245 @@
+"""Books about gangs: who may be placed when, worked out from events and effects alone."""
+
+import copy
+from dataclasses import dataclass, field
+
+from kubeshare_py.domain.effects import Bind, Effect, Evict, ReportWaiting
+from kubeshare_py.domain.events import (
+    BindAnswered,
+    BindRefused,
+    BindSlotsFree,
+    Event,
+    FinishedMember,
+    PodGone,
+    PodsListed,
+    Refusal,
+    TimePassed,
+)
+from kubeshare_py.domain.identity import PodUid
+from kubeshare_py.domain.pod import Pod
+from tests.scheduling.books import Books, Holding
+
+Key = tuple[int | str, ...]
+REPAIR_S, LONGEST_BACKOFF_S = 60.0, 10.0
+
+
+@dataclass
+class GangBooks(Books):
+    """Groups are known by name: the world has one namespace."""
+
+    now: float = 0.0
+    finished: dict[PodUid, FinishedMember] = field(default_factory=dict)
+    met: set[str] = field(default_factory=set)
+    evicted: set[PodUid] = field(default_factory=set)
+    #: When a member's binding failed; whose place is kept although it was refused.
+    failed_at: dict[PodUid, float] = field(default_factory=dict)
+    kept: set[PodUid] = field(default_factory=set)
+    last_try: set[PodUid] = field(default_factory=set)
+    armed_at: dict[str, float] = field(default_factory=dict)
+    first: dict[str, tuple[str, PodUid]] = field(default_factory=dict)
+    told: dict[PodUid, str] = field(default_factory=dict)
+    listed: bool = False
+
+    def event(self, event: Event, now: float) -> None:
+        self.now = now
+        if isinstance(event, BindAnswered) and isinstance(event.outcome, BindRefused):
+            if self._keeps_its_place(event):
+                self.kept.add(event.uid)
+                return
+            self.failed_at[event.uid] = now
+        before = set(self.held)
+        super().event(event, now)
+        for uid in before - self.held.keys():
+            self.failed_at[uid] = now
+        if isinstance(event, PodGone) and event.finished is not None:
+            self.finished[event.uid] = event.finished
+        elif isinstance(event, PodGone):
+            self.finished.pop(event.uid, None)
+        elif isinstance(event, PodsListed):
+            self.finished = {member.uid: member for member in event.finished}
+            self._recall()
+        self._follow(may_give_up=isinstance(event, BindSlotsFree | TimePassed))
+
+    def effects(self, effects: list[Effect]) -> None:
+        """All that one event led to: gangs are decided whole, and in their turn."""
+        new: dict[str, int] = {}
+        for effect in effects:
+            if isinstance(effect, Bind) and effect.uid not in self.held:
+                group = self.pods[effect.uid].group
+                if group is not None:
+                    new[group.name] = new.get(group.name, 0) + 1
+        for name, count in new.items():
+            placed = len(self.placed(name)) + count + self.completed(name)
+            assert name in self.met or placed >= self.minimum(name), f"{name} decided in part"
+        decided: set[str] = set()
+        for effect in effects:
+            if isinstance(effect, Bind):
+                self._bind(effect, decided)
+            if isinstance(effect, Evict):
+                assert self._is_bound(effect.uid)
+                self.evicted.add(effect.uid)
+            if isinstance(effect, ReportWaiting):
+                self.told[effect.uid] = effect.diagnosis.message
+            self.effect(effect)
+        self._follow(may_give_up=False)
+
+    def _bind(self, effect: Bind, decided: set[str]) -> None:
+        self.kept.discard(effect.uid)
+        if effect.uid not in self.held:
+            self._check_turn(self.pods[effect.uid], decided)
+            self.last_try.discard(effect.uid)
+
+    def placed(self, name: str) -> list[PodUid]:
+        """Members with a place that they are to keep."""
+        return [
+            uid
+            for uid, held in self.held.items()
+            if uid not in self.evicted and _group(held) == name and not self.pods[uid].deleting
+        ]
+
+    def candidates(self, name: str) -> list[Pod]:
+        """Members that may be tried."""
+        return [
+            pod
+            for pod in self.waiting()
+            if pod.group is not None
+            and pod.group.name == name
+            and self.now > self.failed_at.get(pod.uid, -99.0) + LONGEST_BACKOFF_S
+        ]
+
+    def minimum(self, name: str) -> int:
+        """The most that anybody who waits asks for, else the least that was granted."""
+        groups = [pod.group for pod in self.waiting() if pod.group is not None]
+        asked = [group.min_available for group in groups if group.name == name]
+        granted = [
+            held.allocation.min_available
+            for held in (self.held[uid] for uid in self.placed(name))
+            if held.allocation is not None
+        ]
+        return max(asked) if asked else min(granted, default=0)
+
+    def completed(self, name: str) -> int:
+        """Members whose work is done, of owners that still have others."""
+        owners = {pod.owner for pod in self.pods.values() if self._is_in(pod, name)}
+        return sum(
+            one.succeeded and one.group == name and one.owner in owners
+            for one in self.finished.values()
+        )
+
+    def names(self) -> list[str]:
+        """All gangs."""
+        groups = {pod.group.name for pod in self.pods.values() if pod.group is not None}
+        return sorted(groups | {name for held in self.held.values() if (name := _group(held))})
+
+    def need(self, name: str) -> int:
+        """How many more must be placed at once; 0 where each goes alone."""
+        if name in self.met or self.minimum(name) <= 1:
+            return 0
+        return max(0, self.minimum(name) - len(self.placed(name)) - self.completed(name))
+
+    def fits(self, name: str) -> bool:
+        """Whether the gang fits now, by trying; said only of gangs of one shape."""
+        need, pods = self.need(name), self.candidates(name)
+        if not need or len(pods) < need or len({pod.shape for pod in pods}) > 1:
+            return False
+        trial = copy.copy(self)
+        trial.held = dict(self.held)
+        for pod in pods[:need]:
+            node = trial.fits_somewhere(pod)
+            if node is None:
+                return False
+            trial.held[pod.uid] = trial.holding(pod, node)
+        return True
+
+    def key(self, name: str) -> Key:
+        """Where the gang stands."""
+        created, uid = self.first[name]
+        ranks = sorted((-p.priority, -p.label_priority, p.uid) for p in self.candidates(name))
+        return (*ranks[self.need(name) - 1][:2], created, uid)
+
+    def _check_turn(self, pod: Pod, decided: set[str]) -> None:
+        """No gang that stands before this pod would fit."""
+        name = pod.group.name if pod.group is not None else ""
+        if name in decided:
+            return
+        together = bool(name) and self.need(name) > 0
+        if together:
+            decided.add(name)
+            if len(self.candidates(name)) < self.need(name):
+                return  # some came back from a backoff, nobody here knows when
+            mine = self.key(name)
+        else:
+            created = self.first[name][0] if name in self.first else pod.created
+            mine = (-pod.priority, -pod.label_priority, created, pod.uid)
+        for other in self.names():
+            if other not in decided and self.fits(other):
+                assert self.key(other) > mine, f"{pod.key} went before {other}"
+
+    def _follow(self, may_give_up: bool) -> None:
+        """Which gangs are met now, and whose time is over."""
+        self._note_first()
+        for name in self.names():
+            placed = self.placed(name)
+            settled = [uid for uid in placed if self._is_bound(uid)]
+            if not placed:
+                self.met.discard(name)
+            elif len(settled) + self.completed(name) >= self.minimum(name):
+                self.met.add(name)
+            if name in self.met or not placed:
+                self.armed_at.pop(name, None)
+                continue
+            armed_at = self.armed_at.setdefault(name, self.now)
+            if may_give_up and self.now >= armed_at + REPAIR_S:
+                self.armed_at[name] = self.now
+                for uid in placed:
+                    if uid in self.kept:
+                        self.kept.discard(uid)
+                        del self.held[uid]
+                    elif not self._is_bound(uid):
+                        self.last_try.add(uid)
+
+    def _note_first(self) -> None:
+        """A gang is as old as the first of its members, for as long as it has any."""
+        for uid, pod in self.pods.items():
+            held = self.held.get(uid)
+            group = pod.group.name if pod.group is not None else ""
+            name = group if held is None else _group(held)
+            if name and (name not in self.first or (pod.created, uid) < self.first[name]):
+                self.first[name] = (pod.created, uid)
+        left = {*self.names(), *(member.group for member in self.finished.values())}
+        self.first = {name: first for name, first in self.first.items() if name in left}
+        self.met &= left
+
+    def _recall(self) -> None:
+        """A first list shows of which gangs enough members ran once, dead ones included."""
+        for name in self.names() if not self.listed else ():
+            owners = {pod.owner for pod in self.pods.values() if self._is_in(pod, name)}
+            ran = [one for one in self.finished.values() if one.group == name]
+            ran = [one for one in ran if one.had_node and one.owner in owners]
+            if self.placed(name) and len(self.placed(name)) + len(ran) >= self.minimum(name):
+                self.met.add(name)
+        self.listed = True
+
+    def _keeps_its_place(self, event: BindAnswered) -> bool:
+        held, outcome = self.held.get(event.uid), event.outcome
+        if held is None or held.allocation is None or self._is_bound(event.uid):
+            return False
+        if event.uid in self.last_try:
+            return False
+        current = held.allocation.token == event.token
+        invalid = isinstance(outcome, BindRefused) and outcome.refusal is Refusal.INVALID
+        name = _group(held)
+        return current and invalid and name != "" and name in self.armed_at
+
+    def _is_bound(self, uid: PodUid) -> bool:
+        return self.held[uid].settled or self.held[uid].answered_at is not None
+
+    def _is_in(self, pod: Pod, name: str) -> bool:
+        held = self.held.get(pod.uid)
+        if held is not None:
+            return _group(held) == name
+        return pod.group is not None and pod.group.name == name
+
+
+def _group(held: Holding) -> str:
+    return held.allocation.group or "" if held.allocation is not None else ""

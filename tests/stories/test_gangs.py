@@ -1,0 +1,111 @@
+"""Gangs in a cluster: large ones, late ones, interleaved ones, and ones that never fit."""
+
+from typing import Any
+
+import pytest
+
+from tests.stories.conftest import JOBS, PODS, Json, Stage, bound, card, gpu
+
+
+@pytest.fixture
+def nodes() -> str:
+    return 'nodes: [{name: "n{n}", count: 8, gpus: [{model: A100, count: 8, memory: 40GiB}]}]'
+
+
+def gang(name: str, headcount: int, threshold: str = "1.0", request: str = "1.0") -> dict[str, str]:
+    """Labels of a member."""
+    group = {"group_name": name, "group_headcount": str(headcount), "group_threshold": threshold}
+    return gpu(request, "1.0" if float(request) <= 1 else request, **group)
+
+
+def job(name: str, count: int, labels: dict[str, str], **spec: Any) -> Json:
+    template = {
+        "metadata": {"labels": labels},
+        "spec": {
+            "schedulerName": "kubeshare-scheduler",
+            "restartPolicy": "Never",
+            "containers": [{"name": "main", "image": "busybox"}],
+        },
+    }
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name},
+        "spec": {"parallelism": count, "completions": count, **spec, "template": template},
+    }
+
+
+async def test_a_job_of_64_pods_starts_as_one_on_8_nodes(stage: Stage) -> None:
+    await stage.cluster.apply(job("train", 64, gang("train", 64)))
+    pods = await stage.until_all(lambda pods: len(bound(pods)) == 64)
+    assert len({card(pod) for pod in pods}) == 64
+    assert len({pod["spec"]["nodeName"] for pod in pods}) == 8
+
+
+async def test_one_member_too_many_keeps_all_out_and_each_is_told(stage: Stage) -> None:
+    await stage.cluster.apply(job("train", 65, gang("train", 65)))
+    # The Job's pods come one by one: at first too few of them are there.
+    text = 'pod group "train" needs 65 pods to start together; room for 64 of them, none for 1 '
+
+    def told(pods: list[Json]) -> bool:
+        conditions = [c for pod in pods for c in pod["status"].get("conditions", [])]
+        ours = [c for c in conditions if c["type"] == "PodScheduled" and c["status"] == "False"]
+        right = [c for c in ours if c["reason"] == "Unschedulable" and text in c["message"]]
+        return len(pods) == 65 and len(right) == 65
+
+    assert bound(await stage.until_all(told)) == []
+
+
+async def test_members_that_are_created_late_are_waited_for(stage: Stage) -> None:
+    for number in range(2):
+        await stage.create(f"m{number}", gang("g", 3))
+    waiting = await stage.waiting("m1")
+    assert waiting == 'pod group "g" needs 3 pods to start together; there are 2'
+    await stage.create("m2", gang("g", 3))
+    await stage.until_bound(3)
+
+
+async def test_interleaved_gangs_start_one_after_the_other(stage: Stage) -> None:
+    await stage.cluster.apply(job("filler", 62, gpu("1.0")))
+    await stage.until_all(lambda pods: len(bound(pods)) == 62)
+    for name in ("a1", "b1", "a2", "b2"):
+        await stage.create(name, gang(name[0], 2))
+    await stage.until_all(lambda pods: len(bound(pods)) == 64)
+    first = {name[0] for name in bound(await stage.all_pods()) if name in ("a1", "a2", "b1", "b2")}
+    assert len(first) == 1
+    for name in [f"{first.pop()}{number}" for number in (1, 2)]:
+        await stage.delete(name)
+    await stage.until_all(lambda pods: len(pods) == len(bound(pods)) == 64)
+
+
+async def test_half_of_a_group_may_be_enough_and_the_rest_follows(stage: Stage) -> None:
+    await stage.cluster.apply(job("filler", 62, gpu("1.0")))
+    await stage.until_all(lambda pods: len(bound(pods)) == 62)
+    await stage.cluster.apply(job("elastic", 4, gang("elastic", 4, "0.5")))
+    await stage.until_all(lambda pods: len(bound(pods)) == 64)
+    background = {"propagationPolicy": "Background"}
+    await stage.client.request("DELETE", f"{JOBS}/filler", query=background)
+    await stage.until_all(lambda pods: len(pods) == len(bound(pods)) == 4)
+
+
+async def test_a_new_scheduler_binds_the_rest_of_what_the_last_one_began(
+    empty_stage: Stage,
+) -> None:
+    stage = empty_stage
+    async with stage.scheduler():
+        await stage.warm_up()
+        stage.spoil_binds(status=503, times=12)
+        await stage.cluster.apply(job("train", 20, gang("train", 20)))
+        await stage.until_sent(lambda: len(stage.bindings()) >= 20)
+    async with stage.scheduler():
+        await stage.until_all(lambda pods: len(bound(pods)) == 20)
+
+
+async def test_a_dead_member_is_replaced_though_others_wait_in_front(stage: Stage) -> None:
+    await stage.cluster.apply(job("train", 64, gang("train", 64)))
+    pods = await stage.until_all(lambda pods: len(bound(pods)) == 64)
+    await stage.client.delete(f"{PODS}/{pods[0]['metadata']['name']}")
+    before = {pod["metadata"]["uid"] for pod in pods}
+    await stage.until_all(
+        lambda pods: len(bound(pods)) == 64 and {pod["metadata"]["uid"] for pod in pods} != before
+    )
