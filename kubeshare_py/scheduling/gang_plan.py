@@ -81,7 +81,7 @@ class GangPlan:
 
     def shortage(self, gang: Gang) -> Shortage:
         """Work out what is missing for a gang that does not fit."""
-        members = _by_key(gang)
+        members = next(self._orders(gang))
         placed, _ = self._try(members, gang.need)
         there = {record.pod.uid for record in placed}
         rest = [record for record in members if record.pod.uid not in there]
@@ -93,21 +93,22 @@ class GangPlan:
         return Shortage(len(placed), tuple(lacking.items()), diagnosis)
 
     def _orders(self, gang: Gang) -> Iterator[Sequence[Record]]:
-        """In which order to try: as they stand in the queue; then who has least room first."""
-        members = _by_key(gang)
-        yield members
+        """In which order to try, the best first.
+
+        Where all are needed: by shape, those with the least room first. Else as they stand in the
+        queue, and only if that fails by room, so that as many as possible fit.
+        """
+        members = sorted(gang.waiting.values(), key=lambda record: record.key)
+        all_needed = len(members) == gang.need
+        if len(gang.shapes) == 1 or not all_needed:
+            yield members
         if len(gang.shapes) == 1:
             return
-        room = {
-            (profile, shape): self._rooms[profile].total(shape) for profile, shape in gang.shapes
-        }
-
-        def room_of(record: Record) -> int:
-            return room[record.pod.scheduler_name, record.pod.shape]
-
-        yield sorted(members, key=room_of)
-        if len(members) > gang.need:
-            yield sorted(members, key=room_of, reverse=True)
+        kinds = {_kind(record): number for number, record in enumerate(members)}
+        room = {kind: (self._rooms[kind[0]].total(kind[1]), kinds[kind]) for kind in kinds}
+        yield sorted(members, key=lambda record: room[_kind(record)])
+        if not all_needed:
+            yield sorted(members, key=lambda record: room[_kind(record)], reverse=True)
 
     def _try(self, members: Iterable[Record], need: int) -> tuple[list[Record], Forbidden | None]:
         placed: list[Record] = []
@@ -116,7 +117,7 @@ class GangPlan:
             if len(placed) == need:
                 break
             pod = record.pod
-            kind = (pod.scheduler_name, pod.shape)
+            kind = _kind(record)
             if kind in full:
                 continue
             choice = self._askers[pod.scheduler_name].best(pod.shape)
@@ -135,5 +136,6 @@ class GangPlan:
             self._cycle.take_back(record)
 
 
-def _by_key(gang: Gang) -> list[Record]:
-    return sorted(gang.waiting.values(), key=lambda record: record.key)
+def _kind(record: Record) -> tuple[str, Shape]:
+    """All that decides where a member fits."""
+    return record.pod.scheduler_name, record.pod.shape

@@ -1,6 +1,7 @@
 """The ledger after any history: it says what books of our own say."""
 
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kubeshare_py.cluster.columns import ABSENT, CARD_COLUMNS, EMPTY_SLOT
 from kubeshare_py.cluster.ledger import Ledger
@@ -112,6 +113,41 @@ def test_nothing_is_left_of_a_history_that_is_undone(steps: list[Step]) -> None:
     check(history)
     assert history.ledger.columns.row_of == {}
     assert sorted(history.ledger.columns.free_rows) == [*range(history.ledger.columns.rows)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(STEPS, st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=6))
+def test_charges_that_are_taken_back_have_never_been(
+    steps: list[Step], tries: list[tuple[int, int]]
+) -> None:
+    history = History()
+    for step in steps:
+        history.step(step)
+    ledger = history.ledger
+    known = sorted(ledger.columns.row_of)
+    before = everything(ledger)
+    improved, charged = ledger.improved.end, []
+    for number, (which, slot) in enumerate(tries if known else []):
+        name = known[which % len(known)]
+        uuids = ledger.columns.uuids[ledger.columns.row_of[name]]
+        cards = tuple(CardCharge(uuid, 100, 1000) for uuid in uuids[slot : slot + 1])
+        token, uid = DecisionToken(f"try-{number}"), PodUid(f"try-{number}")
+        allocation = Allocation(token=token, cards=cards, port=ledger.next_port(name))
+        ledger.charge(uid, name, (("cpu", 1),), allocation)
+        charged.append(uid)
+    for uid in reversed(charged):
+        ledger.take_back(uid)
+    assert everything(ledger) == before
+    assert ledger.improved.end == improved
+
+
+def everything(ledger: Ledger) -> dict[str, object]:
+    """What anybody can see of the ledger, as plain values."""
+    columns = ledger.columns
+    tables = ("free", "gpu_free_milli", "gpu_used_percent", *CARD_COLUMNS)
+    found: dict[str, object] = {name: getattr(columns, name).tolist() for name in tables}
+    found["ports"] = [ledger.next_port(name) for name in sorted(columns.row_of)]
+    return found
 
 
 @settings(max_examples=100, deadline=None)

@@ -1,7 +1,10 @@
+from typing import Any
+
 import msgspec
 import pytest
 
 from kubeshare_py.domain.events import (
+    FinishedMember,
     NodeGone,
     NodeSeen,
     PodGone,
@@ -30,6 +33,25 @@ def test_an_unfinished_pod_is_seen(change: str, phase: str) -> None:
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
 def test_a_finished_pod_is_gone(change: str, phase: str) -> None:
     assert pod_event(change, pod_fields(status={"phase": phase})) == GONE
+
+
+def test_of_a_finished_pod_its_group_and_how_it_ended_stay() -> None:
+    labels = {"group_name": "g", "group_headcount": "4", "group_threshold": "0.5"}
+    metadata: dict[str, Any] = {
+        "labels": {f"sharedgpu/{name}": value for name, value in labels.items()},
+        "ownerReferences": [{"uid": "other"}, {"uid": "job", "controller": True}],
+    }
+    fields = pod_fields({"nodeName": "n"}, status={"phase": "Succeeded"}, **metadata)
+    member = FinishedMember(
+        uid=PodUid("u"), namespace="ns", group="g", owner="job", succeeded=True, had_node=True
+    )
+    assert pod_event(MODIFIED, fields) == PodGone(PodUid("u"), member)
+    assert pods_listed([fields], 1.0).finished == (member,)
+    failed = pod_fields(status={"phase": "Failed"}, **metadata)
+    gone = pod_event(MODIFIED, failed)
+    assert isinstance(gone, PodGone)
+    assert gone.finished is not None
+    assert (gone.finished.succeeded, gone.finished.had_node) == (False, False)
 
 
 def test_a_deleted_pod_is_gone_whatever_its_phase() -> None:

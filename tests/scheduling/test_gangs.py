@@ -34,6 +34,14 @@ def test_a_gang_that_does_not_fit_takes_nothing() -> None:
     assert names(driver.show(*single)) == ["s0", "s1", "s2", "s3"]
 
 
+def test_a_try_that_fails_improves_nothing() -> None:
+    driver = GangDriver({"n1": 2, "n2": 2})
+    improved = driver.machine.ledger.improved.end
+    driver.show(*members(a_group(5), 5))
+    assert driver.machine.ledger.improved.end == improved
+    assert driver.machine.ledger.pods_on(NodeName("n1")) == {}
+
+
 def test_all_members_are_told_how_many_are_missing() -> None:
     driver = GangDriver({"n1": 4})
     driver.show(*members(a_group(3), 2))

@@ -71,10 +71,11 @@ async def test_interleaved_gangs_start_one_after_the_other(stage: Stage) -> None
     for name in ("a1", "b1", "a2", "b2"):
         await stage.create(name, gang(name[0], 2))
     await stage.until_all(lambda pods: len(bound(pods)) == 64)
-    first = {name[0] for name in bound(await stage.all_pods()) if name in ("a1", "a2", "b1", "b2")}
-    assert len(first) == 1
-    for name in [f"{first.pop()}{number}" for number in (1, 2)]:
-        await stage.delete(name)
+    [first] = {
+        name[0] for name in bound(await stage.all_pods()) if name in ("a1", "a2", "b1", "b2")
+    }
+    for number in (1, 2):
+        await stage.delete(f"{first}{number}")
     await stage.until_all(lambda pods: len(pods) == len(bound(pods)) == 64)
 
 
@@ -99,6 +100,22 @@ async def test_a_new_scheduler_binds_the_rest_of_what_the_last_one_began(
         await stage.until_sent(lambda: len(stage.bindings()) >= 20)
     async with stage.scheduler():
         await stage.until_all(lambda pods: len(bound(pods)) == 20)
+
+
+async def test_what_is_bound_of_a_gang_that_cannot_be_completed_is_deleted(
+    empty_stage: Stage,
+) -> None:
+    stage = empty_stage
+    stage.spoil(method="POST", path="/m1/binding$", status=400, reason="BadRequest", times=100)
+    async with stage.scheduler({"gangRepairSeconds": 1}):
+        await stage.create("m0", gang("g", 2))
+        await stage.create("m1", gang("g", 2))
+        event = await stage.event("m0", "GangIncomplete")
+        assert event["note"] == 'pod group "g" needs 2 pods together, only 1 could be bound'
+        await stage.until_all(lambda pods: [pod["metadata"]["name"] for pod in pods] == ["m1"])
+    about = [one for one in stage.requests if "/pods/m0" in one.path]
+    asked = [(one.method, one.path.rpartition("/")[2]) for one in about]
+    assert asked.index(("PATCH", "status")) < asked.index(("DELETE", "m0"))
 
 
 async def test_a_dead_member_is_replaced_though_others_wait_in_front(stage: Stage) -> None:

@@ -18,6 +18,7 @@ from tests.edges.collector_place import Place, serving
 from tests.stories.conftest import EVENTS, PODS, Json, Stage, gpu
 from tests.stories.rights import Right, asked_for, granted
 from tests.stories.scraping import scrape_of, start_collector
+from tests.stories.test_gangs import gang
 from tests.stories.test_operations import fetch, route_of
 
 
@@ -37,7 +38,7 @@ class NoStreaming(Fault):
 async def do_everything(stage: Stage, settings: Json) -> None:
     """Have a scheduler place a pod, tell another one twice why it waits, and ask who may look."""
     stage.faults.inject(NoStreaming())
-    async with stage.scheduler(settings):
+    async with stage.scheduler({**settings, "gangRepairSeconds": 1}):
         await stage.warm_up()
         await stage.create("big", gpu("9", "9"))
         await stage.waiting("big")
@@ -45,10 +46,19 @@ async def do_everything(stage: Stage, settings: Json) -> None:
         labels = {"metadata": {"labels": {"sharedgpu/priority": "7"}}}
         await stage.client.merge_patch(f"{PODS}/big", labels)
         await stage.until_all(lambda found: any("series" in one for one in found), EVENTS)
+        await have_a_gang_given_up(stage)
         route = await route_of(stage)
         own = {FORWARDED: f"Bearer {stage.cluster.server.tokens[SCHEDULER]}"}
         status, _ = await fetch(route, "/metrics", {**route.headers, **own})
         assert status == HTTPStatus.FORBIDDEN
+
+
+async def have_a_gang_given_up(stage: Stage) -> None:
+    """One member of two cannot be bound."""
+    stage.spoil(method="POST", path="/m1/binding$", status=400, reason="BadRequest", times=100)
+    for name in ("m0", "m1"):
+        await stage.create(name, gang("g", 2, request="0.1"))
+    await stage.until_all(lambda pods: "m0" not in {pod["metadata"]["name"] for pod in pods})
 
 
 def about_big(event: Json) -> bool:
