@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.scheduling.gang_plan import Shortage
-from kubeshare_py.scheduling.gangs import Gang
+from kubeshare_py.scheduling.gangs import Gang, Shapes
 from kubeshare_py.scheduling.pod_queue import SortKey
 
 #: How many members are needed, and how many of which shape there are.
@@ -22,6 +22,9 @@ class GangLine:
     """Gangs that all need the same and do not get it."""
 
     composition: Composition
+    need: int
+    #: As in the composition, in an order that does not depend on hashes.
+    shapes: Shapes
     gangs: dict[Gang, None] = field(default_factory=dict)
     #: What is missing; None while they wait for the inventory only.
     shortage: Shortage | None = None
@@ -77,7 +80,7 @@ class GangQueue:
     def block(self, gang: Gang) -> GangLine:
         """This active gang does not fit, nor does any of its composition."""
         composition = self._composition[gang]
-        line = self._lines[composition] = GangLine(composition)
+        line = self._lines[composition] = GangLine(composition, gang.need, gang.shapes.copy())
         self._joins(gang)
         return line
 

@@ -18,7 +18,7 @@ from kubeshare_py.scheduling.gang_plan import Forbidden, GangPlan, Placed, Short
 from kubeshare_py.scheduling.gang_queue import Composition, GangQueue
 from kubeshare_py.scheduling.gang_repair import GangRepair, RepairRules
 from kubeshare_py.scheduling.gang_reports import UNREAD, GangReports
-from kubeshare_py.scheduling.gangs import Gang, Gangs, Shapes
+from kubeshare_py.scheduling.gangs import Gang, Gangs
 from kubeshare_py.scheduling.intake import Intake
 from kubeshare_py.scheduling.pod_queue import PodQueue, SortKey
 from kubeshare_py.scheduling.queue_moves import QueueMoves
@@ -128,8 +128,7 @@ class GangTurns:
             return
         self._swept = improved
         for line in self.queue.lines():
-            need, shapes = line.composition
-            if line.shortage is None or self._plan.may_fit(Shapes(dict(shapes)), need):
+            if line.shortage is None or self._plan.may_fit(line.shapes, line.need):
                 self._books.moves.woken(sum(len(gang.waiting) for gang in line.gangs))
                 self.queue.wake(line)
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.builders import a_machine
 from tests.scheduling.gang_world import GANG_ACTIONS, GangWorld
-from tests.scheduling.test_any_history import some_steps
+from tests.scheduling.test_any_history import digest_of, digests_under_hash_seeds, some_steps
 from tests.scheduling.world import ACTIONS, Step
 
 STEPS = st.lists(
@@ -59,6 +59,15 @@ def test_the_same_history_gives_the_same_effects_again(steps: list[Step]) -> Non
     again = a_machine(name=world.machine.name)
     for event, now, effects in world.log:
         assert tuple(again.handle(event, now)) == effects
+
+
+def digest(seed: int) -> str:
+    return digest_of(run(some_gang_steps(seed, 150)))
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_effects_do_not_depend_on_the_hash_seed(seed: int) -> None:
+    assert len(digests_under_hash_seeds("tests.scheduling.test_any_gang_history", seed)) == 1
 
 
 def some_gang_steps(seed: int, count: int) -> list[Step]:

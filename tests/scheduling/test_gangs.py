@@ -164,6 +164,16 @@ def test_members_with_little_choice_are_placed_first() -> None:
     assert len(driver.show(anywhere, picky)) == 2
 
 
+def test_members_that_fit_one_by_one_but_not_together_take_nothing() -> None:
+    driver = GangDriver({"n1": 2})
+    group = a_group(2)
+    pods = members(group, 1, whole(2)) + members(group, 1, start=1)
+    assert driver.show(*pods) == []
+    assert driver.machine.ledger.pods_on(NodeName("n1")) == {}
+    assert "room for 1 of them, none for 1 that asks for 1 GPU: " in driver.told["g-0"]
+    assert driver.later(120) == []
+
+
 def test_of_different_minimums_the_largest_counts() -> None:
     driver = GangDriver({"n1": 4})
     one, two = a_group(2), a_group(3)
