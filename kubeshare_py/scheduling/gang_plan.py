@@ -9,12 +9,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.asks import Asker, Work
 from kubeshare_py.framework.rooms import Rooms
 from kubeshare_py.scheduling.cycle import Cycle
-from kubeshare_py.scheduling.gangs import Gang, Shapes
+from kubeshare_py.scheduling.gangs import Gang, Shapes, Shortage
 from kubeshare_py.scheduling.pod_records import Record
 
 #: A placement takes as much of a turn as asking about so many rows.
@@ -26,18 +25,6 @@ class Placed:
     """So many members as are needed are charged to their places."""
 
     records: tuple[Record, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Shortage:
-    """Too few fit: how many do, how many of which shape do not, and why one more does not.
-
-    The diagnosis is of the cluster with those that fit in place.
-    """
-
-    fitting: int
-    lacking: tuple[tuple[Shape, int], ...]
-    diagnosis: Diagnosis
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.scheduling.gang_plan import Shortage
-from kubeshare_py.scheduling.gangs import Gang, Shapes
+from kubeshare_py.scheduling.gangs import Gang, Shapes, Shortage
 from kubeshare_py.scheduling.pod_queue import SortKey
 
 #: How many members are needed, and how many of which shape there are.

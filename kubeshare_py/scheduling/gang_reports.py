@@ -8,8 +8,7 @@ from kubeshare_py.domain.effects import ReportWaiting
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.scheduling.gang_plan import Shortage
-from kubeshare_py.scheduling.gangs import Gang, Role
+from kubeshare_py.scheduling.gangs import Gang, Role, Shortage
 from kubeshare_py.scheduling.timers import Timers
 from kubeshare_py.scheduling.waiting_reports import (
     INVENTORY_UNREAD,

@@ -14,11 +14,11 @@ from kubeshare_py.scheduling import queue_moves
 from kubeshare_py.scheduling.attempts import Attempts, count
 from kubeshare_py.scheduling.binds import Binds
 from kubeshare_py.scheduling.cycle import Cycle
-from kubeshare_py.scheduling.gang_plan import Forbidden, GangPlan, Placed, Shortage
+from kubeshare_py.scheduling.gang_plan import Forbidden, GangPlan, Placed
 from kubeshare_py.scheduling.gang_queue import Composition, GangQueue
 from kubeshare_py.scheduling.gang_repair import GangRepair, RepairRules
 from kubeshare_py.scheduling.gang_reports import UNREAD, GangReports
-from kubeshare_py.scheduling.gangs import Gang, Gangs
+from kubeshare_py.scheduling.gangs import Gang, Gangs, Shortage
 from kubeshare_py.scheduling.intake import Intake
 from kubeshare_py.scheduling.pod_queue import PodQueue, SortKey
 from kubeshare_py.scheduling.queue_moves import QueueMoves
@@ -153,7 +153,7 @@ class GangTurns:
             answer = self._plan.place(gang)
         if isinstance(answer, Placed):
             self.queue.remove(gang)
-            gang.tries = 0
+            gang.tries, gang.shortage = 0, None
             effects.extend([self._books.binds.send(record) for record in answer.records])
             self._settle(now)
             return len(answer.records)
@@ -231,9 +231,12 @@ class GangTurns:
         known = self._known.get(composition)
         wait_s = max(SAME_REASONS_S, len(gang.waiting) / PODS_A_SECOND)
         if known is not None and now < known.found_at + wait_s:
-            self._look.add(known.found_at + wait_s, composition)
-            return known.shortage
-        shortage = self._plan.shortage(gang)
+            gang.shortage, gang.short_at = known.shortage, known.found_at
+        if gang.shortage is not None and now < gang.short_at + wait_s:
+            self._look.add(gang.short_at + wait_s, composition)
+            return gang.shortage
+        shortage = gang.shortage = self._plan.shortage(gang)
+        gang.short_at = now
         self._known[composition] = _Known(shortage, now, self._books.ledger.changed.end)
         if len(self._known) > SHORTAGES_KEPT:
             self._known.popitem(last=False)

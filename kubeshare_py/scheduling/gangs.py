@@ -5,6 +5,7 @@ scheduler finds what its predecessor knew: a bound pod's gang and minimum are th
 allocation names, an unbound pod's are those of its labels.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -54,6 +55,18 @@ class Member:
     shape: tuple[str, Shape]
 
 
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """Too few fit: how many do, how many of which shape do not, and why one more does not.
+
+    The diagnosis is of the cluster with those that fit in place.
+    """
+
+    fitting: int
+    lacking: tuple[tuple[Shape, int], ...]
+    diagnosis: Diagnosis
+
+
 @dataclass(slots=True, eq=False)
 class Gang:
     """One group of one namespace. `met`: so many members are bound, or were, as must be.
@@ -86,6 +99,9 @@ class Gang:
     #: What its waiting members were told last, and who was not told yet.
     diagnosis: Diagnosis | None = None
     untold: list[PodUid] = field(default_factory=list)
+    #: What was missing when it was last tried, and when that was worked out.
+    shortage: Shortage | None = None
+    short_at: float = -math.inf
     #: When something is done about too few members being placed, and whether it was tried before.
     repair_at: float | None = None
     replanned: bool = False

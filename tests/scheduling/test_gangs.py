@@ -78,6 +78,17 @@ def test_a_late_member_is_told_what_the_others_were_told() -> None:
     assert set(driver.told) == {"g-0", "g-1", "g-2"}
 
 
+def test_numbers_are_brought_up_to_date_now_and_then() -> None:
+    driver = GangDriver({"n1": 1})
+    driver.show(*members(a_group(3), 3))
+    driver.tell(NodeSeen(a_node("n2")))
+    driver.tell(InventoryRead(((NodeName("n2"), some_gpus("n2", 1)),)))
+    driver.turn()
+    assert "room for 1 of them" in driver.told["g-0"]
+    driver.later(60)
+    assert "room for 2 of them" in driver.told["g-0"]
+
+
 def test_a_member_that_is_held_back_is_counted_apart() -> None:
     driver = GangDriver({"n1": 4})
     pods = members(a_group(3), 3)
