@@ -46,7 +46,7 @@ def test_of_a_finished_pod_its_group_and_how_it_ended_stay() -> None:
         uid=PodUid("u"), namespace="ns", group="g", owner="job", succeeded=True, had_node=True
     )
     assert pod_event(MODIFIED, fields) == PodGone(PodUid("u"), member)
-    assert pods_listed([fields], 1.0).finished == (member,)
+    assert listed_pod(fields) == member
     failed = pod_fields(status={"phase": "Failed"}, **metadata)
     gone = pod_event(MODIFIED, failed)
     assert isinstance(gone, PodGone)
