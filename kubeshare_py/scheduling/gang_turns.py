@@ -86,7 +86,9 @@ class GangTurns:
     @property
     def unfinished(self) -> bool:
         """Whether a turn would find something to do without any further event."""
-        return bool(self._books.gangs.touched) or self.queue.first() is not None
+        if self._books.gangs.touched or self.queue.first() is not None:
+            return True
+        return bool(self.queue.joined)
 
     def use_profiles(self, profiles: Mapping[str, Profile]) -> None:
         """Other plugins say how much room there is."""

@@ -89,6 +89,14 @@ def test_numbers_are_brought_up_to_date_now_and_then() -> None:
     assert "room for 2 of them" in driver.told["g-0"]
 
 
+def test_many_gangs_that_want_the_same_are_all_told() -> None:
+    driver = GangDriver({"n1": 1})
+    pods = [pod for name in "abcdef" for pod in members(a_group(2, name), 2)]
+    driver.show(*pods)
+    assert set(driver.told) == {pod.key.name for pod in pods}
+    assert driver.told["f-1"].startswith('pod group "f" needs 2 pods')
+
+
 def test_a_member_that_is_held_back_is_counted_apart() -> None:
     driver = GangDriver({"n1": 4})
     pods = members(a_group(3), 3)
