@@ -24,7 +24,7 @@ from kubeshare_py.framework.configuration import (
 )
 from kubeshare_py.manifests.pod_fields import PodFields
 from kubeshare_py.manifests.watch import Codec
-from kubeshare_py.scheduling.gang_repair import RepairRules
+from kubeshare_py.scheduling.gang_repair import repair_rules
 from kubeshare_py.scheduling.machine import Machine
 
 PODS = "/api/v1/pods"
@@ -32,10 +32,7 @@ PODS = "/api/v1/pods"
 
 def machine(configuration: SchedulerConfiguration, in_tree: Mapping[str, PluginFactory]) -> Machine:
     """A machine with the configured profiles; raises ConfigurationError for unusable ones."""
-    rules = RepairRules(
-        after_s=configuration.gang_repair_seconds, release=configuration.gang_repair == "release"
-    )
-    return Machine(profiles(configuration, in_tree), own_name(), rules)
+    return Machine(profiles(configuration, in_tree), own_name(), repair_rules(configuration))
 
 
 async def main(

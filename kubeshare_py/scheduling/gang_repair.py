@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kubeshare_py.domain.effects import Effect, Evict, ReportTrouble, Trouble
+from kubeshare_py.framework.configuration import SchedulerConfiguration
 from kubeshare_py.scheduling import queue_moves
 from kubeshare_py.scheduling.binds import Binds
 from kubeshare_py.scheduling.gangs import Gang, Gangs, Role
@@ -29,6 +30,12 @@ class RepairRules:
 
     after_s: float = 60.0
     release: bool = True
+
+
+def repair_rules(configuration: SchedulerConfiguration) -> RepairRules:
+    """As they are configured."""
+    release = configuration.gang_repair == "release"
+    return RepairRules(after_s=configuration.gang_repair_seconds, release=release)
 
 
 class GangRepair:
