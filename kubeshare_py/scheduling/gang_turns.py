@@ -1,5 +1,6 @@
 """Gangs in the machine's turns: who comes together, who is decided, who waits for room."""
 
+import math
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -79,6 +80,8 @@ class GangTurns:
     @property
     def next_at(self) -> float:
         """When time alone changes something; infinity when it does not."""
+        if not self._books.gangs.by_key:
+            return math.inf
         return min(
             self._repair.next_at, self._rested.next_at, self._look.next_at, self.reports.next_at
         )
@@ -86,6 +89,8 @@ class GangTurns:
     @property
     def unfinished(self) -> bool:
         """Whether a turn would find something to do without any further event."""
+        if not self._books.gangs.by_key:
+            return False  # nearly always, and asked at every turn
         if self._books.gangs.touched or self.queue.first() is not None:
             return True
         return bool(self.queue.joined)

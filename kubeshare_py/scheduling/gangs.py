@@ -190,7 +190,7 @@ class Gangs:
         """Note what has become of a pod; its gang, None if it is in none."""
         pod, allocation = record.pod, record.allocation
         named = pod.group is not None or (allocation is not None and allocation.group is not None)
-        if not named and pod.uid not in self._of:
+        if not named and (not self._of or pod.uid not in self._of):
             return None  # nearly always
         key, member = _membership(record)
         gang = self._of.get(pod.uid)

@@ -303,7 +303,7 @@ class Machine:
 
     def _time_passed(self, now: float, effects: list[Effect]) -> None:
         # First, because it ends that some Binds are sent again.
-        if now >= self.gang_turns.next_at:
+        if self.gangs.by_key and now >= self.gang_turns.next_at:
             self.gang_turns.time_passed(now, effects)
         if now >= self._intake.next_at:
             self._intake.take_back(now, effects)
@@ -321,13 +321,14 @@ class Machine:
     def _decide(self, slots: int, now: float, effects: list[Effect]) -> None:
         free = self._free_slots(slots)
         self._cycle.begin_turn()
-        if self.ready:
+        gangs = self.ready and bool(self.gangs.by_key)
+        if gangs:
             self.gang_turns.begin_turn(now, self.inventory_read)
         most = free
         while free > 0 and self._cycle.may_go_on():
             line = self.queue.next_line()
             head = line.head() if line is not None else None
-            gang = self.gang_turns.first()
+            gang = self.gang_turns.first() if gangs else None
             if gang is not None and (head is None or gang[0] < head[0]):
                 if gang[1].need > free and free < most:
                     break  # it gets a turn of its own
