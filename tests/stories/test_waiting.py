@@ -79,7 +79,7 @@ async def test_what_is_not_supported_is_not_ignored(stage: Stage) -> None:
 async def test_a_group_that_must_start_together_waits_and_says_so(stage: Stage) -> None:
     group = {"group_name": "g", "group_headcount": "3", "group_threshold": "1"}
     await stage.create("member", gpu("0.1", "1.0", **group))
-    assert "gang scheduling is not supported yet" in await stage.waiting("member")
+    assert "needs 3 pods to start together; there is 1" in await stage.waiting("member")
     one = {"group_name": "h", "group_headcount": "5", "group_threshold": "0.2"}
     await stage.create("single", gpu("0.1", "1.0", **one))
     await stage.running("single")
