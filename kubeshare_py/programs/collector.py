@@ -2,7 +2,6 @@
 
 import asyncio
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import msgspec
@@ -57,12 +56,11 @@ async def collect(settings: Settings) -> None:
         from kubeshare_py.edges import node_annotation  # noqa: PLC0415
 
         writer = node_annotation.credentials()
-    async with serve(sampler, settings.address, settings.port) as url:
+    async with serve(sampler, settings.address, settings.port) as url, asyncio.TaskGroup() as group:
         decision_log.inform("listening", url=url, node=settings.node)
-        async with asyncio.TaskGroup() as group:
-            if settings.annotates:
-                group.create_task(node_annotation.annotate(sampler, writer))
-            group.create_task(sampler.run())
+        if settings.annotates:
+            group.create_task(node_annotation.annotate(sampler, writer))
+        group.create_task(sampler.run())
 
 
 def show(settings: Settings, output: str) -> int:
@@ -99,8 +97,4 @@ def _prometheus(sampler: CardSampler) -> str:
     return CollectorPage(sampler).text("")[0].decode()
 
 
-_FORMS: dict[str, Callable[[CardSampler], str]] = {
-    "text": _text,
-    "json": _json,
-    "prometheus": _prometheus,
-}
+_FORMS = {"text": _text, "json": _json, "prometheus": _prometheus}

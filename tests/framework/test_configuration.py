@@ -127,7 +127,7 @@ def test_arguments_reach_the_plugin() -> None:
         ({"kind": "Pod"}, "kind: must be KubeShareSchedulerConfiguration"),
         (
             {"inventory": {"source": "nvml"}},
-            "inventory.source: must be one of prometheus, scrape, file",
+            "inventory.source: must be one of prometheus, scrape, annotation, file",
         ),
         ({"inventory": {"scheme": "ftp"}}, "inventory.scheme: must be http or https"),
         (
