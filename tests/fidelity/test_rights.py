@@ -47,7 +47,8 @@ def test_the_scheduler_may_bind_with_annotations_of_its_choice(scheduler: RealAp
 def test_the_scheduler_may_not_change_pods_otherwise(scheduler: RealApi) -> None:
     status = scheduler.patch(f"{PODS}/p", {"metadata": {"annotations": {"any": "thing"}}})
     assert_forbidden(scheduler, status, 'patch resource "pods"')
-    assert_forbidden(scheduler, scheduler.delete(f"{PODS}/p"), 'delete resource "pods"')
+    status = scheduler.delete(PODS)
+    assert_forbidden(scheduler, status, 'deletecollection resource "pods"')
 
 
 def test_the_scheduler_may_not_look_at_what_is_none_of_its_business(scheduler: RealApi) -> None:
