@@ -141,10 +141,17 @@ class Gang:
         self.together = minimum > 1 and self.need > 0
 
     def recall(self) -> None:
-        """Conclude from what its finished members left that enough of them once ran."""
+        """After a restart: it counts as having run where it cannot be in the middle of a start.
+
+        So it is when its finished members make up for those that are missing, and when too few
+        pods are there for a start: it lost members that once ran. To be wrong about that costs
+        cards that a dead start holds; to be wrong the other way would end pods that work.
+        """
+        bound = self.counts[Role.BOUND]
         owners = {member.record.pod.owner for member in self.members.values()}
         ran = sum(one.had_node and one.owner in owners for one in self.finished.values())
-        self.met = self.counts[Role.BOUND] > 0 and self.counts[Role.BOUND] + ran >= self.minimum
+        there = len(self.members) - self.counts[Role.LEAVING] + self.completed
+        self.met = bound > 0 and (bound + ran >= self.minimum or there < self.minimum)
 
     def put(self, uid: PodUid, member: Member) -> None:
         """Take in a member, or what has become of it."""

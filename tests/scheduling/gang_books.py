@@ -211,12 +211,22 @@ class GangBooks(Books):
         self.met &= left
 
     def _recall(self) -> None:
-        """A first list shows of which gangs enough members ran once, dead ones included."""
+        """A first list shows of which gangs enough members ran once, dead and lost ones included.
+
+        Where not enough are there for a start, nobody can be in the middle of one.
+        """
         for name in self.names() if not self.listed else ():
             owners = {pod.owner for pod in self.pods.values() if self._is_in(pod, name)}
             ran = [one for one in self.finished.values() if one.group == name]
             ran = [one for one in ran if one.had_node and one.owner in owners]
-            if self.placed(name) and len(self.placed(name)) + len(ran) >= self.minimum(name):
+            there = [
+                pod
+                for pod in self.pods.values()
+                if self._is_in(pod, name) and not pod.deleting and pod.uid not in self.evicted
+            ]
+            enough_ran = len(self.placed(name)) + len(ran) >= self.minimum(name)
+            too_few = len(there) + self.completed(name) < self.minimum(name)
+            if self.placed(name) and (enough_ran or too_few):
                 self.met.add(name)
         self.listed = True
 

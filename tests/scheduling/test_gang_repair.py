@@ -194,6 +194,20 @@ def test_a_gang_that_ran_before_a_restart_is_not_given_up() -> None:
     assert driver.evicted == []
 
 
+def test_a_gang_that_lost_members_before_a_restart_is_not_given_up() -> None:
+    driver = GangDriver({"n1": 3})
+    pods = members(a_group(3), 3)
+    binds = driver.show(*pods)
+    # The third was deleted, so that nothing is left of it, and nobody made another one.
+    running = [seen_bound(pod, bind) for pod, bind in zip(pods[:2], binds[:2], strict=True)]
+    restarted(driver, *running)
+    driver.later(300)
+    assert driver.evicted == []
+    # One that comes later needs no quorum.
+    again = driver.show(members(a_group(3), 1, start=3)[0])
+    assert names(again) == ["g-3"]
+
+
 def test_members_whose_fate_is_unknown_are_waited_for() -> None:
     driver = GangDriver({"n1": 3})
     pods = members(a_group(3), 3)
