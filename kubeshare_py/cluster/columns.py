@@ -233,6 +233,10 @@ def _table(rows: int, width: int) -> IntArray:
 
 
 def _wider(table: IntArray, width: int, filler: int) -> IntArray:
-    wide = np.full((table.shape[0], width), filler, np.int64)
+    wide = _table(table.shape[0], width)
+    # Pages that nobody has written to cost nothing yet: the first card of a large cluster would
+    # have to wait for all of them.
+    if filler:
+        wide.fill(filler)
     wide[:, : table.shape[1]] = table
     return wide

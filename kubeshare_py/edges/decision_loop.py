@@ -162,11 +162,13 @@ class DecisionLoop:
             decision_log.warn("inventory", message=event.message)
             await self.tell([event])
             return
-        parts = [*portions(event)]
-        for part in parts:
-            await self.tell([part])
+        told = 0
+        for part in portions(event):
+            # What came before has taken its time of this turn.
             await asyncio.sleep(0)
-        if len(parts) > 1:
+            await self.tell([part])
+            told += 1
+        if told > 1:
             # These cards stay, as what a list brought does.
             gc.freeze()
 

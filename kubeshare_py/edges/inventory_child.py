@@ -140,8 +140,11 @@ async def _reported(child: Child, known: Reading) -> AsyncGenerator[Report, None
         child.attach(process.stdin.write)
         try:
             while line := await process.stdout.readline():
-                yield _reports.decode(line)
-                # Lines that are here already are read without waiting: let others have their turn.
+                report = _reports.decode(line)
+                # Decoding and taking in are a turn each, and lines that are here already are
+                # read without waiting: let others have theirs.
+                await asyncio.sleep(0)
+                yield report
                 await asyncio.sleep(0)
         finally:
             child.attach(None)

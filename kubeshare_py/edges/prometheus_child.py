@@ -68,6 +68,8 @@ def _session(access: Access, remarks: list[str]) -> requests.Session:
 
     session = requests.Session()
     session.verify = access.ca_file or True
+    # Packing the answer takes Prometheus longer than 20 MB take on the way.
+    session.headers["Accept-Encoding"] = "identity"
     session.hooks["response"].append(hear)
     return session
 
