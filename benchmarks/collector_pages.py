@@ -39,6 +39,7 @@ class Pages:
         self._cards = cards
         self._number = {address(number): number for number in range(nodes)}
         self._ill = False
+        self._wirings: dict[NodeName, str] = {}
 
     async def page(self, request: web.Request) -> web.Response:
         """One collector's page."""
@@ -65,7 +66,13 @@ class Pages:
             well = int(card.index > 0 or not self._ill)
             lines.append(f'{HEALTHY}{{node="{node}",uuid="{card.uuid}"}} {well}\n')
         lines.append(f'{CARDS}{{node="{node}"}} {len(cards)}\n')
-        return "".join((*lines, *_wiring(node, cards)))
+        return "".join((*lines, self._wiring(node, cards)))
+
+    def _wiring(self, node: NodeName, cards: Sequence[Gpu]) -> str:
+        """Written once, as real collectors do: it is most of a page."""
+        if node not in self._wirings:
+            self._wirings[node] = "".join(_wiring(node, cards))
+        return self._wirings[node]
 
 
 def _wiring(node: NodeName, cards: Sequence[Gpu]) -> Iterator[str]:

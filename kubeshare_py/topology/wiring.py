@@ -56,7 +56,7 @@ def wiring_of(
     return one_object(
         Wiring(
             links=tuple(
-                (index, _shared(tuple(peers[at] for at in sorted(peers))))
+                (index, shared(tuple(peers[at] for at in sorted(peers))))
                 for index, peers in sorted(told.items())
             ),
             numa_nodes=tuple(sorted(numa.items())),
@@ -101,13 +101,25 @@ def still_counts(old: Iterable[Gpu], new: Iterable[Gpu]) -> bool:
     )
 
 
+def links_of(cards: Sequence[Gpu]) -> tuple[CardLink, ...]:
+    """The links of the cards of one node as they are told, by uuid."""
+    uuids = {card.index: card.uuid for card in cards if card.parent is None}
+    return tuple(
+        CardLink(uuid=card.uuid, peer=uuids[link.peer], kind=link.kind, speed=link.speed)
+        for card in cards
+        for link in card.links
+        if link.peer in uuids
+    )
+
+
 @lru_cache(maxsize=KINDS_KEPT)
 def one_object(wiring: Wiring) -> Wiring:
     """The same object for equal ones: thousands of nodes need not keep a copy each."""
-    links = tuple((index, _shared(peers)) for index, peers in wiring.links)
+    links = tuple((index, shared(peers)) for index, peers in wiring.links)
     return replace(wiring, links=links)
 
 
 @lru_cache(maxsize=SETS_KEPT)
-def _shared(links: Peers) -> Peers:
+def shared(links: Peers) -> Peers:
+    """The same object for equal links."""
     return links
