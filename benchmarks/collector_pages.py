@@ -9,6 +9,7 @@ Pages have what schedulers read and no more, so that a Prometheus has room for a
 import asyncio
 import sys
 import time
+from collections.abc import Iterator, Sequence
 
 from aiohttp import web
 
@@ -16,6 +17,7 @@ from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.exporters.gpu_capacity import PATH, capacity_samples, exposition
 from kubeshare_py.inventory.series import CARDS, HEALTHY
+from kubeshare_py.inventory.wiring_series import INFO, LINK, NUMA
 
 GIB = 2**30
 
@@ -37,6 +39,7 @@ class Pages:
         self._cards = cards
         self._number = {address(number): number for number in range(nodes)}
         self._ill = False
+        self._wirings: dict[NodeName, str] = {}
 
     async def page(self, request: web.Request) -> web.Response:
         """One collector's page."""
@@ -63,7 +66,25 @@ class Pages:
             well = int(card.index > 0 or not self._ill)
             lines.append(f'{HEALTHY}{{node="{node}",uuid="{card.uuid}"}} {well}\n')
         lines.append(f'{CARDS}{{node="{node}"}} {len(cards)}\n')
-        return "".join(lines)
+        return "".join((*lines, self._wiring(node, cards)))
+
+    def _wiring(self, node: NodeName, cards: Sequence[Gpu]) -> str:
+        """Written once, as real collectors do: it is most of a page."""
+        if node not in self._wirings:
+            self._wirings[node] = "".join(_wiring(node, cards))
+        return self._wirings[node]
+
+
+def _wiring(node: NodeName, cards: Sequence[Gpu]) -> Iterator[str]:
+    """Switches join all, half of the cards are near each processor."""
+    for one in cards:
+        this = f'node="{node}",uuid="{one.uuid}"'
+        named = f'index="{one.index}",model="{one.model}",bus="",parent="",profile="",clique=""'
+        yield f"{INFO}{{{this},{named}}} 1\n"
+        yield f"{NUMA}{{{this}}} {int(one.index >= len(cards) // 2)}\n"
+        for other in cards:
+            if other is not one:
+                yield f'{LINK}{{{this},peer="{other.uuid}",type="NV12"}} 600\n'
 
 
 async def main(nodes: int, cards: int) -> None:

@@ -4,12 +4,13 @@
 
 Collectors answer at loopback addresses of their own, all from one process (collector_pages.py). For
 `prometheus` a real one scrapes them (that on the PATH, or Debian's); `scrape` asks them itself.
-Seconds: `first`, from the start of the process that asks until the machine has every card; `again`,
-a reading without news, its pause not counted; `changed`, from the moment when a card of every node
-falls ill until the machine knows it of all, scrapes and pauses included. `late_ms` is how late a
-timer of a millisecond was meanwhile: what others waited for the loop and for a core. `busy_ms` is
-what the loop computed between two of these ticks: no turn of it was longer. `turn_ms` is one call
-of the machine. It knows all nodes before.
+Seconds: `first`, from the start of the process that asks until the machine has every card; `links`,
+from then until it knows how the cards of every node are joined; `again`, a reading without news,
+its pause not counted; `changed`, from the moment when a card of every node falls ill until the
+machine knows it of all, scrapes and pauses included. `late_ms` is how late a timer of a millisecond
+was meanwhile: what others waited for the loop and for a core. `busy_ms` is what the loop computed
+between two of these ticks: no turn of it was longer. `turn_ms` is one call of the machine. It knows
+all nodes before.
 """
 
 import argparse
@@ -121,6 +122,10 @@ class Scheduler:
             "turn_ms": _spread(self.machine.turn_s),
         }
 
+    def linked(self) -> int:
+        """Of how many nodes it is known how their cards are joined."""
+        return sum(bool(cards[0].links) for cards in self.machine.ledger.inventory.values())
+
     def ill(self) -> int:
         """How many nodes have a card that is not healthy."""
         inventory = self.machine.ledger.inventory.values()
@@ -147,7 +152,10 @@ async def measured(source: str, nodes: int, cards: int, interval_s: float) -> di
             group.create_task(scheduler.follow(ground.readings(scheduler.heard))),
         ]
         known = machine.ledger.inventory
-        found = {"first": await scheduler.until(lambda: len(known) == nodes)}
+        found = {
+            "first": await scheduler.until(lambda: len(known) == nodes),
+            "links": await scheduler.until(lambda: scheduler.linked() == nodes),
+        }
         count = len(scheduler.heard_at) + READINGS
         found["again"] = await scheduler.until(lambda: len(scheduler.heard_at) >= count)
         gaps = [
@@ -180,7 +188,7 @@ def _spread(seconds: Sequence[float]) -> dict[str, Any]:
 
 def _table(found: dict[str, Any]) -> str:
     lines = [f"{found['source']}: {found['nodes']} nodes of {found['cards']} cards"]
-    for what in ("first", "again", "changed"):
+    for what in ("first", "links", "again", "changed"):
         one = found[what]
         late, turns, busy = one["late_ms"], one["turn_ms"], one["busy_ms"]
         lines.append(

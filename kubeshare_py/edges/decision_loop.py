@@ -22,7 +22,7 @@ from kubeshare_py.edges.leader_lease import LeadershipLost
 from kubeshare_py.edges.vital_signs import VitalSigns
 from kubeshare_py.edges.watched_events import NODE_EVENTS, R, T, Translation
 from kubeshare_py.framework.inventory_settings import Inventory
-from kubeshare_py.inventory.portions import portions
+from kubeshare_py.inventory.portions import CARDS_A_PORTION, portions
 from kubeshare_py.manifests.node import NodeFields
 from kubeshare_py.manifests.watch import Codec
 from kubeshare_py.scheduling import outsiders
@@ -162,13 +162,11 @@ class DecisionLoop:
             decision_log.warn("inventory", message=event.message)
             await self.tell([event])
             return
-        told = 0
         for part in portions(event):
             # What came before has taken its time of this turn.
             await asyncio.sleep(0)
             await self.tell([part])
-            told += 1
-        if told > 1:
+        if sum(len(cards) for _, cards in event.changed) >= CARDS_A_PORTION:
             # These cards stay, as what a list brought does.
             gc.freeze()
 

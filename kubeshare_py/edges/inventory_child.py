@@ -19,8 +19,9 @@ from kubeshare_py.domain.events import InventoryFailed, InventoryRead
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges.backoff import Backoff
-from kubeshare_py.edges.inventory_reports import Failure, Report
+from kubeshare_py.edges.inventory_reports import Failure, News, Report, Wired
 from kubeshare_py.inventory.reading import Reading
+from kubeshare_py.topology.wiring import Wiring, one_object, still_counts, wired
 
 #: A line is a few hundred KB; cards by the hundred in one node would make it longer.
 _LONGEST_LINE = 64 * 2**20
@@ -64,7 +65,7 @@ async def readings(
         try:
             async with aclosing(_reported(child, known.reading())) as reports:
                 async for report in reports:
-                    if not isinstance(report, Failure):
+                    if isinstance(report, News):
                         heard()
                     event = known.event(report)
                     if event is not None:
@@ -79,9 +80,10 @@ async def readings(
 
 @dataclass(slots=True, kw_only=True)
 class _Known:
-    """What the reports so far add up to."""
+    """What the reports so far add up to; `cards` as they are told, without their wiring."""
 
     cards: dict[NodeName, tuple[Gpu, ...]] = field(default_factory=dict)
+    wirings: dict[NodeName, Wiring] = field(default_factory=dict)
     collectors: dict[str, NodeName] = field(default_factory=dict)
     silent_since: dict[NodeName, float] = field(default_factory=dict)
     parts: list[tuple[NodeName, tuple[Gpu, ...]]] = field(default_factory=list)
@@ -93,6 +95,8 @@ class _Known:
         """Take in a report; None when it is no news."""
         if isinstance(report, Failure):
             return self.fail(report.message)
+        if isinstance(report, Wired):
+            return self._wired(report)
         self.parts += [part for part in report.changed if self.cards.get(part[0]) != part[1]]
         if report.more:
             return None
@@ -106,11 +110,34 @@ class _Known:
             or self.failure is not None
             or report.silent_since.keys() != self.silent_since.keys()
         )
+        for node, cards in changed:
+            if not still_counts(self.cards.get(node, cards), cards):
+                self.wirings.pop(node, None)
         self.cards.update(changed)
         self.silent_since = report.silent_since
         self.collectors = report.collectors or self.collectors
         self.has_read, self.failure = True, None
-        return InventoryRead(changed, tuple(report.silent_since)) if is_news else None
+        return self._read(node for node, _ in changed) if is_news else None
+
+    def _wired(self, report: Wired) -> InventoryRead | None:
+        """Only what differs is news; of nodes without cards it is kept until they have some."""
+        kinds = [one_object(kind) for kind in report.kinds]
+        changed = [node for node, number in report.nodes if self.wirings.get(node) != kinds[number]]
+        self.wirings.update((node, kinds[number]) for node, number in report.nodes)
+        there = [node for node in changed if self.cards.get(node)]
+        return self._read(there) if there and self.has_read else None
+
+    def _read(self, changed: Iterable[NodeName]) -> InventoryRead:
+        """The cards of these nodes with what surrounds them."""
+        return InventoryRead(
+            tuple(
+                (node, wired(self.cards[node], self.wirings[node]))
+                if node in self.wirings
+                else (node, self.cards[node])
+                for node in changed
+            ),
+            tuple(self.silent_since),
+        )
 
     def fail(self, message: str) -> InventoryFailed | None:
         """Take in a failure; None when it is the same as the last one."""

@@ -1,5 +1,7 @@
 """What the scheduler and a process that reads the inventory say to each other, as JSON lines."""
 
+from collections.abc import Iterable
+
 import msgspec
 
 from kubeshare_py.domain.gpu import Gpu
@@ -7,6 +9,7 @@ from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.inventory.changes import Step
 from kubeshare_py.inventory.reading import Reading
 from kubeshare_py.inventory.targets import Target
+from kubeshare_py.topology.wiring import Wiring
 
 #: With 8 cards each, decoding a line takes about 4 ms.
 NODES_PER_LINE = 250
@@ -68,13 +71,20 @@ class News(msgspec.Struct, kw_only=True, tag="news"):
     more: bool = False
 
 
+class Wired(msgspec.Struct, kw_only=True, tag="wired"):
+    """What is news of some nodes' wiring: the kinds that there are, and which node has which."""
+
+    kinds: tuple[Wiring, ...]
+    nodes: tuple[tuple[NodeName, int], ...]
+
+
 class Failure(msgspec.Struct, kw_only=True, tag="failure"):
     """An attempt that brought no result."""
 
     message: str
 
 
-Report = News | Failure
+Report = News | Wired | Failure
 
 
 def news_lines(step: Step, known: Reading, diagnostics: tuple[str, ...] = ()) -> list[bytes]:
@@ -100,6 +110,13 @@ def news_lines(step: Step, known: Reading, diagnostics: tuple[str, ...] = ()) ->
         diagnostics=_most_of((*diagnostics, *step.diagnostics)),
     )
     return [line(part) for part in (*parts, last)]
+
+
+def wired_line(news: Iterable[tuple[NodeName, Wiring]]) -> list[bytes]:
+    """A portion of wirings in one line, none where there is no news."""
+    kinds: dict[Wiring, int] = {}
+    nodes = tuple((node, kinds.setdefault(wiring, len(kinds))) for node, wiring in news)
+    return [line(Wired(kinds=tuple(kinds), nodes=nodes))] if nodes else []
 
 
 def line(message: Report | Start | ScrapeStart | Told) -> bytes:

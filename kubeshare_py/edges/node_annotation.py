@@ -13,6 +13,7 @@ from kubeshare_py.edges.kube_config import load
 from kubeshare_py.edges.kube_errors import KubeFailure
 from kubeshare_py.inventory.card_annotation import ANNOTATION, write_cards
 from kubeshare_py.node_agent.history import given_away
+from kubeshare_py.topology.wiring import with_links
 
 #: What somebody else wrote over it is put right after so long (s).
 REWRITE_S = 300.0
@@ -56,7 +57,7 @@ class NodeAnnotation:
         if self.sampler.age_s is None:
             return
         now = asyncio.get_running_loop().time()
-        text = write_cards(given_away(self.sampler.cards()))
+        text = write_cards(with_links(given_away(self.sampler.cards()), self.sampler.links()))
         if text == self._written and now < self._written_at + self.rewrite_s:
             return
         body = {"metadata": {"annotations": {ANNOTATION: text}}}

@@ -12,6 +12,7 @@ import select
 import sys
 import time
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import TextIO
 
 import msgspec
@@ -20,11 +21,20 @@ from prometheus_api_client import PrometheusConnect
 from prometheus_api_client.exceptions import PrometheusApiClientException
 from urllib3 import Retry
 
-from kubeshare_py.edges.inventory_reports import Access, Failure, Start, line, news_lines
+from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.edges.inventory_reports import (
+    Access,
+    Failure,
+    Start,
+    line,
+    news_lines,
+    wired_line,
+)
 from kubeshare_py.inventory.changes import next_reading
 from kubeshare_py.inventory.reading import Reading
 from kubeshare_py.inventory.series import CAPACITY, NAME_MATCHER, Series
-from kubeshare_py.inventory.series_selectors import Matcher, parse_matchers
+from kubeshare_py.inventory.series_selectors import Matcher, parse_matchers, selects
+from kubeshare_py.inventory.wiring_series import NODES_A_PORTION, Rounds, question, wirings
 
 TIMEOUT_S = 30
 #: Where answers say that they are partial: VictoriaMetrics at the beginning, others at the end.
@@ -34,14 +44,16 @@ _FAILURES = (requests.RequestException, PrometheusApiClientException, OSError)
 _MALFORMED = (LookupError, TypeError, ValueError)
 
 
+class _Unanswered(Exception):
+    """Prometheus gave no answer that can be used; the text says why."""
+
+
 def main() -> None:
     """Read `Start`, then query until standard input ends."""
     first = sys.stdin.buffer.readline()
     if not first:
         return
     start = msgspec.json.decode(first, type=Start)
-    matchers = parse_matchers(start.selector)
-    known = start.known
     # A third of a reading's time would go to looking for garbage among what is still needed.
     gc.disable()
     remarks: list[str] = []
@@ -49,15 +61,34 @@ def main() -> None:
         client = PrometheusConnect(
             url=start.url.rstrip("/"), session=session, retry=Retry(total=0), timeout=TIMEOUT_S
         )
+        asker = _Asker(client, start, remarks)
         while True:
-            remarks.clear()
-            lines, known = _ask(client, start, matchers, known, remarks)
-            for one in lines:
-                sys.stdout.buffer.write(one)
-            sys.stdout.buffer.flush()
+            lines = asker.read()
+            nodes = asker.unwired()
+            # A few nodes are told with all that surrounds their cards; of many cards come first.
+            if nodes and len(nodes) < NODES_A_PORTION:
+                lines = asker.wire(nodes) + lines
+            _tell(lines)
             gc.collect()
-            if _ended(sys.stdin, start.interval_s):
+            if _wire_until(asker, time.monotonic() + start.interval_s):
                 return
+
+
+def _wire_until(asker: "_Asker", until: float) -> bool:
+    """Ask what surrounds cards while it is not time for a reading; whether it is all over."""
+    nodes = asker.unwired() or asker.wired_long_ago()
+    while nodes:
+        _tell(asker.wire(nodes))
+        if _ended(sys.stdin, 0):
+            return True
+        nodes = asker.unwired() if time.monotonic() < until else ()
+    return _ended(sys.stdin, max(until - time.monotonic(), 0))
+
+
+def _tell(lines: Iterable[bytes]) -> None:
+    for one in lines:
+        sys.stdout.buffer.write(one)
+    sys.stdout.buffer.flush()
 
 
 def _session(access: Access, remarks: list[str]) -> requests.Session:
@@ -82,25 +113,76 @@ def _remarks(body: bytes) -> list[str]:
     return [f"Prometheus says: {remark}" for remark in remarks]
 
 
-def _ask(
-    client: PrometheusConnect,
-    start: Start,
-    matchers: tuple[Matcher, ...],
-    known: Reading,
-    remarks: Iterable[str],
-) -> tuple[list[bytes], Reading]:
-    try:
-        client.headers = _headers(start.access.token_file)
-        found = client.custom_query(f"{{{NAME_MATCHER},{start.selector}}}")
-        vector = [Series(one["metric"], float(one["value"][1])) for one in found]
-    except _FAILURES as problem:
-        return [line(Failure(message=f"{type(problem).__name__}: {problem}"))], known
-    except _MALFORMED as problem:
-        return [line(Failure(message=f"not an answer of Prometheus: {problem!r}"))], known
-    step = next_reading(known, vector, time.monotonic(), matchers, unix_now=time.time())
-    is_bare = all(series.name != CAPACITY for series in vector)
-    hints = _where_cards_are(client, start.selector) if is_bare else ()
-    return news_lines(step, known, (*remarks, *hints)), step.reading
+@dataclass(slots=True)
+class _Asker:
+    """Asks Prometheus; `remarks` is where the session leaves what answers say of themselves."""
+
+    client: PrometheusConnect
+    start: Start
+    remarks: list[str]
+    _matchers: tuple[Matcher, ...] = field(init=False)
+    _known: Reading = field(init=False)
+    _rounds: Rounds = field(init=False)
+    #: By node, the instances of its collectors that answered in the last reading.
+    _answering: dict[NodeName, list[str]] = field(default_factory=dict)
+    _trouble: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self._matchers = parse_matchers(self.start.selector)
+        self._known = self.start.known
+        self._rounds = Rounds(self._known)
+
+    def read(self) -> list[bytes]:
+        """All cards, and what is new of them."""
+        self.remarks.clear()
+        self._answering = {}
+        try:
+            vector = self._query(f"{{{NAME_MATCHER},{self.start.selector}}}")
+        except _Unanswered as problem:
+            return [line(Failure(message=str(problem)))]
+        known = self._known
+        step = next_reading(known, vector, time.monotonic(), self._matchers, unix_now=time.time())
+        is_bare = all(series.name != CAPACITY for series in vector)
+        hints = _where_cards_are(self.client, self.start.selector) if is_bare else ()
+        self._known = step.reading
+        self._rounds.take(step.reading, (node for node, _ in step.changed))
+        for instance, node in step.reading.collectors.items():
+            if node in step.reading.cards and node not in step.reading.silent_since:
+                self._answering.setdefault(node, []).append(instance)
+        return news_lines(step, known, (*self.remarks, *hints, *self._trouble))
+
+    def unwired(self) -> tuple[NodeName, ...]:
+        """Nodes with cards of which it is not known what surrounds them."""
+        return self._rounds.waiting(self._answering)
+
+    def wired_long_ago(self) -> tuple[NodeName, ...]:
+        """Nodes of which it may have changed."""
+        return self._rounds.again(self._answering)
+
+    def wire(self, nodes: Iterable[NodeName]) -> list[bytes]:
+        """What surrounds the cards of these nodes, as far as it is news."""
+        instances = [one for node in nodes for one in self._answering.pop(node)]
+        try:
+            vector = self._query(question(instances, self.start.selector))
+        except _Unanswered as problem:
+            # Not before the next reading.
+            self._answering = {}
+            self._trouble = (f"links of cards: {problem}",)
+            return []
+        self._trouble = ()
+        told = (series for series in vector if selects(self._matchers, series.labels))
+        cards = {node: self._known.cards[node] for node in nodes}
+        return wired_line(self._rounds.asked(nodes, wirings(told, cards), self._known))
+
+    def _query(self, query: str) -> list[Series]:
+        try:
+            self.client.headers = _headers(self.start.access.token_file)
+            found = self.client.custom_query(query)
+            return [Series(one["metric"], float(one["value"][1])) for one in found]
+        except _FAILURES as problem:
+            raise _Unanswered(f"{type(problem).__name__}: {problem}") from problem
+        except _MALFORMED as problem:
+            raise _Unanswered(f"not an answer of Prometheus: {problem!r}") from problem
 
 
 def _where_cards_are(client: PrometheusConnect, selector: str) -> tuple[str, ...]:

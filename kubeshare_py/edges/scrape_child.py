@@ -8,18 +8,27 @@ import asyncio
 import sys
 import time
 from asyncio import StreamReader, StreamReaderProtocol
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges.collector_client import CollectorClient
-from kubeshare_py.edges.inventory_reports import Failure, ScrapeStart, Told, line, news_lines
+from kubeshare_py.edges.inventory_reports import (
+    Failure,
+    ScrapeStart,
+    Told,
+    line,
+    news_lines,
+    wired_line,
+)
 from kubeshare_py.inventory.changes import next_reading
-from kubeshare_py.inventory.collector_page import Page
+from kubeshare_py.inventory.collector_page import Page, wiring_of_page
 from kubeshare_py.inventory.reading import Reading
 from kubeshare_py.inventory.targets import Target, chosen
+from kubeshare_py.inventory.wiring_series import NODES_A_PORTION, Rounds, wirings
+from kubeshare_py.topology.wiring import Wiring
 
 _LONGEST_LINE = 64 * 2**20
 #: Nobody has been told of collectors for so many intervals: something is wrong.
@@ -39,6 +48,10 @@ class Scraper:
     _pods: dict[str, Target] = field(default_factory=dict)
     _asking: dict[NodeName, tuple[Target, asyncio.Task[None]]] = field(default_factory=dict)
     _pages: dict[NodeName, Page] = field(default_factory=dict)
+    #: What surrounds cards, where it was not read or is not what was read last.
+    _wirings: dict[NodeName, str] = field(default_factory=dict)
+    _read_wirings: dict[NodeName, int] = field(default_factory=dict)
+    _rounds: Rounds = field(init=False)
     _told: asyncio.Event = field(default_factory=asyncio.Event)
     #: Set whenever a collector was asked.
     _asked: asyncio.Event = field(default_factory=asyncio.Event)
@@ -47,6 +60,7 @@ class Scraper:
 
     def __post_init__(self) -> None:
         self.known = self.start.known
+        self._rounds = Rounds(Reading())
 
     def take(self, told: Told, group: asyncio.TaskGroup) -> None:
         """There are other collectors now: begin and end asking."""
@@ -64,6 +78,7 @@ class Scraper:
                 del self._asking[node]
                 if node not in wanted:
                     self._pages.pop(node, None)
+                    self._wirings.pop(node, None)
         for node, target in wanted.items():
             if node not in self._asking:
                 self._asking[node] = target, group.create_task(self._ask(target))
@@ -84,11 +99,19 @@ class Scraper:
                     await self._asked.wait()
         except TimeoutError:
             pass
+        now = asyncio.get_running_loop().time
         while True:
-            for one in await self._lines():
-                sys.stdout.buffer.write(one)
-            sys.stdout.buffer.flush()
-            await asyncio.sleep(interval_s)
+            lines = await self._lines()
+            nodes = self._rounds.waiting(self._wirings)
+            # A few nodes are told with all that surrounds their cards; of many cards come first.
+            if len(nodes) < NODES_A_PORTION:
+                lines, nodes = [*await asyncio.to_thread(self._wire, nodes), *lines], ()
+            _tell(lines)
+            until = now() + interval_s
+            while nodes:
+                _tell(await asyncio.to_thread(self._wire, nodes))
+                nodes = self._rounds.waiting(self._wirings) if now() < until else ()
+            await asyncio.sleep(max(until - now(), 0))
 
     async def _ask(self, target: Target) -> None:
         """One collector, for ever: at once, and then at the same distance."""
@@ -97,7 +120,11 @@ class Scraper:
             due = now() + self.start.interval_s
             page = self._pages.get(target.node)
             async with self._sick if page and page.problem else self._well:
-                self._pages[target.node] = await self.client.ask(target)
+                page = await self.client.ask(target)
+            self._pages[target.node] = replace(page, wiring="")
+            if page.wiring and self._read_wirings.get(target.node) != hash(page.wiring):
+                self._wirings[target.node] = page.wiring
+                self._rounds.renew(target.node)
             self._asked.set()
             await asyncio.sleep(due - now())
 
@@ -114,7 +141,20 @@ class Scraper:
         )
         diagnostics = tuple(one for page in pages for one in page.diagnostics)
         lines, self.known = news_lines(step, self.known, diagnostics), step.reading
+        for node in self._rounds.take(self.known, (node for node, _ in step.changed)):
+            # Other cards may make something else of the same lines: they are read once more.
+            self._read_wirings.pop(node, None)
         return lines
+
+    def _wire(self, nodes: Iterable[NodeName]) -> list[bytes]:
+        """What surrounds the cards of these nodes, as far as it is news."""
+        found: dict[NodeName, Wiring] = {}
+        for node in nodes:
+            text = self._wirings.pop(node, "")
+            self._read_wirings[node] = hash(text)
+            cards = self.known.cards.get(node, ())
+            found |= wirings(wiring_of_page(text), {node: cards})
+        return wired_line(self._rounds.asked(nodes, found, self.known))
 
     def _problem(self) -> str:
         """Why nothing can be said of any card, "" if something can."""
@@ -126,6 +166,12 @@ class Scraper:
         if not all(failed) or not failed:
             return ""
         return f"none of {len(failed)} collectors answers; one: {failed[0]}"
+
+
+def _tell(lines: Iterable[bytes]) -> None:
+    for one in lines:
+        sys.stdout.buffer.write(one)
+    sys.stdout.buffer.flush()
 
 
 async def main() -> None:

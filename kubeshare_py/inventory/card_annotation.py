@@ -1,15 +1,18 @@
 """The annotation in which a collector writes its node's cards on the Node, for the scheduler.
 
 A JSON list with one object a card: uuid, index, model, memory (bytes), and healthy where it is
-false. It is written when it changes, so that its age says nothing.
+false. Where the driver says them also numa (the NUMA node), parent (the uuid of the card that an
+instance is a part of) and links: for each peer its index, the word of `nvidia-smi topo -m`, and
+MB/s. It is written when it changes, so that its age says nothing.
 """
 
 from collections.abc import Iterable
 
 import msgspec
 
-from kubeshare_py.domain.gpu import Gpu
+from kubeshare_py.domain.gpu import Gpu, PeerLink
 from kubeshare_py.domain.identity import GpuUuid
+from kubeshare_py.topology.wiring import shared
 
 ANNOTATION = "sharedgpu/cards"
 
@@ -24,6 +27,9 @@ class _Card(msgspec.Struct, omit_defaults=True):
     model: str
     memory: int
     healthy: bool = True
+    numa: int | None = None
+    parent: str = ""
+    links: tuple[tuple[int, str, int], ...] = ()
 
 
 _cards = msgspec.json.Decoder(list[_Card])
@@ -40,6 +46,9 @@ def write_cards(cards: Iterable[Gpu]) -> str:
                 model=card.model.replace(" ", "-"),
                 memory=card.memory_bytes,
                 healthy=card.healthy,
+                numa=card.numa_node,
+                parent=card.parent or "",
+                links=tuple((link.peer, link.kind, link.speed) for link in card.links),
             )
             for card in ordered
         ]
@@ -56,6 +65,9 @@ def read_cards(text: str) -> tuple[Gpu, ...]:
                 model=card.model.replace(" ", "-"),
                 memory_bytes=card.memory,
                 healthy=card.healthy,
+                numa_node=card.numa,
+                parent=GpuUuid(card.parent) if card.parent else None,
+                links=shared(tuple(PeerLink(*link) for link in card.links)),
             )
             for card in _cards.decode(text)
         ]

@@ -10,6 +10,8 @@ from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.inventory.documents import DocumentProblem, memory_bytes, read_document
 from kubeshare_py.inventory.made_up_uuids import made_up_uuid
+from kubeshare_py.topology.matrix import MatrixProblem, read_matrix
+from kubeshare_py.topology.wiring import Wiring, wired
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +31,7 @@ class CardGroup:
 
     patterns: tuple[str, ...]
     lines: tuple[CardLine, ...]
+    wiring: Wiring
 
 
 def read_card_file(text: str, source: str = "inventory file") -> tuple[CardGroup, ...]:
@@ -48,7 +51,10 @@ def read_card_file(text: str, source: str = "inventory file") -> tuple[CardGroup
                     raise DocumentProblem(source, f"{field}.uuid", "cannot be in several nodes")
                 uuids.add(line.uuid)
             lines.append(line)
-        groups.append(CardGroup(tuple(group.names), tuple(lines)))
+        count = sum(line.count for line in lines)
+        field = f"nodes[{number}].topology"
+        wiring = read_topology(group.topology, count, source, field)
+        groups.append(CardGroup(tuple(group.names), tuple(lines), wiring))
     return tuple(groups)
 
 
@@ -66,6 +72,19 @@ def cards_by_node(
     return {node: _cards_of(node, groups) for node in sorted(named.union(nodes))}
 
 
+def read_topology(text: str, count: int, source: str, field: str) -> Wiring:
+    """How `count` cards are joined, as `nvidia-smi topo -m` prints it; raises DocumentProblem."""
+    if not text:
+        return Wiring()
+    try:
+        wiring = read_matrix(text)
+    except MatrixProblem as problem:
+        raise DocumentProblem(source, field, str(problem)) from problem
+    if len(wiring.links) != count:
+        raise DocumentProblem(source, field, f"is of {len(wiring.links)} cards, there are {count}")
+    return wiring
+
+
 class _Cards(msgspec.Struct, forbid_unknown_fields=True):
     model: str
     memory: int | str
@@ -77,6 +96,7 @@ class _Cards(msgspec.Struct, forbid_unknown_fields=True):
 class _Group(msgspec.Struct, forbid_unknown_fields=True):
     names: list[str]
     cards: list[_Cards]
+    topology: str = ""
 
 
 class _Document(msgspec.Struct, forbid_unknown_fields=True):
@@ -112,7 +132,7 @@ def _cards_of(node: NodeName, groups: tuple[CardGroup, ...]) -> tuple[Gpu, ...]:
     for group in groups:
         if any(fnmatchcase(node, pattern) for pattern in group.patterns):
             each = [line for line in group.lines for _ in range(line.count)]
-            return tuple(
+            cards = tuple(
                 Gpu(
                     uuid=line.uuid or GpuUuid(made_up_uuid(node, index)),
                     index=index,
@@ -122,4 +142,5 @@ def _cards_of(node: NodeName, groups: tuple[CardGroup, ...]) -> tuple[Gpu, ...]:
                 )
                 for index, line in enumerate(each)
             )
+            return wired(cards, group.wiring)
     return ()

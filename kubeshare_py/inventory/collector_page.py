@@ -10,18 +10,24 @@ from dataclasses import dataclass
 from prometheus_client.parser import text_string_to_metric_families
 
 from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.inventory import wiring_series
 from kubeshare_py.inventory.series import CAPACITY, CARDS, TOLD, UP, Series
 
 #: The last line of a page in OpenMetrics.
 END = "# EOF"
 _BEGINNINGS = tuple(f"{name}{after}" for name in TOLD for after in "{ ")
+_WIRING = tuple(f"{name}{{" for name in wiring_series.TOLD)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """What a collector told: its series with `up`, or what is wrong with it all."""
+    """What a collector told: its series with `up`, or what is wrong with it all.
+
+    `wiring` are the lines on what surrounds its cards: many, and nearly always the same.
+    """
 
     vector: tuple[Series, ...]
+    wiring: str = ""
     diagnostics: tuple[str, ...] = ()
     problem: str = ""
 
@@ -36,11 +42,8 @@ def read_page(text: str, node: NodeName, instance: str, *, has_end: bool = False
     if has_end and not text.rstrip().endswith(END):
         return no_answer(node, instance, "its page is cut off")
     given = {"instance": instance}
-    lines = [
-        (number, line)
-        for number, line in enumerate(text.split("\n"), 1)
-        if line.startswith(_BEGINNINGS)
-    ]
+    every = text.split("\n")
+    lines = [(at, line) for at, line in enumerate(every, 1) if line.startswith(_BEGINNINGS)]
     if not any(line.startswith((CAPACITY, CARDS)) for _, line in lines):
         return no_answer(node, instance, f"its page has neither {CAPACITY} nor {CARDS}")
     vector = [Series({"__name__": UP, **given, "node": node}, 1.0)]
@@ -57,7 +60,14 @@ def read_page(text: str, node: NodeName, instance: str, *, has_end: bool = False
     cards = sum(line.startswith(CAPACITY) for _, line in lines)
     # Collectors of KubeShare do not count their cards; what is listed and unreadable counts too.
     vector.append(Series({"__name__": CARDS, **given, "node": node}, float(cards)))
-    return Page(vector=tuple(vector), diagnostics=tuple(diagnostics))
+    wiring = "\n".join(line for line in every if line.startswith(_WIRING))
+    return Page(vector=tuple(vector), wiring=wiring, diagnostics=tuple(diagnostics))
+
+
+def wiring_of_page(text: str) -> Iterator[Series]:
+    """The series of a page's `wiring`; lines that cannot be read are passed over."""
+    lines = [*enumerate(text.split("\n"), 1)]
+    return (found for found in _series(lines, {}) if isinstance(found, Series))
 
 
 def no_answer(node: NodeName, instance: str, problem: str) -> Page:

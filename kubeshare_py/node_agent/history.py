@@ -149,6 +149,8 @@ def given_away(cards: tuple[JudgedCard, ...]) -> tuple[Gpu, ...]:
             model=card.reading.model,
             memory_bytes=card.reading.memory_bytes,
             healthy=not card.faults,
+            numa_node=card.reading.numa_node,
+            parent=card.reading.parent,
         )
         for card in cards
         if card.is_listed

@@ -9,8 +9,10 @@ import msgspec
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.domain.node import Taint
+from kubeshare_py.inventory.card_file import read_topology
 from kubeshare_py.inventory.documents import DocumentProblem, memory_bytes, read_document
 from kubeshare_py.inventory.made_up_uuids import made_up_uuid
+from kubeshare_py.topology.wiring import Wiring, wired
 
 #: RFC 1123 subdomain, as Kubernetes asks of a node's name.
 _NODE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -39,8 +41,10 @@ def read_cluster(text: str, source: str = "cluster file") -> tuple[SimulatedNode
     nodes: list[SimulatedNode] = []
     seen: set[str] = set()
     for number, group in enumerate(document.nodes):
+        count = sum(cards.count for cards in group.gpus)
+        wiring = read_topology(group.topology, count, source, f"nodes[{number}].topology")
         try:
-            for node in _nodes(group):
+            for node in _nodes(group, wiring):
                 if node.name in seen:
                     raise _FieldProblem("name", f"node {node.name} is there twice")
                 seen.add(node.name)
@@ -70,6 +74,7 @@ class _Group(msgspec.Struct, forbid_unknown_fields=True):
     taints: list[_Taint] = []
     allocatable: dict[str, str | int] = {}
     gpus: list[_Cards] = []
+    topology: str = ""
 
 
 class _Document(msgspec.Struct, forbid_unknown_fields=True):
@@ -80,7 +85,7 @@ class _FieldProblem(Exception):
     """Field within the group, and the rule it breaks."""
 
 
-def _nodes(group: _Group) -> Iterator[SimulatedNode]:
+def _nodes(group: _Group, wiring: Wiring) -> Iterator[SimulatedNode]:
     if group.count < 0:
         raise _FieldProblem("count", f"{group.count} is less than 0")
     if group.count > 1 and "{n}" not in group.name:
@@ -97,7 +102,7 @@ def _nodes(group: _Group) -> Iterator[SimulatedNode]:
             labels=_labels(name, group.labels),
             taints=taints,
             allocatable=allocatable,
-            cards=_cards(name, kinds),
+            cards=wired(_cards(name, kinds), wiring),
         )
 
 

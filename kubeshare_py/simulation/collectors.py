@@ -8,7 +8,9 @@ from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.exporters.collector_metrics import READ, CollectorFigures, cards_text, page
 from kubeshare_py.exporters.gpu_capacity import NAME, Sample, capacity_samples
 from kubeshare_py.inventory.series import CARDS, HEALTHY
+from kubeshare_py.inventory.wiring_series import LINK, NUMA
 from kubeshare_py.simulation.cluster_file import SimulatedNode
+from kubeshare_py.topology.wiring import links_of
 
 JOB = "kubeshare-collector"
 #: The collector's usual port; only seen in the label `instance`.
@@ -81,6 +83,7 @@ class Collectors:
             node=node,
             cards=tuple(self._judged(card) for card in listed),
             listed=listed,
+            links=links_of(listed),
             errors={},
             unanswered={},
             readings={READ: 1},
@@ -103,10 +106,16 @@ class Collectors:
             for card in listed:
                 labels = {"__name__": HEALTHY, **target, "node": node, "uuid": card.uuid}
                 yield Sample(labels, int(card.uuid not in self._broken))
+            yield from _wiring_samples(node, listed, target)
 
     def _judged(self, card: Gpu) -> JudgedCard:
         reading = CardReading(
-            uuid=card.uuid, index=card.index, model=card.model, memory_bytes=card.memory_bytes
+            uuid=card.uuid,
+            index=card.index,
+            model=card.model,
+            memory_bytes=card.memory_bytes,
+            numa_node=card.numa_node,
+            parent=card.parent,
         )
         return JudgedCard(reading=reading, faults=(FAULT,) if card.uuid in self._broken else ())
 
@@ -114,3 +123,16 @@ class Collectors:
         if node not in self._cards:
             raise LookupError(f"node {node} has no collector")
         return node
+
+
+def _wiring_samples(
+    node: NodeName, cards: tuple[Gpu, ...], target: dict[str, str]
+) -> Iterator[Sample]:
+    """What surrounds the cards, in GB/s as collectors say it."""
+    for link in links_of(cards):
+        told = {"uuid": link.uuid, "peer": link.peer, "type": link.kind}
+        yield Sample({"__name__": LINK, **target, "node": node, **told}, link.speed // 1000)
+    for card in cards:
+        if card.numa_node is not None:
+            told = {"node": node, "uuid": card.uuid}
+            yield Sample({"__name__": NUMA, **target, **told}, card.numa_node)

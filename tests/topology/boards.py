@@ -12,7 +12,7 @@ from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.node_agent.links import card_links
 from kubeshare_py.topology.board import Board, board_of
-from kubeshare_py.topology.told_links import with_links
+from kubeshare_py.topology.wiring import with_links
 from tests.builders import a_gpu
 
 FAKES = Path(__file__).parents[1] / "fake_nvml" / "boards"

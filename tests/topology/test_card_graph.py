@@ -9,7 +9,7 @@ from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.topology.bandwidth import BUS_PERCENT, nvlinks, speed
 from kubeshare_py.topology.board import board_of
 from kubeshare_py.topology.card_graph import NODE, card_graph
-from kubeshare_py.topology.told_links import with_links
+from kubeshare_py.topology.wiring import with_links
 from tests.builders import a_gpu
 from tests.topology.boards import BOARDS, board, linked, uuid
 

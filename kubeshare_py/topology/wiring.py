@@ -1,0 +1,125 @@
+"""What surrounds the cards of a node: links, NUMA nodes, parents, fabric; apart from the cards.
+
+It is told later than the cards, and rarely changes.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from kubeshare_py.domain.card_reading import CardLink
+from kubeshare_py.domain.gpu import Gpu, PeerLink
+from kubeshare_py.domain.identity import GpuUuid
+
+#: Nodes of one kind have the same few sets of links: 64 kinds of eight cards.
+SETS_KEPT = 512
+KINDS_KEPT = 1024
+
+Peers = tuple[PeerLink, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wiring:
+    """By a card's index, so that nodes of equal hardware have equal values; parents by uuid.
+
+    `links` are those to whole cards. `fabric` is the network of NVLinks that the cards belong to
+    beyond their node, "" for none.
+    """
+
+    links: tuple[tuple[int, Peers], ...] = ()
+    numa_nodes: tuple[tuple[int, int], ...] = ()
+    parents: tuple[tuple[GpuUuid, GpuUuid], ...] = ()
+    fabric: str = ""
+
+
+def wiring_of(
+    cards: Sequence[Gpu],
+    links: Iterable[CardLink],
+    numa_nodes: Mapping[GpuUuid, int],
+    parents: Mapping[GpuUuid, GpuUuid],
+    fabric: str = "",
+) -> Wiring:
+    """What is told by uuid, of the cards of one node; what is told of others is left out.
+
+    Of two that tell of one link differently the slower counts.
+    """
+    inside = {card.uuid: parents[card.uuid] for card in cards if card.uuid in parents}
+    whole = {card.uuid: card.index for card in cards if card.uuid not in inside}
+    told: dict[int, dict[int, PeerLink]] = {}
+    for link in links:
+        if link.uuid in whole and link.peer in whole and link.uuid != link.peer:
+            peer = PeerLink(whole[link.peer], link.kind, link.speed)
+            of_card = told.setdefault(whole[link.uuid], {})
+            known = of_card.setdefault(peer.peer, peer)
+            of_card[peer.peer] = min(known, peer, key=lambda one: (one.speed, one.kind))
+    numa = {card.index: numa_nodes[card.uuid] for card in cards if card.uuid in numa_nodes}
+    return one_object(
+        Wiring(
+            links=tuple(
+                (index, shared(tuple(peers[at] for at in sorted(peers))))
+                for index, peers in sorted(told.items())
+            ),
+            numa_nodes=tuple(sorted(numa.items())),
+            parents=tuple(sorted(inside.items())),
+            fabric=fabric,
+        )
+    )
+
+
+def wired(cards: Sequence[Gpu], wiring: Wiring) -> tuple[Gpu, ...]:
+    """The cards of one node with this in place of what they had."""
+    links, numa, parents = dict(wiring.links), dict(wiring.numa_nodes), dict(wiring.parents)
+    return tuple(
+        replace(
+            card,
+            links=() if card.uuid in parents else links.get(card.index, ()),
+            numa_node=numa.get(card.index),
+            parent=parents.get(card.uuid),
+        )
+        for card in cards
+    )
+
+
+def with_links(cards: Sequence[Gpu], links: Iterable[CardLink]) -> tuple[Gpu, ...]:
+    """The cards of one node with these links in place of those that they had.
+
+    What is told of cards that are not among these, or of instances, is left out.
+    """
+    numa = {card.uuid: card.numa_node for card in cards if card.numa_node is not None}
+    parents = {card.uuid: card.parent for card in cards if card.parent is not None}
+    return wired(cards, wiring_of(cards, links, numa, parents))
+
+
+def still_counts(old: Iterable[Gpu], new: Iterable[Gpu]) -> bool:
+    """Whether what was told by the indices of `old` is right for `new`: cards may come and go."""
+    places = {card.uuid: card.index for card in old}
+    taken = {*places.items()}
+    indices = {index for _, index in taken}
+    return all(
+        (card.uuid, card.index) in taken or (card.uuid not in places and card.index not in indices)
+        for card in new
+    )
+
+
+def links_of(cards: Sequence[Gpu]) -> tuple[CardLink, ...]:
+    """The links of the cards of one node as they are told, by uuid."""
+    uuids = {card.index: card.uuid for card in cards if card.parent is None}
+    return tuple(
+        CardLink(uuid=card.uuid, peer=uuids[link.peer], kind=link.kind, speed=link.speed)
+        for card in cards
+        for link in card.links
+        if link.peer in uuids
+    )
+
+
+@lru_cache(maxsize=KINDS_KEPT)
+def one_object(wiring: Wiring) -> Wiring:
+    """The same object for equal ones: thousands of nodes need not keep a copy each."""
+    links = tuple((index, shared(peers)) for index, peers in wiring.links)
+    return replace(wiring, links=links)
+
+
+@lru_cache(maxsize=SETS_KEPT)
+def shared(links: Peers) -> Peers:
+    """The same object for equal links."""
+    return links
