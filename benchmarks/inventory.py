@@ -80,6 +80,9 @@ class Scheduler:
     busy_s: list[float] = field(default_factory=list)
     heard_at: list[float] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
+    #: Of which nodes it is known how their cards are joined, and that their first card is ill.
+    linked: set[str] = field(default_factory=set)
+    ill: set[str] = field(default_factory=set)
     _news: asyncio.Event = field(default_factory=asyncio.Event)
 
     def heard(self) -> None:
@@ -101,6 +104,8 @@ class Scheduler:
             async for event in events:
                 if isinstance(event, InventoryFailed):
                     self.failures.append(event.message)
+                else:
+                    self._note(event)
                 await self.loop.take_inventory(event)
                 self._news.set()
 
@@ -122,14 +127,12 @@ class Scheduler:
             "turn_ms": _spread(self.machine.turn_s),
         }
 
-    def linked(self) -> int:
-        """Of how many nodes it is known how their cards are joined."""
-        return sum(bool(cards[0].links) for cards in self.machine.ledger.inventory.values())
-
-    def ill(self) -> int:
-        """How many nodes have a card that is not healthy."""
-        inventory = self.machine.ledger.inventory.values()
-        return sum(not all(card.healthy for card in cards) for cards in inventory)
+    def _note(self, event: InventoryRead) -> None:
+        for node, cards in event.changed:
+            if cards[0].links:
+                self.linked.add(node)
+            if not cards[0].healthy:
+                self.ill.add(node)
 
 
 async def measured(source: str, nodes: int, cards: int, interval_s: float) -> dict[str, Any]:
@@ -154,7 +157,7 @@ async def measured(source: str, nodes: int, cards: int, interval_s: float) -> di
         known = machine.ledger.inventory
         found = {
             "first": await scheduler.until(lambda: len(known) == nodes),
-            "links": await scheduler.until(lambda: scheduler.linked() == nodes),
+            "links": await scheduler.until(lambda: len(scheduler.linked) == nodes),
         }
         count = len(scheduler.heard_at) + READINGS
         found["again"] = await scheduler.until(lambda: len(scheduler.heard_at) >= count)
@@ -166,7 +169,7 @@ async def measured(source: str, nodes: int, cards: int, interval_s: float) -> di
         ]
         found["again"]["s"] = round(statistics.median(gaps), 2)
         await turn(ground.port)
-        found["changed"] = await scheduler.until(lambda: scheduler.ill() == nodes)
+        found["changed"] = await scheduler.until(lambda: len(scheduler.ill) == nodes)
         for task in tasks:
             task.cancel()
     return {**found, "failures": scheduler.failures}

@@ -1,12 +1,11 @@
 """The collector's end of the process that asks the driver: what it told last, and how that goes."""
 
 import asyncio
-import sys
 import time
-from asyncio.subprocess import PIPE, Process
+from asyncio.subprocess import Process
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 
 import msgspec
@@ -15,6 +14,7 @@ from kubeshare_py.domain.card_reading import CardLink, JudgedCard, NodeReading
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges import decision_log
 from kubeshare_py.edges.card_reports import Report
+from kubeshare_py.edges.module_process import module_process
 from kubeshare_py.exporters.collector_metrics import FAILED, HUNG, READ, CollectorFigures
 from kubeshare_py.node_agent.history import History, given_away
 from kubeshare_py.node_agent.links import card_links
@@ -22,10 +22,6 @@ from kubeshare_py.node_agent.links import card_links
 INTERVAL_S, STALE_AFTER_S, REOPEN_S = 5.0, 30.0, 60.0
 #: The process is replaced after so many times the time after which readings are stale.
 _PATIENCE = 2
-#: How long (s) the end of a process is waited for: one that is caught in the driver may not end.
-_END_S = 1.0
-#: A line is a few kilobytes for each card.
-_LONGEST_LINE = 16 * 2**20
 
 _reports = msgspec.json.Decoder(Report)
 
@@ -170,30 +166,7 @@ class CardSampler:
             decision_log.warn("driver", message=message)
         self.trouble = message
 
-    @asynccontextmanager
-    async def _child(self) -> AsyncIterator[Process]:
-        """It is killed at the end, and waited for if it ends soon. Raises OSError."""
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "kubeshare_py.edges.card_child",
-            str(self.interval_s),
-            str(self.reopen_s),
-            stdin=PIPE,
-            stdout=PIPE,
-            limit=_LONGEST_LINE,
-            # Its own session: Ctrl-C in a terminal is for the collector, which then ends it.
-            start_new_session=True,
+    def _child(self) -> AbstractAsyncContextManager[Process]:
+        return module_process(
+            "kubeshare_py.edges.card_child", str(self.interval_s), str(self.reopen_s)
         )
-        try:
-            yield process
-        finally:
-            if process.returncode is None:
-                process.kill()
-            try:
-                async with asyncio.timeout(_END_S):
-                    if process.stdout is not None:
-                        await process.stdout.read()
-                    await process.wait()
-            except TimeoutError:
-                decision_log.warn("driver", message=f"process {process.pid} does not end")

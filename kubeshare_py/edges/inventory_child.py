@@ -7,11 +7,10 @@ was known.
 
 import asyncio
 import logging
-import sys
-from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import msgspec
 
@@ -20,12 +19,14 @@ from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges.backoff import Backoff
 from kubeshare_py.edges.inventory_reports import Failure, News, Report, Wired
+from kubeshare_py.edges.module_process import module_process
 from kubeshare_py.inventory.reading import Reading
 from kubeshare_py.topology.wiring import Wiring, one_object, still_counts, wired
 
-#: A line is a few hundred KB; cards by the hundred in one node would make it longer.
-_LONGEST_LINE = 64 * 2**20
+T = TypeVar("T")
 
+#: With 8 cards each, giving them what surrounds them takes about 2 ms.
+NODES_A_TURN = 50
 _log = logging.getLogger(__name__)
 _reports: msgspec.json.Decoder[Report] = msgspec.json.Decoder(Report)
 
@@ -67,8 +68,7 @@ async def readings(
                 async for report in reports:
                     if isinstance(report, News):
                         heard()
-                    event = known.event(report)
-                    if event is not None:
+                    for event in known.events(report):
                         yield event
         except (OSError, ValueError, msgspec.MsgspecError) as error:
             problem = f"{type(error).__name__}: {error}"
@@ -91,18 +91,22 @@ class _Known:
     has_read: bool = False
     failure: str | None = None
 
-    def event(self, report: Report) -> InventoryRead | InventoryFailed | None:
-        """Take in a report; None when it is no news."""
+    def events(self, report: Report) -> Iterator[InventoryRead | InventoryFailed]:
+        """Take in a report, some nodes at a time; nothing where it is no news."""
         if isinstance(report, Failure):
-            return self.fail(report.message)
-        if isinstance(report, Wired):
-            return self._wired(report)
-        self.parts += [part for part in report.changed if self.cards.get(part[0]) != part[1]]
-        if report.more:
-            return None
+            failed = self.fail(report.message)
+            if failed is not None:
+                yield failed
+        elif isinstance(report, Wired):
+            yield from self._wired(report)
+        else:
+            self.parts += [part for part in report.changed if self.cards.get(part[0]) != part[1]]
+            if not report.more:
+                yield from self._read(report)
+
+    def _read(self, report: News) -> Iterator[InventoryRead]:
         self._log_new(report.diagnostics)
-        changed = tuple(self.parts)
-        self.parts = []
+        changed, self.parts = self.parts, []
         # The first reading, and the first after a failure, is news even if nothing changed.
         is_news = (
             bool(changed)
@@ -110,33 +114,38 @@ class _Known:
             or self.failure is not None
             or report.silent_since.keys() != self.silent_since.keys()
         )
-        for node, cards in changed:
-            if not still_counts(self.cards.get(node, cards), cards):
-                self.wirings.pop(node, None)
-        self.cards.update(changed)
         self.silent_since = report.silent_since
         self.collectors = report.collectors or self.collectors
         self.has_read, self.failure = True, None
-        return self._read(node for node, _ in changed) if is_news else None
+        if not changed and is_news:
+            yield InventoryRead((), tuple(self.silent_since))
+        for part, more in _parts(changed):
+            for node, cards in part:
+                if not still_counts(self.cards.get(node, cards), cards):
+                    self.wirings.pop(node, None)
+            self.cards.update(part)
+            yield self._told([node for node, _ in part], more)
 
-    def _wired(self, report: Wired) -> InventoryRead | None:
+    def _wired(self, report: Wired) -> Iterator[InventoryRead]:
         """Only what differs is news; of nodes without cards it is kept until they have some."""
         kinds = [one_object(kind) for kind in report.kinds]
         changed = [node for node, number in report.nodes if self.wirings.get(node) != kinds[number]]
         self.wirings.update((node, kinds[number]) for node, number in report.nodes)
-        there = [node for node in changed if self.cards.get(node)]
-        return self._read(there) if there and self.has_read else None
+        there = [node for node in changed if self.cards.get(node)] if self.has_read else []
+        for part, more in _parts(there):
+            yield self._told(part, more)
 
-    def _read(self, changed: Iterable[NodeName]) -> InventoryRead:
+    def _told(self, nodes: Sequence[NodeName], more: bool) -> InventoryRead:
         """The cards of these nodes with what surrounds them."""
         return InventoryRead(
             tuple(
                 (node, wired(self.cards[node], self.wirings[node]))
                 if node in self.wirings
                 else (node, self.cards[node])
-                for node in changed
+                for node in nodes
             ),
-            tuple(self.silent_since),
+            () if more else tuple(self.silent_since),
+            more=more,
         )
 
     def fail(self, message: str) -> InventoryFailed | None:
@@ -160,7 +169,7 @@ class _Known:
 
 async def _reported(child: Child, known: Reading) -> AsyncGenerator[Report, None]:
     """One child's reports until it ends; it is ended and waited for in any case."""
-    async with _process(child.module) as process:
+    async with module_process(child.module) as process:
         if process.stdin is None or process.stdout is None:
             raise OSError("no pipes to the child process")
         process.stdin.write(child.begin(known))
@@ -177,23 +186,8 @@ async def _reported(child: Child, known: Reading) -> AsyncGenerator[Report, None
             child.attach(None)
 
 
-@asynccontextmanager
-async def _process(module: str) -> AsyncIterator[Process]:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        module,
-        stdin=PIPE,
-        stdout=PIPE,
-        limit=_LONGEST_LINE,
-        # Its own session: Ctrl-C in a terminal is for the scheduler, which then ends it.
-        start_new_session=True,
-    )
-    try:
-        yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-        if process.stdout is not None:
-            await process.stdout.read()
-        await process.wait()
+def _parts(nodes: Sequence[T]) -> Iterator[tuple[Sequence[T], bool]]:
+    """So few that taking them in is a short turn; whether more follow."""
+    for first in range(0, len(nodes), NODES_A_TURN):
+        after = first + NODES_A_TURN
+        yield nodes[first:after], after < len(nodes)

@@ -91,6 +91,12 @@ _OTHERS = (
     ),
     Metric("kubeshare_collector_cards", "gauge", "Cards in gpu_capacity.", _NODE),
     Metric(
+        "kubeshare_collector_healthy_cards",
+        "gauge",
+        "Those of them that have no kubeshare_gpu_fault.",
+        _NODE,
+    ),
+    Metric(
         "kubeshare_collector_reading_age_seconds",
         "gauge",
         "Since the driver last answered; absent until it has.",
@@ -171,6 +177,7 @@ def reading_values(figures: CollectorFigures) -> Values:
         },
         "kubeshare_collector_driver_info": {(node, figures.driver): 1},
         "kubeshare_collector_cards": {(node,): len(figures.listed)},
+        "kubeshare_collector_healthy_cards": {(node,): _well(figures)},
         "kubeshare_collector_readings_total": {
             (node, result): figures.readings.get(result, 0) for result in (READ, FAILED, HUNG)
         },
@@ -185,6 +192,12 @@ def reading_values(figures: CollectorFigures) -> Values:
         if told is not None:
             values[name] = {(node,): told}
     return values
+
+
+def _well(figures: CollectorFigures) -> int:
+    """How many of the cards that are listed have no fault."""
+    faulty = {card.reading.uuid for card in figures.cards if card.faults}
+    return sum(card.uuid not in faulty for card in figures.listed)
 
 
 def card_values(figures: CollectorFigures) -> Mapping[str, Mapping[tuple[str, ...], float]]:

@@ -11,7 +11,7 @@ from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.inventory.gpu_capacity import SampleProblem, read_series
 from kubeshare_py.inventory.reading import LATE_AFTER_S, Reading, Scrape
-from kubeshare_py.inventory.series import CAPACITY, CARDS, HEALTHY, UP, Series
+from kubeshare_py.inventory.series import CAPACITY, CARDS, FAULT, UP, WELL, Series
 
 #: A scrape time so far (s) in the future is another clock's; one so far in the past, although it is
 #: new, too: Prometheus repeats what it scraped within the last five minutes and nothing older.
@@ -34,9 +34,20 @@ class _Listed:
     garbled: set[GpuUuid] = field(default_factory=set)
     #: How many cards its collector says it lists.
     count: int = 0
+    #: Cards of which a fault is told.
+    faulty: set[GpuUuid] = field(default_factory=set)
+    #: How many of those that it lists are well, by collector.
+    well: dict[str, float] = field(default_factory=dict)
     #: Something that cannot be told apart is missing.
     is_partial: bool = False
     scraped_at: float = 0.0
+
+    def all_told(self) -> bool:
+        """Whether those without a fault are well: there are as many as a collector says."""
+        return any(
+            len((self.uuids.get(collector, set()) | self.garbled) - self.faulty) == count
+            for collector, count in self.well.items()
+        )
 
 
 class Heard:
@@ -48,7 +59,6 @@ class Heard:
         self.diagnostics: list[str] = []
         self._nodes: dict[NodeName, _Listed] = {}
         self._owner: dict[GpuUuid, NodeName] = {}
-        self._words: dict[tuple[NodeName, GpuUuid], bool] = {}
         self._up: list[str] = []
 
     def take(self, vector: Iterable[Series]) -> None:
@@ -60,9 +70,8 @@ class Heard:
             self._take_up(series)
         for series in by_name.get(CARDS, ()):
             self._take_count(series)
-        for series in by_name.get(HEALTHY, ()):
-            key = NodeName(series.own("node")), GpuUuid(series.own("uuid"))
-            self._words[key] = self._words.get(key, True) and series.value == 1
+        for series in (*by_name.get(FAULT, ()), *by_name.get(WELL, ())):
+            self._take_word(series)
         for series in by_name.get(CAPACITY, ()):
             self._take_card(series)
 
@@ -153,6 +162,13 @@ class Heard:
                 listed = self._of(node)
                 listed.count = max(listed.count, int(series.value))
 
+    def _take_word(self, series: Series) -> None:
+        node = NodeName(series.own("node"))
+        if node and series.name == WELL:
+            self._of(node).well[series.instance] = series.value
+        elif node and series.value != 0:
+            self._of(node).faulty.add(GpuUuid(series.own("uuid")))
+
     def _take_card(self, series: Series) -> None:
         found = read_series(series.labels)
         if isinstance(found, SampleProblem):
@@ -217,9 +233,17 @@ class Heard:
                     f"node {node}: {arrived} of the {listed.count} cards that its collector lists "
                     "have arrived: nothing of it counts as gone"
                 )
+            elif listed.well and node in answering and not listed.all_told():
+                counts = " or ".join(f"{count:g}" for count in sorted({*listed.well.values()}))
+                self.diagnostics.append(
+                    f"node {node}: its collector says that {counts} of its {arrived} cards are "
+                    f"well, and by {FAULT} it is {arrived - len(listed.faulty)}: none of them "
+                    "becomes well by that"
+                )
 
     def _cards_of(self, node: NodeName, answers: bool) -> Iterator[Gpu]:
         listed = self._nodes.get(node) or _Listed()
+        are_well = listed.all_told()
         known = {card.uuid: card for card in self.previous.cards.get(node, ())}
         kept = {
             uuid: card
@@ -228,16 +252,11 @@ class Heard:
             and (not answers or listed.is_partial or uuid in listed.garbled)
         }
         for card in (kept | listed.cards).values():
-            yield self._judged(node, card, known.get(card.uuid))
-
-    def _judged(self, node: NodeName, card: Gpu, known: Gpu | None) -> Gpu:
-        """The card as healthy as it was last told: only a word makes an unhealthy one well."""
-        is_healthy = self._words.get((node, card.uuid))
-        if is_healthy is None:
-            is_healthy = known is None or known.healthy
-            if not is_healthy and self._nodes.get(node):
+            was_healthy = card.uuid not in known or known[card.uuid].healthy
+            is_healthy = card.uuid not in listed.faulty and (are_well or was_healthy)
+            if not (is_healthy or card.uuid in listed.faulty) and node in self._nodes:
                 self.diagnostics.append(
-                    f"{card.uuid} of node {node}: no {HEALTHY} any more; it was unhealthy and "
-                    "stays so"
+                    f"{card.uuid} of node {node}: nothing says that it is well again; it was "
+                    "unhealthy and stays so"
                 )
-        return card if card.healthy == is_healthy else replace(card, healthy=is_healthy)
+            yield card if card.healthy == is_healthy else replace(card, healthy=is_healthy)

@@ -8,12 +8,14 @@ from kubeshare_py.inventory.own_labels import own_label
 
 UP = "up"
 CAPACITY = gpu_capacity.NAME
-#: 1 for a card without a fault, else 0.
-HEALTHY = "kubeshare_gpu_healthy"
+#: Only there for what is wrong with a card now.
+FAULT = "kubeshare_gpu_fault"
 #: How many cards a collector lists; also where it lists none.
 CARDS = "kubeshare_collector_cards"
+#: How many of them have no fault: a word for each card that is well would be half of an answer.
+WELL = "kubeshare_collector_healthy_cards"
 #: What collectors tell of cards; `up` comes from whoever scrapes them.
-TOLD = (CAPACITY, HEALTHY, CARDS)
+TOLD = (CAPACITY, FAULT, CARDS, WELL)
 #: A PromQL matcher of all that is read, and nothing else.
 NAME_MATCHER = f'__name__=~"{"|".join((UP, *TOLD))}"'
 

@@ -7,7 +7,7 @@ from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.exporters.collector_metrics import READ, CollectorFigures, cards_text, page
 from kubeshare_py.exporters.gpu_capacity import NAME, Sample, capacity_samples
-from kubeshare_py.inventory.series import CARDS, HEALTHY
+from kubeshare_py.inventory.series import CARDS, FAULT, WELL
 from kubeshare_py.inventory.wiring_series import LINK, NUMA
 from kubeshare_py.simulation.cluster_file import SimulatedNode
 from kubeshare_py.topology.wiring import links_of
@@ -16,7 +16,7 @@ JOB = "kubeshare-collector"
 #: The collector's usual port; only seen in the label `instance`.
 PORT = 9004
 #: What is wrong with a card that was broken.
-FAULT = "memory-errors"
+REASON = "memory-errors"
 
 
 class Collectors:
@@ -100,12 +100,14 @@ class Collectors:
             yield Sample({"__name__": "up", **target}, int(listed is not None))
             if listed is None:
                 continue
+            broken = [card for card in listed if card.uuid in self._broken]
             yield Sample({"__name__": CARDS, **target, "node": node}, len(listed))
+            yield Sample({"__name__": WELL, **target, "node": node}, len(listed) - len(broken))
             for sample in capacity_samples(node, listed, now):
                 yield Sample({"__name__": NAME, **target, **sample.labels}, sample.value)
-            for card in listed:
-                labels = {"__name__": HEALTHY, **target, "node": node, "uuid": card.uuid}
-                yield Sample(labels, int(card.uuid not in self._broken))
+            for card in broken:
+                wrong = {"node": node, "uuid": card.uuid, "fault": REASON}
+                yield Sample({"__name__": FAULT, **target, **wrong}, 1)
             yield from _wiring_samples(node, listed, target)
 
     def _judged(self, card: Gpu) -> JudgedCard:
@@ -117,7 +119,7 @@ class Collectors:
             numa_node=card.numa_node,
             parent=card.parent,
         )
-        return JudgedCard(reading=reading, faults=(FAULT,) if card.uuid in self._broken else ())
+        return JudgedCard(reading=reading, faults=(REASON,) if card.uuid in self._broken else ())
 
     def _known(self, node: NodeName) -> NodeName:
         if node not in self._cards:

@@ -16,9 +16,11 @@ import tenacity
 from aiohttp import web
 
 from kubeshare_py.domain.events import InventoryFailed, InventoryRead
+from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges.backoff import Backoff
 from kubeshare_py.edges.certificates import make_certificates
+from kubeshare_py.edges.inventory_child import NODES_A_TURN
 from kubeshare_py.edges.inventory_reports import Access
 from kubeshare_py.edges.prometheus import readings
 from kubeshare_py.edges.simulated_collectors import SimulatedCollectors
@@ -79,12 +81,20 @@ async def test_the_first_reading_has_every_card(
     assert first == InventoryRead(tuple((node.name, node.cards) for node in nodes))
 
 
-async def test_a_large_cluster_is_one_reading() -> None:
+async def test_a_large_cluster_is_read_in_portions() -> None:
     many = read_cluster("nodes: [{name: 'n-{n}', count: 1101, gpus: [{model: T4, memory: 1GiB}]}]")
     async with SimulatedCollectors(many) as simulated, aclosing(quick(simulated.url)) as inventory:
-        first = await following(inventory)
-        assert isinstance(first, InventoryRead)
-        assert dict(first.changed) == {node.name: node.cards for node in many}
+        cards: dict[NodeName, tuple[Gpu, ...]] = {}
+        portions = 0
+        more = True
+        while more:
+            part = await following(inventory)
+            assert isinstance(part, InventoryRead)
+            assert len(part.changed) <= NODES_A_TURN
+            cards.update(part.changed)
+            portions, more = portions + 1, part.more
+        assert cards == {node.name: node.cards for node in many}
+        assert portions == -(-len(many) // NODES_A_TURN)
         simulated.targets.take_down(many[0].name)
         assert await following(inventory) == InventoryRead((), (many[0].name,))
 

@@ -1,6 +1,7 @@
 """What a scrape of the collector reads, judged by prometheus-client's own parsers."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -151,6 +152,7 @@ def test_cards_links_and_counts(accept: str) -> None:
         "kubeshare_gpu_driver_errors_total{n,a,xid-31}": 4,
         "kubeshare_collector_driver_info{n,550}": 1,
         "kubeshare_collector_cards{n}": 1,
+        "kubeshare_collector_healthy_cards{n}": 1,
         "kubeshare_collector_reading_age_seconds{n}": 1.5,
         "kubeshare_collector_reading_duration_seconds{n}": 0.25,
         "kubeshare_collector_readings_total{n,read}": 2,
@@ -182,3 +184,16 @@ def test_the_format_is_the_one_that_is_preferred(accept: str, content_type: str,
 
 def test_nothing_is_there_before_the_first_reading_but_how_reading_goes() -> None:
     assert [name for name in series(figures()) if "age" in name or "duration" in name] == []
+
+
+def test_of_the_cards_that_are_listed_those_without_a_fault_are_well() -> None:
+    ill = replace(BARE, uuid=GpuUuid("GPU-ill"))
+    lost = JudgedCard(reading=FULL, faults=("lost",), is_gone=True, is_read=False)
+    judged = (JudgedCard(reading=BARE), JudgedCard(reading=ill, faults=("xid-79",)), lost)
+    listed = tuple(
+        Gpu(uuid=one.uuid, index=one.index, model=one.model, memory_bytes=one.memory_bytes)
+        for one in (BARE, ill)
+    )
+    found = series(figures(*judged, listed=listed))
+    assert found["kubeshare_collector_cards{n}"] == 2
+    assert found["kubeshare_collector_healthy_cards{n}"] == 1

@@ -13,12 +13,13 @@ from tests.inventory.vector import (
     A,
     capacity,
     count,
-    healthy,
+    fault,
     read,
     states,
     told,
     up,
     uuids,
+    well,
     without,
 )
 
@@ -67,7 +68,7 @@ def test_a_dropped_node_of_cards_that_nobody_knows_gives_none_and_says_so() -> N
 def test_two_prometheus_replicas_that_say_the_same_are_one() -> None:
     twice = [
         Series({**one.labels, "prometheus_replica": replica}, one.value)
-        for one in (*FIRST, healthy("a", "GPU-1"), count("a", 2))
+        for one in (*FIRST, well("a", 2), count("a", 2))
         for replica in ("0", "1")
     ]
     step = read(Reading(), *twice)
@@ -101,7 +102,7 @@ def test_two_collectors_for_one_node_name_are_both_named() -> None:
 
 
 def test_two_collectors_for_one_card_give_it_to_one_node() -> None:
-    clone = (capacity("b", "GPU-1"), capacity("b", "GPU-2"), healthy("b", "GPU-1", 0), up("b"))
+    clone = (capacity("b", "GPU-1"), capacity("b", "GPU-2"), fault("b", "GPU-1"), up("b"))
     step = read(known(), *clone, *FIRST)
     assert states(step) == {"b": {}}
     assert step.diagnostics == (
@@ -117,7 +118,7 @@ def test_another_jobs_series_count_for_nothing_and_are_told_of_once() -> None:
     foreign = (
         capacity("a", "GPU-1", memory="1", job="dcgm"),
         capacity("b", "GPU-7", job="dcgm"),
-        healthy("a", "GPU-2", 0, job="dcgm"),
+        fault("a", "GPU-2", job="dcgm"),
         count("a", 9, job="dcgm"),
         told("up", "c", 1, job="dcgm"),
     )

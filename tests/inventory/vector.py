@@ -45,8 +45,12 @@ def told(name: str, node: str, value: float, **labels: str) -> Series:
     return Series({**given, "node": node, **labels}, value)
 
 
-def healthy(node: str, uuid: str, value: float = 1, **labels: str) -> Series:
-    return told("kubeshare_gpu_healthy", node, value, uuid=uuid, **labels)
+def fault(node: str, uuid: str, value: float = 1, **labels: str) -> Series:
+    return told("kubeshare_gpu_fault", node, value, uuid=uuid, fault="memory-errors", **labels)
+
+
+def well(node: str, value: float, **labels: str) -> Series:
+    return told("kubeshare_collector_healthy_cards", node, value, **labels)
 
 
 def count(node: str, value: float, **labels: str) -> Series:
