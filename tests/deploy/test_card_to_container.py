@@ -65,8 +65,9 @@ async def whole(
         probe = {"metadata": {"name": "probe"}, "spec": spec()}
 
         async def told() -> Json:
-            result: Json = await stage.client.create(PODS, probe, {"dryRun": "All"})
-            return result["spec"]["containers"][0]
+            answer = await stage.client.create(PODS, probe, {"dryRun": "All"})
+            container: Json = answer["spec"]["containers"][0]
+            return container
 
         await until(told, lambda container: len(container["env"]) > len(OWN))
         yield found

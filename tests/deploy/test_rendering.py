@@ -22,6 +22,7 @@ CARDS = (
     '{"nodes": [{"names": ["n*"], "cards": [{"model": "A100", "memory": "40GiB", "count": 8}]}]}'
 )
 BACKENDS = '[{"isolation": ["driver", "none"]}, {"schedulerName": "b"}]'
+NEWEST = "v1.36.3"
 #: Every value at least once as it is not by default, in sets that go together.
 VARIANTS = {
     "other names": [
@@ -116,9 +117,10 @@ def of(objects: list[Json], kind: str) -> list[Json]:
     return [one for one in objects if one["kind"] == kind]
 
 
-def refused(*settings: str) -> str:
+def refused(*settings: str, kubernetes: str = NEWEST) -> str:
     """What Helm says to these values."""
-    done = helm("template", CHART, *(f"--set-json={setting}" for setting in settings))
+    values = (f"--set-json={setting}" for setting in settings)
+    done = helm("template", CHART, f"--kube-version={kubernetes}", *values)
     assert done.returncode != 0, done.stdout
     return done.stderr
 
@@ -262,3 +264,30 @@ def test_only_pods_of_ours_wait_for_the_webhook() -> None:
 
 def test_pods_of_others_need_somebody_who_tells_them() -> None:
     assert "say in admission.by" in refused("admission.others=true")
+
+
+@pytest.mark.parametrize("version", ["v1.35.4", "v1.30.0", "v1.35.9-gke.1"])
+def test_policies_that_the_cluster_does_not_know_are_refused_with_the_way_out(version: str) -> None:
+    said = refused('admission.by="policy"', kubernetes=version)
+    assert f"from Kubernetes 1.36 on, and this is {version}: use webhook" in said
+
+
+@pytest.mark.parametrize(
+    ("by", "versions"),
+    [
+        ("policy", ["v1.36.0", "v1.36.1-eks-abc", "v1.37.0"]),
+        ("webhook", ["v1.30.0", "v1.35.4", "v1.36.3"]),
+    ],
+)
+def test_each_way_of_telling_is_rendered_for_the_releases_that_have_it(
+    by: str, versions: list[str]
+) -> None:
+    for version in versions:
+        text = template(f"--set=admission.by={by}", f"--kube-version={version}")
+        kinds = {one["kind"] for one in yaml.safe_load_all(text) if one}
+        assert ("MutatingAdmissionPolicy" in kinds) == (by == "policy")
+        assert ("MutatingWebhookConfiguration" in kinds) == (by == "webhook")
+
+
+def test_clusters_older_than_the_policies_that_always_come_along_are_refused() -> None:
+    assert "incompatible with Kubernetes" in refused(kubernetes="v1.29.0")
