@@ -9,6 +9,8 @@ import yaml
 
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.framework.configuration import profiles, read
+from kubeshare_py.isolation.mps import MPS
+from kubeshare_py.programs.mps import FOLDER
 from tests.controlplane.helm import CHART, helm, plain_manifests, template
 from tests.controlplane.operator_kinds import KINDS, definitions
 from tests.controlplane.running import ControlPlane
@@ -88,6 +90,24 @@ VARIANTS = {
         'podMonitor.labels={"release": "prometheus"}',
         'podMonitor.tokenSecret={"name": "prometheus", "key": "bearer"}',
         'name="gpu-scheduler"',
+    ],
+    "with MPS": [
+        "mps.enabled=true",
+        'mps.resources={"limits": {"memory": "2Gi"}}',
+        'config.profiles=[{"isolation": ["mps", "none"]}]',
+        'collector.extraEnv=[{"name": "LD_LIBRARY_PATH", "value": "/usr/local/nvidia/lib64"}]',
+        'collector.extraVolumes=[{"name": "driver", "hostPath": {"path": "/home/nvidia"}}]',
+        'collector.extraVolumeMounts=[{"name": "driver", "mountPath": "/usr/local/nvidia"}]',
+        'collector.nodeSelector={"pool": "gpu"}',
+        'imagePullSecrets=[{"name": "pull"}]',
+        'labels={"team": "a"}',
+    ],
+    "with privileged MPS": [
+        "mps.enabled=true",
+        "mps.privileged=true",
+        'collector.runtimeClassName=""',
+        "collector.affinity=null",
+        'collector.image={"repository": "registry.example.com/collector", "tag": "v1"}',
     ],
     "told by policy": [
         'admission.by="policy"',
@@ -202,6 +222,51 @@ def test_mig_monitoring_is_asked_of_nvidias_runtime_together_with_the_right_to_i
 def test_without_the_collector_there_is_nothing_of_it() -> None:
     objects = rendered("collector.enabled=false")
     assert "collector" not in str([(one["kind"], one["metadata"]) for one in objects])
+
+
+def mps(*settings: str) -> Json:
+    """The spec of the pods of MPS daemons."""
+    found = [
+        one for one in of(rendered(*settings), "DaemonSet") if "mps" in one["metadata"]["name"]
+    ]
+    spec: Json = found[0]["spec"]["template"]["spec"]
+    return spec
+
+
+def test_mps_daemons_are_where_the_collectors_are_and_where_pods_look_for_them() -> None:
+    collectors, daemons = of(rendered(*VARIANTS["with MPS"]), "DaemonSet")
+    spec, beside = (one["spec"]["template"]["spec"] for one in (daemons, collectors))
+    for key in ("affinity", "nodeSelector", "tolerations", "runtimeClassName"):
+        assert spec[key] == beside[key]
+    [folder] = [one["hostPath"]["path"] for one in spec["volumes"] if one["name"] == "daemons"]
+    assert {folder} == {one.path for one in MPS.volumes}
+    [container] = spec["containers"]
+    mounted = {one["name"]: one["mountPath"] for one in container["volumeMounts"]}
+    assert mounted["daemons"] == folder == str(FOLDER)
+    # A new version ends nobody's daemon, and with it his processes.
+    assert daemons["spec"]["updateStrategy"] == {"type": "OnDelete"}
+
+
+def test_mps_daemons_may_mount_and_reach_all_users_clients_and_nothing_else() -> None:
+    spec = mps("mps.enabled=true")
+    [container] = spec["containers"]
+    assert container["securityContext"] == {
+        "readOnlyRootFilesystem": True,
+        "appArmorProfile": {"type": "Unconfined"},
+        "capabilities": {
+            "drop": ["ALL"],
+            "add": ["SYS_ADMIN", "CHOWN", "DAC_OVERRIDE", "SETGID", "SETUID"],
+        },
+    }
+    assert spec["automountServiceAccountToken"] is False
+    assert not {"hostNetwork", "hostPID", "hostIPC"} & spec.keys()
+    [privileged] = mps(*VARIANTS["with privileged MPS"])["containers"]
+    assert privileged["securityContext"] == {"readOnlyRootFilesystem": True, "privileged": True}
+
+
+def test_without_the_wish_there_is_nothing_of_mps() -> None:
+    assert len(of(rendered(), "DaemonSet")) == 1
+    assert "kubeshare-mps" not in MANIFESTS.read_text()
 
 
 def test_where_nobody_elects_there_is_no_fence_and_never_a_second_process() -> None:
