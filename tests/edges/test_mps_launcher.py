@@ -86,7 +86,8 @@ async def test_a_daemon_that_dies_is_started_again(
         caplog.set_level("INFO")
         launcher.listed([A])
         await until(lambda: lines(tmp_path, A))
-        [pid] = [record.fields["pid"] for record in caplog.records if "pid" in record.fields]
+        told = [getattr(record, "fields", {}) for record in caplog.records]
+        [pid] = [fields["pid"] for fields in told if "pid" in fields]
         os.kill(pid, signal.SIGKILL)
         await until(lambda: len(lines(tmp_path, A)) == 2)
     assert lines(tmp_path, A)[2:] == ["told to quit"]
