@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid
-from kubeshare_py.domain.isolation import Isolation
+from kubeshare_py.domain.isolation import UNHELD, Isolation, IsolationBackend, Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,3 +38,16 @@ class Allocation:
     def memory_bytes(self) -> int:
         """Bytes charged in all."""
         return sum(card.memory_bytes for card in self.cards)
+
+    @property
+    def backend(self) -> IsolationBackend | None:
+        """What is to hold the pod to its share of cards; None where it has none."""
+        if self.exclusive or not self.cards:
+            return None
+        return IsolationBackend.NONE if self.isolation is None else self.isolation.backend
+
+    @property
+    def unheld(self) -> tuple[Part, ...]:
+        """Parts of its share that its back-end holds nobody to."""
+        backend = self.backend
+        return () if backend is None else UNHELD[backend]

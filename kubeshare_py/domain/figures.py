@@ -3,8 +3,10 @@
 Shares in thousandths of a GPU, memory in bytes.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kubeshare_py.domain.isolation import IsolationBackend
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +50,7 @@ class PodFigures:
     """Pods that wait, and bound ones whose allocation cannot be read.
 
     `holding` are pods with a place, `assumed` those of them that nobody saw bound yet.
+    `shares` are those with a share of a card, by the back-end that is to hold them to it.
     `unschedulable_by`: (plugin, profile, pods that this plugin keeps from some node).
     """
 
@@ -59,3 +62,4 @@ class PodFigures:
     holding: int = 0
     assumed: int = 0
     unschedulable_by: tuple[tuple[str, str, int], ...] = ()
+    shares: Mapping[IsolationBackend, int] = field(default_factory=dict)

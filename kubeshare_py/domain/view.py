@@ -11,18 +11,22 @@ from kubeshare_py.domain.diagnosis import Shortfall
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tenant:
-    """A pod's part of one card."""
+    """A pod's part of one card. `unheld`: parts (memory, time) that nothing holds it to."""
 
     namespace: str
     name: str
     milli: int
     memory_bytes: int
     exclusive: bool = False
+    unheld: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardView:
-    """One card. `known` is False for a card that pods hold and the inventory does not show."""
+    """One card. `known` is False for a card that pods hold and the inventory does not show.
+
+    `unheld` are parts (memory, time) of which nothing holds some tenant to its own.
+    """
 
     uuid: str
     index: int = -1
@@ -33,6 +37,7 @@ class CardView:
     used_bytes: int = 0
     used_milli: int = 0
     tenants: tuple[Tenant, ...] = ()
+    unheld: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +63,7 @@ class PodView:
 
     `count` cards of `milli` each are asked for; `memory_bytes` is per card, None for the share's
     part. `cards` are the uuids that it holds. `message` says why it waits.
+    `isolation` is what is to hold it to its share, `unheld` the parts that this does not hold.
     """
 
     namespace: str
@@ -76,6 +82,8 @@ class PodView:
     cards: tuple[str, ...] = ()
     port: int | None = None
     message: str = ""
+    isolation: str = ""
+    unheld: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from prometheus_client import generate_latest
 
 from kubeshare_py.domain.effects import Trouble
 from kubeshare_py.domain.figures import LedgerFigures, PodFigures
+from kubeshare_py.domain.isolation import UNHELD
 from kubeshare_py.exporters.card_metrics import CARD_METRICS
 from kubeshare_py.exporters.client_metrics import CLIENT_METRICS
 from kubeshare_py.exporters.metric import Metric
@@ -75,6 +76,12 @@ _METRICS = (
         "kubeshare_allocation_problems",
         "gauge",
         "Bound pods whose allocation cannot be read: what they hold is not charged.",
+    ),
+    Metric(
+        "kubeshare_unheld_pods",
+        "gauge",
+        "Pods with a share of a card that their back-end does not hold to that part of it.",
+        ("isolation", "part"),
     ),
     Metric(
         "kubeshare_allocation_troubles_total",
@@ -161,6 +168,11 @@ def scheduler_values(
         },
         "kubeshare_allocation_troubles_total": {
             (trouble,): tallies.troubles.get(trouble, 0) for trouble in Trouble
+        },
+        "kubeshare_unheld_pods": {
+            (backend, part): pods.shares.get(backend, 0)
+            for backend, parts in UNHELD.items()
+            for part in parts
         },
         "scheduler_queue_incoming_pods_total": process.queue_moves,
         "scheduler_cache_size": {

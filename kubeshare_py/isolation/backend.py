@@ -6,18 +6,9 @@ that both do the same.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.isolation import IsolationBackend
-
-
-class Enforcement(StrEnum):
-    """Who says no when a container wants more than its part."""
-
-    NOTHING = "nothing"  # nobody
-    COOPERATIVE = "cooperative"  # a library or settings in the container, which it can get rid of
-    DRIVER = "driver"  # the kernel or the driver, whatever the container does
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +58,13 @@ def no_results(allocation: Allocation) -> Mapping[str, str]:
 class Backend:
     """One way to keep the tenants of a shared card apart.
 
-    `memory` and `compute` say how far it holds. `variables`, `volumes`, `mounts` and `preload` (a
-    library that must come first in LD_PRELOAD) go into every container of a pod with a share.
-    `results` gives the annotations that the variables refer to, for an allocation with cards.
+    How far it holds is said in `domain.isolation.HOLDS`. `variables`, `volumes`, `mounts` and
+    `preload` (a library that must come first in LD_PRELOAD) go into every container of a pod with
+    a share. `results` gives the annotations that the variables refer to, for an allocation with
+    cards.
     """
 
     name: IsolationBackend
-    memory: Enforcement
-    compute: Enforcement
     variables: tuple[Variable, ...] = ()
     volumes: tuple[HostVolume, ...] = ()
     mounts: tuple[Mount, ...] = ()

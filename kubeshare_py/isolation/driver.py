@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from kubeshare_py.dialects.results import MEMORY_MIB
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.isolation import IsolationBackend
-from kubeshare_py.isolation.backend import Backend, Enforcement, Variable
+from kubeshare_py.isolation.backend import Backend, Variable
 from kubeshare_py.isolation.mebibytes import least_mebibytes
 
 
@@ -26,8 +26,6 @@ def _results(allocation: Allocation) -> Mapping[str, str]:
 
 DRIVER = Backend(
     name=IsolationBackend.DRIVER,
-    memory=Enforcement.DRIVER,
-    compute=Enforcement.NOTHING,
     variables=(
         Variable.of_annotation("NVIDIA_GPU_MEMORY_REQUEST", MEMORY_MIB),
         Variable.of_annotation("NVIDIA_GPU_MEMORY_LIMIT", MEMORY_MIB),

@@ -7,15 +7,13 @@ program without LD_PRELOAD.
 
 from kubeshare_py.dialects.results import MANAGER_PORT
 from kubeshare_py.domain.isolation import IsolationBackend
-from kubeshare_py.isolation.backend import Backend, Enforcement, HostVolume, Mount, Variable
+from kubeshare_py.isolation.backend import Backend, HostVolume, Mount, Variable
 
 LIBRARY = "/kubeshare/library"
 _VOLUME = "kubeshare-lib"
 
 GEMINI = Backend(
     name=IsolationBackend.GEMINI,
-    memory=Enforcement.COOPERATIVE,
-    compute=Enforcement.COOPERATIVE,
     variables=(
         Variable.of_annotation("POD_MANAGER_PORT", MANAGER_PORT),
         # The pod manager knows the pod by this; both parts are the pod's own fields.

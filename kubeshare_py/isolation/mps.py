@@ -14,7 +14,7 @@ from kubeshare_py.dialects.results import MPS_MEMORY, MPS_THREADS
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.isolation import IsolationBackend
-from kubeshare_py.isolation.backend import Backend, Enforcement, HostVolume, Mount, Variable
+from kubeshare_py.isolation.backend import Backend, HostVolume, Mount, Variable
 from kubeshare_py.isolation.mebibytes import MEBIBYTE
 
 #: On the node: <card's uuid>/pipe and <card's uuid>/shm.
@@ -38,8 +38,6 @@ def _results(allocation: Allocation) -> Mapping[str, str]:
 
 MPS = Backend(
     name=IsolationBackend.MPS,
-    memory=Enforcement.COOPERATIVE,
-    compute=Enforcement.COOPERATIVE,
     variables=(
         Variable.of_annotation("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", MPS_THREADS),
         Variable.of_annotation("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", MPS_MEMORY),

@@ -1,6 +1,6 @@
 """`none`: containers are told their cards and trusted with them."""
 
 from kubeshare_py.domain.isolation import IsolationBackend
-from kubeshare_py.isolation.backend import Backend, Enforcement
+from kubeshare_py.isolation.backend import Backend
 
-NONE = Backend(name=IsolationBackend.NONE, memory=Enforcement.NOTHING, compute=Enforcement.NOTHING)
+NONE = Backend(name=IsolationBackend.NONE)

@@ -10,6 +10,7 @@ from typing import TypeVar
 from kubeshare_py.cluster.columns import ABSENT, UNHEALTHY
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.identity import NodeName, PodKey
+from kubeshare_py.domain.isolation import UNHELD, Part
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.view import (
     CardView,
@@ -25,6 +26,7 @@ from kubeshare_py.framework.reasons import NO_NODE
 from kubeshare_py.scheduling.advice import advice
 from kubeshare_py.scheduling.gang_reports import too_few
 from kubeshare_py.scheduling.gangs import Gang
+from kubeshare_py.scheduling.held_by import backend_of
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.pod_queue import Line
 from kubeshare_py.scheduling.pod_records import Record, State
@@ -149,12 +151,14 @@ def _card_views(machine: Machine, name: NodeName, row: int) -> list[CardView]:
                     milli=card.milli,
                     memory_bytes=card.memory_bytes,
                     exclusive=charge.allocation is not None and charge.allocation.exclusive,
+                    unheld=charge.allocation.unheld if charge.allocation else (),
                 )
             )
     indexes = {gpu.uuid: gpu.index for gpu in ledger.inventory.get(name, ())}
     views = []
     for slot, uuid in enumerate(columns.uuids[row]):
         flags = columns.flags.item(row, slot)
+        there = tuple(sorted(tenants.get(uuid, ()), key=lambda t: (t.namespace, t.name)))
         capacity = columns.capacity_bytes.item(row, slot)
         views.append(
             CardView(
@@ -167,7 +171,8 @@ def _card_views(machine: Machine, name: NodeName, row: int) -> list[CardView]:
                 used_bytes=capacity - columns.free_bytes.item(row, slot),
                 used_milli=columns.capacity_milli.item(row, slot)
                 - columns.free_milli.item(row, slot),
-                tenants=tuple(sorted(tenants.get(uuid, ()), key=lambda t: (t.namespace, t.name))),
+                tenants=there,
+                unheld=tuple(part for part in Part if any(part in one.unheld for one in there)),
             )
         )
     return sorted(views, key=lambda view: (view.index, view.uuid))
@@ -176,6 +181,7 @@ def _card_views(machine: Machine, name: NodeName, row: int) -> list[CardView]:
 def _pod_view(machine: Machine, record: Record, told: Told) -> PodView:
     pod, claim = record.pod, record.pod.shape.claim
     allocation = record.allocation
+    backend = backend_of(record, machine.profiles)
     return PodView(
         namespace=pod.key.namespace,
         name=pod.key.name,
@@ -193,6 +199,8 @@ def _pod_view(machine: Machine, record: Record, told: Told) -> PodView:
         cards=tuple(card.uuid for card in allocation.cards) if allocation else (),
         port=allocation.port if allocation else None,
         message=_message(machine, record, told),
+        isolation=backend or "",
+        unheld=UNHELD[backend] if backend else (),
     )
 
 

@@ -64,6 +64,12 @@ def pod_figures(machine: Machine) -> Iterator[PodFigures]:
 def _with(figures: PodFigures, records: list[Record]) -> PodFigures:
     """Add these records; those in lines are counted already."""
     states = Counter(record.state for record in records)
+    shares = Counter(figures.shares)
+    shares.update(
+        backend
+        for record in records
+        if record.allocation is not None and (backend := record.allocation.backend) is not None
+    )
     assumed = states[State.BINDING] + states[State.ASSUMED]
     return replace(
         figures,
@@ -77,6 +83,7 @@ def _with(figures: PodFigures, records: list[Record]) -> PodFigures:
         ),
         holding=figures.holding + states[State.BOUND] + assumed,
         assumed=figures.assumed + assumed,
+        shares=shares,
     )
 
 

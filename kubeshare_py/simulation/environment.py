@@ -15,8 +15,9 @@ _SUBSCRIPT = re.compile(r"metadata\.(annotations|labels)\['(.*)'\]")
 
 
 def pod_environment(pod: LooseObject, host_ip: str, pod_ip: str) -> dict[str, dict[str, str]]:
-    """Each container's variables, init containers included, by the containers' names."""
-    containers = [*(pod.spec.get("initContainers") or []), *(pod.spec.get("containers") or [])]
+    """Each container's variables, of all kinds of containers, by the containers' names."""
+    kinds = ("initContainers", "containers", "ephemeralContainers")
+    containers = [container for kind in kinds for container in pod.spec.get(kind) or []]
     fields = _fields(pod, host_ip, pod_ip)
     return {
         container["name"]: _container_environment(container, pod, fields)

@@ -13,6 +13,7 @@ from enum import Enum, auto
 from kubeshare_py.domain.identity import NodeName, PodKey
 from kubeshare_py.simulation import kubelet_status
 from kubeshare_py.simulation.api_times import seconds
+from kubeshare_py.simulation.card_runtime import StartProblem, check_start
 from kubeshare_py.simulation.environment import pod_environment
 from kubeshare_py.simulation.kubelet_steps import (
     FinishDeletion,
@@ -198,9 +199,15 @@ class Kubelets:
         pod, address = tenant.pod, self._address(tenant)
         if tenant.last:
             tenant.restarts += 1
+        environment = pod_environment(pod, address, kubelet_status.pod_ip(pod))
+        try:
+            check_start(pod, environment)
+        except StartProblem as problem:
+            tenant.stage = _Stage.ENDED
+            body = kubelet_status.not_creatable(pod, address, now, str(problem))
+            return (ReportStatus(body),)
         tenant.stage, tenant.started_at = _Stage.RUNNING, now
         self._schedule(tenant, None if tenant.plan.run_s is None else now + tenant.plan.run_s)
-        environment = pod_environment(pod, address, kubelet_status.pod_ip(pod))
         text = json.dumps(environment, ensure_ascii=False, separators=(",", ":"))
         report = ReportStatus(
             kubelet_status.running(pod, address, now, tenant.restarts, tenant.last)

@@ -1,5 +1,6 @@
 """Cards, nodes and pods of a view in words that every table uses."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from kubeshare_py.domain.view import CardView, ClusterView, NodeView, PodView
@@ -29,6 +30,14 @@ def card_state(node: NodeView, card: CardView, overcommitted: frozenset[tuple[st
     if (node.name, card.uuid) in overcommitted:
         words.append("overcommitted")
     return ", ".join(words)
+
+
+def unheld(cards: Iterable[CardView]) -> dict[str, int]:
+    """How many pods are not held to their part of these cards, by the part."""
+    pods = {
+        (tenant.namespace, tenant.name): tenant.unheld for card in cards for tenant in card.tenants
+    }
+    return dict(sorted(Counter(part for parts in pods.values() for part in parts).items()))
 
 
 def node_state(node: NodeView) -> str:

@@ -6,13 +6,14 @@ from rich.text import Text
 
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.view import ClusterView, NodeView
-from kubeshare_py.terminal.amounts import gib, gpus, percent
+from kubeshare_py.terminal.amounts import counted, gib, gpus, percent
 from kubeshare_py.terminal.card_matrix import MatrixRow, card_matrix, index_label
 from kubeshare_py.terminal.cards import (
     known_cards,
     node_state,
     ordered,
     total_bytes,
+    unheld,
     used_bytes,
     used_milli,
 )
@@ -54,6 +55,9 @@ def _details(node: NodeView, width: int | None) -> list[Text]:
         )
     )
     lines.append(Text(f"Total:      {gib(total)} GiB, {gpus(cards)} GPU"))
+    loose = [f"{part} of {counted(pods, 'pod')}" for part, pods in unheld(node.cards).items()]
+    if loose:
+        lines.append(Text(f"Not held:   {', '.join(loose)}", style="yellow"))
     return lines
 
 

@@ -49,10 +49,17 @@ def _paragraph(why: WhyView, width: int | None) -> list[Text]:
     message = why.message or pod.message
     verdict = f"{pod.namespace}/{pod.name} {state}{where}{cards}"
     verdict += f": {message}" if message else "."
-    asked = f"It asks for {asks_of(pod)}{_rank(pod)}."
+    asked = f"It asks for {asks_of(pod)}{_rank(pod)}.{_unheld(pod)}"
     style = "bold green" if pod.state == "bound" else "bold"
     lines = [Text(text, style=style) for text in wrapped(printable(verdict), width)]
     return lines + [Text(text) for text in wrapped(printable(asked), width)]
+
+
+def _unheld(pod: PodView) -> str:
+    """What of its share is a wish only."""
+    if not pod.unheld:
+        return ""
+    return f" Isolation {pod.isolation} does not hold it to its {' and '.join(pod.unheld)}."
 
 
 def _rank(pod: PodView) -> str:

@@ -27,6 +27,7 @@ NESTED = (
     "collector",
     "policies",
     "admission",
+    "mps",
     "serviceMonitor",
     "podMonitor",
     "prometheusRule",

@@ -9,6 +9,8 @@ import yaml
 
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.framework.configuration import profiles, read
+from kubeshare_py.isolation.mps import MPS
+from kubeshare_py.programs.mps import FOLDER
 from tests.controlplane.helm import CHART, helm, plain_manifests, template
 from tests.controlplane.operator_kinds import KINDS, definitions
 from tests.controlplane.running import ControlPlane
@@ -22,6 +24,7 @@ CARDS = (
     '{"nodes": [{"names": ["n*"], "cards": [{"model": "A100", "memory": "40GiB", "count": 8}]}]}'
 )
 BACKENDS = '[{"isolation": ["driver", "none"]}, {"schedulerName": "b"}]'
+NEWEST = "v1.36.3"
 #: Every value at least once as it is not by default, in sets that go together.
 VARIANTS = {
     "other names": [
@@ -88,6 +91,24 @@ VARIANTS = {
         'podMonitor.tokenSecret={"name": "prometheus", "key": "bearer"}',
         'name="gpu-scheduler"',
     ],
+    "with MPS": [
+        "mps.enabled=true",
+        'mps.resources={"limits": {"memory": "2Gi"}}',
+        'config.profiles=[{"isolation": ["mps", "none"]}]',
+        'collector.extraEnv=[{"name": "LD_LIBRARY_PATH", "value": "/usr/local/nvidia/lib64"}]',
+        'collector.extraVolumes=[{"name": "driver", "hostPath": {"path": "/home/nvidia"}}]',
+        'collector.extraVolumeMounts=[{"name": "driver", "mountPath": "/usr/local/nvidia"}]',
+        'collector.nodeSelector={"pool": "gpu"}',
+        'imagePullSecrets=[{"name": "pull"}]',
+        'labels={"team": "a"}',
+    ],
+    "with privileged MPS": [
+        "mps.enabled=true",
+        "mps.privileged=true",
+        'collector.runtimeClassName=""',
+        "collector.affinity=null",
+        'collector.image={"repository": "registry.example.com/collector", "tag": "v1"}',
+    ],
     "told by policy": [
         'admission.by="policy"',
         "admission.others=true",
@@ -116,9 +137,10 @@ def of(objects: list[Json], kind: str) -> list[Json]:
     return [one for one in objects if one["kind"] == kind]
 
 
-def refused(*settings: str) -> str:
+def refused(*settings: str, kubernetes: str = NEWEST) -> str:
     """What Helm says to these values."""
-    done = helm("template", CHART, *(f"--set-json={setting}" for setting in settings))
+    values = (f"--set-json={setting}" for setting in settings)
+    done = helm("template", CHART, f"--kube-version={kubernetes}", *values)
     assert done.returncode != 0, done.stdout
     return done.stderr
 
@@ -202,6 +224,51 @@ def test_without_the_collector_there_is_nothing_of_it() -> None:
     assert "collector" not in str([(one["kind"], one["metadata"]) for one in objects])
 
 
+def mps(*settings: str) -> Json:
+    """The spec of the pods of MPS daemons."""
+    found = [
+        one for one in of(rendered(*settings), "DaemonSet") if "mps" in one["metadata"]["name"]
+    ]
+    spec: Json = found[0]["spec"]["template"]["spec"]
+    return spec
+
+
+def test_mps_daemons_are_where_the_collectors_are_and_where_pods_look_for_them() -> None:
+    collectors, daemons = of(rendered(*VARIANTS["with MPS"]), "DaemonSet")
+    spec, beside = (one["spec"]["template"]["spec"] for one in (daemons, collectors))
+    for key in ("affinity", "nodeSelector", "tolerations", "runtimeClassName"):
+        assert spec[key] == beside[key]
+    [folder] = [one["hostPath"]["path"] for one in spec["volumes"] if one["name"] == "daemons"]
+    assert {folder} == {one.path for one in MPS.volumes}
+    [container] = spec["containers"]
+    mounted = {one["name"]: one["mountPath"] for one in container["volumeMounts"]}
+    assert mounted["daemons"] == folder == str(FOLDER)
+    # A new version ends nobody's daemon, and with it his processes.
+    assert daemons["spec"]["updateStrategy"] == {"type": "OnDelete"}
+
+
+def test_mps_daemons_may_mount_and_reach_all_users_clients_and_nothing_else() -> None:
+    spec = mps("mps.enabled=true")
+    [container] = spec["containers"]
+    assert container["securityContext"] == {
+        "readOnlyRootFilesystem": True,
+        "appArmorProfile": {"type": "Unconfined"},
+        "capabilities": {
+            "drop": ["ALL"],
+            "add": ["SYS_ADMIN", "CHOWN", "DAC_OVERRIDE", "SETGID", "SETUID"],
+        },
+    }
+    assert spec["automountServiceAccountToken"] is False
+    assert not {"hostNetwork", "hostPID", "hostIPC"} & spec.keys()
+    [privileged] = mps(*VARIANTS["with privileged MPS"])["containers"]
+    assert privileged["securityContext"] == {"readOnlyRootFilesystem": True, "privileged": True}
+
+
+def test_without_the_wish_there_is_nothing_of_mps() -> None:
+    assert len(of(rendered(), "DaemonSet")) == 1
+    assert "kubeshare-mps" not in MANIFESTS.read_text()
+
+
 def test_where_nobody_elects_there_is_no_fence_and_never_a_second_process() -> None:
     objects = rendered(*VARIANTS["little"])
     assert of(objects, "ValidatingAdmissionPolicy") == []
@@ -262,3 +329,30 @@ def test_only_pods_of_ours_wait_for_the_webhook() -> None:
 
 def test_pods_of_others_need_somebody_who_tells_them() -> None:
     assert "say in admission.by" in refused("admission.others=true")
+
+
+@pytest.mark.parametrize("version", ["v1.35.4", "v1.30.0", "v1.35.9-gke.1"])
+def test_policies_that_the_cluster_does_not_know_are_refused_with_the_way_out(version: str) -> None:
+    said = refused('admission.by="policy"', kubernetes=version)
+    assert f"from Kubernetes 1.36 on, and this is {version}: use webhook" in said
+
+
+@pytest.mark.parametrize(
+    ("by", "versions"),
+    [
+        ("policy", ["v1.36.0", "v1.36.1-eks-abc", "v1.37.0"]),
+        ("webhook", ["v1.30.0", "v1.35.4", "v1.36.3"]),
+    ],
+)
+def test_each_way_of_telling_is_rendered_for_the_releases_that_have_it(
+    by: str, versions: list[str]
+) -> None:
+    for version in versions:
+        text = template(f"--set=admission.by={by}", f"--kube-version={version}")
+        kinds = {one["kind"] for one in yaml.safe_load_all(text) if one}
+        assert ("MutatingAdmissionPolicy" in kinds) == (by == "policy")
+        assert ("MutatingWebhookConfiguration" in kinds) == (by == "webhook")
+
+
+def test_clusters_older_than_the_policies_that_always_come_along_are_refused() -> None:
+    assert "incompatible with Kubernetes" in refused(kubernetes="v1.29.0")

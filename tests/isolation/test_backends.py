@@ -3,8 +3,15 @@ import pytest
 from kubeshare_py.dialects.results import is_result
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid
-from kubeshare_py.domain.isolation import Isolation, IsolationBackend, IsolationChoice
-from kubeshare_py.isolation.backend import Enforcement
+from kubeshare_py.domain.isolation import (
+    HOLDS,
+    UNHELD,
+    Enforcement,
+    Isolation,
+    IsolationBackend,
+    IsolationChoice,
+    Part,
+)
 from kubeshare_py.isolation.backends import BACKENDS, isolation_results
 
 MIB = 2**20
@@ -24,10 +31,15 @@ def test_every_back_end_is_in_the_table() -> None:
 
 
 def test_only_the_driver_holds_against_a_container_that_does_not_want_it() -> None:
-    hard = {
-        one.name for one in BACKENDS.values() if Enforcement.DRIVER in (one.memory, one.compute)
-    }
+    hard = {name for name, held in HOLDS.items() if Enforcement.DRIVER in held.values()}
     assert hard == {"driver"}
+
+
+def test_what_no_back_end_can_enforce_is_known_of_each() -> None:
+    assert {*UNHELD} == {*IsolationBackend}
+    assert UNHELD[IsolationBackend.NONE] == (Part.MEMORY, Part.TIME)
+    assert UNHELD[IsolationBackend.DRIVER] == (Part.TIME,)
+    assert UNHELD[IsolationBackend.MPS] == UNHELD[IsolationBackend.GEMINI] == ()
 
 
 @pytest.mark.parametrize("backend", IsolationBackend)

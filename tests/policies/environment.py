@@ -7,7 +7,7 @@ import asyncio
 import json
 import re
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from http import HTTPStatus
@@ -31,11 +31,16 @@ EXEMPT = "exempt"
 ACCOUNT, REPLICAS = "kubeshare-admission", 2
 #: May edit what is in the namespace `guarded`, as users of a cluster do.
 USER = "jane"
-_WHERE = {
+_GUARDED_BY = {"ValidatingAdmissionPolicy": [GUARDED, UNTOLD, EXEMPT]}
+_TOLD_BY_POLICY = {
     "MutatingAdmissionPolicy": [POLICY, GUARDED, EXEMPT],
-    "ValidatingAdmissionPolicy": [GUARDED, UNTOLD, EXEMPT],
     "MutatingWebhookConfiguration": [WEBHOOK],
 }
+#: Before Kubernetes 1.36: nobody is told by policy.
+_TOLD_BY_WEBHOOK = {"MutatingWebhookConfiguration": [WEBHOOK, GUARDED, EXEMPT]}
+_IDENTITY = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding")
+#: Namespaces by the kind of what is in force in them.
+Where = Mapping[str, list[str]]
 _SHARE = {"sharedgpu/gpu_request": "0.5", "sharedgpu/gpu_limit": "1.0"}
 _PROFILE = {"isolation": [one.value for one in IsolationBackend]}
 
@@ -46,6 +51,7 @@ class Clients:
 
     admin: KubeClient
     user: KubeClient
+    has_policies: bool
 
     async def would_be(self, pod: Json, namespace: str) -> Json:
         """The pod as it would be stored."""
@@ -61,7 +67,8 @@ def pods_of(namespace: str) -> str:
 def installed(plane: ControlPlane, folder: Path) -> Iterator[ControlPlane]:
     """Policies and webhooks while entered; the API server calls the last replica."""
     ports = free_ports(REPLICAS)
-    objects = [*_namespaces(), *_objects("policy"), *_webhook(ports[-1])]
+    where = _GUARDED_BY | (_TOLD_BY_POLICY if has_policies(plane) else _TOLD_BY_WEBHOOK)
+    objects = [*_namespaces(), *_policies(where), *_webhook(ports[-1], where)]
     file = write(objects, folder / "admission.yaml")
     plane.create(file)
     with ExitStack() as stack:
@@ -69,6 +76,11 @@ def installed(plane: ControlPlane, folder: Path) -> Iterator[ControlPlane]:
         for port in ports:
             stack.enter_context(process(_command(plane, folder, port), folder / f"{port}.log"))
         yield plane
+
+
+def has_policies(plane: ControlPlane) -> bool:
+    """Whether the API server may change pods by policies; otherwise only the webhook does."""
+    return plane.has("/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies")
 
 
 @asynccontextmanager
@@ -79,7 +91,7 @@ async def clients(plane: ControlPlane, folder: Path) -> AsyncIterator[Clients]:
         KubeClient(load(str(plane.kubeconfig))) as admin,
         KubeClient(load(str(own))) as user,
     ):
-        found = Clients(admin, user)
+        found = Clients(admin, user, has_policies(plane))
         await _in_force(found)
         yield found
 
@@ -102,7 +114,7 @@ async def _in_force(found: Clients) -> None:
     others = a_pod(schedulerName="default-scheduler")
     mine = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}
     async with asyncio.timeout(30):
-        for namespace in (POLICY, WEBHOOK, GUARDED):
+        for namespace in (*([POLICY] if found.has_policies else []), WEBHOOK, GUARDED):
             for pod in (a_pod(), a_pod(_SHARE), others):
                 await _until(True, found, pod, namespace)
         for pod in (a_pod({}, mine), a_pod({}, mine, schedulerName="default-scheduler")):
@@ -128,40 +140,45 @@ async def _is_told(found: Clients, pod: Json, namespace: str) -> bool:
     return bool(made["spec"]["containers"][0].get("env"))
 
 
-def _objects(by: str) -> Iterator[Json]:
-    """The chart's admission objects, for pods of others as well."""
+def _objects(by: str) -> list[Json]:
+    """The chart's objects, for pods of others as well."""
     text = template(
         f"--set=admission.by={by},admission.others=true",
         f"--set-json=config.profiles={json.dumps([_PROFILE])}",
     )
-    for one in yaml.safe_load_all(text):
-        name = one["metadata"]["name"] if one else "kubeshare-fence"
-        if name not in ("kubeshare-fence", "kubeshare-results"):
-            kind = one["kind"].removesuffix("Binding")
-            if kind in _WHERE or (name == ACCOUNT and kind in ("ServiceAccount", "ClusterRole")):
-                yield _confined(one) if kind in _WHERE else one
+    return [one for one in yaml.safe_load_all(text) if one]
 
 
-def _confined(one: Json) -> Json:
+def _policies(where: Where) -> Iterator[Json]:
+    """Those about pods' environment, and what guards it, for their namespaces alone."""
+    for one in _objects("policy"):
+        kind = one["kind"].removesuffix("Binding")
+        ours = one["metadata"]["name"] not in ("kubeshare-fence", "kubeshare-results")
+        if ours and kind in where:
+            yield _confined(one, where)
+
+
+def _webhook(port: int, where: Where) -> Iterator[Json]:
+    """The webhooks at this machine, because there are no Services here, and their account."""
+    for one in _objects("webhook"):
+        if one["kind"] == "MutatingWebhookConfiguration":
+            for webhook in one["webhooks"]:
+                path = webhook["clientConfig"]["service"]["path"]
+                webhook["clientConfig"] = {"url": f"https://127.0.0.1:{port}{path}"}
+                webhook["timeoutSeconds"] = 10
+            yield _confined(one, where)
+        elif one["metadata"]["name"] == ACCOUNT and one["kind"] in _IDENTITY:
+            yield one
+
+
+def _confined(one: Json, where: Where) -> Json:
     """The same for its namespaces alone."""
     parts = one.get("webhooks") or [one["spec"].get("matchConstraints")]
     key = "kubernetes.io/metadata.name"
     for part in filter(None, parts):
         selector = part.setdefault("namespaceSelector", {}).setdefault("matchExpressions", [])
-        selector.append({"key": key, "operator": "In", "values": _WHERE[one["kind"]]})
+        selector.append({"key": key, "operator": "In", "values": where[one["kind"]]})
     return one
-
-
-def _webhook(port: int) -> Iterator[Json]:
-    """The webhooks at this machine, because there are no Services here, and their account."""
-    for one in _objects("webhook"):
-        if "Policy" in one["kind"]:
-            continue
-        for webhook in one.get("webhooks", ()):
-            path = webhook["clientConfig"]["service"]["path"]
-            webhook["clientConfig"] = {"url": f"https://127.0.0.1:{port}{path}"}
-            webhook["timeoutSeconds"] = 10
-        yield one
 
 
 def _command(plane: ControlPlane, folder: Path, port: int) -> list[str | Path]:

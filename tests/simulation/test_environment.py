@@ -80,9 +80,10 @@ def test_what_the_simulation_does_not_have_is_left_out() -> None:
     assert environment(reference, {"name": "EMPTY"}) == {"EMPTY": ""}
 
 
-def test_init_containers_have_theirs() -> None:
+@pytest.mark.parametrize("kind", ["initContainers", "ephemeralContainers"])
+def test_init_containers_and_those_that_were_added_have_theirs(kind: str) -> None:
     pod = LooseObject(
         metadata=Metadata(name="p"),
-        spec={"initContainers": [{"name": "i", "env": [{"name": "A", "value": "1"}]}]},
+        spec={kind: [{"name": "i", "env": [{"name": "A", "value": "1"}]}]},
     )
     assert pod_environment(pod, "", "") == {"i": {"A": "1"}}

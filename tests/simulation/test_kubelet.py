@@ -315,3 +315,26 @@ def test_init_containers_are_done_and_sidecars_run(world: World) -> None:
     once, side = world.pods["p"].status["initContainerStatuses"]
     assert once["state"]["terminated"]["reason"] == "Completed"
     assert "running" in side["state"]
+
+
+def test_a_pod_whose_limit_of_memory_is_not_told_does_not_start() -> None:
+    world = World()
+    limits = [
+        {"name": f"NVIDIA_GPU_MEMORY_{kind}", "value": value}
+        for kind, value in (("REQUEST", ""), ("LIMIT", "1"))
+    ]
+    reference = {"fieldRef": {"fieldPath": "metadata.annotations['sharedgpu/gpu_uuid']"}}
+    cards = {"name": "NVIDIA_VISIBLE_DEVICES", "valueFrom": reference}
+    container = {"name": "main", "image": "i", "env": [cards, *limits]}
+    metadata = Metadata(name="p", uid="u", annotations={"sharedgpu/gpu_uuid": "GPU-1"})
+    spec = {"nodeName": NODE, "containers": [container]}
+    world.put(LooseObject(metadata=metadata, spec=spec, status={"phase": "Pending"}))
+    world.run(3600)
+    [status] = world.pods["p"].status["containerStatuses"]
+    waiting = status["state"]["waiting"]
+    assert waiting["reason"] == "CreateContainerConfigError"
+    assert "NVIDIA_GPU_MEMORY_REQUEST='' is no number of MiB" in waiting["message"]
+    assert world.written == ["p Pending"]
+    world.delete("p")
+    world.run(1)
+    assert world.written[-1] == "p gone"

@@ -170,6 +170,23 @@ def test_why_of_a_bound_pod_says_where_it_is() -> None:
     )
 
 
+def test_why_says_what_of_a_share_is_a_wish_only() -> None:
+    pod = a_pod_view("p", node="n1", isolation="none", unheld=("memory", "time"))
+    said = why_report(WhyView(pod=pod, message=""), None).plain
+    assert "Isolation none does not hold it to its memory and time." in said
+    held = a_pod_view("p", node="n1", isolation="mps")
+    assert "solation" not in why_report(WhyView(pod=held, message=""), None).plain
+
+
+def test_details_count_the_pods_that_are_not_held_to_their_part() -> None:
+    both, time = a_tenant("a", unheld=("memory", "time")), a_tenant("b", unheld=("time",))
+    node = NodeView(name="n1", cards=(a_card(0, both, time), a_card(1, both)))
+    lines = pod_details(a_view(node), (node,), None).plain.splitlines()
+    assert "Not held:   memory of 1 pod, time of 2 pods" in lines
+    held = NodeView(name="n1", cards=(a_card(0, a_tenant("a")),))
+    assert "Not held" not in pod_details(a_view(held), (held,), None).plain
+
+
 def test_why_in_a_large_cluster_shows_near_misses_and_counts_the_rest() -> None:
     far = NodeWhy(name="far", fits=False, reasons=("no GPU",))
     near = NodeWhy(

@@ -1,0 +1,46 @@
+"""kubeshare-mps: an MPS daemon for each card of this node, in the folders that pods mount."""
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+
+from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.edges import decision_log
+from kubeshare_py.edges.card_sampler import CardSampler
+from kubeshare_py.edges.mps_launcher import MpsLauncher
+from kubeshare_py.edges.until_told import until_told
+from kubeshare_py.isolation.mps import DAEMONS
+
+#: What pods mount.
+FOLDER = Path(DAEMONS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """`folder` is what pods mount, `program` NVIDIA's daemon; readings every `interval_s` (s)."""
+
+    node: NodeName
+    folder: Path
+    program: str
+    interval_s: float
+    log_level: str = "info"
+
+
+def run(settings: Settings) -> None:
+    """Keep a daemon for each card that the driver lists, until SIGINT or SIGTERM."""
+    decision_log.set_up(settings.log_level)
+    asyncio.run(until_told(launch(settings)))
+
+
+async def launch(settings: Settings) -> None:
+    """The same until cancelled; then all daemons end."""
+    sampler = CardSampler(node=settings.node, interval_s=settings.interval_s)
+    launcher = MpsLauncher(settings.folder, settings.program)
+
+    def heard() -> None:
+        launcher.listed(card.uuid for card in sampler.figures().listed)
+
+    sampler.heard = heard
+    async with asyncio.TaskGroup() as group:
+        group.create_task(launcher.run())
+        group.create_task(sampler.run())

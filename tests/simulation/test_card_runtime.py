@@ -1,0 +1,113 @@
+"""What containers get of their node's cards."""
+
+import pytest
+
+from kubeshare_py.domain.isolation import IsolationBackend
+from kubeshare_py.isolation.containers import VISIBLE_DEVICES, injection
+from kubeshare_py.isolation.reach import Reach
+from kubeshare_py.simulation import card_runtime
+from kubeshare_py.simulation.card_runtime import Given, StartProblem, folders, given
+from kubeshare_py.simulation.environment import pod_environment
+from kubeshare_py.simulation.loose_objects import Json, LooseObject, Metadata
+
+CUDA = {"NVIDIA_VISIBLE_DEVICES": "all"}
+LIMITS = {"NVIDIA_GPU_MEMORY_REQUEST": "5", "NVIDIA_GPU_MEMORY_LIMIT": "8"}
+
+
+@pytest.mark.parametrize("wish", ["", "void", "none"])
+def test_who_is_told_no_card_gets_none_whatever_the_image_says(wish: str) -> None:
+    assert given({"NVIDIA_VISIBLE_DEVICES": wish}, CUDA) == Given()
+
+
+def test_who_is_told_nothing_gets_what_the_image_says() -> None:
+    assert given({}) == Given()
+    assert given({}, CUDA) == Given(("all",))
+
+
+def test_cards_come_with_the_limit_that_is_told_of_each() -> None:
+    told = {"NVIDIA_VISIBLE_DEVICES": "GPU-1,GPU-2", **LIMITS}
+    assert given(told, CUDA) == Given(("GPU-1", "GPU-2"), 8)
+
+
+@pytest.mark.parametrize("missing", LIMITS)
+def test_half_of_a_limit_is_none(missing: str) -> None:
+    told = {"NVIDIA_VISIBLE_DEVICES": "GPU-1", **LIMITS}
+    del told[missing]
+    assert given(told) == Given(("GPU-1",))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"NVIDIA_GPU_MEMORY_LIMIT": ""},
+        {"NVIDIA_GPU_MEMORY_REQUEST": "x"},
+        {"NVIDIA_GPU_MEMORY_REQUEST": "9"},
+    ],
+)
+def test_a_limit_that_is_not_understood_starts_nothing(changed: dict[str, str]) -> None:
+    with pytest.raises(StartProblem, match="NVIDIA_GPU_MEMORY"):
+        given({"NVIDIA_VISIBLE_DEVICES": "GPU-1", **LIMITS, **changed})
+    # Without a card nobody looks at it.
+    assert given({"NVIDIA_VISIBLE_DEVICES": "", **LIMITS, **changed}) == Given()
+
+
+def mounted(expression: str, **environment: str) -> dict[str, str]:
+    mounts = [{"name": "v", "mountPath": "/x", "subPathExpr": expression}, {"mountPath": "/y"}]
+    return folders({"name": "c", "volumeMounts": mounts}, environment)
+
+
+def test_a_folder_follows_the_card() -> None:
+    assert mounted("$(CARD)/pipe", CARD="GPU-1") == {"/x": "GPU-1/pipe"}
+
+
+@pytest.mark.parametrize("card", ["", "..", "../..", "/etc"])
+def test_no_folder_leads_out_of_its_volume(card: str) -> None:
+    with pytest.raises(StartProblem, match="leads out of its volume"):
+        mounted("$(CARD)/pipe", CARD=card)
+
+
+def test_a_folder_of_a_variable_that_is_not_there_is_no_folder() -> None:
+    with pytest.raises(StartProblem, match="no variable CARD"):
+        mounted("$(CARD)/pipe")
+
+
+def told(reach: Reach, backend: IsolationBackend, **annotations: str) -> LooseObject:
+    """A pod as it is made by the table, with an init container."""
+    found = injection(reach, backend)
+    env = [
+        {"name": one.name, "valueFrom": {"fieldRef": {"fieldPath": one.field_path}}}
+        if one.field_path
+        else {"name": one.name, "value": one.value}
+        for one in found.variables
+    ]
+    mounts = [{"mountPath": one.path, "subPathExpr": one.sub_path_expr} for one in found.mounts]
+    both: list[Json] = [
+        {"name": name, "env": env, "volumeMounts": mounts} for name in ("init", "main")
+    ]
+    keys = {f"sharedgpu/{key}": value for key, value in annotations.items()}
+    return LooseObject(
+        metadata=Metadata(name="p", annotations=keys),
+        spec={"initContainers": both[:1], "containers": both[1:]},
+    )
+
+
+@pytest.mark.parametrize("reach", Reach)
+@pytest.mark.parametrize("backend", IsolationBackend)
+def test_a_pod_without_the_schedulers_annotations_sees_no_card(
+    reach: Reach, backend: IsolationBackend
+) -> None:
+    pod = told(reach, backend)
+    environments = pod_environment(pod, "", "")
+    assert environments["main"][VISIBLE_DEVICES] == ("void" if reach is Reach.VOID else "")
+    assert {given(one, CUDA) for one in environments.values()} == {Given()}
+    if (reach, backend) != (Reach.SHARE, IsolationBackend.MPS):
+        card_runtime.check_start(pod, environments)
+        return
+    with pytest.raises(StartProblem, match=r"container init: .*'/pipe' leads out of its volume"):
+        card_runtime.check_start(pod, environments)
+
+
+def test_a_pod_with_a_card_but_without_its_drivers_limit_does_not_start() -> None:
+    pod = told(Reach.SHARE, IsolationBackend.DRIVER, gpu_uuid="GPU-1")
+    with pytest.raises(StartProblem, match="REQUEST='' is no number"):
+        card_runtime.check_start(pod, pod_environment(pod, "", ""))
