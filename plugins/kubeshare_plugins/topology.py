@@ -10,12 +10,12 @@ from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.points import BestSet, ByRoom, CardRank, Cards, Normaliser, RowScore
-from kubeshare_py.topology.boards import MOST_CARDS
 from kubeshare_py.topology.card_sets import CardSets
 from kubeshare_py.topology.islands import intact
 
-#: The same for all cards in use, so that another policy decides among them; less for idle ones.
-_IN_ORDER = ByRoom(np.full(WHOLE_MILLI + 1, MOST_CARDS + 1), keeps=True)
+#: The same for all cards: other policies decide, and idle cards that are the same to them come in
+#: order.
+_IN_ORDER = ByRoom(np.zeros(WHOLE_MILLI + 1, np.int64), keeps=True)
 
 # What the 100 points of a node are for: the speed of its best idle cards compared with what its
 # board can do at most; that speed itself; islands that stay intact.
@@ -31,7 +31,7 @@ class Topology:
     """Which cards and nodes, by how cards are joined (docs/decisions/0009-which-cards.md).
 
     Whole cards: the node whose best idle set is fast and breaks little, and of it that set. Shares:
-    in the order in which idle cards should be broken; cards in use are left to the other policies.
+    of idle cards that are the same to the other policies, that which should be broken first.
     """
 
     name = "Topology"
