@@ -20,6 +20,7 @@ from kubeshare_py.terminal.gpu_details import pod_details
 from kubeshare_py.terminal.gpu_tables import card_tables, shown_nodes
 from kubeshare_py.terminal.grid import printable
 from kubeshare_py.terminal.pod_table import pod_table, shown_pods
+from kubeshare_py.terminal.topology_tables import topology_tables
 from kubeshare_py.terminal.why_report import why_report
 
 OK, REFUSED, UNREACHABLE, INTERRUPTED = 0, 1, 3, 130
@@ -35,6 +36,7 @@ class Question:
     output: str = "table"
     node: str = ""
     details: bool = False
+    topology: bool = False
     pod: str = ""
     namespace: str | None = None
     all_namespaces: bool = False
@@ -72,11 +74,13 @@ async def answer(question: Question, out: Console, err: Console) -> int:
 
 
 async def _gpus(question: Question, width: int | None) -> _Forms:
-    view = await state_client.cluster(await find_route(question.access))
+    view = await state_client.cluster(await find_route(question.access), topology=question.topology)
     nodes = shown_nodes(view, question.node)
     if question.node and not nodes:
         raise StateRefused(f"the scheduler knows no node {question.node!r}")
     tables = pod_details if question.details else card_tables
+    if question.topology:
+        tables = topology_tables
     return partial(tables, view, nodes, width), partial(documents.gpus_document, view, nodes)
 
 
