@@ -93,8 +93,11 @@ def _islands(islands: Iterable[IslandView], labels: dict[str, str]) -> Iterable[
             f"({'intact' if island.intact else 'broken'})"
             for island in level
         )
-        yield f"{_speed(bandwidth) if bandwidth >= _LEAST else 'near'}: {told}"
+        yield f"{_speed(bandwidth)}: {told}"
 
 
 def _speed(bandwidth: int) -> str:
+    """Below a link's there is only nearness, and all cards of a node are in it."""
+    if bandwidth < _LEAST:
+        return "near" if bandwidth else "node"
     return f"{bandwidth / 1000:g} GB/s"
