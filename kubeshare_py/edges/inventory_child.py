@@ -86,7 +86,9 @@ class _Known:
     wirings: dict[NodeName, Wiring] = field(default_factory=dict)
     collectors: dict[str, NodeName] = field(default_factory=dict)
     silent_since: dict[NodeName, float] = field(default_factory=dict)
+    #: What lines of the reading that is coming in have brought, as told, and what it comes to.
     parts: list[tuple[NodeName, tuple[Gpu, ...]]] = field(default_factory=list)
+    joined: list[tuple[NodeName, tuple[Gpu, ...]]] = field(default_factory=list)
     diagnostics: frozenset[str] = frozenset()
     has_read: bool = False
     failure: str | None = None
@@ -97,12 +99,12 @@ class _Known:
             return self.fail(report.message)
         if isinstance(report, Wired):
             return self._wired(report)
-        self.parts += [part for part in report.changed if self.cards.get(part[0]) != part[1]]
+        self._take(part for part in report.changed if self.cards.get(part[0]) != part[1])
         if report.more:
             return None
         self._log_new(report.diagnostics)
-        changed = tuple(self.parts)
-        self.parts = []
+        changed, parts = tuple(self.joined), self.parts
+        self.parts, self.joined = [], []
         # The first reading, and the first after a failure, is news even if nothing changed.
         is_news = (
             bool(changed)
@@ -110,38 +112,40 @@ class _Known:
             or self.failure is not None
             or report.silent_since.keys() != self.silent_since.keys()
         )
-        for node, cards in changed:
-            if not still_counts(self.cards.get(node, cards), cards):
-                self.wirings.pop(node, None)
-        self.cards.update(changed)
+        self.cards.update(parts)
         self.silent_since = report.silent_since
         self.collectors = report.collectors or self.collectors
         self.has_read, self.failure = True, None
-        return self._read(node for node, _ in changed) if is_news else None
+        return InventoryRead(changed, tuple(report.silent_since)) if is_news else None
+
+    def _take(self, parts: Iterable[tuple[NodeName, tuple[Gpu, ...]]]) -> None:
+        """Cards that differ, with what surrounds them: line by line, so that no turn is long."""
+        for node, cards in parts:
+            if not still_counts(self.cards.get(node, cards), cards):
+                self.wirings.pop(node, None)
+            self.parts.append((node, cards))
+            self.joined.append((node, self._with_wiring(node, cards)))
 
     def _wired(self, report: Wired) -> InventoryRead | None:
         """Only what differs is news; of nodes without cards it is kept until they have some."""
         kinds = [one_object(kind) for kind in report.kinds]
         changed = [node for node, number in report.nodes if self.wirings.get(node) != kinds[number]]
         self.wirings.update((node, kinds[number]) for node, number in report.nodes)
-        there = [node for node in changed if self.cards.get(node)]
-        return self._read(there) if there and self.has_read else None
+        there = [
+            (node, self._with_wiring(node, self.cards[node]))
+            for node in changed
+            if self.cards.get(node)
+        ]
+        if not there or not self.has_read:
+            return None
+        return InventoryRead(tuple(there), tuple(self.silent_since))
 
-    def _read(self, changed: Iterable[NodeName]) -> InventoryRead:
-        """The cards of these nodes with what surrounds them."""
-        return InventoryRead(
-            tuple(
-                (node, wired(self.cards[node], self.wirings[node]))
-                if node in self.wirings
-                else (node, self.cards[node])
-                for node in changed
-            ),
-            tuple(self.silent_since),
-        )
+    def _with_wiring(self, node: NodeName, cards: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
+        return wired(cards, self.wirings[node]) if node in self.wirings else cards
 
     def fail(self, message: str) -> InventoryFailed | None:
         """Take in a failure; None when it is the same as the last one."""
-        self.parts = []
+        self.parts, self.joined = [], []
         if message == self.failure:
             return None
         self.failure = message

@@ -124,8 +124,9 @@ async def by_prometheus(boards: Boards) -> AsyncIterator[None]:
     if program is None:
         pytest.skip(NOT_HERE)
     async with prometheus(program, boards.urls, boards.stage.folder) as url:
-        inventory = {"source": "prometheus", "url": url, "intervalSeconds": 0.5}
-        async with boards.stage.scheduler(document(inventory)):
+        boards.stage.cluster.collectors.url = url
+        async with boards.stage.scheduler():
+            await boards.stage.warm_up()
             # Prometheus scrapes one of them before the other.
             async with asyncio.timeout(PATIENCE_S):
                 while not {"NV2", "NV18"} <= {*(await boards.ask(**TOPOLOGY)).split()}:
