@@ -16,6 +16,7 @@ import tenacity
 from aiohttp import web
 
 from kubeshare_py.domain.events import InventoryFailed, InventoryRead
+from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges.backoff import Backoff
 from kubeshare_py.edges.certificates import make_certificates
@@ -123,7 +124,7 @@ async def test_of_many_nodes_the_cards_come_first_and_what_joins_them_in_portion
         first = await following(inventory)
         assert isinstance(first, InventoryRead)
         assert dict(first.changed) == bare
-        found = []
+        found: list[tuple[NodeName, tuple[Gpu, ...]]] = []
         for _ in range(3):
             portion = await following(inventory)
             assert isinstance(portion, InventoryRead)
