@@ -1,7 +1,4 @@
-"""The command `kubectl kubeshare`: asks the scheduler for its state and shows it.
-
-It decides nothing by itself: every word about why comes from the scheduler.
-"""
+"""The command `kubectl kubeshare`: shows the scheduler's state. Every word about why is its own."""
 
 import asyncio
 from collections.abc import Callable
@@ -78,17 +75,15 @@ async def _gpus(question: Question, width: int | None) -> _Forms:
     nodes = shown_nodes(view, question.node)
     if question.node and not nodes:
         raise StateRefused(f"the scheduler knows no node {question.node!r}")
-    tables = pod_details if question.details else card_tables
-    if question.topology:
-        tables = topology_tables
-    return partial(tables, view, nodes, width), partial(documents.gpus_document, view, nodes)
+    plain = topology_tables if question.topology else card_tables
+    table = partial(pod_details if question.details else plain, view, nodes, width)
+    return table, partial(documents.gpus_document, view, nodes)
 
 
 async def _pods(question: Question, width: int | None) -> _Forms:
-    every = question.all_namespaces
     view = await state_client.cluster(await find_route(question.access))
-    pods = shown_pods(view, None if every else _namespace(question))
-    table = partial(pod_table, view, pods, width, with_namespace=every)
+    pods = shown_pods(view, None if question.all_namespaces else _namespace(question))
+    table = partial(pod_table, view, pods, width, with_namespace=question.all_namespaces)
     return table, partial(documents.pods_document, view, pods)
 
 
