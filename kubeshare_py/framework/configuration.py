@@ -136,8 +136,8 @@ _DEFAULTS: Mapping[str, tuple[str, ...]] = {
     "permit": (),
     "reserve": (),
 }
-#: Of defaults at `score`. Fast links for pods of several cards count double.
-_WEIGHTS = {"Topology": 2}
+#: Of defaults at `score`. For pods of several cards links come first, then islands, then BinPack.
+_WEIGHTS = {"Topology": 10}
 _PROTOCOLS: Mapping[str, type] = {
     "pre_enqueue": PreEnqueue,
     "queue_sort": QueueSort,

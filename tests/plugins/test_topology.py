@@ -54,7 +54,8 @@ class Cluster(SmallCluster):
 
 
 def a_cluster(**boards: str) -> Cluster:
-    cluster = Cluster(GpuFit(), GpuModel(), BinPack(), Topology())
+    # The weight that it has in the default profile.
+    cluster = Cluster(GpuFit(), GpuModel(), BinPack(), Topology(), weights={"Topology": 10})
     for seed, (node, name) in enumerate(boards.items()):
         cluster.board(node, name, seed)
     return cluster
@@ -129,6 +130,14 @@ def test_of_equally_fast_nodes_the_one_with_a_broken_island_is_preferred() -> No
     assert cluster.chosen(whole(8)) == ("whole", tuple(range(8)))
 
 
+def test_an_island_counts_more_than_how_full_nodes_are() -> None:
+    cluster = a_cluster(fuller="dgx-1v", emptier="dgx-1v")
+    cluster.use("fuller", 4, 5, 6, 7, milli=1000)
+    cluster.use("emptier", 0, 4, milli=1000)
+    # Two of 1, 2, 3 are as fast as two of the other node's whole quad.
+    assert cluster.chosen(whole(2)) == ("emptier", (1, 2))
+
+
 def test_points_are_for_speed_and_islands() -> None:
     cluster = Cluster(GpuFit(), Topology())
     for node, name in (
@@ -140,12 +149,12 @@ def test_points_are_for_speed_and_islands() -> None:
         cluster.board(node, name)
     cluster.node("none")
     scores = cluster.scores(a_shape(whole(2)))
-    # 70 if as fast as its board can be, 2 for each doubling of GB/s, 10 if no island is broken.
+    # 60 if as fast as its board can be, 2 for each doubling of GB/s, 20 if no island is broken.
     assert scores == {
-        "nvlink": 70 + 20 + 3,
-        "pcie": 70 + 12 + 3,
+        "nvlink": 60 + 20 + 2,
+        "pcie": 60 + 12 + 2,
         "one": 0,
-        "x": 0 + 0 + 4,
+        "x": 0 + 0 + 3,
         "none": 0,
     }
 
@@ -154,7 +163,7 @@ def test_a_large_board_gets_points_for_its_speed_alone() -> None:
     cluster = Cluster(GpuFit(), Topology())
     places = " ".join(["0.0.0.0"] * 8 + ["1.0.0.0"] * 8)
     cluster.boarded("n", named("n", described(places, {"to_switch": 6})))
-    assert cluster.scores(a_shape(whole(2))) == {"n": 70 + 18}
+    assert cluster.scores(a_shape(whole(2))) == {"n": 60 + 18}
     assert cluster.chosen(whole(10)) == ("n", tuple(range(10)))
 
 
