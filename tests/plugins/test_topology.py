@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from kubeshare_plugins.bin_pack import BinPack
 from kubeshare_plugins.gpu_fit import GpuFit
 from kubeshare_plugins.gpu_model import GpuModel
+from kubeshare_plugins.least_tenants import LeastTenants
 from kubeshare_plugins.spread import Spread
 from kubeshare_plugins.topology import Topology
 from kubeshare_py.domain.gpu import Gpu
@@ -133,9 +134,20 @@ def test_of_equally_fast_nodes_the_one_with_a_broken_island_is_preferred() -> No
 def test_an_island_counts_more_than_how_full_nodes_are() -> None:
     cluster = a_cluster(fuller="dgx-1v", emptier="dgx-1v")
     cluster.use("fuller", 4, 5, 6, 7, milli=1000)
-    cluster.use("emptier", 0, 4, milli=1000)
-    # Two of 1, 2, 3 are as fast as two of the other node's whole quad.
+    cluster.use("emptier", 0, milli=1000)
+    # Two or three of 1, 2, 3 are as fast as those of the other node's whole quad.
     assert cluster.chosen(whole(2)) == ("emptier", (1, 2))
+    assert cluster.chosen(whole(3)) == ("emptier", (1, 2, 3))
+
+
+@pytest.mark.parametrize(("policy", "milli"), [(Spread(), 1), (LeastTenants(), 500)])
+def test_its_order_changes_no_other_policy_by_a_single_point(policy: object, milli: int) -> None:
+    for seed in range(9):
+        cluster = Cluster(GpuFit(), policy, Topology())
+        cluster.board("n", "dgx-1v", seed)
+        cluster.use("n", 6, milli=milli)
+        # An idle card of the island that is broken.
+        assert cluster.chosen(a_claim(100)) == ("n", (5,))
 
 
 def test_points_are_for_speed_and_islands() -> None:
