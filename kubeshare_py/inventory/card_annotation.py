@@ -3,7 +3,8 @@
 A JSON list with one object a card: uuid, index, model, memory (bytes), and healthy where it is
 false. Where the driver says them also numa (the NUMA node), parent (the uuid of the card that an
 instance is a part of), fabric (cluster and clique of NVLinks beyond the node), and links: for each
-peer its index, the word of `nvidia-smi topo -m`, and MB/s. It is written when it changes, so that its age says nothing.
+peer its index, the word of `nvidia-smi topo -m`, and MB/s. It is written when it changes, so that
+its age says nothing.
 """
 
 from collections.abc import Iterable
