@@ -4,11 +4,11 @@
 
 Counted per pod, inside `handle` alone: pod added, the decision, the answer, the bound echo and the
 deletion. Nodes have 8 cards; the cluster is kept between 85 and 95 % of its cards by departures of
-random pods; 20 shapes of 0.1 to 8 cards are mixed. `repeated`: shapes seen before; `topology`: the
-same with the plugin Topology (nodes have three kinds of boards: cube mesh, NVSwitch, PCIe); `new`:
-every pod has a shape never seen in the run; `decoded`: repeated, and decoding the three watch lines
-of each pod is counted too; `plugins`: what each plugin's question costs. One process, one core;
-peak_mb is the resident peak of that process.
+random pods; 20 shapes of 0.1 to 8 cards are mixed. `repeated`: shapes seen before; `unlinked`: the
+same without the plugin Topology (nodes have three kinds of boards: cube mesh, NVSwitch, PCIe);
+`new`: every pod has a shape never seen in the run; `decoded`: repeated, and decoding the three
+watch lines of each pod is counted too; `plugins`: what each plugin's question costs. One process,
+one core; peak_mb is the resident peak of that process.
 """
 
 import argparse
@@ -56,9 +56,9 @@ from kubeshare_py.manifests.pod_fields import PodFields
 from kubeshare_py.manifests.watch import Codec
 from kubeshare_py.scheduling.machine import Machine
 
-KINDS = ("repeated", "topology", "new", "decoded", "plugins")
-BY_LINKS = {"enabled": [{"name": "Topology", "weight": 2}]}
-WITH_TOPOLOGY = {"profiles": [{"plugins": {"score": BY_LINKS, "cardScore": BY_LINKS}}]}
+KINDS = ("repeated", "unlinked", "new", "decoded", "plugins")
+NO_LINKS = {"disabled": [{"name": "Topology"}]}
+WITHOUT_TOPOLOGY = {"profiles": [{"plugins": {"score": NO_LINKS, "cardScore": NO_LINKS}}]}
 #: Links of a cube mesh, by pair.
 MESH = ("03 04 12 15 23 47 56 67", "01 02 13 26 37 45 46 57")
 MOST_WAITING = 200
@@ -314,7 +314,7 @@ def watch_line(pod: Pod, change: str) -> bytes:
 def measure(nodes: int, kind: str) -> dict[str, object]:
     """One row: fill, warm up, then time what the machine does for some thousand arrivals."""
     count = max(200, min(20_000, 2_000_000 // nodes)) if kind == "new" else 20_000
-    load = Load(nodes, document=WITH_TOPOLOGY if kind == "topology" else None)
+    load = Load(nodes, document=WITHOUT_TOPOLOGY if kind == "unlinked" else None)
     fill(load)
     load.decoding = kind == "decoded"
     for pod in arrivals(load, "repeated", 500):
@@ -337,7 +337,7 @@ def measure(nodes: int, kind: str) -> dict[str, object]:
 
 def plugin_costs(nodes: int) -> Iterator[dict[str, object]]:
     """What each plugin's question costs, for 40 rows and for all."""
-    load = Load(nodes, document=WITH_TOPOLOGY)
+    load = Load(nodes)
     fill(load)
     columns = load.machine.ledger.columns
     profile = load.machine.profiles[SCHEDULER_NAME]

@@ -9,6 +9,7 @@ from kubeshare_py.programs.kubectl_kubeshare import Question, run
 
 GPUS = """  kubectl kubeshare gpus              each card: memory, share and who is on it
   kubectl kubeshare gpus node-1 -d    one row for each pod on one node
+  kubectl kubeshare gpus --topology   how they are joined, and which islands are whole
   kubectl kubeshare gpus -o json      bytes and thousandths of a GPU
 """
 PODS = """  kubectl kubeshare pods              where pods are, or why they wait
@@ -44,7 +45,9 @@ def _parser() -> argparse.ArgumentParser:
         _describe(one, text, examples)
         if name == "gpus":
             one.add_argument("node", nargs="?", metavar="NODE", help="only this node")
-            one.add_argument("-d", "--details", action="store_true", help="one row for each pod")
+            form = one.add_mutually_exclusive_group()
+            form.add_argument("-d", "--details", action="store_true", help="one row for each pod")
+            form.add_argument("-t", "--topology", action="store_true", help="links and islands")
         if name == "why":
             one.add_argument("pod", metavar="POD", type=lambda pod: pod.removeprefix("pod/"))
         if name != "gpus":

@@ -6,7 +6,7 @@ Charges are kept by (node, card uuid). One on a node or card that is not known (
 waits in a row or slot of its own, marked absent, and counts from the moment the card appears.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,6 +62,8 @@ class Ledger:
         self.improved = ChangeLog()
         self.relabelled = ChangeLog()
         self.inventory: dict[NodeName, tuple[Gpu, ...]] = {}
+        #: KubeShare's cells by row, of rows that have some.
+        self._cells: dict[int, dict[GpuUuid, str]] = {}
         self._charges: dict[PodUid, Charge] = {}
         self._pods_on: dict[NodeName, dict[PodUid, Charge]] = {}
         self._ports: dict[NodeName, PortPool] = {}
@@ -86,6 +88,10 @@ class Ledger:
         """The pod-manager port that the next shared pod on this node gets; None: all are taken."""
         pool = self._ports.get(node)
         return PortPool().next_free() if pool is None else pool.next_free()
+
+    def cells_on(self, row: int) -> Mapping[GpuUuid, str] | None:
+        """Which cell each of a row's cards is in; None if none of them is in one."""
+        return self._cells.get(row)
 
     def native_gpus(self, node: NodeName) -> int:
         """GPUs of this node that pods hold whose cards the kubelet picked."""
@@ -311,6 +317,10 @@ class Ledger:
         for column in CARD_COLUMNS:
             getattr(columns, column)[row] = EMPTY_SLOT.get(column, 0)
         columns.uuids[row] = uuids
+        self._cells.pop(row, None)
+        cells = {uuid: gpu.cell_id for uuid, gpu in known.items() if gpu.cell_id}
+        if cells:
+            self._cells[row] = cells
         columns.gpu_count[row] = len(known)
         columns.gpu_free_milli[row] = len(known) * WHOLE_MILLI
         for slot, uuid in enumerate(uuids):

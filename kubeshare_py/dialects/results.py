@@ -46,7 +46,9 @@ def visible_cards(allocation: Allocation) -> str:
 
 
 def result_annotations(allocation: Allocation) -> dict[str, str]:
-    """Cards and models (same order), bytes charged in all, and the port if there is one.
+    """Cards, models and cells (same order), bytes charged in all, and the port if there is one.
+
+    Cells only where a card is in one; others have an empty name between the commas.
 
     Empty for a placement without cards.
     """
@@ -58,6 +60,8 @@ def result_annotations(allocation: Allocation) -> dict[str, str]:
         GPU_MODEL: ",".join(card.model for card in cards),
         GPU_MEM: str(allocation.memory_bytes),
     }
+    if any(card.cell for card in cards):
+        results[CELL_ID] = ",".join(card.cell for card in cards)
     if allocation.port is not None:
         results[MANAGER_PORT] = str(allocation.port)
     return results

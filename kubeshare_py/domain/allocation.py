@@ -8,12 +8,16 @@ from kubeshare_py.domain.isolation import UNHELD, Isolation, IsolationBackend, P
 
 @dataclass(frozen=True, slots=True)
 class CardCharge:
-    """What one pod holds of one card. The model is for people; the ledger counts by uuid."""
+    """What one pod holds of one card.
+
+    Model and KubeShare's cell are for people; the ledger counts by uuid.
+    """
 
     uuid: GpuUuid
     milli: int
     memory_bytes: int
     model: str = ""
+    cell: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,8 @@ class Gpu:
     """One card.
 
     `links` are those to whole cards, by their index. A MIG instance has the `parent` that it is a
-    part of, and no links. None is what nobody says. `cell_id` and `cell_priority` are KubeShare's,
+    part of, and no links. None is what nobody says. `fabric` names the network of NVLinks that the
+    card belongs to beyond its node, "" for none. `cell_id` and `cell_priority` are KubeShare's,
     from a cells file: a card in no cell has none and 0.
 
     Invariants: uuid not empty, index >= 0, memory_bytes > 0. `max_tenants` 0 means no limit.
@@ -43,6 +44,7 @@ class Gpu:
     links: tuple[PeerLink, ...] = ()
     numa_node: int | None = None
     parent: GpuUuid | None = None
+    fabric: str = ""
     cell_id: str = ""
     cell_priority: int = 0
 

@@ -41,11 +41,52 @@ class CardView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LinkView:
+    """How two cards reach each other: a word of `nvidia-smi topo -m`, "" where nobody says.
+
+    `bandwidth` is what decisions count, by the best way: MB/s, both directions summed; below 100
+    it only says that they are near.
+    """
+
+    uuid: str
+    peer: str
+    kind: str
+    bandwidth: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IslandView:
+    """Cards each two of which have at least `bandwidth`; `intact` while all of them are idle."""
+
+    bandwidth: int
+    cards: tuple[str, ...]
+    intact: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopologyView:
+    """How the cards of a node are joined; each pair once, islands from the widest on."""
+
+    cards: tuple[str, ...]
+    numa_nodes: tuple[int | None, ...]
+    links: tuple[LinkView, ...]
+    islands: tuple[IslandView, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RingView:
+    """How the cards of one pod are joined; `slowest_hop` is that of their best ring, in MB/s."""
+
+    slowest_hop: int
+    links: tuple[LinkView, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeView:
     """One node. `silent`: its collector does not answer, the cards are the last known ones.
 
     `native_gpus` are GPUs of pods that the kubelet gave cards to by itself: as many idle cards are
-    held back.
+    held back. `topology` is there only where it was asked for and is known.
     """
 
     name: str
@@ -55,6 +96,7 @@ class NodeView:
     silent: bool = False
     native_gpus: int = 0
     cards: tuple[CardView, ...] = ()
+    topology: TopologyView | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,9 +156,13 @@ class NodeWhy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhyView:
-    """Why a pod is where it is. `advice` are sentences: what would make it fit."""
+    """Why a pod is where it is. `advice` are sentences: what would make it fit.
+
+    `ring` is there for pods that hold several cards.
+    """
 
     pod: PodView
     message: str
     nodes: tuple[NodeWhy, ...] = ()
     advice: tuple[str, ...] = ()
+    ring: RingView | None = None

@@ -12,6 +12,7 @@ from kubeshare_py.domain.events import BindSlotsFree, Event, InventoryFailed, In
 from kubeshare_py.domain.node import Node
 from kubeshare_py.edges import decision_log
 from kubeshare_py.edges.annotated_nodes import AnnotatedNodes
+from kubeshare_py.edges.cells_inventory import CellsInventory
 from kubeshare_py.edges.collector_scrape import CollectorTargets
 from kubeshare_py.edges.configuration_watch import Updates
 from kubeshare_py.edges.inventory_source import OF_NODES, OF_TARGETS, readings
@@ -52,6 +53,7 @@ class DecisionLoop:
     leads: bool = False
     _nodes_listed: asyncio.Event = field(default_factory=asyncio.Event)
     _nodes_news: asyncio.Event = field(default_factory=asyncio.Event)
+    _cells: CellsInventory = field(default_factory=CellsInventory)
     _binds: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def tell(self, events: Iterable[Event]) -> None:
@@ -152,9 +154,14 @@ class DecisionLoop:
                 group.create_task(
                     targets.follow(client, settings.namespace, settings.pod_selector, connected)
                 )
+            if settings.cells_file:
+                self._cells.path = settings.cells_file
+                await self._cells.load()
+                group.create_task(self._cells.follow(self.take_inventory))
             async with aclosing(source) as stream:
                 async for event in stream:
-                    await self.take_inventory(event)
+                    async with self._cells.turn:
+                        await self.take_inventory(event)
 
     async def take_inventory(self, event: InventoryRead | InventoryFailed) -> None:
         """Hand what a source says to the machine; a long reading in several turns."""
@@ -165,7 +172,7 @@ class DecisionLoop:
         for part in portions(event):
             # What came before has taken its time of this turn.
             await asyncio.sleep(0)
-            await self.tell([part])
+            await self.tell([self._cells.join(part)])
         if sum(len(cards) for _, cards in event.changed) >= CARDS_A_PORTION:
             # These cards stay, as what a list brought does.
             gc.freeze()

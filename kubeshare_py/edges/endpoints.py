@@ -39,7 +39,7 @@ async def endpoints(
         server = serve(
             configuration.server,
             ready=lambda: machine.ready,
-            cluster=lambda: cluster_portions(machine),
+            cluster=lambda topology: cluster_portions(machine, topology=topology),
             why=lambda key: why(machine, key),
             others=[*checks, *page.routes()],
             denial=DelegatedAuth(asking, signs.clock).denial,

@@ -65,7 +65,7 @@ def main() -> None:
         while True:
             lines = asker.read()
             nodes = asker.unwired()
-            # A few nodes are told with all that surrounds their cards; of many cards come first.
+            # Few nodes are told with all that surrounds their cards; of many the cards come first.
             if nodes and len(nodes) < NODES_A_PORTION:
                 lines = asker.wire(nodes) + lines
             _tell(lines)

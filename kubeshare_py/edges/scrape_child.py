@@ -103,7 +103,7 @@ class Scraper:
         while True:
             lines = await self._lines()
             nodes = self._rounds.waiting(self._wirings)
-            # A few nodes are told with all that surrounds their cards; of many cards come first.
+            # Few nodes are told with all that surrounds their cards; of many the cards come first.
             if len(nodes) < NODES_A_PORTION:
                 lines, nodes = [*await asyncio.to_thread(self._wire, nodes), *lines], ()
             _tell(lines)

@@ -27,12 +27,13 @@ class _Message(msgspec.Struct):
     kind: str = ""
 
 
-async def cluster(route: Route) -> ClusterView:
-    """Fetch everything there is; pods by namespace and name.
+async def cluster(route: Route, *, topology: bool = False) -> ClusterView:
+    """Fetch everything there is; pods by namespace and name; how cards are joined if asked for.
 
     Raises StateRefused or StateUnreachable.
     """
-    view = await _fetch(route, "/state/v1/cluster", ClusterView)
+    query = "?topology=1" if topology else ""
+    view = await _fetch(route, f"/state/v1/cluster{query}", ClusterView)
     # Not the server's work: sorting 50,000 pods would hold its loop.
     return replace(view, pods=tuple(sorted(view.pods, key=lambda pod: (pod.namespace, pod.name))))
 

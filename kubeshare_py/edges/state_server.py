@@ -37,7 +37,7 @@ async def serve(
     settings: Server,
     *,
     ready: Callable[[], bool],
-    cluster: Callable[[], Iterable[ClusterView]],
+    cluster: Callable[[bool], Iterable[ClusterView]],
     why: Callable[[PodKey], WhyView | None],
     others: Iterable[web.RouteDef] = (),
     denial: Denies | None = None,
@@ -45,7 +45,8 @@ async def serve(
     """Serve while the context is open; yields the URL.
 
     Without certificate files a certificate is made for the life of the process. `cluster` gives a
-    view in portions: the first says what is no list, and others get their turn after each.
+    view in portions: the first says what is no list, and others get their turn after each; it is
+    told whether the topology of nodes is asked for (`?topology=1`).
     `denial` judges tokens that are not in the token file; without both, every request is refused
     but for those of health checks. Raises ConfigurationError for files that cannot be used.
     """
@@ -127,11 +128,11 @@ def _same(given: str, token: str) -> bool:
     return hmac.compare_digest(given.encode(errors="surrogateescape"), token.encode())
 
 
-def _cluster(portions: Callable[[], Iterable[ClusterView]]) -> Handler:
-    async def handler(_request: web.Request) -> web.StreamResponse:
+def _cluster(portions: Callable[[bool], Iterable[ClusterView]]) -> Handler:
+    async def handler(request: web.Request) -> web.StreamResponse:
         whole: dict[str, object] = {}
         lists: dict[str, list[bytes]] = {"nodes": [], "pods": []}
-        for portion in portions():
+        for portion in portions(bool(request.query.get("topology"))):
             whole = whole or msgspec.to_builtins(replace(portion, nodes=(), pods=()))
             for name, texts in lists.items():
                 if items := getattr(portion, name):

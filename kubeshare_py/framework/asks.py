@@ -16,7 +16,7 @@ from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.rows import AllRows, Rows, SomeRows
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.points import Cards, Hint
+from kubeshare_py.framework.points import MOST_KEPT, PLACES, Cards, Hint
 from kubeshare_py.framework.questions import Questions
 from kubeshare_py.framework.reasons import NO_CARD, NO_NODE, Reason
 from kubeshare_py.framework.scheduler_profile import Profile
@@ -238,7 +238,7 @@ class Asker:
             ranked = questions.by_room.take(rows.column("room"))
             if questions.keeps:
                 # Only idle cards are kept, and an idle card fits whatever may be asked by room.
-                ranked -= questions.keeps * rows.column("keep")
+                ranked -= rows.column("keep")
         else:
             fits = self._card_fits(questions, rows)
             if questions.count > 1:
@@ -278,7 +278,7 @@ class Asker:
         for rank, weight in questions.ranks:
             points = rank(rows)
             total = total + (points if weight == 1 else points * weight)
-        return total
+        return total * PLACES + MOST_KEPT - rows.column("keep") if questions.keeps else total
 
     def _best_slots(self, questions: Questions, row: int) -> tuple[int, ...]:
         rows = SomeRows(self._ledger.columns, np.array([row]))

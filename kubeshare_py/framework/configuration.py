@@ -131,11 +131,13 @@ _DEFAULTS: Mapping[str, tuple[str, ...]] = {
     "queue_sort": ("PrioritySort",),
     "filter": ("NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodeResourcesFit"),
     "card_filter": ("GpuFit", "GpuModel", "NumaBinding"),
-    "score": ("BinPack", "AvoidGpuNodes"),
-    "card_score": ("BinPack",),
+    "score": ("BinPack", "AvoidGpuNodes", "Topology"),
+    "card_score": ("BinPack", "Topology"),
     "permit": (),
     "reserve": (),
 }
+#: Of defaults at `score`. For pods of several cards links come first, then islands, then BinPack.
+_WEIGHTS = {"Topology": 10}
 _PROTOCOLS: Mapping[str, type] = {
     "pre_enqueue": PreEnqueue,
     "queue_sort": QueueSort,
@@ -242,7 +244,8 @@ def _enabled(profile: ProfileConfiguration, point: str) -> list[Named]:
 def _kept_defaults(changes: Point, point: str) -> list[Named]:
     gone = {named.name for named in (*changes.disabled, *changes.enabled)}
     names = () if "*" in gone else _DEFAULTS[point]
-    return [Named(name) for name in names if name not in gone]
+    weights = _WEIGHTS if point == "score" else {}
+    return [Named(name, weights.get(name, 1)) for name in names if name not in gone]
 
 
 def _queue_sort(profile: ProfileConfiguration) -> tuple[list[str], list[Any]]:

@@ -13,6 +13,8 @@ class Inventory(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     """Where the cards come from: `prometheus`, `scrape` (the collectors themselves), `annotation`
     (of the Nodes, which collectors write) or `file`.
 
+    `cells_file` is KubeShare's topology file, for all sources; "" for none.
+
     `url` and `selector` are of Prometheus; `namespace` ("" is the Lease's), `pod_selector`, `port`,
     `scheme` and `server_name` of the collectors; `path` of the file. Token and CA are for
     Prometheus or the collectors, whichever is asked.
@@ -27,6 +29,7 @@ class Inventory(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     scheme: str = "http"
     server_name: str = ""
     path: str = ""
+    cells_file: str = ""
     interval_seconds: Annotated[float, Meta(gt=0, le=86_400)] = 5.0
     bearer_token_file: str = ""
     ca_file: str = ""

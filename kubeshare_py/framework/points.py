@@ -30,6 +30,7 @@ from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.framework.reasons import ReasonTable
+from kubeshare_py.topology.boards import MOST_CARDS
 
 
 class Depends(Enum):
@@ -74,12 +75,17 @@ class CardQuestion:
     least_room: int | None = None
 
 
+#: The highest value of the column `keep`, and ranks to leave room for it between any two.
+MOST_KEPT = MOST_CARDS
+PLACES = MOST_KEPT + 1
+
+
 @dataclass(frozen=True, slots=True)
 class ByRoom:
     """A card rank that depends on nothing but the card's room: 1001 ranks, for 0 to 1000.
 
-    With `keeps` the column `keep` is taken away from it: idle cards in the order of their board.
-    The rank of room 1000 must then be more than a board has cards.
+    With `keeps` idle cards that all ranks together do not tell apart come in the order of their
+    board, by the column `keep`, whatever the weights are.
     """
 
     ranks: IntArray
@@ -87,8 +93,7 @@ class ByRoom:
 
     def __call__(self, rows: Rows) -> IntArray:
         """The ranks of the rows' cards; those of cards without room do not matter."""
-        ranks = self.ranks.take(rows.column("room"), mode="clip")
-        return ranks - rows.column("keep") if self.keeps else ranks
+        return self.ranks.take(rows.column("room"), mode="clip")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.points import (
+    MOST_KEPT,
+    PLACES,
     BestSet,
     ByRoom,
     CardQuestion,
@@ -61,8 +63,8 @@ class Questions:
                     self.best_set = self.best_set or rank
                 elif rank is not None:
                     self.ranks.append((rank, weight))
-        #: By how much to multiply what the column `keep` takes away from a rank by room.
-        self.keeps = 0
+        #: Whether equal idle cards come in the order of the column `keep`.
+        self.keeps = any(isinstance(rank, ByRoom) and rank.keeps for rank, _ in self.ranks)
         self.by_room = self._by_room() if self.count == 1 else None
         for scorer, weight in profile.scores:
             score = scorer.score(shape)
@@ -74,15 +76,15 @@ class Questions:
     def _by_room(self) -> IntArray | None:
         """Rank by room, if nothing else decides; the last entry, -1, is for cards without room."""
         least = [question.least_room for question in self.cards]
-        table, keeps = np.zeros(WHOLE_MILLI + 2, np.int64), 0
+        table = np.zeros(WHOLE_MILLI + 2, np.int64)
         for rank, weight in self.ranks:
             if not isinstance(rank, ByRoom):
                 return None
             table[:-1] += weight * rank.ranks
-            keeps += weight * rank.keeps
         if not least or None in least:
             return None
+        if self.keeps:
+            table = table * PLACES + MOST_KEPT
         table[: max(one for one in least if one is not None)] = -NO_CARD
         table[-1] = -NO_CARD
-        self.keeps = keeps
         return table

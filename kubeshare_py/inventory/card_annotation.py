@@ -2,8 +2,9 @@
 
 A JSON list with one object a card: uuid, index, model, memory (bytes), and healthy where it is
 false. Where the driver says them also numa (the NUMA node), parent (the uuid of the card that an
-instance is a part of) and links: for each peer its index, the word of `nvidia-smi topo -m`, and
-MB/s. It is written when it changes, so that its age says nothing.
+instance is a part of), fabric (cluster and clique of NVLinks beyond the node), and links: for each
+peer its index, the word of `nvidia-smi topo -m`, and MB/s. It is written when it changes, so that
+its age says nothing.
 """
 
 from collections.abc import Iterable
@@ -29,6 +30,7 @@ class _Card(msgspec.Struct, omit_defaults=True):
     healthy: bool = True
     numa: int | None = None
     parent: str = ""
+    fabric: str = ""
     links: tuple[tuple[int, str, int], ...] = ()
 
 
@@ -48,6 +50,7 @@ def write_cards(cards: Iterable[Gpu]) -> str:
                 healthy=card.healthy,
                 numa=card.numa_node,
                 parent=card.parent or "",
+                fabric=card.fabric,
                 links=tuple((link.peer, link.kind, link.speed) for link in card.links),
             )
             for card in ordered
@@ -67,6 +70,7 @@ def read_cards(text: str) -> tuple[Gpu, ...]:
                 healthy=card.healthy,
                 numa_node=card.numa,
                 parent=GpuUuid(card.parent) if card.parent else None,
+                fabric=card.fabric,
                 links=shared(tuple(PeerLink(*link) for link in card.links)),
             )
             for card in _cards.decode(text)

@@ -1,7 +1,7 @@
 """The annotation `sharedgpu/allocation`: all that a restarted scheduler needs of a placement.
 
     {"v":1,"token":"s1-42","dialect":"sharedgpu",
-     "claims":[{"uuid":"GPU-1","milli":500,"bytes":8589934592,"model":"Tesla-V100"}],
+     "claims":[{"uuid":"GPU-1","milli":500,"bytes":8589934592,"model":"Tesla-V100","cell":"n/1"}],
      "exclusive":false,"port":50051,"group":"train","min":3,"isolation":"mps","limit":1000}
 
 A claim is one card of the whole pod. All but `v`, `token` and `claims` may be absent.
@@ -31,6 +31,7 @@ class _Claim(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     milli: Annotated[int, Meta(ge=0, le=WHOLE_MILLI)]
     bytes: _Count
     model: str = ""
+    cell: str = ""
 
 
 class _Placement(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -58,7 +59,8 @@ _ENCODER = msgspec.json.Encoder()
 def write_allocation(allocation: Allocation) -> str:
     """Write the annotation's value."""
     claims = tuple(
-        _Claim(card.uuid, card.milli, card.memory_bytes, card.model) for card in allocation.cards
+        _Claim(card.uuid, card.milli, card.memory_bytes, card.model, card.cell)
+        for card in allocation.cards
     )
     isolation = allocation.isolation
     placement = _Placement(
@@ -113,7 +115,7 @@ def _allocation(placement: _Placement) -> Allocation:
         dialect=placement.dialect,
         cards=tuple(
             [
-                CardCharge(GpuUuid(claim.uuid), claim.milli, claim.bytes, claim.model)
+                CardCharge(GpuUuid(claim.uuid), claim.milli, claim.bytes, claim.model, claim.cell)
                 for claim in placement.claims
             ]
         ),

@@ -151,7 +151,16 @@ def given_away(cards: tuple[JudgedCard, ...]) -> tuple[Gpu, ...]:
             healthy=not card.faults,
             numa_node=card.reading.numa_node,
             parent=card.reading.parent,
+            fabric=_fabric(card.reading),
         )
         for card in cards
         if card.is_listed
     )
+
+
+def _fabric(card: CardReading) -> str:
+    """Cluster and clique, as in the label nvidia.com/gpu.clique; "" for a fabric of one node."""
+    fabric = card.fabric
+    if fabric is None or not fabric.cluster or not fabric.is_ready:
+        return ""
+    return f"{fabric.cluster}.{fabric.clique}"

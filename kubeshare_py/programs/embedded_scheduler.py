@@ -71,4 +71,6 @@ def _inventory(configuration: SchedulerConfiguration, cluster: EmbeddedCluster) 
     if given.source != "prometheus":
         return given
     interval_s = min(MOST_INTERVAL_S, given.interval_seconds)
-    return Inventory(url=cluster.collectors.url, interval_seconds=interval_s)
+    return Inventory(
+        url=cluster.collectors.url, interval_seconds=interval_s, cells_file=given.cells_file
+    )

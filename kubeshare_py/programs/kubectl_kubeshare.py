@@ -1,7 +1,4 @@
-"""The command `kubectl kubeshare`: asks the scheduler for its state and shows it.
-
-It decides nothing by itself: every word about why comes from the scheduler.
-"""
+"""The command `kubectl kubeshare`: shows the scheduler's state. Every word about why is its own."""
 
 import asyncio
 from collections.abc import Callable
@@ -20,6 +17,7 @@ from kubeshare_py.terminal.gpu_details import pod_details
 from kubeshare_py.terminal.gpu_tables import card_tables, shown_nodes
 from kubeshare_py.terminal.grid import printable
 from kubeshare_py.terminal.pod_table import pod_table, shown_pods
+from kubeshare_py.terminal.topology_tables import topology_tables
 from kubeshare_py.terminal.why_report import why_report
 
 OK, REFUSED, UNREACHABLE, INTERRUPTED = 0, 1, 3, 130
@@ -35,6 +33,7 @@ class Question:
     output: str = "table"
     node: str = ""
     details: bool = False
+    topology: bool = False
     pod: str = ""
     namespace: str | None = None
     all_namespaces: bool = False
@@ -72,19 +71,19 @@ async def answer(question: Question, out: Console, err: Console) -> int:
 
 
 async def _gpus(question: Question, width: int | None) -> _Forms:
-    view = await state_client.cluster(await find_route(question.access))
+    view = await state_client.cluster(await find_route(question.access), topology=question.topology)
     nodes = shown_nodes(view, question.node)
     if question.node and not nodes:
         raise StateRefused(f"the scheduler knows no node {question.node!r}")
-    tables = pod_details if question.details else card_tables
-    return partial(tables, view, nodes, width), partial(documents.gpus_document, view, nodes)
+    plain = topology_tables if question.topology else card_tables
+    table = partial(pod_details if question.details else plain, view, nodes, width)
+    return table, partial(documents.gpus_document, view, nodes)
 
 
 async def _pods(question: Question, width: int | None) -> _Forms:
-    every = question.all_namespaces
     view = await state_client.cluster(await find_route(question.access))
-    pods = shown_pods(view, None if every else _namespace(question))
-    table = partial(pod_table, view, pods, width, with_namespace=every)
+    pods = shown_pods(view, None if question.all_namespaces else _namespace(question))
+    table = partial(pod_table, view, pods, width, with_namespace=question.all_namespaces)
     return table, partial(documents.pods_document, view, pods)
 
 

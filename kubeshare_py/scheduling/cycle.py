@@ -154,6 +154,7 @@ class Cycle:
     def _card_charges(self, claim: GpuClaim, choice: Choice) -> tuple[CardCharge, ...]:
         columns, row, milli = self._ledger.columns, choice.row, claim.milli
         uuids, names = columns.uuids[row], columns.model_names
+        cells = self._ledger.cells_on(row)
         charges = []
         for slot in choice.slots:
             memory = claim.memory_bytes
@@ -161,7 +162,8 @@ class Cycle:
                 capacity = columns.capacity_bytes.item(row, slot)
                 memory = capacity if claim.exclusive else share_bytes(capacity, milli)
             model = names[columns.model.item(row, slot)]
-            charges.append(CardCharge(uuids[slot], milli, memory, model))
+            cell = cells.get(uuids[slot], "") if cells else ""
+            charges.append(CardCharge(uuids[slot], milli, memory, model, cell))
         return tuple(charges)
 
     def _start_sweep(self) -> None:

@@ -24,6 +24,7 @@ from kubeshare_py.domain.view import (
 from kubeshare_py.framework.points import Explain
 from kubeshare_py.framework.reasons import NO_NODE
 from kubeshare_py.scheduling.advice import advice
+from kubeshare_py.scheduling.card_topology import node_topology, ring
 from kubeshare_py.scheduling.gang_reports import too_few
 from kubeshare_py.scheduling.gangs import Gang
 from kubeshare_py.scheduling.held_by import backend_of
@@ -50,8 +51,10 @@ def cluster_view(machine: Machine) -> ClusterView:
     )
 
 
-def cluster_portions(machine: Machine) -> Iterator[ClusterView]:
+def cluster_portions(machine: Machine, *, topology: bool = False) -> Iterator[ClusterView]:
     """The same a little at a time, first nodes by name, then pods in no order.
+
+    With `topology` nodes tell how their cards are joined.
 
     The machine may go on between portions: each is of its own instant, and takes some
     milliseconds, where all of a large cluster would take seconds.
@@ -66,7 +69,7 @@ def cluster_portions(machine: Machine) -> Iterator[ClusterView]:
     empty = ClusterView(scheduler=machine.name, ready=machine.ready, inventory=inventory)
     rows = machine.ledger.columns.row_of
     for names in _portions(sorted(rows), NODES_A_PORTION):
-        nodes = tuple(_node_view(machine, name) for name in names if name in rows)
+        nodes = tuple(_node_view(machine, name, topology) for name in names if name in rows)
         yield replace(empty, nodes=nodes)
     for uids in _portions(list(machine.records), PODS_A_PORTION):
         found = (machine.records[uid] for uid in uids if uid in machine.records)
@@ -87,12 +90,20 @@ def why(machine: Machine, key: PodKey) -> WhyView | None:
         return None
     view = _pod_view(machine, record, {})
     if record.node is not None:
-        return WhyView(pod=view, message=f"it is on node {record.node}")
+        return _where(machine, record, record.node, view)
     if record.state is State.HELD:
         return WhyView(pod=view, message=view.message)
     nodes = tuple(_node_whys(machine, record.pod))
     suggestions = tuple(advice(machine, record.pod.shape, nodes))
     return WhyView(pod=view, message=view.message, nodes=nodes, advice=suggestions)
+
+
+def _where(machine: Machine, record: Record, node: NodeName, view: PodView) -> WhyView:
+    allocation = record.allocation
+    held = (
+        ring(machine.ledger, node, [card.uuid for card in allocation.cards]) if allocation else None
+    )
+    return WhyView(pod=view, message=f"it is on node {node}", ring=held)
 
 
 def _node_whys(machine: Machine, pod: Pod) -> Iterator[NodeWhy]:
@@ -123,7 +134,7 @@ def _shortfalls(machine: Machine, pod: Pod, row: int) -> list[Shortfall]:
     return [one for one in found if one.asked is None or one.subject not in hopeless]
 
 
-def _node_view(machine: Machine, name: NodeName) -> NodeView:
+def _node_view(machine: Machine, name: NodeName, topology: bool) -> NodeView:
     columns = machine.ledger.columns
     row = columns.row_of[name]
     node = columns.nodes[row]
@@ -135,6 +146,7 @@ def _node_view(machine: Machine, name: NodeName) -> NodeView:
         silent=name in machine.silent_nodes,
         native_gpus=machine.ledger.native_gpus(name),
         cards=tuple(_card_views(machine, name, row)),
+        topology=node_topology(machine.ledger, name) if topology else None,
     )
 
 

@@ -9,6 +9,7 @@ from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.view import NodeWhy, PodView, WhyView
 from kubeshare_py.terminal.amounts import asks_of, counted, gpus, memory, memory_pair
 from kubeshare_py.terminal.grid import GAP, Column, Row, grouped, joined, printable, wrapped
+from kubeshare_py.terminal.topology_tables import ring_sentence
 
 #: So many nodes are shown one by one; the rest is counted. The machine forms have them all.
 MOST_NODES = 20
@@ -52,7 +53,8 @@ def _paragraph(why: WhyView, width: int | None) -> list[Text]:
     asked = f"It asks for {asks_of(pod)}{_rank(pod)}.{_unheld(pod)}"
     style = "bold green" if pod.state == "bound" else "bold"
     lines = [Text(text, style=style) for text in wrapped(printable(verdict), width)]
-    return lines + [Text(text) for text in wrapped(printable(asked), width)]
+    sentences = filter(None, (asked, ring_sentence(why.ring)))
+    return lines + [Text(text) for one in sentences for text in wrapped(printable(one), width)]
 
 
 def _unheld(pod: PodView) -> str:

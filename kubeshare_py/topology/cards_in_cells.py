@@ -1,6 +1,6 @@
 """Which card is which leaf: KubeShare's cells of one node, and the cards that are there."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
@@ -10,6 +10,7 @@ from kubeshare_py.topology.cells import Cell, Cells
 
 #: Where a leaf is: the number of the root, then of each child on the way.
 Path = tuple[int, ...]
+Leaves = Mapping[NodeName, Sequence[tuple[Path, Cell]]]
 
 #: Below the cell that has all cards of a node: with cards directly in it, all are equally near.
 _LEVELS_THAT_TELL = 2
@@ -23,29 +24,33 @@ class CardsInCells:
     notes: tuple[str, ...]
 
 
-def nodes_of(cells: Cells) -> tuple[NodeName, ...]:
-    """The nodes that a file names, each once."""
-    return tuple(dict.fromkeys(leaf.node for root in cells.roots for leaf in root.leaves()))
+def leaves_by_node(cells: Cells) -> Leaves:
+    """The leaves of all roots, in the file's order."""
+    found: dict[NodeName, list[tuple[Path, Cell]]] = {}
+    for at, root in enumerate(cells.roots):
+        for path, leaf in _leaves(root, (at,)):
+            found.setdefault(leaf.node, []).append((path, leaf))
+    return found
 
 
-def with_cells(cells: Cells, node: NodeName, cards: Sequence[Gpu]) -> CardsInCells:
+def with_cells(leaves: Leaves, node: NodeName, cards: Sequence[Gpu]) -> CardsInCells:
     """The cards of one node with the id and priority of their cells.
 
     As in KubeShare the first card, by index, is the last leaf of its model. If no card has a link
     to another, cells within the node tell which are near each other. Cards without a leaf, and
     leaves without a card, stay alone.
     """
-    there = [found for at, root in enumerate(cells.roots) for found in _leaves(root, (at,), node)]
+    there = leaves.get(node, ())
     left = sorted(cards, key=lambda card: (card.index, card.uuid))
     taken: dict[GpuUuid, tuple[Path, Cell]] = {}
     notes: list[str] = []
     for root in dict.fromkeys(path[0] for path, _ in there):
-        leaves = [(path, leaf) for path, leaf in reversed(there) if path[0] == root]
-        model = leaves[0][1].type
+        wanted = [(path, leaf) for path, leaf in reversed(there) if path[0] == root]
+        model = wanted[0][1].type
         matching = [card for card in left if card.model == model and card.uuid not in taken]
-        taken.update(zip((card.uuid for card in matching), leaves, strict=False))
-        if len(matching) < len(leaves):
-            notes.append(_missing(leaves, len(matching), cards))
+        taken.update(zip((card.uuid for card in matching), wanted, strict=False))
+        if len(matching) < len(wanted):
+            notes.append(_missing(wanted, len(matching), cards))
     alone = [card for card in left if card.uuid not in taken]
     if there and alone:
         notes.append(f"{_at(there[0][1])}: {', '.join(one.uuid for one in alone)} are in no cell")
@@ -53,11 +58,11 @@ def with_cells(cells: Cells, node: NodeName, cards: Sequence[Gpu]) -> CardsInCel
     return CardsInCells(tuple(_placed(card, taken, cards, told) for card in cards), tuple(notes))
 
 
-def _leaves(cell: Cell, path: Path, node: NodeName) -> Iterator[tuple[Path, Cell]]:
-    if not cell.children and cell.node == node:
+def _leaves(cell: Cell, path: Path) -> Iterator[tuple[Path, Cell]]:
+    if not cell.children:
         yield path, cell
     for at, child in enumerate(cell.children):
-        yield from _leaves(child, (*path, at), node)
+        yield from _leaves(child, (*path, at))
 
 
 def _placed(

@@ -75,6 +75,7 @@ def wired(cards: Sequence[Gpu], wiring: Wiring) -> tuple[Gpu, ...]:
             links=() if card.uuid in parents else links.get(card.index, ()),
             numa_node=numa.get(card.index),
             parent=parents.get(card.uuid),
+            fabric=wiring.fabric,
         )
         for card in cards
     )
@@ -87,7 +88,12 @@ def with_links(cards: Sequence[Gpu], links: Iterable[CardLink]) -> tuple[Gpu, ..
     """
     numa = {card.uuid: card.numa_node for card in cards if card.numa_node is not None}
     parents = {card.uuid: card.parent for card in cards if card.parent is not None}
-    return wired(cards, wiring_of(cards, links, numa, parents))
+    return wired(cards, wiring_of(cards, links, numa, parents, fabric_of(cards)))
+
+
+def fabric_of(cards: Iterable[Gpu]) -> str:
+    """The fabric that the cards of one node belong to; of several the last by name."""
+    return max((card.fabric for card in cards), default="")
 
 
 def still_counts(old: Iterable[Gpu], new: Iterable[Gpu]) -> bool:

@@ -10,16 +10,17 @@ from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.points import BestSet, ByRoom, CardRank, Cards, Normaliser, RowScore
-from kubeshare_py.topology.boards import MOST_CARDS
 from kubeshare_py.topology.card_sets import CardSets
 from kubeshare_py.topology.islands import intact
 
-#: The same for all cards in use, so that another policy decides among them; less for idle ones.
-_IN_ORDER = ByRoom(np.full(WHOLE_MILLI + 1, MOST_CARDS + 1), keeps=True)
+#: The same for all cards: other policies decide, and idle cards that are the same to them come in
+#: order.
+_IN_ORDER = ByRoom(np.zeros(WHOLE_MILLI + 1, np.int64), keeps=True)
 
 # What the 100 points of a node are for: the speed of its best idle cards compared with what its
-# board can do at most; that speed itself; islands that stay intact.
-_OF_ITS_BEST, _MOST_SPEED, _ISLANDS = 70, 20, 10
+# board can do at most; that speed itself; islands that stay intact. With the default's weight of 10
+# half the speed is more than islands, and an island more than all that BinPack can say.
+_OF_ITS_BEST, _MOST_SPEED, _ISLANDS = 60, 20, 20
 #: Points for each doubling of the slowest hop's GB/s.
 _A_DOUBLING = 2
 _MB = 1000
@@ -31,7 +32,7 @@ class Topology:
     """Which cards and nodes, by how cards are joined (docs/decisions/0009-which-cards.md).
 
     Whole cards: the node whose best idle set is fast and breaks little, and of it that set. Shares:
-    in the order in which idle cards should be broken; cards in use are left to the other policies.
+    of idle cards that are the same to the other policies, that which should be broken first.
     """
 
     name = "Topology"
@@ -78,8 +79,8 @@ class Topology:
         return points
 
 
-def _points_of(sets: CardSets, count: int, idle: int) -> int:
-    chosen = sets.choose(idle, count)
+def _points_of(sets: CardSets, wanted: int, idle: int) -> int:
+    chosen = sets.choose(idle, wanted)
     if not chosen:
         return 0
     lost = [
@@ -88,8 +89,9 @@ def _points_of(sets: CardSets, count: int, idle: int) -> int:
         for island in level
         if island & chosen not in (0, island)
     ]
-    kept = _ISLANDS - _ISLANDS * max(lost, default=0) // sets.board.count
-    return _speed_points(sets, sets.slowest_hop(chosen), count) + kept
+    count = sets.board.count
+    kept = _ISLANDS // 2 * (count - max(lost)) // count if lost else _ISLANDS
+    return _speed_points(sets, sets.slowest_hop(chosen), wanted) + kept
 
 
 def _speed_points(sets: CardSets, speed: int, count: int) -> int:

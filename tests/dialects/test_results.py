@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from kubeshare_py.dialects.results import is_result, result_annotations
@@ -28,6 +30,15 @@ def test_several_cards_are_listed_in_one_order_without_a_comma_at_the_end() -> N
         "sharedgpu/gpu_model": "X,Y",
         "sharedgpu/gpu_mem": "7",
     }
+
+
+def test_cells_are_named_where_cards_are_in_some() -> None:
+    a, b = card("GPU-a", 1), card("GPU-b", 1)
+    cards = (replace(a, cell="1/juno/2"), b)
+    results = result_annotations(Allocation(token=TOKEN, cards=cards, exclusive=True))
+    assert results["sharedgpu/cell_id"] == "1/juno/2,"
+    alone = result_annotations(Allocation(token=TOKEN, cards=cards[:1]))
+    assert alone["sharedgpu/cell_id"] == "1/juno/2"
 
 
 def test_a_placement_without_cards_has_no_results() -> None:

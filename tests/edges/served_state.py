@@ -53,7 +53,7 @@ async def served(folder: Path, *tokens: str) -> AsyncIterator[Served]:
     async with serve(
         settings,
         ready=lambda: state.ready,
-        cluster=lambda: [state.view or a_small_view()],
+        cluster=lambda _: [state.view or a_small_view()],
         why=why,
     ) as url:
         state.url = url

@@ -5,6 +5,7 @@ import os
 import signal
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import tenacity
 from aiohttp import web
 
 from kubeshare_py.domain.events import InventoryFailed, InventoryRead
+from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges.backoff import Backoff
 from kubeshare_py.edges.certificates import make_certificates
@@ -64,6 +66,34 @@ def changed(kind: str, one: CollectorPod) -> Changes[CollectorPod]:
 
 
 PODS = (pod("on-a", "a", "127.0.0.2"), pod("on-b", "b", "127.0.0.3"))
+
+
+JOINED = """
+nodes:
+  - name: a
+    gpus: [{model: T4, memory: 1GiB, count: 2}]
+    topology: |
+      GPU0 GPU1
+      GPU0 X PIX
+      GPU1 PIX X
+  - {name: b, gpus: [{model: T4, memory: 1GiB}]}
+"""
+
+
+async def test_a_page_tells_how_cards_are_joined() -> None:
+    nodes = read_cluster(JOINED)
+    place = Place(nodes, dict(HOSTS))
+    async with serving(place), aclosing(quick(both(), place.port)) as inventory:
+        first = await following(inventory)
+        assert first == InventoryRead(tuple((node.name, node.cards) for node in nodes))
+        place.collectors.remove_card(A, 1)
+        # What it could reach, and that it is alone, are two pieces of news.
+        known: dict[NodeName, tuple[Gpu, ...]] = {}
+        while len(known.get(A, ())) != 1:
+            news = await following(inventory)
+            assert isinstance(news, InventoryRead)
+            known |= dict(news.changed)
+        assert known == {A: (replace(nodes[0].cards[0], links=()),)}
 
 
 def both() -> CollectorTargets:

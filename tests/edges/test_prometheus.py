@@ -25,7 +25,9 @@ from kubeshare_py.edges.inventory_reports import Access
 from kubeshare_py.edges.prometheus import readings
 from kubeshare_py.edges.simulated_collectors import SimulatedCollectors
 from kubeshare_py.inventory.series_selectors import SelectorProblem
+from kubeshare_py.inventory.wiring_series import NODES_A_PORTION
 from kubeshare_py.simulation.cluster_file import SimulatedNode, read_cluster
+from kubeshare_py.topology.wiring import Wiring, wired
 from tests.edges.bare_server import serving
 
 CHILD = "kubeshare_py.edges.prometheus_child"
@@ -97,6 +99,65 @@ async def test_a_large_cluster_is_read_in_portions() -> None:
         assert portions == -(-len(many) // NODES_A_TURN)
         simulated.targets.take_down(many[0].name)
         assert await following(inventory) == InventoryRead((), (many[0].name,))
+
+
+PAIR = """
+nodes:
+  - name: "n-{n}"
+    count: COUNT
+    gpus: [{model: T4, memory: 1GiB, count: 2}]
+    topology: |
+      GPU0 GPU1 CPU Affinity NUMA Affinity
+      GPU0 X NV2 0-3 0
+      GPU1 NV2 X 4-7 1
+"""
+
+
+async def test_a_few_nodes_are_told_with_what_joins_their_cards() -> None:
+    few = read_cluster(PAIR.replace("COUNT", "3"))
+    assert few[0].cards[0].links
+    async with SimulatedCollectors(few) as simulated, aclosing(quick(simulated.url)) as inventory:
+        assert await following(inventory) == InventoryRead(tuple((n.name, n.cards) for n in few))
+        simulated.targets.break_card(few[0].name, 0)
+        ill = await following(inventory)
+        assert isinstance(ill, InventoryRead)
+        ((_, (broken, other)),) = ill.changed
+        assert (broken.healthy, broken.links) == (False, few[0].cards[0].links)
+        assert other == few[0].cards[1]
+
+
+async def test_of_many_nodes_the_cards_come_first_and_what_joins_them_in_portions() -> None:
+    many = read_cluster(PAIR.replace("COUNT", str(2 * NODES_A_PORTION + 1)))
+    bare = {node.name: wired(node.cards, Wiring()) for node in many}
+    async with SimulatedCollectors(many) as simulated, aclosing(quick(simulated.url)) as inventory:
+        first = await following(inventory)
+        assert isinstance(first, InventoryRead)
+        assert dict(first.changed) == bare
+        found: list[tuple[NodeName, tuple[Gpu, ...]]] = []
+        for _ in range(3):
+            portion = await following(inventory)
+            assert isinstance(portion, InventoryRead)
+            assert len(portion.changed) <= NODES_A_PORTION
+            found += portion.changed
+        assert dict(found) == {node.name: node.cards for node in many}
+        # A new process asks again, and has nothing new to tell.
+        (child,) = children()
+        os.kill(child, signal.SIGKILL)
+        assert isinstance(await following(inventory), InventoryFailed)
+        assert await following(inventory) == InventoryRead(())
+        simulated.targets.take_down(many[0].name)
+        assert await following(inventory) == InventoryRead((), (many[0].name,))
+
+
+async def test_links_that_cannot_be_asked_for_take_no_card_away() -> None:
+    few = read_cluster(PAIR.replace("COUNT", "1"))
+    (node,) = few
+    async with SimulatedCollectors(few) as simulated, aclosing(quick(simulated.url)) as inventory:
+        await following(inventory)
+        simulated.targets.take_down(node.name)
+        assert await following(inventory) == InventoryRead((), (node.name,))
+        simulated.targets.bring_up(node.name)
+        assert await following(inventory) == InventoryRead(())
 
 
 async def test_gone_and_down_are_told_apart(

@@ -103,7 +103,10 @@ async def test_why_is_not_answered_before_the_cluster_was_read(state: Served) ->
 
 async def open_with(settings: Server) -> None:
     async with serve(
-        settings, ready=lambda: True, cluster=lambda: [a_small_view()], why=lambda key: None
+        settings,
+        ready=lambda: True,
+        cluster=lambda _: [a_small_view()],
+        why=lambda key: None,
     ):
         pass
 
@@ -112,7 +115,10 @@ async def test_without_a_token_file_everybody_is_refused(tmp_path: Path) -> None
     settings = Server(bind_address="127.0.0.1", port=0)
     async with (
         serve(
-            settings, ready=lambda: True, cluster=lambda: [a_small_view()], why=lambda key: None
+            settings,
+            ready=lambda: True,
+            cluster=lambda _: [a_small_view()],
+            why=lambda key: None,
         ) as url,
         aiohttp.ClientSession() as session,
         session.get(f"{url}{CLUSTER}", headers={"Authorization": "Bearer "}, ssl=False) as answer,
@@ -155,7 +161,7 @@ async def test_a_large_view_is_sent_in_portions_with_turns_for_others_between(
             turns += 1
             await asyncio.sleep(0)
 
-    def portions() -> Iterator[ClusterView]:
+    def portions(topology: bool) -> Iterator[ClusterView]:
         for portion in (
             replace(whole, nodes=(), pods=()),
             *(replace(whole, nodes=(node,), pods=()) for node in whole.nodes),
@@ -205,7 +211,7 @@ async def judged(tmp_path: Path) -> AsyncIterator[tuple[str, Judge]]:
     async with serve(
         settings,
         ready=lambda: True,
-        cluster=lambda: [a_small_view()],
+        cluster=lambda _: [a_small_view()],
         why=lambda key: None,
         others=[web.get("/metrics", metrics), web.get("/livez", alive)],
         denial=judge.denial,

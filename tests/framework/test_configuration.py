@@ -46,24 +46,24 @@ def test_an_empty_document_is_the_default_profile() -> None:
     assert names(profile) == {
         "filters": ["NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodeResourcesFit"],
         "card_filters": ["GpuFit", "GpuModel", "NumaBinding"],
-        "scores": ["BinPack 1", "AvoidGpuNodes 1"],
-        "card_scores": ["BinPack 1"],
+        "scores": ["BinPack 1", "AvoidGpuNodes 1", "Topology 10"],
+        "card_scores": ["BinPack 1", "Topology 1"],
     }
 
 
 def test_an_enabled_plugin_comes_after_the_defaults() -> None:
     profile = made(at("score", enabled=[{"name": "Spread", "weight": 3}]))
-    assert names(profile)["scores"] == ["BinPack 1", "AvoidGpuNodes 1", "Spread 3"]
+    assert names(profile)["scores"] == ["BinPack 1", "AvoidGpuNodes 1", "Topology 10", "Spread 3"]
 
 
 def test_a_default_that_is_enabled_again_gets_the_new_weight() -> None:
     profile = made(at("score", enabled=[{"name": "BinPack", "weight": 5}]))
-    assert names(profile)["scores"] == ["AvoidGpuNodes 1", "BinPack 5"]
+    assert names(profile)["scores"] == ["AvoidGpuNodes 1", "Topology 10", "BinPack 5"]
 
 
 def test_a_default_can_be_disabled_by_name_or_all_of_them() -> None:
     one = made(at("score", disabled=[{"name": "AvoidGpuNodes"}]))
-    assert names(one)["scores"] == ["BinPack 1"]
+    assert names(one)["scores"] == ["BinPack 1", "Topology 10"]
     rest = made(at("score", disabled=[{"name": "*"}], enabled=[{"name": "Random"}]))
     assert names(rest)["scores"] == ["Random 1"]
 
@@ -273,8 +273,8 @@ def test_what_is_in_effect_is_printed_with_every_default() -> None:
             ("NodeResourcesFit", 1),
         ],
         "cardFilter": [("GpuFit", 1), ("GpuModel", 1), ("NumaBinding", 1)],
-        "score": [("BinPack", 1), ("AvoidGpuNodes", 1), ("Spread", 2)],
-        "cardScore": [("BinPack", 1)],
+        "score": [("BinPack", 1), ("AvoidGpuNodes", 1), ("Topology", 10), ("Spread", 2)],
+        "cardScore": [("BinPack", 1), ("Topology", 1)],
         "permit": [],
         "reserve": [],
     }

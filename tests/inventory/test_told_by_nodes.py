@@ -1,7 +1,9 @@
+from dataclasses import replace
+
 import pytest
 
 from kubeshare_py.domain.events import InventoryRead
-from kubeshare_py.domain.gpu import Gpu
+from kubeshare_py.domain.gpu import Gpu, PeerLink
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.inventory.card_annotation import CardAnnotationProblem, read_cards, write_cards
 from kubeshare_py.inventory.told_by_nodes import ToldByNodes
@@ -16,6 +18,15 @@ def card(name: str, index: int = 0, *, healthy: bool = True) -> Gpu:
 
 
 A, B = card("GPU-a"), card("GPU-b", 1)
+
+
+def test_what_surrounds_cards_is_written_too() -> None:
+    cards = (
+        replace(A, links=(PeerLink(1, "NV2", 100),), numa_node=0, fabric="c.1"),
+        replace(B, links=(PeerLink(0, "NV2", 100),), numa_node=1, fabric="c.1"),
+        replace(card("MIG-1", 2), parent=GpuUuid("GPU-c")),
+    )
+    assert read_cards(write_cards(cards)) == cards
 
 
 def test_what_is_written_is_read() -> None:

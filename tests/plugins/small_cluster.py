@@ -1,5 +1,6 @@
 """A ledger and one profile of a few plugins: what they say to shapes, by node name."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -29,9 +30,9 @@ from tests.builders import GIB, a_gpu, a_node
 
 
 class SmallCluster:
-    """Plugins run at every point that they implement, with weight 1."""
+    """Plugins run at every point that they implement, with weight 1 but for `weights` of scores."""
 
-    def __init__(self, *plugins: object) -> None:
+    def __init__(self, *plugins: object, weights: Mapping[str, int] | None = None) -> None:
         self.plugins = plugins
         self.ledger = Ledger()
         self.asker = Asker(
@@ -41,7 +42,11 @@ class SmallCluster:
                 filters=[plugin for plugin in plugins if isinstance(plugin, Filter)],
                 card_filters=[plugin for plugin in plugins if isinstance(plugin, CardFilter)],
                 card_scores=[(plugin, 1) for plugin in plugins if isinstance(plugin, CardScore)],
-                scores=[(plugin, 1) for plugin in plugins if isinstance(plugin, Score)],
+                scores=[
+                    (plugin, (weights or {}).get(plugin.name, 1))
+                    for plugin in plugins
+                    if isinstance(plugin, Score)
+                ],
             ),
             self.ledger,
         )

@@ -73,13 +73,15 @@ def test_every_line_of_the_default_file_is_commented() -> None:
 
 def test_each_policy_has_its_example() -> None:
     assert scores("binpack") == (["BinPack"], ["BinPack"])
-    assert scores("spread") == (["AvoidGpuNodes", "Spread"], ["Spread"])
+    assert scores("spread") == (["AvoidGpuNodes", "Topology", "Spread"], ["Topology", "Spread"])
     assert scores("random") == (["Random"], ["Random"])
-    assert scores("least-tenants") == (["AvoidGpuNodes", "LeastTenants"], ["LeastTenants"])
+    tenants = (["AvoidGpuNodes", "Topology", "LeastTenants"], ["Topology", "LeastTenants"])
+    assert scores("least-tenants") == tenants
     topology = ["BinPack", "AvoidGpuNodes", "Topology"]
+    assert scores("scheduler") == (topology, ["BinPack", "Topology"])
     assert scores("topology") == (topology, ["BinPack", "Topology"])
     both = ["KubeShareOpportunistic", "KubeShareGuarantee"]
-    assert scores("kubeshare") == (["AvoidGpuNodes", *both], both)
+    assert scores("kubeshare") == (["AvoidGpuNodes", *both], ["Topology", *both])
 
 
 def test_the_file_inventory_is_read_from_a_file() -> None:

@@ -48,6 +48,7 @@ def test_the_example_profile_can_be_used() -> None:
     (profile,) = profiles(read(yaml.safe_load(block("yaml"))), IN_TREE)
     assert [(plugin.name, weight) for plugin, weight in profile.scores] == [
         ("AvoidGpuNodes", 1),
+        ("Topology", 10),
         ("Random", 2),
     ]
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from kubeshare_plugins.bin_pack import BinPack
 from kubeshare_plugins.gpu_fit import GpuFit
 from kubeshare_plugins.gpu_model import GpuModel
+from kubeshare_plugins.least_tenants import LeastTenants
 from kubeshare_plugins.spread import Spread
 from kubeshare_plugins.topology import Topology
 from kubeshare_py.domain.gpu import Gpu
@@ -54,7 +55,8 @@ class Cluster(SmallCluster):
 
 
 def a_cluster(**boards: str) -> Cluster:
-    cluster = Cluster(GpuFit(), GpuModel(), BinPack(), Topology())
+    # The weight that it has in the default profile.
+    cluster = Cluster(GpuFit(), GpuModel(), BinPack(), Topology(), weights={"Topology": 10})
     for seed, (node, name) in enumerate(boards.items()):
         cluster.board(node, name, seed)
     return cluster
@@ -129,6 +131,25 @@ def test_of_equally_fast_nodes_the_one_with_a_broken_island_is_preferred() -> No
     assert cluster.chosen(whole(8)) == ("whole", tuple(range(8)))
 
 
+def test_an_island_counts_more_than_how_full_nodes_are() -> None:
+    cluster = a_cluster(fuller="dgx-1v", emptier="dgx-1v")
+    cluster.use("fuller", 4, 5, 6, 7, milli=1000)
+    cluster.use("emptier", 0, milli=1000)
+    # Two or three of 1, 2, 3 are as fast as those of the other node's whole quad.
+    assert cluster.chosen(whole(2)) == ("emptier", (1, 2))
+    assert cluster.chosen(whole(3)) == ("emptier", (1, 2, 3))
+
+
+@pytest.mark.parametrize(("policy", "milli"), [(Spread(), 1), (LeastTenants(), 500)])
+def test_its_order_changes_no_other_policy_by_a_single_point(policy: object, milli: int) -> None:
+    for seed in range(9):
+        cluster = Cluster(GpuFit(), policy, Topology())
+        cluster.board("n", "dgx-1v", seed)
+        cluster.use("n", 6, milli=milli)
+        # An idle card of the island that is broken.
+        assert cluster.chosen(a_claim(100)) == ("n", (5,))
+
+
 def test_points_are_for_speed_and_islands() -> None:
     cluster = Cluster(GpuFit(), Topology())
     for node, name in (
@@ -140,12 +161,12 @@ def test_points_are_for_speed_and_islands() -> None:
         cluster.board(node, name)
     cluster.node("none")
     scores = cluster.scores(a_shape(whole(2)))
-    # 70 if as fast as its board can be, 2 for each doubling of GB/s, 10 if no island is broken.
+    # 60 if as fast as its board can be, 2 for each doubling of GB/s, 20 if no island is broken.
     assert scores == {
-        "nvlink": 70 + 20 + 3,
-        "pcie": 70 + 12 + 3,
+        "nvlink": 60 + 20 + 2,
+        "pcie": 60 + 12 + 2,
         "one": 0,
-        "x": 0 + 0 + 4,
+        "x": 0 + 0 + 3,
         "none": 0,
     }
 
@@ -154,7 +175,7 @@ def test_a_large_board_gets_points_for_its_speed_alone() -> None:
     cluster = Cluster(GpuFit(), Topology())
     places = " ".join(["0.0.0.0"] * 8 + ["1.0.0.0"] * 8)
     cluster.boarded("n", named("n", described(places, {"to_switch": 6})))
-    assert cluster.scores(a_shape(whole(2))) == {"n": 70 + 18}
+    assert cluster.scores(a_shape(whole(2))) == {"n": 60 + 18}
     assert cluster.chosen(whole(10)) == ("n", tuple(range(10)))
 
 

@@ -11,6 +11,7 @@ import yaml
 from rich.console import Console
 
 from kubeshare_cmd.kubectl_kubeshare import main
+from kubeshare_py.domain.view import IslandView, LinkView, TopologyView
 from kubeshare_py.edges.state_route import Access
 from kubeshare_py.programs.kubectl_kubeshare import Question, answer
 from kubeshare_py.terminal.gpu_details import pod_details
@@ -54,6 +55,38 @@ async def test_gpus_through_the_api_server(
         assert await command("gpus", "--kubeconfig", behind.kubeconfig) == 0
     view = a_small_view()
     assert capsys.readouterr().out == card_tables(view, shown_nodes(view, ""), None).plain + "\n"
+
+
+async def test_links_and_islands_are_asked_for_with_an_option(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    joined = TopologyView(
+        cards=("GPU-n1-0", "GPU-n1-1"),
+        numa_nodes=(0, None),
+        links=(LinkView(uuid="GPU-n1-0", peer="GPU-n1-1", kind="NV4", bandwidth=200_000),),
+        islands=(IslandView(bandwidth=200_000, cards=("GPU-n1-0", "GPU-n1-1"), intact=True),),
+    )
+    async with behind_api_server(tmp_path) as (behind, state):
+        small = a_small_view()
+        first, *others = small.nodes
+        state.view = replace(small, nodes=(replace(first, topology=joined), *others))
+        at = ("--kubeconfig", behind.kubeconfig)
+        assert await command("gpus", "--topology", *at) == 0
+        assert capsys.readouterr().out.splitlines() == [
+            "n1",
+            "      GPU0  GPU1  NUMA",
+            "GPU0  X     NV4   0",
+            "GPU1  NV4   X     -",
+            "  200 GB/s: GPU0 GPU1 (intact)",
+            "",
+            "n2",
+            "  It is not known how its cards are joined.",
+        ]
+        assert await command("gpus", "n1", "-t", "-o", "json", *at) == 0
+        (node,) = json.loads(capsys.readouterr().out)["nodes"]
+        assert node["topology"]["links"][0]["kind"] == "NV4"
+        with pytest.raises(SystemExit):
+            await command("gpus", "-t", "-d", *at)
 
 
 async def test_options_may_stand_before_the_command_too(

@@ -105,7 +105,8 @@ class Stage:
     async def inventory_asked(self) -> None:
         """Wait until the scheduler has heard an answer of Prometheus as it answers now."""
         queries = self.cluster.collectors.queries
-        await self.until_sent(lambda: self.cluster.collectors.queries >= queries + 2)
+        # One more than a reading and the next: one of them may be for links.
+        await self.until_sent(lambda: self.cluster.collectors.queries >= queries + 3)
 
     async def until_sent(self, wanted: Callable[[], bool]) -> None:
         """Wait for requests to the API server, or to Prometheus."""

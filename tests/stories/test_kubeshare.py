@@ -1,9 +1,11 @@
 """What users of KubeShare 2.0 rely on, seen from outside."""
 
 import json
+from pathlib import Path
 
 import pytest
 
+from kubeshare_py.domain.identity import GpuUuid
 from tests.stories.conftest import Stage, annotations, card, gpu
 
 
@@ -70,3 +72,29 @@ async def test_a_model_is_asked_for_by_its_name_with_dashes(stage: Stage) -> Non
     await stage.running("a")
     await stage.create("b", gpu("0.5", gpu_model="A100"))
     assert await stage.waiting("b") == "0/1 nodes are available: 1 no GPU of model A100."
+
+
+CELLS = """
+cellTypes:
+  2-T4-NODE: {childCellType: T4, childCellNumber: 2, childCellPriority: 50, isNodeLevel: true}
+cells:
+- {cellType: 2-T4-NODE, cellId: n1}
+"""
+
+
+async def test_pods_are_told_the_cells_of_their_cards(empty_stage: Stage, tmp_path: Path) -> None:
+    stage, file = empty_stage, tmp_path / "kubeshare-config.yaml"
+    file.write_text(CELLS)
+    inventory = {"cellsFile": str(file), "intervalSeconds": 0.1}
+    alone = {"leaderElection": {"leaderElect": False}}
+    async with stage.scheduler({"inventory": inventory, **alone}) as machine:
+        await stage.create("share", gpu("0.5"))
+        pod = await stage.running("share")
+        # The first card is the last leaf, as KubeShare has it.
+        index = [one.uuid for one in stage.nodes[0].cards].index(GpuUuid(card(pod)))
+        cell = f"n1/{2 - index}"
+        assert annotations(pod)["sharedgpu/cell_id"] == cell
+        allocation = json.loads(annotations(pod)["sharedgpu/allocation"])
+        assert [claim["cell"] for claim in allocation["claims"]] == [cell]
+        (row,) = machine.ledger.columns.row_of.values()
+        assert machine.ledger.columns.cell_priority[row].tolist()[:2] == [50, 50]

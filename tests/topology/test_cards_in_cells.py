@@ -3,7 +3,7 @@
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.topology.board import board_of
-from kubeshare_py.topology.cards_in_cells import CardsInCells, nodes_of, with_cells
+from kubeshare_py.topology.cards_in_cells import CardsInCells, leaves_by_node, with_cells
 from kubeshare_py.topology.cells import Cells
 from kubeshare_py.topology.islands import islands
 from kubeshare_py.topology.rings import members
@@ -24,12 +24,12 @@ def cards(count: int, model: str = V100, first: int = 0) -> list[Gpu]:
 
 def placed(found: Cells, node: str, there: list[Gpu]) -> dict[str, str]:
     """The cell of each card that has one."""
-    told = with_cells(found, NodeName(node), there).cards
+    told = with_cells(leaves_by_node(found), NodeName(node), there).cards
     return {card.uuid: card.cell_id for card in told if card.cell_id}
 
 
 def notes(listed: str, node: str, there: list[Gpu]) -> tuple[str, ...]:
-    return with_cells(cells(listed), NodeName(node), there).notes
+    return with_cells(leaves_by_node(cells(listed)), NodeName(node), there).notes
 
 
 def test_the_first_card_is_the_last_leaf() -> None:
@@ -52,8 +52,8 @@ def test_cards_are_counted_by_index_and_not_by_its_digits() -> None:
 def test_every_host_of_a_cell_over_several_gets_its_cards() -> None:
     """(fix) In KubeShare only the first host that is seen does."""
     rack = cells(RACK)
-    assert nodes_of(rack) == ("juno", "apple", "banana")
-    found = [placed(rack, node, cards(2, GTX)) for node in nodes_of(rack)]
+    assert [*leaves_by_node(rack)] == ["juno", "apple", "banana"]
+    found = [placed(rack, node, cards(2, GTX)) for node in leaves_by_node(rack)]
     assert found == [
         {"u0": "1/juno/2", "u1": "1/juno/1"},
         {"u0": "1/apple/4", "u1": "1/apple/3"},
@@ -63,12 +63,14 @@ def test_every_host_of_a_cell_over_several_gets_its_cards() -> None:
 
 def test_a_leaf_gives_its_card_a_priority() -> None:
     listed = cells("- {cellType: FOUR, cellId: n}\n- {cellType: PAIR, cellId: n}")
-    told = with_cells(listed, NodeName("n"), [*cards(4), *cards(2, GTX, 4), a_gpu("x", index=9)])
+    told = with_cells(
+        leaves_by_node(listed), NodeName("n"), [*cards(4), *cards(2, GTX, 4), a_gpu("x", index=9)]
+    )
     assert [card.cell_priority for card in told.cards] == [100, 100, 100, 100, 11, 11, 0]
 
 
 def test_cards_of_other_nodes_are_in_no_cell() -> None:
-    assert with_cells(cells(RACK), NodeName("pear"), cards(2, GTX)) == CardsInCells(
+    assert with_cells(leaves_by_node(cells(RACK)), NodeName("pear"), cards(2, GTX)) == CardsInCells(
         tuple(cards(2, GTX)), ()
     )
 
@@ -103,7 +105,7 @@ def test_cards_that_nobody_listed_are_noted() -> None:
 
 
 def levels(listed: str, node: str, there: list[Gpu]) -> list[list[tuple[int, ...]]]:
-    told = with_cells(cells(listed), NodeName(node), there).cards
+    told = with_cells(leaves_by_node(cells(listed)), NodeName(node), there).cards
     return [sorted(map(members, level)) for level in islands(board_of(told).bandwidth)]
 
 
@@ -122,18 +124,22 @@ def test_three_levels_of_cells_in_a_node_are_three_distances() -> None:
         "BOX": a_type("SOCKET", 2, node=True),
     }
     found = cells("- {cellType: BOX, cellId: n}", types)
-    told = with_cells(found, NodeName("n"), cards(8, "m")).cards
+    told = with_cells(leaves_by_node(found), NodeName("n"), cards(8, "m")).cards
     assert [link.kind for link in told[0].links] == ["PIX", "NODE", "NODE", *["SYS"] * 4]
 
 
 def test_cards_directly_in_their_node_are_equally_near() -> None:
-    told = with_cells(cells("- {cellType: FOUR, cellId: n}"), NodeName("n"), cards(4)).cards
+    told = with_cells(
+        leaves_by_node(cells("- {cellType: FOUR, cellId: n}")), NodeName("n"), cards(4)
+    ).cards
     assert {card.links for card in told} == {()}
 
 
 def test_links_that_are_told_count_more_than_cells() -> None:
     there = [*BOARDS["pcie"]]
     types = {"N": a_type(MODEL, 8, node=True)}
-    told = with_cells(cells("- {cellType: N, cellId: n}", types), NodeName("n"), there).cards
+    told = with_cells(
+        leaves_by_node(cells("- {cellType: N, cellId: n}", types)), NodeName("n"), there
+    ).cards
     assert [card.links for card in told] == [card.links for card in there]
     assert told[0].cell_id == "n/8"

@@ -18,7 +18,8 @@ from kubeshare_py.topology.distances import (
     place_of,
 )
 from kubeshare_py.topology.places import hops_from, place_graph
-from tests.builders import a_node
+from kubeshare_py.topology.wiring import Wiring, fabric_of, wired
+from tests.builders import a_gpu, a_node
 
 HERE = Place(fabric="c.1", rack="r1", zone="a", region="east")
 
@@ -54,6 +55,18 @@ def test_a_node_s_labels_say_where_it_is_and_its_driver_which_fabric_it_is_in() 
     assert place_of(labels) == HERE
     assert place_of(labels, fabric="c.2").fabric == "c.2"
     assert place_of({}) == Place()
+
+
+def test_nodes_whose_drivers_name_one_fabric_are_joined_by_nvlink() -> None:
+    trays = [[a_gpu(f"GPU-{tray}{at}", index=at) for at in range(4)] for tray in range(2)]
+    info = Wiring(fabric="c.1")
+    one, other = (
+        place_of({RACK: f"r{at}"}, fabric_of(wired(tray, info))) for at, tray in enumerate(trays)
+    )
+    assert distance(one, other) is Distance.SAME_FABRIC
+    alone = place_of({RACK: "r1"}, fabric_of(trays[1]))
+    assert distance(one, alone) is Distance.ELSEWHERE
+    assert fabric_of([]) == ""
 
 
 @given(st.lists(places, min_size=1, max_size=12), st.data())
