@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -61,6 +61,21 @@ async def following(inventory: Inventory) -> InventoryRead | InventoryFailed:
         return await anext(inventory)
 
 
+async def whole(inventory: Inventory) -> list[InventoryRead]:
+    """All portions of what comes next."""
+    portions: list[InventoryRead] = []
+    while not portions or portions[-1].more:
+        part = await following(inventory)
+        assert isinstance(part, InventoryRead)
+        assert len(part.changed) <= NODES_A_TURN
+        portions.append(part)
+    return portions
+
+
+def cards_of(portions: Iterable[InventoryRead]) -> dict[NodeName, tuple[Gpu, ...]]:
+    return {node: cards for portion in portions for node, cards in portion.changed}
+
+
 def children() -> list[int]:
     """Child processes of this one that ask Prometheus; zombies have no command line but count."""
     found = []
@@ -86,17 +101,9 @@ async def test_the_first_reading_has_every_card(
 async def test_a_large_cluster_is_read_in_portions() -> None:
     many = read_cluster("nodes: [{name: 'n-{n}', count: 1101, gpus: [{model: T4, memory: 1GiB}]}]")
     async with SimulatedCollectors(many) as simulated, aclosing(quick(simulated.url)) as inventory:
-        cards: dict[NodeName, tuple[Gpu, ...]] = {}
-        portions = 0
-        more = True
-        while more:
-            part = await following(inventory)
-            assert isinstance(part, InventoryRead)
-            assert len(part.changed) <= NODES_A_TURN
-            cards.update(part.changed)
-            portions, more = portions + 1, part.more
-        assert cards == {node.name: node.cards for node in many}
-        assert portions == -(-len(many) // NODES_A_TURN)
+        portions = await whole(inventory)
+        assert cards_of(portions) == {node.name: node.cards for node in many}
+        assert len(portions) == -(-len(many) // NODES_A_TURN)
         simulated.targets.take_down(many[0].name)
         assert await following(inventory) == InventoryRead((), (many[0].name,))
 
@@ -130,16 +137,11 @@ async def test_of_many_nodes_the_cards_come_first_and_what_joins_them_in_portion
     many = read_cluster(PAIR.replace("COUNT", str(2 * NODES_A_PORTION + 1)))
     bare = {node.name: wired(node.cards, Wiring()) for node in many}
     async with SimulatedCollectors(many) as simulated, aclosing(quick(simulated.url)) as inventory:
-        first = await following(inventory)
-        assert isinstance(first, InventoryRead)
-        assert dict(first.changed) == bare
-        found: list[tuple[NodeName, tuple[Gpu, ...]]] = []
-        for _ in range(3):
-            portion = await following(inventory)
-            assert isinstance(portion, InventoryRead)
-            assert len(portion.changed) <= NODES_A_PORTION
-            found += portion.changed
-        assert dict(found) == {node.name: node.cards for node in many}
+        assert cards_of(await whole(inventory)) == bare
+        found: dict[NodeName, tuple[Gpu, ...]] = {}
+        while len(found) < len(many):
+            found |= cards_of(await whole(inventory))
+        assert found == {node.name: node.cards for node in many}
         # A new process asks again, and has nothing new to tell.
         (child,) = children()
         os.kill(child, signal.SIGKILL)
