@@ -64,6 +64,8 @@ class Ledger:
         #: Rows with slots for cards that the inventory does not show.
         self._rows_with_strays: set[int] = set()
         self._vectors: dict[tuple[Resources, bool], IntArray] = {}
+        #: Grows with every change of nodes and cards: the same number, the same capacities.
+        self.capacities = 0
         self.overdrafts = Overdrafts()
         self._earmarked = Earmarked()
         #: Pods whose charges are left out of the columns for the moment.
@@ -113,6 +115,7 @@ class Ledger:
         old = columns.nodes[row]
         if old == node:
             return
+        self.capacities += 1
         allocatable = np.zeros(columns.free.shape[1], np.int64)
         for name, amount in node.allocatable:
             column = columns.resource(name)
@@ -137,6 +140,7 @@ class Ledger:
         row = columns.row_of.get(name)
         if row is None or columns.nodes[row] is None:
             return
+        self.capacities += 1
         columns.free[row] -= columns.allocatable[row]
         columns.allocatable[row] = 0
         columns.nodes[row] = None
@@ -153,6 +157,7 @@ class Ledger:
             self.inventory.pop(name, None)
         row = self.columns.row_of.get(name)
         if row is not None:
+            self.capacities += 1
             self._lay_out_cards(row)
             self.changed.add(row)
             self.improved.add(row)

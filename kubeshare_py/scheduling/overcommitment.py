@@ -8,8 +8,9 @@ at most every ten seconds, whatever happens to it.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from kubeshare_py.cluster.charge import Charge
 from kubeshare_py.cluster.columns import ABSENT
-from kubeshare_py.cluster.ledger import NATIVE_GPU, Charge, Ledger
+from kubeshare_py.cluster.ledger import NATIVE_GPU, Ledger
 from kubeshare_py.domain.effects import ReportOvercommit
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.scheduling.timers import Timers
