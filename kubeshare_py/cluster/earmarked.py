@@ -56,6 +56,13 @@ def count_earmark(
         columns.earmarks[row, slot] += sign
 
 
+def is_overdrawn(columns: Columns, row: int, slot: int) -> bool:
+    """Whether pods hold more of a card than all, whatever is earmarked."""
+    milli = columns.free_milli.item(row, slot) + columns.earmarked_milli.item(row, slot)
+    memory = columns.free_bytes.item(row, slot) + columns.earmarked_bytes.item(row, slot)
+    return milli < 0 or memory < 0
+
+
 def overdrawn(columns: Columns) -> NDArray[np.bool_]:
     """Of which cards pods hold more than all, whatever is earmarked; (rows, width)."""
     milli = columns.free_milli + columns.earmarked_milli

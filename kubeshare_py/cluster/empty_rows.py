@@ -30,7 +30,7 @@ class EmptyRows(AllRows):
         """A column of `Columns` by name, as it would be."""
         flags: IntArray = super().column("flags") & (ABSENT | UNHEALTHY)
         if name in _WHOLE:
-            return super().column(_WHOLE[name])
+            name = _WHOLE[name]
         if name in _NOTHING:
             return np.zeros_like(super().column(name))
         if name == "flags":

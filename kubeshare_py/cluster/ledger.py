@@ -27,7 +27,7 @@ from kubeshare_py.cluster.columns import (
     IntArray,
 )
 from kubeshare_py.cluster.derived import derive_card, derive_node, hold_back
-from kubeshare_py.cluster.earmarked import Earmarked, count_earmark, overdrawn
+from kubeshare_py.cluster.earmarked import Earmarked, count_earmark, is_overdrawn, overdrawn
 from kubeshare_py.cluster.joined import derive_order, put_on_board
 from kubeshare_py.cluster.overdrafts import Overdrafts
 from kubeshare_py.cluster.ports import POOL_SIZE, PortPool
@@ -345,7 +345,8 @@ class Ledger:
             if not columns.flags.item(row, slot) & ABSENT:
                 free = columns.gpu_free_milli.item(row) - sign * card.milli
                 columns.gpu_free_milli[row] = free
-                if free_milli < 0 or free_bytes < 0:
+                less = sign > 0 and (free_milli < 0 or free_bytes < 0)
+                if less and is_overdrawn(columns, row, slot):
                     self.overdrafts.suspect(self._name(row))
         if self.overdrafts.watches:
             self.overdrafts.touched(self._name(row))
@@ -404,11 +405,12 @@ class Ledger:
         put_on_board(columns, row, known)
         derive_order(columns, row)
         derive_node(columns, row)
+        for allocation in earmarks:
+            slots = [uuids.index(card.uuid) for card in allocation.cards]
+            count_earmark(columns, row, slots, allocation, 1)
         for allocation in allocations:
             slots = [uuids.index(card.uuid) for card in allocation.cards]
             self._count(row, slots, allocation, 1)
-        for allocation in earmarks:
-            count_earmark(columns, row, self._slots(row, allocation) or [], allocation, 1)
         self.overdrafts.touched(name)
         if row in self._native:
             self._hold_back(row)
