@@ -63,7 +63,7 @@ def a_machine(
     document: object = None,
     rules: RepairRules | None = None,
     name: str = "test",
-    earmark_after_s: float = 60.0,
+    earmark_after_s: float = 0.0,
 ) -> Machine:
     """A machine with the default profile, or that of a configuration document."""
     return Machine(profiles(read(document), IN_TREE), name, rules, earmark_after_s)

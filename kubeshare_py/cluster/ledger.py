@@ -226,14 +226,12 @@ class Ledger:
         Nothing improves by it. The pod must not be released before it is put back.
         """
         self._aside.add(uid)
-        charge = self._charges[uid]
-        self._add(charge, self.columns.row_of[charge.node], -1)
+        self._try(self._charges[uid], -1)
 
     def put_back(self, uid: PodUid) -> None:
         """The charge of a pod that was set aside counts again."""
         self._aside.remove(uid)
-        charge = self._charges[uid]
-        self._add(charge, self.columns.row_of[charge.node], 1)
+        self._try(self._charges[uid], 1)
 
     # --- earmarks ------------------------------------------------------------------------------
 
@@ -284,7 +282,13 @@ class Ledger:
         slots = None if allocation is None else self._slots(row, allocation)
         if allocation is not None and slots is not None:
             count_earmark(self.columns, row, slots, allocation, sign)
-        self._add(charge, row, sign)
+        self._try(charge, sign)
+
+    def _try(self, charge: Charge, sign: int) -> None:
+        """Add or take away what nobody really holds, or holds anyhow."""
+        self.overdrafts.is_trial = True
+        self._add(charge, self.columns.row_of[charge.node], sign)
+        self.overdrafts.is_trial = False
 
     def _add(self, charge: Charge, row: int, sign: int) -> None:
         """Add (sign 1) or take away (-1) what a charge takes of the columns, ports aside."""

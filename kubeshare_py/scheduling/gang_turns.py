@@ -142,6 +142,12 @@ class GangTurns:
                 self._books.moves.woken(sum(len(gang.waiting) for gang in line.gangs))
                 self.queue.wake(line)
 
+    def turn_ends(self, now: float) -> None:
+        """What was tried in this turn changed nothing: texts of this turn are true after it."""
+        for known in self._known.values():
+            if known.found_at == now:
+                known.found_from = self._books.ledger.changed.end
+
     def first(self) -> tuple[SortKey, Gang] | None:
         """The gang that is to be tried next, and where it stands."""
         gang = self.queue.first()

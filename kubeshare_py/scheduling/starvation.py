@@ -61,6 +61,8 @@ class Starvation:
         self._after_s = after_s or math.inf
         self._due: Timers[None] = Timers()
         self._seen = (0, 0)
+        #: Until when nothing is planned again, because there was no way (s).
+        self._not_before = -math.inf
         #: Whether a turn is to look who stands first.
         self.is_due = False
 
@@ -91,6 +93,7 @@ class Starvation:
 
     def look(self, now: float) -> None:
         """Give earmarks to who stands first, at the end of a turn."""
+        self.time_passed(now)
         news = (self._earmarks.ended, self._ledger.capacities)
         if not self.is_due and news == self._seen:
             return
@@ -114,7 +117,8 @@ class Starvation:
             if plans == MOST_PLANS:
                 break
         if plans:
-            self._look_at(now + self._after_s)
+            self._not_before = now + self._after_s
+            self._look_at(self._not_before)
 
     # --- inside --------------------------------------------------------------------------------
 
@@ -125,7 +129,7 @@ class Starvation:
     def _waits(self, one: _Waiting, now: float) -> None:
         holder = self._earmarks.starving()
         if holder is None or one.key < holder.key:
-            self._look_at(max(one.since + self._after_s, now))
+            self._look_at(max(one.since + self._after_s, self._not_before, now))
         elif holder.nominee == one.nominee:
             self._follow(holder, one, now)
 

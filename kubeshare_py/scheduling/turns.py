@@ -68,6 +68,8 @@ class Turns:
         for holder in earmarks.lay() if earmarks else ():
             self._wake(holder)
         self._starvation.look(now)
+        if earmarks:
+            self._gang_turns.turn_ends(now)
 
     # --- inside --------------------------------------------------------------------------------
 
