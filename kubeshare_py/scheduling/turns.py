@@ -36,7 +36,10 @@ class Turns:
     def unfinished(self) -> bool:
         """Whether a turn would find something to do without any further event."""
         return (
-            self._books.cycle.unfinished or self._gang_turns.unfinished or self._starvation.is_due
+            self._books.cycle.unfinished
+            or self._gang_turns.unfinished
+            or self._starvation.is_due
+            or (bool(self._books.earmarks) and self._capacities != self._books.ledger.capacities)
         )
 
     def run(self, free: int, ready: bool, now: float, effects: list[Effect]) -> None:
