@@ -22,7 +22,10 @@ class Tenant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardView:
-    """One card. `known` is False for a card that pods hold and the inventory does not show."""
+    """One card. `known` is False for a card that pods hold and the inventory does not show.
+
+    `earmarked_milli` of it belong to those who wait, `earmarked_for`; that is not in use.
+    """
 
     uuid: str
     index: int = -1
@@ -32,6 +35,8 @@ class CardView:
     memory_bytes: int = 0
     used_bytes: int = 0
     used_milli: int = 0
+    earmarked_milli: int = 0
+    earmarked_for: tuple[str, ...] = ()
     tenants: tuple[Tenant, ...] = ()
 
 

@@ -129,6 +129,10 @@ class Machine:
         """Placements decided and not yet answered."""
         return self._binds.unanswered
 
+    def age_s(self, since: float) -> float:
+        """How long ago that was when the last event was handled, in seconds."""
+        return self._now - since
+
     def use_profiles(self, profiles: Sequence[Profile], now: float) -> list[Effect]:
         """Decide by other plugins from now on; who waits is sorted, held and tried anew.
 

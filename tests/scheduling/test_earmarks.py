@@ -6,9 +6,11 @@ import pytest
 
 from kubeshare_py.domain.effects import Bind, ReportOvercommit
 from kubeshare_py.domain.events import InventoryRead, NodeGone, PodSeen
-from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.domain.identity import NodeName, PodKey
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.scheduling.explanation import cluster_view, why
+from kubeshare_py.scheduling.figures import card_figures, ledger_figures
 from tests.builders import a_claim, a_cluster, a_machine, a_pod, a_shape, some_gpus, whole
 from tests.scheduling.gang_driver import GangDriver, a_group, members, names
 
@@ -251,3 +253,30 @@ def test_other_profiles_begin_without_earmarks() -> None:
     a_waiting_gang(driver)
     driver.machine.use_profiles(list(driver.machine.profiles.values()), driver.now)
     assert no_earmarks(driver)
+
+
+def test_who_waits_because_of_earmarks_is_told_so() -> None:
+    driver = a_driver({"n1": 2})
+    a_waiting_gang(driver)
+    driver.show(small(1))
+    assert driver.told["s1"] == "0/1 nodes are available: 1 GPU earmarked for other pods."
+    driver.now += 5
+    found = why(driver.machine, PodKey("default", "s1"))
+    driver.turn()
+    assert found is not None
+    text = '2 cards are earmarked for pod group "default/g", for 0 s now'
+    assert text in found.advice
+
+
+def test_an_earmark_is_shown_apart_from_what_is_in_use() -> None:
+    driver = a_driver({"n1": 2})
+    a_waiting_gang(driver)
+    (node,) = cluster_view(driver.machine).nodes
+    assert sorted(card.used_milli for card in node.cards) == [0, 1000]
+    assert [card.earmarked_milli for card in node.cards] == [1000, 1000]
+    assert {card.earmarked_for for card in node.cards} == {('pod group "default/g"',)}
+    (figures,) = card_figures(driver.machine)
+    assert sorted(figures.allocated_milli) == [0, 1000]
+    assert sorted(figures.tenants) == [0, 1]
+    assert ledger_figures(driver.machine).earmarked_cards == 2
+    assert ledger_figures(driver.machine).overcommitted_cards == 0
