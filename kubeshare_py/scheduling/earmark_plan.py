@@ -137,8 +137,10 @@ class EarmarkPlan:
         found = []
         for uid, charge in self._ledger.pods_on(name).items() if name is not None else ():
             cards = charge.allocation.cards if charge.allocation else ()
-            if cards:
-                fullest = min((free[card.uuid], card.uuid) for card in cards)
+            # A card that left has no slot while those who hold it are left out.
+            there = [(free[card.uuid], card.uuid) for card in cards if card.uuid in free]
+            if there:
+                fullest = min(there)
                 found.append((-fullest[0], fullest[1], uid))
         return [uid for _, _, uid in sorted(found)]
 

@@ -24,8 +24,9 @@ class EarmarkBooks(GangBooks):
 
     def fits(self, name: str) -> bool:
         """Of gangs behind a holder nothing is said."""
-        ahead = [key for key in (*self.before, *self.after) if key < self.key(name)]
-        return not ahead and super().fits(name)
+        if not super().fits(name):
+            return False
+        return not any(key < self.key(name) for key in (*self.before, *self.after))
 
     def later_pods_took(self, binds: list[Bind]) -> list[Bind]:
         """Whoever took a share of a card that belonged to somebody before it all the time."""
