@@ -146,13 +146,16 @@ class Starvation:
             self._earmarks.end(one.nominee)
 
     def _give(self, one: _Waiting, now: float) -> bool:
-        before = self._earmarks.starving()
-        if before is not None:
-            self._earmarks.end(before.nominee)
+        """Plan as if nobody behind it had any; who had some keeps them if there is no way."""
+        self._earmarks.stand_at(one.key)
         places = self._plan.places(one.members, one.need)
         if places:
+            before = self._earmarks.starving()
+            if before is not None:
+                self._earmarks.end(before.nominee)
             holder = Holder(one.nominee, one.key, one.name, Cause.STARVES, now)
             self._earmarks.hold(holder, places, now)
+        self._earmarks.lay()
         return bool(places)
 
     def _waiting(self, now: float) -> Iterator[_Waiting]:

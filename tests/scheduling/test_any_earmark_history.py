@@ -65,7 +65,6 @@ class EarmarkWorld(GangWorld):
 
     def tell(self, event: Event) -> None:
         self.books.before = self.holders()
-        sent = len(self.sent)
         effects = self.machine.handle(event, self.now)
         self.books.after = self.holders()
         self.held += len(self.books.after)
@@ -77,7 +76,7 @@ class EarmarkWorld(GangWorld):
         self.sent += [effect for effect in effects if isinstance(effect, Bind)]
         self.evictions += [effect.uid for effect in effects if isinstance(effect, Evict)]
         if isinstance(event, BindSlotsFree):
-            assert len(self.sent) - sent <= event.slots + sent
+            assert len([e for e in effects if isinstance(e, Bind)]) <= event.slots + len(self.sent)
             self.check_shown()
 
     def holders(self) -> Holders:
