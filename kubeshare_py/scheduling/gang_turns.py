@@ -148,11 +148,11 @@ class GangTurns:
             if known.found_at == now:
                 known.found_from = self._books.ledger.changed.end
 
-    def first(self) -> tuple[SortKey, Gang] | None:
+    def first(self, now: float) -> tuple[SortKey, Gang] | None:
         """The gang that is to be tried next, and where it stands."""
         gang = self.queue.first()
         if self.queue.joined:
-            self._tell_joined()
+            self._tell_joined(now)
         return None if gang is None else (gang.key, gang)
 
     def decide(self, gang: Gang, now: float, effects: list[Effect]) -> int:
@@ -213,7 +213,7 @@ class GangTurns:
         earmarks = self._books.earmarks
         if line is not None and (earmarks.of(gang) or earmarks.takes_precedence(gang.key)):
             self.queue.wake(line)
-        self._tell_joined()
+        self._tell_joined(now)
 
     def _key(self, gang: Gang) -> SortKey:
         """It stands where the last of those that it needs would stand."""
@@ -242,18 +242,18 @@ class GangTurns:
         gang.short_since = None
 
     def _block(self, gang: Gang, shortage: Shortage | None, now: float) -> None:
-        if shortage is not None and gang.short_since is None:
-            gang.short_since = now
         self._books.moves.entered(
             queue_moves.UNSCHEDULABLE, queue_moves.ATTEMPT_FAILURE, len(gang.waiting)
         )
         self.queue.block(gang).shortage = shortage
-        self._tell_joined()
+        self._tell_joined(now)
 
-    def _tell_joined(self) -> None:
+    def _tell_joined(self, now: float) -> None:
         for gang in self.queue.joined:
             line = self.queue.line_of(gang)
             if line is not None and line.shortage is not None:
+                if gang.short_since is None:
+                    gang.short_since = now
                 self.reports.short(gang, line.shortage)
         self.queue.joined.clear()
 

@@ -56,7 +56,7 @@ class Turns:
             self._gang_turns.begin_turn(now, self._reports.inventory_read)
         most = free
         while free > 0 and cycle.may_go_on():
-            first = self._first(gangs)
+            first = self._first(gangs, now)
             if first is None:
                 break
             key, who = first
@@ -76,11 +76,11 @@ class Turns:
 
     # --- inside --------------------------------------------------------------------------------
 
-    def _first(self, gangs: bool) -> tuple[SortKey, Gang | Line] | None:
+    def _first(self, gangs: bool, now: float) -> tuple[SortKey, Gang | Line] | None:
         """Who is tried next: the first of a line, or a gang, if there are any."""
         line = self._books.queue.next_line()
         head = line.head() if line is not None else None
-        gang = self._gang_turns.first() if gangs else None
+        gang = self._gang_turns.first(now) if gangs else None
         if gang is not None and (head is None or gang[0] < head[0]):
             return gang
         return None if line is None or head is None else (head[0], line)

@@ -191,6 +191,39 @@ def test_behind_one_that_could_never_fit_the_next_gets_its_turn() -> None:
     assert names(driver.gone(tenant)) == ["g-0", "g-1"]
 
 
+def test_behind_many_that_could_never_fit_too() -> None:
+    driver = a_driver({"n1": 2})
+    for number in range(3, 9):
+        driver.show(*members(a_group(number, f"huge{number}"), number, created="0"))
+    a_waiting_gang(driver)
+    assert driver.show(small(1)) == []
+
+
+def test_who_comes_before_one_that_waited_for_long_has_to_wait_as_long() -> None:
+    driver = a_driver({"n1": 2})
+    tenant = small(0, a_claim(1000))
+    driver.bound(driver.show(tenant), tenant)
+    driver.show(*members(a_group(2, "b"), 2, created="2"))
+    driver.later(AFTER_S - 1)
+    driver.show(*members(a_group(2, "a"), 2, created="1"))
+    driver.later(AFTER_S - 1)
+    assert no_earmarks(driver)
+    driver.later(2)
+    assert {uid.split("-")[1] for uid in driver.machine.ledger.earmarks} == {"a"}
+
+
+def test_earmarks_are_those_of_members_that_are_there() -> None:
+    driver = a_driver({"n1": 2})
+    tenant = small(0, a_claim(1000))
+    driver.bound(driver.show(tenant), tenant)
+    gang = members(a_group(2, headcount=3), 3, created="1")
+    driver.show(*gang)
+    driver.later(AFTER_S)
+    driver.gone(gang[0])
+    assert {*driver.machine.ledger.earmarks} == {gang[1].uid, gang[2].uid}
+    assert driver.show(small(1)) == []
+
+
 def test_only_the_first_gang_has_earmarks() -> None:
     driver = a_driver({"n1": 2, "n2": 2})
     running = [small(number, a_claim(1000)) for number in range(3)]

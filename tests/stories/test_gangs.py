@@ -35,6 +35,10 @@ def job(name: str, count: int, labels: dict[str, str], **spec: Any) -> Json:
     }
 
 
+def named(pods: list[Json]) -> set[str]:
+    return {pod["metadata"]["name"] for pod in pods}
+
+
 async def test_a_job_of_64_pods_starts_as_one_on_8_nodes(stage: Stage) -> None:
     await stage.cluster.apply(job("train", 64, gang("train", 64)))
     pods = await stage.until_all(lambda pods: len(bound(pods)) == 64)
@@ -118,20 +122,26 @@ async def test_what_is_bound_of_a_gang_that_cannot_be_completed_is_deleted(
     assert asked.index(("PATCH", "status")) < asked.index(("DELETE", "m0"))
 
 
-@pytest.mark.parametrize("configuration", ["earmarkSeconds: 1"])
-async def test_a_gang_is_not_starved_by_a_stream_of_small_pods(stage: Stage) -> None:
-    for number in range(128):
-        await stage.create(f"old-{number}", gpu("0.5"))
-    await stage.until_bound(128)
-    await stage.cluster.apply(job("train", 32, gang("train", 32)))
-    await stage.until_all(lambda pods: len(pods) == 160)
-    for number in range(128):  # each that ends is followed by another of its kind
-        await stage.create(f"new-{number}", gpu("0.5"))
-        await stage.delete(f"old-{number}")
-    found = await stage.until_all(
-        lambda pods: sum(name.startswith("train") for name in bound(pods)) == 32
-    )
-    assert len(bound(found)) < 160
+async def test_a_gang_is_not_starved_by_a_stream_of_small_pods(empty_stage: Stage) -> None:
+    stage = empty_stage
+    async with stage.scheduler({"earmarkSeconds": 1}):
+        await stage.cluster.apply(job("filler", 60, gpu("1.0")))
+        await stage.until_all(lambda pods: len(bound(pods)) == 60)
+        for number in range(8):
+            await stage.create(f"old-{number}", gpu("0.5"))
+        await stage.until_all(lambda pods: len(bound(pods)) == 68)
+        await stage.cluster.apply(job("train", 4, gang("train", 4)))
+        number, names = 0, bound(await stage.all_pods())
+        while small := [name for name in names if name.startswith(("old", "new"))]:
+            # Each that ends is followed by another of its kind.
+            await stage.create(f"new-{number}", gpu("0.5"))
+            ends = small[number % len(small)]
+            await stage.delete(ends)
+            pods = await stage.until_all(lambda pods, ends=ends: ends not in named(pods))
+            number, names = number + 1, bound(pods)
+        await stage.until_all(
+            lambda pods: sum(name.startswith("train") for name in bound(pods)) == 4
+        )
 
 
 async def test_a_dead_member_is_replaced_though_others_wait_in_front(stage: Stage) -> None:
