@@ -36,7 +36,8 @@ class EmptyRows(AllRows):
         if name == "flags":
             return flags
         if name == "idle":
-            return (flags == 0).astype(np.int64)
+            idle: IntArray = (flags == 0).astype(np.int64)
+            return idle
         if name in ("room", "share_room"):
             room: IntArray = np.where(flags == 0, super().column("capacity_milli"), -1)
             return room

@@ -178,7 +178,8 @@ class Machine:
                 self.decides = True
                 self._time_passed(now, effects)
                 if self._turns.unfinished:
-                    self._turns.run(self._free_slots(slots), self.ready, now, effects)
+                    known = self.ready, self.inventory_read
+                    self._turns.run(self._free_slots(slots), known, now, effects)
                 self._report(effects)
             case TimePassed():
                 self._time_passed(now, effects)

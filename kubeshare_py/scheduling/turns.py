@@ -31,6 +31,7 @@ class Turns:
         self._gang_turns = gang_turns
         self._starvation = starvation
         self._capacities = 0
+        self._inventory_read = False
 
     @property
     def unfinished(self) -> bool:
@@ -42,18 +43,21 @@ class Turns:
             or (bool(self._books.earmarks) and self._capacities != self._books.ledger.capacities)
         )
 
-    def run(self, free: int, ready: bool, now: float, effects: list[Effect]) -> None:
-        """Make at most `free` placements, or those of one gang; `ready`: pods and nodes are known.
+    def run(self, free: int, known: tuple[bool, bool], now: float, effects: list[Effect]) -> None:
+        """Make at most `free` placements, or those of one gang.
+
+        `known`: whether pods and nodes are known, and cards.
 
         Between turns all earmarks are laid.
         """
         earmarks, cycle = self._books.earmarks, self._books.cycle
+        ready, self._inventory_read = known
         if earmarks:
             self._begin(now)
         cycle.begin_turn()
         gangs = ready and bool(self._books.gangs.by_key)
         if gangs:
-            self._gang_turns.begin_turn(now, self._reports.inventory_read)
+            self._gang_turns.begin_turn(now, self._inventory_read)
         most = free
         while free > 0 and cycle.may_go_on():
             first = self._first(gangs, now)
@@ -97,7 +101,7 @@ class Turns:
         assert head is not None
         record = self._records[head[1]]
         record.attempts += 1
-        if line.shape.claim is not None and not self._reports.inventory_read:
+        if line.shape.claim is not None and not self._inventory_read:
             self._block(line)
             self._reports.unread(line, now)
             return 0
