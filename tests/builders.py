@@ -60,10 +60,13 @@ def a_pod(name: str = "p", shape: Shape | None = None, **fields: Any) -> Pod:
 
 
 def a_machine(
-    document: object = None, rules: RepairRules | None = None, name: str = "test"
+    document: object = None,
+    rules: RepairRules | None = None,
+    name: str = "test",
+    earmark_after_s: float = 0.0,
 ) -> Machine:
     """A machine with the default profile, or that of a configuration document."""
-    return Machine(profiles(read(document), IN_TREE), name, rules)
+    return Machine(profiles(read(document), IN_TREE), name, rules, earmark_after_s)
 
 
 def a_cluster(cards: dict[str, int], **node_fields: Any) -> list[Event]:

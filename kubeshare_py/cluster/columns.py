@@ -55,6 +55,9 @@ CARD_COLUMNS = (
     "keep",
     "numa",
     "cell_priority",
+    "earmarked_milli",
+    "earmarked_bytes",
+    "earmarks",
 )
 
 
@@ -131,6 +134,10 @@ class Columns:
     #: The NUMA node that is near a card, -1 where nobody says; the priority of a card's cell.
     numa: IntArray = field(default_factory=lambda: _table(0, 1))
     cell_priority: IntArray = field(default_factory=lambda: _table(0, 1))
+    #: The part of what is taken of a card, and of its tenants, that only is to be somebody's.
+    earmarked_milli: IntArray = field(default_factory=lambda: _table(0, 1))
+    earmarked_bytes: IntArray = field(default_factory=lambda: _table(0, 1))
+    earmarks: IntArray = field(default_factory=lambda: _table(0, 1))
     #: Of each row the slots of its board's positions.
     board_slots: list[tuple[int, ...]] = field(default_factory=list)
 

@@ -4,14 +4,18 @@ Only the machine writes it.
 
 Charges are kept by (node, card uuid). One on a node or card that is not known (yet, or any more)
 waits in a row or slot of its own, marked absent, and counts from the moment the card appears.
+
+An *earmark* is a place that belongs to a pod which waits. Columns count it as taken, so that nobody
+else takes it, even while others still hold the place: what is free may then be less than nothing,
+and that is no over-commitment. Nothing outside of the scheduler knows of it.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from kubeshare_py.cluster.changes import ChangeLog
+from kubeshare_py.cluster.charge import Charge, Resources
 from kubeshare_py.cluster.columns import (
     ABSENT,
     CARD_COLUMNS,
@@ -23,6 +27,7 @@ from kubeshare_py.cluster.columns import (
     IntArray,
 )
 from kubeshare_py.cluster.derived import derive_card, derive_node, hold_back
+from kubeshare_py.cluster.earmarked import Earmarked, count_earmark, is_overdrawn, overdrawn
 from kubeshare_py.cluster.joined import derive_order, put_on_board
 from kubeshare_py.cluster.overdrafts import Overdrafts
 from kubeshare_py.cluster.ports import POOL_SIZE, PortPool
@@ -31,22 +36,11 @@ from kubeshare_py.domain.gpu import WHOLE_MILLI, Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodUid
 from kubeshare_py.domain.node import Node
 
-Resources = tuple[tuple[str, int], ...]
-
 #: Distinct requests whose rows of columns are remembered.
 VECTORS_KEPT = 4096
 
 #: Whole GPUs as the vendor's device plugin hands them out: the kubelet picks the cards.
 NATIVE_GPU = "nvidia.com/gpu"
-
-
-@dataclass(slots=True)
-class Charge:
-    """What one pod holds of one node; not to be changed."""
-
-    node: NodeName
-    resources: Resources
-    allocation: Allocation | None
 
 
 class Ledger:
@@ -72,7 +66,12 @@ class Ledger:
         #: Rows with slots for cards that the inventory does not show.
         self._rows_with_strays: set[int] = set()
         self._vectors: dict[tuple[Resources, bool], IntArray] = {}
+        #: Grows with every change of nodes and cards: the same number, the same capacities.
+        self.capacities = 0
         self.overdrafts = Overdrafts()
+        self._earmarked = Earmarked()
+        #: Pods whose charges are left out of the columns for the moment.
+        self._aside: set[PodUid] = set()
 
     # --- reading -------------------------------------------------------------------------------
 
@@ -98,11 +97,19 @@ class Ledger:
         row = self.columns.row_of.get(node)
         return 0 if row is None else self._native.get(row, 0)
 
+    @property
+    def earmarks(self) -> Mapping[PodUid, Charge]:
+        """The earmarks, by the pods that they are for."""
+        return self._earmarked.of
+
+    def earmarks_on(self, node: NodeName) -> Mapping[PodUid, Charge]:
+        """The earmarks on a node, by pod."""
+        return self._earmarked.on.get(node, {})
+
     def overcommitted(self) -> Iterator[tuple[NodeName, GpuUuid]]:
         """Cards on which more is held than they have: others took it behind our back."""
         columns = self.columns
-        over = ((columns.free_milli < 0) | (columns.free_bytes < 0)) & (columns.flags & ABSENT == 0)
-        for row, slot in np.argwhere(over).tolist():
+        for row, slot in np.argwhere(overdrawn(columns)).tolist():
             yield self._name(row), columns.uuids[row][slot]
 
     # --- nodes and cards -----------------------------------------------------------------------
@@ -114,6 +121,7 @@ class Ledger:
         old = columns.nodes[row]
         if old == node:
             return
+        self.capacities += 1
         allocatable = np.zeros(columns.free.shape[1], np.int64)
         for name, amount in node.allocatable:
             column = columns.resource(name)
@@ -138,6 +146,7 @@ class Ledger:
         row = columns.row_of.get(name)
         if row is None or columns.nodes[row] is None:
             return
+        self.capacities += 1
         columns.free[row] -= columns.allocatable[row]
         columns.allocatable[row] = 0
         columns.nodes[row] = None
@@ -154,6 +163,7 @@ class Ledger:
             self.inventory.pop(name, None)
         row = self.columns.row_of.get(name)
         if row is not None:
+            self.capacities += 1
             self._lay_out_cards(row)
             self.changed.add(row)
             self.improved.add(row)
@@ -213,22 +223,95 @@ class Ledger:
         self._discharge(uid, charge, self.columns.row_of[charge.node])
 
     def _discharge(self, uid: PodUid, charge: Charge, row: int) -> None:
-        columns, allocation = self.columns, charge.allocation
         del self._pods_on[charge.node][uid]
-        port = None if allocation is None else allocation.port
-        free = columns.free[row]
-        np.add(free, self._vector(charge.resources, port is not None), free)
+        self._add(charge, row, -1)
+
+    def set_aside(self, uid: PodUid) -> None:
+        """Leave a charge out of the columns, to see what would fit without it; within one turn.
+
+        Nothing improves by it. The pod must not be released before it is put back.
+        """
+        self._aside.add(uid)
+        self._try(self._charges[uid], -1)
+
+    def put_back(self, uid: PodUid) -> None:
+        """The charge of a pod that was set aside counts again."""
+        self._aside.remove(uid)
+        self._try(self._charges[uid], 1)
+
+    # --- earmarks ------------------------------------------------------------------------------
+
+    def earmark(
+        self, uid: PodUid, node: NodeName, resources: Resources, allocation: Allocation | None
+    ) -> None:
+        """This place belongs to a pod that waits, instead of the one that did before.
+
+        Whatever is free there. If the allocation names a port, some port is kept, not that one.
+        """
+        self.dissolve(uid)
+        charge = Charge(node, resources, allocation)
+        row = self.columns.row_for(node)
+        self._earmarked.put(uid, charge)
+        self._add_earmark(charge, row, 1)
+
+    def dissolve(self, uid: PodUid) -> None:
+        """The place belongs to nobody any more; pods without an earmark are nobody's business."""
+        charge = self._earmarked.of.get(uid)
+        if charge is None:
+            return
+        columns = self.columns
+        row = columns.row_of[charge.node]
+        lifted = self._earmarked.pop(uid)
+        if not lifted:
+            self._add_earmark(charge, row, -1)
+        self.improved.add(row)
+        if columns.nodes[row] is None:
+            self._forget_row_if_empty(row)
+
+    def lift(self, uid: PodUid) -> None:
+        """Leave an earmark out of the columns; within one turn. Nothing improves by it."""
+        charge = self._earmarked.of[uid]
+        self._earmarked.lifted.add(uid)
+        self._add_earmark(charge, self.columns.row_of[charge.node], -1)
+
+    def lay(self, uid: PodUid) -> None:
+        """An earmark that was lifted counts again."""
+        charge = self._earmarked.of[uid]
+        self._earmarked.lifted.remove(uid)
+        self._add_earmark(charge, self.columns.row_of[charge.node], 1)
+
+    # --- inside --------------------------------------------------------------------------------
+
+    def _add_earmark(self, charge: Charge, row: int, sign: int) -> None:
+        """Add (sign 1) or take away (-1) an earmark."""
+        allocation = charge.allocation
+        slots = None if allocation is None else self._slots(row, allocation)
+        if allocation is not None and slots is not None:
+            count_earmark(self.columns, row, slots, allocation, sign)
+        self._try(charge, sign)
+
+    def _try(self, charge: Charge, sign: int) -> None:
+        """Add or take away what nobody really holds, or holds anyhow."""
+        self.overdrafts.is_trial = True
+        self._add(charge, self.columns.row_of[charge.node], sign)
+        self.overdrafts.is_trial = False
+
+    def _add(self, charge: Charge, row: int, sign: int) -> None:
+        """Add (sign 1) or take away (-1) what a charge takes of the columns, ports aside."""
+        allocation = charge.allocation
+        needs_port = allocation is not None and allocation.port is not None
+        vector = self._vector(charge.resources, needs_port)
+        free = self.columns.free[row]
+        (np.subtract if sign > 0 else np.add)(free, vector, free)
         if allocation is not None and allocation.cards:
             slots = self._slots(row, allocation)
             if slots is None or row in self._rows_with_strays:
                 self._lay_out_cards(row)  # the slot of a card that left may be free now
             else:
-                self._count(row, slots, allocation, -1)
+                self._count(row, slots, allocation, sign)
         elif charge.resources:
-            self._count_native(row, charge.resources, -1)
+            self._count_native(row, charge.resources, sign)
         self.changed.add(row)
-
-    # --- inside --------------------------------------------------------------------------------
 
     def _vector(self, resources: Resources, port: bool) -> IntArray:
         """Requests as a row of the resource columns; a pod also takes one of `pods`."""
@@ -272,7 +355,8 @@ class Ledger:
             if not columns.flags.item(row, slot) & ABSENT:
                 free = columns.gpu_free_milli.item(row) - sign * card.milli
                 columns.gpu_free_milli[row] = free
-                if free_milli < 0 or free_bytes < 0:
+                less = sign > 0 and (free_milli < 0 or free_bytes < 0)
+                if less and is_overdrawn(columns, row, slot):
                     self.overdrafts.suspect(self._name(row))
         if self.overdrafts.watches:
             self.overdrafts.touched(self._name(row))
@@ -306,7 +390,13 @@ class Ledger:
         """Write a row's card slots anew, by uuid, from the inventory and the charges."""
         columns, name = self.columns, self._name(row)
         known = {gpu.uuid: gpu for gpu in self.inventory.get(name, ())}
-        allocations = [c.allocation for c in self.pods_on(name).values() if c.allocation]
+        held = [
+            charge.allocation
+            for uid, charge in self.pods_on(name).items()
+            if charge.allocation and uid not in self._aside
+        ]
+        earmarks = self._earmarked.laid_on(name)
+        allocations = held + earmarks
         charged = {card.uuid for allocation in allocations for card in allocation.cards}
         uuids = sorted(known.keys() | charged)
         columns.widen(len(uuids))
@@ -329,6 +419,9 @@ class Ledger:
         put_on_board(columns, row, known)
         derive_order(columns, row)
         derive_node(columns, row)
+        for allocation in earmarks:
+            slots = [uuids.index(card.uuid) for card in allocation.cards]
+            count_earmark(columns, row, slots, allocation, 1)
         for allocation in allocations:
             slots = [uuids.index(card.uuid) for card in allocation.cards]
             self._count(row, slots, allocation, 1)
@@ -350,7 +443,8 @@ class Ledger:
 
     def _forget_row_if_empty(self, row: int) -> None:
         columns, name = self.columns, self._name(row)
-        if columns.nodes[row] is None and not self._pods_on.get(name):
+        charged = self._pods_on.get(name) or self.earmarks_on(name)
+        if columns.nodes[row] is None and not charged:
             self._pods_on.pop(name, None)
             self._ports.pop(name, None)
             inventory = self.inventory.pop(name, None)

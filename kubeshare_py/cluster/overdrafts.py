@@ -10,19 +10,22 @@ from kubeshare_py.domain.identity import NodeName
 class Overdrafts:
     """Nodes to be looked at; false while there are none."""
 
-    __slots__ = ("_ill", "_news")
+    __slots__ = ("_ill", "_news", "is_trial")
 
     def __init__(self) -> None:
         self._ill: set[NodeName] = set()
         self._news: set[NodeName] = set()
+        #: Whether what changes does so only for a while, or is nobody's yet.
+        self.is_trial = False
 
     def __bool__(self) -> bool:
         return bool(self._news)
 
     def suspect(self, node: NodeName) -> None:
         """Something of this node is overdrawn, or is to be looked at anyhow."""
-        self._ill.add(node)
-        self._news.add(node)
+        if not self.is_trial:
+            self._ill.add(node)
+            self._news.add(node)
 
     @property
     def watches(self) -> bool:
@@ -31,7 +34,7 @@ class Overdrafts:
 
     def touched(self, node: NodeName) -> None:
         """Cards of this node changed, for better or worse."""
-        if node in self._ill:
+        if node in self._ill and not self.is_trial:
             self._news.add(node)
 
     def is_well(self, node: NodeName) -> None:

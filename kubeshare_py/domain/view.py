@@ -26,6 +26,7 @@ class CardView:
     """One card. `known` is False for a card that pods hold and the inventory does not show.
 
     `unheld` are parts (memory, time) of which nothing holds some tenant to its own.
+    `earmarked_milli` of it belong to those who wait, `earmarked_for`; that is not in use.
     """
 
     uuid: str
@@ -36,6 +37,8 @@ class CardView:
     memory_bytes: int = 0
     used_bytes: int = 0
     used_milli: int = 0
+    earmarked_milli: int = 0
+    earmarked_for: tuple[str, ...] = ()
     tenants: tuple[Tenant, ...] = ()
     unheld: tuple[str, ...] = ()
 

@@ -71,6 +71,7 @@ _METRICS = (
     ),
     Metric("kubeshare_cards", "gauge", "Cards in the inventory."),
     Metric("kubeshare_idle_cards", "gauge", "Healthy cards without pods."),
+    Metric("kubeshare_earmarked_cards", "gauge", "Cards kept for pods that wait for long."),
     Metric("kubeshare_overcommitted_cards", "gauge", "Cards of which pods hold more than all."),
     Metric(
         "kubeshare_allocation_problems",
@@ -144,6 +145,7 @@ def scheduler_values(
     plain: dict[str, Value] = {
         "kubeshare_cards": ledger.cards,
         "kubeshare_idle_cards": ledger.idle_cards,
+        "kubeshare_earmarked_cards": ledger.earmarked_cards,
         "kubeshare_overcommitted_cards": ledger.overcommitted_cards,
         "kubeshare_allocation_problems": pods.allocation_problems,
         "kubeshare_fragmentation_ratio": ledger.broken_milli / (ledger.free_milli or 1),

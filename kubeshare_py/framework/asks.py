@@ -95,13 +95,16 @@ class Asker:
         """One number per row, 0 or more where the shape fits; not to be changed."""
         return self._refreshed(shape).keys
 
-    def fits_any(self, shape: Shape, rows: IntArray) -> bool:
-        """Whether the shape fits one of these rows, without touching what is remembered."""
+    def keys_on(self, shape: Shape, rows: Rows) -> IntArray:
+        """What `keys` would be if the rows were these, but for scores: 0 where the shape fits."""
         known = self._answers.get(shape)
         questions = known.questions if known else Questions(self._profile, shape)
-        asked = SomeRows(self._ledger.columns, rows)
-        minus, _ = self._minus(questions, asked, self._static(questions, asked))
-        return not minus.all()
+        minus, _ = self._minus(questions, rows, self._static(questions, rows))
+        return minus
+
+    def fits_any(self, shape: Shape, rows: IntArray) -> bool:
+        """Whether the shape fits one of these rows, without touching what is remembered."""
+        return not self.keys_on(shape, SomeRows(self._ledger.columns, rows)).all()
 
     def may_fit(self, shape: Shape, row: int) -> bool:
         """Whether no plugin says that this row certainly does not fit; cheap."""

@@ -111,6 +111,9 @@ class SchedulerConfiguration(Struct, frozen=True):
 
     When too few members of a gang could be bound, the others are tried for `gang_repair_seconds`;
     then `gang_repair` says to `release` those that are bound, or only to `report` it.
+
+    The first gang or pod of whole cards that waits gets earmarks after `earmark_seconds`, at 0
+    nobody ever does.
     """
 
     api_version: str = API_VERSION
@@ -124,6 +127,7 @@ class SchedulerConfiguration(Struct, frozen=True):
     leader_election: LeaderElection = LeaderElection()
     gang_repair_seconds: Annotated[float, Meta(ge=1, le=86_400)] = 60.0
     gang_repair: str = "release"
+    earmark_seconds: Annotated[float, Meta(ge=0, le=604_800)] = 60.0
 
 
 _DEFAULTS: Mapping[str, tuple[str, ...]] = {

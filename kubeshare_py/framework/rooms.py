@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kubeshare_py.cluster.columns import IntArray
+from kubeshare_py.cluster.empty_rows import EmptyRows
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.rows import AllRows, Rows, SomeRows
 from kubeshare_py.domain.pod import Shape
@@ -33,10 +34,29 @@ class Rooms:
         self._ledger = ledger
         self._asker = asker
         self._known: OrderedDict[Shape, _Known] = OrderedDict()
+        #: By shape, as of which capacities of the ledger, and the bound of each row.
+        self._prospects: OrderedDict[Shape, tuple[int, IntArray]] = OrderedDict()
 
     def total(self, shape: Shape) -> int:
         """No more pods of this shape than so many fit now; 0 exactly when it fits nowhere."""
         return int(self._rows(shape).sum())
+
+    def prospects(self, shape: Shape) -> IntArray:
+        """For each row, how many pods of the shape would fit if nobody held anything, at most."""
+        ledger = self._ledger
+        known = self._prospects.get(shape)
+        if known is None or known[0] != ledger.capacities:
+            rows = EmptyRows(ledger.columns)
+            bound = _bound(self._questions(shape), rows, self._asker.keys_on(shape, rows))
+            known = self._prospects[shape] = (ledger.capacities, bound)
+            if len(self._prospects) > SHAPES_KEPT:
+                self._prospects.popitem(last=False)
+        self._prospects.move_to_end(shape)
+        return known[1]
+
+    def _questions(self, shape: Shape) -> list[RowRoom]:
+        questions = [plugin.at_most(shape) for plugin in self._plugins]
+        return [one for one in questions if one is not None]
 
     def _rows(self, shape: Shape) -> IntArray:
         ledger = self._ledger
@@ -45,8 +65,7 @@ class Rooms:
         known = self._known.get(shape)
         changed = None
         if known is None:
-            questions = [plugin.at_most(shape) for plugin in self._plugins]
-            known = _Known([one for one in questions if one is not None], -1, 0, keys)
+            known = _Known(self._questions(shape), -1, 0, keys)
             self._known[shape] = known
             if len(self._known) > SHAPES_KEPT:
                 self._known.popitem(last=False)

@@ -32,7 +32,12 @@ PODS = "/api/v1/pods"
 
 def machine(configuration: SchedulerConfiguration, in_tree: Mapping[str, PluginFactory]) -> Machine:
     """A machine with the configured profiles; raises ConfigurationError for unusable ones."""
-    return Machine(profiles(configuration, in_tree), own_name(), repair_rules(configuration))
+    return Machine(
+        profiles(configuration, in_tree),
+        own_name(),
+        repair_rules(configuration),
+        configuration.earmark_seconds,
+    )
 
 
 async def main(

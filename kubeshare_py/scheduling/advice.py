@@ -22,10 +22,23 @@ def advice(machine: Machine, shape: Shape, nodes: Sequence[NodeWhy]) -> Iterator
         return
     amounts = {name.name: _only_amounts(name) for name in nodes}
     candidates = [NodeName(name) for name, only in amounts.items() if only]
+    yield from _earmarked(machine, [NodeName(node.name) for node in nodes])
     leaving = [sentence for name in candidates for sentence in _leavers(machine, claim, name)]
     yield from leaving[:_MOST]
     if claim.count == 1:
         yield from _smaller(machine, claim, candidates)
+
+
+def _earmarked(machine: Machine, names: Sequence[NodeName]) -> Iterator[str]:
+    """For whom cards of these nodes are kept, and how many."""
+    ledger, there = machine.ledger, set(names)
+    for holder in machine.earmarks.holders[:_MOST]:
+        charges = [ledger.earmarks[uid] for uid in holder.uids]
+        allocations = [charge.allocation for charge in charges if charge.node in there]
+        cards = {card.uuid for one in allocations if one is not None for card in one.cards}
+        if cards:
+            kept = "1 card is" if len(cards) == 1 else f"{len(cards)} cards are"
+            yield f"{kept} earmarked for {holder.name}, for {machine.age_s(holder.since):.0f} s now"
 
 
 def _only_amounts(node: NodeWhy) -> bool:

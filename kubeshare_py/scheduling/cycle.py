@@ -55,11 +55,12 @@ class Cycle:
     @property
     def unfinished(self) -> bool:
         """Whether a turn would find something to do without any further event."""
-        return (
-            bool(self._sweep_lines)
-            or self._swept != self._ledger.improved.end
-            or self._queue.next_line() is not None
-        )
+        return self.sweeps or self._queue.next_line() is not None
+
+    @property
+    def sweeps(self) -> bool:
+        """Whether the next turn begins with looking at blocked lines."""
+        return bool(self._sweep_lines) or self._swept != self._ledger.improved.end
 
     def begin_turn(self) -> None:
         """Wake the blocked lines that improved rows may help.

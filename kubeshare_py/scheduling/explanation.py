@@ -166,6 +166,7 @@ def _card_views(machine: Machine, name: NodeName, row: int) -> list[CardView]:
                     unheld=charge.allocation.unheld if charge.allocation else (),
                 )
             )
+    waited_for = _waited_for(machine, name)
     indexes = {gpu.uuid: gpu.index for gpu in ledger.inventory.get(name, ())}
     views = []
     for slot, uuid in enumerate(columns.uuids[row]):
@@ -180,14 +181,29 @@ def _card_views(machine: Machine, name: NodeName, row: int) -> list[CardView]:
                 known=not flags & ABSENT,
                 healthy=not flags & UNHEALTHY,
                 memory_bytes=capacity,
-                used_bytes=capacity - columns.free_bytes.item(row, slot),
+                used_bytes=capacity
+                - columns.free_bytes.item(row, slot)
+                - columns.earmarked_bytes.item(row, slot),
                 used_milli=columns.capacity_milli.item(row, slot)
-                - columns.free_milli.item(row, slot),
+                - columns.free_milli.item(row, slot)
+                - columns.earmarked_milli.item(row, slot),
+                earmarked_milli=columns.earmarked_milli.item(row, slot),
+                earmarked_for=tuple(sorted(waited_for.get(uuid, ()))),
                 tenants=there,
                 unheld=tuple(part for part in Part if any(part in one.unheld for one in there)),
             )
         )
     return sorted(views, key=lambda view: (view.index, view.uuid))
+
+
+def _waited_for(machine: Machine, name: NodeName) -> dict[str, set[str]]:
+    """For whom cards of a node are earmarked."""
+    found: dict[str, set[str]] = {}
+    for uid, charge in machine.ledger.earmarks_on(name).items():
+        holder = machine.earmarks.holder_of(uid)
+        for card in charge.allocation.cards if charge.allocation and holder else ():
+            found.setdefault(card.uuid, set()).add(holder.name if holder else "")
+    return found
 
 
 def _pod_view(machine: Machine, record: Record, told: Told) -> PodView:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from kubeshare_py.cluster.columns import ABSENT, UNHEALTHY
+from kubeshare_py.cluster.earmarked import overdrawn
 from kubeshare_py.domain.figures import CardFigures, LedgerFigures, PodFigures
 from kubeshare_py.scheduling.gangs import Gang
 from kubeshare_py.scheduling.machine import Machine
@@ -35,13 +36,13 @@ def ledger_figures(machine: Machine) -> LedgerFigures:
     columns = machine.ledger.columns
     present = columns.flags & ABSENT == 0
     healthy = columns.flags & (ABSENT | UNHEALTHY) == 0
-    over = present & ((columns.free_milli < 0) | (columns.free_bytes < 0))
     free = np.where(healthy, np.maximum(columns.free_milli, 0), 0)
     return LedgerFigures(
         nodes=int(np.count_nonzero(columns.present)),
         cards=int(np.count_nonzero(present)),
         idle_cards=int(np.count_nonzero(healthy & (columns.tenants == 0))),
-        overcommitted_cards=int(np.count_nonzero(over)),
+        overcommitted_cards=int(np.count_nonzero(overdrawn(columns))),
+        earmarked_cards=int(np.count_nonzero(columns.earmarks)),
         free_milli=int(free.sum()),
         broken_milli=int(free[columns.tenants > 0].sum()),
         silent_nodes=len(machine.silent_nodes & columns.row_of.keys()),
@@ -144,12 +145,12 @@ def _portion(machine: Machine, rows: list[int]) -> CardFigures:
         models=[names[code] for code in column("model")],
         capacity_milli=capacity_milli,
         capacity_bytes=capacity_bytes,
-        allocated_milli=_less(capacity_milli, column("free_milli")),
-        allocated_bytes=_less(capacity_bytes, column("free_bytes")),
-        tenants=column("tenants"),
+        allocated_milli=_less(capacity_milli, column("free_milli"), column("earmarked_milli")),
+        allocated_bytes=_less(capacity_bytes, column("free_bytes"), column("earmarked_bytes")),
+        tenants=_less(column("tenants"), column("earmarks")),
         healthy=[int(not flags & unusable) for flags in column("flags")],
     )
 
 
-def _less(capacity: list[int], free: list[int]) -> list[int]:
-    return [whole - left for whole, left in zip(capacity, free, strict=True)]
+def _less(first: list[int], *others: list[int]) -> list[int]:
+    return [one - sum(rest) for one, *rest in zip(first, *others, strict=True)]

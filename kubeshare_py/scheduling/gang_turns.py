@@ -15,6 +15,7 @@ from kubeshare_py.scheduling import queue_moves
 from kubeshare_py.scheduling.attempts import Attempts, count
 from kubeshare_py.scheduling.binds import Binds
 from kubeshare_py.scheduling.cycle import Cycle
+from kubeshare_py.scheduling.earmarks import Earmarks
 from kubeshare_py.scheduling.gang_plan import Forbidden, GangPlan, Placed
 from kubeshare_py.scheduling.gang_queue import Composition, GangQueue
 from kubeshare_py.scheduling.gang_repair import GangRepair, RepairRules
@@ -58,6 +59,7 @@ class Books:
     binds: Binds
     gangs: Gangs
     work: Work
+    earmarks: Earmarks
 
 
 class GangTurns:
@@ -103,6 +105,7 @@ class GangTurns:
     def start_anew(self) -> None:
         """Nobody waits for room; all gangs are looked at again."""
         self.queue.clear()
+        self._books.earmarks.end_all()
         self._known.clear()
         for gang in self._books.gangs.by_key.values():
             gang.lined_by = None
@@ -139,11 +142,17 @@ class GangTurns:
                 self._books.moves.woken(sum(len(gang.waiting) for gang in line.gangs))
                 self.queue.wake(line)
 
-    def first(self) -> tuple[SortKey, Gang] | None:
+    def turn_ends(self, now: float) -> None:
+        """What was tried in this turn changed nothing: texts of this turn are true after it."""
+        for known in self._known.values():
+            if known.found_at == now:
+                known.found_from = self._books.ledger.changed.end
+
+    def first(self, now: float) -> tuple[SortKey, Gang] | None:
         """The gang that is to be tried next, and where it stands."""
         gang = self.queue.first()
         if self.queue.joined:
-            self._tell_joined()
+            self._tell_joined(now)
         return None if gang is None else (gang.key, gang)
 
     def decide(self, gang: Gang, now: float, effects: list[Effect]) -> int:
@@ -152,7 +161,7 @@ class GangTurns:
             record.attempts += 1
         claims = any(shape.claim is not None for _, shape in gang.shapes)
         if claims and not self._inventory_read:
-            self._block(gang, None)
+            self._block(gang, None, now)
             self._look.add(now + INVENTORY_PATIENCE_S, self._composition(gang))
             return 0
         answer = None
@@ -161,6 +170,9 @@ class GangTurns:
         if isinstance(answer, Placed):
             self.queue.remove(gang)
             gang.tries, gang.shortage = 0, None
+            for record in answer.records:
+                if record.node is not None:
+                    self._books.earmarks.took(record.node)
             effects.extend([self._books.binds.send(record) for record in answer.records])
             self._settle(now)
             return len(answer.records)
@@ -168,7 +180,7 @@ class GangTurns:
         if isinstance(answer, Forbidden):
             self._rest(gang, answer, now)
         else:
-            self._block(gang, self._shortage(gang, now))
+            self._block(gang, self._shortage(gang, now), now)
             self._repair.cannot_fit(gang, now, effects)
         return 0
 
@@ -177,6 +189,7 @@ class GangTurns:
     def _settle(self, now: float) -> None:
         for gang in self._books.gangs.take_touched():
             self._repair.note(gang, now)
+            self._books.earmarks.changed(gang)
             if gang.together:
                 self._gather(gang, now)
             else:
@@ -190,13 +203,17 @@ class GangTurns:
                 gang.untold.append(uid)
             gang.lined_by = None
         if len(gang.waiting) < gang.need or gang.rests_until > now:
-            self.queue.remove(gang)
+            self._leave(gang)
             if len(gang.waiting) < gang.need:
                 self.reports.incomplete(gang, now)
             return
         gang.key = self._key(gang)
         self.queue.put(gang)
-        self._tell_joined()
+        line = self.queue.line_of(gang)
+        earmarks = self._books.earmarks
+        if line is not None and (earmarks.of(gang) or earmarks.takes_precedence(gang.key)):
+            self.queue.wake(line)
+        self._tell_joined(now)
 
     def _key(self, gang: Gang) -> SortKey:
         """It stands where the last of those that it needs would stand."""
@@ -209,7 +226,7 @@ class GangTurns:
 
     def _disperse(self, gang: Gang) -> None:
         """From now on each member waits for itself."""
-        self.queue.remove(gang)
+        self._leave(gang)
         if gang.lined_by != gang.first:
             for uid, record in gang.waiting.items():
                 self._books.queue.remove(uid)
@@ -218,17 +235,25 @@ class GangTurns:
             gang.untold.clear()
             gang.diagnosis = None
 
-    def _block(self, gang: Gang, shortage: Shortage | None) -> None:
+    def _leave(self, gang: Gang) -> None:
+        """The gang does not wait for room."""
+        self.queue.remove(gang)
+        self._books.earmarks.end(gang)
+        gang.short_since = None
+
+    def _block(self, gang: Gang, shortage: Shortage | None, now: float) -> None:
         self._books.moves.entered(
             queue_moves.UNSCHEDULABLE, queue_moves.ATTEMPT_FAILURE, len(gang.waiting)
         )
         self.queue.block(gang).shortage = shortage
-        self._tell_joined()
+        self._tell_joined(now)
 
-    def _tell_joined(self) -> None:
+    def _tell_joined(self, now: float) -> None:
         for gang in self.queue.joined:
             line = self.queue.line_of(gang)
             if line is not None and line.shortage is not None:
+                if gang.short_since is None:
+                    gang.short_since = now
                 self.reports.short(gang, line.shortage)
         self.queue.joined.clear()
 
@@ -258,7 +283,7 @@ class GangTurns:
         member = refusal.record.pod.key.name
         sentence = f'pod group "{gang.name}": no place for {member}: {refusal.sentence}'
         self.reports.tell(gang, Diagnosis(sentence=sentence))
-        self.queue.remove(gang)
+        self._leave(gang)
         gang.tries += 1
         gang.rests_until = now + backoff_s(gang.tries)
         self._rested.add(gang.rests_until, gang)

@@ -102,6 +102,8 @@ class Gang:
     #: What was missing when it was last tried, and when that was worked out.
     shortage: Shortage | None = None
     short_at: float = -math.inf
+    #: Since when all are there that it needs, and do not fit.
+    short_since: float | None = None
     #: When something is done about too few members being placed, and whether it was tried before.
     repair_at: float | None = None
     replanned: bool = False

@@ -9,6 +9,7 @@ from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling import queue_moves
+from kubeshare_py.scheduling.earmarks import Earmarks
 from kubeshare_py.scheduling.gangs import Gang, Gangs
 from kubeshare_py.scheduling.pod_queue import PodQueue, SortKey
 from kubeshare_py.scheduling.pod_records import Record, State
@@ -28,6 +29,7 @@ class Intake:
         profiles: Mapping[str, Profile],
         reports: WaitingReports,
         gangs: Gangs,
+        earmarks: Earmarks,
     ) -> None:
         self._records = records
         self._queue = queue
@@ -35,6 +37,7 @@ class Intake:
         self._profiles = profiles
         self._reports = reports
         self._gangs = gangs
+        self._earmarks = earmarks
         self._backoff: Timers[tuple[PodUid, int]] = Timers()
 
     @property
@@ -72,6 +75,8 @@ class Intake:
         pod = record.pod
         record.key = self.key(pod, gang)
         line = self._queue.add(pod.uid, record.key, pod.scheduler_name, pod.shape)
+        if line.blocked and self._earmarks.takes_precedence(record.key):
+            self._queue.wake(line)  # those who wait in it may stand behind the earmarks
         self._moves.entered(
             queue_moves.UNSCHEDULABLE if line.blocked else queue_moves.ACTIVE, event
         )

@@ -30,17 +30,21 @@ from kubeshare_py.domain.pod import Pod
 from kubeshare_py.framework.asks import Asker, Work
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling import outsiders, queue_moves
-from kubeshare_py.scheduling.attempts import Attempts, count
+from kubeshare_py.scheduling.attempts import Attempts
 from kubeshare_py.scheduling.binds import Binds
 from kubeshare_py.scheduling.cycle import Cycle
+from kubeshare_py.scheduling.earmark_plan import EarmarkPlan
+from kubeshare_py.scheduling.earmarks import Earmarks
 from kubeshare_py.scheduling.gang_repair import RepairRules
 from kubeshare_py.scheduling.gang_turns import Books, GangTurns
 from kubeshare_py.scheduling.gangs import Gangs
-from kubeshare_py.scheduling.intake import Intake, tell
+from kubeshare_py.scheduling.intake import Intake
 from kubeshare_py.scheduling.overcommitment import Overcommitment
-from kubeshare_py.scheduling.pod_queue import Line, PodQueue
+from kubeshare_py.scheduling.pod_queue import PodQueue
 from kubeshare_py.scheduling.pod_records import Record, State
 from kubeshare_py.scheduling.queue_moves import QueueMoves
+from kubeshare_py.scheduling.starvation import Starvation
+from kubeshare_py.scheduling.turns import Turns
 from kubeshare_py.scheduling.waiting_reports import WaitingReports
 
 #: Placements that may be decided and not yet answered.
@@ -51,8 +55,13 @@ class Machine:
     """Decides where pods go. `name` makes its decision tokens unique among scheduler processes."""
 
     def __init__(
-        self, profiles: Sequence[Profile], name: str, repair: RepairRules | None = None
+        self,
+        profiles: Sequence[Profile],
+        name: str,
+        repair: RepairRules | None = None,
+        earmark_after_s: float = 60.0,
     ) -> None:
+        """The first of those that wait gets earmarks after `earmark_after_s`, at 0 never."""
         self.name = name
         self.ledger = Ledger()
         self.queue = PodQueue()
@@ -77,28 +86,38 @@ class Machine:
         books = (self.ledger, self.queue, self.moves)
         self._cycle = Cycle(*books, self.askers, self.profiles, work, name)
         self.gangs = Gangs()
+        self.earmarks = Earmarks(self.ledger)
         intake = self._intake = Intake(
-            self.records, self.queue, self.moves, self.profiles, self._reports, self.gangs
+            self.records,
+            self.queue,
+            self.moves,
+            self.profiles,
+            self._reports,
+            self.gangs,
+            self.earmarks,
         )
         binds = self._binds = Binds(
             self.records, self._cycle, intake, self.moves, self.attempts, self.gangs
         )
-        self.gang_turns = GangTurns(
-            Books(
-                ledger=self.ledger,
-                queue=self.queue,
-                moves=self.moves,
-                attempts=self.attempts,
-                askers=self.askers,
-                cycle=self._cycle,
-                intake=intake,
-                binds=binds,
-                gangs=self.gangs,
-                work=work,
-            ),
-            self.profiles,
-            repair or RepairRules(),
+        everything = Books(
+            ledger=self.ledger,
+            queue=self.queue,
+            moves=self.moves,
+            attempts=self.attempts,
+            askers=self.askers,
+            cycle=self._cycle,
+            intake=intake,
+            binds=binds,
+            gangs=self.gangs,
+            work=work,
+            earmarks=self.earmarks,
         )
+        gang_turns = self.gang_turns = GangTurns(everything, self.profiles, repair or RepairRules())
+        plan = EarmarkPlan(self.ledger, self._cycle, self.askers, gang_turns.rooms, work)
+        starvation = self._starvation = Starvation(
+            everything, gang_turns.queue, self.records, plan, earmark_after_s
+        )
+        self._turns = Turns(everything, self.records, self._reports, gang_turns, starvation)
 
     @property
     def ready(self) -> bool:
@@ -109,6 +128,10 @@ class Machine:
     def unanswered(self) -> int:
         """Placements decided and not yet answered."""
         return self._binds.unanswered
+
+    def age_s(self, since: float) -> float:
+        """How long ago that was when the last event was handled, in seconds."""
+        return self._now - since
 
     def use_profiles(self, profiles: Sequence[Profile], now: float) -> list[Effect]:
         """Decide by other plugins from now on; who waits is sorted, held and tried anew.
@@ -154,8 +177,9 @@ class Machine:
             case BindSlotsFree(slots):
                 self.decides = True
                 self._time_passed(now, effects)
-                if self._cycle.unfinished or self.gang_turns.unfinished:
-                    self._decide(slots, now, effects)
+                if self._turns.unfinished:
+                    known = self.ready, self.inventory_read
+                    self._turns.run(self._free_slots(slots), known, now, effects)
                 self._report(effects)
             case TimePassed():
                 self._time_passed(now, effects)
@@ -192,7 +216,7 @@ class Machine:
         """When to send TimePassed at the latest; `now` when there is more to do at once."""
         if self._reports.more or self.gang_turns.reports.more or self._overcommitment.more:
             return now
-        if (self._cycle.unfinished or self.gang_turns.unfinished) and self._free_slots(1) > 0:
+        if self._turns.unfinished and self._free_slots(1) > 0:
             return now
         next_at = min(
             self._binds.next_at,
@@ -200,6 +224,7 @@ class Machine:
             self._reports.next_at,
             self.gang_turns.next_at,
             self._overcommitment.next_at,
+            self._starvation.next_at,
         )
         return None if next_at == math.inf else next_at
 
@@ -226,7 +251,7 @@ class Machine:
         elif record.state in (State.HELD, State.WAITING, State.BACKOFF):
             if _matters(record.pod, pod):
                 event = queue_moves.update_event(record.pod, pod)
-                self.queue.remove(pod.uid)
+                self._leave_queue(pod.uid)
                 self.gangs.leave(pod.uid)
                 record.pod = pod
                 self._intake.enqueue(record, self._now, effects, event)
@@ -261,7 +286,7 @@ class Machine:
             self._binds.seen(record, node, effects)
         else:
             self._binds.release(record)
-            self.queue.remove(pod.uid)
+            self._leave_queue(pod.uid)
             record.pod = pod
             self._cycle.charge(record, node, pod.allocation)
             if is_news:
@@ -273,9 +298,13 @@ class Machine:
     def _pod_gone(self, uid: PodUid) -> None:
         record = self.records.pop(uid, None)
         if record is not None:
-            self.queue.remove(uid)
+            self._leave_queue(uid)
             self._binds.release(record)
         self.gangs.gone(uid)
+
+    def _leave_queue(self, uid: PodUid) -> None:
+        self.queue.remove(uid)
+        self.earmarks.end(uid)
 
     def _pods_listed_now(self, event: PodsListed, now: float, effects: list[Effect]) -> None:
         self._pods_listed = True
@@ -303,6 +332,8 @@ class Machine:
 
     def _time_passed(self, now: float, effects: list[Effect]) -> None:
         # First, because it ends that some Binds are sent again.
+        if now >= self._starvation.next_at:
+            self._starvation.time_passed(now)
         if self.gangs.by_key and now >= self.gang_turns.next_at:
             self.gang_turns.time_passed(now, effects)
         if now >= self._intake.next_at:
@@ -317,52 +348,6 @@ class Machine:
 
     def _free_slots(self, slots: int) -> int:
         return min(slots, MOST_UNANSWERED - self._binds.unanswered) if self.ready else 0
-
-    def _decide(self, slots: int, now: float, effects: list[Effect]) -> None:
-        free = self._free_slots(slots)
-        self._cycle.begin_turn()
-        gangs = self.ready and bool(self.gangs.by_key)
-        if gangs:
-            self.gang_turns.begin_turn(now, self.inventory_read)
-        most = free
-        while free > 0 and self._cycle.may_go_on():
-            line = self.queue.next_line()
-            head = line.head() if line is not None else None
-            gang = self.gang_turns.first() if gangs else None
-            if gang is not None and (head is None or gang[0] < head[0]):
-                if gang[1].need > free and free < most:
-                    break  # it gets a turn of its own
-                free -= self.gang_turns.decide(gang[1], now, effects)
-                continue
-            if line is None or head is None:
-                break
-            record = self.records[head[1]]
-            record.attempts += 1
-            if line.shape.claim is not None and not self.inventory_read:
-                self._block(line)
-                self._reports.unread(line, now)
-                continue
-            choice = self.askers[line.profile].best(line.shape)
-            if choice is None:
-                self._block(line)
-                self._reports.blocked(line, self.askers[line.profile], now)
-                continue
-            self.queue.remove(record.pod.uid)
-            refusal = self._cycle.place(record, choice)
-            if refusal is not None:
-                count(self.attempts.unschedulable, line.profile)
-                tell(record, refusal, effects)
-                self._intake.back_off(record, now)
-                continue
-            effects.append(self._binds.send(record))
-            free -= 1
-
-    def _block(self, line: Line) -> None:
-        count(self.attempts.unschedulable, line.profile)
-        self.moves.entered(
-            queue_moves.UNSCHEDULABLE, queue_moves.ATTEMPT_FAILURE, len(line.waiting)
-        )
-        self.queue.block(line)
 
     # --- inventory -----------------------------------------------------------------------------
 

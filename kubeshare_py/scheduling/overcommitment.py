@@ -8,8 +8,9 @@ at most every ten seconds, whatever happens to it.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from kubeshare_py.cluster.charge import Charge
 from kubeshare_py.cluster.columns import ABSENT
-from kubeshare_py.cluster.ledger import NATIVE_GPU, Charge, Ledger
+from kubeshare_py.cluster.ledger import NATIVE_GPU, Ledger
 from kubeshare_py.domain.effects import ReportOvercommit
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.scheduling.timers import Timers
@@ -103,7 +104,7 @@ class Overcommitment:
         for slot, uuid in enumerate(columns.uuids[row]):
             if columns.flags.item(row, slot) & ABSENT:
                 continue
-            unused += columns.tenants.item(row, slot) == 0
+            unused += columns.tenants.item(row, slot) == columns.earmarks.item(row, slot)
             held = self._held_too_much(row, slot)
             if held:
                 yield uuid, f"GPU {uuid} is over-committed: {self._holders(node, uuid)} hold {held}"
@@ -114,10 +115,13 @@ class Overcommitment:
             yield None, f"{holders} hold {native} {NATIVE_GPU}, but {there}"
 
     def _held_too_much(self, row: int, slot: int) -> str:
-        """What pods hold of a card, where that is more than it has; "" where it is not."""
+        """What pods hold of a card, where that is more than it has; "" where it is not.
+
+        An earmark is not held.
+        """
         columns, parts = self._ledger.columns, []
-        free_milli = columns.free_milli.item(row, slot)
-        free_bytes = columns.free_bytes.item(row, slot)
+        free_milli = columns.free_milli.item(row, slot) + columns.earmarked_milli.item(row, slot)
+        free_bytes = columns.free_bytes.item(row, slot) + columns.earmarked_bytes.item(row, slot)
         if free_milli < 0:
             milli = columns.capacity_milli.item(row, slot)
             parts.append(f"{milli - free_milli} of {milli} thousandths")

@@ -29,6 +29,8 @@ def card_state(node: NodeView, card: CardView, overcommitted: frozenset[tuple[st
         words.append("unhealthy")
     if (node.name, card.uuid) in overcommitted:
         words.append("overcommitted")
+    if card.earmarked_for:
+        words.append(f"earmarked for {' and '.join(card.earmarked_for)}")
     return ", ".join(words)
 
 

@@ -29,6 +29,7 @@ NO_MEMORY = "Insufficient GPU memory"
 NO_SHARE = "Insufficient GPU"
 TOO_MANY_TENANTS = "Too many pods on GPU"
 KEPT_FOR_NATIVE = "GPU held back for nvidia.com/gpu pods"
+EARMARKED = "GPU earmarked for other pods"
 NOT_HEALTHY = "unhealthy GPU"
 NO_GPU = "no GPU"
 
@@ -43,6 +44,7 @@ class GpuFit:
         claim = shape.claim
         if claim is None:
             return None
+        earmarked = reasons.register(self.name, EARMARKED)
         memory = reasons.register(self.name, NO_MEMORY)
         share = reasons.register(self.name, NO_SHARE)
         crowded = reasons.register(self.name, TOO_MANY_TENANTS)
@@ -79,7 +81,12 @@ class GpuFit:
                 lacking = rows.column("free_bytes") < asked
                 # Memory that goes with the share is only worth a word where the share is there.
                 masks |= (lacking & ~short if claim.memory_bytes is None else lacking) * memory
-            return np.where(flags, by_flags.take(flags), masks)
+            masks = np.where(flags, by_flags.take(flags), masks)
+            kept = (rows.column("earmarks") > 0) & (masks > 0)
+            if not kept.any():
+                return masks
+            kept &= flags & (ABSENT | UNHEALTHY | HELD_BACK) == 0
+            return np.where(kept & _but_for_earmarks(claim, rows), earmarked, masks)
 
         shared = not claim.exclusive and claim.memory_bytes is None
         return CardQuestion(fits_claim(claim), reasons_of, claim.milli if shared else None)
@@ -125,6 +132,20 @@ def fits_claim(claim: GpuClaim) -> Callable[[Rows], NDArray[np.bool_]]:
     return lambda rows: (rows.column("share_room") >= milli) & (rows.column("free_bytes") >= memory)
 
 
+def _but_for_earmarks(claim: GpuClaim, rows: Rows) -> NDArray[np.bool_]:
+    """Which cards would hold one share of the claim if nothing were earmarked, but for flags."""
+    milli = rows.column("free_milli") + rows.column("earmarked_milli")
+    memory = rows.column("free_bytes") + rows.column("earmarked_bytes")
+    others = rows.column("tenants") > rows.column("earmarks")
+    asked: IntArray | int = rows.column("capacity_bytes") * claim.milli // WHOLE_MILLI
+    if claim.memory_bytes is not None:
+        asked = claim.memory_bytes
+    if claim.exclusive:
+        fits: NDArray[np.bool_] = ~others & (rows.column("capacity_bytes") >= asked)
+        return fits
+    return (milli >= claim.milli) & (memory >= asked)
+
+
 def _room(claim: GpuClaim, rows: Rows) -> IntArray:
     """How many claims fit on the cards of each row."""
     if claim.exclusive:
@@ -157,6 +178,8 @@ def _card_shortfalls(
         yield Shortfall(reason=NOT_HEALTHY, subject=uuid)
     if flags & HELD_BACK:
         yield Shortfall(reason=KEPT_FOR_NATIVE, subject=uuid)
+    if columns.earmarks[row, slot].item():
+        yield Shortfall(reason=EARMARKED, subject=uuid)
     if flags & CROWDED:
         yield Shortfall(
             reason=TOO_MANY_TENANTS,

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.gpu import Gpu
@@ -21,6 +21,7 @@ class Held:
     node: NodeName
     resources: Resources
     allocation: Allocation | None
+    is_earmark: bool = False
 
 
 @dataclass
@@ -71,6 +72,12 @@ class LedgerBooks:
         """Every column of one card."""
         mine = [charge for charge in self._charges(name) if charge[0] == uuid]
         milli, used = sum(c[1] for c in mine), sum(c[2] for c in mine)
+        waited_for = [charge for charge in mine if charge[4]]
+        earmarked = {
+            "earmarked_milli": sum(charge[1] for charge in waited_for),
+            "earmarked_bytes": sum(charge[2] for charge in waited_for),
+            "earmarks": len(waited_for),
+        }
         if uuid not in self.known(name):
             return {
                 "capacity_milli": 0,
@@ -82,6 +89,7 @@ class LedgerBooks:
                 "room": -1,
                 "share_room": -1,
                 "idle": 0,
+                **earmarked,
             }
         gpu = self.known(name)[uuid]
         crowded = 0 < gpu.max_tenants <= len(mine)
@@ -98,6 +106,7 @@ class LedgerBooks:
             "room": -1 if flags else max(-1, min(1000 - milli, widest)),
             "share_room": -1 if flags else 1000 - milli,
             "idle": int(not flags and not mine),
+            **earmarked,
         }
 
     def joined(self, name: NodeName, uuid: str) -> Amounts:
@@ -123,12 +132,14 @@ class LedgerBooks:
         return len(known), free, (whole - max(free, 0)) * 100 // whole if whole else 0
 
     def overcommitted(self) -> set[tuple[str, str]]:
-        """Cards of which more is held than there is."""
+        """Cards of which more is held than there is; an earmark is not held."""
+        really = {uid: held for uid, held in self.held.items() if not held.is_earmark}
+        books = replace(self, held=really)
         return {
             (name, uuid)
             for name in self.names()
             for uuid in self.known(name)
-            if min(self.card(name, uuid)[c] for c in ("free_milli", "free_bytes")) < 0
+            if min(books.card(name, uuid)[c] for c in ("free_milli", "free_bytes")) < 0
         }
 
     def all_of(self, name: NodeName) -> object:
@@ -139,10 +150,11 @@ class LedgerBooks:
             [(uuid, self.card(name, uuid)) for uuid in self.uuids(name)],
         )
 
-    def _charges(self, name: NodeName) -> Iterator[tuple[str, int, int, bool]]:
-        for allocation in self.allocations(name):
-            for card in allocation.cards:
-                yield card.uuid, card.milli, card.memory_bytes, allocation.exclusive
+    def _charges(self, name: NodeName) -> Iterator[tuple[str, int, int, bool, bool]]:
+        for held in self.pods_on(name):
+            exclusive = held.allocation is not None and held.allocation.exclusive
+            for card in held.allocation.cards if held.allocation is not None else ():
+                yield card.uuid, card.milli, card.memory_bytes, exclusive, held.is_earmark
 
 
 def _speed(one: Gpu, other: Gpu) -> int:

@@ -19,6 +19,7 @@ from tests.cluster.books import Held, LedgerBooks, Resources
 
 NAMES = tuple(NodeName(f"n{number}") for number in range(4))
 PODS = tuple(PodUid(f"p{number}") for number in range(6))
+EARMARKED = tuple(PodUid(f"e{number}") for number in range(4))
 RESOURCES: tuple[Resources, ...] = (
     (),
     (("cpu", 700),),
@@ -28,7 +29,7 @@ RESOURCES: tuple[Resources, ...] = (
 )
 Step = tuple[int, int, int, int]
 STEPS = st.lists(
-    st.tuples(st.integers(0, 7), st.integers(0, 3), st.integers(0, 11), st.integers(0, 6)),
+    st.tuples(st.integers(0, 9), st.integers(0, 3), st.integers(0, 11), st.integers(0, 6)),
     min_size=5,
     max_size=40,
 )
@@ -50,6 +51,8 @@ class History:
             self.charge,
             self.charge,
             self.release,
+            self.earmark,
+            self.dissolve,
         )
 
     def begin(self, cards: int = 4) -> None:
@@ -138,7 +141,14 @@ class History:
 
     def charge(self, which: int, what: int, how: int) -> None:
         """A pod holds something, instead of what it held before."""
-        name, uid = NAMES[which % len(NAMES)], PODS[what % len(PODS)]
+        uid = PODS[what % len(PODS)]
+        held = self.some(which, what, how)
+        self.ledger.charge(uid, held.node, held.resources, held.allocation)
+        self.books.held[uid] = held
+
+    def some(self, which: int, what: int, how: int) -> Held:
+        """What a pod may hold."""
+        name = NAMES[which % len(NAMES)]
         self.ports += 1
         cards = tuple(
             CardCharge(GpuUuid(f"{name}-{(how + slot) % 5}"), (0, 333, 1000)[what % 3], how * 100)
@@ -151,14 +161,25 @@ class History:
             port=50051 + self.ports if how % 2 else None,
         )
         resources = RESOURCES[(what + how) % len(RESOURCES)]
-        given = None if how % 7 == 6 else allocation
-        self.ledger.charge(uid, name, resources, given)
-        self.books.held[uid] = Held(name, resources, given)
+        return Held(name, resources, None if how % 7 == 6 else allocation)
 
     def release(self, which: int, what: int, how: int) -> None:
         """A pod, perhaps one that nobody knows, holds nothing any more."""
         uid = PODS[what % len(PODS)]
         self.ledger.release(uid)
+        self.books.held.pop(uid, None)
+
+    def earmark(self, which: int, what: int, how: int) -> None:
+        """A place is to be a pod's, instead of the one that was."""
+        uid = EARMARKED[what % len(EARMARKED)]
+        held = self.some(which, what, how)
+        self.ledger.earmark(uid, held.node, held.resources, held.allocation)
+        self.books.held[uid] = replace(held, is_earmark=True)
+
+    def dissolve(self, which: int, what: int, how: int) -> None:
+        """A pod, perhaps one without an earmark, is to have none any more."""
+        uid = EARMARKED[what % len(EARMARKED)]
+        self.ledger.dissolve(uid)
         self.books.held.pop(uid, None)
 
 

@@ -10,7 +10,7 @@ from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUi
 from kubeshare_py.domain.node import Node, Taint
 from tests.builders import a_gpu, a_node
 from tests.cluster.books import LedgerBooks
-from tests.cluster.history import NAMES, PODS, STEPS, History, Step
+from tests.cluster.history import EARMARKED, NAMES, PODS, STEPS, History, Step
 
 
 def check(history: History) -> None:
@@ -104,8 +104,9 @@ def test_nothing_is_left_of_a_history_that_is_undone(steps: list[Step]) -> None:
     history = History()
     for step in steps:
         history.step(step)
-    for uid in PODS:
-        history.release(0, PODS.index(uid), 0)
+    for number in range(len(PODS)):
+        history.release(0, number, 0)
+        history.dissolve(0, number, 0)
     for name in NAMES:
         history.drop_node(NAMES.index(name), 0, 0)
         history.ledger.put_cards(name, ())
@@ -141,6 +142,31 @@ def test_charges_that_are_taken_back_have_never_been(
     assert ledger.improved.end == improved
 
 
+@settings(max_examples=100, deadline=None)
+@given(STEPS, st.sets(st.sampled_from((*PODS, *EARMARKED))))
+def test_what_is_left_out_for_a_while_has_never_been_away(
+    steps: list[Step], left_out: set[PodUid]
+) -> None:
+    history = History()
+    for step in steps:
+        history.step(step)
+    ledger, books = history.ledger, history.books
+    before, improved = everything(ledger), ledger.improved.end
+    away = {uid: held for uid, held in sorted(books.held.items()) if uid in left_out}
+    for uid, held in away.items():
+        (ledger.lift if held.is_earmark else ledger.set_aside)(uid)
+        del books.held[uid]
+    for name in books.names():  # rows of nodes that nobody else knows are kept
+        check_node(history, name, ledger.columns.row_of[name])
+        if name in books.nodes and not {h.node for h in away.values()} & {name}:
+            check_cards(books, ledger, name, ledger.columns.row_of[name])
+    for uid, held in away.items():
+        (ledger.lay if held.is_earmark else ledger.put_back)(uid)
+        books.held[uid] = held
+    assert everything(ledger) == before
+    assert ledger.improved.end == improved
+
+
 def everything(ledger: Ledger) -> dict[str, object]:
     """What anybody can see of the ledger, as plain values."""
     columns = ledger.columns
@@ -159,7 +185,8 @@ def test_a_restarted_ledger_is_the_same_in_whatever_order_it_hears(steps: list[S
     again = History()
     again.books = history.books
     for uid, held in sorted(history.books.held.items(), reverse=True):
-        again.ledger.charge(uid, held.node, held.resources, held.allocation)
+        put = again.ledger.earmark if held.is_earmark else again.ledger.charge
+        put(uid, held.node, held.resources, held.allocation)
     for name, cards in sorted(history.books.cards.items()):
         again.ledger.put_cards(name, tuple(cards.values()))
     for node in history.books.nodes.values():

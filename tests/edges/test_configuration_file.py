@@ -44,6 +44,7 @@ def test_what_a_file_says_is_in_effect(tmp_path: Path) -> None:
         ("inventry: {}", "inventry: "),
         ("gangRepair: retry", "gangRepair: must be release or report"),
         ("gangRepairSeconds: 0", "gangRepairSeconds: "),
+        ("earmarkSeconds: -1", "earmarkSeconds: "),
         ("a: [b", "while parsing a flow sequence"),
         ("\x01", "unacceptable character"),
         (b"\xff\xfe\x00", "'utf-8' codec can't decode"),

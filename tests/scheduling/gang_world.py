@@ -169,11 +169,15 @@ class GangWorld(World):
             self.outcome(bind, 5 if how % 2 else 1)
         self.sent, self.watch, self.evictions, self.asked, self.log = [], [], [], None, []
         self.count += 1
-        self.machine, self.books = a_machine(name=f"test-{self.count}"), GangBooks()
+        self.begin_anew()
         pods, finished = tuple(self.stored.values()), tuple(self.finished.values())
         self.tell(PodsListed(pods, self.now, finished=finished))
         self.tell(NodesListed(tuple(self.nodes.values())))
         self.tell(InventoryRead(tuple((n, tuple(c.values())) for n, c in self.cards.items())))
+
+    def begin_anew(self) -> None:
+        """A scheduler that knows nothing."""
+        self.machine, self.books = a_machine(name=f"test-{self.count}"), GangBooks()
 
     def deliver(self, which: int, how: int) -> None:
         """At the end the server deletes what it is asked to delete."""

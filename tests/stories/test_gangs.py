@@ -1,5 +1,6 @@
 """Gangs in a cluster: large ones, late ones, interleaved ones, and ones that never fit."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -33,6 +34,10 @@ def job(name: str, count: int, labels: dict[str, str], **spec: Any) -> Json:
         "metadata": {"name": name},
         "spec": {"parallelism": count, "completions": count, **spec, "template": template},
     }
+
+
+def named(pods: list[Json]) -> set[str]:
+    return {pod["metadata"]["name"] for pod in pods}
 
 
 async def test_a_job_of_64_pods_starts_as_one_on_8_nodes(stage: Stage) -> None:
@@ -118,6 +123,28 @@ async def test_what_is_bound_of_a_gang_that_cannot_be_completed_is_deleted(
     assert asked.index(("PATCH", "status")) < asked.index(("DELETE", "m0"))
 
 
+async def test_a_gang_is_not_starved_by_a_stream_of_small_pods(empty_stage: Stage) -> None:
+    stage = empty_stage
+    async with stage.scheduler({"earmarkSeconds": 1}):
+        await stage.cluster.apply(job("filler", 60, gpu("1.0")))
+        await stage.until_all(lambda pods: len(bound(pods)) == 60)
+        for number in range(8):
+            await stage.create(f"old-{number}", gpu("0.5"))
+        await stage.until_all(lambda pods: len(bound(pods)) == 68)
+        await stage.cluster.apply(job("train", 4, gang("train", 4)))
+        number, names = 0, bound(await stage.all_pods())
+        while small := [name for name in names if name.startswith(("old", "new"))]:
+            # Each that ends is followed by another of its kind.
+            await stage.create(f"new-{number}", gpu("0.5"))
+            ends = small[number % len(small)]
+            await stage.delete(ends)
+            pods = await stage.until_all(partial(_is_gone, ends))
+            number, names = number + 1, bound(pods)
+        await stage.until_all(
+            lambda pods: sum(name.startswith("train") for name in bound(pods)) == 4
+        )
+
+
 async def test_a_dead_member_is_replaced_though_others_wait_in_front(stage: Stage) -> None:
     await stage.cluster.apply(job("train", 64, gang("train", 64)))
     pods = await stage.until_all(lambda pods: len(bound(pods)) == 64)
@@ -126,3 +153,7 @@ async def test_a_dead_member_is_replaced_though_others_wait_in_front(stage: Stag
     await stage.until_all(
         lambda pods: len(bound(pods)) == 64 and {pod["metadata"]["uid"] for pod in pods} != before
     )
+
+
+def _is_gone(name: str, pods: list[Json]) -> bool:
+    return name not in named(pods)

@@ -1,0 +1,71 @@
+"""Which places belong to pods that wait, and the columns that tell these from what is held."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubeshare_py.cluster.charge import Charge
+from kubeshare_py.cluster.columns import ABSENT, Columns
+from kubeshare_py.domain.allocation import Allocation
+from kubeshare_py.domain.identity import NodeName, PodUid
+
+
+class Earmarked:
+    """Earmarks by pod and by node. Those that are `lifted` do not count for the moment."""
+
+    __slots__ = ("lifted", "of", "on")
+
+    def __init__(self) -> None:
+        self.of: dict[PodUid, Charge] = {}
+        self.on: dict[NodeName, dict[PodUid, Charge]] = {}
+        self.lifted: set[PodUid] = set()
+
+    def put(self, uid: PodUid, charge: Charge) -> None:
+        """The pod has none so far."""
+        self.of[uid] = charge
+        self.on.setdefault(charge.node, {})[uid] = charge
+
+    def pop(self, uid: PodUid) -> bool:
+        """Forget an earmark; whether it was lifted."""
+        node = self.of.pop(uid).node
+        del self.on[node][uid]
+        if not self.on[node]:
+            del self.on[node]
+        lifted = uid in self.lifted
+        self.lifted.discard(uid)
+        return lifted
+
+    def laid_on(self, node: NodeName) -> list[Allocation]:
+        """Allocations of the earmarks on a node that count."""
+        there = self.on.get(node, {})
+        return [
+            charge.allocation
+            for uid, charge in there.items()
+            if charge.allocation and uid not in self.lifted
+        ]
+
+
+def count_earmark(
+    columns: Columns, row: int, slots: Sequence[int], allocation: Allocation, sign: int
+) -> None:
+    """Add (sign 1) or take away (-1) an earmark; the cards' other columns are not its business."""
+    for slot, card in zip(slots, allocation.cards, strict=True):
+        columns.earmarked_milli[row, slot] += sign * card.milli
+        columns.earmarked_bytes[row, slot] += sign * card.memory_bytes
+        columns.earmarks[row, slot] += sign
+
+
+def is_overdrawn(columns: Columns, row: int, slot: int) -> bool:
+    """Whether pods hold more of a card than all, whatever is earmarked."""
+    milli = columns.free_milli.item(row, slot) + columns.earmarked_milli.item(row, slot)
+    memory = columns.free_bytes.item(row, slot) + columns.earmarked_bytes.item(row, slot)
+    return milli < 0 or memory < 0
+
+
+def overdrawn(columns: Columns) -> NDArray[np.bool_]:
+    """Of which cards pods hold more than all, whatever is earmarked; (rows, width)."""
+    milli = columns.free_milli + columns.earmarked_milli
+    memory = columns.free_bytes + columns.earmarked_bytes
+    over: NDArray[np.bool_] = ((milli < 0) | (memory < 0)) & (columns.flags & ABSENT == 0)
+    return over

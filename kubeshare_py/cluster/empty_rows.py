@@ -1,0 +1,44 @@
+"""The rows as they would be if no pod held anything: what a shape might ever fit on."""
+
+import numpy as np
+
+from kubeshare_py.cluster.columns import ABSENT, UNHEALTHY, Columns, IntArray
+from kubeshare_py.cluster.rows import AllRows
+
+#: Columns that are 0 where nobody holds anything.
+_NOTHING = (
+    "tenants",
+    "exclusive",
+    "gpu_used_percent",
+    "earmarked_milli",
+    "earmarked_bytes",
+    "earmarks",
+)
+#: Columns that are as another one where nobody holds anything.
+_WHOLE = {"free": "allocatable", "free_milli": "capacity_milli", "free_bytes": "capacity_bytes"}
+
+
+class EmptyRows(AllRows):
+    """Every row. What depends on how cards are joined is as it is now."""
+
+    __slots__ = ()
+
+    def __init__(self, columns: Columns) -> None:
+        super().__init__(columns)
+
+    def column(self, name: str) -> IntArray:
+        """A column of `Columns` by name, as it would be."""
+        flags: IntArray = super().column("flags") & (ABSENT | UNHEALTHY)
+        if name in _WHOLE:
+            name = _WHOLE[name]
+        if name in _NOTHING:
+            return np.zeros_like(super().column(name))
+        if name == "flags":
+            return flags
+        if name == "idle":
+            idle: IntArray = (flags == 0).astype(np.int64)
+            return idle
+        if name in ("room", "share_room"):
+            room: IntArray = np.where(flags == 0, super().column("capacity_milli"), -1)
+            return room
+        return super().column(name)

@@ -1,0 +1,168 @@
+"""One turn of decisions: whoever stands first in the queue is tried first, gangs and pods alike."""
+
+from kubeshare_py.domain.effects import Effect
+from kubeshare_py.domain.identity import PodUid
+from kubeshare_py.scheduling import queue_moves
+from kubeshare_py.scheduling.attempts import count
+from kubeshare_py.scheduling.earmarks import Holder
+from kubeshare_py.scheduling.gang_turns import Books, GangTurns
+from kubeshare_py.scheduling.gangs import Gang
+from kubeshare_py.scheduling.intake import tell
+from kubeshare_py.scheduling.pod_queue import Line, SortKey
+from kubeshare_py.scheduling.pod_records import Record
+from kubeshare_py.scheduling.starvation import Starvation
+from kubeshare_py.scheduling.waiting_reports import WaitingReports
+
+
+class Turns:
+    """Works on the machine's books."""
+
+    def __init__(
+        self,
+        books: Books,
+        records: dict[PodUid, Record],
+        reports: WaitingReports,
+        gang_turns: GangTurns,
+        starvation: Starvation,
+    ) -> None:
+        self._books = books
+        self._records = records
+        self._reports = reports
+        self._gang_turns = gang_turns
+        self._starvation = starvation
+        self._capacities = 0
+        self._inventory_read = False
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether a turn would find something to do without any further event."""
+        return (
+            self._books.cycle.unfinished
+            or self._gang_turns.unfinished
+            or self._starvation.is_due
+            or (bool(self._books.earmarks) and self._capacities != self._books.ledger.capacities)
+        )
+
+    def run(self, free: int, known: tuple[bool, bool], now: float, effects: list[Effect]) -> None:
+        """Make at most `free` placements, or those of one gang.
+
+        `known`: whether pods and nodes are known, and cards.
+
+        Between turns all earmarks are laid.
+        """
+        earmarks, cycle = self._books.earmarks, self._books.cycle
+        ready, self._inventory_read = known
+        if earmarks:
+            self._begin(now)
+        cycle.begin_turn()
+        gangs = ready and bool(self._books.gangs.by_key)
+        if gangs:
+            self._gang_turns.begin_turn(now, self._inventory_read)
+        most = free
+        while free > 0 and cycle.may_go_on():
+            first = self._first(gangs, now)
+            if first is None:
+                break
+            key, who = first
+            if earmarks and self._must_wait(key):
+                continue
+            if isinstance(who, Line):
+                free -= self._decide(who, now, effects)
+            elif who.need > free and free < most:
+                break  # it gets a turn of its own
+            else:
+                free -= self._decide_gang(who, now, effects)
+        for holder in earmarks.lay() if earmarks else ():
+            self._wake(holder)
+        self._starvation.look(now)
+        if earmarks:
+            self._gang_turns.turn_ends(now)
+
+    # --- inside --------------------------------------------------------------------------------
+
+    def _first(self, gangs: bool, now: float) -> tuple[SortKey, Gang | Line] | None:
+        """Who is tried next: the first of a line, or a gang, if there are any."""
+        line = self._books.queue.next_line()
+        head = line.head() if line is not None else None
+        gang = self._gang_turns.first(now) if gangs else None
+        if gang is not None and (head is None or gang[0] < head[0]):
+            return gang
+        return None if line is None or head is None else (head[0], line)
+
+    def _decide_gang(self, gang: Gang, now: float, effects: list[Effect]) -> int:
+        sent = self._gang_turns.decide(gang, now, effects)
+        if not sent:
+            self._starvation.gang_waits(gang, now)
+        return sent
+
+    def _decide(self, line: Line, now: float, effects: list[Effect]) -> int:
+        """Place the first pod of a line, or block the line; how many Binds that makes."""
+        head = line.head()
+        assert head is not None
+        record = self._records[head[1]]
+        record.attempts += 1
+        if line.shape.claim is not None and not self._inventory_read:
+            self._block(line)
+            self._reports.unread(line, now)
+            return 0
+        asker = self._books.askers[line.profile]
+        choice = asker.best(line.shape)
+        if choice is None:
+            self._block(line)
+            self._reports.blocked(line, asker, now)
+            self._starvation.pod_waits(record, now)
+            return 0
+        self._books.queue.remove(record.pod.uid)
+        self._books.earmarks.end(record.pod.uid)
+        refusal = self._books.cycle.place(record, choice)
+        if refusal is not None:
+            count(self._books.attempts.unschedulable, line.profile)
+            tell(record, refusal, effects)
+            self._books.intake.back_off(record, now)
+            return 0
+        if record.node is not None:
+            self._books.earmarks.took(record.node)
+        effects.append(self._books.binds.send(record))
+        return 1
+
+    def _block(self, line: Line) -> None:
+        count(self._books.attempts.unschedulable, line.profile)
+        self._books.moves.entered(
+            queue_moves.UNSCHEDULABLE, queue_moves.ATTEMPT_FAILURE, len(line.waiting)
+        )
+        self._books.queue.block(line)
+
+    def _begin(self, now: float) -> None:
+        """What became of earmarks; blocked lines are looked at as if there were none."""
+        earmarks, capacities = self._books.earmarks, self._books.ledger.capacities
+        if capacities != self._capacities:
+            self._capacities = capacities
+            for holder in earmarks.outdated():
+                self._wake(holder)
+        if self._books.cycle.sweeps:
+            outgrown = self._starvation.outgrown(now)
+            if outgrown is not None:
+                self._wake(outgrown)
+            earmarks.lift()
+
+    def _must_wait(self, key: SortKey) -> bool:
+        """Show the cluster as who stands there may see it; True if another is to be tried first."""
+        holder = self._books.earmarks.stand_at(key)
+        if holder is not None:
+            self._wake(holder)
+        return holder is not None
+
+    def _wake(self, holder: Holder) -> None:
+        """The holder is tried again."""
+        nominee = holder.nominee
+        if isinstance(nominee, Gang):
+            gangs = self._gang_turns.queue
+            line = gangs.line_of(nominee)
+            if line is not None:
+                self._books.moves.woken(sum(len(gang.waiting) for gang in line.gangs))
+                gangs.wake(line)
+        else:
+            pods = self._books.queue.line_of(nominee)
+            if pods is not None and pods.blocked:
+                self._books.moves.woken(len(pods.waiting))
+                self._books.queue.wake(pods)
