@@ -113,6 +113,8 @@ class GangTurns:
 
     def time_passed(self, now: float, effects: list[Effect]) -> None:
         """Deadlines, texts that are old by now, and gangs that have rested."""
+        # Who was completed by the last answers is not late.
+        self._settle(now)
         self._repair.look(now, effects)
         self.reports.look(now)
         for gang in self._rested.due(now):

@@ -42,6 +42,16 @@ def test_a_refused_member_is_sent_again_to_the_same_place() -> None:
     assert driver.evicted == []
 
 
+def test_a_gang_that_the_last_answers_completed_is_not_late() -> None:
+    driver = GangDriver({"n1": 3})
+    first, *others = driver.show(*members(a_group(2, headcount=3), 3))
+    driver.answer(first, INVALID)
+    driver.now += 61
+    for bind in others:
+        driver.answer(bind, Bound())
+    assert driver.later(0) == [first]
+
+
 def test_a_member_that_stays_refused_is_planned_anew_and_then_the_rest_is_given_up() -> None:
     driver = GangDriver({"n1": 3})
     pods = members(a_group(3), 3)
