@@ -62,16 +62,18 @@ def main() -> None:
             url=start.url.rstrip("/"), session=session, retry=Retry(total=0), timeout=TIMEOUT_S
         )
         asker = _Asker(client, start, remarks)
+        lines = asker.read()
+        nodes = asker.unwired()
+        # A few nodes that nobody knows yet are told with what surrounds their cards; else it
+        # comes after the cards that it is of.
+        if nodes and len(nodes) < NODES_A_PORTION and not start.known.cards:
+            lines = asker.wire(nodes) + lines
         while True:
-            lines = asker.read()
-            nodes = asker.unwired()
-            # Few nodes are told with all that surrounds their cards; of many the cards come first.
-            if nodes and len(nodes) < NODES_A_PORTION:
-                lines = asker.wire(nodes) + lines
             _tell(lines)
             gc.collect()
             if _wire_until(asker, time.monotonic() + start.interval_s):
                 return
+            lines = asker.read()
 
 
 def _wire_until(asker: "_Asker", until: float) -> bool:

@@ -100,18 +100,19 @@ class Scraper:
         except TimeoutError:
             pass
         now = asyncio.get_running_loop().time
+        lines = await self._lines()
+        nodes = self._rounds.waiting(self._wirings)
+        # A few nodes that nobody knows yet are told with what surrounds their cards; else it comes
+        # after the cards that it is of.
+        if len(nodes) < NODES_A_PORTION and not self.start.known.cards:
+            lines = [*await asyncio.to_thread(self._wire, nodes), *lines]
         while True:
-            lines = await self._lines()
-            nodes = self._rounds.waiting(self._wirings)
-            # Few nodes are told with all that surrounds their cards; of many the cards come first.
-            if len(nodes) < NODES_A_PORTION:
-                lines, nodes = [*await asyncio.to_thread(self._wire, nodes), *lines], ()
             _tell(lines)
             until = now() + interval_s
-            while nodes:
+            while (nodes := self._rounds.waiting(self._wirings)) and now() < until:
                 _tell(await asyncio.to_thread(self._wire, nodes))
-                nodes = self._rounds.waiting(self._wirings) if now() < until else ()
             await asyncio.sleep(max(until - now(), 0))
+            lines = await self._lines()
 
     async def _ask(self, target: Target) -> None:
         """One collector, for ever: at once, and then at the same distance."""

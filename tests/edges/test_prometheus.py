@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from aiohttp import web
 
 from kubeshare_py.domain.events import InventoryFailed, InventoryRead
 from kubeshare_py.domain.gpu import Gpu
-from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.edges.backoff import Backoff
 from kubeshare_py.edges.certificates import make_certificates
 from kubeshare_py.edges.inventory_child import NODES_A_TURN
@@ -27,6 +28,7 @@ from kubeshare_py.edges.simulated_collectors import SimulatedCollectors
 from kubeshare_py.inventory.series_selectors import SelectorProblem
 from kubeshare_py.inventory.wiring_series import NODES_A_PORTION
 from kubeshare_py.simulation.cluster_file import SimulatedNode, read_cluster
+from kubeshare_py.simulation.collectors import Collectors
 from kubeshare_py.topology.wiring import Wiring, wired
 from tests.edges.bare_server import serving
 
@@ -149,6 +151,20 @@ async def test_of_many_nodes_the_cards_come_first_and_what_joins_them_in_portion
         assert await following(inventory) == InventoryRead(())
         simulated.targets.take_down(many[0].name)
         assert await following(inventory) == InventoryRead((), (many[0].name,))
+
+
+async def test_a_card_in_another_s_place_is_joined_as_it_was() -> None:
+    (node,) = read_cluster(PAIR.replace("COUNT", "1"))
+    first, second = node.cards
+    other = replace(node, cards=(first, replace(second, uuid=GpuUuid("GPU-new"))))
+    async with SimulatedCollectors([node]) as simulated, aclosing(quick(simulated.url)) as told:
+        await following(told)
+        simulated.targets = Collectors([other])
+        known: tuple[Gpu, ...] = ()
+        while known != other.cards:
+            news = await following(told)
+            assert isinstance(news, InventoryRead)
+            known = dict(news.changed)[node.name]
 
 
 async def test_links_that_cannot_be_asked_for_take_no_card_away() -> None:
