@@ -7,28 +7,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from kubeshare_py.cluster.columns import ABSENT, UNHEALTHY
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.identity import NodeName, PodKey
-from kubeshare_py.domain.isolation import UNHELD, Part
+from kubeshare_py.domain.isolation import UNHELD
 from kubeshare_py.domain.pod import Pod
-from kubeshare_py.domain.view import (
-    CardView,
-    ClusterView,
-    NodeView,
-    NodeWhy,
-    PodView,
-    Tenant,
-    WhyView,
-)
+from kubeshare_py.domain.view import ClusterView, NodeWhy, PodView, WhyView
 from kubeshare_py.framework.points import Explain
 from kubeshare_py.framework.reasons import NO_NODE
 from kubeshare_py.scheduling.advice import advice
-from kubeshare_py.scheduling.card_topology import node_topology, ring
+from kubeshare_py.scheduling.card_topology import ring
 from kubeshare_py.scheduling.gang_reports import too_few
 from kubeshare_py.scheduling.gangs import Gang
 from kubeshare_py.scheduling.held_by import backend_of
 from kubeshare_py.scheduling.machine import Machine
+from kubeshare_py.scheduling.node_view import node_view
 from kubeshare_py.scheduling.pod_queue import Line
 from kubeshare_py.scheduling.pod_records import Record, State
 
@@ -69,7 +61,7 @@ def cluster_portions(machine: Machine, *, topology: bool = False) -> Iterator[Cl
     empty = ClusterView(scheduler=machine.name, ready=machine.ready, inventory=inventory)
     rows = machine.ledger.columns.row_of
     for names in _portions(sorted(rows), NODES_A_PORTION):
-        nodes = tuple(_node_view(machine, name, topology) for name in names if name in rows)
+        nodes = tuple(node_view(machine, name, topology) for name in names if name in rows)
         yield replace(empty, nodes=nodes)
     for uids in _portions(list(machine.records), PODS_A_PORTION):
         found = (machine.records[uid] for uid in uids if uid in machine.records)
@@ -132,78 +124,6 @@ def _shortfalls(machine: Machine, pod: Pod, row: int) -> list[Shortfall]:
     if "" in hopeless:
         return [one for one in found if one.asked is None]
     return [one for one in found if one.asked is None or one.subject not in hopeless]
-
-
-def _node_view(machine: Machine, name: NodeName, topology: bool) -> NodeView:
-    columns = machine.ledger.columns
-    row = columns.row_of[name]
-    node = columns.nodes[row]
-    return NodeView(
-        name=name,
-        address=node.address if node else "",
-        known=node is not None,
-        unschedulable=node.unschedulable if node else False,
-        silent=name in machine.silent_nodes,
-        native_gpus=machine.ledger.native_gpus(name),
-        cards=tuple(_card_views(machine, name, row)),
-        topology=node_topology(machine.ledger, name) if topology else None,
-    )
-
-
-def _card_views(machine: Machine, name: NodeName, row: int) -> list[CardView]:
-    columns, ledger = machine.ledger.columns, machine.ledger
-    tenants: dict[str, list[Tenant]] = {}
-    for uid, charge in ledger.pods_on(name).items():
-        key = machine.records[uid].pod.key
-        for card in charge.allocation.cards if charge.allocation else ():
-            tenants.setdefault(card.uuid, []).append(
-                Tenant(
-                    namespace=key.namespace,
-                    name=key.name,
-                    milli=card.milli,
-                    memory_bytes=card.memory_bytes,
-                    exclusive=charge.allocation is not None and charge.allocation.exclusive,
-                    unheld=charge.allocation.unheld if charge.allocation else (),
-                )
-            )
-    waited_for = _waited_for(machine, name)
-    indexes = {gpu.uuid: gpu.index for gpu in ledger.inventory.get(name, ())}
-    views = []
-    for slot, uuid in enumerate(columns.uuids[row]):
-        flags = columns.flags.item(row, slot)
-        there = tuple(sorted(tenants.get(uuid, ()), key=lambda t: (t.namespace, t.name)))
-        capacity = columns.capacity_bytes.item(row, slot)
-        views.append(
-            CardView(
-                uuid=uuid,
-                index=indexes.get(uuid, -1),
-                model=columns.model_names[columns.model[row, slot]],
-                known=not flags & ABSENT,
-                healthy=not flags & UNHEALTHY,
-                memory_bytes=capacity,
-                used_bytes=capacity
-                - columns.free_bytes.item(row, slot)
-                - columns.earmarked_bytes.item(row, slot),
-                used_milli=columns.capacity_milli.item(row, slot)
-                - columns.free_milli.item(row, slot)
-                - columns.earmarked_milli.item(row, slot),
-                earmarked_milli=columns.earmarked_milli.item(row, slot),
-                earmarked_for=tuple(sorted(waited_for.get(uuid, ()))),
-                tenants=there,
-                unheld=tuple(part for part in Part if any(part in one.unheld for one in there)),
-            )
-        )
-    return sorted(views, key=lambda view: (view.index, view.uuid))
-
-
-def _waited_for(machine: Machine, name: NodeName) -> dict[str, set[str]]:
-    """For whom cards of a node are earmarked."""
-    found: dict[str, set[str]] = {}
-    for uid, charge in machine.ledger.earmarks_on(name).items():
-        holder = machine.earmarks.holder_of(uid)
-        for card in charge.allocation.cards if charge.allocation and holder else ():
-            found.setdefault(card.uuid, set()).add(holder.name if holder else "")
-    return found
 
 
 def _pod_view(machine: Machine, record: Record, told: Told) -> PodView:

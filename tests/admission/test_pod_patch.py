@@ -1,9 +1,10 @@
 """What becomes of pods, as the API server applies the webhook's patch."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import Phase, find, given, settings
 
 from tests.admission.any_pod import pods
 from tests.admission.patched import SHARE, Json, a_pod, answered, env_of, patched, review
@@ -101,6 +102,36 @@ def test_a_second_patch_changes_nothing_and_nothing_of_the_users_is_lost(pod: Js
             pod["spec"].get(kind, ()), once["spec"].get(kind, ()), strict=True
         ):
             assert_kept(before, after)
+
+
+def has_library(pod: Json, *, first: bool) -> bool:
+    """Whether gemini's library meets a user's own, as the first or as a later entry."""
+    wish = pod["metadata"].get("labels", {}).get("sharedgpu/isolation")
+    names = [
+        [one["name"] for one in container.get("env", ())]
+        for kind in ("containers", "initContainers")
+        for container in pod["spec"].get(kind, ())
+    ]
+    places = [found.index("LD_PRELOAD") for found in names if "LD_PRELOAD" in found]
+    return wish == "gemini" and any((place == 0) is first for place in places)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        lambda pod: len(pod["spec"].get("initContainers", ())) == 1,
+        lambda pod: pod["spec"].get("initContainers", [{}])[-1].get("restartPolicy") == "Always",
+        lambda pod: has_library(pod, first=True),
+        lambda pod: has_library(pod, first=False),
+        lambda pod: len(pod["spec"]["containers"][0].get("env", ())) > 3,
+        lambda pod: "volumeMounts" in pod["spec"]["containers"][0],
+    ],
+    ids=["init container", "sidecar", "library first", "library later", "long", "mounts"],
+)
+def test_pods_of_all_kinds_are_among_those_that_both_ways_are_compared_by(
+    kind: Callable[[Json], bool],
+) -> None:
+    find(pods(), kind, settings=settings(max_examples=2000, phases=[Phase.generate]))
 
 
 def assert_kept(before: Json, after: Json) -> None:

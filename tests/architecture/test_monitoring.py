@@ -90,6 +90,8 @@ def test_the_scheduler_asks_for_the_job_that_the_collectors_are() -> None:
 def test_the_pods_that_are_installed_are_those_that_are_scraped(name: str, kind: str) -> None:
     template = only(kind, name)["spec"]["template"]
     [discovery] = JOBS[name]["kubernetes_sd_configs"]
+    # A pod with the same labels in another namespace says nothing about cards.
+    assert discovery["namespaces"] == {"names": [only(kind, name)["metadata"]["namespace"]]}
     [selector] = discovery["selectors"]
     assert selector["role"] == discovery["role"] == "pod"
     key, _, value = selector["label"].partition("=")

@@ -190,6 +190,8 @@ def server_flags(secrets: Secrets, folder: Path, etcd_port: int, port: int) -> l
         f"--token-auth-file={secrets.token_file}",
         "--authorization-mode=RBAC",
         "--disable-admission-plugins=TaintNodesByCondition",
+        # As kubeadm and others have it: it is for admission to say who may.
+        "--allow-privileged",
         f"--service-account-key-file={secrets.account_public_key}",
         f"--service-account-signing-key-file={secrets.account_key}",
         "--service-account-issuer=https://kubernetes.default.svc",

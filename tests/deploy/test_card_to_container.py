@@ -5,22 +5,27 @@ scheduler, API server, controllers, and the chart's policies, all of them in for
 made for CUDA: a container that is told nothing sees every card of its node.
 """
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from kubeshare_py.edges.api_server import SCHEDULER
+from kubeshare_py.edges.kube_client import KubeClient
+from kubeshare_py.edges.kube_config import load
 from kubeshare_py.edges.kube_errors import KubeError
 from kubeshare_py.simulation.card_runtime import Given, folders, given
 from kubeshare_py.simulation.environment import pod_environment
 from kubeshare_py.simulation.loose_objects import LooseObject
+from tests.controlplane.helm import NAMESPACE
 from tests.controlplane.running import ControlPlane
 from tests.controlplane.shipped import Json
 from tests.deploy import whole as everything
-from tests.deploy.conftest import Release, until
+from tests.deploy.conftest import NAME, Release, until
 from tests.deploy.whole import Whole, assembled, made
 from tests.stories.conftest import PODS, Stage, annotations, gpu
 
@@ -236,7 +241,17 @@ async def test_who_goes_past_the_scheduler_sees_no_card(whole: Whole) -> None:
     assert "'/pipe' leads out of its volume" in waiting["message"]
 
 
-async def test_who_asks_for_no_card_gets_none_and_the_fence_stands(whole: Whole) -> None:
+async def of_scheduler(plane: ControlPlane, folder: Path) -> KubeClient:
+    """A client with the scheduler's rights, past the stage: there it must be refused nothing."""
+    token = await asyncio.to_thread(plane.token_of, NAMESPACE, NAME)
+    secrets = replace(plane.secrets, tokens={SCHEDULER: token})
+    kubeconfig = secrets.write_kubeconfig(folder / "past-the-stage", plane.url, SCHEDULER)
+    return KubeClient(load(str(kubeconfig)))
+
+
+async def test_who_asks_for_no_card_gets_none_and_the_fence_stands(
+    whole: Whole, bare: ControlPlane, tmp_path: Path
+) -> None:
     stage = whole.stage
     await create(stage, "Pod", "sharing", ASKS["driver"])
     pod = await stage.running("sharing")
@@ -262,5 +277,6 @@ async def test_who_asks_for_no_card_gets_none_and_the_fence_stands(whole: Whole)
         "metadata": {"name": "late", "annotations": {"sharedgpu/allocation": "{}"}},
         "target": {"kind": "Node", "name": "dgx"},
     }
-    with pytest.raises(KubeError, match="this scheduler does not lead"):
-        await stage.client.create(f"{PODS}/late/binding", late)
+    async with await of_scheduler(bare, tmp_path) as client:
+        with pytest.raises(KubeError, match="this scheduler does not lead"):
+            await client.create(f"{PODS}/late/binding", late)

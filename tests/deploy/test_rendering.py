@@ -321,6 +321,27 @@ def test_the_webhook_has_no_rights_when_somebody_else_sees_to_its_certificate() 
     assert annotations == {"cert-manager.io/inject-ca-from": "kube-system/of-admission"}
 
 
+def test_a_certificate_of_cert_managers_is_in_the_pods_and_its_authority_is_not_ours_to_say() -> (
+    None
+):
+    objects = rendered(*VARIANTS["told by webhook with a certificate"])
+    [deployment] = [
+        one for one in of(objects, "Deployment") if one["metadata"]["name"] == "kubeshare-admission"
+    ]
+    spec = deployment["spec"]["template"]["spec"]
+    [container] = spec["containers"]
+    [secret] = [one["secret"] for one in spec["volumes"] if "secret" in one]
+    assert secret["secretName"] == "of-admission"
+    [folder] = [one for one in container["volumeMounts"] if one["name"] == "certificate"]
+    for name in ("tls.crt", "tls.key"):
+        assert any(one.endswith(f"={folder['mountPath']}/{name}") for one in container["args"])
+    assert spec["automountServiceAccountToken"] is False
+    [hooks] = of(objects, "MutatingWebhookConfiguration")
+    assert not any("caBundle" in one["clientConfig"] for one in hooks["webhooks"])
+    said = refused('admission={"by": "webhook", "injectCaFrom": "a/b"}')
+    assert "name the Certificate's Secret in admission.certificateSecret" in said
+
+
 def test_only_pods_of_ours_wait_for_the_webhook() -> None:
     [hooks] = of(rendered(*VARIANTS["told by webhook"]), "MutatingWebhookConfiguration")
     policies = {one["name"]: one["failurePolicy"] for one in hooks["webhooks"]}

@@ -117,7 +117,10 @@ async def _in_force(found: Clients) -> None:
         for namespace in (*([POLICY] if found.has_policies else []), WEBHOOK, GUARDED):
             for pod in (a_pod(), a_pod(_SHARE), others):
                 await _until(True, found, pod, namespace)
-        for pod in (a_pod({}, mine), a_pod({}, mine, schedulerName="default-scheduler")):
+        forged = a_pod()
+        forged["metadata"]["annotations"] = {"sharedgpu/gpu_uuid": "GPU-1"}
+        others = a_pod({}, mine, schedulerName="default-scheduler")
+        for pod in (a_pod({}, mine), others, forged):
             await _until(False, found, pod, GUARDED)
 
 
@@ -150,11 +153,11 @@ def _objects(by: str) -> list[Json]:
 
 
 def _policies(where: Where) -> Iterator[Json]:
-    """Those about pods' environment, and what guards it, for their namespaces alone."""
+    """Those about pods, for their namespaces alone."""
     for one in _objects("policy"):
         kind = one["kind"].removesuffix("Binding")
-        ours = one["metadata"]["name"] not in ("kubeshare-fence", "kubeshare-results")
-        if ours and kind in where:
+        # The fence looks at a Lease that nobody holds here.
+        if kind in where and one["metadata"]["name"] != "kubeshare-fence":
             yield _confined(one, where)
 
 

@@ -1,0 +1,87 @@
+"""A node as people look at it: its cards, who holds what of them, what is wrong with them."""
+
+from kubeshare_py.cluster.columns import ABSENT, UNHEALTHY
+from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.domain.isolation import Part
+from kubeshare_py.domain.view import CardView, NodeView, Tenant
+from kubeshare_py.scheduling.card_topology import node_topology
+from kubeshare_py.scheduling.machine import Machine
+
+
+def node_view(machine: Machine, name: NodeName, topology: bool) -> NodeView:
+    """It and its cards; with `topology` how these are joined. Raises KeyError for other names."""
+    columns = machine.ledger.columns
+    row = columns.row_of[name]
+    node = columns.nodes[row]
+    return NodeView(
+        name=name,
+        address=node.address if node else "",
+        known=node is not None,
+        unschedulable=node.unschedulable if node else False,
+        silent=name in machine.silent_nodes,
+        native_gpus=machine.ledger.native_gpus(name),
+        cards=tuple(_card_views(machine, name, row)),
+        topology=node_topology(machine.ledger, name) if topology else None,
+    )
+
+
+def _card_views(machine: Machine, name: NodeName, row: int) -> list[CardView]:
+    columns, ledger = machine.ledger.columns, machine.ledger
+    tenants = _tenants(machine, name)
+    waited_for = _waited_for(machine, name)
+    indexes = {gpu.uuid: gpu.index for gpu in ledger.inventory.get(name, ())}
+    views = []
+    for slot, uuid in enumerate(columns.uuids[row]):
+        flags = columns.flags.item(row, slot)
+        there = tuple(sorted(tenants.get(uuid, ()), key=lambda t: (t.namespace, t.name)))
+        capacity = columns.capacity_bytes.item(row, slot)
+        views.append(
+            CardView(
+                uuid=uuid,
+                index=indexes.get(uuid, -1),
+                model=columns.model_names[columns.model[row, slot]],
+                known=not flags & ABSENT,
+                healthy=not flags & UNHEALTHY,
+                memory_bytes=capacity,
+                used_bytes=capacity
+                - columns.free_bytes.item(row, slot)
+                - columns.earmarked_bytes.item(row, slot),
+                used_milli=columns.capacity_milli.item(row, slot)
+                - columns.free_milli.item(row, slot)
+                - columns.earmarked_milli.item(row, slot),
+                earmarked_milli=columns.earmarked_milli.item(row, slot),
+                earmarked_for=tuple(sorted(waited_for.get(uuid, ()))),
+                tenants=there,
+                unheld=tuple(part for part in Part if any(part in one.unheld for one in there)),
+            )
+        )
+    return sorted(views, key=lambda view: (view.index, view.uuid))
+
+
+def _tenants(machine: Machine, name: NodeName) -> dict[str, list[Tenant]]:
+    """Pods' parts, by the card's uuid."""
+    tenants: dict[str, list[Tenant]] = {}
+    for uid, charge in machine.ledger.pods_on(name).items():
+        key = machine.records[uid].pod.key
+        for card in charge.allocation.cards if charge.allocation else ():
+            tenants.setdefault(card.uuid, []).append(
+                Tenant(
+                    namespace=key.namespace,
+                    name=key.name,
+                    milli=card.milli,
+                    memory_bytes=card.memory_bytes,
+                    exclusive=charge.allocation is not None and charge.allocation.exclusive,
+                    unheld=charge.allocation.unheld if charge.allocation else (),
+                )
+            )
+    return tenants
+
+
+def _waited_for(machine: Machine, name: NodeName) -> dict[str, set[str]]:
+    """For whom cards of a node are earmarked."""
+    found: dict[str, set[str]] = {}
+    for uid, charge in machine.ledger.earmarks_on(name).items():
+        holder = machine.earmarks.holder_of(uid)
+        for card in charge.allocation.cards if charge.allocation and holder else ():
+            found.setdefault(card.uuid, set()).add(holder.name if holder else "")
+    return found
