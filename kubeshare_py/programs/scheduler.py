@@ -12,6 +12,7 @@ from kubeshare_py.edges.kube_api import KubeApi
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_config import load
 from kubeshare_py.edges.leadership import Leadership, connected, until_led
+from kubeshare_py.edges.pod_group_watch import watch_pod_groups
 from kubeshare_py.edges.process import own_name
 from kubeshare_py.edges.report_lane import ReportLane
 from kubeshare_py.edges.vital_signs import VitalSigns
@@ -82,6 +83,7 @@ async def run(
             async with asyncio.TaskGroup() as group:
                 group.create_task(loop.watch_nodes(client))
                 group.create_task(loop.read_inventory(inventory, client))
+                group.create_task(watch_pod_groups(client, machine, loop.tell))
                 if updates is not None:
                     group.create_task(loop.follow_configuration(updates))
                 group.create_task(signs.run(loop.news.set))
