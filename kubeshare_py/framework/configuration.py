@@ -107,6 +107,10 @@ class Server(Struct, frozen=True):
     key_file: str = ""
     token_file: str = ""
 
+    def address(self, url: str) -> str:
+        """Where others ask for it: its Service, and the port of its URL."""
+        return f"https:{self.service}:{url.rpartition(':')[2]}"
+
 
 class SchedulerConfiguration(Struct, frozen=True):
     """The whole file.
