@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kubeshare_py.domain.gpu import Gpu
+from kubeshare_py.domain.group_objects import GroupApi, PodGroupObject
 from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
 from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Pod
@@ -100,6 +101,35 @@ class InventoryFailed:
     message: str
 
 
+@dataclass(frozen=True, slots=True)
+class PodGroupSeen:
+    """A PodGroup was added or changed."""
+
+    group: PodGroupObject
+
+
+@dataclass(frozen=True, slots=True)
+class PodGroupGone:
+    """A PodGroup was deleted."""
+
+    api: GroupApi
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class PodGroupsListed:
+    """All PodGroups of an API; None: they cannot be read now, and what was known stays.
+
+    `trouble` says why there may be none, in words that follow "PodGroups of this API"; "" if all
+    is well.
+    """
+
+    api: GroupApi
+    groups: tuple[PodGroupObject, ...] | None
+    trouble: str = ""
+
+
 class Refusal(StrEnum):
     """Why the API server definitely did not bind a pod."""
 
@@ -158,4 +188,15 @@ class TimePassed:
 
 ClusterEvent = NodeSeen | NodeGone | NodesListed | InventoryRead | InventoryFailed
 
-Event = PodSeen | PodGone | PodsListed | ClusterEvent | BindAnswered | BindSlotsFree | TimePassed
+PodGroupEvent = PodGroupSeen | PodGroupGone | PodGroupsListed
+
+Event = (
+    PodSeen
+    | PodGone
+    | PodsListed
+    | PodGroupEvent
+    | ClusterEvent
+    | BindAnswered
+    | BindSlotsFree
+    | TimePassed
+)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from kubeshare_py.domain.allocation import Allocation
+from kubeshare_py.domain.group_objects import GroupReference
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.request import GpuClaim, GpuRequest, InvalidRequest
 
@@ -76,11 +77,16 @@ class Shape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodGroup:
-    """A gang: its name, its size, and how many members must start together."""
+    """A gang: its name, its size, and how many members must start together.
+
+    `within` is a node label: all members' nodes must have one value of it. "" where it is enough
+    that they are as near as possible.
+    """
 
     name: str
     headcount: int
     min_available: int
+    within: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,10 +97,11 @@ class Pod:
     pod's own not to be tried yet, in words (unsupported fields, for example). `stale_results` are
     result annotations that the pod already carries although it is not bound: a Binding overwrites
     them. `problem` is set when the request cannot be understood; `request` is then None.
-    `owner` is the uid of the controller of a pod that is in a group, "" where there is none.
-    `allocation_problem` says what is wrong with a bound pod's allocation, which is then None;
-    `mismatch` what its containers are told, if that is not the allocation's cards. `isolation` is
-    the back-end that the pod wishes.
+    `group_reference` names the object that describes its group: `group` is then what the object
+    says, None while nobody knows. `owner` is the uid of the controller of a pod that is in a group,
+    "" where there is none. `allocation_problem` says what is wrong with a bound pod's allocation,
+    which is then None; `mismatch` what its containers are told, if that is not the allocation's
+    cards. `isolation` is the back-end that the pod wishes.
     """
 
     uid: PodUid
@@ -108,6 +115,7 @@ class Pod:
     request: GpuRequest | None = None
     problem: InvalidRequest | None = None
     group: PodGroup | None = None
+    group_reference: GroupReference | None = None
     owner: str = ""
     gates: tuple[str, ...] = ()
     unsupported: tuple[str, ...] = ()

@@ -107,19 +107,21 @@ class _Source(Generic[T, R]):
     backoff: Backoff
     patience: Patience
     connected: Callable[[bool], None]
+    gives_up_at: frozenset[int]
     streams: bool = True
     rng: random.Random = field(default_factory=random.Random)
 
 
 class FollowOptions(TypedDict, total=False):
     """`selector` holds query parameters (labelSelector, fieldSelector); `connected` is told whether
-    the server is heard.
+    the server is heard; a list that is answered with a status of `gives_up_at` ends it.
     """
 
     selector: dict[str, str]
     backoff: Backoff
     patience: Patience
     connected: Callable[[bool], None]
+    gives_up_at: frozenset[int]
 
 
 def follow(
@@ -140,7 +142,8 @@ async def follow_reduced(
 
     Of each listed object only what `reduce` makes of it is kept while the others arrive: whole,
     50,000 pods take 250 MB. It never ends and never raises for what the server or the network
-    does: it logs, pauses and goes on. Close it with `contextlib.aclosing`.
+    does, except a KubeError with a status of `gives_up_at`: it logs, pauses and goes on. Close it
+    with `contextlib.aclosing`.
     """
     source = _Source(
         client=client,
@@ -151,6 +154,7 @@ async def follow_reduced(
         backoff=options.get("backoff") or Backoff(),
         patience=options.get("patience") or Patience(),
         connected=options.get("connected", lambda is_connected: None),
+        gives_up_at=options.get("gives_up_at", frozenset()),
     )
     while True:
         position, streams = _Position(), source.streams
@@ -162,6 +166,8 @@ async def follow_reduced(
                 async for news in stream:
                     yield news
         except (KubeFailure, UnreadableAnswer) as error:
+            if isinstance(error, KubeError) and error.status in source.gives_up_at:
+                raise
             if streams == source.streams:
                 await _pause(source, "list", error)
             else:

@@ -86,6 +86,21 @@ class Asker:
         row = _best_normalised(answers) if normalised else int(keys.argmax())
         if keys.item(row) < 0:
             return None
+        return self._choice(answers, row)
+
+    def best_among(self, shape: Shape, rows: IntArray) -> Choice | None:
+        """Where the shape goes if it must be one of these rows; no score is normalised."""
+        answers = self._refreshed(shape)
+        keys = answers.keys.take(rows)
+        at = int(keys.argmax())
+        return self._choice(answers, rows.item(at)) if keys.item(at) >= 0 else None
+
+    def at(self, shape: Shape, row: int) -> Choice | None:
+        """The cards of this row for the shape; None if it does not fit there."""
+        answers = self._refreshed(shape)
+        return self._choice(answers, row) if answers.keys.item(row) >= 0 else None
+
+    def _choice(self, answers: Answers, row: int) -> Choice:
         count = answers.questions.count
         if count == 1:
             return Choice(row, (answers.slots.item(row),))

@@ -18,6 +18,7 @@ from kubeshare_py.framework.points import (
     CardFilter,
     CardScore,
     Filter,
+    Locality,
     Permit,
     PreEnqueue,
     QueueSort,
@@ -72,6 +73,7 @@ class Points(Struct, frozen=True):
     card_filter: Point = Point()
     score: Point = Point()
     card_score: Point = Point()
+    locality: Point = Point()
     permit: Point = Point()
     reserve: Point = Point()
 
@@ -105,6 +107,10 @@ class Server(Struct, frozen=True):
     key_file: str = ""
     token_file: str = ""
 
+    def address(self, url: str) -> str:
+        """Where others ask for it: its Service, and the port of its URL."""
+        return f"https:{self.service}:{url.rpartition(':')[2]}"
+
 
 class SchedulerConfiguration(Struct, frozen=True):
     """The whole file.
@@ -137,6 +143,7 @@ _DEFAULTS: Mapping[str, tuple[str, ...]] = {
     "card_filter": ("GpuFit", "GpuModel", "NumaBinding"),
     "score": ("BinPack", "AvoidGpuNodes", "Topology"),
     "card_score": ("BinPack", "Topology"),
+    "locality": ("Coscheduling",),
     "permit": (),
     "reserve": (),
 }
@@ -149,6 +156,7 @@ _PROTOCOLS: Mapping[str, type] = {
     "card_filter": CardFilter,
     "score": Score,
     "card_score": CardScore,
+    "locality": Locality,
     "permit": Permit,
     "reserve": Reserve,
 }
@@ -192,8 +200,8 @@ def profiles(
     """Make the plugins of each profile.
 
     Raises ConfigurationError naming the path: unknown plugin, plugin that does not implement the
-    point, plugin that is there twice, bad arguments, no or two queue sorts, profiles that sort the
-    queue they share in different ways.
+    point, plugin that is there twice, bad arguments, no or two queue sorts, two localities,
+    profiles that sort the queue they share in different ways.
     """
     made = tuple(
         _profile(f"profiles[{index}]", profile, factories)
@@ -264,6 +272,11 @@ def _profile(
     sorts = list(makers.plugins("queue_sort"))
     if len(sorts) != 1:
         raise ConfigurationError(f"{path}.plugins.queueSort: exactly one plugin, not {len(sorts)}")
+    localities = [plugin for plugin, _ in makers.plugins("locality")]
+    if len(localities) > 1:
+        raise ConfigurationError(
+            f"{path}.plugins.locality: at most one plugin, not {len(localities)}"
+        )
     result = Profile(
         scheduler_name=profile.scheduler_name,
         queue_sort=sorts[0][0],
@@ -272,6 +285,7 @@ def _profile(
         card_filters=[plugin for plugin, _ in makers.plugins("card_filter")],
         card_scores=list(makers.plugins("card_score")),
         scores=list(makers.plugins("score")),
+        locality=localities[0] if localities else None,
         permits=[plugin for plugin, _ in makers.plugins("permit")],
         reserves=[plugin for plugin, _ in makers.plugins("reserve")],
         isolation=IsolationChoice(profile.isolation),

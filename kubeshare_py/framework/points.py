@@ -230,6 +230,22 @@ class Hint(Protocol):
         """False only if the shape certainly does not fit the row."""
 
 
+@runtime_checkable
+class Locality(Protocol):
+    """How near each other should the members of a gang be? At most one per profile.
+
+    Asked for gangs whose pods want cards. Where no plugin answers, scores alone decide.
+    """
+
+    name: str
+
+    def places(self) -> tuple[str, ...]:
+        """Node labels by which nodes are near each other, from the widest place to the narrowest.
+
+        The narrowest place that can hold a whole gang is taken; a node is narrower than all.
+        """
+
+
 #: More pods than any node ever has; sums over all nodes stay far within 64 bits.
 MOST_PODS = 1 << 30
 #: How many pods of the shape each row could take at once, at the very most; shape (k,).
@@ -256,4 +272,6 @@ class Explain(Protocol):
         """What is missing on this row: what was asked, what is there."""
 
 
-Plugin = PreEnqueue | QueueSort | Filter | CardFilter | CardScore | Score | Permit | Reserve
+Plugin = (
+    PreEnqueue | QueueSort | Filter | CardFilter | CardScore | Score | Locality | Permit | Reserve
+)

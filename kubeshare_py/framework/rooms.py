@@ -39,7 +39,7 @@ class Rooms:
 
     def total(self, shape: Shape) -> int:
         """No more pods of this shape than so many fit now; 0 exactly when it fits nowhere."""
-        return int(self._rows(shape).sum())
+        return int(self.rows(shape).sum())
 
     def prospects(self, shape: Shape) -> IntArray:
         """For each row, how many pods of the shape would fit if nobody held anything, at most."""
@@ -58,7 +58,8 @@ class Rooms:
         questions = [plugin.at_most(shape) for plugin in self._plugins]
         return [one for one in questions if one is not None]
 
-    def _rows(self, shape: Shape) -> IntArray:
+    def rows(self, shape: Shape) -> IntArray:
+        """The same row by row; not to be changed, and true until the next change of the ledger."""
         ledger = self._ledger
         columns, end = ledger.columns, ledger.changed.end
         keys = self._asker.keys(shape)

@@ -8,6 +8,7 @@ from kubeshare_py.framework.points import (
     CardFilter,
     CardScore,
     Filter,
+    Locality,
     Permit,
     PreEnqueue,
     QueueSort,
@@ -31,6 +32,7 @@ class Profile:
     card_filters: Sequence[CardFilter] = ()
     card_scores: Sequence[tuple[CardScore, int]] = ()
     scores: Sequence[tuple[Score, int]] = ()
+    locality: Locality | None = None
     permits: Sequence[Permit] = ()
     reserves: Sequence[Reserve] = ()
     isolation: IsolationChoice = NOTHING_TO_CHOOSE

@@ -1,13 +1,18 @@
 """A v1 Pod into the domain's Pod."""
 
+from dataclasses import replace
+
 from kubeshare_py.dialects import sharedgpu
 from kubeshare_py.dialects.results import ALLOCATION, GPU_UUID, is_result, visible_cards
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.events import FinishedMember
+from kubeshare_py.domain.group_objects import GroupReference
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
-from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.pod import Pod, PodGroup
+from kubeshare_py.domain.request import InvalidRequest
 from kubeshare_py.manifests.allocation import read_allocation
 from kubeshare_py.manifests.effective_requests import demand
+from kubeshare_py.manifests.group_reference import WITHIN, group_reference
 from kubeshare_py.manifests.placement import shape_of
 from kubeshare_py.manifests.pod_fields import PodFields, PodSpec
 from kubeshare_py.manifests.unsupported import unsupported_fields
@@ -25,12 +30,15 @@ def finished_member(pod: PodFields) -> FinishedMember | None:
     """What counts of a finished pod; None if it was in no group."""
     meta = pod.metadata
     group = sharedgpu.read(meta.labels).group if meta.labels else None
-    if group is None:
+    reference = _reference(pod, group)
+    gang = reference.gang if isinstance(reference, GroupReference) else ""
+    gang = gang or (group.name if group is not None else "")
+    if not gang:
         return None
     return FinishedMember(
         uid=PodUid(meta.uid),
         namespace=meta.namespace,
-        group=group.name,
+        group=gang,
         owner=meta.controller_uid,
         succeeded=pod.status.phase == _SUCCEEDED,
         had_node=bool(pod.spec.node_name),
@@ -48,6 +56,7 @@ def to_domain(pod: PodFields) -> Pod:
     asked = sharedgpu.read(meta.labels or {})
     needs = demand(spec, pod.status if bound else None)
     held = _held(meta.annotations) if bound and meta.annotations else None
+    reference = _reference(pod, asked.group)
     return Pod(
         uid=PodUid(meta.uid),
         key=PodKey(meta.namespace, meta.name),
@@ -58,9 +67,10 @@ def to_domain(pod: PodFields) -> Pod:
         label_priority=asked.priority,
         created=meta.creation_timestamp or "",
         request=asked.request,
-        problem=asked.problem,
-        group=asked.group,
-        owner=meta.controller_uid if asked.group else "",
+        problem=reference if isinstance(reference, InvalidRequest) else asked.problem,
+        group=_within(asked.group, meta.annotations),
+        group_reference=reference if isinstance(reference, GroupReference) else None,
+        owner=meta.controller_uid if asked.group or reference else "",
         gates=_gates(spec),
         unsupported=() if bound else needs.problems + unsupported_fields(spec, needs.resources),
         deleting=meta.deletion_timestamp is not None,
@@ -70,6 +80,20 @@ def to_domain(pod: PodFields) -> Pod:
         stale_results=() if bound else _stale_results(meta.annotations),
         isolation=(meta.labels or {}).get(sharedgpu.ISOLATION, ""),
     )
+
+
+def _reference(pod: PodFields, group: PodGroup | None) -> GroupReference | InvalidRequest | None:
+    """Which PodGroup object it names; nearly always none."""
+    if not pod.metadata.labels and pod.spec.scheduling_group is None:
+        return None
+    return group_reference(pod.metadata, pod.spec, group.name if group is not None else "")
+
+
+def _within(group: PodGroup | None, annotations: dict[str, str] | None) -> PodGroup | None:
+    """The group with the place that an annotation wants for it."""
+    if group is None or not annotations or not annotations.get(WITHIN):
+        return group
+    return replace(group, within=annotations[WITHIN])
 
 
 def _held(annotations: dict[str, str]) -> Allocation | str | None:

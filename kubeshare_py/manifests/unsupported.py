@@ -11,6 +11,7 @@ from functools import lru_cache
 
 import msgspec
 
+from kubeshare_py.manifests.group_reference import named_in
 from kubeshare_py.manifests.pod_fields import AffinityFields, Container, NodeSelectorFields, PodSpec
 
 _VOLUMES_ANYWHERE = frozenset(
@@ -38,7 +39,8 @@ def unsupported_fields(spec: PodSpec, resources: tuple[tuple[str, int], ...]) ->
         found.append("spec.topologySpreadConstraints (DoNotSchedule)")
     if spec.resource_claims:
         found.append("spec.resourceClaims")
-    if spec.scheduling_group is not None:
+    group = spec.scheduling_group
+    if group is not None and (group.keys() != {"podGroupName"} or not named_in(spec)):
         found.append("spec.schedulingGroup")
     if spec.workload_ref is not None:
         found.append("spec.workloadRef")

@@ -12,16 +12,12 @@ from kubeshare_py.edges.kube_api import KubeApi
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_config import load
 from kubeshare_py.edges.leadership import Leadership, connected, until_led
+from kubeshare_py.edges.pod_group_watch import watch_pod_groups
 from kubeshare_py.edges.process import own_name
 from kubeshare_py.edges.report_lane import ReportLane
 from kubeshare_py.edges.vital_signs import VitalSigns
 from kubeshare_py.edges.watched_events import POD_EVENTS
-from kubeshare_py.framework.configuration import (
-    PluginFactory,
-    SchedulerConfiguration,
-    Server,
-    profiles,
-)
+from kubeshare_py.framework.configuration import PluginFactory, SchedulerConfiguration, profiles
 from kubeshare_py.manifests.pod_fields import PodFields
 from kubeshare_py.manifests.watch import Codec
 from kubeshare_py.scheduling.gang_repair import repair_rules
@@ -76,12 +72,13 @@ async def run(
         annotated = AnnotatedNodes() if inventory.source == "annotation" else None
         loop = DecisionLoop(machine, api, binds, asyncio.Event(), signs, annotated)
         pods = partial(loop.watch, client, PODS, Codec(PodFields), POD_EVENTS)
-        address = _address(configuration.server, url)
+        address = configuration.server.address(url)
         campaign = binds.create_task(loop.heed(leadership.campaign(address)))
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(loop.watch_nodes(client))
                 group.create_task(loop.read_inventory(inventory, client))
+                group.create_task(watch_pod_groups(client, machine, loop.tell))
                 if updates is not None:
                     group.create_task(loop.follow_configuration(updates))
                 group.create_task(signs.run(loop.news.set))
@@ -98,7 +95,3 @@ async def run(
             campaign.cancel()
             if in_order:
                 await leadership.release()
-
-
-def _address(server: Server, url: str) -> str:
-    return f"https:{server.service}:{url.rpartition(':')[2]}"

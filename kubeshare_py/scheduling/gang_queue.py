@@ -8,12 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
-from kubeshare_py.domain.pod import Shape
-from kubeshare_py.scheduling.gangs import Gang, Shapes, Shortage
+from kubeshare_py.scheduling.gangs import Composition, Gang, Shapes, Shortage
 from kubeshare_py.scheduling.pod_queue import SortKey
-
-#: How many members are needed, and how many of which shape there are.
-Composition = tuple[int, frozenset[tuple[tuple[str, Shape], int]]]
 
 
 @dataclass(slots=True, eq=False)
@@ -45,7 +41,7 @@ class GangQueue:
     def put(self, gang: Gang) -> None:
         """The gang is to be tried, or waits with those of its composition."""
         self.remove(gang)
-        self._composition[gang] = gang.need, frozenset(gang.shapes.items())
+        self._composition[gang] = gang.composition
         if not self._joins(gang):
             self._activate(gang)
 

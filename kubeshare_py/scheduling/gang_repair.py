@@ -126,5 +126,5 @@ def _in(gang: Gang, role: Role) -> Iterator[Record]:
 def _note(gang: Gang) -> str:
     bound = gang.counts[Role.BOUND]
     return (
-        f'pod group "{gang.name}" needs {gang.minimum} pods together, only {bound} could be bound'
+        f'pod group "{gang.title}" needs {gang.minimum} pods together, only {bound} could be bound'
     )

@@ -111,7 +111,8 @@ def too_little(gang: Gang, shortage: Shortage) -> Diagnosis:
 def _needs(gang: Gang) -> str:
     more = " more" if gang.placed else ""
     pods = "pod" if gang.need == 1 else "pods"
-    return f'pod group "{gang.name}" needs {gang.need}{more} {pods} to start together'
+    where = f" in one {gang.within}" if gang.within else ""
+    return f'pod group "{gang.title}" needs {gang.need}{more} {pods} to start together{where}'
 
 
 def _are(count: int) -> str:

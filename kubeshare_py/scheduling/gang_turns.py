@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.effects import Effect
-from kubeshare_py.framework.asks import Asker, Work
+from kubeshare_py.framework.asks import Asker, Choice, Work
 from kubeshare_py.framework.rooms import Rooms
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling import queue_moves
@@ -16,13 +16,15 @@ from kubeshare_py.scheduling.attempts import Attempts, count
 from kubeshare_py.scheduling.binds import Binds
 from kubeshare_py.scheduling.cycle import Cycle
 from kubeshare_py.scheduling.earmarks import Earmarks
+from kubeshare_py.scheduling.gang_places import GangPlaces
 from kubeshare_py.scheduling.gang_plan import Forbidden, GangPlan, Placed
-from kubeshare_py.scheduling.gang_queue import Composition, GangQueue
+from kubeshare_py.scheduling.gang_queue import GangQueue
 from kubeshare_py.scheduling.gang_repair import GangRepair, RepairRules
 from kubeshare_py.scheduling.gang_reports import UNREAD, GangReports
-from kubeshare_py.scheduling.gangs import Gang, Gangs, Shortage
+from kubeshare_py.scheduling.gangs import Composition, Gang, Gangs, Shortage
 from kubeshare_py.scheduling.intake import Intake
 from kubeshare_py.scheduling.pod_queue import PodQueue, SortKey
+from kubeshare_py.scheduling.pod_records import Record
 from kubeshare_py.scheduling.queue_moves import QueueMoves
 from kubeshare_py.scheduling.timers import Timers, backoff_s
 from kubeshare_py.scheduling.waiting_reports import (
@@ -69,7 +71,8 @@ class GangTurns:
         self._books = books
         self.rooms: dict[str, Rooms] = {}
         self.use_profiles(profiles)
-        self._plan = GangPlan(books.cycle, books.askers, self.rooms, books.work)
+        places = GangPlaces(books.ledger, profiles, books.askers, self.rooms)
+        self._plan = GangPlan(books.cycle, books.askers, self.rooms, books.work, places)
         self.queue = GangQueue()
         self.reports = GangReports()
         self._repair = GangRepair(books.gangs, books.intake, books.binds, rules)
@@ -164,7 +167,7 @@ class GangTurns:
         claims = any(shape.claim is not None for _, shape in gang.shapes)
         if claims and not self._inventory_read:
             self._block(gang, None, now)
-            self._look.add(now + INVENTORY_PATIENCE_S, self._composition(gang))
+            self._look.add(now + INVENTORY_PATIENCE_S, gang.composition)
             return 0
         answer = None
         if self._plan.may_fit(gang.shapes, gang.need):
@@ -185,6 +188,14 @@ class GangTurns:
             self._block(gang, self._shortage(gang, now), now)
             self._repair.cannot_fit(gang, now, effects)
         return 0
+
+    def nearer(self, record: Record, choice: Choice) -> Choice | str:
+        """The place for a pod: if it is in a gang, near those that have theirs.
+
+        A sentence if it must be where they are, and there is no room.
+        """
+        gang = self._books.gangs.of(record.pod.uid)
+        return choice if gang is None else self._plan.near(gang, record, choice)
 
     # --- inside --------------------------------------------------------------------------------
 
@@ -261,7 +272,7 @@ class GangTurns:
 
     def _shortage(self, gang: Gang, now: float) -> Shortage:
         """What is missing: worked out now, or some seconds ago, since that takes a while."""
-        composition = self._composition(gang)
+        composition = gang.composition
         known = self._known.get(composition)
         wait_s = max(SAME_REASONS_S, len(gang.waiting) / PODS_A_SECOND)
         if known is not None and now < known.found_at + wait_s:
@@ -277,13 +288,10 @@ class GangTurns:
         self._look.add(now + max(UNASKED_S, wait_s), composition)
         return shortage
 
-    def _composition(self, gang: Gang) -> Composition:
-        return gang.need, frozenset(gang.shapes.items())
-
     def _rest(self, gang: Gang, refusal: Forbidden, now: float) -> None:
         """A plugin does not permit a place: the gang is tried again after a while."""
         member = refusal.record.pod.key.name
-        sentence = f'pod group "{gang.name}": no place for {member}: {refusal.sentence}'
+        sentence = f'pod group "{gang.title}": no place for {member}: {refusal.sentence}'
         self.reports.tell(gang, Diagnosis(sentence=sentence))
         self._leave(gang)
         gang.tries += 1

@@ -14,15 +14,18 @@ from typing import TypeVar
 
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.events import FinishedMember
-from kubeshare_py.domain.identity import PodUid
+from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.domain.pod import Shape
+from kubeshare_py.scheduling.group_objects import GangKey, GroupObjects
 from kubeshare_py.scheduling.pod_queue import SortKey
 from kubeshare_py.scheduling.pod_records import Record, State
 
 K = TypeVar("K")
-GangKey = tuple[str, str]
 #: How many pods of which shape under which profile.
 Shapes = Counter[tuple[str, Shape]]
+#: How many members are needed, how many of which shape there are, and where they must be: the
+#: label of a place, and the nodes of those that are in it already.
+Composition = tuple[int, frozenset[tuple[tuple[str, Shape], int]], str, tuple[NodeName, ...]]
 
 
 class Role(Enum):
@@ -90,6 +93,8 @@ class Gang:
     keyed_by: tuple[str, PodUid] | None = None
     lined_by: tuple[str, PodUid] | None = None
     met: bool = False
+    #: The minimum that its PodGroup object names, None where there is no such object.
+    declared: int | None = None
     together: bool = True
     need: int = 0
     #: Where it stands in the queue while it is together, and until when it does not.
@@ -109,17 +114,46 @@ class Gang:
     replanned: bool = False
 
     @property
+    def title(self) -> str:
+        """Its name as people gave it: that of an object without the API."""
+        return self.name.rpartition("/")[2]
+
+    @property
     def placed(self) -> int:
         """Members that have a place and are to keep it."""
         return self.counts[Role.BINDING] + self.counts[Role.BOUND]
 
+    def nodes(self) -> list[NodeName]:
+        """Where its members have places that they are to keep."""
+        records = (
+            member.record
+            for member in self.members.values()
+            if member.role in (Role.BINDING, Role.BOUND)
+        )
+        return [record.node for record in records if record.node is not None]
+
+    @property
+    def within(self) -> str:
+        """The label by which all must be in one place, as a waiting one says; "" if none does."""
+        groups = (record.pod.group for record in self.waiting.values())
+        return max((group.within for group in groups if group is not None), default="")
+
+    @property
+    def composition(self) -> Composition:
+        """All that whether it fits depends on: gangs for which it is equal fit alike."""
+        within = self.within
+        nodes = tuple(sorted(set(self.nodes()))) if within else ()
+        return self.need, frozenset(self.shapes.items()), within, nodes
+
     @property
     def minimum(self) -> int:
-        """How many must start together: the most that a waiting member asks for.
+        """How many must start together: as its object says, or the most that a waiting one asks.
 
         Labels of several pods cannot be changed at once; until all agree, none starts with fewer
         than it asks for.
         """
+        if self.declared is not None:
+            return self.declared
         return max(self.asked) if self.asked else min(self.granted, default=0)
 
     @property
@@ -188,6 +222,9 @@ class Gangs:
     def __init__(self) -> None:
         self.by_key: dict[GangKey, Gang] = {}
         self.touched: dict[Gang, None] = {}
+        #: What PodGroups say; the minimum of each of their gangs.
+        self.objects = GroupObjects()
+        self._declared: dict[GangKey, int] = {}
         self._of: dict[PodUid, Gang] = {}
         self._of_finished: dict[PodUid, Gang] = {}
 
@@ -195,10 +232,23 @@ class Gangs:
         """The gang of a pod."""
         return self._of.get(uid)
 
+    def declare(self, key: GangKey, minimum: int | None) -> list[Record]:
+        """What the object of a gang says now, None if there is none; the gang's pods."""
+        self._declared.pop(key, None)
+        if minimum is not None:
+            self._declared[key] = minimum
+        gang = self.by_key.get(key)
+        if gang is None:
+            return []
+        gang.declared = minimum
+        self.touched[gang] = None
+        return [member.record for member in gang.members.values()]
+
     def file(self, record: Record) -> Gang | None:
         """Note what has become of a pod; its gang, None if it is in none."""
         pod, allocation = record.pod, record.allocation
-        named = pod.group is not None or (allocation is not None and allocation.group is not None)
+        named = pod.group is not None or pod.group_reference is not None
+        named = named or (allocation is not None and allocation.group is not None)
         if not named and (not self._of or pod.uid not in self._of):
             return None  # nearly always
         key, member = _membership(record)
@@ -266,7 +316,7 @@ class Gangs:
     def _gang(self, key: GangKey) -> Gang:
         gang = self.by_key.get(key)
         if gang is None:
-            gang = self.by_key[key] = Gang(*key)
+            gang = self.by_key[key] = Gang(*key, declared=self._declared.get(key))
         return gang
 
     def _forget(self, uid: PodUid) -> None:
@@ -289,6 +339,9 @@ def _membership(record: Record) -> tuple[GangKey, Member | None]:
             name, minimum = allocation.group, allocation.min_available
     elif pod.group is not None:
         name, minimum = pod.group.name, pod.group.min_available
+    elif pod.group_reference is not None:
+        # Held until its object is there: what it asks for is of no account yet.
+        name, minimum = pod.group_reference.gang, 1
     key = (pod.key.namespace, name)
     if not name or not minimum:
         return key, None

@@ -50,7 +50,7 @@ class Intake:
         pod = record.pod
         self._records[pod.uid] = record
         profile = self._profiles[pod.scheduler_name]
-        reason = _hold_reason(pod, profile)
+        reason = _hold_reason(pod, profile, self._gangs)
         if reason is None:
             record.state = State.WAITING
             record.told = None
@@ -113,7 +113,7 @@ def tell(record: Record, sentence: str, effects: list[Effect]) -> None:
         effects.append(ReportWaiting(record.pod.uid, record.pod.key, diagnosis))
 
 
-def _hold_reason(pod: Pod, profile: Profile) -> str | None:
+def _hold_reason(pod: Pod, profile: Profile, gangs: Gangs) -> str | None:
     """None to let it wait, else why it is held; empty when its owner need not be told."""
     if pod.gates or pod.deleting:
         return ""  # the API server reports gates itself
@@ -121,6 +121,8 @@ def _hold_reason(pod: Pod, profile: Profile) -> str | None:
         return str(pod.problem)
     if pod.unsupported:
         return f"not supported yet: {', '.join(pod.unsupported)}"
+    if pod.group_reference is not None and pod.group is None:
+        return gangs.objects.reason(pod)
     for plugin in profile.pre_enqueue:
         reason = plugin.pre_enqueue(pod)
         if reason is not None:

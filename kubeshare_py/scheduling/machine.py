@@ -21,6 +21,10 @@ from kubeshare_py.domain.events import (
     NodeSeen,
     NodesListed,
     PodGone,
+    PodGroupEvent,
+    PodGroupGone,
+    PodGroupSeen,
+    PodGroupsListed,
     PodSeen,
     PodsListed,
     TimePassed,
@@ -87,6 +91,7 @@ class Machine:
         self._cycle = Cycle(*books, self.askers, self.profiles, work, name)
         self.gangs = Gangs()
         self.earmarks = Earmarks(self.ledger)
+        self.group_objects = self.gangs.objects
         intake = self._intake = Intake(
             self.records,
             self.queue,
@@ -186,6 +191,8 @@ class Machine:
                 self._report(effects)
             case PodsListed():
                 self._pods_listed_now(event, now, effects)
+            case PodGroupSeen() | PodGroupGone() | PodGroupsListed():
+                self._groups_changed(event, effects)
             case _:
                 self._cluster_changed(event)
         return effects
@@ -241,6 +248,8 @@ class Machine:
 
     def _pod_seen(self, pod: Pod, effects: list[Effect], *, is_news: bool = True) -> None:
         record = self.records.get(pod.uid)
+        if pod.group_reference is not None:
+            pod = self.group_objects.resolved(pod)
         if pod.node_name is not None:
             self._seen_bound(pod, pod.node_name, record, effects, is_news)
         elif pod.scheduler_name not in self.profiles:
@@ -251,15 +260,25 @@ class Machine:
         elif record.state in (State.HELD, State.WAITING, State.BACKOFF):
             if _matters(record.pod, pod):
                 event = queue_moves.update_event(record.pod, pod)
-                self._leave_queue(pod.uid)
-                self.gangs.leave(pod.uid)
-                record.pod = pod
-                self._intake.enqueue(record, self._now, effects, event)
+                self._enqueue_again(record, pod, effects, event)
             else:
                 record.pod = pod
         elif record.state is not State.BOUND:
             record.pod = pod  # an older view of a pod that we have bound meanwhile
             self.gangs.file(record)
+
+    def _enqueue_again(self, record: Record, pod: Pod, effects: list[Effect], event: str) -> None:
+        self._leave_queue(pod.uid)
+        self.gangs.leave(pod.uid)
+        record.pod = pod
+        self._intake.enqueue(record, self._now, effects, event)
+
+    def _groups_changed(self, event: PodGroupEvent, effects: list[Effect]) -> None:
+        for key in self.group_objects.change(event):
+            for record in self.gangs.declare(key, self.group_objects.minimum(key)):
+                if record.state in (State.HELD, State.WAITING, State.BACKOFF):
+                    pod = self.group_objects.resolved(record.pod)
+                    self._enqueue_again(record, pod, effects, queue_moves.POD_GROUP_CHANGED)
 
     def _seen_bound(
         self,
@@ -322,7 +341,7 @@ class Machine:
             )
             if never_stored and record is not None:
                 self._binds.release(record)
-                record.pod = pod
+                record.pod = self.group_objects.resolved(pod)
                 self._intake.back_off(record, now)
             else:
                 self._pod_seen(pod, effects, is_news=self.decides)
@@ -378,6 +397,7 @@ def _matters(old: Pod, new: Pod) -> bool:
         or old.gates != new.gates
         or old.problem != new.problem
         or old.group != new.group
+        or old.group_reference != new.group_reference
         or old.unsupported != new.unsupported
         or old.deleting != new.deleting
         or (old.priority, old.label_priority) != (new.priority, new.label_priority)

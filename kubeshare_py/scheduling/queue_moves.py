@@ -21,6 +21,7 @@ FORCE_ACTIVATE = "ForceActivate"
 ASSIGNED_POD_DELETE = "AssignedPodDelete"
 NODE_ADD, NODE_UPDATE = "NodeAdd", "NodeUpdate"
 INVENTORY_READ = "InventoryRead"
+POD_GROUP_CHANGED = "PodGroupUpdate"
 
 
 @dataclass(slots=True)

@@ -112,9 +112,10 @@ class Turns:
             self._reports.blocked(line, asker, now)
             self._starvation.pod_waits(record, now)
             return 0
+        near = self._gang_turns.nearer(record, choice) if self._books.gangs.by_key else choice
         self._books.queue.remove(record.pod.uid)
         self._books.earmarks.end(record.pod.uid)
-        refusal = self._books.cycle.place(record, choice)
+        refusal = near if isinstance(near, str) else self._books.cycle.place(record, near)
         if refusal is not None:
             count(self._books.attempts.unschedulable, line.profile)
             tell(record, refusal, effects)

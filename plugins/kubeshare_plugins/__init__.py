@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from kubeshare_plugins.avoid_gpu_nodes import AvoidGpuNodes
 from kubeshare_plugins.bin_pack import BinPack
+from kubeshare_plugins.coscheduling import Coscheduling
 from kubeshare_plugins.gpu_fit import GpuFit
 from kubeshare_plugins.gpu_model import GpuModel
 from kubeshare_plugins.kubeshare_guarantee import KubeShareGuarantee
@@ -40,4 +41,5 @@ IN_TREE: Mapping[str, PluginFactory] = {
     "KubeShareGuarantee": KubeShareGuarantee,
     "AvoidGpuNodes": AvoidGpuNodes,
     "Topology": Topology,
+    "Coscheduling": Coscheduling,
 }

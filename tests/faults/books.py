@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.faults.gang_books import GangBooks
+
 WHOLE = 1000
 _ALLOCATION, _PREFIX = "sharedgpu/allocation", "sharedgpu/"
 
@@ -43,6 +45,7 @@ class Books:
         """`cards` by uuid: all there ever are, lost ones included."""
         self.cards = cards
         self.pods: dict[str, Json] = {}
+        self.gangs = GangBooks()
         self.held: defaultdict[str, Held] = defaultdict(Held)
         self.problems: list[str] = []
         self.last: deque[str] = deque(maxlen=40)
@@ -92,6 +95,7 @@ class Books:
         uid, node = pod["metadata"]["uid"], pod["spec"].get("nodeName", "")
         self._release(uid)
         self.pods[uid] = pod
+        self.gangs.seen(pod)
         before = self._node_of.get(uid, "")
         self._check(not before or before == node, f"{_name(pod)} moved from {before} to {node}")
         if not node:
@@ -103,7 +107,9 @@ class Books:
 
     def _gone(self, uid: str) -> None:
         self._release(uid)
-        self.pods.pop(uid, None)
+        pod = self.pods.pop(uid, None)
+        if pod is not None:
+            self.gangs.gone(pod)
 
     def _charge(self, pod: Json, node: str) -> None:
         uid, written = pod["metadata"]["uid"], pod["metadata"].get("annotations", {})
@@ -209,30 +215,34 @@ class Books:
         ]
 
     def overlooked(self) -> list[str]:
-        """Waiting pods that fit somewhere by plain arithmetic, or that nobody told a reason."""
-        found = []
+        """Waiting pods that fit somewhere by plain arithmetic, or that nobody told a reason.
+
+        Gangs as a whole, until they have started.
+        """
+        found = [*self.gangs.overlooked(self._room)]
         for pod in self.waiting():
-            if self._fits(pod):
+            if not self.gangs.waits(pod) and self._room(pod):
                 found.append(f"{_name(pod)} fits and waits")
             elif not _reason(pod):
                 found.append(f"{_name(pod)} was told nothing")
         return found
 
-    def _fits(self, pod: Json) -> bool:
+    def _room(self, pod: Json) -> int:
+        """How many such pods fit at once."""
         wanted = request(pod) or 0
         if wanted > WHOLE:
             idle = Counter(
                 card.node for uuid, card in self.cards.items() if not self.held[uuid].pods
             )
-            return any(count * WHOLE >= wanted for count in idle.values())
+            return sum(count * WHOLE // wanted for count in idle.values())
         asked = pod["metadata"].get("labels", {}).get("sharedgpu/gpu_mem")
-        return any(
-            not held.alone
-            and held.milli + wanted <= WHOLE
-            and held.memory + (int(asked) if asked else card.memory * wanted // WHOLE)
-            <= card.memory
-            for card, held in ((card, self.held[uuid]) for uuid, card in self.cards.items())
-        )
+        room = 0
+        for uuid, card in self.cards.items():
+            held = self.held[uuid]
+            each = int(asked) if asked else card.memory * wanted // WHOLE
+            if not held.alone:
+                room += min((WHOLE - held.milli) // wanted, (card.memory - held.memory) // each)
+        return room
 
 
 def request(pod: Json) -> int | None:

@@ -11,6 +11,7 @@ from kubeshare_py.framework.leader_election import seconds
 from tests.faults.arena import Arena, pod, share
 from tests.faults.schedulers import Processes
 
+GANG_REQUESTS = ["0.3", "0.5", "1.0", "2"]
 REQUESTS = ["0.1", "0.2", "0.25", "0.3", "0.5", "0.5", "0.7", "1.0", "2"]
 #: Without faults for so many steps no scheduler can be alive.
 MOST_STEPS_A_FAULT = 10
@@ -26,6 +27,7 @@ class Storm:
         self._schedulers = schedulers
         self._rng = random.Random(seed)
         self._names: list[str] = []
+        self._gangs: list[list[str]] = []
         self._closed: set[str] = set()
         self._paused: dict[int, Callable[[], None]] = {}
         self.made = self.kills = self.outages = self.pauses = 0
@@ -38,6 +40,7 @@ class Storm:
     async def blow(self, faults: int) -> None:
         """Go on until so many faults have happened; schedulers are killed now and then."""
         everyday = [self._create] * 12 + [self._delete] * 6 + [self._cordon, self._lose_card] * 2
+        everyday += [self._create_gang] * 3 + [self._delete_gang] * 2
         choices = everyday * self._arena.pace.everyday + [
             self._kill, self._pause, self._compact, self._cut, self._outage
         ]  # fmt: skip
@@ -79,6 +82,25 @@ class Storm:
                 plan["kubeshare.sim/stop-seconds"] = "1.5"
             await self._arena.create(pod(name, labels, plan))
             self._names.append(name)
+
+    async def _create_gang(self) -> None:
+        """Pods of one shape, all or half of which must start together."""
+        size, asked = self._rng.choice([2, 3, 4, 6]), self._rng.choice(GANG_REQUESTS)
+        threshold = self._rng.choice(["1.0", "1.0", "0.5"])
+        name, headcount = f"gang-{self.made}", str(size)
+        group = {"group_name": name, "group_headcount": headcount, "group_threshold": threshold}
+        runs_s = self._rng.choice([1, 15, 600]) * self._arena.pace.life
+        plan = {"kubeshare.sim/run-seconds": str(runs_s)}
+        members = [f"{name}-{number}" for number in range(size)]
+        self.made += size
+        self._gangs.append(members)
+        for member in members:
+            await self._arena.create(pod(member, share(asked, **group), plan))
+
+    async def _delete_gang(self) -> None:
+        if self._gangs:
+            for member in self._gangs.pop(self._rng.randrange(len(self._gangs))):
+                await self._arena.delete(member, self._rng.choice([None, 0]))
 
     async def _delete(self) -> None:
         if not self._names:

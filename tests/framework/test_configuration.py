@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from kubeshare_plugins import IN_TREE
+from kubeshare_plugins.coscheduling import Coscheduling
 from kubeshare_py.domain.isolation import IsolationBackend
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.framework.configuration import (
@@ -228,6 +229,15 @@ def test_two_queue_sorts_are_one_too_many() -> None:
         profiles(read(document), WITH_SORT)
 
 
+def test_two_localities_are_one_too_many() -> None:
+    class Anywhere(Coscheduling):
+        name = "Anywhere"
+
+    document = at("locality", enabled=[{"name": "Anywhere"}])
+    with pytest.raises(ConfigurationError, match=r"locality: at most one plugin, not 2"):
+        profiles(read(document), {**IN_TREE, "Anywhere": Anywhere})
+
+
 def test_profiles_sort_the_queue_that_they_share_alike() -> None:
     by_name = {"queueSort": {"enabled": [{"name": "ByName"}], "disabled": [{"name": "*"}]}}
     first = {"schedulerName": "first", "plugins": by_name}
@@ -275,6 +285,7 @@ def test_what_is_in_effect_is_printed_with_every_default() -> None:
         "cardFilter": [("GpuFit", 1), ("GpuModel", 1), ("NumaBinding", 1)],
         "score": [("BinPack", 1), ("AvoidGpuNodes", 1), ("Topology", 10), ("Spread", 2)],
         "cardScore": [("BinPack", 1), ("Topology", 1)],
+        "locality": [("Coscheduling", 1)],
         "permit": [],
         "reserve": [],
     }

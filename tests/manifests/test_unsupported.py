@@ -30,7 +30,9 @@ def node_affinity(**term: Any) -> dict[str, Any]:
             "spec.topologySpreadConstraints (DoNotSchedule)",
         ),
         ({"resourceClaims": [{"name": "gpu"}]}, "spec.resourceClaims"),
-        ({"schedulingGroup": {"podGroupName": "g"}}, "spec.schedulingGroup"),
+        ({"schedulingGroup": {}}, "spec.schedulingGroup"),
+        ({"schedulingGroup": {"podGroupName": 7}}, "spec.schedulingGroup"),
+        ({"schedulingGroup": {"podGroupName": "g", "other": 1}}, "spec.schedulingGroup"),
         ({"workloadRef": {"name": "w"}}, "spec.workloadRef"),
         (
             {"containers": [{"name": "x", "ports": [{"containerPort": 80, "hostPort": 8080}]}]},

@@ -7,7 +7,14 @@ import yaml
 
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.framework.configuration import profiles, read
-from kubeshare_py.framework.points import CardFilter, CardScore, Filter, QueueSort, Score
+from kubeshare_py.framework.points import (
+    CardFilter,
+    CardScore,
+    Filter,
+    Locality,
+    QueueSort,
+    Score,
+)
 from tests.builders import a_shape
 from tests.plugins.small_cluster import SmallCluster
 
@@ -18,6 +25,7 @@ POINTS = {
     "cardFilter": CardFilter,
     "score": Score,
     "cardScore": CardScore,
+    "locality": Locality,
 }
 
 

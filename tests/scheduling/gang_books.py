@@ -1,7 +1,7 @@
 """Books about gangs: who may be placed when, worked out from events and effects alone."""
 
 import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kubeshare_py.domain.effects import Bind, Effect, Evict, ReportWaiting
 from kubeshare_py.domain.events import (
@@ -11,12 +11,16 @@ from kubeshare_py.domain.events import (
     Event,
     FinishedMember,
     PodGone,
+    PodGroupGone,
+    PodGroupSeen,
+    PodGroupsListed,
     PodsListed,
     Refusal,
     TimePassed,
 )
+from kubeshare_py.domain.group_objects import GroupReference
 from kubeshare_py.domain.identity import PodUid
-from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.pod import Pod, PodGroup
 from tests.scheduling.books import Books, Holding
 
 Key = tuple[int | str, ...]
@@ -39,6 +43,8 @@ class GangBooks(Books):
     first: dict[str, tuple[str, PodUid]] = field(default_factory=dict)
     told: dict[PodUid, str] = field(default_factory=dict)
     listed: bool = False
+    #: What PodGroup objects say, by the name of the gang.
+    objects: dict[str, int] = field(default_factory=dict)
 
     def event(self, event: Event, now: float) -> None:
         self.now = now
@@ -55,10 +61,35 @@ class GangBooks(Books):
             self.finished[event.uid] = event.finished
         elif isinstance(event, PodGone):
             self.finished.pop(event.uid, None)
-        elif isinstance(event, PodsListed):
+        self._objects_change(event)
+        if isinstance(event, PodsListed):
             self.finished = {member.uid: member for member in event.finished}
             self._recall()
         self._follow(may_give_up=isinstance(event, BindSlotsFree | TimePassed))
+
+    def _objects_change(self, event: Event) -> None:
+        if isinstance(event, PodGroupSeen):
+            self.objects[GroupReference(event.group.api, event.group.name).gang] = (
+                event.group.minimum
+            )
+        elif isinstance(event, PodGroupGone):
+            self.objects.pop(GroupReference(event.api, event.name).gang, None)
+        elif isinstance(event, PodGroupsListed) and event.groups is not None:
+            self.objects = {
+                GroupReference(one.api, one.name).gang: one.minimum for one in event.groups
+            }
+        for uid, pod in self.pods.items():
+            if pod.group_reference is not None:
+                name = pod.group_reference.gang
+                least = self.objects.get(name)
+                group = least and PodGroup(name=name, headcount=least, min_available=least)
+                self.pods[uid] = replace(pod, group=group or None)
+
+    def waiting(self) -> list[Pod]:
+        """Also nobody whose PodGroup is not there."""
+        return [
+            pod for pod in super().waiting() if pod.group_reference is None or pod.group is not None
+        ]
 
     def effects(self, effects: list[Effect]) -> None:
         """All that one event led to: gangs are decided whole, and in their turn."""
@@ -108,7 +139,9 @@ class GangBooks(Books):
         ]
 
     def minimum(self, name: str) -> int:
-        """The most that anybody who waits asks for, else the least that was granted."""
+        """What its object says, the most that one who waits asks for, or the least granted."""
+        if name in self.objects:
+            return self.objects[name]
         groups = [pod.group for pod in self.waiting() if pod.group is not None]
         asked = [group.min_available for group in groups if group.name == name]
         granted = [
@@ -128,7 +161,7 @@ class GangBooks(Books):
 
     def names(self) -> list[str]:
         """All gangs."""
-        groups = {pod.group.name for pod in self.pods.values() if pod.group is not None}
+        groups = {name for pod in self.pods.values() if (name := _named(pod))}
         return sorted(groups | {name for held in self.held.values() if (name := _group(held))})
 
     def need(self, name: str) -> int:
@@ -185,7 +218,7 @@ class GangBooks(Books):
                 self.met.discard(name)
             elif len(settled) + self.completed(name) >= self.minimum(name):
                 self.met.add(name)
-            if name in self.met or not placed:
+            if name in self.met or not placed or self.minimum(name) <= 1:
                 self.armed_at.pop(name, None)
                 continue
             armed_at = self.armed_at.setdefault(name, self.now)
@@ -202,8 +235,7 @@ class GangBooks(Books):
         """A gang is as old as the first of its members, for as long as it has any."""
         for uid, pod in self.pods.items():
             held = self.held.get(uid)
-            group = pod.group.name if pod.group is not None else ""
-            name = group if held is None else _group(held)
+            name = _named(pod) if held is None else _group(held)
             if name and (name not in self.first or (pod.created, uid) < self.first[name]):
                 self.first[name] = (pod.created, uid)
         left = {*self.names(), *(member.group for member in self.finished.values())}
@@ -248,7 +280,14 @@ class GangBooks(Books):
         held = self.held.get(pod.uid)
         if held is not None:
             return _group(held) == name
-        return pod.group is not None and pod.group.name == name
+        return _named(pod) == name
+
+
+def _named(pod: Pod) -> str:
+    """The gang that an unbound pod names."""
+    if pod.group_reference is not None:
+        return pod.group_reference.gang
+    return pod.group.name if pod.group is not None else ""
 
 
 def _group(held: Holding) -> str:

@@ -10,16 +10,21 @@ from kubeshare_py.domain.events import (
     InventoryRead,
     NodesListed,
     PodGone,
+    PodGroupGone,
+    PodGroupSeen,
+    PodGroupsListed,
     PodSeen,
     PodsListed,
 )
+from kubeshare_py.domain.group_objects import GroupApi, GroupReference, PodGroupObject
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.pod import PodGroup, Shape
 from tests.builders import a_claim, a_gpu, a_machine, a_pod, a_shape, whole
 from tests.scheduling.gang_books import GangBooks
 from tests.scheduling.world import ACTIONS, NODES, Step, World
 
-GANG_ACTIONS = ACTIONS + 12
+GANG_ACTIONS = ACTIONS + 14
+X = GroupApi.COSCHEDULING
 GANG_SHAPES = (
     a_shape(a_claim(1000)),
     a_shape(a_claim(500)),
@@ -42,6 +47,9 @@ class GangWorld(World):
         self.finished: dict[PodUid, FinishedMember] = {}
         self.evictions: list[PodUid] = []
         self.settling = False
+        #: Jobs whose group an object describes, and the objects that there are.
+        self.described: list[str] = []
+        self.objects: dict[str, PodGroupObject] = {}
         for name, cards in zip(NODES, (2, 4, 2), strict=True):
             uuids = [f"GPU-{name}-{index}" for index in range(cards)]
             self.cards[name] = {uuid: a_gpu(uuid, index=int(uuid[-1])) for uuid in uuids}
@@ -70,6 +78,8 @@ class GangWorld(World):
             self.evict,
             self.wait,
             self.relabel,
+            self.describe,
+            self.describe,
             self.restart,
         )[action % GANG_ACTIONS - ACTIONS](which, how)
         if how % 2 == 0:
@@ -85,6 +95,10 @@ class GangWorld(World):
         if how == 9:
             shapes = (*shapes, GANG_SHAPES[(which + 1) % len(GANG_SHAPES)])
         self.jobs[name] = (group, shapes, how % 3)
+        if which % 4 == 3:
+            self.described.append(name)
+            if how % 4 != 3:
+                self.put_object(name, least)
         for _ in range(group.headcount if how < 6 else least - 1):
             self.member(name)
 
@@ -97,7 +111,8 @@ class GangWorld(World):
             shapes[self.count % len(shapes)],
             priority=usual if priority is None else priority,
             created=f"{self.count:06d}",
-            group=group,
+            group=None if name in self.described else group,
+            group_reference=GroupReference(X, name) if name in self.described else None,
             owner=name,
         )
         self.stored[pod.uid] = pod
@@ -116,15 +131,16 @@ class GangWorld(World):
             self.watch.append(PodGone(uid))
             return
         bound = sorted(
-            uid for uid, pod in self.stored.items() if pod.node_name is not None and pod.group
+            uid
+            for uid, pod in self.stored.items()
+            if pod.node_name is not None and (pod.group or pod.group_reference)
         )
         if bound:
             pod = self.stored.pop(bound[which % len(bound)])
-            assert pod.group is not None
             member = FinishedMember(
                 uid=pod.uid,
                 namespace=pod.key.namespace,
-                group=pod.group.name,
+                group=pod.group_reference.gang if pod.group_reference else pod.owner,
                 owner=pod.owner,
                 succeeded=how % 2 == 0,
             )
@@ -153,6 +169,25 @@ class GangWorld(World):
             self.stored[pod.uid] = replace(pod, group=group)
             self.watch.append(PodSeen(self.stored[pod.uid]))
 
+    def describe(self, which: int, how: int) -> None:
+        """A PodGroup is made, changed or deleted, or all are listed anew."""
+        if not self.described:
+            return
+        name = self.described[which % len(self.described)]
+        if how == 9:
+            self.tell(PodGroupsListed(X, tuple(self.objects.values())))
+        elif how > 6 and name in self.objects:
+            del self.objects[name]
+            self.tell(PodGroupGone(X, "default", name))
+        else:
+            self.put_object(name, 1 + how % 4)
+
+    def put_object(self, name: str, least: int) -> None:
+        """There is such a PodGroup."""
+        found = PodGroupObject(api=X, namespace="default", name=name, minimum=least)
+        self.objects[name] = found
+        self.tell(PodGroupSeen(found))
+
     def relist(self, which: int, how: int) -> None:
         """A list also shows who is over."""
         super().relist(which, how)
@@ -171,9 +206,14 @@ class GangWorld(World):
         self.count += 1
         self.begin_anew()
         pods, finished = tuple(self.stored.values()), tuple(self.finished.values())
+        objects = PodGroupsListed(X, tuple(self.objects.values()))
+        if how % 3:
+            self.tell(objects)
         self.tell(PodsListed(pods, self.now, finished=finished))
         self.tell(NodesListed(tuple(self.nodes.values())))
         self.tell(InventoryRead(tuple((n, tuple(c.values())) for n, c in self.cards.items())))
+        if not how % 3:
+            self.tell(objects)
 
     def begin_anew(self) -> None:
         """A scheduler that knows nothing."""

@@ -1,39 +1,16 @@
 """Gangs in a cluster: large ones, late ones, interleaved ones, and ones that never fit."""
 
 from functools import partial
-from typing import Any
 
 import pytest
 
 from tests.stories.conftest import JOBS, PODS, Json, Stage, bound, card, gpu
+from tests.stories.gang_pods import gang, job
 
 
 @pytest.fixture
 def nodes() -> str:
     return 'nodes: [{name: "n{n}", count: 8, gpus: [{model: A100, count: 8, memory: 40GiB}]}]'
-
-
-def gang(name: str, headcount: int, threshold: str = "1.0", request: str = "1.0") -> dict[str, str]:
-    """Labels of a member."""
-    group = {"group_name": name, "group_headcount": str(headcount), "group_threshold": threshold}
-    return gpu(request, "1.0" if float(request) <= 1 else request, **group)
-
-
-def job(name: str, count: int, labels: dict[str, str], **spec: Any) -> Json:
-    template = {
-        "metadata": {"labels": labels},
-        "spec": {
-            "schedulerName": "kubeshare-scheduler",
-            "restartPolicy": "Never",
-            "containers": [{"name": "main", "image": "busybox"}],
-        },
-    }
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": name},
-        "spec": {"parallelism": count, "completions": count, **spec, "template": template},
-    }
 
 
 def named(pods: list[Json]) -> set[str]:

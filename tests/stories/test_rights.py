@@ -16,9 +16,9 @@ from kubeshare_py.simulation.api_messages import ApiRequest
 from tests.controlplane.shipped import IDENTITY, shipped
 from tests.edges.collector_place import Place, serving
 from tests.stories.conftest import EVENTS, PODS, Json, Stage, gpu
+from tests.stories.gang_pods import gang
 from tests.stories.rights import Right, asked_for, granted
 from tests.stories.scraping import scrape_of, start_collector
-from tests.stories.test_gangs import gang
 from tests.stories.test_operations import fetch, route_of
 
 

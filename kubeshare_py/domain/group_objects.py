@@ -1,0 +1,40 @@
+"""PodGroup objects: groups that are described beside their pods, and what a pod says of its own."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class GroupApi(StrEnum):
+    """Whose PodGroups: the API group."""
+
+    COSCHEDULING = "scheduling.x-k8s.io"
+    KUBERNETES = "scheduling.k8s.io"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupReference:
+    """A pod belongs to the group that this PodGroup of its namespace describes."""
+
+    api: GroupApi
+    name: str
+
+    @property
+    def gang(self) -> str:
+        """The gang's name, which no label can give to another one: labels have no slash."""
+        return f"{self.api}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodGroupObject:
+    """One PodGroup: how many of its pods must start together, 1 where each goes for itself.
+
+    `within` as a pod's group has it. `unsupported` are fields that nothing here implements: its
+    pods are not tried.
+    """
+
+    api: GroupApi
+    namespace: str
+    name: str
+    minimum: int
+    within: str = ""
+    unsupported: tuple[str, ...] = ()

@@ -1,0 +1,140 @@
+"""PodGroups of the coscheduling plugin and of Kubernetes, as far as placement depends on them.
+
+- `scheduling.x-k8s.io/v1alpha1`: `minMember`. Its `minResources` is an estimate of what is known
+  exactly here, and its `scheduleTimeoutSeconds` is about cards that waiting members hold: none do.
+  https://github.com/kubernetes-sigs/scheduler-plugins/tree/master/apis/scheduling/v1alpha1
+- `scheduling.k8s.io`, v1alpha2 in Kubernetes 1.36, v1beta1 and v1alpha3 in 1.37:
+  `schedulingPolicy.gang.minCount`, or `schedulingPolicy.basic` for pods that go one by one, and
+  `schedulingConstraints.topology[].key`. How a group is disrupted and its priority are no matter of
+  placement: pods have their own.
+
+The annotation `sharedgpu/group_within` on a PodGroup of either is a topology key as well. Any other
+field of the spec is named as unsupported.
+"""
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from kubeshare_py.domain.events import PodGroupGone, PodGroupSeen
+from kubeshare_py.domain.group_objects import GroupApi, PodGroupObject
+from kubeshare_py.manifests.group_reference import WITHIN
+from kubeshare_py.manifests.metadata import ObjectMeta
+from kubeshare_py.manifests.watch import ADDED, DELETED, MODIFIED, UNDECODABLE
+
+#: Where an API's PodGroups may be, the newest first.
+PATHS: Mapping[GroupApi, tuple[str, ...]] = {
+    GroupApi.COSCHEDULING: ("/apis/scheduling.x-k8s.io/v1alpha1/podgroups",),
+    GroupApi.KUBERNETES: (
+        "/apis/scheduling.k8s.io/v1beta1/podgroups",
+        "/apis/scheduling.k8s.io/v1alpha2/podgroups",
+    ),
+}
+
+_UNDERSTOOD = {
+    GroupApi.COSCHEDULING: frozenset({"minMember", "minResources", "scheduleTimeoutSeconds"}),
+    GroupApi.KUBERNETES: frozenset(
+        {
+            "schedulingPolicy",
+            "schedulingConstraints",
+            "podGroupTemplateRef",
+            "workloadRef",
+            "disruptionMode",
+            "priorityClassName",
+            "priority",
+            "preemptionPolicy",
+        }
+    ),
+}
+_EMPTY = frozenset({b"null", b"{}", b"[]", b'""'})
+
+
+class PodGroupFields(msgspec.Struct, frozen=True, gc=False):
+    """A PodGroup of either API."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: dict[str, msgspec.Raw] | None = None
+
+
+class _Gang(msgspec.Struct, frozen=True, rename="camel"):
+    min_count: int = 1
+
+
+class _Basic(msgspec.Struct, frozen=True):
+    pass
+
+
+class _Topology(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    key: str
+
+
+class _Constraints(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    topology: tuple[_Topology, ...] = ()
+
+
+class _Policy(msgspec.Struct, frozen=True, rename="camel"):
+    gang: _Gang | None = None
+    basic: _Basic | None = None
+
+
+def to_domain(api: GroupApi, group: PodGroupFields) -> PodGroupObject:
+    """What it says of its pods. Never raises."""
+    spec = {name: value for name, value in (group.spec or {}).items() if bytes(value) not in _EMPTY}
+    minimum = _minimum(api, spec)
+    problems = sorted(f"spec.{name}" for name in _unknown(api, spec))
+    if isinstance(minimum, str):
+        problems.append(minimum)
+    keys = _keys(group.metadata.annotations or {}, spec)
+    if len(keys) > 1:
+        problems.append("spec.schedulingConstraints")
+    return PodGroupObject(
+        api=api,
+        namespace=group.metadata.namespace,
+        name=group.metadata.name,
+        minimum=max(1, minimum) if isinstance(minimum, int) else 1,
+        within=next(iter(keys), ""),
+        unsupported=tuple(problems),
+    )
+
+
+def pod_group_event(
+    api: GroupApi, change: str, group: PodGroupFields
+) -> PodGroupSeen | PodGroupGone | None:
+    """A watch line about a PodGroup; None for bookmarks and errors."""
+    if change == DELETED:
+        return PodGroupGone(api, group.metadata.namespace, group.metadata.name)
+    if change in (ADDED, MODIFIED):
+        return PodGroupSeen(to_domain(api, group))
+    return None
+
+
+def _unknown(api: GroupApi, spec: Mapping[str, msgspec.Raw]) -> Iterator[str]:
+    yield from spec.keys() - _UNDERSTOOD[api]
+
+
+def _keys(annotations: Mapping[str, str], spec: Mapping[str, msgspec.Raw]) -> list[str]:
+    """Labels of which all members must share a value; more than one where that is not clear."""
+    annotated = annotations.get(WITHIN, "")
+    keys = [annotated] if annotated else []
+    try:
+        constraints = msgspec.json.decode(
+            spec.get("schedulingConstraints", b"{}"), type=_Constraints
+        )
+    except UNDECODABLE:
+        return ["", ""]
+    return list(dict.fromkeys([*keys, *(one.key for one in constraints.topology)]))
+
+
+def _minimum(api: GroupApi, spec: Mapping[str, msgspec.Raw]) -> int | str:
+    """How many must start together; the field that cannot be understood, if there is one."""
+    field = "minMember" if api is GroupApi.COSCHEDULING else "schedulingPolicy"
+    raw = spec.get(field)
+    try:
+        if api is GroupApi.COSCHEDULING:
+            return msgspec.json.decode(raw, type=int) if raw is not None else 1
+        policy = msgspec.json.decode(raw, type=_Policy) if raw is not None else _Policy()
+    except UNDECODABLE:
+        return f"spec.{field}"
+    if policy.gang is not None:
+        return policy.gang.min_count
+    return 1 if policy.basic is not None else f"spec.{field}"
