@@ -59,9 +59,9 @@ class GangPlaces:
     ) -> Iterator[IntArray]:
         """Places that may hold so many of these pods, by their rows; the best first.
 
-        Those with members already (`at` which rows) go before others of their level. Nothing where
-        no pod wants a card or the profile has no opinion: scores decide then. With `within` only
-        places that all members may be in.
+        Those with members already (`at` which rows) go before all others. Nothing where no pod
+        wants a card or the profile has no opinion: scores decide then. With `within` only places
+        that all members may be in.
         """
         levels = self._levels_for(wanted) or []
         rooms = {kind: self._rooms[kind[0]].rows(kind[1]) for kind in wanted}
@@ -70,14 +70,15 @@ class GangPlaces:
             levels = [widest, *(_split(level, widest) for level in levels)]
             allowed = self.allowed(within, at)
             rooms = {kind: room * allowed for kind, room in rooms.items()}
-        for level in reversed(levels):
-            sums = _sums(level, rooms)
-            most = [np.minimum(sums[kind], count) for kind, count in wanted.items()]
-            found = np.flatnonzero(np.sum(most, axis=0) >= need)
-            here = np.isin(found, level[list(at)]) if at else np.zeros(len(found), bool)
-            total = np.sum([*sums.values()], axis=0)[found]
-            for place in found[np.lexsort((total, ~here))].tolist():
-                yield np.flatnonzero(level == place)
+        for with_members in (True, False) if at else (False,):
+            for level in reversed(levels):
+                sums = _sums(level, rooms)
+                most = [np.minimum(sums[kind], count) for kind, count in wanted.items()]
+                found = np.flatnonzero(np.sum(most, axis=0) >= need)
+                found = found[np.isin(found, level[list(at)]) == with_members]
+                total = np.sum([*sums.values()], axis=0)[found]
+                for place in found[np.argsort(total, kind="stable")].tolist():
+                    yield np.flatnonzero(level == place)
 
     def roomiest(self, wanted: Wanted, at: Sequence[int], within: str) -> IntArray:
         """The place of this label with the most room for these pods; no rows if there is none."""

@@ -10,6 +10,7 @@ from kubeshare_py.domain.effects import Bind
 from kubeshare_py.domain.events import InventoryRead, NodeSeen, NodesListed
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.topology.distances import CLIQUE
 from tests.builders import a_claim, a_node, a_pod, a_shape, some_gpus, whole
 from tests.scheduling.gang_driver import GangDriver, a_group, members
 
@@ -123,10 +124,10 @@ def test_members_of_different_shapes_stay_in_one_rack() -> None:
 
 
 def test_members_that_want_no_card_leave_the_choice_to_scores() -> None:
-    driver = cluster({"gpu1": ("a", "r", 4), "cpu1": ("a", "r", 0), "cpu2": ("b", "r", 0)})
+    driver = cluster({"a-gpu": ("a", "r", 4), "cpu1": ("a", "r", 0), "cpu2": ("b", "r", 0)})
     group = a_group(2)
     pods = [a_pod(f"c{number}", a_shape(), group=group) for number in range(2)]
-    assert "gpu1" not in nodes_of(driver.show(*pods))
+    assert "a-gpu" not in nodes_of(driver.show(*pods))
 
 
 def test_members_above_the_minimum_go_near_the_others() -> None:
@@ -154,14 +155,14 @@ def test_a_member_that_replaces_a_dead_one_goes_near_the_others() -> None:
 
 
 def test_the_rest_of_an_interrupted_start_goes_near_what_is_bound() -> None:
-    driver = four_racks(1)
+    driver = cluster({"a1": ("a", "r", 1), "b1": ("b", "r", 1), "b2": ("b", "r", 1)})
     group = a_group(2)
     pods = members(group, 2)
     binds = driver.show(*pods)
     driver.bound(binds[:1], *pods)
     driver.gone(pods[1])
     [again] = driver.show(*members(group, 1, start=2))
-    assert str(again.node)[:2] == str(binds[0].node)[:2]
+    assert {str(binds[0].node), str(again.node)} == {"b1", "b2"}
 
 
 def test_without_the_plugin_scores_alone_decide() -> None:
@@ -169,6 +170,14 @@ def test_without_the_plugin_scores_alone_decide() -> None:
     alone, near = cluster(cards, SCORES_ALONE), cluster(cards)
     assert "n3" not in nodes_of(alone.show(*members(a_group(2), 2)))
     assert nodes_of(near.show(*members(a_group(2), 2))) == {"n3"}
+
+
+def test_a_fabric_is_one_place_across_racks() -> None:
+    driver = cluster({"a1": ("a", "r", 1), "a2": ("a", "r", 1), "a3": ("a", "s", 1)})
+    for name, rack, clique in (("a1", "r", "c1"), ("a2", "r", "c2"), ("a3", "s", "c1")):
+        labels = {ZONE: "a", RACK: rack, CLIQUE: clique}
+        driver.tell(NodeSeen(a_node(name, labels=labels)))
+    assert nodes_of(driver.show(*members(a_group(2), 2))) == {"a1", "a3"}
 
 
 def test_places_follow_the_labels_of_nodes() -> None:

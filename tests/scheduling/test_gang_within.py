@@ -63,6 +63,14 @@ def test_one_gang_that_must_be_in_one_place_does_not_keep_out_others_of_its_shap
     assert names(driver.show(*members(a_group(2, "h"), 2))) == ["h-0", "h-1"]
 
 
+def test_members_that_each_go_alone_must_be_in_one_place_too() -> None:
+    driver = cluster({"a0": ("", "", 1), "a1": ("a", "", 2), "b1": ("b", "", 2)})
+    # Where cards are in use already, scores would put them.
+    driver.show(a_pod("s", a_shape(a_claim(100), node_selector=())))
+    pods = members(replace(a_group(1, headcount=2), within=ZONE), 2, a_claim(500))
+    assert nodes_of(driver.show(*pods)) in ({"a1"}, {"b1"})
+
+
 def test_later_members_must_be_there_as_well() -> None:
     driver = cluster({"a1": ("a", "r", 2), "b1": ("b", "r", 4)})
     pods = within(ZONE, 2, 2, headcount=3)

@@ -229,4 +229,5 @@ def test_a_placement_that_was_never_stored_is_tried_again_as_a_member() -> None:
         driver.answer(bind, Bound())
     driver.now += 1
     driver.tell(PodsListed(tuple(pods), driver.now))
-    assert len(driver.later(30)) == 2
+    again = driver.later(30)
+    assert [bind.allocation.group for bind in again] == ["scheduling.x-k8s.io/g"] * 2
