@@ -182,6 +182,9 @@ def test_a_fabric_is_one_place_across_racks() -> None:
 
 def test_places_follow_the_labels_of_nodes() -> None:
     driver = cluster({"n1": ("a", "r1", 1), "n2": ("a", "r2", 1), "n3": ("a", "r3", 1)})
+    first = members(a_group(2, "before"), 2)
+    driver.show(*first)
+    driver.gone(*first)
     labels = {ZONE: "a", RACK: "r3"}
     driver.tell(NodeSeen(a_node("n1", labels=labels)))
     assert nodes_of(driver.show(*members(a_group(2), 2))) == {"n1", "n3"}
