@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from kubeshare_py.domain.gpu import WHOLE_MILLI
+from kubeshare_py.domain.gpu_models import ModelWish
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -10,8 +11,9 @@ class GpuClaim:
     """`count` cards of one node, each charged `milli` and memory.
 
     `memory_bytes` is per card; None means the share's part of the card it lands on. `models` are
-    the accepted model names, empty for any. An exclusive claim takes idle cards and admits nobody
-    else. With `one_numa_node` all cards must be near the same one.
+    the accepted model names in full, empty for any; `wish` says more about models. An exclusive
+    claim takes idle cards and admits nobody else. With `one_numa_node` all cards must be near the
+    same one, with `one_model` all of one model, and in a gang those of the other members too.
 
     Invariants: count >= 1; 0 <= milli <= 1000; memory_bytes >= 0.
     """
@@ -22,6 +24,8 @@ class GpuClaim:
     models: tuple[str, ...] = ()
     exclusive: bool = False
     one_numa_node: bool = False
+    wish: ModelWish | None = None
+    one_model: bool = False
 
     def __post_init__(self) -> None:
         if self.count < 1:
@@ -30,6 +34,11 @@ class GpuClaim:
             raise ValueError(f"milli {self.milli} must be within 0…{WHOLE_MILLI}")
         if self.memory_bytes is not None and self.memory_bytes < 0:
             raise ValueError(f"memory_bytes {self.memory_bytes} must be at least 0")
+
+    def takes(self, model: str) -> bool:
+        """Whether a card of this model will do, as far as models go."""
+        named = not self.models or model in self.models
+        return named and (self.wish is None or self.wish.tier(model) is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -76,7 +76,7 @@ def _would_do(ledger: Ledger, claim: GpuClaim, name: NodeName, freed: CardCharge
     if asked is None:
         asked = share_bytes(columns.capacity_bytes.item(row, slot), claim.milli)
     return (
-        (not claim.models or model in claim.models)
+        claim.takes(model)
         and columns.free_milli.item(row, slot) + freed.milli >= claim.milli
         and columns.free_bytes.item(row, slot) + freed.memory_bytes >= asked
     )
@@ -95,7 +95,7 @@ def _smaller(machine: Machine, claim: GpuClaim, names: Sequence[NodeName]) -> It
             if claim.memory_bytes is not None:
                 enough = columns.free_bytes.item(row, slot) >= claim.memory_bytes
                 room = columns.share_room.item(row, slot) if enough else 0
-            if room > best and (not claim.models or model in claim.models):
+            if room > best and claim.takes(model):
                 best, where = room, f"{name} ({uuid})"
     if 0 < best < claim.milli:
         yield f"it fits on {where} now with sharedgpu/gpu_request {_share(best)} or less"

@@ -12,6 +12,7 @@ from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.identity import NodeName, PodKey
 from kubeshare_py.domain.isolation import UNHELD, Part
 from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.domain.view import (
     CardView,
     ClusterView,
@@ -103,7 +104,21 @@ def _where(machine: Machine, record: Record, node: NodeName, view: PodView) -> W
     held = (
         ring(machine.ledger, node, [card.uuid for card in allocation.cards]) if allocation else None
     )
-    return WhyView(pod=view, message=f"it is on node {node}", ring=held)
+    message = f"it is on node {node}{_lesser_choice(record)}"
+    return WhyView(pod=view, message=message, ring=held)
+
+
+def _lesser_choice(record: Record) -> str:
+    """Which choice of its own the pod's cards are, where they are not the first."""
+    claim, allocation = record.pod.shape.claim, record.allocation
+    wish = claim.wish if claim is not None else None
+    if wish is None or allocation is None:
+        return ""
+    tiers = {card.model: wish.tier(card.model) or 0 for card in allocation.cards}
+    worst = max(sorted(tiers), key=tiers.__getitem__, default="")
+    if not tiers.get(worst):
+        return ""
+    return f"; {worst} is choice {tiers[worst] + 1} of {len(wish.tiers)} ({wish})"
 
 
 def _node_whys(machine: Machine, pod: Pod) -> Iterator[NodeWhy]:
@@ -222,7 +237,7 @@ def _pod_view(machine: Machine, record: Record, told: Told) -> PodView:
         count=claim.count if claim else 0,
         milli=claim.milli if claim else 0,
         memory_bytes=claim.memory_bytes if claim else None,
-        models=claim.models if claim else (),
+        models=_models(claim) if claim else (),
         node=record.node or "",
         cards=tuple(card.uuid for card in allocation.cards) if allocation else (),
         port=allocation.port if allocation else None,
@@ -230,6 +245,13 @@ def _pod_view(machine: Machine, record: Record, told: Told) -> PodView:
         isolation=backend or "",
         unheld=UNHELD[backend] if backend else (),
     )
+
+
+def _models(claim: GpuClaim) -> tuple[str, ...]:
+    """What the pod says about models, in words."""
+    if claim.wish is None:
+        return claim.models
+    return (" that is also ".join((*claim.models, str(claim.wish))),)
 
 
 def _message(machine: Machine, record: Record, told: Told) -> str:
