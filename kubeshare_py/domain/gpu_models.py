@@ -62,4 +62,6 @@ def names_model(part: str, model: str) -> bool:
     Words are what stands between dashes, and spaces count as dashes: `A100` names
     `NVIDIA-A100-SXM4-40GB`, and `L40` does not name `NVIDIA-L40S`, though `L40*` does.
     """
-    return fnmatchcase(f"-{model.replace(' ', '-').lower()}-", f"*-{part.lower()}-*")
+    return part == model or fnmatchcase(
+        f"-{model.replace(' ', '-').lower()}-", f"*-{part.lower()}-*"
+    )

@@ -11,7 +11,7 @@ from kubeshare_py.cluster.columns import ABSENT, UNHEALTHY
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.identity import NodeName, PodKey
 from kubeshare_py.domain.isolation import UNHELD, Part
-from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.domain.view import (
     CardView,
@@ -94,8 +94,8 @@ def why(machine: Machine, key: PodKey) -> WhyView | None:
         return _where(machine, record, record.node, view)
     if record.state is State.HELD:
         return WhyView(pod=view, message=view.message)
-    nodes = tuple(_node_whys(machine, record.pod))
-    suggestions = tuple(advice(machine, record.pod.shape, nodes))
+    nodes = tuple(_node_whys(machine, record))
+    suggestions = tuple(advice(machine, record.shape, nodes))
     return WhyView(pod=view, message=view.message, nodes=nodes, advice=suggestions)
 
 
@@ -121,27 +121,28 @@ def _lesser_choice(record: Record) -> str:
     return f"; {worst} is choice {tiers[worst] + 1} of {len(wish.tiers)} ({wish})"
 
 
-def _node_whys(machine: Machine, pod: Pod) -> Iterator[NodeWhy]:
-    asker = machine.askers[pod.scheduler_name]
-    masks = asker.masks(pod.shape).tolist()
+def _node_whys(machine: Machine, record: Record) -> Iterator[NodeWhy]:
+    profile, shape = record.pod.scheduler_name, record.shape
+    asker = machine.askers[profile]
+    masks = asker.masks(shape).tolist()
     columns = machine.ledger.columns
     for name in sorted(columns.row_of):
         row = columns.row_of[name]
         mask = masks[row]
         if not mask & NO_NODE:
-            reasons = tuple(reason.text for reason in asker.reasons_in(pod.shape, mask))
-            shortfalls = tuple(_shortfalls(machine, pod, row)) if mask else ()
+            reasons = tuple(reason.text for reason in asker.reasons_in(shape, mask))
+            shortfalls = tuple(_shortfalls(machine, profile, shape, row)) if mask else ()
             yield NodeWhy(name=name, fits=not mask, reasons=reasons, shortfalls=shortfalls)
 
 
-def _shortfalls(machine: Machine, pod: Pod, row: int) -> list[Shortfall]:
+def _shortfalls(machine: Machine, name: str, shape: Shape, row: int) -> list[Shortfall]:
     """What is missing; of a card that would not do however much were free, nothing but that."""
-    profile = machine.profiles[pod.scheduler_name]
+    profile = machine.profiles[name]
     found = [
         shortfall
         for plugin in (*profile.filters, *profile.card_filters)
         if isinstance(plugin, Explain)
-        for shortfall in plugin.explain(pod.shape, machine.ledger, row)
+        for shortfall in plugin.explain(shape, machine.ledger, row)
     ]
     hopeless = {one.subject for one in found if one.asked is None}
     if "" in hopeless:

@@ -48,6 +48,7 @@ class Intake:
     def enqueue(self, record: Record, now: float, effects: list[Effect], event: str) -> None:
         """Let the pod wait for a place, or hold it and say why; `event` made it come."""
         pod = record.pod
+        record.fixed = None
         self._records[pod.uid] = record
         profile = self._profiles[pod.scheduler_name]
         reason = _hold_reason(pod, profile)
@@ -74,7 +75,7 @@ class Intake:
         """Let the pod wait for a place of its own; members of a gang are as old as the first."""
         pod = record.pod
         record.key = self.key(pod, gang)
-        line = self._queue.add(pod.uid, record.key, pod.scheduler_name, pod.shape)
+        line = self._queue.add(pod.uid, record.key, pod.scheduler_name, record.shape)
         if line.blocked and self._earmarks.takes_precedence(record.key):
             self._queue.wake(line)  # those who wait in it may stand behind the earmarks
         self._moves.entered(

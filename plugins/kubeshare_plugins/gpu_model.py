@@ -76,9 +76,11 @@ def _is_choosy(claim: GpuClaim) -> bool:
 
 def _accepted(claim: GpuClaim) -> str:
     """The models that it takes, in words; empty for any."""
-    parts = [part for tier in claim.wish.tiers for part in tier] if claim.wish else []
-    lists = (" or ".join(claim.models), " or ".join(parts))
-    return " that is also ".join(text for text in lists if text)
+    wish, exact = claim.wish, " or ".join(claim.models)
+    parts = " or ".join(part for tier in wish.tiers for part in tier) if wish else ""
+    if exact and parts and not all(claim.takes(model) for model in claim.models):
+        return f"{exact} that is also {parts}"
+    return exact or parts
 
 
 def _described(claim: GpuClaim, model: str) -> str:

@@ -1,5 +1,7 @@
 """Which models a claim takes."""
 
+from typing import Any
+
 import pytest
 
 from kubeshare_plugins.gpu_fit import GpuFit
@@ -74,7 +76,7 @@ def test_a_node_that_has_other_models_only_is_told_in_one_line(cluster: SmallClu
     assert "its GPUs are " not in {short.reason for short in cluster.explain(shape, "none")}
 
 
-def wishing(*tiers: str, denied: tuple[str, ...] = (), **fields: object) -> Shape:
+def wishing(*tiers: str, denied: tuple[str, ...] = (), **fields: Any) -> Shape:
     parts = tuple(tuple(tier.split(",")) for tier in tiers)
     return a_shape(a_claim(wish=ModelWish(tiers=parts, denied=denied), **fields))
 

@@ -22,7 +22,7 @@ def alike(count: int, **fields: object) -> GpuClaim:
 def a_cluster(models: str, numa: str = "") -> SmallCluster:
     """Node n1 with cards n1-0, n1-1 … of models by letter, near NUMA nodes by digit."""
     cluster = SmallCluster(GpuFit(), GpuModel(), OneModel(), NumaBinding(), BinPack())
-    near = [int(digit) for digit in numa] or [None] * len(models)
+    near: list[int | None] = [int(digit) for digit in numa] or [None] * len(models)
     cards = [
         a_gpu(f"n1-{at}", index=at, model=model.strip(), numa_node=near[at])
         for at, model in enumerate(models)
