@@ -112,14 +112,16 @@ def _with_models(
     if isinstance(texts, InvalidRequest):
         return Asked(problem=texts, priority=asked.priority)
     wish = sharedgpu_models.wish_of(texts)
+    share_of = sharedgpu_models.share_of(texts, request.claim.exclusive)
     problem = sharedgpu_models.mix_problem(texts)
-    if isinstance(wish, InvalidRequest) or problem is not None:
-        return Asked(
-            problem=wish if isinstance(wish, InvalidRequest) else problem, priority=asked.priority
-        )
+    for found in (wish, problem, share_of):
+        if isinstance(found, InvalidRequest):
+            return Asked(problem=found, priority=asked.priority)
+    assert not isinstance(wish, InvalidRequest)
+    assert not isinstance(share_of, InvalidRequest)
     # A card by itself is of one model: its pods need no shape of their own.
     same = texts.mix == sharedgpu_models.SAME and (request.claim.count > 1 or grouped)
-    claim = replace(request.claim, wish=wish, one_model=same)
+    claim = replace(request.claim, wish=wish, one_model=same, share_of=share_of)
     return replace(asked, request=replace(request, claim=claim))
 
 

@@ -13,7 +13,8 @@ from kubeshare_py.domain.request import InvalidRequest
 MODELS = "sharedgpu/gpu_models"
 DENIED = "sharedgpu/gpu_models_denied"
 MIX = "sharedgpu/gpu_model_mix"
-KEYS = (MODELS, DENIED, MIX)
+REQUEST_OF = "sharedgpu/gpu_request_of"
+KEYS = (MODELS, DENIED, MIX, REQUEST_OF)
 _KEYS = frozenset(KEYS)
 
 #: What `MIX` may say: all cards of one model, or whichever.
@@ -36,6 +37,7 @@ class ModelTexts:
     models: str = ""
     denied: str = ""
     mix: str = ""
+    request_of: str = ""
 
 
 NOTHING_SAID = ModelTexts()
@@ -88,6 +90,17 @@ def mix_problem(texts: ModelTexts) -> InvalidRequest | None:
     if texts.mix in ("", SAME, WHICHEVER):
         return None
     return _invalid(MIX, texts.mix, f'must be "{SAME}" or "{WHICHEVER}"')
+
+
+def share_of(texts: ModelTexts, exclusive: bool) -> str | InvalidRequest:
+    """Read of which model the share is, "" where of any."""
+    text = texts.request_of
+    part = name_part(text) if text else ""
+    if part is None or ANY in part:
+        return _invalid(REQUEST_OF, text, "must be the name of one GPU model, such as A100")
+    if part and exclusive:
+        return _invalid(REQUEST_OF, text, "is for shares of one card, not for several whole ones")
+    return part
 
 
 def _names(text: str) -> tuple[str, ...] | None:

@@ -10,6 +10,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from kubeshare_py.domain.gpu_capacities import Capacities
+from kubeshare_py.domain.gpu_models import name_part
 from kubeshare_py.domain.isolation import IsolationBackend, IsolationChoice
 from kubeshare_py.framework.arguments import ArgumentError, located
 from kubeshare_py.framework.inventory_settings import Inventory
@@ -91,6 +93,8 @@ class ProfileConfiguration(Struct, frozen=True):
     isolation: Annotated[tuple[IsolationBackend, ...], Meta(min_length=1)] = (
         IsolationBackend.NONE,
     )
+    #: What cards of which models can do, in any unit; the first name that names a model counts.
+    gpu_capacities: dict[str, Annotated[int, Meta(ge=1, le=10**9)]] = {}
 
 
 class Server(Struct, frozen=True):
@@ -266,9 +270,19 @@ def _profile(
         permits=[plugin for plugin, _ in makers.plugins("permit")],
         reserves=[plugin for plugin, _ in makers.plugins("reserve")],
         isolation=IsolationChoice(profile.isolation),
+        capacities=_capacities(f"{path}.gpuCapacities", profile.gpu_capacities),
     )
     makers.check_arguments()
     return result
+
+
+def _capacities(path: str, given: Mapping[str, int]) -> Capacities:
+    parts = {name: name_part(name) for name in given}
+    for name, part in parts.items():
+        if part is None:
+            rule = "must be the name of a model or words of it"
+            raise ConfigurationError(f"{path}[{name}]: {rule}")
+    return Capacities(tuple((parts[name] or "", amount) for name, amount in given.items()))
 
 
 class _Makers:

@@ -25,7 +25,7 @@ def advice(machine: Machine, shape: Shape, nodes: Sequence[NodeWhy]) -> Iterator
     yield from _earmarked(machine, [NodeName(node.name) for node in nodes])
     leaving = [sentence for name in candidates for sentence in _leavers(machine, claim, name)]
     yield from leaving[:_MOST]
-    if claim.count == 1:
+    if claim.count == 1 and not claim.share_of:
         yield from _smaller(machine, claim, candidates)
 
 
@@ -72,12 +72,12 @@ def _would_do(ledger: Ledger, claim: GpuClaim, name: NodeName, freed: CardCharge
     if taken or columns.flags.item(row, slot) & (ABSENT | UNHEALTHY):
         return False
     model = columns.model_names[columns.model[row, slot]]
-    asked = claim.memory_bytes
+    milli, asked = claim.milli_on(model), claim.memory_bytes
     if asked is None:
-        asked = share_bytes(columns.capacity_bytes.item(row, slot), claim.milli)
+        asked = share_bytes(columns.capacity_bytes.item(row, slot), milli)
     return (
         claim.takes(model)
-        and columns.free_milli.item(row, slot) + freed.milli >= claim.milli
+        and columns.free_milli.item(row, slot) + freed.milli >= milli
         and columns.free_bytes.item(row, slot) + freed.memory_bytes >= asked
     )
 

@@ -239,6 +239,7 @@ def _pod_view(machine: Machine, record: Record, told: Told) -> PodView:
         milli=claim.milli if claim else 0,
         memory_bytes=claim.memory_bytes if claim else None,
         models=_models(claim) if claim else (),
+        share_of=claim.share_of if claim else "",
         node=record.node or "",
         cards=tuple(card.uuid for card in allocation.cards) if allocation else (),
         port=allocation.port if allocation else None,

@@ -68,7 +68,7 @@ def fix_models(gang: Gang) -> bool:
     model = min(placed, key=lambda name: (-placed[name], name), default="")
     news = False
     for uid, record in list(gang.waiting.items()):
-        shape = narrowed(record.pod.shape, model)
+        shape = narrowed(record.own_shape, model)
         if shape != record.shape:
             record.fixed = shape
             member = gang.members[uid]

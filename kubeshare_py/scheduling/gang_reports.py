@@ -141,4 +141,6 @@ def _asking(shape: Shape, count: int) -> str:
     if claim.count == 1 and not claim.milli:
         return f"{pods} a place on a GPU"
     amount = claim.count * claim.milli / WHOLE_MILLI
+    if claim.share_of:
+        return f"{pods} {amount:g} of one {claim.share_of}{each}"
     return f"{pods} {amount:g} GPU{'s' if amount > 1 else ''}{each}"

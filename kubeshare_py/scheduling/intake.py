@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.effects import Effect, ReportWaiting
+from kubeshare_py.domain.gpu_capacities import scaled
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.framework.scheduler_profile import Profile
@@ -48,9 +49,10 @@ class Intake:
     def enqueue(self, record: Record, now: float, effects: list[Effect], event: str) -> None:
         """Let the pod wait for a place, or hold it and say why; `event` made it come."""
         pod = record.pod
-        record.fixed = None
         self._records[pod.uid] = record
         profile = self._profiles[pod.scheduler_name]
+        record.fixed = None
+        record.asked = scaled(pod.shape, profile.capacities) if _is_scaled(pod) else None
         reason = _hold_reason(pod, profile)
         if reason is None:
             record.state = State.WAITING
@@ -114,6 +116,11 @@ def tell(record: Record, sentence: str, effects: list[Effect]) -> None:
         effects.append(ReportWaiting(record.pod.uid, record.pod.key, diagnosis))
 
 
+def _is_scaled(pod: Pod) -> bool:
+    claim = pod.shape.claim
+    return claim is not None and bool(claim.share_of)
+
+
 def _hold_reason(pod: Pod, profile: Profile) -> str | None:
     """None to let it wait, else why it is held; empty when its owner need not be told."""
     if pod.gates or pod.deleting:
@@ -122,6 +129,9 @@ def _hold_reason(pod: Pod, profile: Profile) -> str | None:
         return str(pod.problem)
     if pod.unsupported:
         return f"not supported yet: {', '.join(pod.unsupported)}"
+    if _is_scaled(pod) and scaled(pod.shape, profile.capacities) is None:
+        model = pod.shape.claim.share_of if pod.shape.claim else ""
+        return f"it asks for a share of {model}, which is not in gpuCapacities of its profile"
     for plugin in profile.pre_enqueue:
         reason = plugin.pre_enqueue(pod)
         if reason is not None:

@@ -42,10 +42,17 @@ class Record:
     evicted: bool = False
     #: What its owner was last told, if the pod itself is the reason that it waits.
     told: Diagnosis | None = None
+    #: Its own shape, its share told for each model, if it asks for a share of a certain one.
+    asked: Shape | None = None
     #: What it asks for where its gang leaves it no choice of models, in place of its own shape.
     fixed: Shape | None = None
 
     @property
+    def own_shape(self) -> Shape:
+        """What the pod itself asks for."""
+        return self.asked or self.pod.shape
+
+    @property
     def shape(self) -> Shape:
         """What a place is looked for, and found, by."""
-        return self.fixed or self.pod.shape
+        return self.fixed or self.own_shape

@@ -144,3 +144,25 @@ def test_one_model_can_be_asked_for_several_cards_and_for_gangs(
 def test_any_text_is_understood_or_refused(models: str, denied: str) -> None:
     found = read(SHARE, {MODELS: models, DENIED: denied})
     assert (found.request is None) == (found.problem is not None)
+
+
+def test_a_share_may_be_one_of_a_certain_model() -> None:
+    assert claim_of(gpu_request_of="A100").share_of == "A100"
+    assert claim_of(gpu_request_of=" GTX 1080 ").share_of == "GTX-1080"
+    assert claim_of({**SHARE, "sharedgpu/gpu_request_of": "A100"}).share_of == "A100"
+    assert claim_of().share_of == ""
+
+
+@pytest.mark.parametrize(
+    ("labels", "text", "rule"),
+    [
+        *((SHARE, text, "one GPU model") for text in ("*", "A*", "A100, T4", " ", "A > B")),
+        (TWO, "A100", "not for several whole ones"),
+    ],
+)
+def test_a_share_is_of_one_model_and_of_one_card(
+    labels: dict[str, str], text: str, rule: str
+) -> None:
+    problem = problem_of(labels, gpu_request_of=text)
+    assert problem.field == "sharedgpu/gpu_request_of"
+    assert rule in problem.rule
