@@ -232,14 +232,12 @@ def _card_shortfalls(
             free=0,
             unit="count",
         )
-    free, milli = columns.free_milli.item(row, slot), claim.milli
-    if claim.share_of:
-        model = columns.model_names[columns.model.item(row, slot)]
-        milli = claim.milli_on(model)
-        if milli == TOO_MUCH:
-            small, unknown = _never_texts(claim)
-            yield Shortfall(reason=small if claim.compares(model) else unknown, subject=uuid)
-            return
+    free = columns.free_milli.item(row, slot)
+    model = columns.model_names[columns.model.item(row, slot)]
+    milli = claim.milli_on(model)
+    if milli == TOO_MUCH:
+        yield Shortfall(reason=_never_texts(claim)[not claim.compares(model)], subject=uuid)
+        return
     taken = claim.exclusive and columns.tenants.item(row, slot) > 0
     if flags & EXCLUSIVE or taken or free < milli:
         # Of a card that is held exclusively nothing is free, whatever its holder is charged.
