@@ -61,7 +61,7 @@ async def test_a_list_that_cannot_be_understood_is_told_and_can_be_edited(stage:
 
 
 async def test_two_cards_of_a_mixed_node_are_of_one_model(stage: Stage) -> None:
-    await stage.create("two", gpu("2", "2"), annotations=models(gpu_models="A100, T4"))
+    await stage.create("two", gpu("2", "2"), annotations=models(gpu_models="A100 > T4"))
     assert len({*(await model_of(stage, "two")).split(",")}) == 1
     # Three of one model are on `t`; four are nowhere, though `mixed` has four cards.
     same = models(gpu_models="T4 > *", gpu_model_mix="same")
