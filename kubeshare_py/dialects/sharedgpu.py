@@ -1,4 +1,4 @@
-"""KubeShare 2.0's way of asking for GPUs: labels `sharedgpu/*` on the pod.
+"""KubeShare 2.0's way of asking for GPUs: labels `sharedgpu/*` on the pod, annotations on models.
 
 Label meanings and the order of checks follow KubeShare 2.0 (pod labels, README and
 pkg/scheduler/pod.go of github.com/NTHU-LSALab/KubeShare, release-2.0). Deliberate differences: any
@@ -7,13 +7,15 @@ no gang; amounts are computed exactly. `sharedgpu/numa_bind` is ours.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from math import floor
 
+from kubeshare_py.dialects import sharedgpu_models
 from kubeshare_py.dialects.decimals import fraction, integer, plain_decimal, thousandths
+from kubeshare_py.dialects.sharedgpu_models import NOTHING_SAID, ModelTexts
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import PodGroup
 from kubeshare_py.domain.request import GpuClaim, GpuRequest, InvalidRequest
@@ -57,10 +59,11 @@ class Asked:
     group: PodGroup | None = None
 
 
-def read(labels: Mapping[str, str]) -> Asked:
+def read(labels: Mapping[str, str], annotations: Mapping[str, str] | None = None) -> Asked:
     """Read a pod's labels; the first problem in KubeShare's order of checks is reported.
 
-    Group names belong to the pod's namespace; the value does not repeat it.
+    Group names belong to the pod's namespace; the value does not repeat it. Of annotations only
+    those about models are read.
     """
     get = labels.get
     headcount, threshold = get(HEADCOUNT), get(THRESHOLD)
@@ -71,6 +74,10 @@ def read(labels: Mapping[str, str]) -> Asked:
     if isinstance(group, InvalidRequest):
         return Asked(problem=group)
     asked = _asked(limit, request, memory, get(MODEL), get(NUMA_BIND), priority)
+    if asked.request is not None:
+        texts = sharedgpu_models.texts_of(labels, annotations)
+        if texts is not NOTHING_SAID:
+            asked = _with_models(asked, asked.request, texts, group is not None)
     if group is None:
         return asked
     return Asked(request=asked.request, problem=asked.problem, priority=asked.priority, group=group)
@@ -95,6 +102,27 @@ def _asked(
     if isinstance(asked, InvalidRequest):
         return Asked(problem=asked, priority=rank)
     return Asked(request=asked, priority=rank)
+
+
+@lru_cache(_REMEMBERED)
+def _with_models(
+    asked: Asked, request: GpuRequest, texts: ModelTexts | InvalidRequest, grouped: bool
+) -> Asked:
+    """The same with what is said about models."""
+    if isinstance(texts, InvalidRequest):
+        return Asked(problem=texts, priority=asked.priority)
+    wish = sharedgpu_models.wish_of(texts)
+    share_of = sharedgpu_models.share_of(texts, request.claim.exclusive)
+    problem = sharedgpu_models.mix_problem(texts)
+    for found in (wish, problem, share_of):
+        if isinstance(found, InvalidRequest):
+            return Asked(problem=found, priority=asked.priority)
+    assert not isinstance(wish, InvalidRequest)
+    assert not isinstance(share_of, InvalidRequest)
+    # A card by itself is of one model: its pods need no shape of their own.
+    same = texts.mix == sharedgpu_models.SAME and (request.claim.count > 1 or grouped)
+    claim = replace(request.claim, wish=wish, one_model=same, share_of=share_of)
+    return replace(asked, request=replace(request, claim=claim))
 
 
 def _request(

@@ -3,6 +3,10 @@
 from dataclasses import dataclass
 
 from kubeshare_py.domain.gpu import WHOLE_MILLI
+from kubeshare_py.domain.gpu_models import ModelWish, names_model
+
+#: More than any card has.
+TOO_MUCH = WHOLE_MILLI + 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -10,10 +14,13 @@ class GpuClaim:
     """`count` cards of one node, each charged `milli` and memory.
 
     `memory_bytes` is per card; None means the share's part of the card it lands on. `models` are
-    the accepted model names, empty for any. An exclusive claim takes idle cards and admits nobody
-    else. With `one_numa_node` all cards must be near the same one.
+    the accepted model names in full, empty for any; `wish` says more about models. An exclusive
+    claim takes idle cards and admits nobody else. With `one_numa_node` all cards must be near the
+    same one, with `one_model` all of one model, and in a gang those of the other members too. With
+    `share_of` the share is one of a card of that model; `shares` says then what that is of others,
+    as (part of a name, milli) pairs of which the first that names a model counts.
 
-    Invariants: count >= 1; 0 <= milli <= 1000; memory_bytes >= 0.
+    Invariants: count >= 1; 0 <= milli <= 1000; memory_bytes >= 0; no share_of where exclusive.
     """
 
     count: int = 1
@@ -22,6 +29,10 @@ class GpuClaim:
     models: tuple[str, ...] = ()
     exclusive: bool = False
     one_numa_node: bool = False
+    wish: ModelWish | None = None
+    one_model: bool = False
+    share_of: str = ""
+    shares: tuple[tuple[str, int], ...] = ()
 
     def __post_init__(self) -> None:
         if self.count < 1:
@@ -30,6 +41,28 @@ class GpuClaim:
             raise ValueError(f"milli {self.milli} must be within 0…{WHOLE_MILLI}")
         if self.memory_bytes is not None and self.memory_bytes < 0:
             raise ValueError(f"memory_bytes {self.memory_bytes} must be at least 0")
+
+        if self.share_of and self.exclusive:
+            raise ValueError("an exclusive claim takes whole cards, whatever their model")
+
+    def milli_on(self, model: str) -> int:
+        """What is charged of a card of this model; above 1000 where the share is more than it."""
+        if not self.share_of:
+            return self.milli
+        milli = self._share_on(model)
+        return TOO_MUCH if milli is None else min(milli, TOO_MUCH)
+
+    def compares(self, model: str) -> bool:
+        """Whether it is known what the share is of a card of this model."""
+        return not self.share_of or self._share_on(model) is not None
+
+    def _share_on(self, model: str) -> int | None:
+        return next((milli for part, milli in self.shares if names_model(part, model)), None)
+
+    def takes(self, model: str) -> bool:
+        """Whether a card of this model will do, as far as models go."""
+        named = not self.models or model in self.models
+        return named and (self.wish is None or self.wish.tier(model) is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -106,8 +106,9 @@ class NodeView:
 class PodView:
     """One pod of ours. `state`: held, waiting, backoff, binding, assumed or bound.
 
-    `count` cards of `milli` each are asked for; `memory_bytes` is per card, None for the share's
-    part. `cards` are the uuids that it holds. `message` says why it waits.
+    `count` cards of `milli` each are asked for, thousandths of a card of the model `share_of` where
+    that is set; `memory_bytes` is per card, None for the share's part. `cards` are the uuids that
+    it holds. `message` says why it waits.
     `isolation` is what is to hold it to its share, `unheld` the parts that this does not hold.
     """
 
@@ -123,6 +124,7 @@ class PodView:
     milli: int = 0
     memory_bytes: int | None = None
     models: tuple[str, ...] = ()
+    share_of: str = ""
     node: str = ""
     cards: tuple[str, ...] = ()
     port: int | None = None

@@ -300,10 +300,12 @@ class Asker:
 
     def _best_slots(self, questions: Questions, row: int) -> tuple[int, ...]:
         rows = SomeRows(self._ledger.columns, np.array([row]))
-        fits = self._card_fits(questions, rows)
+        fits = self._card_fits(questions, rows)[0]
+        for among in questions.among:
+            fits = among.leave(rows, fits)
         if questions.best_set is not None:
-            return questions.best_set.choose(rows, fits[0])
-        ranked = np.where(fits, self._rank(questions, rows), -1)[0]
+            return questions.best_set.choose(rows, fits)
+        ranked = np.where(fits, self._rank(questions, rows), -1).ravel()
         return tuple(np.argsort(-ranked, kind="stable")[: questions.count].tolist())
 
     def _offsets(self, rows: int, width: int) -> IntArray:

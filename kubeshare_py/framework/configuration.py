@@ -4,14 +4,16 @@
 profile's plugins; `disabled: [{name: "*"}]` clears them first, as in kube-scheduler.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
+from kubeshare_py.domain.gpu_capacities import Capacities
+from kubeshare_py.domain.gpu_models import name_part
 from kubeshare_py.domain.isolation import IsolationBackend, IsolationChoice
+from kubeshare_py.framework.arguments import ArgumentError, located
 from kubeshare_py.framework.inventory_settings import Inventory
 from kubeshare_py.framework.leader_election import LeaderElection
 from kubeshare_py.framework.points import (
@@ -38,8 +40,6 @@ PluginFactory = Callable[..., object]
 #: Scores are 0…100 and card ranks up to some thousands: with this bound their sums stay far from
 #: the limits of the integers that carry them.
 MOST_WEIGHT = 10_000
-
-_UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(.*)`")
 
 
 class ConfigurationError(Exception):
@@ -95,6 +95,8 @@ class ProfileConfiguration(Struct, frozen=True):
     isolation: Annotated[tuple[IsolationBackend, ...], Meta(min_length=1)] = (
         IsolationBackend.NONE,
     )
+    #: What cards of which models can do, in any unit; the first name that names a model counts.
+    gpu_capacities: dict[str, Annotated[int, Meta(ge=1, le=10**9)]] = {}
 
 
 class Server(Struct, frozen=True):
@@ -136,19 +138,25 @@ class SchedulerConfiguration(Struct, frozen=True):
     earmark_seconds: Annotated[float, Meta(ge=0, le=604_800)] = 60.0
 
 
-_DEFAULTS: Mapping[str, tuple[str, ...]] = {
+#: What a pod says of models goes before all that policies say of equally good ones.
+_PREFERENCE = Named("ModelPreference", 2000)
+
+_DEFAULTS: Mapping[str, tuple[Named, ...]] = {
     "pre_enqueue": (),
-    "queue_sort": ("PrioritySort",),
-    "filter": ("NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodeResourcesFit"),
-    "card_filter": ("GpuFit", "GpuModel", "NumaBinding"),
-    "score": ("BinPack", "AvoidGpuNodes", "Topology"),
-    "card_score": ("BinPack", "Topology"),
-    "locality": ("Coscheduling",),
+    "queue_sort": (Named("PrioritySort"),),
+    "filter": (
+        Named("NodeUnschedulable"),
+        Named("TaintToleration"),
+        Named("NodeAffinity"),
+        Named("NodeResourcesFit"),
+    ),
+    "card_filter": (Named("GpuFit"), Named("GpuModel"), Named("OneModel"), Named("NumaBinding")),
+    "score": (Named("BinPack"), Named("AvoidGpuNodes"), Named("Topology", 10), _PREFERENCE),
+    "card_score": (Named("BinPack"), Named("Topology"), _PREFERENCE),
+    "locality": (Named("Coscheduling"),),
     "permit": (),
     "reserve": (),
 }
-#: Of defaults at `score`. For pods of several cards links come first, then islands, then BinPack.
-_WEIGHTS = {"Topology": 10}
 _PROTOCOLS: Mapping[str, type] = {
     "pre_enqueue": PreEnqueue,
     "queue_sort": QueueSort,
@@ -172,7 +180,7 @@ def read(document: object) -> SchedulerConfiguration:
             {} if document is None else document, SchedulerConfiguration
         )
     except msgspec.ValidationError as error:
-        raise ConfigurationError(_located(str(error))) from error
+        raise ConfigurationError(located(str(error))) from error
     for field, wanted in (("api_version", API_VERSION), ("kind", KIND)):
         if getattr(configuration, field) != wanted:
             camel = "apiVersion" if field == "api_version" else field
@@ -235,18 +243,6 @@ def effective(configuration: SchedulerConfiguration) -> dict[str, Any]:
     return plain
 
 
-def _located(message: str) -> str:
-    """A message of msgspec with the path first, as users write it."""
-    text, found, place = message.rpartition(" - at `")
-    # The place is "$.a[0].b`", or for a bad key "key` in `$.a[0]`".
-    path = place.split("`")[-2].removeprefix("$").removeprefix(".") if found else ""
-    text = text if found else message
-    unknown = _UNKNOWN_FIELD.fullmatch(text)
-    if unknown:
-        return f"{path}.{unknown[1]}: no such field".removeprefix(".")
-    return f"{path or 'document'}: {text}"
-
-
 def _enabled(profile: ProfileConfiguration, point: str) -> list[Named]:
     """What runs at a point: the defaults that stay, then what the file enables, in its order."""
     changes: Point = getattr(profile.plugins, point)
@@ -255,9 +251,8 @@ def _enabled(profile: ProfileConfiguration, point: str) -> list[Named]:
 
 def _kept_defaults(changes: Point, point: str) -> list[Named]:
     gone = {named.name for named in (*changes.disabled, *changes.enabled)}
-    names = () if "*" in gone else _DEFAULTS[point]
-    weights = _WEIGHTS if point == "score" else {}
-    return [Named(name, weights.get(name, 1)) for name in names if name not in gone]
+    defaults = () if "*" in gone else _DEFAULTS[point]
+    return [named for named in defaults if named.name not in gone]
 
 
 def _queue_sort(profile: ProfileConfiguration) -> tuple[list[str], list[Any]]:
@@ -289,9 +284,19 @@ def _profile(
         permits=[plugin for plugin, _ in makers.plugins("permit")],
         reserves=[plugin for plugin, _ in makers.plugins("reserve")],
         isolation=IsolationChoice(profile.isolation),
+        capacities=_capacities(f"{path}.gpuCapacities", profile.gpu_capacities),
     )
     makers.check_arguments()
     return result
+
+
+def _capacities(path: str, given: Mapping[str, int]) -> Capacities:
+    parts = {name: name_part(name) for name in given}
+    for name, part in parts.items():
+        if part is None:
+            rule = "must be the name of a model or words of it"
+            raise ConfigurationError(f"{path}[{name}]: {rule}")
+    return Capacities(tuple((parts[name] or "", amount) for name, amount in given.items()))
 
 
 class _Makers:
@@ -356,6 +361,9 @@ class _Makers:
         entry = self._profile.plugin_config[index] if index is not None else PluginArgs(name)
         try:
             return self._factories[name](**entry.args)
+        except ArgumentError as error:
+            where = f"{self._path}.pluginConfig[{index}].args"
+            raise ConfigurationError(f"{where}.{error}") from error
         except (TypeError, ValueError) as error:
             where = f"[{index}].args" if index is not None else f": {name} without args"
             raise ConfigurationError(f"{self._path}.pluginConfig{where}: {error}") from error

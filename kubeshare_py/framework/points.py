@@ -107,6 +107,17 @@ class BestSet:
     choose: Callable[[Rows, NDArray[np.bool_]], tuple[int, ...]]
 
 
+@dataclass(frozen=True, slots=True)
+class Among:
+    """In place of a card rank, for claims of several cards: among which of them to choose.
+
+    `leave` is put as `BestSet.choose` is, and before it; it answers with the cards that stay, at
+    least as many as are claimed.
+    """
+
+    leave: Callable[[Rows, NDArray[np.bool_]], NDArray[np.bool_]]
+
+
 #: 0…100 per row, higher is better; shape (k,). Cards is None when the shape claims not just one.
 RowScore = Callable[[Rows, Cards | None], IntArray]
 #: 0 or more per card, higher is better; shape (k, width). Ties go to the lower uuid. See ByRoom.
@@ -166,12 +177,13 @@ class CardFilter(Protocol):
 class CardScore(Protocol):
     """Which of the cards that fit? Weighted sums decide; Score knows the best card of each row.
 
-    Of a claim of several cards, the first plugin that answers with a BestSet decides alone.
+    Of a claim of several cards, the first plugin that answers with a BestSet decides alone, among
+    the cards that those left which answer with Among, in their order.
     """
 
     name: str
 
-    def card_score(self, shape: Shape) -> CardRank | BestSet | None:
+    def card_score(self, shape: Shape) -> CardRank | BestSet | Among | None:
         """The question for this shape."""
 
 

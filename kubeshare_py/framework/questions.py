@@ -8,6 +8,7 @@ from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.points import (
     MOST_KEPT,
     PLACES,
+    Among,
     BestSet,
     ByRoom,
     CardQuestion,
@@ -26,6 +27,7 @@ class Questions:
 
     __slots__ = (
         "absolute",
+        "among",
         "best_set",
         "by_room",
         "cards",
@@ -51,18 +53,14 @@ class Questions:
         self.cards: list[CardQuestion] = []
         self.ranks: list[tuple[CardRank, int]] = []
         self.best_set: BestSet | None = None
+        self.among: list[Among] = []
         self.absolute: list[tuple[RowScore, int]] = []
         self.normalised: list[Normalised] = []
         self.count = shape.claim.count if shape.claim else 0
         if self.count:
             cards = (plugin.card_filter(shape, reasons) for plugin in profile.card_filters)
             self.cards = [question for question in cards if question is not None]
-            ranks = ((plugin.card_score(shape), weight) for plugin, weight in profile.card_scores)
-            for rank, weight in ranks:
-                if isinstance(rank, BestSet):
-                    self.best_set = self.best_set or rank
-                elif rank is not None:
-                    self.ranks.append((rank, weight))
+            self._ask_for_ranks(profile, shape)
         #: Whether equal idle cards come in the order of the column `keep`.
         self.keeps = any(isinstance(rank, ByRoom) and rank.keeps for rank, _ in self.ranks)
         self.by_room = self._by_room() if self.count == 1 else None
@@ -72,6 +70,16 @@ class Questions:
                 self.absolute.append((score, weight))
             elif score is not None and scorer.normaliser is not None:
                 self.normalised.append(Normalised(score, scorer.normaliser, weight))
+
+    def _ask_for_ranks(self, profile: Profile, shape: Shape) -> None:
+        for plugin, weight in profile.card_scores:
+            rank = plugin.card_score(shape)
+            if isinstance(rank, BestSet):
+                self.best_set = self.best_set or rank
+            elif isinstance(rank, Among):
+                self.among.append(rank)
+            elif rank is not None:
+                self.ranks.append((rank, weight))
 
     def _by_room(self) -> IntArray | None:
         """Rank by room, if nothing else decides; the last entry, -1, is for cards without room."""

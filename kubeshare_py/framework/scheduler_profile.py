@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kubeshare_py.domain.gpu_capacities import NO_CAPACITIES, Capacities
 from kubeshare_py.domain.isolation import NOTHING_TO_CHOOSE, IsolationChoice
 from kubeshare_py.framework.points import (
     CardFilter,
@@ -22,7 +23,8 @@ class Profile:
     """The plugins that decide for pods with this schedulerName, in calling order.
 
     Scores come with weights. A plugin that implements several points is listed at each of them.
-    `isolation` is what keeps the tenants of a card apart.
+    `isolation` is what keeps the tenants of a card apart, `capacities` what shares of a certain
+    model are compared by.
     """
 
     scheduler_name: str
@@ -36,3 +38,4 @@ class Profile:
     permits: Sequence[Permit] = ()
     reserves: Sequence[Reserve] = ()
     isolation: IsolationChoice = NOTHING_TO_CHOOSE
+    capacities: Capacities = NO_CAPACITIES

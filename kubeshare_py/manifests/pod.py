@@ -53,7 +53,7 @@ def to_domain(pod: PodFields) -> Pod:
     """
     meta, spec = pod.metadata, pod.spec
     bound = bool(spec.node_name)
-    asked = sharedgpu.read(meta.labels or {})
+    asked = sharedgpu.read(meta.labels or {}, meta.annotations)
     needs = demand(spec, pod.status if bound else None)
     held = _held(meta.annotations) if bound and meta.annotations else None
     reference = _reference(pod, asked.group)

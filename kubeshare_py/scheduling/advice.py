@@ -25,7 +25,7 @@ def advice(machine: Machine, shape: Shape, nodes: Sequence[NodeWhy]) -> Iterator
     yield from _earmarked(machine, [NodeName(node.name) for node in nodes])
     leaving = [sentence for name in candidates for sentence in _leavers(machine, claim, name)]
     yield from leaving[:_MOST]
-    if claim.count == 1:
+    if claim.count == 1 and not claim.share_of:
         yield from _smaller(machine, claim, candidates)
 
 
@@ -72,12 +72,12 @@ def _would_do(ledger: Ledger, claim: GpuClaim, name: NodeName, freed: CardCharge
     if taken or columns.flags.item(row, slot) & (ABSENT | UNHEALTHY):
         return False
     model = columns.model_names[columns.model[row, slot]]
-    asked = claim.memory_bytes
+    milli, asked = claim.milli_on(model), claim.memory_bytes
     if asked is None:
-        asked = share_bytes(columns.capacity_bytes.item(row, slot), claim.milli)
+        asked = share_bytes(columns.capacity_bytes.item(row, slot), milli)
     return (
-        (not claim.models or model in claim.models)
-        and columns.free_milli.item(row, slot) + freed.milli >= claim.milli
+        claim.takes(model)
+        and columns.free_milli.item(row, slot) + freed.milli >= milli
         and columns.free_bytes.item(row, slot) + freed.memory_bytes >= asked
     )
 
@@ -95,7 +95,7 @@ def _smaller(machine: Machine, claim: GpuClaim, names: Sequence[NodeName]) -> It
             if claim.memory_bytes is not None:
                 enough = columns.free_bytes.item(row, slot) >= claim.memory_bytes
                 room = columns.share_room.item(row, slot) if enough else 0
-            if room > best and (not claim.models or model in claim.models):
+            if room > best and claim.takes(model):
                 best, where = room, f"{name} ({uuid})"
     if 0 < best < claim.milli:
         yield f"it fits on {where} now with sharedgpu/gpu_request {_share(best)} or less"

@@ -1,6 +1,6 @@
 """One placement: wake who may fit, choose, charge. And how much of that one turn may do."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -130,39 +130,47 @@ class Cycle:
     def _allocation(self, record: Record, choice: Choice, node: NodeName) -> Allocation:
         self._decisions += 1
         pod = record.pod
-        shape, group = pod.shape, pod.group
+        shape, group = record.shape, pod.group
         claim = shape.claim
+        cards = self._card_charges(claim, choice) if claim is not None else ()
         return Allocation(
             token=DecisionToken(f"{self._name}-{self._decisions}"),
             dialect=pod.request.dialect if pod.request else "",
-            cards=self._card_charges(claim, choice) if claim is not None else (),
+            cards=cards,
             exclusive=claim is not None and claim.exclusive,
             port=self._ledger.next_port(node) if shape.needs_port else None,
             group=group.name if group else None,
             min_available=group.min_available if group else 0,
-            isolation=self._isolation(pod),
+            isolation=self._isolation(pod, cards),
         )
 
-    def _isolation(self, pod: Pod) -> Isolation | None:
+    def _isolation(self, pod: Pod, cards: Sequence[CardCharge]) -> Isolation | None:
         """What holds it to its share; cards of its own need nothing, `none` says nothing."""
         if pod.request is None or pod.request.claim.exclusive:
             return None
-        backend = self._profiles[pod.scheduler_name].isolation.chosen(pod.isolation)
+        profile = self._profiles[pod.scheduler_name]
+        backend = profile.isolation.chosen(pod.isolation)
         if backend is IsolationBackend.NONE:
             return None
-        return Isolation(backend, pod.request.limit_milli)
+        limit, share_of = pod.request.limit_milli, pod.request.claim.share_of
+        if share_of:
+            limit = profile.capacities.limit(limit, share_of, cards[0].model)
+        return Isolation(backend, limit)
 
     def _card_charges(self, claim: GpuClaim, choice: Choice) -> tuple[CardCharge, ...]:
         columns, row, milli = self._ledger.columns, choice.row, claim.milli
+        scaled = bool(claim.share_of)
         uuids, names = columns.uuids[row], columns.model_names
         cells = self._ledger.cells_on(row)
         charges = []
         for slot in choice.slots:
             memory = claim.memory_bytes
+            model = names[columns.model.item(row, slot)]
+            if scaled:
+                milli = claim.milli_on(model)
             if claim.exclusive or memory is None:
                 capacity = columns.capacity_bytes.item(row, slot)
                 memory = capacity if claim.exclusive else share_bytes(capacity, milli)
-            model = names[columns.model.item(row, slot)]
             cell = cells.get(uuids[slot], "") if cells else ""
             charges.append(CardCharge(uuids[slot], milli, memory, model, cell))
         return tuple(charges)

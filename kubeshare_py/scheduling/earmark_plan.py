@@ -58,7 +58,7 @@ class EarmarkPlan:
         """False only if so many of them would not even fit if nobody held anything."""
         kinds: dict[_Kind, int] = {}
         for record in members:
-            kind = (record.pod.scheduler_name, record.pod.shape)
+            kind = (record.pod.scheduler_name, record.shape)
             kinds[kind] = kinds.get(kind, 0) + 1
         fitting = 0
         for (profile, shape), count in kinds.items():
@@ -87,10 +87,10 @@ class EarmarkPlan:
             if len(attempt.placed) == need:
                 break
             pod = record.pod
-            kind = (pod.scheduler_name, pod.shape)
+            kind = (pod.scheduler_name, record.shape)
             if kind in full:
                 continue
-            choice = self._askers[pod.scheduler_name].best(pod.shape)
+            choice = self._askers[pod.scheduler_name].best(record.shape)
             choice = choice or self._make_room(kind, attempt)
             if choice is None:
                 full.add(kind)

@@ -10,7 +10,8 @@ from typing import TypeVar
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.identity import NodeName, PodKey
 from kubeshare_py.domain.isolation import UNHELD
-from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.pod import Shape
+from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.domain.view import ClusterView, NodeWhy, PodView, WhyView
 from kubeshare_py.framework.points import Explain
 from kubeshare_py.framework.reasons import NO_NODE
@@ -85,8 +86,8 @@ def why(machine: Machine, key: PodKey) -> WhyView | None:
         return _where(machine, record, record.node, view)
     if record.state is State.HELD:
         return WhyView(pod=view, message=view.message)
-    nodes = tuple(_node_whys(machine, record.pod))
-    suggestions = tuple(advice(machine, record.pod.shape, nodes))
+    nodes = tuple(_node_whys(machine, record))
+    suggestions = tuple(advice(machine, record.shape, nodes))
     return WhyView(pod=view, message=view.message, nodes=nodes, advice=suggestions)
 
 
@@ -95,30 +96,45 @@ def _where(machine: Machine, record: Record, node: NodeName, view: PodView) -> W
     held = (
         ring(machine.ledger, node, [card.uuid for card in allocation.cards]) if allocation else None
     )
-    return WhyView(pod=view, message=f"it is on node {node}", ring=held)
+    message = f"it is on node {node}{_lesser_choice(record)}"
+    return WhyView(pod=view, message=message, ring=held)
 
 
-def _node_whys(machine: Machine, pod: Pod) -> Iterator[NodeWhy]:
-    asker = machine.askers[pod.scheduler_name]
-    masks = asker.masks(pod.shape).tolist()
+def _lesser_choice(record: Record) -> str:
+    """Which choice of its own the pod's cards are, where they are not the first."""
+    claim, allocation = record.pod.shape.claim, record.allocation
+    wish = claim.wish if claim is not None else None
+    if wish is None or allocation is None:
+        return ""
+    tiers = {card.model: wish.tier(card.model) or 0 for card in allocation.cards}
+    worst = max(sorted(tiers), key=tiers.__getitem__, default="")
+    if not tiers.get(worst):
+        return ""
+    return f"; {worst} is choice {tiers[worst] + 1} of {len(wish.tiers)} ({wish})"
+
+
+def _node_whys(machine: Machine, record: Record) -> Iterator[NodeWhy]:
+    profile, shape = record.pod.scheduler_name, record.shape
+    asker = machine.askers[profile]
+    masks = asker.masks(shape).tolist()
     columns = machine.ledger.columns
     for name in sorted(columns.row_of):
         row = columns.row_of[name]
         mask = masks[row]
         if not mask & NO_NODE:
-            reasons = tuple(reason.text for reason in asker.reasons_in(pod.shape, mask))
-            shortfalls = tuple(_shortfalls(machine, pod, row)) if mask else ()
+            reasons = tuple(reason.text for reason in asker.reasons_in(shape, mask))
+            shortfalls = tuple(_shortfalls(machine, profile, shape, row)) if mask else ()
             yield NodeWhy(name=name, fits=not mask, reasons=reasons, shortfalls=shortfalls)
 
 
-def _shortfalls(machine: Machine, pod: Pod, row: int) -> list[Shortfall]:
+def _shortfalls(machine: Machine, name: str, shape: Shape, row: int) -> list[Shortfall]:
     """What is missing; of a card that would not do however much were free, nothing but that."""
-    profile = machine.profiles[pod.scheduler_name]
+    profile = machine.profiles[name]
     found = [
         shortfall
         for plugin in (*profile.filters, *profile.card_filters)
         if isinstance(plugin, Explain)
-        for shortfall in plugin.explain(pod.shape, machine.ledger, row)
+        for shortfall in plugin.explain(shape, machine.ledger, row)
     ]
     hopeless = {one.subject for one in found if one.asked is None}
     if "" in hopeless:
@@ -142,7 +158,8 @@ def _pod_view(machine: Machine, record: Record, told: Told) -> PodView:
         count=claim.count if claim else 0,
         milli=claim.milli if claim else 0,
         memory_bytes=claim.memory_bytes if claim else None,
-        models=claim.models if claim else (),
+        models=_models(claim) if claim else (),
+        share_of=claim.share_of if claim else "",
         node=record.node or "",
         cards=tuple(card.uuid for card in allocation.cards) if allocation else (),
         port=allocation.port if allocation else None,
@@ -150,6 +167,13 @@ def _pod_view(machine: Machine, record: Record, told: Told) -> PodView:
         isolation=backend or "",
         unheld=UNHELD[backend] if backend else (),
     )
+
+
+def _models(claim: GpuClaim) -> tuple[str, ...]:
+    """What the pod says about models, in words."""
+    if claim.wish is None:
+        return claim.models
+    return (" that is also ".join((*claim.models, str(claim.wish))),)
 
 
 def _message(machine: Machine, record: Record, told: Told) -> str:

@@ -3,18 +3,20 @@
 Members are charged one after the other and taken back if too few fit: first within one place that
 may hold them all, then anywhere. That is greedy. Of members of one shape as many find a place as
 there are places for; where shapes differ several orders are tried, and a way to fit them all may
-still be missed.
+still be missed. Members that must have cards of one model are planned on each model, and placed on
+the best.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.asks import Asker, Choice, Work
 from kubeshare_py.framework.rooms import Rooms
 from kubeshare_py.scheduling.cycle import Cycle
+from kubeshare_py.scheduling.gang_models import models_for, narrowed, narrowed_all
 from kubeshare_py.scheduling.gang_places import GangPlaces
 from kubeshare_py.scheduling.gangs import Gang, Shapes, Shortage
 from kubeshare_py.scheduling.pod_records import Record
@@ -32,6 +34,8 @@ class Placed:
     """So many members as are needed are charged to their places."""
 
     records: tuple[Record, ...]
+    #: What the plugins said of the places, in all; only where models are compared.
+    score: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,32 +56,28 @@ class GangPlan:
         rooms: Mapping[str, Rooms],
         work: Work,
         places: GangPlaces,
+        models: Sequence[str],
     ) -> None:
+        """`models` are the names of all models there are, and stay so."""
         self._work = work
         self._places = places
         self._cycle = cycle
         self._askers = askers
         self._rooms = rooms
+        self._models = models
+        self._score = 0
 
     def may_fit(self, shapes: Shapes, need: int) -> bool:
         """False only if so many pods of these shapes certainly do not fit now; cheap."""
-        fitting = 0
-        for (profile, shape), count in shapes.items():
-            fitting += min(count, self._rooms[profile].total(shape))
-            if fitting >= need:
-                return True
-        return False
+        models = models_for(shapes, self._models)
+        return any(self._room(shapes, need, model) >= need for model in models)
 
     def place(self, gang: Gang) -> Placed | Forbidden | None:
         """Find places for as many members as it needs; None if there is no way."""
-        answer = self._in_one_place(gang)
-        if gang.within:
-            return answer
-        for members in self._orders(gang):
-            if answer is not None:
-                return answer
-            answer, _ = self._all_or_none(members, gang.need, None)
-        return answer
+        models = list(models_for(gang.shapes, self._models))
+        if len(models) > 1:
+            models = [self._best_model(gang, models)]
+        return self._place(gang, models[0]) if models else None
 
     def near(self, gang: Gang, record: Record, choice: Choice) -> Choice | str:
         """A place for one more member as near to the others as there is; `choice` is the best.
@@ -87,28 +87,78 @@ class GangPlan:
         rows = self._places.rows_of(gang.nodes())
         group = record.pod.group
         if group is None or not group.within:
-            return self._places.nearest(_kind(record), rows) or choice
+            return self._places.nearest(_kind(record, ""), rows) or choice
         allowed = self._places.allowed(group.within, rows)
-        near = self._places.nearest(_kind(record), rows, allowed)
+        near = self._places.nearest(_kind(record, ""), rows, allowed)
         return near or f"no room where its group must be: in one {group.within}"
 
     def shortage(self, gang: Gang) -> Shortage:
         """Work out what is missing for a gang that does not fit."""
-        members, rows = next(self._orders(gang)), None
-        if gang.within:
-            at = self._places.rows_of(gang.nodes())
-            rows = self._places.roomiest(gang.shapes, at, gang.within)
-        placed, _ = self._try(members, gang.need, rows)
+        models = list(models_for(gang.shapes, self._models)) or [""]
+        fitting: dict[str, int] = {}
+        for model in models if len(models) > 1 else ():
+            rows = self._roomiest(gang, model)
+            placed, _ = self._try(next(self._orders(gang, model)), gang.need, rows, model)
+            self._undo(placed)
+            fitting[model] = len(placed)
+        by_model = sorted(fitting.items(), key=lambda pair: (-pair[1], pair[0]))
+        shortage = self._shortage_on(gang, by_model[0][0] if by_model else models[0])
+        return replace(shortage, by_model=tuple(by_model))
+
+    def _shortage_on(self, gang: Gang, model: str) -> Shortage:
+        members = next(self._orders(gang, model))
+        placed, _ = self._try(members, gang.need, self._roomiest(gang, model), model)
         there = {record.pod.uid for record in placed}
         rest = [record for record in members if record.pod.uid not in there]
         short = max(1, gang.need - len(placed))
-        lacking = Counter(record.pod.shape for record in rest[:short])
-        first = rest[0].pod if rest else members[0].pod
-        diagnosis = self._askers[first.scheduler_name].diagnose(first.shape)
+        lacking = Counter(record.shape for record in rest[:short])
+        profile, shape = _kind(rest[0] if rest else members[0], model)
+        diagnosis = self._askers[profile].diagnose(shape)
         self._undo(placed)
         return Shortage(len(placed), tuple(lacking.items()), diagnosis)
 
-    def _orders(self, gang: Gang) -> Iterator[Sequence[Record]]:
+    def _roomiest(self, gang: Gang, model: str) -> IntArray | None:
+        """Where it must be in one place, the one with the most room for it."""
+        if not gang.within:
+            return None
+        at = self._places.rows_of(gang.nodes())
+        return self._places.roomiest(narrowed_all(gang.shapes, model), at, gang.within)
+
+    def _room(self, shapes: Shapes, enough: int, model: str) -> int:
+        """No more pods than so many fit on this model; it is counted until there are enough."""
+        fitting = 0
+        for (profile, shape), count in narrowed_all(shapes, model).items():
+            fitting += min(count, self._rooms[profile].total(shape))
+            if fitting >= enough:
+                break
+        return fitting
+
+    def _best_model(self, gang: Gang, models: Sequence[str]) -> str:
+        """The model on which its members are placed best; where it does not fit, any of them."""
+        best, score = models[0], -1
+        for model in models:
+            if self._room(gang.shapes, gang.need, model) < gang.need:
+                continue
+            answer = self._place(gang, model)
+            if isinstance(answer, Placed):
+                self._undo(answer.records)
+                if answer.score > score:
+                    best, score = model, answer.score
+            elif isinstance(answer, Forbidden) and score < 0:
+                best = model
+        return best
+
+    def _place(self, gang: Gang, model: str) -> Placed | Forbidden | None:
+        answer = self._in_one_place(gang, model)
+        if gang.within:
+            return answer
+        for members in self._orders(gang, model):
+            if answer is not None:
+                return answer
+            answer, _ = self._all_or_none(members, gang.need, None, model)
+        return answer
+
+    def _orders(self, gang: Gang, model: str) -> Iterator[Sequence[Record]]:
         """In which order to try, the best first.
 
         Where all are needed: by shape, those with the least room first. Else as they stand in the
@@ -120,45 +170,47 @@ class GangPlan:
             yield members
         if len(gang.shapes) == 1:
             return
-        kinds = {_kind(record): number for number, record in enumerate(members)}
+        kinds = {_kind(record, model): number for number, record in enumerate(members)}
         room = {kind: (self._rooms[kind[0]].total(kind[1]), kinds[kind]) for kind in kinds}
-        yield sorted(members, key=lambda record: room[_kind(record)])
+        yield sorted(members, key=lambda record: room[_kind(record, model)])
         if not all_needed:
-            yield sorted(members, key=lambda record: room[_kind(record)], reverse=True)
+            yield sorted(members, key=lambda record: room[_kind(record, model)], reverse=True)
 
-    def _in_one_place(self, gang: Gang) -> Placed | Forbidden | None:
+    def _in_one_place(self, gang: Gang, model: str) -> Placed | Forbidden | None:
         """As `place`, but all near each other, and near those that have places already."""
-        members = next(self._orders(gang))
+        members = next(self._orders(gang, model))
+        shapes = narrowed_all(gang.shapes, model)
         at = self._places.rows_of(gang.nodes())
         left, within = max(gang.need, LEAST_IN_VAIN), gang.within
-        for rows in self._places.that_hold(gang.shapes, gang.need, at, within):
-            answer, tried = self._all_or_none(members, gang.need, rows)
+        for rows in self._places.that_hold(shapes, gang.need, at, within):
+            answer, tried = self._all_or_none(members, gang.need, rows, model)
             left -= tried
             if answer is not None or (left < 0 and not within):
                 return answer
         return None
 
     def _all_or_none(
-        self, members: Iterable[Record], need: int, rows: IntArray | None
+        self, members: Iterable[Record], need: int, rows: IntArray | None, model: str
     ) -> tuple[Placed | Forbidden | None, int]:
         """The answer, and for how many members there was a place."""
-        placed, refusal = self._try(members, need, rows)
+        placed, refusal = self._try(members, need, rows, model)
         if len(placed) == need:
-            return Placed(tuple(placed)), need
+            return Placed(tuple(placed), self._score), need
         self._undo(placed)
         return refusal, len(placed)
 
     def _try(
-        self, members: Iterable[Record], need: int, rows: IntArray | None = None
+        self, members: Iterable[Record], need: int, rows: IntArray | None, model: str
     ) -> tuple[list[Record], Forbidden | None]:
         """Place members on these rows, or on any, until so many have a place."""
+        self._score = 0
         placed: list[Record] = []
         full: set[Kind] = set()
         orders: dict[Kind, list[int]] = {}
         for record in members:
             if len(placed) == need:
                 break
-            kind = _kind(record)
+            kind = _kind(record, model)
             if kind in full:
                 continue
             if kind not in orders:
@@ -167,6 +219,9 @@ class GangPlan:
             if choice is None:
                 full.add(kind)
                 continue
+            if model:
+                profile, shape = kind
+                self._score += self._askers[profile].keys(shape).item(choice.row)
             sentence = self._cycle.place(record, choice)
             if sentence is not None:
                 return placed, Forbidden(record, sentence)
@@ -194,6 +249,7 @@ class GangPlan:
             self._cycle.take_back(record)
 
 
-def _kind(record: Record) -> Kind:
-    """All that decides where a member fits."""
-    return record.pod.scheduler_name, record.pod.shape
+def _kind(record: Record, model: str) -> Kind:
+    """All that decides where a member fits, on this model if it asks for one."""
+    shape = record.shape
+    return record.pod.scheduler_name, narrowed(shape, model) if model else shape

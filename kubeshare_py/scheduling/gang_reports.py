@@ -2,6 +2,7 @@
 
 import math
 from collections import deque
+from collections.abc import Sequence
 
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.effects import ReportWaiting
@@ -21,6 +22,8 @@ from kubeshare_py.scheduling.waiting_reports import (
 TOO_FEW_PODS = "too few pods of the group"
 #: So many different requests are named in a text.
 SHAPES_NAMED = 3
+#: And so many models.
+MODELS_NAMED = 4
 UNREAD = Diagnosis(sentence=INVENTORY_UNREAD)
 
 
@@ -100,12 +103,23 @@ def too_little(gang: Gang, shortage: Shortage) -> Diagnosis:
         rest = sum(count for _, count in shortage.lacking[SHAPES_NAMED:])
         lacking[SHAPES_NAMED:] = [f"{rest} others"]
     room = f"room for {shortage.fitting} of them, " if shortage.fitting else ""
+    if shortage.by_model:
+        room = f"{_by_model(shortage.by_model)}, "
     return Diagnosis(
         nodes=diagnosis.nodes,
         counts=diagnosis.counts,
         plugins=diagnosis.plugins,
         preface=f"{_needs(gang)}; {room}none for {' and '.join(lacking)}:",
     )
+
+
+def _by_model(fitting: Sequence[tuple[str, int]]) -> str:
+    """How many fit on cards of which model, where all must be of one."""
+    named = [f"{count} of them on {model}" for model, count in fitting[:MODELS_NAMED]]
+    rest = fitting[MODELS_NAMED:]
+    if rest:
+        named.append(f"at most {max(count for _, count in rest)} on any of {len(rest)} others")
+    return f"all on GPUs of one model; room for {' and '.join(named)}"
 
 
 def _needs(gang: Gang) -> str:
@@ -128,4 +142,6 @@ def _asking(shape: Shape, count: int) -> str:
     if claim.count == 1 and not claim.milli:
         return f"{pods} a place on a GPU"
     amount = claim.count * claim.milli / WHOLE_MILLI
+    if claim.share_of:
+        return f"{pods} {amount:g} of one {claim.share_of}{each}"
     return f"{pods} {amount:g} GPU{'s' if amount > 1 else ''}{each}"

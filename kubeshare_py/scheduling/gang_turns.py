@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.effects import Effect
+from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.asks import Asker, Choice, Work
 from kubeshare_py.framework.rooms import Rooms
 from kubeshare_py.framework.scheduler_profile import Profile
@@ -16,6 +17,7 @@ from kubeshare_py.scheduling.attempts import Attempts, count
 from kubeshare_py.scheduling.binds import Binds
 from kubeshare_py.scheduling.cycle import Cycle
 from kubeshare_py.scheduling.earmarks import Earmarks
+from kubeshare_py.scheduling.gang_models import fix_models
 from kubeshare_py.scheduling.gang_places import GangPlaces
 from kubeshare_py.scheduling.gang_plan import Forbidden, GangPlan, Placed
 from kubeshare_py.scheduling.gang_queue import GangQueue
@@ -72,7 +74,8 @@ class GangTurns:
         self.rooms: dict[str, Rooms] = {}
         self.use_profiles(profiles)
         places = GangPlaces(books.ledger, profiles, books.askers, self.rooms)
-        self._plan = GangPlan(books.cycle, books.askers, self.rooms, books.work, places)
+        models = books.ledger.columns.model_names
+        self._plan = GangPlan(books.cycle, books.askers, self.rooms, books.work, places, models)
         self.queue = GangQueue()
         self.reports = GangReports()
         self._repair = GangRepair(books.gangs, books.intake, books.binds, rules)
@@ -197,12 +200,19 @@ class GangTurns:
         gang = self._books.gangs.of(record.pod.uid)
         return choice if gang is None else self._plan.near(gang, record, choice)
 
+    def one_placed(self, shape: Shape, now: float) -> None:
+        """A pod of this shape got a place: does it say which model others of its gang must have?"""
+        if shape.claim is not None and shape.claim.one_model and self._books.gangs.touched:
+            self._settle(now)
+
     # --- inside --------------------------------------------------------------------------------
 
     def _settle(self, now: float) -> None:
         for gang in self._books.gangs.take_touched():
             self._repair.note(gang, now)
             self._books.earmarks.changed(gang)
+            if fix_models(gang) and gang.lined_by is not None:
+                self._leave_lines(gang)
             if gang.together:
                 self._gather(gang, now)
             else:
@@ -211,10 +221,7 @@ class GangTurns:
     def _gather(self, gang: Gang, now: float) -> None:
         """The gang is tried as soon as there are enough of them."""
         if gang.lined_by is not None:
-            for uid in gang.waiting:
-                self._books.queue.remove(uid)
-                gang.untold.append(uid)
-            gang.lined_by = None
+            self._leave_lines(gang)
         if len(gang.waiting) < gang.need or gang.rests_until > now:
             self._leave(gang)
             if len(gang.waiting) < gang.need:
@@ -227,6 +234,13 @@ class GangTurns:
         if line is not None and (earmarks.of(gang) or earmarks.takes_precedence(gang.key)):
             self.queue.wake(line)
         self._tell_joined(now)
+
+    def _leave_lines(self, gang: Gang) -> None:
+        """Its members do not wait each for itself, or not where they did."""
+        for uid in gang.waiting:
+            self._books.queue.remove(uid)
+            gang.untold.append(uid)
+        gang.lined_by = None
 
     def _key(self, gang: Gang) -> SortKey:
         """It stands where the last of those that it needs would stand."""

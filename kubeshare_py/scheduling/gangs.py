@@ -62,12 +62,14 @@ class Member:
 class Shortage:
     """Too few fit: how many do, how many of which shape do not, and why one more does not.
 
-    The diagnosis is of the cluster with those that fit in place.
+    The diagnosis is of the cluster with those that fit in place. Where all must be of one model,
+    `by_model` says how many fit on which, most first, and the rest is about the first of them.
     """
 
     fitting: int
     lacking: tuple[tuple[Shape, int], ...]
     diagnosis: Diagnosis
+    by_model: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(slots=True, eq=False)
@@ -347,7 +349,7 @@ def _membership(record: Record) -> tuple[GangKey, Member | None]:
         return key, None
     leaving = pod.deleting or record.evicted
     role = Role.LEAVING if leaving else _ROLES[record.state]
-    return key, Member(record, role, minimum, (pod.scheduler_name, pod.shape))
+    return key, Member(record, role, minimum, (pod.scheduler_name, record.shape))
 
 
 def _add(counter: Counter[K], what: K, count: int) -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.effects import Effect, ReportWaiting
+from kubeshare_py.domain.gpu_capacities import scaled
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.framework.scheduler_profile import Profile
@@ -50,6 +51,8 @@ class Intake:
         pod = record.pod
         self._records[pod.uid] = record
         profile = self._profiles[pod.scheduler_name]
+        record.fixed = None
+        record.asked = scaled(pod.shape, profile.capacities) if _is_scaled(pod) else None
         reason = _hold_reason(pod, profile, self._gangs)
         if reason is None:
             record.state = State.WAITING
@@ -74,7 +77,7 @@ class Intake:
         """Let the pod wait for a place of its own; members of a gang are as old as the first."""
         pod = record.pod
         record.key = self.key(pod, gang)
-        line = self._queue.add(pod.uid, record.key, pod.scheduler_name, pod.shape)
+        line = self._queue.add(pod.uid, record.key, pod.scheduler_name, record.shape)
         if line.blocked and self._earmarks.takes_precedence(record.key):
             self._queue.wake(line)  # those who wait in it may stand behind the earmarks
         self._moves.entered(
@@ -113,6 +116,11 @@ def tell(record: Record, sentence: str, effects: list[Effect]) -> None:
         effects.append(ReportWaiting(record.pod.uid, record.pod.key, diagnosis))
 
 
+def _is_scaled(pod: Pod) -> bool:
+    claim = pod.shape.claim
+    return claim is not None and bool(claim.share_of)
+
+
 def _hold_reason(pod: Pod, profile: Profile, gangs: Gangs) -> str | None:
     """None to let it wait, else why it is held; empty when its owner need not be told."""
     if pod.gates or pod.deleting:
@@ -123,8 +131,8 @@ def _hold_reason(pod: Pod, profile: Profile, gangs: Gangs) -> str | None:
         return f"not supported yet: {', '.join(pod.unsupported)}"
     if pod.group_reference is not None and pod.group is None:
         return gangs.objects.reason(pod)
-    for plugin in profile.pre_enqueue:
-        reason = plugin.pre_enqueue(pod)
-        if reason is not None:
-            return reason
-    return None
+    if _is_scaled(pod) and scaled(pod.shape, profile.capacities) is None:
+        model = pod.shape.claim.share_of if pod.shape.claim else ""
+        return f"it asks for a share of {model}, which is not in gpuCapacities of its profile"
+    said = (plugin.pre_enqueue(pod) for plugin in profile.pre_enqueue)
+    return next((reason for reason in said if reason is not None), None)

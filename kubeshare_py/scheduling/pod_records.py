@@ -6,7 +6,7 @@ from enum import Enum, auto
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.scheduling.pod_queue import SortKey
 
 
@@ -42,3 +42,17 @@ class Record:
     evicted: bool = False
     #: What its owner was last told, if the pod itself is the reason that it waits.
     told: Diagnosis | None = None
+    #: Its own shape, its share told for each model, if it asks for a share of a certain one.
+    asked: Shape | None = None
+    #: What it asks for where its gang leaves it no choice of models, in place of its own shape.
+    fixed: Shape | None = None
+
+    @property
+    def own_shape(self) -> Shape:
+        """What the pod itself asks for."""
+        return self.asked or self.pod.shape
+
+    @property
+    def shape(self) -> Shape:
+        """What a place is looked for, and found, by."""
+        return self.fixed or self.own_shape

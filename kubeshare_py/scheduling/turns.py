@@ -124,6 +124,7 @@ class Turns:
         if record.node is not None:
             self._books.earmarks.took(record.node)
         effects.append(self._books.binds.send(record))
+        self._gang_turns.one_placed(line.shape, now)
         return 1
 
     def _block(self, line: Line) -> None:

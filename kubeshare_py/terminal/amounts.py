@@ -56,6 +56,8 @@ def asks(pod: PodView) -> str:
         text = f"{pod.count} GPUs"
     else:
         text = f"{pod.count} x {gpus(pod.milli)} GPU"
+    if pod.share_of:
+        text = f"{gpus(pod.milli)} of one {pod.share_of}"
     if pod.memory_bytes is not None:
         text += f", {memory(pod.memory_bytes)}" + (" each" if pod.count > 1 else "")
     return text

@@ -13,10 +13,13 @@ from kubeshare_plugins.gpu_model import GpuModel
 from kubeshare_plugins.kubeshare_guarantee import KubeShareGuarantee
 from kubeshare_plugins.kubeshare_opportunistic import KubeShareOpportunistic
 from kubeshare_plugins.least_tenants import LeastTenants
+from kubeshare_plugins.model_preference import ModelPreference
+from kubeshare_plugins.model_worth import ModelWorth
 from kubeshare_plugins.node_affinity import NodeAffinity
 from kubeshare_plugins.node_resources_fit import NodeResourcesFit
 from kubeshare_plugins.node_unschedulable import NodeUnschedulable
 from kubeshare_plugins.numa_binding import NumaBinding
+from kubeshare_plugins.one_model import OneModel
 from kubeshare_plugins.priority_sort import PrioritySort
 from kubeshare_plugins.random_choice import Random
 from kubeshare_plugins.spread import Spread
@@ -32,6 +35,7 @@ IN_TREE: Mapping[str, PluginFactory] = {
     "NodeResourcesFit": NodeResourcesFit,
     "GpuFit": GpuFit,
     "GpuModel": GpuModel,
+    "OneModel": OneModel,
     "NumaBinding": NumaBinding,
     "BinPack": BinPack,
     "Spread": Spread,
@@ -42,4 +46,6 @@ IN_TREE: Mapping[str, PluginFactory] = {
     "AvoidGpuNodes": AvoidGpuNodes,
     "Topology": Topology,
     "Coscheduling": Coscheduling,
+    "ModelPreference": ModelPreference,
+    "ModelWorth": ModelWorth,
 }

@@ -20,8 +20,9 @@ from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.gpu import WHOLE_MILLI, share_bytes
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.domain.request import TOO_MUCH, GpuClaim
 from kubeshare_py.framework.asks import TOO_FEW_GPUS
+from kubeshare_py.framework.model_table import ModelTable
 from kubeshare_py.framework.points import MOST_PODS, CardQuestion, RowRoom
 from kubeshare_py.framework.reasons import ReasonTable
 
@@ -50,6 +51,7 @@ class GpuFit:
         crowded = reasons.register(self.name, TOO_MANY_TENANTS)
         native = reasons.register(self.name, KEPT_FOR_NATIVE)
         unhealthy = reasons.register(self.name, NOT_HEALTHY, resolvable=False)
+        never = _never(claim, reasons)
         absent = reasons.register(
             self.name if claim.count == 1 else "framework",
             NO_GPU if claim.count == 1 else TOO_FEW_GPUS,
@@ -67,17 +69,19 @@ class GpuFit:
             for flag, mask in by_flag.items():
                 by_flags[flags] |= mask if flags & flag else 0
 
+        milli_of = asked_milli(claim)
+
         def reasons_of(rows: Rows) -> IntArray:
-            flags = rows.column("flags")
-            asked: IntArray | int = rows.column("capacity_bytes") * claim.milli // WHOLE_MILLI
+            flags, milli = rows.column("flags"), milli_of(rows)
+            asked: IntArray | int = rows.column("capacity_bytes") * milli // WHOLE_MILLI
             if claim.memory_bytes is not None:
                 asked = claim.memory_bytes
             if claim.exclusive:
                 masks = (rows.column("tenants") > 0) * share
                 masks |= (rows.column("capacity_bytes") < asked) * memory
             else:
-                short = rows.column("free_milli") < claim.milli
-                masks = short * share
+                short = rows.column("free_milli") < milli
+                masks = np.where(milli == TOO_MUCH, never.of(rows), short * share)
                 lacking = rows.column("free_bytes") < asked
                 # Memory that goes with the share is only worth a word where the share is there.
                 masks |= (lacking & ~short if claim.memory_bytes is None else lacking) * memory
@@ -88,7 +92,7 @@ class GpuFit:
             kept &= flags & (ABSENT | UNHEALTHY | HELD_BACK) == 0
             return np.where(kept & _but_for_earmarks(claim, rows), earmarked, masks)
 
-        shared = not claim.exclusive and claim.memory_bytes is None
+        shared = not claim.exclusive and claim.memory_bytes is None and not claim.share_of
         return CardQuestion(fits_claim(claim), reasons_of, claim.milli if shared else None)
 
     def may_fit(self, shape: Shape, ledger: Ledger, row: int) -> bool:
@@ -98,12 +102,13 @@ class GpuFit:
             return True
         if claim.exclusive:
             return int(ledger.columns.idle[row].sum()) >= claim.count
-        return int(ledger.columns.share_room[row].max()) >= claim.milli
+        least = min((milli for _, milli in claim.shares), default=claim.milli)
+        return int(ledger.columns.share_room[row].max()) >= least
 
     def at_most(self, shape: Shape) -> RowRoom | None:
         """Claims that the row's cards can hold, each card for itself."""
         claim = shape.claim
-        return None if claim is None else partial(_room, claim)
+        return None if claim is None else partial(_room, claim, asked_milli(claim))
 
     def explain(self, shape: Shape, ledger: Ledger, row: int) -> Iterator[Shortfall]:
         """Each card that cannot hold the claim, and what it lacks."""
@@ -120,9 +125,35 @@ class GpuFit:
             )
 
 
+def asked_milli(claim: GpuClaim) -> Callable[[Rows], IntArray | int]:
+    """What the claim takes of each card: one number, unless the share is one of a certain model."""
+    if not claim.share_of:
+        return lambda rows: claim.milli
+    return ModelTable(claim.milli_on, empty=TOO_MUCH).of
+
+
+def _never(claim: GpuClaim, reasons: ReasonTable) -> ModelTable:
+    """Masks of models that cannot hold the share, however much of a card is free."""
+    if not claim.share_of:
+        return ModelTable(lambda model: 0)
+    small, unknown = (
+        reasons.register(GpuFit.name, text, resolvable=False) for text in _never_texts(claim)
+    )
+    return ModelTable(lambda model: small if claim.compares(model) else unknown, empty=unknown)
+
+
+def _never_texts(claim: GpuClaim) -> tuple[str, str]:
+    return (
+        f"GPU too small for the share of {claim.share_of}",
+        f"GPU not to be compared with {claim.share_of}",
+    )
+
+
 def fits_claim(claim: GpuClaim) -> Callable[[Rows], NDArray[np.bool_]]:
     """The cheapest comparison that decides: whether a card may hold one share of the claim."""
     milli, memory = claim.milli, claim.memory_bytes or 0
+    if claim.share_of:
+        return _fits_share(claim)
     if claim.exclusive and not memory:
         return lambda rows: rows.column("idle") == 1
     if claim.exclusive:
@@ -134,28 +165,40 @@ def fits_claim(claim: GpuClaim) -> Callable[[Rows], NDArray[np.bool_]]:
 
 def _but_for_earmarks(claim: GpuClaim, rows: Rows) -> NDArray[np.bool_]:
     """Which cards would hold one share of the claim if nothing were earmarked, but for flags."""
+    wanted = asked_milli(claim)(rows)
     milli = rows.column("free_milli") + rows.column("earmarked_milli")
     memory = rows.column("free_bytes") + rows.column("earmarked_bytes")
     others = rows.column("tenants") > rows.column("earmarks")
-    asked: IntArray | int = rows.column("capacity_bytes") * claim.milli // WHOLE_MILLI
+    asked: IntArray | int = rows.column("capacity_bytes") * wanted // WHOLE_MILLI
     if claim.memory_bytes is not None:
         asked = claim.memory_bytes
     if claim.exclusive:
         fits: NDArray[np.bool_] = ~others & (rows.column("capacity_bytes") >= asked)
         return fits
-    return (milli >= claim.milli) & (memory >= asked)
+    return (milli >= wanted) & (memory >= asked)
 
 
-def _room(claim: GpuClaim, rows: Rows) -> IntArray:
+def _fits_share(claim: GpuClaim) -> Callable[[Rows], NDArray[np.bool_]]:
+    """The same for a share that is another one on each model."""
+    milli_of, memory = asked_milli(claim), claim.memory_bytes
+    if memory is None:
+        return lambda rows: rows.column("room") >= milli_of(rows)
+    return lambda rows: (
+        (rows.column("share_room") >= milli_of(rows)) & (rows.column("free_bytes") >= memory)
+    )
+
+
+def _room(claim: GpuClaim, milli_of: Callable[[Rows], IntArray | int], rows: Rows) -> IntArray:
     """How many claims fit on the cards of each row."""
     if claim.exclusive:
         cards = rows.column("idle") * (rows.column("capacity_bytes") >= (claim.memory_bytes or 0))
     else:
         tenants = rows.column("max_tenants") - rows.column("tenants")
         cards = np.where(rows.column("max_tenants") > 0, tenants, MOST_PODS)
+        milli = milli_of(rows)
         if claim.milli:
-            cards = np.minimum(cards, rows.column("share_room") // claim.milli)
-        each: IntArray | int = rows.column("capacity_bytes") * claim.milli // WHOLE_MILLI
+            cards = np.minimum(cards, rows.column("share_room") // milli)
+        each: IntArray | int = rows.column("capacity_bytes") * milli // WHOLE_MILLI
         if claim.memory_bytes is not None:
             each = claim.memory_bytes
         # Who asks for no memory is not kept out by the lack of it.
@@ -190,24 +233,29 @@ def _card_shortfalls(
             unit="count",
         )
     free = columns.free_milli.item(row, slot)
+    model = columns.model_names[columns.model.item(row, slot)]
+    milli = claim.milli_on(model)
+    if milli == TOO_MUCH:
+        yield Shortfall(reason=_never_texts(claim)[not claim.compares(model)], subject=uuid)
+        return
     taken = claim.exclusive and columns.tenants.item(row, slot) > 0
-    if flags & EXCLUSIVE or taken or free < claim.milli:
+    if flags & EXCLUSIVE or taken or free < milli:
         # Of a card that is held exclusively nothing is free, whatever its holder is charged.
         free = min(free, 0) if flags & EXCLUSIVE else free
         yield Shortfall(
             reason=NO_SHARE,
             subject=uuid,
             resource="gpu",
-            asked=claim.milli,
+            asked=milli,
             free=free,
             unit="milli",
         )
     capacity = columns.capacity_bytes[row, slot].item()
     asked = claim.memory_bytes
     if asked is None:
-        asked = share_bytes(capacity, claim.milli)
+        asked = share_bytes(capacity, milli)
     free_bytes = columns.free_bytes[row, slot].item()
-    goes_with_share = claim.memory_bytes is None and free < claim.milli
+    goes_with_share = claim.memory_bytes is None and free < milli
     if free_bytes < asked and not goes_with_share:
         yield Shortfall(
             reason=NO_MEMORY,

@@ -1,4 +1,4 @@
-"""CardFilter: only cards of the models that the pod names."""
+"""CardFilter: only cards of the models that the pod takes."""
 
 from collections.abc import Iterator
 
@@ -9,43 +9,80 @@ from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.pod import Shape
+from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.framework.model_table import ModelTable
 from kubeshare_py.framework.points import CardQuestion
 from kubeshare_py.framework.reasons import ReasonTable
 
 
 class GpuModel:
-    """Names are compared as they are: the collector's model string, spaces replaced by dashes."""
+    """The label's name is compared as it is: the collector's model string, spaces as dashes.
+
+    Names of a wish are parts of such a string (`ModelWish`). A model that is denied stays so,
+    whatever else is said of it.
+    """
 
     name = "GpuModel"
 
     def card_filter(self, shape: Shape, reasons: ReasonTable) -> CardQuestion | None:
         """Nothing to ask of claims that take any model."""
-        if shape.claim is None or not shape.claim.models:
+        claim = shape.claim
+        if claim is None or not _is_choosy(claim):
             return None
-        models = shape.claim.models
-        text = f"no GPU of model {' or '.join(models)}"
-        mask = reasons.register(self.name, text, resolvable=False)
+        wish, accepted = claim.wish, _accepted(claim)
+        other = denied = 0
+        if accepted:
+            text = f"no GPU of model {accepted}"
+            other = reasons.register(self.name, text, resolvable=False)
+        if wish is not None and wish.denied:
+            text = f"GPU of a denied model ({', '.join(wish.denied)})"
+            denied = reasons.register(self.name, text, resolvable=False)
+
+        def mask_of(model: str) -> int:
+            if claim.takes(model):
+                return 0
+            return denied if wish is not None and wish.denies(model) else other
+
+        # Beside cards of another model an empty slot must not be the nearer miss.
+        masks = ModelTable(mask_of, empty=denied or other)
 
         def reasons_of(rows: Rows) -> IntArray:
-            numbers, names = rows.models()
-            refused = np.array([name not in models for name in names]).take(numbers)
-            # Of a node without cards there is a nearer thing to say than that a model is missing;
-            # beside cards of another model an empty slot must not be the nearer miss.
-            any_card = (numbers > 0).any(1, keepdims=True)
-            return np.where(refused & any_card, mask, 0)
+            # Of a node without cards there is a nearer thing to say than that a model is missing.
+            any_card = (rows.column("model") > 0).any(1, keepdims=True)
+            return np.where(any_card, masks.of(rows), 0)
 
         return CardQuestion(lambda rows: reasons_of(rows) == 0, reasons_of)
 
     def explain(self, shape: Shape, ledger: Ledger, row: int) -> Iterator[Shortfall]:
         """Each card of another model; just one line where all are."""
-        if shape.claim is None or not shape.claim.models:
+        claim = shape.claim
+        if claim is None or not _is_choosy(claim):
             return
-        columns, wanted = ledger.columns, shape.claim.models
+        columns = ledger.columns
         models = [columns.model_names[code] for code in columns.model[row].tolist()]
-        others = sorted({model for model in models if model and model not in wanted})
-        if others and not any(model in wanted for model in models):
-            yield Shortfall(reason=f"its GPUs are {' and '.join(others)}")
+        others = sorted({model for model in models if model and not claim.takes(model)})
+        if others and not any(model and claim.takes(model) for model in models):
+            names = " and ".join(_described(claim, model) for model in others)
+            yield Shortfall(reason=f"its GPUs are {names}")
             return
         for uuid, model in zip(columns.uuids[row], models, strict=False):
             if model in others:
-                yield Shortfall(reason=f"is a {model}", subject=uuid)
+                yield Shortfall(reason=f"is a {_described(claim, model)}", subject=uuid)
+
+
+def _is_choosy(claim: GpuClaim) -> bool:
+    return bool(claim.models) or claim.wish is not None
+
+
+def _accepted(claim: GpuClaim) -> str:
+    """The models that it takes, in words; empty for any."""
+    wish, exact = claim.wish, " or ".join(claim.models)
+    parts = " or ".join(part for tier in wish.tiers for part in tier) if wish else ""
+    if exact and parts and not all(claim.takes(model) for model in claim.models):
+        return f"{exact} that is also {parts}"
+    return exact or parts
+
+
+def _described(claim: GpuClaim, model: str) -> str:
+    denied = claim.wish is not None and claim.wish.denies(model)
+    return f"{model} (denied)" if denied else model

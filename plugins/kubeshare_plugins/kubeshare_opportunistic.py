@@ -66,9 +66,10 @@ class KubeShareOpportunistic:
 def used_cards(shape: Shape, rows: Rows) -> tuple[IntArray, IntArray]:
     """Which cards count (0 or 1), and how much of each of them is used."""
     counted = (rows.column("flags") & (ABSENT | UNHEALTHY)) == 0
-    if shape.claim is not None and shape.claim.models:
+    claim = shape.claim
+    if claim is not None and (claim.models or claim.wish is not None):
         numbers, names = rows.models()
-        counted &= np.array([name in shape.claim.models for name in names]).take(numbers)
+        counted &= np.array([claim.takes(name) for name in names]).take(numbers)
     used = WHOLE_MILLI - np.clip(rows.column("free_milli"), 0, WHOLE_MILLI)
     return counted.astype(np.int64), np.where(counted, used, 0)
 

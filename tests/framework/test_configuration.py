@@ -46,25 +46,36 @@ def test_an_empty_document_is_the_default_profile() -> None:
     assert profile.queue_sort.name == "PrioritySort"
     assert names(profile) == {
         "filters": ["NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodeResourcesFit"],
-        "card_filters": ["GpuFit", "GpuModel", "NumaBinding"],
-        "scores": ["BinPack 1", "AvoidGpuNodes 1", "Topology 10"],
-        "card_scores": ["BinPack 1", "Topology 1"],
+        "card_filters": ["GpuFit", "GpuModel", "OneModel", "NumaBinding"],
+        "scores": ["BinPack 1", "AvoidGpuNodes 1", "Topology 10", "ModelPreference 2000"],
+        "card_scores": ["BinPack 1", "Topology 1", "ModelPreference 2000"],
     }
 
 
 def test_an_enabled_plugin_comes_after_the_defaults() -> None:
     profile = made(at("score", enabled=[{"name": "Spread", "weight": 3}]))
-    assert names(profile)["scores"] == ["BinPack 1", "AvoidGpuNodes 1", "Topology 10", "Spread 3"]
+    assert names(profile)["scores"] == [
+        "BinPack 1",
+        "AvoidGpuNodes 1",
+        "Topology 10",
+        "ModelPreference 2000",
+        "Spread 3",
+    ]
 
 
 def test_a_default_that_is_enabled_again_gets_the_new_weight() -> None:
     profile = made(at("score", enabled=[{"name": "BinPack", "weight": 5}]))
-    assert names(profile)["scores"] == ["AvoidGpuNodes 1", "Topology 10", "BinPack 5"]
+    assert names(profile)["scores"] == [
+        "AvoidGpuNodes 1",
+        "Topology 10",
+        "ModelPreference 2000",
+        "BinPack 5",
+    ]
 
 
 def test_a_default_can_be_disabled_by_name_or_all_of_them() -> None:
     one = made(at("score", disabled=[{"name": "AvoidGpuNodes"}]))
-    assert names(one)["scores"] == ["BinPack 1", "Topology 10"]
+    assert names(one)["scores"] == ["BinPack 1", "Topology 10", "ModelPreference 2000"]
     rest = made(at("score", disabled=[{"name": "*"}], enabled=[{"name": "Random"}]))
     assert names(rest)["scores"] == ["Random 1"]
 
@@ -190,6 +201,15 @@ def test_a_document_that_cannot_be_read_names_the_path(document: object, message
             "profiles[0].pluginConfig[0].args: ",
         ),
         (
+            {
+                "plugins": {"score": {"enabled": [{"name": "ModelWorth"}]}},
+                "pluginConfig": [
+                    {"name": "ModelWorth", "args": {"models": {"T4": {"price": 0, "speed": 1}}}}
+                ],
+            },
+            "profiles[0].pluginConfig[0].args.models[T4].price: Expected `int` >= 1",
+        ),
+        (
             {"pluginConfig": [{"name": "BinPack"}, {"name": "BinPack"}]},
             "profiles[0].pluginConfig[1].name: BinPack is there twice",
         ),
@@ -282,9 +302,15 @@ def test_what_is_in_effect_is_printed_with_every_default() -> None:
             ("NodeAffinity", 1),
             ("NodeResourcesFit", 1),
         ],
-        "cardFilter": [("GpuFit", 1), ("GpuModel", 1), ("NumaBinding", 1)],
-        "score": [("BinPack", 1), ("AvoidGpuNodes", 1), ("Topology", 10), ("Spread", 2)],
-        "cardScore": [("BinPack", 1), ("Topology", 1)],
+        "cardFilter": [("GpuFit", 1), ("GpuModel", 1), ("OneModel", 1), ("NumaBinding", 1)],
+        "score": [
+            ("BinPack", 1),
+            ("AvoidGpuNodes", 1),
+            ("Topology", 10),
+            ("ModelPreference", 2000),
+            ("Spread", 2),
+        ],
+        "cardScore": [("BinPack", 1), ("Topology", 1), ("ModelPreference", 2000)],
         "locality": [("Coscheduling", 1)],
         "permit": [],
         "reserve": [],

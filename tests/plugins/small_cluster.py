@@ -17,6 +17,7 @@ from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.asks import Asker
 from kubeshare_py.framework.points import (
+    Among,
     BestSet,
     CardFilter,
     Cards,
@@ -146,7 +147,7 @@ class SmallCluster:
         ranks = [p.card_score(shape) for p in self.plugins if isinstance(p, CardScore)]
         total = np.where(rows.column("flags") == 0, 0, -1)
         for rank in ranks:
-            if rank is not None and not isinstance(rank, BestSet):
+            if rank is not None and not isinstance(rank, BestSet | Among):
                 total = np.where(total < 0, total, rank(rows))
         slot = total.argmax(1)
         return Cards(slot, slot + np.arange(len(slot)) * total.shape[1])

@@ -72,16 +72,18 @@ def test_every_line_of_the_default_file_is_commented() -> None:
 
 
 def test_each_policy_has_its_example() -> None:
+    kept, cards = ["AvoidGpuNodes", "Topology", "ModelPreference"], ["Topology", "ModelPreference"]
     assert scores("binpack") == (["BinPack"], ["BinPack"])
-    assert scores("spread") == (["AvoidGpuNodes", "Topology", "Spread"], ["Topology", "Spread"])
+    assert scores("spread") == ([*kept, "Spread"], [*cards, "Spread"])
     assert scores("random") == (["Random"], ["Random"])
-    tenants = (["AvoidGpuNodes", "Topology", "LeastTenants"], ["Topology", "LeastTenants"])
-    assert scores("least-tenants") == tenants
-    topology = ["BinPack", "AvoidGpuNodes", "Topology"]
-    assert scores("scheduler") == (topology, ["BinPack", "Topology"])
-    assert scores("topology") == (topology, ["BinPack", "Topology"])
+    assert scores("least-tenants") == ([*kept, "LeastTenants"], [*cards, "LeastTenants"])
+    default = (["BinPack", *kept], ["BinPack", *cards])
+    assert scores("scheduler") == default
+    topology = (["BinPack", "AvoidGpuNodes", "ModelPreference", "Topology"], default[1])
+    assert scores("topology") == topology
     both = ["KubeShareOpportunistic", "KubeShareGuarantee"]
-    assert scores("kubeshare") == (["AvoidGpuNodes", *both], ["Topology", *both])
+    assert scores("kubeshare") == (["AvoidGpuNodes", "ModelPreference", *both], [*cards, *both])
+    assert scores("models") == ([*default[0], "ModelWorth"], [*default[1], "ModelWorth"])
 
 
 def test_the_file_inventory_is_read_from_a_file() -> None:

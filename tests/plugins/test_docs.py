@@ -57,8 +57,14 @@ def test_the_example_profile_can_be_used() -> None:
     assert [(plugin.name, weight) for plugin, weight in profile.scores] == [
         ("AvoidGpuNodes", 1),
         ("Topology", 10),
+        ("ModelPreference", 2000),
         ("Random", 2),
     ]
+
+
+def test_the_arguments_of_model_worth_can_be_used() -> None:
+    entries = yaml.safe_load(block("text"))["pluginConfig"]
+    assert [IN_TREE[entry["name"]](**entry["args"]) for entry in entries]
 
 
 def test_the_example_plugin_works_and_is_short() -> None:

@@ -1,10 +1,14 @@
 """Which models a claim takes."""
 
+from typing import Any
+
 import pytest
 
 from kubeshare_plugins.gpu_fit import GpuFit
 from kubeshare_plugins.gpu_model import GpuModel
 from kubeshare_py.domain.diagnosis import Shortfall
+from kubeshare_py.domain.gpu_models import ModelWish
+from kubeshare_py.domain.pod import Shape
 from tests.builders import a_claim, a_gpu, a_shape, whole
 from tests.plugins.small_cluster import SmallCluster
 
@@ -70,3 +74,52 @@ def test_a_node_that_has_other_models_only_is_told_in_one_line(cluster: SmallClu
     shape = a_shape(a_claim(models=("H100",)))
     assert cluster.explain(shape, "both") == [Shortfall(reason="its GPUs are A100 and T4")]
     assert "its GPUs are " not in {short.reason for short in cluster.explain(shape, "none")}
+
+
+def wishing(*tiers: str, denied: tuple[str, ...] = (), **fields: Any) -> Shape:
+    parts = tuple(tuple(tier.split(",")) for tier in tiers)
+    return a_shape(a_claim(wish=ModelWish(tiers=parts, denied=denied), **fields))
+
+
+def test_parts_of_names_will_do(cluster: SmallCluster) -> None:
+    cluster.node("newest", a_gpu("h", model="NVIDIA-H100-80GB-HBM3"))
+    assert cluster.where(wishing("H100")) == {"newest"}
+    assert cluster.where(wishing("H100,t4")) == {"newest", "old", "both"}
+    assert cluster.where(wishing("H100", "*")) == {"newest", "old", "new", "both"}
+
+
+def test_denied_models_are_never_taken(cluster: SmallCluster) -> None:
+    shape = wishing(denied=("T4",))
+    assert cluster.where(shape) == {"new", "both"}
+    assert cluster.best(shape) in (("new", ["n"]), ("both", ["b2"]))
+    assert cluster.why(shape) == {"GPU of a denied model (T4)": 1, "no GPU": 1}
+
+
+def test_what_is_denied_is_told_apart_from_what_is_not_named(cluster: SmallCluster) -> None:
+    shape = wishing("H100", "T4", denied=("T4",))
+    assert cluster.where(shape) == set()
+    assert cluster.why(shape) == {
+        "no GPU of model H100 or T4": 2,
+        "GPU of a denied model (T4)": 1,
+        "no GPU": 1,
+    }
+
+
+def test_the_exact_name_and_the_wish_must_both_hold(cluster: SmallCluster) -> None:
+    assert cluster.where(wishing("T4", models=("A100",))) == set()
+    assert cluster.where(wishing("A100", models=("A100",))) == {"new", "both"}
+    assert cluster.why(wishing("T4", models=("A100",)))["no GPU of model A100 that is also T4"] == 3
+
+
+def test_beside_denied_cards_an_empty_slot_is_not_the_nearer_miss(cluster: SmallCluster) -> None:
+    shape = wishing(denied=("A100", "T4"))
+    assert cluster.why(shape) == {"GPU of a denied model (A100, T4)": 3, "no GPU": 1}
+
+
+def test_denied_cards_are_told_for_people(cluster: SmallCluster) -> None:
+    one = wishing(denied=("T4",))
+    assert cluster.explain(one, "both") == [Shortfall(reason="is a T4 (denied)", subject="b1")]
+    all_of_them = wishing("H100", denied=("T4",))
+    assert cluster.explain(all_of_them, "both") == [
+        Shortfall(reason="its GPUs are A100 and T4 (denied)")
+    ]

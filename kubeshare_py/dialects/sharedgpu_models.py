@@ -1,0 +1,129 @@
+"""What pods say about models of cards beyond `sharedgpu/gpu_model`: lists, orders, denials.
+
+None of this is KubeShare's. Label values can hold neither commas nor ">" (Kubernetes: letters,
+digits, dashes, dots and underscores), so annotations of the same names are read as well.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kubeshare_py.domain.gpu_models import ANY, ModelWish, name_part
+from kubeshare_py.domain.request import InvalidRequest
+
+MODELS = "sharedgpu/gpu_models"
+DENIED = "sharedgpu/gpu_models_denied"
+MIX = "sharedgpu/gpu_model_mix"
+REQUEST_OF = "sharedgpu/gpu_request_of"
+KEYS = (MODELS, DENIED, MIX, REQUEST_OF)
+_KEYS = frozenset(KEYS)
+
+#: What `MIX` may say: all cards of one model, or whichever.
+SAME, WHICHEVER = "same", "any"
+MOST_NAMES = 16
+#: Of a whole value; sixteen of the longest names there are fit.
+LONGEST = 1024
+
+_NAME_RULE = (
+    'must be names of GPU models or words of them, such as A100, with "," between equally good ones'
+)
+#: Of a value that is too long, people are shown the beginning.
+_SHOWN = 60
+
+
+@dataclass(frozen=True, slots=True)
+class ModelTexts:
+    """The values as written, "" where there is none."""
+
+    models: str = ""
+    denied: str = ""
+    mix: str = ""
+    request_of: str = ""
+
+
+NOTHING_SAID = ModelTexts()
+
+
+def texts_of(
+    labels: Mapping[str, str], annotations: Mapping[str, str] | None
+) -> ModelTexts | InvalidRequest:
+    """Find the values; a label and an annotation that differ are an error, since both are rules."""
+    annotations = annotations or {}
+    if _KEYS.isdisjoint(labels) and _KEYS.isdisjoint(annotations):
+        return NOTHING_SAID  # nearly always
+    found = []
+    for key in KEYS:
+        label, annotation = labels.get(key, ""), annotations.get(key, "")
+        text = annotation or label
+        if label and annotation and label != annotation:
+            rule = f'must be what the label of this name says, which is "{label}"'
+            return InvalidRequest(field=key, value=_shown(text), rule=rule)
+        if len(text) > LONGEST:
+            rule = f"must not be longer than {LONGEST} characters"
+            return InvalidRequest(field=key, value=_shown(text), rule=rule)
+        found.append(text)
+    return ModelTexts(*found) if any(found) else NOTHING_SAID
+
+
+def wish_of(texts: ModelTexts) -> ModelWish | InvalidRequest | None:
+    """Read which models are taken; None if nothing is said about that."""
+    tiers: list[tuple[str, ...]] = []
+    for tier in texts.models.split(">") if texts.models else ():
+        names = _names(tier)
+        if names is None:
+            return _invalid(MODELS, texts.models, f'{_NAME_RULE}, and ">" before worse ones')
+        tiers.append(names)
+    denied = _names(texts.denied) if texts.denied else ()
+    if denied is None:
+        return _invalid(DENIED, texts.denied, _NAME_RULE)
+    problem = _tiers_problem(tiers)
+    if problem:
+        return _invalid(MODELS, texts.models, problem)
+    if ANY in denied:
+        return _invalid(DENIED, texts.denied, f'must not be "{ANY}", which denies every model')
+    if len(denied) > MOST_NAMES:
+        return _invalid(DENIED, texts.denied, f"must not be more than {MOST_NAMES} names")
+    return ModelWish(tiers=tuple(tiers), denied=denied) if tiers or denied else None
+
+
+def mix_problem(texts: ModelTexts) -> InvalidRequest | None:
+    """What is wrong with the word about mixing models."""
+    if texts.mix in ("", SAME, WHICHEVER):
+        return None
+    return _invalid(MIX, texts.mix, f'must be "{SAME}" or "{WHICHEVER}"')
+
+
+def share_of(texts: ModelTexts, exclusive: bool) -> str | InvalidRequest:
+    """Read of which model the share is, "" where of any."""
+    text = texts.request_of
+    part = name_part(text) if text else ""
+    if part is None or ANY in part:
+        return _invalid(REQUEST_OF, text, "must be the name of one GPU model, such as A100")
+    if part and exclusive:
+        return _invalid(REQUEST_OF, text, "is for shares of one card, not for several whole ones")
+    return part
+
+
+def _names(text: str) -> tuple[str, ...] | None:
+    """Names between commas, spaces within them as dashes; None if one is none."""
+    names = [name_part(name) for name in text.split(",")]
+    return None if None in names else tuple(name for name in names if name is not None)
+
+
+def _tiers_problem(tiers: list[tuple[str, ...]]) -> str:
+    names = [name.lower() for tier in tiers for name in tier]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        return f"names {twice[0]} twice"
+    if len(names) > MOST_NAMES:
+        return f"must not be more than {MOST_NAMES} names"
+    if ANY in names and tiers[-1] != (ANY,):
+        return f'must have "{ANY}", all other models, at its end and alone: "A100 > {ANY}"'
+    return ""
+
+
+def _invalid(key: str, value: str, rule: str) -> InvalidRequest:
+    return InvalidRequest(field=key, value=_shown(value), rule=rule)
+
+
+def _shown(value: str) -> str:
+    return value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"

@@ -1,0 +1,58 @@
+"""How much cards of different models can do, so that a share of one can be had on another."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from kubeshare_py.domain.gpu import WHOLE_MILLI
+from kubeshare_py.domain.gpu_models import names_model
+from kubeshare_py.domain.pod import Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Capacities:
+    """(part of a name, capacity) pairs, in any unit, 1 or more. The first to name a model counts.
+
+    No pairs: shares of a certain model cannot be asked for.
+    """
+
+    of_models: tuple[tuple[str, int], ...] = ()
+
+    def of(self, model: str) -> int | None:
+        """The capacity of a model, None where nothing is said of it."""
+        return first_of(self.of_models, model)
+
+    def shares(self, milli: int, model: str) -> tuple[tuple[str, int], ...] | None:
+        """What a share of this model is of each other, in thousandths, rounded up.
+
+        None if nothing is said of the model itself.
+        """
+        asked = self.of(model)
+        if asked is None:
+            return None
+        return tuple((part, -(-milli * asked // capacity)) for part, capacity in self.of_models)
+
+    def limit(self, milli: int, of_model: str, on_model: str) -> int:
+        """A limit of one model on a card of another: at most the whole card."""
+        asked, there = self.of(of_model), self.of(on_model)
+        if asked is None or there is None:
+            return milli
+        return min(WHOLE_MILLI, -(-milli * asked // there))
+
+
+NO_CAPACITIES = Capacities()
+
+
+def first_of(numbers: Iterable[tuple[str, int]], model: str) -> int | None:
+    """The number of the first part of a name that names the model."""
+    return next((number for part, number in numbers if names_model(part, model)), None)
+
+
+@lru_cache(4096)
+def scaled(shape: Shape, capacities: Capacities) -> Shape | None:
+    """The shape with what its share is on each model; None if it cannot be told."""
+    claim = shape.claim
+    if claim is None or not claim.share_of:
+        return shape
+    shares = capacities.shares(claim.milli, claim.share_of)
+    return None if shares is None else replace(shape, claim=replace(claim, shares=shares))

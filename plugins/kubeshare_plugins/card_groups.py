@@ -1,0 +1,91 @@
+"""Several cards that must have something in common: the group of a row to take them from."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubeshare_plugins.gpu_fit import fits_claim
+from kubeshare_plugins.gpu_model import GpuModel
+from kubeshare_py.cluster.columns import IntArray
+from kubeshare_py.cluster.rows import Rows
+from kubeshare_py.domain.gpu_models import ModelWish
+from kubeshare_py.domain.pod import Shape
+from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.framework.model_table import ModelTable
+from kubeshare_py.framework.reasons import ReasonTable
+from kubeshare_py.framework.scores import MAX_SCORE
+
+#: Cards of no group, and the group of rows in which none has enough.
+NO_GROUP, NONE_CHOSEN = -1, -2
+#: What a card that does not count is worth.
+WORTHLESS = -1
+
+Fitting = Callable[[Rows], NDArray[np.bool_]]
+
+
+def tier_points(wish: ModelWish | None) -> ModelTable | None:
+    """100 for models of the first tier, 0 for the last; None for who has no order."""
+    if wish is None or len(wish.tiers) <= 1:
+        return None
+    last = len(wish.tiers) - 1
+
+    def points(model: str) -> int:
+        tier = wish.tier(model)
+        return WORTHLESS if tier is None else MAX_SCORE * (last - tier) // last
+
+    return ModelTable(points, empty=WORTHLESS)
+
+
+def fitting_cards(shape: Shape, claim: GpuClaim) -> Fitting:
+    """Which cards could hold one share of the claim, as GpuFit and GpuModel judge."""
+    fits = fits_claim(claim)
+    model = GpuModel().card_filter(shape, ReasonTable())
+    if model is None:
+        return fits
+    return lambda rows: fits(rows) & model.fits(rows)
+
+
+def nth_best(worth: IntArray, count: int) -> IntArray:
+    """What each row's count-th best card is worth, shape (k, 1); WORTHLESS if there is none."""
+    width = worth.shape[1]
+    if count > width:
+        return np.full((len(worth), 1), WORTHLESS, np.int64)
+    at = width - count
+    nth: IntArray = np.partition(worth, at, axis=1)[:, at : at + 1]
+    return nth
+
+
+def chosen_group(
+    claim: GpuClaim, fitting: NDArray[np.bool_], points: ModelTable | None, rows: Rows
+) -> tuple[NDArray[np.bool_], IntArray]:
+    """The cards of the best group of each row that has enough that fit, shape (k, width).
+
+    Groups are as the claim wants: of one NUMA node, of one model, of both. The best is the one
+    whose worst card is best, then the one with the fewest. And what that card is worth, (k, 1).
+    """
+    groups = _groups(claim, rows)
+    worth = np.zeros_like(groups) if points is None else points.of(rows)
+    lines = (len(groups), 1)
+    chosen = np.full(lines, NONE_CHOSEN, np.int64)
+    best = np.full(lines, WORTHLESS, np.int64)
+    fewest = np.zeros(lines, np.int64)
+    for number in np.unique(groups[groups > NO_GROUP]).tolist():
+        there = fitting & (groups == number)
+        cards = there.sum(1, keepdims=True)
+        worst = nth_best(np.where(there, worth, WORTHLESS), claim.count)
+        better = (cards >= claim.count) & ((worst > best) | ((worst == best) & (cards < fewest)))
+        chosen[better], best[better], fewest[better] = number, worst[better], cards[better]
+    return groups == chosen, best
+
+
+def _groups(claim: GpuClaim, rows: Rows) -> IntArray:
+    """The group of each card; cards of which nobody says what they are belong to none."""
+    numa = rows.column("numa")
+    if not claim.one_model:
+        return numa
+    codes, names = rows.models()
+    named = np.array([bool(name) for name in names]).take(codes)
+    if not claim.one_numa_node:
+        return np.where(named, codes, NO_GROUP)
+    return np.where(named & (numa > NO_GROUP), numa * len(names) + codes, NO_GROUP)

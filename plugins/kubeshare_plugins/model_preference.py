@@ -1,0 +1,108 @@
+"""Score and CardScore: cards of the models that the pod would rather have."""
+
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubeshare_plugins.card_groups import (
+    WORTHLESS,
+    chosen_group,
+    fitting_cards,
+    nth_best,
+    tier_points,
+)
+from kubeshare_py.cluster.columns import IntArray
+from kubeshare_py.cluster.rows import Rows
+from kubeshare_py.domain.gpu import WHOLE_MILLI
+from kubeshare_py.domain.pod import Shape
+from kubeshare_py.framework.model_table import ModelTable
+from kubeshare_py.framework.points import Among, CardRank, Cards, Normaliser, RowScore
+
+#: Names of models while the whole cluster has but one: that of empty slots, and it.
+_ONE_MODEL = 2
+
+
+class ModelPreference:
+    """100 points for the pod's first choice of models, 0 for the last one that it takes.
+
+    Several cards are worth what the worst of them is. Of those that fit, equally good ones of one
+    model are taken where there are enough of it, of the model with the fewest cards there, whether
+    or not the pod says anything about models.
+    """
+
+    name = "ModelPreference"
+    normaliser: Normaliser | None = None
+
+    def score(self, shape: Shape) -> RowScore | None:
+        """Only for pods that prefer some models."""
+        claim = shape.claim
+        points = tier_points(claim.wish) if claim is not None else None
+        if claim is None or points is None:
+            return None
+        if claim.count == 1:
+            return partial(best_card, points)
+        fitting_of, count = fitting_cards(shape, claim), claim.count
+
+        def worst_card(rows: Rows, cards: Cards | None) -> IntArray:
+            fitting = fitting_of(rows)
+            if claim.one_model or claim.one_numa_node:
+                _, worst = chosen_group(claim, fitting, points, rows)
+            else:
+                worst = nth_best(np.where(fitting, points.of(rows), WORTHLESS), count)
+            return np.maximum(worst.ravel(), 0)
+
+        return worst_card
+
+    def card_score(self, shape: Shape) -> CardRank | Among | None:
+        """Above what policies for cards of one model have to say."""
+        claim = shape.claim
+        if claim is None:
+            return None
+        points = tier_points(claim.wish)
+        if claim.count > 1:
+            return Among(partial(_best_alike, claim.count, points))
+        if points is None:
+            return None
+        return lambda rows: np.maximum(points.of(rows), 0) * WHOLE_MILLI
+
+
+def best_card(points: ModelTable, rows: Rows, cards: Cards | None) -> IntArray:
+    """What each row's best card is worth."""
+    assert cards is not None
+    return np.maximum(cards.of(points.of(rows)), 0)
+
+
+def best_cards(
+    count: int, points: ModelTable, rows: Rows, fits: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Those that are worth as much as the worst of the best `count`, or more."""
+    worth = np.where(fits, points.of(rows)[0], WORTHLESS)
+    least = nth_best(worth[np.newaxis], count).item()
+    return fits & (worth >= least)
+
+
+def _best_alike(
+    count: int, points: ModelTable | None, rows: Rows, fits: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Of the best cards those of one model, if there are enough."""
+    codes, names = rows.models()
+    if len(names) <= _ONE_MODEL:
+        return fits
+    worth = np.zeros_like(codes[0])
+    if points is not None:
+        worth, fits = points.of(rows)[0], best_cards(count, points, rows, fits)
+    enough = []
+    for code in np.unique(codes[0][fits]).tolist():
+        alike = fits & (codes[0] == code)
+        if alike.sum() >= count:
+            enough.append((-worth[alike].max(), alike.sum(), code))
+    if enough:
+        fits &= codes[0] == min(enough)[2]
+        return fits
+    if points is None:
+        return fits
+    # None has: the better ones all, and of the worst as many as it takes.
+    taken = np.zeros_like(fits)
+    taken[np.lexsort((-worth, ~fits))[:count]] = True
+    return taken

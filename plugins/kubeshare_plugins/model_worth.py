@@ -1,0 +1,119 @@
+"""Score and CardScore: cards of the models that the profile says are cheap, fast, or worth it."""
+
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import partial
+from typing import Annotated
+
+import msgspec
+import numpy as np
+from msgspec import Meta
+
+from kubeshare_plugins.card_groups import WORTHLESS, chosen_group, fitting_cards, nth_best
+from kubeshare_plugins.model_preference import best_card, best_cards
+from kubeshare_py.cluster.columns import IntArray
+from kubeshare_py.cluster.rows import Rows
+from kubeshare_py.domain.gpu_models import name_part, names_model
+from kubeshare_py.domain.pod import Shape
+from kubeshare_py.framework.arguments import ArgumentError, checked
+from kubeshare_py.framework.model_table import ModelTable
+from kubeshare_py.framework.points import Among, CardRank, Cards, Normaliser, RowScore
+from kubeshare_py.framework.scores import MAX_SCORE
+
+_Amount = Annotated[int, Meta(ge=1, le=10**9)]
+
+#: A card's points in the currency of BinPack's card ranks, 0…1000.
+_A_POINT = 10
+
+
+class Worth(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a model costs and what it can do, in any units that are the same for all models."""
+
+    price: _Amount
+    speed: _Amount
+
+
+def _cheapness(worth: Worth) -> Fraction:
+    return Fraction(-worth.price)
+
+
+def _speed(worth: Worth) -> Fraction:
+    return Fraction(worth.speed)
+
+
+def _value(worth: Worth) -> Fraction:
+    return Fraction(worth.speed, worth.price)
+
+
+_GOALS = {"cheapest": _cheapness, "fastest": _speed, "value": _value}
+
+
+class ModelWorth:
+    """100 points for the best model of the table, 0 for the worst and for those that are not in it.
+
+    What is best is the goal: `cheapest` of the cards that will do, `fastest`, or `value`, speed for
+    the price. Between best and worst in proportion. Several cards are worth what the worst of them
+    is. Names in the table are parts of names (`ModelWish`); the first that names a model counts.
+    """
+
+    name = "ModelWorth"
+    normaliser: Normaliser | None = None
+
+    def __init__(
+        self, goal: str = "cheapest", models: Mapping[str, Mapping[str, int]] | None = None
+    ) -> None:
+        """Raise ArgumentError for a goal or an entry that is none."""
+        if goal not in _GOALS:
+            raise ArgumentError(f"goal: must be {' or '.join(_GOALS)}")
+        given = checked({} if models is None else models, dict[str, object], "models")
+        table: dict[str, Fraction] = {}
+        for name, one in given.items():
+            part = name_part(name)
+            if part is None:
+                raise ArgumentError(f"models[{name}]: must be the name of a model or words of it")
+            table[part] = _GOALS[goal](checked(one, Worth, f"models[{name}]"))
+        self._points = _in_proportion(table)
+
+    def score(self, shape: Shape) -> RowScore | None:
+        """For every pod that claims cards."""
+        claim = shape.claim
+        if claim is None or not self._points:
+            return None
+        points = ModelTable(self._points_of, empty=WORTHLESS)
+        if claim.count == 1:
+            return partial(best_card, points)
+        fitting_of, count = fitting_cards(shape, claim), claim.count
+
+        def worst_card(rows: Rows, cards: Cards | None) -> IntArray:
+            fitting = fitting_of(rows)
+            if claim.one_model or claim.one_numa_node:
+                fitting, _ = chosen_group(claim, fitting, None, rows)
+            worst = nth_best(np.where(fitting, points.of(rows), WORTHLESS), count)
+            return np.maximum(worst.ravel(), 0)
+
+        return worst_card
+
+    def card_score(self, shape: Shape) -> CardRank | Among | None:
+        """The same, card by card; of several cards those that are worth most."""
+        claim = shape.claim
+        if claim is None or not self._points:
+            return None
+        points = ModelTable(self._points_of, empty=WORTHLESS)
+        if claim.count > 1:
+            return Among(partial(best_cards, claim.count, points))
+        return lambda rows: np.maximum(points.of(rows), 0) * _A_POINT
+
+    def _points_of(self, model: str) -> int:
+        named = (points for part, points in self._points.items() if names_model(part, model))
+        return next(named, 0)
+
+
+def _in_proportion(worths: Mapping[str, Fraction]) -> dict[str, int]:
+    """From 0 for the worst to 100 for the best; all equal are best."""
+    if not worths:
+        return {}
+    worst, best = min(worths.values()), max(worths.values())
+    span = best - worst
+    if not span:
+        return dict.fromkeys(worths, MAX_SCORE)
+    return {name: int(MAX_SCORE * (worth - worst) / span) for name, worth in worths.items()}

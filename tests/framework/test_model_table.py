@@ -1,0 +1,23 @@
+"""Numbers of models, for many cards at once."""
+
+from kubeshare_py.cluster.rows import AllRows
+from kubeshare_py.framework.model_table import ModelTable
+from tests.builders import a_gpu
+from tests.plugins.small_cluster import SmallCluster
+
+
+def test_each_model_is_worked_out_once_and_new_ones_when_they_come() -> None:
+    cluster = SmallCluster()
+    cluster.node("n1", a_gpu("a", model="T4"), a_gpu("b", index=1, model="A100"))
+    asked: list[str] = []
+
+    def length(model: str) -> int:
+        asked.append(model)
+        return len(model)
+
+    table = ModelTable(length, empty=-1)
+    rows = AllRows(cluster.ledger.columns)
+    assert table.of(rows)[0].tolist() == [2, 4]
+    cluster.node("n2", a_gpu("c", model="L40S-48GB"))
+    assert table.of(AllRows(cluster.ledger.columns))[1].tolist() == [9, -1]
+    assert asked == ["T4", "A100", "L40S-48GB"]
