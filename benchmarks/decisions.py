@@ -47,7 +47,7 @@ from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.domain.request import GpuClaim, GpuRequest
 from kubeshare_py.framework.configuration import SCHEDULER_NAME, profiles, read
-from kubeshare_py.framework.points import BestSet, Cards, RowScore
+from kubeshare_py.framework.points import Among, BestSet, Cards, RowScore
 from kubeshare_py.framework.reasons import ReasonTable
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.manifests.binding import binding_annotations
@@ -363,7 +363,7 @@ def questions(profile: Profile, shape: Shape) -> Iterator[tuple[str, Callable[[R
             yield f"{card_plugin.name} cardFilter", card_question.fits
     for ranker, _ in profile.card_scores:
         rank = ranker.card_score(shape)
-        if rank is not None and not isinstance(rank, BestSet):
+        if rank is not None and not isinstance(rank, BestSet | Among):
             yield f"{ranker.name} cardScore", rank
     for scorer, _ in profile.scores:
         score = scorer.score(shape)
