@@ -3,6 +3,7 @@
     python benchmarks/gangs.py [-o json]
 
 `decided`: 512 pods of 1 GPU on 500 nodes of 8 cards. `mixed`: the same with pods of four shapes.
+`preempting`: the same gang where each of the 4,000 cards has a tenant of low priority.
 `too big`: 1,000 pods of 8 GPUs on 5,000 nodes of which 4,400 have a tenant, until all are told why
 they wait. `still too big`: the same gang once more, after one of these tenants left. What counts
 is the time inside `handle`, the best of five runs; `longest_turn_ms` is the longest single call.
@@ -18,7 +19,7 @@ from dataclasses import dataclass, field
 from benchmarks.decisions import cluster, request_of
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.domain.allocation import Allocation, CardCharge
-from kubeshare_py.domain.effects import Bind, Effect, ReportWaiting
+from kubeshare_py.domain.effects import Bind, Effect, Evict, ReportWaiting
 from kubeshare_py.domain.events import BindSlotsFree, Event, PodGone, PodSeen, PodsListed
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.domain.pod import Pod, PodGroup, Shape
@@ -79,11 +80,13 @@ def a_pod(number: int, claim: GpuClaim, **fields: object) -> Pod:
     )
 
 
-def a_gang(count: int, claims: Iterable[GpuClaim]) -> Iterator[PodSeen]:
+def a_gang(count: int, claims: Iterable[GpuClaim], **fields: object) -> Iterator[PodSeen]:
     """Its members, all of which must start together."""
     group = PodGroup(name="train", headcount=count, min_available=count)
     several = tuple(claims)
-    return (PodSeen(a_pod(n, several[n % len(several)], group=group)) for n in range(count))
+    return (
+        PodSeen(a_pod(n, several[n % len(several)], group=group, **fields)) for n in range(count)
+    )
 
 
 def a_tenant(number: int) -> Pod:
@@ -129,9 +132,33 @@ def refused(again: bool) -> Timed:
     return timed
 
 
+def preempting() -> Timed:
+    """A gang of 512 evicts 512 tenants."""
+    timed = Timed()
+    tenants = [a_full_card(node, card) for node in range(500) for card in range(8)]
+    timed.handle(PodsListed(tuple(tenants), 0.0), *cluster(500))
+    gc.collect()
+    timed.handle(*a_gang(512, [ONE], priority=10))
+    timed.seconds = timed.longest_s = 0.0
+    evicted = [effect for effect in timed.turns() if isinstance(effect, Evict)]
+    assert len(evicted) == 512
+    return timed
+
+
+def a_full_card(number: int, card: int) -> Pod:
+    """A tenant that holds all of a card, of one of three priorities."""
+    node = NodeName(f"node-{number:05d}")
+    charge = CardCharge(GpuUuid(f"GPU-{node}-{card}"), 1000, 80 * GIB)
+    which = number * 8 + card
+    allocation = Allocation(token=DecisionToken(f"f-{which}"), cards=(charge,))
+    fields = {"priority": which % 3, "created": f"2026-11-21T12:{which % 60:02d}:{which % 59:02d}Z"}
+    return a_pod(1_000_000 + which, ONE, node_name=node, allocation=allocation, **fields)
+
+
 CASES: dict[str, Callable[[], Timed]] = {
     "decided": lambda: placed([ONE]),
     "mixed": lambda: placed(MIX),
+    "preempting": preempting,
     "too big": lambda: refused(again=False),
     "still too big": lambda: refused(again=True),
 }

@@ -14,6 +14,7 @@ from kubeshare_py.scheduling.gang_repair import RepairRules
 from kubeshare_py.scheduling.machine import Machine
 
 GIB = 1 << 30
+NO_PREEMPTION = {"profiles": [{"plugins": {"postFilter": {"disabled": [{"name": "*"}]}}}]}
 MODEL = "NVIDIA-A100-SXM4-40GB"
 
 
@@ -65,8 +66,9 @@ def a_machine(
     name: str = "test",
     earmark_after_s: float = 0.0,
 ) -> Machine:
-    """A machine with the default profile, or that of a configuration document."""
-    return Machine(profiles(read(document), IN_TREE), name, rules, earmark_after_s)
+    """A machine that evicts nobody for others, or that of a configuration document."""
+    read_document = read(NO_PREEMPTION if document is None else document)
+    return Machine(profiles(read_document, IN_TREE), name, rules, earmark_after_s)
 
 
 def a_cluster(cards: dict[str, int], **node_fields: Any) -> list[Event]:

@@ -10,7 +10,7 @@ else takes it, even while others still hold the place: what is free may then be 
 and that is no over-commitment. Nothing outside of the scheduler knows of it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from kubeshare_py.cluster.earmarked import Earmarked, count_earmark, is_overdraw
 from kubeshare_py.cluster.joined import derive_order, put_on_board
 from kubeshare_py.cluster.overdrafts import Overdrafts
 from kubeshare_py.cluster.ports import POOL_SIZE, PortPool
+from kubeshare_py.cluster.what_if import Amounts, WhatIf
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.gpu import WHOLE_MILLI, Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodUid
@@ -112,6 +113,34 @@ class Ledger:
         for row, slot in np.argwhere(overdrawn(columns)).tolist():
             yield self._name(row), columns.uuids[row][slot]
 
+    def amounts(self, lines: Sequence[Sequence[PodUid]]) -> Amounts:
+        """What pods hold, for a what-if: a line is the sum of some pods of one node."""
+        found = Amounts.none(len(lines), self.columns.free.shape[1], self.columns.width)
+        for line, uids in enumerate(lines):
+            for uid in uids:
+                self._put_amounts(found, line, self._charges[uid])
+        return found
+
+    def _put_amounts(self, found: Amounts, line: int, charge: Charge) -> None:
+        allocation = charge.allocation
+        port = allocation is not None and allocation.port is not None
+        found.free[line] += self.vector(charge.resources, port)
+        if allocation is None or not allocation.cards:
+            found.native[line] += _native_gpus(charge.resources)
+            return
+        uuids = self.columns.uuids[self.columns.row_of[charge.node]]
+        for card in allocation.cards:
+            slot = uuids.index(card.uuid)
+            found.milli[line, slot] += card.milli
+            found.memory[line, slot] += card.memory_bytes
+            found.tenants[line, slot] += 1
+            found.exclusive[line, slot] += allocation.exclusive
+
+    def what_if(self, rows: IntArray) -> WhatIf:
+        """Private copies of these rows."""
+        native = [self._native.get(row, 0) for row in rows.tolist()] if self._native else 0
+        return WhatIf(self.columns, rows, np.zeros(len(rows), np.int64) + native)
+
     # --- nodes and cards -----------------------------------------------------------------------
 
     def put_node(self, node: Node) -> None:
@@ -186,7 +215,7 @@ class Ledger:
             pods = self._pods_on[node] = {}
         pods[uid] = charge
         port = None if allocation is None else allocation.port
-        vector = self._vector(resources, port is not None)
+        vector = self.vector(resources, port is not None)
         free = columns.free[row]
         np.subtract(free, vector, free)
         if port is not None:
@@ -300,7 +329,7 @@ class Ledger:
         """Add (sign 1) or take away (-1) what a charge takes of the columns, ports aside."""
         allocation = charge.allocation
         needs_port = allocation is not None and allocation.port is not None
-        vector = self._vector(charge.resources, needs_port)
+        vector = self.vector(charge.resources, needs_port)
         free = self.columns.free[row]
         (np.subtract if sign > 0 else np.add)(free, vector, free)
         if allocation is not None and allocation.cards:
@@ -313,7 +342,7 @@ class Ledger:
             self._count_native(row, charge.resources, sign)
         self.changed.add(row)
 
-    def _vector(self, resources: Resources, port: bool) -> IntArray:
+    def vector(self, resources: Resources, port: bool) -> IntArray:
         """Requests as a row of the resource columns; a pod also takes one of `pods`."""
         vector = self._vectors.get((resources, port))
         columns = self.columns
@@ -378,7 +407,7 @@ class Ledger:
 
     def _count_native(self, row: int, resources: Resources, sign: int) -> None:
         """A pod without cards of ours came or went: does it hold cards that the kubelet picked?"""
-        count = next((amount for name, amount in resources if name == NATIVE_GPU), 0)
+        count = _native_gpus(resources)
         if count:
             self._native[row] = self._native.get(row, 0) + sign * count
             self._hold_back(row)
@@ -452,3 +481,7 @@ class Ledger:
             if inventory is not None:
                 self.inventory[name] = inventory
             columns.free_row(row)
+
+
+def _native_gpus(resources: Resources) -> int:
+    return next((amount for name, amount in resources if name == NATIVE_GPU), 0)

@@ -19,6 +19,9 @@ MANAGER_PORT = "sharedgpu/gpu_manager_port"
 #: The scheduler's term of leadership, for an admission policy to compare with the Lease.
 FENCE = "sharedgpu/fence"
 
+#: On a pod that waits for others to leave: the cards that it then gets.
+EARMARK = "sharedgpu/earmark"
+
 #: What isolation back-ends are told: whole MiB of each card, MPS' two limits.
 MEMORY_MIB = "sharedgpu/gpu_mem_mib"
 MPS_THREADS = "sharedgpu/mps_thread_percentage"
@@ -27,7 +30,7 @@ MPS_MEMORY = "sharedgpu/mps_memory"
 _RESULT_KEYS = frozenset(
     {
         ALLOCATION, GPU_UUID, GPU_MODEL, GPU_MEM, CELL_ID, MANAGER_PORT, FENCE,
-        MEMORY_MIB, MPS_THREADS, MPS_MEMORY,
+        MEMORY_MIB, MPS_THREADS, MPS_MEMORY, EARMARK,
     }
 )  # fmt: skip
 _OF_ONE_CONTAINER = re.compile(r"sharedgpu/(container|init)-[0-9]+\.gpu_uuid")

@@ -6,6 +6,7 @@ from enum import StrEnum
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
+from kubeshare_py.domain.preemption import PreemptionPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +50,38 @@ class ReportScheduled:
 class Evict:
     """Delete a bound pod, this very one, and say on it beforehand why.
 
-    `reason` is a word for programs, `message` a sentence for people.
+    `reason` is a word for programs, `message` a sentence for people: its condition. `event` and
+    `note` are those of the event that its owner gets; without a note it has the message.
     """
 
     uid: PodUid
     key: PodKey
     reason: str
     message: str
+    event: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Nominate:
+    """Say on a pod that waits which node and cards it gets once others have left.
+
+    None for the node takes that back.
+    """
+
+    uid: PodUid
+    key: PodKey
+    node: NodeName | None
+    cards: tuple[GpuUuid, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Preempt:
+    """A plan is being carried out, by the Nominates and Evicts that come with this: for the log."""
+
+    uid: PodUid
+    key: PodKey
+    plan: PreemptionPlan
 
 
 class Trouble(StrEnum):
@@ -92,4 +118,5 @@ class ReportOvercommit:
     note: str
 
 
-Effect = Bind | Evict | ReportWaiting | ReportScheduled | ReportTrouble | ReportOvercommit
+Report = ReportWaiting | ReportScheduled | ReportTrouble | ReportOvercommit
+Effect = Bind | Evict | Nominate | Preempt | Report

@@ -6,9 +6,10 @@ Any event is legal in any state, late ones included.
 from dataclasses import dataclass
 from enum import StrEnum
 
+from kubeshare_py.domain.budget import Budget
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.group_objects import GroupApi, PodGroupObject
-from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
+from kubeshare_py.domain.identity import DecisionToken, NodeName, PodKey, PodUid
 from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Pod
 
@@ -130,6 +131,27 @@ class PodGroupsListed:
     trouble: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class BudgetSeen:
+    """A disruption budget was added or changed."""
+
+    budget: Budget
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetGone:
+    """A disruption budget was deleted."""
+
+    key: PodKey
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetsListed:
+    """All disruption budgets, by a consistent read."""
+
+    budgets: tuple[Budget, ...]
+
+
 class Refusal(StrEnum):
     """Why the API server definitely did not bind a pod."""
 
@@ -187,15 +209,15 @@ class TimePassed:
 
 
 ClusterEvent = NodeSeen | NodeGone | NodesListed | InventoryRead | InventoryFailed
-
+BudgetEvent = BudgetSeen | BudgetGone | BudgetsListed
+PodEvent = PodSeen | PodGone | PodsListed
 PodGroupEvent = PodGroupSeen | PodGroupGone | PodGroupsListed
 
 Event = (
-    PodSeen
-    | PodGone
-    | PodsListed
+    PodEvent
     | PodGroupEvent
     | ClusterEvent
+    | BudgetEvent
     | BindAnswered
     | BindSlotsFree
     | TimePassed

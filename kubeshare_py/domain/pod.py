@@ -7,10 +7,13 @@ from kubeshare_py.domain.group_objects import GroupReference
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.request import GpuClaim, GpuRequest, InvalidRequest
 
+#: (key, value) pairs, sorted.
+Labels = tuple[tuple[str, str], ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One line of a node selector term: In, NotIn, Exists, DoesNotExist, Gt or Lt."""
+    """One line of a node or label selector: In, NotIn, Exists, DoesNotExist, Gt or Lt."""
 
     key: str
     operator: str
@@ -101,7 +104,10 @@ class Pod:
     says, None while nobody knows. `owner` is the uid of the controller of a pod that is in a group,
     "" where there is none. `allocation_problem` says what is wrong with a bound pod's allocation,
     which is then None; `mismatch` what its containers are told, if that is not the allocation's
-    cards. `isolation` is the back-end that the pod wishes.
+    cards. `isolation` is the back-end that the pod wishes. `preempts` is
+    False for preemptionPolicy Never. Of bound pods `labels` are what disruption budgets select by,
+    and `started` is the RFC 3339 start time. `nominated`: somebody said on it which node it would
+    get.
     """
 
     uid: PodUid
@@ -125,3 +131,7 @@ class Pod:
     mismatch: str = ""
     stale_results: tuple[str, ...] = ()
     isolation: str = ""
+    preempts: bool = True
+    nominated: bool = False
+    labels: Labels = ()
+    started: str = ""

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from kubeshare_py.domain.gpu import WHOLE_MILLI
+from kubeshare_py.domain.gpu import WHOLE_MILLI, share_bytes
 from kubeshare_py.domain.gpu_models import ModelWish, names_model
 
 #: More than any card has.
@@ -63,6 +63,14 @@ class GpuClaim:
         """Whether a card of this model will do, as far as models go."""
         named = not self.models or model in self.models
         return named and (self.wish is None or self.wish.tier(model) is not None)
+
+    def bytes_of(self, capacity_bytes: int, model: str = "") -> int:
+        """What is charged of a card of this model with so much memory."""
+        if self.exclusive:
+            return capacity_bytes
+        if self.memory_bytes is None:
+            return share_bytes(capacity_bytes, self.milli_on(model))
+        return self.memory_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -160,10 +160,48 @@ class NodeWhy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class VictimView:
+    """A pod that would be evicted, and the cards that it holds."""
+
+    namespace: str
+    name: str
+    node: str
+    priority: int = 0
+    cards: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeatView:
+    """The place that a pod would get."""
+
+    namespace: str
+    name: str
+    node: str
+    cards: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreemptionView:
+    """Who would be evicted, and for which places. `leaving`: so many others leave anyhow.
+
+    `under_way`: it is being carried out. Else `obstacle` says why not, if it never will be.
+    `violations`: so many of the victims are beyond what their disruption budgets allow.
+    """
+
+    under_way: bool = False
+    obstacle: str = ""
+    victims: tuple[VictimView, ...] = ()
+    seats: tuple[SeatView, ...] = ()
+    leaving: int = 0
+    violations: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WhyView:
     """Why a pod is where it is. `advice` are sentences: what would make it fit.
 
     `ring` is there for pods that hold several cards.
+    `preemption` is what evictions would do for it, None where they would not help.
     """
 
     pod: PodView
@@ -171,3 +209,4 @@ class WhyView:
     nodes: tuple[NodeWhy, ...] = ()
     advice: tuple[str, ...] = ()
     ring: RingView | None = None
+    preemption: PreemptionView | None = None

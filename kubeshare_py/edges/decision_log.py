@@ -15,6 +15,8 @@ from kubeshare_py.domain.effects import (
     Bind,
     Effect,
     Evict,
+    Nominate,
+    Preempt,
     ReportOvercommit,
     ReportScheduled,
     ReportTrouble,
@@ -71,6 +73,12 @@ def decided(effect: Effect, **about: object) -> None:
         case Evict():
             pod = {"pod": str(effect.key), "uid": effect.uid}
             warn("evict", **pod, reason=effect.reason, message=effect.message, **about)
+        case Nominate():
+            _line("nominate", effect, {"node": effect.node, "cards": effect.cards, **about})
+        case Preempt():
+            plan = effect.plan
+            victims = {"victims": [str(victim.key) for victim in plan.victims]}
+            _line("preempt", effect, {**victims, "violations": plan.violations, **about})
         case ReportWaiting():
             _line("waiting", effect, {"reason": effect.diagnosis.message, **about})
         case ReportScheduled():
@@ -88,7 +96,7 @@ def decided(effect: Effect, **about: object) -> None:
 
 def _line(
     event: str,
-    effect: Bind | ReportWaiting | ReportScheduled,
+    effect: Bind | Nominate | Preempt | ReportWaiting | ReportScheduled,
     fields: dict[str, object],
     level: int = logging.INFO,
 ) -> None:

@@ -7,7 +7,15 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from time import perf_counter
 
-from kubeshare_py.domain.effects import Bind, Effect, Evict, ReportTrouble, ReportWaiting
+from kubeshare_py.domain.effects import (
+    Bind,
+    Effect,
+    Evict,
+    Nominate,
+    Preempt,
+    ReportTrouble,
+    ReportWaiting,
+)
 from kubeshare_py.domain.events import BindSlotsFree, Event, InventoryFailed, InventoryRead
 from kubeshare_py.domain.node import Node
 from kubeshare_py.edges import decision_log
@@ -21,15 +29,17 @@ from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_watch import Changes, Listed, follow_reduced
 from kubeshare_py.edges.leader_lease import LeadershipLost
 from kubeshare_py.edges.vital_signs import VitalSigns
-from kubeshare_py.edges.watched_events import NODE_EVENTS, R, T, Translation
+from kubeshare_py.edges.watched_events import BUDGET_EVENTS, NODE_EVENTS, R, T, Translation
 from kubeshare_py.framework.inventory_settings import Inventory
 from kubeshare_py.inventory.portions import CARDS_A_PORTION, portions
+from kubeshare_py.manifests.budget import BudgetFields
 from kubeshare_py.manifests.node import NodeFields
 from kubeshare_py.manifests.watch import Codec
 from kubeshare_py.scheduling import outsiders
 from kubeshare_py.scheduling.machine import MOST_UNANSWERED, Machine
 
 NODES = "/api/v1/nodes"
+BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
 #: Events handled before others get the loop.
 BATCH = 200
 #: The longest that ending may take (s): a bind and the look at its pod, with their turns.
@@ -137,6 +147,10 @@ class DecisionLoop:
         codec = Codec(NodeFields)
         await self.watch(client, NODES, codec, translation, self._nodes_listed.set)
 
+    async def watch_budgets(self, client: KubeClient) -> None:
+        """Follow the disruption budgets for ever."""
+        await self.watch(client, BUDGETS, Codec(BudgetFields), BUDGET_EVENTS)
+
     async def read_inventory(self, settings: Inventory, client: KubeClient) -> None:
         """Follow the inventory for ever."""
         nodes = self.machine.ledger.columns.row_of.keys
@@ -234,12 +248,17 @@ class DecisionLoop:
             decision_log.decided(effect, **self.signs.about(effect, took_s))
             if isinstance(effect, ReportTrouble):
                 self.signs.tallies.trouble(effect.trouble)
-            if isinstance(effect, Bind):
-                self._begin(self._bind(effect))
-            elif isinstance(effect, Evict):
-                self._begin(self.api.evict(effect))
-            else:
-                self.api.report(effect)
+            match effect:
+                case Bind():
+                    self._begin(self._bind(effect))
+                case Evict():
+                    self._begin(self.api.evict(effect))
+                case Nominate():
+                    self._begin(self.api.nominate(effect))
+                case Preempt():
+                    self.signs.tallies.preempted(len(effect.plan.victims))
+                case _:
+                    self.api.report(effect)
 
     def _begin(self, request: Coroutine[None, None, None]) -> None:
         task = self.group.create_task(request)

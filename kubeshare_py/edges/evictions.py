@@ -1,12 +1,12 @@
-"""Deletes a bound pod: says on it why, then deletes that very pod, once."""
+"""Deletes a bound pod, after saying on it why; and says on another one that it gets the place."""
 
 import datetime
 
-from kubeshare_py.domain.effects import Evict
+from kubeshare_py.domain.effects import Evict, Nominate
 from kubeshare_py.edges import decision_log
-from kubeshare_py.edges.kube_client import STRATEGIC_PATCH, KubeClient
+from kubeshare_py.edges.kube_client import MERGE_PATCH, STRATEGIC_PATCH, KubeClient
 from kubeshare_py.edges.kube_errors import KubeFailure
-from kubeshare_py.manifests.reports import disruption_patch
+from kubeshare_py.manifests.reports import disruption_patch, nomination_patch
 
 TIMEOUT_S = 5.0
 
@@ -27,3 +27,19 @@ async def evict(client: KubeClient, effect: Evict) -> None:
         await client.delete(path, uid=effect.uid)
     except KubeFailure as error:
         decision_log.warn("not evicted", pod=str(effect.key), uid=effect.uid, message=str(error))
+
+
+async def nominate(client: KubeClient, effect: Nominate) -> None:
+    """Try it; never raises for the server's sake. The place is the pod's even if nobody is told."""
+    path = f"/api/v1/namespaces/{effect.key.namespace}/pods/{effect.key.name}"
+    try:
+        await client.request(
+            "PATCH",
+            f"{path}/status",
+            body=nomination_patch(effect.uid, effect.node, effect.cards),
+            content_type=MERGE_PATCH,
+            timeout_s=TIMEOUT_S,
+            patient=False,
+        )
+    except KubeFailure as error:
+        decision_log.warn("not nominated", pod=str(effect.key), uid=effect.uid, message=str(error))

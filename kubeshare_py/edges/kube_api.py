@@ -7,11 +7,12 @@ from typing import assert_never
 from kubeshare_py.domain.effects import (
     Bind,
     Evict,
+    Nominate,
+    Report,
     ReportOvercommit,
     ReportScheduled,
     ReportTrouble,
     ReportWaiting,
-    Trouble,
 )
 from kubeshare_py.domain.events import (
     BindAnswered,
@@ -21,7 +22,7 @@ from kubeshare_py.domain.events import (
     Bound,
     Refusal,
 )
-from kubeshare_py.edges.evictions import evict
+from kubeshare_py.edges.evictions import evict, nominate
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_errors import KubeError, KubeFailure
 from kubeshare_py.edges.report_lane import ReportLane
@@ -72,14 +73,14 @@ class KubeApi:
 
     async def evict(self, effect: Evict) -> None:
         """Tell the pod's owner, and delete it if the server lets us; never raises for its sake."""
-        self._reports.trouble(
-            ReportTrouble(effect.uid, effect.key, Trouble.INCOMPLETE, effect.message)
-        )
+        self._reports.evicted(effect)
         await evict(self._client, effect)
 
-    def report(
-        self, effect: ReportWaiting | ReportScheduled | ReportTrouble | ReportOvercommit
-    ) -> None:
+    async def nominate(self, effect: Nominate) -> None:
+        """Say on the pod where it will go; never raises for the server's sake."""
+        await nominate(self._client, effect)
+
+    def report(self, effect: Report) -> None:
         """Hand a report to the low-priority lane; returns at once."""
         match effect:
             case ReportWaiting():

@@ -61,6 +61,7 @@ class MetricsPage:
         process = ProcessFigures(
             attempts=self._attempts(),
             queue_moves=dict(machine.moves.counts()),
+            preemption_attempts=machine.attempts.preemptions,
             inventory_age_s=signs.inventory_age_s(),
             reports_queued=queued,
             reports_dropped=dropped,

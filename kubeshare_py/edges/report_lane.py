@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from http import HTTPStatus
 
 from kubeshare_py.domain.effects import (
+    Evict,
     ReportOvercommit,
     ReportScheduled,
     ReportTrouble,
@@ -111,6 +112,11 @@ class ReportLane:
         """Take a report of what others did to a pod."""
         about = regarding_pod(report.uid, report.key)
         self._occurred(about, report.trouble, report.note, self._now())
+
+    def evicted(self, effect: Evict) -> None:
+        """Take a report that a pod is being deleted for the others' sake."""
+        about = regarding_pod(effect.uid, effect.key)
+        self._occurred(about, effect.event, effect.note or effect.message, self._now())
 
     def overcommit(self, report: ReportOvercommit) -> None:
         """Take a report that a card is over-committed, or not any more."""

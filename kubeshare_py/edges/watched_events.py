@@ -1,4 +1,4 @@
-"""What the watches of pods and nodes bring, as the scheduler's events."""
+"""What the watches of pods, nodes and disruption budgets bring, as the scheduler's events."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -6,13 +6,22 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from kubeshare_py.domain.events import Event, FinishedMember, NodesListed, PodSeen, PodsListed
+from kubeshare_py.domain.budget import Budget
+from kubeshare_py.domain.events import (
+    BudgetsListed,
+    Event,
+    FinishedMember,
+    NodesListed,
+    PodSeen,
+    PodsListed,
+)
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.edges import decision_log
 from kubeshare_py.edges.kube_watch import Changes, Listed
-from kubeshare_py.manifests import events, node
+from kubeshare_py.manifests import budget, events, node
+from kubeshare_py.manifests.budget import BudgetFields
 from kubeshare_py.manifests.node import NodeFields
 from kubeshare_py.manifests.pod_fields import PodFields
 from kubeshare_py.manifests.watch import Problem
@@ -67,6 +76,22 @@ def _node_events(news: Listed[Node] | Changes[NodeFields]) -> Iterator[Event]:
             yield event
 
 
+def _budget_events(news: Listed[Budget] | Changes[BudgetFields]) -> Iterator[Event]:
+    """A list, or changes in order. Budgets that cannot be read are logged and left out."""
+    if isinstance(news, Listed):
+        _warn(news.problems)
+        yield BudgetsListed(tuple(news.items))
+        return
+    for line in news.changed:
+        if line.item is None:
+            _warn([line.problem] if line.problem else [])
+            continue
+        event = events.budget_event(line.type, line.item)
+        if event is not None:
+            yield event
+
+
+BUDGET_EVENTS = Translation(budget.to_domain, _budget_events)
 POD_EVENTS = Translation(events.listed_pod, _pod_events)
 NODE_EVENTS = Translation(node.to_domain, _node_events)
 

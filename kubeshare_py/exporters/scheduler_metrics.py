@@ -51,6 +51,16 @@ _METRICS = (
         "Tries until a pod was bound, those of it as the first of its line.",
     ),
     Metric(
+        "scheduler_preemption_attempts_total",
+        "counter",
+        "Searches for pods to evict, for a pod or gang that fits nowhere.",
+    ),
+    Metric(
+        "scheduler_preemption_victims",
+        "histogram",
+        "Pods evicted for one pod or gang; none where enough leave anyhow.",
+    ),
+    Metric(
         "scheduler_queue_incoming_pods_total",
         "counter",
         "Pods that entered a queue, by what made them; whole lines when they are woken or blocked.",
@@ -131,6 +141,7 @@ class ProcessFigures:
 
     attempts: Mapping[tuple[str, ...], int]
     queue_moves: Mapping[tuple[str, ...], int]
+    preemption_attempts: int
     inventory_age_s: float | None
     reports_queued: int
     reports_dropped: int
@@ -155,6 +166,8 @@ def scheduler_values(
         "kubeshare_reports_dropped_total": process.reports_dropped,
         "scheduler_scheduling_algorithm_duration_seconds": tallies.algorithm_seconds,
         "scheduler_pod_scheduling_attempts": tallies.pod_attempts,
+        "scheduler_preemption_attempts_total": process.preemption_attempts,
+        "scheduler_preemption_victims": tallies.preemption_victims,
         "kubeshare_turn_duration_seconds": tallies.turn_seconds,
         "kubeshare_loop_lag_seconds": process.loop_lag_s,
         "kubeshare_config_last_reload_successful": int(tallies.reloaded),

@@ -10,6 +10,8 @@ SLI_BOUNDS = doubling(0.01, 20)
 POD_ATTEMPTS_BOUNDS = doubling(1, 5)
 #: Seconds of one call of the machine: from 10 us to about 0.3 s.
 TURN_BOUNDS = doubling(0.00001, 16)
+#: Pods evicted for one pod or gang.
+VICTIM_BOUNDS = doubling(1, 7)
 #: From so many attempts on a pod is counted with all others, as kube-scheduler does.
 MANY_ATTEMPTS = 15
 
@@ -23,6 +25,7 @@ class Tallies:
     algorithm_seconds: Distribution = field(default_factory=lambda: Distribution(ATTEMPT_BOUNDS))
     pod_attempts: Distribution = field(default_factory=lambda: Distribution(POD_ATTEMPTS_BOUNDS))
     turn_seconds: Distribution = field(default_factory=lambda: Distribution(TURN_BOUNDS))
+    preemption_victims: Distribution = field(default_factory=lambda: Distribution(VICTIM_BOUNDS))
     troubles: dict[str, int] = field(default_factory=dict)
     reloads: dict[str, int] = field(default_factory=lambda: {"applied": 0, "refused": 0})
     reloaded: bool = True
@@ -42,6 +45,10 @@ class Tallies:
         if found is None:
             found = self.sli_seconds[label] = Distribution(SLI_BOUNDS)
         found.observe(seconds)
+
+    def preempted(self, victims: int) -> None:
+        """So many pods are evicted for one pod or gang; none where enough leave anyhow."""
+        self.preemption_victims.observe(victims)
 
     def trouble(self, reason: str) -> None:
         """Somebody did this to a bound pod past the scheduler."""

@@ -16,7 +16,7 @@ from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.rows import AllRows, Rows, SomeRows
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.points import MOST_KEPT, PLACES, Cards, Hint
+from kubeshare_py.framework.points import MOST_KEPT, MOST_PODS, PLACES, AtMost, Cards, Hint
 from kubeshare_py.framework.questions import Questions
 from kubeshare_py.framework.reasons import NO_CARD, NO_NODE, Reason
 from kubeshare_py.framework.scheduler_profile import Profile
@@ -104,7 +104,8 @@ class Asker:
         count = answers.questions.count
         if count == 1:
             return Choice(row, (answers.slots.item(row),))
-        return Choice(row, self._best_slots(answers.questions, row) if count else ())
+        asked = SomeRows(self._ledger.columns, np.array([row]))
+        return Choice(row, self._best_slots(answers.questions, asked) if count else ())
 
     def keys(self, shape: Shape) -> IntArray:
         """One number per row, 0 or more where the shape fits; not to be changed."""
@@ -112,8 +113,7 @@ class Asker:
 
     def keys_on(self, shape: Shape, rows: Rows) -> IntArray:
         """What `keys` would be if the rows were these, but for scores: 0 where the shape fits."""
-        known = self._answers.get(shape)
-        questions = known.questions if known else Questions(self._profile, shape)
+        questions = self._questions(shape)
         minus, _ = self._minus(questions, rows, self._static(questions, rows))
         return minus
 
@@ -162,7 +162,62 @@ class Asker:
         keys = self._refreshed(shape).keys
         return int(np.bitwise_or.reduce(np.maximum(-keys, 0))) & ~NO_NODE
 
+    def within_reach(self, shape: Shape) -> IntArray:
+        """The rows that lack only what evicting pods could give."""
+        answers = self._refreshed(shape)
+        questions, masks = answers.questions, np.maximum(-answers.keys, 0)
+        hopeless = questions.reasons.unresolvable
+        near: IntArray = np.flatnonzero((masks & (hopeless | NO_NODE) == 0) & (masks > 0))
+        if not questions.count:
+            return near
+        rows = SomeRows(self._ledger.columns, near)
+        useful = self._combined_reasons(questions, rows) & questions.reasons.unresolvable == 0
+        enough: IntArray = near[useful.sum(1) >= questions.count]
+        return enough
+
+    def fits(self, shape: Shape, rows: Rows) -> NDArray[np.bool_]:
+        """Which of these rows the shape fits; they need not be those of the tables."""
+        self.work.rows += len(rows.index)
+        fitting: NDArray[np.bool_] = self.keys_on(shape, rows) == 0
+        return fitting
+
+    def lack_only_cards(self, shape: Shape, rows: Rows) -> NDArray[np.bool_]:
+        """Which of these rows fit but for their cards."""
+        questions = self._questions(shape)
+        only: NDArray[np.bool_] = (
+            self._without_cards(questions, rows, self._static(questions, rows)) == 0
+        )
+        return only
+
+    def rate(self, shape: Shape, rows: Rows) -> tuple[IntArray, IntArray | None]:
+        """How good each of these rows is for the shape, as `keys`, not normalised.
+
+        Also each row's best card slot, if the shape claims one card.
+        """
+        questions = self._questions(shape)
+        keys, slots, _ = self._ask(questions, rows, self._static(questions, rows))
+        return keys, slots
+
+    def room(self, shape: Shape, rows: Rows) -> IntArray:
+        """No more pods of the shape than so many fit on each of these rows."""
+        plugins = (*self._profile.card_filters, *self._profile.filters)
+        bounds = [plugin.at_most(shape) for plugin in plugins if isinstance(plugin, AtMost)]
+        room: IntArray = np.where(self.fits(shape, rows), MOST_PODS, 0)
+        for bound in bounds:
+            if bound is not None:
+                room = np.minimum(room, bound(rows))
+        return room
+
+    def cards_of(self, shape: Shape, row: Rows) -> tuple[int, ...]:
+        """Which card slots of this one row the shape gets; it must fit there."""
+        questions = self._questions(shape)
+        return self._best_slots(questions, row) if questions.count else ()
+
     # --- inside --------------------------------------------------------------------------------
+
+    def _questions(self, shape: Shape) -> Questions:
+        known = self._answers.get(shape)
+        return known.questions if known else Questions(self._profile, shape)
 
     def _refreshed(self, shape: Shape) -> Answers:
         answers = self._answers.get(shape)
@@ -245,11 +300,7 @@ class Asker:
 
         While every plugin has bits of its own, taking away is what setting bits would be.
         """
-        minus = static
-        for question in questions.row_filters:
-            mask = question(rows)
-            if mask is not None:
-                minus = minus - mask if questions.reasons.distinct else -(-minus | mask)
+        minus = self._without_cards(questions, rows, static)
         if not questions.count:
             return minus, None
         if questions.by_room is not None:
@@ -267,6 +318,16 @@ class Asker:
         # The best rank is 0 or more, or -NO_CARD where no card fits.
         return minus + np.minimum(ranked.take(picked), 0), Cards(slot, picked)
 
+    @staticmethod
+    def _without_cards(questions: Questions, rows: Rows, static: IntArray) -> IntArray:
+        """Minus each row's reasons, those of its cards left out."""
+        minus = static
+        for question in questions.row_filters:
+            mask = question(rows)
+            if mask is not None:
+                minus = minus - mask if questions.reasons.distinct else -(-minus | mask)
+        return minus
+
     def _card_fits(self, questions: Questions, rows: Rows) -> NDArray[np.bool_]:
         if not questions.cards:
             unflagged: NDArray[np.bool_] = rows.column("flags") == 0
@@ -278,18 +339,22 @@ class Asker:
 
     def _card_reasons(self, questions: Questions, index: IntArray) -> IntArray:
         """What the count-th nearest card of each row lacks: 0 exactly if `count` cards fit."""
-        rows = SomeRows(self._ledger.columns, index)
+        combined = self._combined_reasons(questions, SomeRows(self._ledger.columns, index))
+        if questions.count > combined.shape[1]:
+            few = questions.reasons.register("framework", TOO_FEW_GPUS, resolvable=False)
+            return np.full(len(index), few, np.int64)
+        nth: IntArray = np.partition(combined, questions.count - 1, axis=1)[:, questions.count - 1]
+        return nth
+
+    def _combined_reasons(self, questions: Questions, rows: Rows) -> IntArray:
+        """What each card of the rows lacks."""
         combined = np.zeros_like(rows.column("flags"))
         for question in questions.cards:
             combined |= question.reasons(rows)
         if not questions.cards:
             useless = questions.reasons.register("framework", NO_USABLE_GPU)
             combined = np.where(rows.column("flags"), useless, combined)
-        if questions.count > combined.shape[1]:
-            few = questions.reasons.register("framework", TOO_FEW_GPUS, resolvable=False)
-            return np.full(len(index), few, np.int64)
-        nth: IntArray = np.partition(combined, questions.count - 1, axis=1)[:, questions.count - 1]
-        return nth
+        return combined
 
     def _rank(self, questions: Questions, rows: Rows) -> IntArray | int:
         total: IntArray | int = 0
@@ -298,8 +363,7 @@ class Asker:
             total = total + (points if weight == 1 else points * weight)
         return total * PLACES + MOST_KEPT - rows.column("keep") if questions.keeps else total
 
-    def _best_slots(self, questions: Questions, row: int) -> tuple[int, ...]:
-        rows = SomeRows(self._ledger.columns, np.array([row]))
+    def _best_slots(self, questions: Questions, rows: Rows) -> tuple[int, ...]:
         fits = self._card_fits(questions, rows)[0]
         for among in questions.among:
             fits = among.leave(rows, fits)

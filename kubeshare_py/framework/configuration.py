@@ -22,6 +22,7 @@ from kubeshare_py.framework.points import (
     Filter,
     Locality,
     Permit,
+    PostFilter,
     PreEnqueue,
     QueueSort,
     Reserve,
@@ -71,6 +72,7 @@ class Points(Struct, frozen=True):
     queue_sort: Point = Point()
     filter: Point = Point()
     card_filter: Point = Point()
+    post_filter: Point = Point()
     score: Point = Point()
     card_score: Point = Point()
     locality: Point = Point()
@@ -121,7 +123,8 @@ class SchedulerConfiguration(Struct, frozen=True):
     then `gang_repair` says to `release` those that are bound, or only to `report` it.
 
     The first gang or pod of whole cards that waits gets earmarks after `earmark_seconds`, at 0
-    nobody ever does.
+    nobody ever does. Evicted pods that are still there after `preemption_patience_seconds` are not
+    waited for any longer.
     """
 
     api_version: str = API_VERSION
@@ -136,6 +139,7 @@ class SchedulerConfiguration(Struct, frozen=True):
     gang_repair_seconds: Annotated[float, Meta(ge=1, le=86_400)] = 60.0
     gang_repair: str = "release"
     earmark_seconds: Annotated[float, Meta(ge=0, le=604_800)] = 60.0
+    preemption_patience_seconds: Annotated[float, Meta(ge=1, le=604_800)] = 120.0
 
 
 #: What a pod says of models goes before all that policies say of equally good ones.
@@ -151,6 +155,7 @@ _DEFAULTS: Mapping[str, tuple[Named, ...]] = {
         Named("NodeResourcesFit"),
     ),
     "card_filter": (Named("GpuFit"), Named("GpuModel"), Named("OneModel"), Named("NumaBinding")),
+    "post_filter": (Named("DefaultPreemption"),),
     "score": (Named("BinPack"), Named("AvoidGpuNodes"), Named("Topology", 10), _PREFERENCE),
     "card_score": (Named("BinPack"), Named("Topology"), _PREFERENCE),
     "locality": (Named("Coscheduling"),),
@@ -162,6 +167,7 @@ _PROTOCOLS: Mapping[str, type] = {
     "queue_sort": QueueSort,
     "filter": Filter,
     "card_filter": CardFilter,
+    "post_filter": PostFilter,
     "score": Score,
     "card_score": CardScore,
     "locality": Locality,
@@ -278,6 +284,7 @@ def _profile(
         pre_enqueue=[plugin for plugin, _ in makers.plugins("pre_enqueue")],
         filters=[plugin for plugin, _ in makers.plugins("filter")],
         card_filters=[plugin for plugin, _ in makers.plugins("card_filter")],
+        post_filters=[plugin for plugin, _ in makers.plugins("post_filter")],
         card_scores=list(makers.plugins("card_score")),
         scores=list(makers.plugins("score")),
         locality=localities[0] if localities else None,

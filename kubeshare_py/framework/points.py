@@ -29,6 +29,7 @@ from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod, Shape
+from kubeshare_py.domain.preemption import Preemptor
 from kubeshare_py.framework.reasons import ReasonTable
 from kubeshare_py.topology.boards import MOST_CARDS
 
@@ -174,6 +175,25 @@ class CardFilter(Protocol):
 
 
 @runtime_checkable
+class PostFilter(Protocol):
+    """Nothing fits: who may be evicted to make room? Without such plugins nobody is.
+
+    Asked once for each plan; of several plugins all must agree. The core asks only about bound pods
+    of this scheduler that stay, and itself decides which of those that may go have to.
+    """
+
+    name: str
+
+    def post_filter(self, preemptor: Preemptor) -> Callable[[Pod], bool]:
+        """The question for this preemptor: does a pod give way to it?"""
+
+
+def lower_priority(preemptor: Preemptor) -> Callable[[Pod], bool]:
+    """Kubernetes' rule: pods of lower spec.priority give way."""
+    return lambda pod: pod.priority < preemptor.priority
+
+
+@runtime_checkable
 class CardScore(Protocol):
     """Which of the cards that fit? Weighted sums decide; Score knows the best card of each row.
 
@@ -285,5 +305,14 @@ class Explain(Protocol):
 
 
 Plugin = (
-    PreEnqueue | QueueSort | Filter | CardFilter | CardScore | Score | Locality | Permit | Reserve
+    PreEnqueue
+    | QueueSort
+    | Filter
+    | CardFilter
+    | PostFilter
+    | CardScore
+    | Score
+    | Locality
+    | Permit
+    | Reserve
 )

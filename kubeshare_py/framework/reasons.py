@@ -45,6 +45,11 @@ class ReasonTable:
             self._bits.setdefault(reason, len(self._bits) + _FIRST_BIT)
         return 1 << self._bits[reason]
 
+    @property
+    def unresolvable(self) -> int:
+        """The mask of all reasons that no eviction helps against."""
+        return sum(1 << bit for reason, bit in self._bits.items() if not reason.resolvable)
+
     def of(self, mask: int) -> list[Reason]:
         """The reasons in a mask."""
         return [reason for reason, bit in self._bits.items() if mask >> bit & 1]

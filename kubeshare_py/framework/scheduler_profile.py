@@ -11,6 +11,7 @@ from kubeshare_py.framework.points import (
     Filter,
     Locality,
     Permit,
+    PostFilter,
     PreEnqueue,
     QueueSort,
     Reserve,
@@ -32,6 +33,7 @@ class Profile:
     pre_enqueue: Sequence[PreEnqueue] = ()
     filters: Sequence[Filter] = ()
     card_filters: Sequence[CardFilter] = ()
+    post_filters: Sequence[PostFilter] = ()
     card_scores: Sequence[tuple[CardScore, int]] = ()
     scores: Sequence[tuple[Score, int]] = ()
     locality: Locality | None = None

@@ -1,6 +1,8 @@
 """What lists and watches say, as the scheduler's events."""
 
 from kubeshare_py.domain.events import (
+    BudgetGone,
+    BudgetSeen,
     FinishedMember,
     NodeGone,
     NodeSeen,
@@ -9,7 +11,8 @@ from kubeshare_py.domain.events import (
 )
 from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.domain.pod import Pod
-from kubeshare_py.manifests import node, pod
+from kubeshare_py.manifests import budget, node, pod
+from kubeshare_py.manifests.budget import BudgetFields
 from kubeshare_py.manifests.node import NodeFields
 from kubeshare_py.manifests.pod_fields import PodFields
 from kubeshare_py.manifests.watch import ADDED, DELETED, MODIFIED
@@ -38,4 +41,13 @@ def node_event(change: str, fields: NodeFields) -> NodeSeen | NodeGone | None:
         return NodeGone(NodeName(fields.metadata.name))
     if change in (ADDED, MODIFIED):
         return NodeSeen(node.to_domain(fields))
+    return None
+
+
+def budget_event(change: str, fields: BudgetFields) -> BudgetSeen | BudgetGone | None:
+    """A watch line about a disruption budget; None for bookmarks and errors."""
+    if change == DELETED:
+        return BudgetGone(budget.key_of(fields))
+    if change in (ADDED, MODIFIED):
+        return BudgetSeen(budget.to_domain(fields))
     return None

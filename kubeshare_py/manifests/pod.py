@@ -1,6 +1,7 @@
 """A v1 Pod into the domain's Pod."""
 
 from dataclasses import replace
+from functools import lru_cache
 
 from kubeshare_py.dialects import sharedgpu
 from kubeshare_py.dialects.results import ALLOCATION, GPU_UUID, is_result, visible_cards
@@ -8,7 +9,7 @@ from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.events import FinishedMember
 from kubeshare_py.domain.group_objects import GroupReference
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
-from kubeshare_py.domain.pod import Pod, PodGroup
+from kubeshare_py.domain.pod import Labels, Pod, PodGroup
 from kubeshare_py.domain.request import InvalidRequest
 from kubeshare_py.manifests.allocation import read_allocation
 from kubeshare_py.manifests.effective_requests import demand
@@ -18,6 +19,8 @@ from kubeshare_py.manifests.pod_fields import PodFields, PodSpec
 from kubeshare_py.manifests.unsupported import unsupported_fields
 
 _SUCCEEDED = "Succeeded"
+_NEVER = "Never"
+_REMEMBERED = 4096
 _FINISHED = (_SUCCEEDED, "Failed")
 
 
@@ -79,6 +82,10 @@ def to_domain(pod: PodFields) -> Pod:
         mismatch=_mismatch(meta.annotations, held) if bound and meta.annotations else "",
         stale_results=() if bound else _stale_results(meta.annotations),
         isolation=(meta.labels or {}).get(sharedgpu.ISOLATION, ""),
+        preempts=spec.preemption_policy != _NEVER,
+        nominated=bool(pod.status.nominated_node_name),
+        labels=_labels(meta.labels) if bound else (),
+        started=pod.status.start_time or "" if bound else "",
     )
 
 
@@ -94,6 +101,16 @@ def _within(group: PodGroup | None, annotations: dict[str, str] | None) -> PodGr
     if group is None or not annotations or not annotations.get(WITHIN):
         return group
     return replace(group, within=annotations[WITHIN])
+
+
+def _labels(labels: dict[str, str] | None) -> Labels:
+    """Pods of one template share one value."""
+    return _known_labels(tuple(sorted(labels.items()))) if labels else ()
+
+
+@lru_cache(_REMEMBERED)
+def _known_labels(labels: Labels) -> Labels:
+    return labels
 
 
 def _held(annotations: dict[str, str]) -> Allocation | str | None:

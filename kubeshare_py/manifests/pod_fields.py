@@ -112,6 +112,7 @@ class PodSpec(_Fields, frozen=True):
     node_name: str = ""
     scheduler_name: str = ""
     priority: int | None = None
+    preemption_policy: str = ""
     containers: tuple[Container, ...] | None = None
     init_containers: tuple[Container, ...] | None = None
     overhead: ResourceList | None = None
@@ -148,6 +149,8 @@ class PodStatus(_Fields, frozen=True):
     """The status."""
 
     phase: str = ""
+    nominated_node_name: str = ""
+    start_time: str | None = None
     conditions: tuple[Condition, ...] | None = None
     container_statuses: tuple[ContainerStatus, ...] | None = None
     init_container_statuses: tuple[ContainerStatus, ...] | None = None

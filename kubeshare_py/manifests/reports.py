@@ -11,17 +11,19 @@ from typing import Any
 
 import msgspec
 
+from kubeshare_py.dialects.results import EARMARK
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.manifests.watch import UNDECODABLE
 
 CONTROLLER = "kubeshare-scheduler"
 POD_SCHEDULED, UNSCHEDULABLE = "PodScheduled", "Unschedulable"
 SCHEDULED, FAILED_SCHEDULING = "Scheduled", "FailedScheduling"
+PREEMPTED = "Preempted"
 GPU_OVERCOMMITTED, GPU_OVERCOMMIT_ENDED = "GPUOvercommitted", "GPUOvercommitEnded"
 #: Where events of things without a namespace are kept.
 DEFAULT_NAMESPACE = "default"
-_NORMAL = frozenset({SCHEDULED, GPU_OVERCOMMIT_ENDED})
-_ACTIONS = {SCHEDULED: "Binding", FAILED_SCHEDULING: "Scheduling"}
+_NORMAL = frozenset({SCHEDULED, PREEMPTED, GPU_OVERCOMMIT_ENDED})
+_ACTIONS = {SCHEDULED: "Binding", FAILED_SCHEDULING: "Scheduling", PREEMPTED: "Preempting"}
 #: Of everything that is told about what pods hold.
 _CHARGING = "Charging"
 MOST_NOTE_BYTES = 1024
@@ -163,6 +165,17 @@ def disruption_patch(
         "lastTransitionTime": changed.strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
     return {"metadata": {"uid": uid}, "status": {"conditions": [condition]}}
+
+
+def nomination_patch(uid: PodUid, node: NodeName | None, cards: tuple[GpuUuid, ...]) -> object:
+    """Write a merge patch for pods/status that nominates a pod, or takes that back.
+
+    The API server takes the annotation with it in the same write.
+    """
+    return {
+        "metadata": {"uid": uid, "annotations": {EARMARK: ",".join(cards) or None}},
+        "status": {"nominatedNodeName": node},
+    }
 
 
 def event_body(event: ReportedEvent, instance: str, count: int, last: datetime.datetime) -> object:

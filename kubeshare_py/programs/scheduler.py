@@ -28,12 +28,9 @@ PODS = "/api/v1/pods"
 
 def machine(configuration: SchedulerConfiguration, in_tree: Mapping[str, PluginFactory]) -> Machine:
     """A machine with the configured profiles; raises ConfigurationError for unusable ones."""
-    return Machine(
-        profiles(configuration, in_tree),
-        own_name(),
-        repair_rules(configuration),
-        configuration.earmark_seconds,
-    )
+    waits_s = (configuration.earmark_seconds, configuration.preemption_patience_seconds)
+    rules = repair_rules(configuration)
+    return Machine(profiles(configuration, in_tree), own_name(), rules, *waits_s)
 
 
 async def main(
@@ -77,6 +74,7 @@ async def run(
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(loop.watch_nodes(client))
+                group.create_task(loop.watch_budgets(client))
                 group.create_task(loop.read_inventory(inventory, client))
                 group.create_task(watch_pod_groups(client, machine, loop.tell))
                 if updates is not None:

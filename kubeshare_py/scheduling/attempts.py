@@ -15,6 +15,8 @@ class Attempts:
     scheduled: dict[str, int] = field(default_factory=dict)
     unschedulable: dict[str, int] = field(default_factory=dict)
     failed: dict[str, int] = field(default_factory=dict)
+    #: Searches for pods to evict.
+    preemptions: int = 0
 
 
 def count(tries: dict[str, int], profile: str) -> None:

@@ -7,7 +7,6 @@ import numpy as np
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.allocation import Allocation, CardCharge
-from kubeshare_py.domain.gpu import share_bytes
 from kubeshare_py.domain.identity import DecisionToken, NodeName
 from kubeshare_py.domain.isolation import Isolation, IsolationBackend
 from kubeshare_py.domain.pod import Pod
@@ -164,13 +163,10 @@ class Cycle:
         cells = self._ledger.cells_on(row)
         charges = []
         for slot in choice.slots:
-            memory = claim.memory_bytes
             model = names[columns.model.item(row, slot)]
             if scaled:
                 milli = claim.milli_on(model)
-            if claim.exclusive or memory is None:
-                capacity = columns.capacity_bytes.item(row, slot)
-                memory = capacity if claim.exclusive else share_bytes(capacity, milli)
+            memory = claim.bytes_of(columns.capacity_bytes.item(row, slot), model)
             cell = cells.get(uuids[slot], "") if cells else ""
             charges.append(CardCharge(uuids[slot], milli, memory, model, cell))
         return tuple(charges)

@@ -24,6 +24,7 @@ from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.node_view import node_view
 from kubeshare_py.scheduling.pod_queue import Line
 from kubeshare_py.scheduling.pod_records import Record, State
+from kubeshare_py.scheduling.preemption_view import preemption_view
 
 T = TypeVar("T")
 #: What owners of a line's pods would be told, worked out at most once in a portion.
@@ -88,7 +89,10 @@ def why(machine: Machine, key: PodKey) -> WhyView | None:
         return WhyView(pod=view, message=view.message)
     nodes = tuple(_node_whys(machine, record))
     suggestions = tuple(advice(machine, record.shape, nodes))
-    return WhyView(pod=view, message=view.message, nodes=nodes, advice=suggestions)
+    preemption = preemption_view(machine, record) if record.state is State.WAITING else None
+    return WhyView(
+        pod=view, message=view.message, nodes=nodes, advice=suggestions, preemption=preemption
+    )
 
 
 def _where(machine: Machine, record: Record, node: NodeName, view: PodView) -> WhyView:

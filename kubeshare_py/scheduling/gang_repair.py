@@ -107,7 +107,7 @@ class GangRepair:
         for record in records:
             pod = record.pod
             if not pod.deleting:
-                effects.append(Evict(pod.uid, pod.key, REASON, note))
+                effects.append(Evict(pod.uid, pod.key, REASON, note, Trouble.INCOMPLETE))
             record.evicted = True
             self._gangs.file(record)
         if records:

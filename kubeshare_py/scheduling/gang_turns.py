@@ -83,6 +83,8 @@ class GangTurns:
         self._look: Timers[Composition] = Timers()
         self._known: OrderedDict[Composition, _Known] = OrderedDict()
         self._swept = 0
+        #: Gangs that were blocked, or joined blocked ones, since anybody looked.
+        self.newcomers: dict[Gang, None] = {}
         self._inventory_read = False
 
     @property
@@ -277,6 +279,7 @@ class GangTurns:
 
     def _tell_joined(self, now: float) -> None:
         for gang in self.queue.joined:
+            self.newcomers[gang] = None
             line = self.queue.line_of(gang)
             if line is not None and line.shortage is not None:
                 if gang.short_since is None:

@@ -13,6 +13,10 @@ from kubeshare_py.domain.effects import Effect
 from kubeshare_py.domain.events import (
     BindAnswered,
     BindSlotsFree,
+    BudgetEvent,
+    BudgetGone,
+    BudgetSeen,
+    BudgetsListed,
     ClusterEvent,
     Event,
     InventoryFailed,
@@ -46,6 +50,8 @@ from kubeshare_py.scheduling.intake import Intake
 from kubeshare_py.scheduling.overcommitment import Overcommitment
 from kubeshare_py.scheduling.pod_queue import PodQueue
 from kubeshare_py.scheduling.pod_records import Record, State
+from kubeshare_py.scheduling.preemption import Preemption
+from kubeshare_py.scheduling.preemption_planner import Planner
 from kubeshare_py.scheduling.queue_moves import QueueMoves
 from kubeshare_py.scheduling.starvation import Starvation
 from kubeshare_py.scheduling.turns import Turns
@@ -64,8 +70,12 @@ class Machine:
         name: str,
         repair: RepairRules | None = None,
         earmark_after_s: float = 60.0,
+        preemption_patience_s: float = 120.0,
     ) -> None:
-        """The first of those that wait gets earmarks after `earmark_after_s`, at 0 never."""
+        """The first of those that wait gets earmarks after `earmark_after_s`, at 0 never.
+
+        Victims that have not left after `preemption_patience_s` are not waited for any longer.
+        """
         self.name = name
         self.ledger = Ledger()
         self.queue = PodQueue()
@@ -122,7 +132,13 @@ class Machine:
         starvation = self._starvation = Starvation(
             everything, gang_turns.queue, self.records, plan, earmark_after_s
         )
-        self._turns = Turns(everything, self.records, self._reports, gang_turns, starvation)
+        self._planner = Planner(self.ledger, self.records, self.gangs, self.askers, self.profiles)
+        preemption = self.preemption = Preemption(
+            everything, self.records, self._planner, gang_turns, preemption_patience_s
+        )
+        self._turns = Turns(
+            everything, self.records, self._reports, gang_turns, starvation, preemption
+        )
 
     @property
     def ready(self) -> bool:
@@ -197,7 +213,7 @@ class Machine:
                 self._cluster_changed(event)
         return effects
 
-    def _cluster_changed(self, event: ClusterEvent) -> None:
+    def _cluster_changed(self, event: ClusterEvent | BudgetEvent) -> None:
         match event:
             case NodeSeen(node):
                 known = node.name in self.ledger.columns.row_of
@@ -214,6 +230,8 @@ class Machine:
                     self.ledger.put_node(node)
             case InventoryRead():
                 self._inventory_read(event)
+            case BudgetSeen() | BudgetGone() | BudgetsListed():
+                self._planner.budgets_changed(event)
             case InventoryFailed(message):
                 self.inventory_failure = message
             case _:
@@ -232,6 +250,7 @@ class Machine:
             self.gang_turns.next_at,
             self._overcommitment.next_at,
             self._starvation.next_at,
+            self.preemption.next_at,
         )
         return None if next_at == math.inf else next_at
 
@@ -266,6 +285,7 @@ class Machine:
         elif record.state is not State.BOUND:
             record.pod = pod  # an older view of a pod that we have bound meanwhile
             self.gangs.file(record)
+        self.preemption.seen(self.records.get(pod.uid), self._now)
 
     def _enqueue_again(self, record: Record, pod: Pod, effects: list[Effect], event: str) -> None:
         self._leave_queue(pod.uid)
@@ -320,6 +340,7 @@ class Machine:
             self._leave_queue(uid)
             self._binds.release(record)
         self.gangs.gone(uid)
+        self.preemption.gone(uid)
 
     def _leave_queue(self, uid: PodUid) -> None:
         self.queue.remove(uid)
@@ -353,6 +374,8 @@ class Machine:
         # First, because it ends that some Binds are sent again.
         if now >= self._starvation.next_at:
             self._starvation.time_passed(now)
+        if now >= self.preemption.next_at:
+            self.preemption.time_passed(now, effects)
         if self.gangs.by_key and now >= self.gang_turns.next_at:
             self.gang_turns.time_passed(now, effects)
         if now >= self._intake.next_at:
@@ -401,5 +424,4 @@ def _matters(old: Pod, new: Pod) -> bool:
         or old.unsupported != new.unsupported
         or old.deleting != new.deleting
         or (old.priority, old.label_priority) != (new.priority, new.label_priority)
-        or old.stale_results != new.stale_results
     )

@@ -66,6 +66,8 @@ class PodQueue:
         self._active: list[tuple[SortKey, int]] = []
         self._blocked: dict[int, Line] = {}
         self._next_number = 0
+        #: Blocked lines that somebody joined since anybody looked.
+        self.newcomers: dict[Line, None] = {}
 
     def __len__(self) -> int:
         return len(self._line_of)
@@ -82,7 +84,9 @@ class PodQueue:
         heappush(line.heap, (key, uid))
         line.unreported.append(uid)
         self._line_of[uid] = line
-        if not line.blocked and line.heap[0][1] == uid:
+        if line.blocked:
+            self.newcomers[line] = None
+        elif line.heap[0][1] == uid:
             heappush(self._active, (key, line.number))
         return line
 
@@ -109,7 +113,7 @@ class PodQueue:
         """Nobody waits any more, and nothing is known of any shape."""
         for line in self._blocked.values():
             line.blocked = False
-        for index in (self._lines, self._numbered, self._line_of, self._blocked):
+        for index in (self._lines, self._numbered, self._line_of, self._blocked, self.newcomers):
             index.clear()
         self._active.clear()
 

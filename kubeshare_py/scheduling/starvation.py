@@ -159,7 +159,13 @@ class Starvation:
         return bool(places)
 
     def _waiting(self, now: float) -> Iterator[_Waiting]:
-        """The first of each line that may get earmarks, members left out."""
+        """The first of each line that may get earmarks and has none, members left out."""
+        for one in self._blocked(now):
+            holder = self._earmarks.of(one.nominee)
+            if holder is None or holder.cause is Cause.STARVES:
+                yield one
+
+    def _blocked(self, now: float) -> Iterator[_Waiting]:
         for line in self._gangs.lines():
             if line.shortage is not None and any(shape.claim for _, shape in line.shapes):
                 gang = min(line.gangs, key=lambda gang: gang.key)

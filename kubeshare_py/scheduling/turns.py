@@ -10,6 +10,7 @@ from kubeshare_py.scheduling.gangs import Gang
 from kubeshare_py.scheduling.intake import tell
 from kubeshare_py.scheduling.pod_queue import Line, SortKey
 from kubeshare_py.scheduling.pod_records import Record
+from kubeshare_py.scheduling.preemption import Preemption
 from kubeshare_py.scheduling.starvation import Starvation
 from kubeshare_py.scheduling.waiting_reports import WaitingReports
 
@@ -24,12 +25,14 @@ class Turns:
         reports: WaitingReports,
         gang_turns: GangTurns,
         starvation: Starvation,
+        preemption: Preemption,
     ) -> None:
         self._books = books
         self._records = records
         self._reports = reports
         self._gang_turns = gang_turns
         self._starvation = starvation
+        self._preemption = preemption
         self._capacities = 0
         self._inventory_read = False
 
@@ -40,6 +43,7 @@ class Turns:
             self._books.cycle.unfinished
             or self._gang_turns.unfinished
             or self._starvation.is_due
+            or (self._inventory_read and self._preemption.is_due)
             or (bool(self._books.earmarks) and self._capacities != self._books.ledger.capacities)
         )
 
@@ -72,13 +76,20 @@ class Turns:
                 break  # it gets a turn of its own
             else:
                 free -= self._decide_gang(who, now, effects)
+        if ready and self._inventory_read and cycle.may_go_on():
+            self._preemption.turn(now, effects)
+        self._finish(now)
+
+    # --- inside --------------------------------------------------------------------------------
+
+    def _finish(self, now: float) -> None:
+        """Lay all earmarks, and give some to who needs them."""
+        earmarks = self._books.earmarks
         for holder in earmarks.lay() if earmarks else ():
             self._wake(holder)
         self._starvation.look(now)
         if earmarks:
             self._gang_turns.turn_ends(now)
-
-    # --- inside --------------------------------------------------------------------------------
 
     def _first(self, gangs: bool, now: float) -> tuple[SortKey, Gang | Line] | None:
         """Who is tried next: the first of a line, or a gang, if there are any."""
@@ -110,6 +121,7 @@ class Turns:
         if choice is None:
             self._block(line)
             self._reports.blocked(line, asker, now)
+            self._preemption.queue.blocked(line)
             self._starvation.pod_waits(record, now)
             return 0
         near = self._gang_turns.nearer(record, choice) if self._books.gangs.by_key else choice

@@ -8,6 +8,7 @@ from rich.text import Text
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.view import NodeWhy, PodView, WhyView
 from kubeshare_py.terminal.amounts import asks_of, counted, gpus, memory, memory_pair
+from kubeshare_py.terminal.evictions import preemption_lines
 from kubeshare_py.terminal.grid import GAP, Column, Row, grouped, joined, printable, wrapped
 from kubeshare_py.terminal.topology_tables import ring_sentence
 
@@ -34,6 +35,8 @@ def why_report(why: WhyView, width: int | None) -> Text:
         lines += [Text(), *_nodes(shown[:MOST_NODES], width)]
     if rest:
         lines.append(Text(f"… and {counted(len(rest), 'more node')}: {_reasons(rest)}"))
+    if why.preemption is not None:
+        lines += [Text(), *preemption_lines(why.preemption, width)]
     if why.advice:
         lines += [Text(), Text("What would make it fit:", style="bold")]
         for sentence in why.advice:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from kubeshare_plugins.avoid_gpu_nodes import AvoidGpuNodes
 from kubeshare_plugins.bin_pack import BinPack
 from kubeshare_plugins.coscheduling import Coscheduling
+from kubeshare_plugins.default_preemption import DefaultPreemption
 from kubeshare_plugins.gpu_fit import GpuFit
 from kubeshare_plugins.gpu_model import GpuModel
 from kubeshare_plugins.kubeshare_guarantee import KubeShareGuarantee
@@ -37,6 +38,7 @@ IN_TREE: Mapping[str, PluginFactory] = {
     "GpuModel": GpuModel,
     "OneModel": OneModel,
     "NumaBinding": NumaBinding,
+    "DefaultPreemption": DefaultPreemption,
     "BinPack": BinPack,
     "Spread": Spread,
     "Random": Random,

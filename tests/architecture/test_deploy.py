@@ -97,7 +97,7 @@ def test_the_results_policy_guards_exactly_the_schedulers_annotations() -> None:
     assert keys == {
         results.ALLOCATION, results.GPU_UUID, results.GPU_MODEL, results.GPU_MEM, results.CELL_ID,
         results.MANAGER_PORT, results.FENCE, results.MEMORY_MIB, results.MPS_THREADS,
-        results.MPS_MEMORY,
+        results.MPS_MEMORY, results.EARMARK,
     }  # fmt: skip
     assert all(results.is_result(key) for key in keys)
     [pattern] = re.findall(r"matches\('(.*)'\)", text)

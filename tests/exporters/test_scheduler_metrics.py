@@ -55,6 +55,7 @@ def scraped(
     process = ProcessFigures(
         attempts={("scheduled", PROFILE): 7, ("error", PROFILE): 0},
         queue_moves={("active", "UnschedulablePodAdd"): 4},
+        preemption_attempts=4,
         inventory_age_s=age,
         reports_queued=3,
         reports_dropped=2,
@@ -235,7 +236,7 @@ def test_names_follow_prometheus_rules(metric: Metric) -> None:
     assert not re.search("gauge|counter|histogram", metric.name)
     assert not {"le", "quantile", "job", "instance"} & {*metric.labels}
     if metric.kind == "histogram":
-        assert metric.name.endswith(("_seconds", "_attempts"))
+        assert metric.name.endswith(("_seconds", "_attempts", "_victims"))
 
 
 def test_everything_described_is_told() -> None:

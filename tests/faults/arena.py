@@ -16,11 +16,12 @@ from kubeshare_py.edges.certificates import Certificates
 from kubeshare_py.edges.kube_errors import KubeError
 from kubeshare_py.edges.kube_persistence import persist
 from kubeshare_py.edges.leader_lease import leases_path
-from kubeshare_py.framework.configuration import SchedulerConfiguration, Server
+from kubeshare_py.framework.configuration import SchedulerConfiguration, Server, read
 from kubeshare_py.framework.inventory_settings import Inventory
 from kubeshare_py.framework.leader_election import LeaderElection
 from kubeshare_py.manifests.lease import STATE_SERVICE
 from kubeshare_py.simulation.cluster_file import SimulatedNode, read_cluster
+from tests.builders import NO_PREEMPTION
 from tests.controlplane.running import ControlPlane
 from tests.faults.books import Books, Card
 from tests.faults.cards_file import CardsFile
@@ -153,6 +154,7 @@ def _configuration(
     cards: Path, certificates: Certificates, election: LeaderElection
 ) -> SchedulerConfiguration:
     return SchedulerConfiguration(
+        profiles=read(NO_PREEMPTION).profiles,
         leader_election=election,
         inventory=Inventory(source="file", path=str(cards), interval_seconds=1.0),
         server=Server(

@@ -303,6 +303,7 @@ def test_what_is_in_effect_is_printed_with_every_default() -> None:
             ("NodeResourcesFit", 1),
         ],
         "cardFilter": [("GpuFit", 1), ("GpuModel", 1), ("OneModel", 1), ("NumaBinding", 1)],
+        "postFilter": [("DefaultPreemption", 1)],
         "score": [
             ("BinPack", 1),
             ("AvoidGpuNodes", 1),

@@ -12,6 +12,7 @@ from kubeshare_py.framework.points import (
     CardScore,
     Filter,
     Locality,
+    PostFilter,
     QueueSort,
     Score,
 )
@@ -23,6 +24,7 @@ POINTS = {
     "queueSort": QueueSort,
     "filter": Filter,
     "cardFilter": CardFilter,
+    "postFilter": PostFilter,
     "score": Score,
     "cardScore": CardScore,
     "locality": Locality,

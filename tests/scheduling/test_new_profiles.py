@@ -26,7 +26,8 @@ SPREAD = {
 
 
 def profiles(plugins: Any = None, **more: Any) -> tuple[Profile, ...]:
-    document = {"profiles": [{"plugins": plugins or {}, **more}]}
+    quiet = {"postFilter": {"disabled": [{"name": "*"}]}}
+    document = {"profiles": [{"plugins": {**quiet, **(plugins or {})}, **more}]}
     return made_profiles(read(document), IN_TREE)
 
 

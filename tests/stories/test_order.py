@@ -1,13 +1,24 @@
 """Who goes first when there is not enough for all."""
 
+from collections.abc import AsyncIterator
+
 import pytest
 
+from tests.builders import NO_PREEMPTION
 from tests.stories.conftest import PODS, Stage, bound, gpu
 
 
 @pytest.fixture
 def nodes() -> str:
     return "nodes: [{name: n1, gpus: [{model: T4, count: 1, memory: 16GiB}]}]"
+
+
+@pytest.fixture
+async def stage(empty_stage: Stage) -> AsyncIterator[Stage]:
+    """Nobody is evicted: who comes first is a matter of the queue alone."""
+    async with empty_stage.scheduler(NO_PREEMPTION):
+        await empty_stage.warm_up()
+        yield empty_stage
 
 
 async def placed_in_turn(stage: Stage, names: list[str]) -> list[str]:

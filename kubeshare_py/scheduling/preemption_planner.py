@@ -1,0 +1,138 @@
+"""Plans of preemptions, for the machine that carries them out and for whoever asks beforehand.
+
+Reads the machine's books; a plan is a value, and nothing is changed by making one.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import assert_never
+
+from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.domain.budget import Budget
+from kubeshare_py.domain.events import BudgetEvent, BudgetGone, BudgetSeen, BudgetsListed
+from kubeshare_py.domain.identity import PodKey, PodUid
+from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.preemption import PreemptionPlan, Preemptor, Seat, Victim
+from kubeshare_py.framework.asks import Asker
+from kubeshare_py.framework.points import lower_priority
+from kubeshare_py.framework.scheduler_profile import Profile
+from kubeshare_py.scheduling.evictable import Evictable, Unit, importance
+from kubeshare_py.scheduling.gangs import Gangs
+from kubeshare_py.scheduling.pod_records import Record
+from kubeshare_py.scheduling.preemption_search import Draft, PreemptionSearch
+
+
+class Planner:
+    """Knows the disruption budgets; all else is the machine's."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        records: Mapping[PodUid, Record],
+        gangs: Gangs,
+        askers: Mapping[str, Asker],
+        profiles: Mapping[str, Profile],
+    ) -> None:
+        self._ledger = ledger
+        self._records = records
+        self._gangs = gangs
+        self._askers = askers
+        self._profiles = profiles
+        self.budgets: dict[PodKey, Budget] = {}
+        self._plans = 0
+
+    def budgets_changed(self, event: BudgetEvent) -> None:
+        """What the API server shows of disruption budgets."""
+        match event:
+            case BudgetSeen(budget):
+                self.budgets[budget.key] = budget
+            case BudgetGone(key):
+                self.budgets.pop(key, None)
+            case BudgetsListed(budgets):
+                self.budgets = {budget.key: budget for budget in budgets}
+            case _:
+                assert_never(event)
+
+    def plan(
+        self,
+        preemptor: Preemptor,
+        members: Sequence[Record],
+        leaving: Sequence[Record] = (),
+        rule: Callable[[Pod], bool] | None = None,
+    ) -> PreemptionPlan | None:
+        """Places for all these pods and who must go for them; None if no eviction would help.
+
+        `leaving` are pods that go anyhow. `rule` says who gives way, instead of the profile.
+        """
+        gives_way = rule or self.rule(members[0].pod.scheduler_name, preemptor)
+        ours = self._profiles
+        evictable = Evictable(
+            self._ledger,
+            self._records,
+            self._gangs,
+            self.budgets,
+            lambda pod: pod.scheduler_name in ours and gives_way(pod),
+        )
+        search = PreemptionSearch(self._ledger, self._askers, evictable, leaving)
+        self._plans += 1
+        draft = search.find(members, self._plans)
+        return None if draft is None else self._as_plan(preemptor, draft, search, leaving)
+
+    def is_on(self, profile: str) -> bool:
+        """Whether anybody is evicted for pods of this profile at all."""
+        return bool(self._profiles[profile].post_filters)
+
+    def rule(self, profile: str, preemptor: Preemptor) -> Callable[[Pod], bool]:
+        """What the profile says about who gives way; Kubernetes' rule where it says nothing."""
+        plugins = self._profiles[profile].post_filters
+        rules = [plugin.post_filter(preemptor) for plugin in plugins]
+        if len(rules) == 1:
+            return rules[0]
+        return lambda pod: all(one(pod) for one in rules or [lower_priority(preemptor)])
+
+    def _as_plan(
+        self,
+        preemptor: Preemptor,
+        draft: Draft,
+        search: PreemptionSearch,
+        leaving: Sequence[Record],
+    ) -> PreemptionPlan:
+        names, columns = search.names(), self._ledger.columns
+        seats = []
+        for one in draft.seated:
+            pod, node = one.record.pod, names[one.position]
+            uuids = columns.uuids[columns.row_of[node]]
+            cards = tuple(uuids[slot] for slot in one.slots)
+            seats.append(Seat(uid=pod.uid, key=pod.key, node=node, cards=cards))
+        used = {seat.node for seat in seats}
+        return PreemptionPlan(
+            preemptor=preemptor,
+            seats=tuple(seats),
+            victims=_victims(draft.units),
+            awaited=tuple(record.pod.uid for record in leaving if record.node in used),
+            violations=sum(unit.violations for unit in draft.units),
+        )
+
+
+def preemptor_of(pods: Sequence[Pod], gang: str = "") -> Preemptor:
+    """A pod, or those of a gang that are needed: it ranks as the last of them."""
+    return Preemptor(
+        namespace=pods[0].key.namespace,
+        name=gang or pods[0].key.name,
+        priority=min(pod.priority for pod in pods),
+        guarantee=all(pod.label_priority > 0 for pod in pods),
+        is_gang=bool(gang),
+    )
+
+
+def _victims(units: Sequence[Unit]) -> tuple[Victim, ...]:
+    records = {record.pod.uid: record for unit in units for record in unit.records}
+    ordered = sorted(records.values(), key=lambda record: importance(record.pod))
+    return tuple(_victim(record) for record in ordered)
+
+
+def _victim(record: Record) -> Victim:
+    assert record.node is not None
+    allocation = record.allocation
+    cards = tuple(card.uuid for card in allocation.cards) if allocation is not None else ()
+    pod = record.pod
+    return Victim(uid=pod.uid, key=pod.key, node=record.node, priority=pod.priority, cards=cards)

@@ -1,0 +1,179 @@
+"""For whom to search for victims next: who was tried, does not fit, and may evict anybody."""
+
+import math
+from collections.abc import Mapping
+
+from kubeshare_py.domain.identity import PodUid
+from kubeshare_py.scheduling.earmarks import Nominee
+from kubeshare_py.scheduling.evictable import is_leaving
+from kubeshare_py.scheduling.gang_turns import Books, GangTurns
+from kubeshare_py.scheduling.gangs import Gang
+from kubeshare_py.scheduling.pod_queue import Line
+from kubeshare_py.scheduling.pod_records import Record, State
+from kubeshare_py.scheduling.preemption_planner import Planner, preemptor_of
+from kubeshare_py.scheduling.timers import Timers, backoff_s
+
+#: Whom the least important pod gives way to is looked up again after this time (s).
+LOWEST_S = 1.0
+#: Failed searches that are remembered.
+FUTILE_KEPT = 4096
+
+#: spec.priority, and whether `sharedgpu/priority` is above 0.
+_Rank = tuple[int, bool]
+#: Nominees of equal rank in the same line, and of the same namespace if that counts, fare alike.
+_Alike = tuple[object, ...]
+
+
+class PreemptionQueue:
+    """Lines and gangs that were blocked just now, or a while after a search was in vain."""
+
+    def __init__(
+        self,
+        books: Books,
+        records: Mapping[PodUid, Record],
+        planner: Planner,
+        gang_turns: GangTurns,
+        under_way: Mapping[Nominee, object],
+    ) -> None:
+        self._books = books
+        self._records = records
+        self._planner = planner
+        self._gang_turns = gang_turns
+        self._under_way = under_way
+        self._lines: dict[Line, None] = {}
+        self._gangs: dict[Gang, None] = {}
+        self._retry: Timers[Line | Gang] = Timers()
+        self._futile: dict[_Alike, tuple[int, float]] = {}
+        self._lowest: _Rank | None = None
+        self._lowest_at = -math.inf
+
+    @property
+    def is_due(self) -> bool:
+        """Whether somebody is to be searched for."""
+        return bool(
+            self._lines or self._gangs or self._books.queue.newcomers or self._gang_turns.newcomers
+        )
+
+    @property
+    def next_at(self) -> float:
+        """When a search is tried again."""
+        return self._retry.next_at
+
+    def blocked(self, who: Line | Gang) -> None:
+        """Was tried, and does not fit."""
+        if isinstance(who, Line):
+            self._lines[who] = None
+        else:
+            self._gangs[who] = None
+
+    def again(self, nominee: Nominee) -> None:
+        """A plan for it came to an end."""
+        if isinstance(nominee, Gang):
+            self._gangs[nominee] = None
+        else:
+            line = self._books.queue.line_of(nominee)
+            if line is not None:
+                self._lines[line] = None
+
+    def was_tried(self, nominee: Nominee) -> bool:
+        """Whether the nominee does not fit now."""
+        if self._books.cycle.sweeps:
+            return False
+        if isinstance(nominee, Gang):
+            return self._gang_turns.queue.line_of(nominee) is not None
+        line = self._books.queue.line_of(nominee)
+        return line is not None and line.blocked
+
+    def time_passed(self, now: float) -> None:
+        """Searches that were in vain are due again."""
+        for who in self._retry.due(now):
+            self.blocked(who)
+
+    def take(self, now: float) -> Nominee | None:
+        """Who stands first of those that may evict somebody."""
+        newcomers = self._books.queue.newcomers
+        self._lines.update(newcomers)
+        self._gangs.update(self._gang_turns.newcomers)
+        newcomers.clear()
+        self._gang_turns.newcomers.clear()
+        found: list[tuple[tuple[int | str, ...], Nominee]] = []
+        for line in list(self._lines):
+            uid = self._first_of(line, now)
+            if uid is None:
+                del self._lines[line]
+            else:
+                found.append((line.waiting[uid], uid))
+        for gang in list(self._gangs):
+            blocked = self._gang_turns.queue.line_of(gang)
+            if blocked is None or blocked.shortage is None or not self._may_search(gang, now):
+                del self._gangs[gang]
+            else:
+                found.append((gang.key, gang))
+        return min(found, key=lambda one: one[0])[1] if found else None
+
+    def futile(self, nominee: Nominee, now: float) -> None:
+        """No eviction would help; perhaps later."""
+        alike = self._alike(nominee)
+        tries = self._futile.get(alike, (0, 0.0))[0] + 1
+        if len(self._futile) > FUTILE_KEPT:
+            self._futile.clear()
+        until = now + backoff_s(tries)
+        self._futile[alike] = tries, until
+        line = nominee if isinstance(nominee, Gang) else self._books.queue.line_of(nominee)
+        if line is not None:
+            self._retry.add(until, line)
+
+    # --- inside --------------------------------------------------------------------------------
+
+    def _first_of(self, line: Line, now: float) -> PodUid | None:
+        """The first pod of a blocked line that a search may help."""
+        head = line.head()
+        if not line.blocked or head is None or not self._planner.is_on(line.profile):
+            return None
+        if not self._is_above_somebody(head[1], now):
+            return None
+        able = (uid for uid in line.waiting if self._may_search(uid, now))
+        return min(able, key=line.waiting.__getitem__, default=None)
+
+    def _may_search(self, nominee: Nominee, now: float) -> bool:
+        if nominee in self._under_way or self._futile.get(self._alike(nominee), (0, 0.0))[1] > now:
+            return False
+        members = needed(nominee, self._records)
+        profile = members[0].pod.scheduler_name
+        if not self._planner.is_on(profile) or not all(one.pod.preempts for one in members):
+            return False
+        return self._is_above_somebody(nominee, now)
+
+    def _is_above_somebody(self, nominee: Nominee, now: float) -> bool:
+        preemptor = preemptor_of([one.pod for one in needed(nominee, self._records)])
+        lowest = self._lowest_bound(now)
+        return lowest is not None and lowest < (preemptor.priority, preemptor.guarantee)
+
+    def _lowest_bound(self, now: float) -> _Rank | None:
+        """The rank of the least important pod that could be evicted; a second old at most."""
+        if now >= self._lowest_at + LOWEST_S:
+            self._lowest_at = now
+            self._lowest = min(
+                (
+                    (record.pod.priority, record.pod.label_priority > 0)
+                    for record in self._records.values()
+                    if record.state is State.BOUND and not is_leaving(record)
+                ),
+                default=None,
+            )
+        return self._lowest
+
+    def _alike(self, nominee: Nominee) -> _Alike:
+        if isinstance(nominee, Gang):
+            return (nominee, nominee.need)
+        pod = self._records[nominee].pod
+        guarantee = pod.label_priority > 0
+        namespace = pod.key.namespace if guarantee else ""
+        return (pod.scheduler_name, pod.shape, pod.priority, guarantee, namespace)
+
+
+def needed(nominee: Nominee, records: Mapping[PodUid, Record]) -> list[Record]:
+    """The pods that are to be placed together."""
+    if isinstance(nominee, Gang):
+        return sorted(nominee.waiting.values(), key=lambda one: one.key)[: nominee.need]
+    return [records[nominee]]

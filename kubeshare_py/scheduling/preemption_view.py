@@ -1,0 +1,49 @@
+"""What evictions would do for a pod that waits: the plan before it happens, as people see it."""
+
+from kubeshare_py.domain.view import PreemptionView, SeatView, VictimView
+from kubeshare_py.scheduling.machine import Machine
+from kubeshare_py.scheduling.pod_records import Record
+
+NEVER = "its preemptionPolicy is Never"
+OFF = "its profile evicts nobody"
+
+
+def preemption_view(machine: Machine, record: Record) -> PreemptionView | None:
+    """The plan, also where nobody will carry it out; None where no eviction would help."""
+    if not machine.ready or not machine.inventory_read:
+        return None
+    found = machine.preemption.dry_run(record)
+    if found is None:
+        return None
+    plan, under_way = found
+    return PreemptionView(
+        under_way=under_way,
+        obstacle=_obstacle(machine, record),
+        victims=tuple(
+            VictimView(
+                namespace=victim.key.namespace,
+                name=victim.key.name,
+                node=victim.node,
+                priority=victim.priority,
+                cards=tuple(victim.cards),
+            )
+            for victim in plan.victims
+        ),
+        seats=tuple(
+            SeatView(
+                namespace=seat.key.namespace,
+                name=seat.key.name,
+                node=seat.node,
+                cards=tuple(seat.cards),
+            )
+            for seat in plan.seats
+        ),
+        leaving=len(plan.awaited),
+        violations=plan.violations,
+    )
+
+
+def _obstacle(machine: Machine, record: Record) -> str:
+    if not record.pod.preempts:
+        return NEVER
+    return "" if machine.profiles[record.pod.scheduler_name].post_filters else OFF

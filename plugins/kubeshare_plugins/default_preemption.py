@@ -1,0 +1,40 @@
+"""PostFilter: pods of lower priority give way, and opportunistic ones to their own namespace."""
+
+from collections.abc import Callable
+
+from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.preemption import Preemptor
+from kubeshare_py.framework.points import lower_priority
+
+NAMESPACE, NEVER, EVERYWHERE = "Namespace", "Never", "Everywhere"
+
+
+class DefaultPreemption:
+    """By spec.priority, which the cluster's administrator controls.
+
+    Among pods of equal spec.priority `sharedgpu/priority` counts, which every user may write:
+    opportunistic pods (0 or less) give way to guarantee pods (above 0) of the same namespace.
+    `opportunistic` says `Never`, or `Everywhere` where all namespaces trust each other.
+    """
+
+    name = "DefaultPreemption"
+
+    def __init__(self, opportunistic: str = NAMESPACE) -> None:
+        """Raise ValueError for another word."""
+        if opportunistic not in (NAMESPACE, NEVER, EVERYWHERE):
+            raise ValueError(f"opportunistic: must be {NAMESPACE}, {NEVER} or {EVERYWHERE}")
+        self._opportunistic = opportunistic
+
+    def post_filter(self, preemptor: Preemptor) -> Callable[[Pod], bool]:
+        """Who gives way to it."""
+        lower = lower_priority(preemptor)
+        if not preemptor.guarantee or self._opportunistic == NEVER:
+            return lower
+        anywhere = self._opportunistic == EVERYWHERE
+
+        def gives_way(pod: Pod) -> bool:
+            if pod.priority != preemptor.priority or pod.label_priority > 0:
+                return lower(pod)
+            return anywhere or pod.key.namespace == preemptor.namespace
+
+        return gives_way

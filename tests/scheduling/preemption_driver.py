@@ -1,0 +1,56 @@
+"""A machine on a cluster, and who goes for whom in it."""
+
+from dataclasses import replace
+from typing import Any
+
+from kubeshare_py.domain.effects import Bind, Effect, Evict, Nominate, Preempt
+from kubeshare_py.domain.events import Event, PodGone, PodSeen
+from kubeshare_py.domain.identity import PodUid
+from kubeshare_py.domain.pod import Pod
+from tests.builders import a_claim, a_pod, a_shape
+from tests.scheduling.gang_driver import GangDriver
+
+
+class PreemptionDriver(GangDriver):
+    """`victims` are those asked to go, by name, in order; `nominated` who was told which node."""
+
+    def __init__(self, cards: dict[str, int], document: object = None) -> None:
+        self.victims: list[str] = []
+        self.nominated: dict[str, str | None] = {}
+        self.plans: list[Preempt] = []
+        self.binds: list[Bind] = []
+        super().__init__(cards, document or {})
+
+    def tell(self, *events: Event) -> list[Effect]:
+        effects = super().tell(*events)
+        for effect in effects:
+            if isinstance(effect, Evict):
+                self.victims.append(effect.key.name)
+            elif isinstance(effect, Nominate):
+                self.nominated[effect.key.name] = effect.node
+            elif isinstance(effect, Preempt):
+                self.plans.append(effect)
+            elif isinstance(effect, Bind):
+                self.binds.append(effect)
+        return effects
+
+    def fill(self, *pods: Pod) -> None:
+        """Pods that are bound, and nobody remembers how."""
+        for pod in pods:
+            self.bound(self.show(pod), pod)
+
+    def leaves(self, name: str) -> None:
+        """The API server shows that a pod is being deleted."""
+        pod = self.machine.records[PodUid(f"uid-{name}")].pod
+        self.tell(PodSeen(replace(pod, deleting=True)))
+        self.turn()
+
+    def left(self, *names: str) -> list[Bind]:
+        """Pods are gone."""
+        self.tell(*(PodGone(PodUid(f"uid-{name}")) for name in names))
+        return self.turn()
+
+
+def pod(name: str, milli: int = 1000, priority: int = 0, **fields: Any) -> Pod:
+    """A pod that wants a share of one card."""
+    return a_pod(name, a_shape(a_claim(milli)), priority=priority, **fields)

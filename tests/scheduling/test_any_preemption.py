@@ -1,0 +1,183 @@
+"""Any cluster and any pod that fits nowhere: nobody too many goes, and nobody who need not."""
+
+import random
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kubeshare_py.domain.allocation import Allocation
+from kubeshare_py.domain.budget import Budget
+from kubeshare_py.domain.events import InventoryRead, NodesListed, PodsListed
+from kubeshare_py.domain.identity import NodeName, PodKey
+from kubeshare_py.domain.pod import Pod, PodGroup, Requirement
+from kubeshare_py.domain.preemption import PreemptionPlan
+from kubeshare_py.scheduling.machine import Machine
+from kubeshare_py.scheduling.preemption_planner import Planner, preemptor_of
+from tests.builders import GIB, a_claim, a_gpu, a_machine, a_node, a_pod, a_shape, whole
+from tests.scheduling.preemption_books import PreemptionBooks
+
+SHAPES = (
+    a_shape(a_claim(300)),
+    a_shape(a_claim(500)),
+    a_shape(a_claim(700)),
+    a_shape(a_claim(1000)),
+    a_shape(a_claim(200, memory_bytes=30 * GIB)),
+    a_shape(whole(2)),
+    a_shape(cpu=30_000),
+    a_shape(a_claim(300), cpu=30_000),
+    a_shape(a_claim(100, models=("T4",))),
+)
+Draws = st.integers(0, 10**9)
+
+
+class Scene:
+    """A full cluster of two or three nodes, some of whose pods are in gangs, and its books."""
+
+    def __init__(self, seed: int, gangs: bool = True, pods: int = 14) -> None:
+        self.numbers = random.Random(seed)
+        self.books = PreemptionBooks()
+        self.machine: Machine = a_machine({})
+        for number in range(2 + self.numbers.randrange(2)):
+            name = NodeName(f"n{number}")
+            self.books.nodes[name] = a_node(name, pods=3 + self.numbers.randrange(8))
+            self.books.cards[name] = {
+                f"GPU-{name}-{index}": a_gpu(
+                    f"GPU-{name}-{index}",
+                    index=index,
+                    model=self.numbers.choice(("A100", "A100", "T4")),
+                    healthy=self.numbers.random() < 0.9,
+                )
+                for index in range(1 + self.numbers.randrange(3))
+            }
+        for number in range(pods):
+            self._tenant(number)
+        if gangs:
+            self._group_up()
+        self._count_budgets()
+        machine, books = self.machine, self.books
+        machine.handle(PodsListed(tuple(books.pods.values()), 0.0), 0.0)
+        machine.handle(NodesListed(tuple(books.nodes.values())), 0.0)
+        inventory = tuple((name, tuple(cards.values())) for name, cards in books.cards.items())
+        machine.handle(InventoryRead(inventory), 0.0)
+
+    def pod(self, name: str) -> Pod:
+        """Any pod."""
+        shape = self.numbers.choice(SHAPES)
+        pod = a_pod(
+            name,
+            replace(shape, needs_port=False),
+            priority=self.numbers.randrange(4),
+            label_priority=self.numbers.choice((-1, 0, 0, 5)),
+            created=f"{self.numbers.randrange(20):03d}",
+            labels=(("app", self.numbers.choice("abc")),),
+        )
+        return replace(pod, key=PodKey(self.numbers.choice(("one", "two")), name))
+
+    def _tenant(self, number: int) -> None:
+        pod = self.pod(f"t{number:02d}")
+        node = self.books.fits_somewhere(pod)
+        if node is None:
+            return
+        held = self.books.holding(pod, node)
+        if self.numbers.random() < 0.1:
+            pod = replace(pod, scheduler_name="other")
+        if self.numbers.random() < 0.1:
+            pod = replace(pod, deleting=True)
+        self.books.held[pod.uid] = held
+        allocation = held.allocation or Allocation(token=a_pod().uid)  # type: ignore[arg-type]
+        self.books.pods[pod.uid] = replace(pod, node_name=node, allocation=allocation)
+
+    def _group_up(self) -> None:
+        uids = sorted(self.books.pods)
+        for name in ("g", "h"):
+            size = 2 + self.numbers.randrange(2)
+            least = self.numbers.randrange(1, size + 1)
+            some = [uid for uid in uids if self.books.pods[uid].scheduler_name != "other"][:size]
+            uids = [uid for uid in uids if uid not in some]
+            if len([uid for uid in some if not self.books.pods[uid].deleting]) < least:
+                continue
+            group = PodGroup(name=name, headcount=size, min_available=least)
+            for uid in some:
+                pod, held = self.books.pods[uid], self.books.held[uid]
+                assert pod.allocation is not None
+                allocation = replace(pod.allocation, group=name, min_available=least)
+                held.allocation = allocation if held.allocation else None
+                key = PodKey("one", pod.key.name)
+                self.books.pods[uid] = replace(pod, group=group, allocation=allocation, key=key)
+
+    def _count_budgets(self) -> None:
+        for app in "ab":
+            self.books.budgets.append(
+                Budget(
+                    key=PodKey(self.numbers.choice(("one", "two")), app),
+                    selector=(Requirement("app", "In", (app,)),),
+                    allowed=self.numbers.randrange(3),
+                )
+            )
+
+    def plan(self, *pods: Pod) -> PreemptionPlan | None:
+        """What the planner says."""
+        machine = self.machine
+        for pod in pods:
+            self.books.pods[pod.uid] = pod
+            machine.handle(PodsListed(tuple(self.books.pods.values()), 0.0), 0.0)
+        planner = Planner(
+            machine.ledger, machine.records, machine.gangs, machine.askers, machine.profiles
+        )
+        planner.budgets = {budget.key: budget for budget in self.books.budgets}
+        records = [machine.records[pod.uid] for pod in pods]
+        return planner.plan(preemptor_of(pods), records)
+
+    def newcomer(self) -> Pod | None:
+        """A pod that fits nowhere."""
+        pod = self.pod("new")
+        return None if self.books.fits_somewhere(pod) else pod
+
+
+@settings(max_examples=400, deadline=None)
+@given(Draws)
+def test_nobody_too_many_goes_and_nobody_who_need_not(seed: int) -> None:
+    scene = Scene(seed)
+    pod = scene.newcomer()
+    if pod is None:
+        return
+    plan = scene.plan(pod)
+    if plan is None:
+        assert not scene.books.possible(pod), "somebody could have gone"
+        return
+    scene.books.check(plan, [pod])
+    scene.books.check_lean(plan, pod)
+
+
+@settings(max_examples=400, deadline=None)
+@given(Draws)
+def test_no_node_would_have_been_better_by_the_order_of_kube_scheduler(seed: int) -> None:
+    scene = Scene(seed, gangs=False)
+    pod = scene.newcomer()
+    plan = scene.plan(pod) if pod is not None else None
+    if pod is None or plan is None:
+        return
+    books = scene.books
+    gone = [books.pods[victim.uid] for victim in plan.victims]
+    violating = plan.violations
+    cost = (violating, *books.cost(gone, ())[1:])
+    assert cost <= min(cost for cost, _ in books.kubernetes(pod))
+
+
+@settings(max_examples=200, deadline=None)
+@given(Draws)
+def test_for_several_pods_all_seats_are_free_once_the_victims_are_gone(seed: int) -> None:
+    scene = Scene(seed, pods=24)
+    first = scene.pod("new-0")
+    count = 2 + scene.numbers.randrange(3)
+    others = [
+        replace(scene.pod(f"new-{n}"), key=PodKey(first.key.namespace, f"new-{n}"))
+        for n in range(1, count)
+    ]
+    if scene.numbers.random() < 0.5:
+        others = [replace(other, shape=first.shape) for other in others]
+    pods = [first, *others]
+    plan = scene.plan(*pods)
+    if plan is not None:
+        scene.books.check(plan, pods)

@@ -1,0 +1,89 @@
+"""Any history in which urgent pods push others out: nobody is evicted who need not give way."""
+
+import random
+
+import pytest
+
+from kubeshare_py.domain.effects import Evict, Nominate, Preempt
+from kubeshare_py.domain.events import BindSlotsFree, Event, PodGone
+from kubeshare_py.domain.identity import PodUid
+from tests.builders import a_machine
+from tests.scheduling.test_any_history import some_steps
+from tests.scheduling.world import World
+
+
+class PreemptionWorld(World):
+    """The API server deletes who is to be evicted, sooner or later; some not at all for long."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self.machine = a_machine({})
+        self.numbers = random.Random(seed)
+        self.evicted: set[PodUid] = set()
+        self.nominated: set[PodUid] = set()
+        self.settling = False
+        self.leaving: list[PodUid] = []
+
+    def tell(self, event: Event) -> None:
+        super().tell(event)
+        for effect in self.log[-1][2]:
+            if isinstance(effect, Preempt):
+                self._check(effect)
+            elif isinstance(effect, Evict):
+                self.leaving.append(effect.uid)
+            elif isinstance(effect, Nominate):
+                (self.nominated.discard if effect.node is None else self.nominated.add)(effect.uid)
+
+    def deliver(self, which: int, how: int) -> None:
+        if self.settling or self.numbers.random() < 0.3:
+            leaving, self.leaving = self.leaving, []
+            for uid in leaving:
+                if self.stored.pop(uid, None) is not None:
+                    self.watch.append(PodGone(uid))
+        super().deliver(which, how)
+
+    def settle(self) -> None:
+        """Searches that are in vain go on for ever: what counts is that nothing comes of them."""
+        self.settling = True
+        quiet = 0
+        for _ in range(100):
+            before = sum(len(entry[2]) for entry in self.log)
+            self.relist(0, 0)
+            self.now += 30
+            if self.asked is not None:
+                self.relist(0, 0)
+            self.deliver(0, 9)
+            while self.sent:
+                self.answer(0, 5)
+            self.deliver(0, 9)
+            self.tell(BindSlotsFree(64))
+            while (wake_at := self.machine.wake_at(self.now)) is not None and wake_at <= self.now:
+                self.tell(BindSlotsFree(64))
+            silent = before == sum(len(entry[2]) for entry in self.log)
+            quiet = quiet + 1 if silent and not self.watch else 0
+            if quiet == 5:
+                return
+        raise AssertionError("never settles")
+
+    def _check(self, effect: Preempt) -> None:
+        nominee = self.books.pods[effect.uid]
+        assert effect.uid not in self.books.held
+        for victim in effect.plan.victims:
+            pod = self.books.pods[victim.uid]
+            assert pod.priority < nominee.priority
+            assert pod.scheduler_name == nominee.scheduler_name
+            assert victim.uid in self.books.held
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_urgent_pods_get_their_places_and_nobody_else_is_evicted(seed: int) -> None:
+    for number in range(12):
+        world = PreemptionWorld(seed * 100 + number)
+        world.start()
+        for step in some_steps(seed * 1000 + number, 80):
+            world.step(step)
+        world.settle()
+        left = {pod.key.name: world.books.fits_somewhere(pod) for pod in world.books.waiting()}
+        assert {name: node for name, node in left.items() if node} == {}, f"number {number}"
+        assert not world.nominated & {pod.uid for pod in world.books.waiting()}
+        assert world.machine.preemption.under_way == {}

@@ -1,0 +1,275 @@
+"""Urgent pods take the places of less urgent ones, and only as long as it takes."""
+
+from dataclasses import replace
+
+import pytest
+
+from kubeshare_py.domain.budget import Budget
+from kubeshare_py.domain.events import BudgetGone, BudgetSeen, PodSeen
+from kubeshare_py.domain.identity import PodKey
+from kubeshare_py.domain.pod import Requirement
+from kubeshare_py.domain.view import PreemptionView
+from kubeshare_py.scheduling.explanation import why
+from kubeshare_py.scheduling.preemption_view import NEVER, OFF
+from tests.builders import NO_PREEMPTION, a_claim, a_pod, a_shape, whole
+from tests.scheduling.gang_driver import a_group, members, names
+from tests.scheduling.preemption_driver import PreemptionDriver, pod
+
+
+@pytest.fixture
+def cluster() -> PreemptionDriver:
+    """Two cards: one with two tenants of priority 1 and 2, one with a tenant of priority 5."""
+    driver = PreemptionDriver({"n1": 2})
+    driver.fill(pod("one", 500, 1), pod("two", 500, 2), pod("five", 1000, 5))
+    return driver
+
+
+def test_only_tenants_of_the_card_that_is_needed_go(cluster: PreemptionDriver) -> None:
+    cluster.show(pod("urgent", 1000, 9))
+    assert cluster.victims == ["two", "one"]
+    assert cluster.nominated == {"urgent": "n1"}
+
+
+def test_nobody_goes_who_need_not(cluster: PreemptionDriver) -> None:
+    cluster.show(pod("urgent", 300, 9))
+    assert cluster.victims == ["one"]
+
+
+def test_the_nominee_is_bound_to_the_cards_of_its_victims(cluster: PreemptionDriver) -> None:
+    card = cluster.machine.records[pod("one").uid].allocation
+    cluster.show(pod("urgent", 500, 9))
+    cluster.leaves("one")
+    [bind] = cluster.left("one")
+    assert bind.key.name == "urgent"
+    assert card is not None
+    assert bind.allocation.cards[0].uuid == card.cards[0].uuid
+
+
+def test_nobody_else_takes_the_place_meanwhile(cluster: PreemptionDriver) -> None:
+    cluster.show(pod("urgent", 1000, 9))
+    cluster.leaves("one")
+    assert cluster.left("one") == []
+    assert cluster.show(pod("small", 100, 0)) == []
+    assert names(cluster.left("two")) == ["urgent"]
+
+
+def test_pods_of_the_same_priority_stay(cluster: PreemptionDriver) -> None:
+    cluster.show(pod("equal", 500, 1))
+    assert cluster.victims == []
+
+
+def test_who_may_never_preempt_waits(cluster: PreemptionDriver) -> None:
+    cluster.show(pod("polite", 500, 9, preempts=False))
+    assert cluster.victims == []
+
+
+def test_a_profile_can_do_without() -> None:
+    cluster = PreemptionDriver({"n1": 1}, NO_PREEMPTION)
+    cluster.fill(pod("one", 1000, 1))
+    cluster.show(pod("urgent", 500, 9))
+    assert cluster.victims == []
+
+
+def test_a_guarantee_pod_takes_only_from_opportunistic_neighbours() -> None:
+    cluster = PreemptionDriver({"n1": 2})
+    elsewhere = replace(pod("theirs"), key=PodKey("elsewhere", "theirs"))
+    cluster.fill(elsewhere, pod("ours"))
+    cluster.show(pod("guarantee", 500, label_priority=1))
+    assert cluster.victims == ["ours"]
+    cluster.show(pod("another", 600, label_priority=1))
+    assert cluster.victims == ["ours"]
+
+
+def test_the_profile_may_let_labels_count_everywhere_or_nowhere() -> None:
+    for word, victims in (("Everywhere", ["theirs"]), ("Never", [])):
+        config = [{"name": "DefaultPreemption", "args": {"opportunistic": word}}]
+        cluster = PreemptionDriver({"n1": 1}, {"profiles": [{"pluginConfig": config}]})
+        cluster.fill(replace(pod("theirs"), key=PodKey("elsewhere", "theirs")))
+        cluster.show(pod("guarantee", 500, label_priority=1))
+        assert cluster.victims == victims
+
+
+def test_what_leaves_anyhow_is_waited_for_first(cluster: PreemptionDriver) -> None:
+    cluster.leaves("five")
+    cluster.show(pod("urgent", 1000, 9))
+    assert cluster.victims == []
+    assert names(cluster.left("five")) == ["urgent"]
+
+
+def test_each_of_several_gets_victims_of_its_own(cluster: PreemptionDriver) -> None:
+    cluster.show(pod("urgent-1", 1000, 9), pod("urgent-2", 1000, 9))
+    assert sorted(cluster.victims) == ["five", "one", "two"]
+    cluster.left("one", "two", "five")
+    assert names(cluster.binds[-2:]) == ["urgent-1", "urgent-2"]
+
+
+def test_one_plan_at_a_time_and_nobody_is_asked_twice(cluster: PreemptionDriver) -> None:
+    cluster.show(pod("urgent", 1000, 9))
+    cluster.leaves("one")
+    cluster.leaves("two")
+    cluster.later(60)
+    assert cluster.victims == ["two", "one"]
+    assert len(cluster.plans) == 1
+
+
+def test_who_was_not_deleted_is_asked_again(cluster: PreemptionDriver) -> None:
+    cluster.show(pod("urgent", 1000, 9))
+    cluster.leaves("two")
+    cluster.later(15)
+    assert cluster.victims == ["two", "one", "one"]
+
+
+def test_victims_that_do_not_leave_in_time_are_given_up(cluster: PreemptionDriver) -> None:
+    cluster.show(pod("urgent", 500, 9))
+    cluster.leaves("one")
+    cluster.later(125)
+    assert cluster.victims == ["one", "two"]
+    assert len(cluster.plans) == 2
+
+
+def test_a_nominee_that_is_gone_holds_nothing(cluster: PreemptionDriver) -> None:
+    urgent = pod("urgent", 1000, 9)
+    cluster.show(urgent)
+    cluster.gone(urgent)
+    cluster.left("one")
+    assert names(cluster.show(pod("small", 500))) == ["small"]
+
+
+def test_a_more_urgent_pod_takes_over(cluster: PreemptionDriver) -> None:
+    cluster.show(pod("urgent", 1000, 8))
+    cluster.show(pod("more", 1000, 9))
+    assert cluster.victims == ["two", "one", "five"]
+    assert names(cluster.left("one", "two")) == ["more"]
+    assert names(cluster.left("five")) == ["urgent"]
+
+
+def test_a_nominee_that_finds_another_place_takes_it(cluster: PreemptionDriver) -> None:
+    cluster.show(pod("urgent", 1000, 9))
+    assert names(cluster.left("five")) == ["urgent"]
+    assert cluster.machine.preemption.under_way == {}
+
+
+def test_budgets_are_a_preference_and_no_bar() -> None:
+    cluster = PreemptionDriver({"n1": 2})
+    kept = pod("kept", 1000, 1, labels=(("app", "kept"),))
+    other = pod("other", 1000, 2)
+    for one in (kept, other):
+        cluster.bound(cluster.show(one), one)
+    budget = Budget(key=PodKey("default", "b"), selector=(Requirement("app", "In", ("kept",)),))
+    cluster.tell(BudgetSeen(budget))
+    cluster.show(pod("urgent-1", 1000, 9))
+    assert cluster.victims == ["other"]
+    cluster.show(pod("urgent-2", 1000, 9))
+    assert cluster.victims == ["other", "kept"]
+    assert [effect.plan.violations for effect in cluster.plans] == [0, 1]
+
+
+def test_a_budget_that_is_gone_counts_no_more() -> None:
+    cluster = PreemptionDriver({"n1": 2})
+    cluster.fill(pod("kept", 1000, 1, labels=(("app", "kept"),)), pod("other", 1000, 2))
+    budget = Budget(key=PodKey("default", "b"), selector=())
+    cluster.tell(BudgetSeen(budget), BudgetGone(budget.key))
+    cluster.show(pod("urgent", 1000, 9))
+    assert cluster.victims == ["kept"]
+
+
+def test_the_elastic_tail_of_a_gang_goes_and_its_minimum_stays() -> None:
+    cluster = PreemptionDriver({"n1": 4})
+    gang = members(a_group(2, headcount=4), 4)
+    cluster.bound(cluster.show(*gang), *gang)
+    cluster.bound(cluster.turn(), *gang)
+    for number in range(2):
+        cluster.show(pod(f"urgent-{number}", 1000, 9))
+    assert len(cluster.victims) == 2
+
+
+def test_below_the_minimum_all_of_a_gang_go_together() -> None:
+    cluster = PreemptionDriver({"n1": 2, "n2": 2})
+    gang = members(a_group(3), 3)
+    cluster.bound(cluster.show(*gang), *gang)
+    cluster.fill(pod("other", 1000, 5))
+    cluster.show(pod("urgent", 1000, 4))
+    assert sorted(cluster.victims) == ["g-0", "g-1", "g-2"]
+
+
+def test_a_gang_takes_all_places_at_once_and_no_more() -> None:
+    cluster = PreemptionDriver({"n1": 4, "n2": 4})
+    cluster.fill(*(pod(f"low-{number}", 1000, number) for number in range(7)))
+    gang = members(a_group(4), 4, priority=9)
+    cluster.show(*gang)
+    assert sorted(cluster.victims) == ["low-0", "low-1", "low-2"]
+    assert cluster.left("low-0", "low-1") == []
+    assert names(cluster.left("low-2")) == [one.key.name for one in gang]
+
+
+def test_a_gang_that_no_eviction_helps_evicts_nobody() -> None:
+    cluster = PreemptionDriver({"n1": 2})
+    cluster.fill(pod("low", 1000, 1), pod("high", 1000, 10))
+    cluster.show(*members(a_group(2), 2, priority=9))
+    assert cluster.victims == []
+
+
+def test_whole_cards_take_the_cheapest_cards() -> None:
+    cluster = PreemptionDriver({"n1": 4})
+    cluster.fill(*(pod(f"low-{number}", 1000, number) for number in range(4)))
+    cluster.show(a_pod("urgent", a_shape(whole(2)), priority=9))
+    assert cluster.victims == ["low-1", "low-0"]
+
+
+def test_a_nomination_of_a_scheduler_before_is_taken_back(cluster: PreemptionDriver) -> None:
+    cluster.show(pod("left-over", 1000, 0, nominated=True))
+    assert cluster.nominated == {"left-over": None}
+
+
+def test_the_echo_of_a_nomination_changes_nothing(cluster: PreemptionDriver) -> None:
+    urgent = pod("urgent", 1000, 9)
+    cluster.show(urgent)
+    cluster.tell(PodSeen(replace(urgent, nominated=True, stale_results=("sharedgpu/earmark",))))
+    cluster.turn()
+    assert cluster.nominated == {"urgent": "n1"}
+    assert len(cluster.plans) == 1
+
+
+def why_not(cluster: PreemptionDriver, name: str) -> PreemptionView:
+    found = why(cluster.machine, PodKey("default", name))
+    assert found is not None
+    assert found.preemption is not None
+    return found.preemption
+
+
+def test_whoever_asks_why_sees_the_plan_though_nobody_may_carry_it_out() -> None:
+    for document, fields, obstacle in (
+        (None, {"preempts": False}, NEVER),
+        (NO_PREEMPTION, {}, OFF),
+    ):
+        cluster = PreemptionDriver({"n1": 1}, document)
+        cluster.fill(pod("one", 500, 1), pod("two", 500, 2))
+        cluster.show(pod("urgent", 300, 9, **fields))
+        found = why_not(cluster, "urgent")
+        assert [victim.name for victim in found.victims] == ["one"]
+        assert [seat.node for seat in found.seats] == ["n1"]
+        assert (found.under_way, found.obstacle) == (False, obstacle)
+        assert cluster.victims == []
+
+
+def test_whoever_asks_why_sees_the_plan_that_is_under_way(cluster: PreemptionDriver) -> None:
+    cluster.show(pod("urgent", 1000, 9))
+    found = why_not(cluster, "urgent")
+    assert [victim.name for victim in found.victims] == ["two", "one"]
+    assert found.under_way
+    assert found.obstacle == ""
+
+
+def test_to_ask_changes_nothing(cluster: PreemptionDriver) -> None:
+    cluster.show(pod("urgent", 1000, 8))
+    cluster.show(pod("polite", 1000, 9, preempts=False))
+    why_not(cluster, "polite")
+    assert names(cluster.left("one", "two")) == ["polite"]
+    assert cluster.victims == ["two", "one", "five"]
+
+
+def test_whom_a_later_victim_makes_needless_is_spared() -> None:
+    cluster = PreemptionDriver({"n1": 2})
+    cluster.fill(pod("high", 500, 20), pod("half", 500, 0), pod("full", 1000, 1))
+    cluster.show(*members(a_group(2), 2, a_claim(500), priority=9))
+    assert cluster.victims == ["full"]

@@ -1,0 +1,161 @@
+"""Urgent pods take cards from less urgent ones: who goes, who is told what, and how it ends."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.stories.conftest import PODS, Json, Stage, annotations, bound, card, gpu
+from tests.stories.test_gangs import gang, job
+
+CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
+BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+HELD = "example.org/held"
+
+
+@pytest.fixture
+def nodes() -> str:
+    return 'nodes: [{name: "n{n}", count: 1, gpus: [{model: A100, count: 2, memory: 40GiB}]}]'
+
+
+@pytest.fixture
+async def stage(empty_stage: Stage) -> AsyncIterator[Stage]:
+    """A cluster of two cards, with classes of priority."""
+    for name, value, policy in (
+        ("low", 1, "PreemptLowerPriority"),
+        ("middle", 50, "PreemptLowerPriority"),
+        ("high", 1000, "PreemptLowerPriority"),
+        ("polite", 1000, "Never"),
+    ):
+        body = {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": name},
+            "value": value,
+            "preemptionPolicy": policy,
+        }
+        await empty_stage.client.create(CLASSES, body)
+    async with empty_stage.scheduler():
+        await empty_stage.warm_up()
+        yield empty_stage
+
+
+async def placed(stage: Stage, name: str, request: str, rank: str, **labels: str) -> str:
+    """A pod that has a place; its card."""
+    await create(stage, name, request, rank, **labels)
+    return card(await stage.running(name))
+
+
+async def create(stage: Stage, name: str, request: str, rank: str, **labels: str) -> None:
+    limit = request if float(request) > 1 else "1.0"
+    given = {**gpu(request, limit), **labels}
+    await stage.create(name, given, priorityClassName=rank, terminationGracePeriodSeconds=0)
+
+
+async def names(stage: Stage) -> list[str]:
+    return sorted(pod["metadata"]["name"] for pod in await stage.all_pods())
+
+
+async def test_only_the_least_important_tenant_of_one_card_goes(stage: Stage) -> None:
+    await placed(stage, "full", "1.0", "middle")
+    there = await placed(stage, "low", "0.5", "low")
+    assert await placed(stage, "middle", "0.5", "middle") == there
+    assert await placed(stage, "urgent", "0.5", "high") == there
+    assert await names(stage) == ["full", "middle", "urgent"]
+    event = await stage.event("low", "Preempted")
+    uid = (await stage.pod("urgent"))["metadata"]["uid"]
+    assert (event["type"], event["action"]) == ("Normal", "Preempting")
+    assert event["note"] == f"Preempted by pod {uid} on node n1"
+
+
+async def test_while_a_victim_leaves_the_place_is_nominated_and_kept(stage: Stage) -> None:
+    for name in ("one", "two"):
+        await placed(stage, name, "1.0", "low")
+    await stage.client.merge_patch(f"{PODS}/two", {"metadata": {"finalizers": [HELD]}})
+    await stage.client.merge_patch(f"{PODS}/one", {"metadata": {"finalizers": [HELD]}})
+    await create(stage, "urgent", "1.0", "high")
+    urgent = await stage.until("urgent", lambda pod: bool(pod["status"].get("nominatedNodeName")))
+    leaving = [
+        pod for pod in await stage.until_all(any_leaves) if pod["metadata"].get("deletionTimestamp")
+    ]
+    [victim] = leaving
+    assert urgent["status"]["nominatedNodeName"] == "n1"
+    assert annotations(urgent)["sharedgpu/earmark"] == card(victim)
+    [why] = [one for one in victim["status"]["conditions"] if one["type"] == "DisruptionTarget"]
+    assert (why["status"], why["reason"]) == ("True", "PreemptionByScheduler")
+    await create(stage, "small", "0.1", "low")
+    await stage.waiting("small")
+    name = victim["metadata"]["name"]
+    await stage.client.merge_patch(f"{PODS}/{name}", {"metadata": {"finalizers": None}})
+    urgent = await stage.running("urgent")
+    assert card(urgent) == card(victim)
+    assert not annotations(urgent).get("sharedgpu/earmark")
+    assert not urgent["status"].get("nominatedNodeName")
+
+
+def any_leaves(pods: list[Json]) -> bool:
+    return any(pod["metadata"].get("deletionTimestamp") for pod in pods)
+
+
+async def test_whole_cards_take_all_tenants_of_theirs(stage: Stage) -> None:
+    for name in ("one", "two", "three", "four"):
+        await placed(stage, name, "0.5", "low")
+    await placed(stage, "urgent", "2", "high")
+    assert await names(stage) == ["urgent"]
+
+
+async def test_pods_under_a_disruption_budget_are_spared_if_others_will_do(stage: Stage) -> None:
+    await placed(stage, "kept", "1.0", "low", app="kept")
+    await placed(stage, "other", "1.0", "middle")
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "kept"},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "kept"}}},
+    }
+    await stage.client.create(BUDGETS, budget)
+    await stage.until_in(BUDGETS, "kept", lambda one: "disruptionsAllowed" in one.get("status", {}))
+    await placed(stage, "urgent", "1.0", "high")
+    assert await names(stage) == ["kept", "urgent"]
+    await placed(stage, "again", "1.0", "high")
+    assert await names(stage) == ["again", "urgent"]
+
+
+async def test_who_never_preempts_waits_in_front(stage: Stage) -> None:
+    for name in ("one", "two"):
+        await placed(stage, name, "1.0", "low")
+    await create(stage, "polite", "1.0", "polite")
+    await stage.waiting("polite")
+    await create(stage, "middle", "1.0", "low")
+    await stage.waiting("middle")
+    assert bound(await stage.all_pods()) == ["one", "two"]
+    await stage.delete("one")
+    await stage.running("polite")
+
+
+async def test_a_label_takes_nothing_from_another_namespace(stage: Stage) -> None:
+    await placed(stage, "opportunistic", "1.0", "low")
+    await stage.create("guard", gpu("1.0", priority="50"), priorityClassName="low")
+    await stage.running("guard")
+    await stage.create("guarantee", gpu("0.5", priority="50"), priorityClassName="low")
+    await stage.running("guarantee")
+    assert await names(stage) == ["guarantee", "guard"]
+
+
+class TestGangs:
+    @pytest.fixture
+    def nodes(self) -> str:
+        return 'nodes: [{name: "n{n}", count: 8, gpus: [{model: A100, count: 8, memory: 40GiB}]}]'
+
+    async def test_a_gang_of_64_takes_all_its_places_at_once(self, stage: Stage) -> None:
+        low = job("low", 64, gpu("1.0"), backoffLimit=1000)
+        low["spec"]["template"]["spec"]["priorityClassName"] = "low"
+        await stage.cluster.apply(low)
+        await stage.until_all(lambda pods: len(bound(pods)) == 64)
+        urgent = job("urgent", 64, gang("urgent", 64))
+        urgent["spec"]["template"]["spec"]["priorityClassName"] = "high"
+        await stage.cluster.apply(urgent)
+
+        def taken(pods: list[Json]) -> bool:
+            return len([name for name in bound(pods) if name.startswith("urgent")]) == 64
+
+        await stage.until_all(taken)
