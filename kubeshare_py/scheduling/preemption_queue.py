@@ -166,10 +166,11 @@ class PreemptionQueue:
     def _alike(self, nominee: Nominee) -> _Alike:
         if isinstance(nominee, Gang):
             return (nominee, nominee.need)
-        pod = self._records[nominee].pod
+        record = self._records[nominee]
+        pod = record.pod
         guarantee = pod.label_priority > 0
         namespace = pod.key.namespace if guarantee else ""
-        return (pod.scheduler_name, pod.shape, pod.priority, guarantee, namespace)
+        return (pod.scheduler_name, record.shape, pod.priority, guarantee, namespace)
 
 
 def needed(nominee: Nominee, records: Mapping[PodUid, Record]) -> list[Record]:

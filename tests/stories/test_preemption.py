@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.stories.conftest import PODS, Json, Stage, annotations, bound, card, gpu
-from tests.stories.test_gangs import gang, job
+from tests.stories.gang_pods import gang, job
 
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
