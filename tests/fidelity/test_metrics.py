@@ -16,7 +16,12 @@ from kubeshare_py.exporters.client_metrics import LATENCY_BOUNDS
 from kubeshare_py.exporters.distribution import Distribution
 from kubeshare_py.exporters.metric import Metric
 from kubeshare_py.exporters.scheduler_metrics import CATALOGUE, RESULTS
-from kubeshare_py.exporters.tallies import ATTEMPT_BOUNDS, POD_ATTEMPTS_BOUNDS, SLI_BOUNDS
+from kubeshare_py.exporters.tallies import (
+    ATTEMPT_BOUNDS,
+    POD_ATTEMPTS_BOUNDS,
+    SLI_BOUNDS,
+    VICTIM_BOUNDS,
+)
 from kubeshare_py.scheduling import queue_moves
 from tests.controlplane.build import build
 from tests.controlplane.cleaning import clean
@@ -32,6 +37,7 @@ BOUNDS = {
     "scheduler_scheduling_algorithm_duration_seconds": ATTEMPT_BOUNDS,
     "scheduler_pod_scheduling_sli_duration_seconds": SLI_BOUNDS,
     "scheduler_pod_scheduling_attempts": POD_ATTEMPTS_BOUNDS,
+    "scheduler_preemption_victims": VICTIM_BOUNDS,
     "rest_client_request_duration_seconds": LATENCY_BOUNDS,
     "rest_client_rate_limiter_duration_seconds": LATENCY_BOUNDS,
 }

@@ -6,6 +6,7 @@ from tests.stories.conftest import JOBS, PODS, Stage, bound, gpu
 from tests.stories.gang_pods import gang, job
 
 PRIORITIES = "/apis/scheduling.k8s.io/v1/priorityclasses"
+NEVER = {"preemptionPolicy": "Never"}
 
 
 @pytest.fixture
@@ -24,7 +25,8 @@ async def test_a_gated_member_is_waited_for(stage: Stage) -> None:
 
 async def test_a_gang_of_several_priorities_goes_where_its_last_member_would(stage: Stage) -> None:
     for name, value in (("low", 1), ("middle", 5), ("high", 9)):
-        kind = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
+        # Nobody of them shall have the fillers evicted.
+        kind = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"} | NEVER
         await stage.client.create(PRIORITIES, {**kind, "metadata": {"name": name}, "value": value})
     await stage.cluster.apply(job("filler", 4, gpu("1.0")))
     await stage.until_all(lambda pods: len(bound(pods)) == 4)
