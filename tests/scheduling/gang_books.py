@@ -42,7 +42,8 @@ class GangBooks(Books):
     armed_at: dict[str, float] = field(default_factory=dict)
     first: dict[str, tuple[str, PodUid]] = field(default_factory=dict)
     told: dict[PodUid, str] = field(default_factory=dict)
-    listed: bool = False
+    #: Whether the scheduler was ever asked to decide: until then it learns what others did.
+    decides: bool = False
     #: What PodGroup objects say, by the name of the gang.
     objects: dict[str, int] = field(default_factory=dict)
 
@@ -65,6 +66,7 @@ class GangBooks(Books):
         if isinstance(event, PodsListed):
             self.finished = {member.uid: member for member in event.finished}
             self._recall()
+        self.decides |= isinstance(event, BindSlotsFree)
         self._follow(may_give_up=isinstance(event, BindSlotsFree | TimePassed))
 
     def _objects_change(self, event: Event) -> None:
@@ -243,11 +245,12 @@ class GangBooks(Books):
         self.met &= left
 
     def _recall(self) -> None:
-        """A first list shows of which gangs enough members ran once, dead and lost ones included.
+        """A list shows a scheduler that has not decided yet which gangs ran, or run.
 
-        Where not enough are there for a start, nobody can be in the middle of one.
+        Those of which enough members ran once, dead and lost ones included: where not enough are
+        there for a start, nobody can be in the middle of one.
         """
-        for name in self.names() if not self.listed else ():
+        for name in self.names() if not self.decides else ():
             owners = {pod.owner for pod in self.pods.values() if self._is_in(pod, name)}
             ran = [one for one in self.finished.values() if one.group == name]
             ran = [one for one in ran if one.had_node and one.owner in owners]
@@ -260,7 +263,8 @@ class GangBooks(Books):
             too_few = len(there) + self.completed(name) < self.minimum(name)
             if self.placed(name) and (enough_ran or too_few):
                 self.met.add(name)
-        self.listed = True
+            else:
+                self.met.discard(name)
 
     def _keeps_its_place(self, event: BindAnswered) -> bool:
         held, outcome = self.held.get(event.uid), event.outcome

@@ -47,22 +47,23 @@ class Books:
 
     def __init__(self) -> None:
         self.cards: dict[NodeName, tuple[Gpu, ...]] = {}
-        self.held: dict[PodUid, tuple[Bind, int]] = {}
+        self.held: dict[PodUid, Bind] = {}
 
     def matrix(self, node: NodeName) -> plain.Matrix:
         return board_of(self.cards[node]).bandwidth
 
     def used(self, uuid: GpuUuid) -> list[int]:
         return [
-            card.milli for bind, _ in self.held.values() for card in bind.allocation.cards
+            card.milli for bind in self.held.values() for card in bind.allocation.cards
             if card.uuid == uuid
         ]  # fmt: skip
 
     def idle(self, node: NodeName) -> frozenset[int]:
         return frozenset(at for at, card in enumerate(self.cards[node]) if not self.used(card.uuid))
 
-    def check(self, bind: Bind, count: int) -> None:
+    def check(self, bind: Bind) -> None:
         """Never more than is free; of whole cards the best set, of the best of equal nodes."""
+        count = len(bind.allocation.cards)
         for card in bind.allocation.cards:
             assert sum(self.used(card.uuid)) + card.milli <= 1000
             assert not bind.allocation.exclusive or not self.used(card.uuid)
@@ -94,7 +95,7 @@ class World:
 
     def tell(self, node: NodeName, board: int) -> None:
         cards = on(node, self.boards[board], min(self.count, len(self.boards[board])))
-        held = {one.uuid for bind, _ in self.books.held.values() for one in bind.allocation.cards}
+        held = {one.uuid for bind in self.books.held.values() for one in bind.allocation.cards}
         known = {card.uuid for card in cards}
         here = {card.uuid for card in self.books.cards.get(node, ())}
         if held & here <= known:
@@ -110,16 +111,14 @@ class World:
                 self.driver.tell(PodGone(uid))
                 self.take()
         else:
-            claim = CLAIMS[which]
-            pod = a_pod(f"p{number}", a_shape(claim, cpu=0))
-            self.take(self.driver.seen(pod), claim.count)
+            pod = a_pod(f"p{number}", a_shape(CLAIMS[which], cpu=0))
+            self.take(self.driver.seen(pod))
 
-    def take(self, binds: list[Bind] | None = None, count: int = 0) -> None:
+    def take(self, binds: list[Bind] | None = None) -> None:
         """The books take in what was decided; who waited is placed too."""
         for bind in self.driver.decide() if binds is None else binds:
-            cards = count or len(bind.allocation.cards)
-            self.books.check(bind, cards)
-            self.books.held[bind.uid] = bind, cards
+            self.books.check(bind)
+            self.books.held[bind.uid] = bind
             uuids = (card.uuid for card in bind.allocation.cards)
             self.log.append((bind.uid, bind.node, *uuids))
 
