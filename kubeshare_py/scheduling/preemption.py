@@ -7,7 +7,7 @@ given up when nobody is left to be waited for and the nominee still does not fit
 victims do not leave in time; then another search may follow.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kubeshare_py.cluster.charge import Charge
@@ -222,17 +222,16 @@ class Preemption:
 
         Of a pod that is bound the API server takes it back; until it is, it may wait again.
         """
-        for uid in sorted(self._nominated):
+        plans = (one.plan for one in self.under_way.values())
+        nominees = {seat.uid for plan in plans for seat in plan.seats}
+        # Those that a plan stands behind stay: of others there are few.
+        for uid in sorted(self._nominated - nominees):
             record = self._records.get(uid)
             if record is None or record.state is State.BOUND:
                 self._nominated.discard(uid)
-            elif record.node is None and not self._is_nominee(uid):
+            elif record.node is None:
                 effects.append(Nominate(uid, record.pod.key, None))
                 self._nominated.discard(uid)
-
-    def _is_nominee(self, uid: PodUid) -> bool:
-        plans: Iterator[PreemptionPlan] = (one.plan for one in self.under_way.values())
-        return any(seat.uid == uid for plan in plans for seat in plan.seats)
 
 
 def _key_of(nominee: Nominee, first: Record) -> tuple[int | str, ...]:
