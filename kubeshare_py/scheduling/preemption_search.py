@@ -66,12 +66,17 @@ class PreemptionSearch:
         names = (self._ledger.columns.names[row] for row in self._rows.index.tolist())
         return [name for name in names if name is not None]
 
-    def find(self, members: Sequence[Record], start: int = 0) -> Draft | None:
-        """Places for all of these pods, or None; `start` chooses the nodes where there are many."""
+    def find(
+        self, members: Sequence[Record], start: int = 0, among: IntArray | None = None
+    ) -> Draft | None:
+        """Places for all of these pods, or None.
+
+        `start` chooses the nodes where there are many; `among` are the only rows that will do.
+        """
         kinds: dict[tuple[str, Shape], list[Record]] = {}
         for record in members:
             kinds.setdefault((record.pod.scheduler_name, record.shape), []).append(record)
-        self._begin(self._rows_for(list(kinds), start if len(members) == 1 else None))
+        self._begin(self._rows_for(list(kinds), start if len(members) == 1 else None, among))
         for (profile, shape), records in sorted(kinds.items(), key=_hardest_first):
             if not self._seat_all(self._askers[profile], shape, records):
                 return None
@@ -81,9 +86,13 @@ class PreemptionSearch:
 
     # --- the rows ------------------------------------------------------------------------------
 
-    def _rows_for(self, kinds: Sequence[tuple[str, Shape]], start: int | None) -> IntArray:
+    def _rows_for(
+        self, kinds: Sequence[tuple[str, Shape]], start: int | None, among: IntArray | None
+    ) -> IntArray:
         """For one pod some rows that evictions may help, for several all where any may fit."""
         near = [self._askers[profile].within_reach(shape) for profile, shape in kinds]
+        if among is not None:
+            near = [np.intersect1d(rows, among) for rows in near]
         if start is not None:
             rows = near[0]
             count = len(rows)
@@ -91,6 +100,8 @@ class PreemptionSearch:
         fitting = [
             np.flatnonzero(self._askers[profile].keys(shape) >= 0) for profile, shape in kinds
         ]
+        if among is not None:
+            fitting = [np.intersect1d(rows, among) for rows in fitting]
         return np.unique(np.concatenate([*near, *fitting]))
 
     def _begin(self, rows: IntArray) -> None:
