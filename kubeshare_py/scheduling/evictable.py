@@ -28,12 +28,14 @@ _DIGITS_ONLY = str.maketrans("", "", "-:.TZ")
 class Unit:
     """Pods that go together or stay together. It may only stay if the unit `after` stays.
 
+    `whole`: all that was left of the gang, without whom no other member of it may stay.
     `violations`: so many of them are beyond what their disruption budgets allow.
     """
 
     records: tuple[Record, ...]
     after: "Unit | None" = None
     gang: Gang | None = None
+    whole: bool = False
     violations: int = 0
     importance: Importance = field(init=False)
 
@@ -152,7 +154,7 @@ class Evictable:
         if len(tail) < len(records):
             left = [record for record in placed if record.pod.uid not in singles]
             if all(map(self._may_go, left)):
-                rest = Unit(tuple(left), gang=gang)
+                rest = Unit(tuple(left), gang=gang, whole=True)
                 yield rest
         yield from (Unit((record,), rest, gang) for record in tail)
 

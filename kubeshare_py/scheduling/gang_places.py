@@ -170,6 +170,11 @@ class GangPlaces:
         return known.levels
 
 
+def places_by(columns: Columns, label: str) -> IntArray:
+    """The number of each row's place by one label; NOWHERE where the node does not have it."""
+    return next(_places(columns, (label,)))
+
+
 def _sums(level: IntArray, rooms: Mapping[tuple[str, Shape], IntArray]) -> _Sums:
     """How much room there is in each place of a level, by its number."""
     somewhere = np.flatnonzero(level != NOWHERE)

@@ -7,7 +7,7 @@ given up when nobody is left to be waited for and the nominee still does not fit
 victims do not leave in time; then another search may follow.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kubeshare_py.cluster.charge import Charge
@@ -15,6 +15,7 @@ from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.effects import Effect, Evict, Nominate, Preempt
 from kubeshare_py.domain.identity import DecisionToken, PodUid
 from kubeshare_py.domain.preemption import PreemptionPlan, Seat
+from kubeshare_py.scheduling.bound_ranks import BoundRanks
 from kubeshare_py.scheduling.earmarks import Cause, Holder, Nominee
 from kubeshare_py.scheduling.gang_turns import Books, GangTurns
 from kubeshare_py.scheduling.gangs import Gang
@@ -59,7 +60,10 @@ class Preemption:
         #: Pods that leave, and since when.
         self._leaving: dict[PodUid, float] = {}
         self.under_way: dict[Nominee, UnderWay] = {}
-        self.queue = PreemptionQueue(books, records, planner, gang_turns, self.under_way)
+        self.ranks = BoundRanks()
+        self.queue = PreemptionQueue(
+            books, records, planner, gang_turns, self.under_way, self.ranks
+        )
         #: Waiting pods that carry a nomination, whosever it is.
         self._nominated: set[PodUid] = set()
         self._now = 0.0
@@ -80,6 +84,7 @@ class Preemption:
         if record is None:
             return
         pod = record.pod
+        self.ranks.note(record)
         if pod.node_name is not None and pod.deleting:
             self._leaving.setdefault(pod.uid, now)
         elif pod.node_name is None and pod.nominated:
@@ -88,6 +93,7 @@ class Preemption:
     def gone(self, uid: PodUid) -> None:
         """The pod holds nothing any more."""
         self._nominated.discard(uid)
+        self.ranks.gone(uid)
         if self._leaving.pop(uid, None) is not None:
             for one in self.under_way.values():
                 one.awaited.discard(uid)
@@ -187,6 +193,7 @@ class Preemption:
             record = self._records[victim.uid]
             effects.append(_eviction(record, plan))
             record.evicted = True
+            self.ranks.note(record)
             self._leaving.setdefault(victim.uid, now)
             self._books.gangs.file(record)
 
@@ -222,17 +229,16 @@ class Preemption:
 
         Of a pod that is bound the API server takes it back; until it is, it may wait again.
         """
-        for uid in sorted(self._nominated):
+        plans = (one.plan for one in self.under_way.values())
+        nominees = {seat.uid for plan in plans for seat in plan.seats}
+        # Those that a plan stands behind stay: of others there are few.
+        for uid in sorted(self._nominated - nominees):
             record = self._records.get(uid)
             if record is None or record.state is State.BOUND:
                 self._nominated.discard(uid)
-            elif record.node is None and not self._is_nominee(uid):
+            elif record.node is None:
                 effects.append(Nominate(uid, record.pod.key, None))
                 self._nominated.discard(uid)
-
-    def _is_nominee(self, uid: PodUid) -> bool:
-        plans: Iterator[PreemptionPlan] = (one.plan for one in self.under_way.values())
-        return any(seat.uid == uid for plan in plans for seat in plan.seats)
 
 
 def _key_of(nominee: Nominee, first: Record) -> tuple[int | str, ...]:

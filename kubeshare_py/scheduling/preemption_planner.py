@@ -3,9 +3,12 @@
 Reads the machine's books; a plan is a value, and nothing is changed by making one.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import assert_never
 
+import numpy as np
+
+from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.budget import Budget
 from kubeshare_py.domain.events import BudgetEvent, BudgetGone, BudgetSeen, BudgetsListed
@@ -15,10 +18,14 @@ from kubeshare_py.domain.preemption import PreemptionPlan, Preemptor, Seat, Vict
 from kubeshare_py.framework.asks import Asker
 from kubeshare_py.framework.points import lower_priority
 from kubeshare_py.framework.scheduler_profile import Profile
-from kubeshare_py.scheduling.evictable import Evictable, Unit, importance
+from kubeshare_py.scheduling.evictable import Evictable, Unit, cost, importance
+from kubeshare_py.scheduling.gang_places import NOWHERE, places_by
 from kubeshare_py.scheduling.gangs import Gangs
 from kubeshare_py.scheduling.pod_records import Record
 from kubeshare_py.scheduling.preemption_search import Draft, PreemptionSearch
+
+#: For those that must be in one place so many are looked at, others next time.
+MOST_PLACES = 64
 
 
 class Planner:
@@ -65,17 +72,21 @@ class Planner:
         """
         gives_way = rule or self.rule(members[0].pod.scheduler_name, preemptor)
         ours = self._profiles
-        evictable = Evictable(
-            self._ledger,
-            self._records,
-            self._gangs,
-            self.budgets,
-            lambda pod: pod.scheduler_name in ours and gives_way(pod),
-        )
-        search = PreemptionSearch(self._ledger, self._askers, evictable, leaving)
         self._plans += 1
-        draft = search.find(members, self._plans)
-        return None if draft is None else self._as_plan(preemptor, draft, search, leaving)
+        best: tuple[Draft, PreemptionSearch] | None = None
+        for among in self._places_for(members):
+            evictable = Evictable(
+                self._ledger,
+                self._records,
+                self._gangs,
+                self.budgets,
+                lambda pod: pod.scheduler_name in ours and gives_way(pod),
+            )
+            search = PreemptionSearch(self._ledger, self._askers, evictable, leaving)
+            draft = search.find(members, self._plans, among)
+            if draft is not None and (best is None or cost(draft.units) < cost(best[0].units)):
+                best = draft, search
+        return None if best is None else self._as_plan(preemptor, *best, leaving)
 
     def is_on(self, profile: str) -> bool:
         """Whether anybody is evicted for pods of this profile at all."""
@@ -88,6 +99,29 @@ class Planner:
         if len(rules) == 1:
             return rules[0]
         return lambda pod: all(one(pod) for one in rules or [lower_priority(preemptor)])
+
+    def _places_for(self, members: Sequence[Record]) -> Iterator[IntArray | None]:
+        """The rows of each place that must hold them all; once None where they may be anywhere.
+
+        Where members of their gang are already, only that place.
+        """
+        groups = (record.pod.group for record in members)
+        within = max((group.within for group in groups if group is not None), default="")
+        if not within:
+            yield None
+            return
+        columns = self._ledger.columns
+        places = places_by(columns, within)
+        gang = self._gangs.of(members[0].pod.uid)
+        names = gang.nodes() if gang is not None else []
+        taken = {places.item(columns.row_of[name]) for name in names if name in columns.row_of}
+        if len(taken) > 1:
+            return  # no place is theirs
+        numbers = np.array([*taken]) if taken else np.unique(places)
+        numbers = numbers[numbers != NOWHERE]
+        start = self._plans * MOST_PLACES % max(1, len(numbers))
+        for number in np.roll(numbers, -start)[:MOST_PLACES].tolist():
+            yield np.flatnonzero(places == number)
 
     def _as_plan(
         self,

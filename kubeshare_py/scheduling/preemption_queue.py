@@ -1,25 +1,20 @@
 """For whom to search for victims next: who was tried, does not fit, and may evict anybody."""
 
-import math
 from collections.abc import Mapping
 
 from kubeshare_py.domain.identity import PodUid
+from kubeshare_py.scheduling.bound_ranks import BoundRanks
 from kubeshare_py.scheduling.earmarks import Nominee
-from kubeshare_py.scheduling.evictable import is_leaving
 from kubeshare_py.scheduling.gang_turns import Books, GangTurns
 from kubeshare_py.scheduling.gangs import Gang
 from kubeshare_py.scheduling.pod_queue import Line
-from kubeshare_py.scheduling.pod_records import Record, State
+from kubeshare_py.scheduling.pod_records import Record
 from kubeshare_py.scheduling.preemption_planner import Planner, preemptor_of
 from kubeshare_py.scheduling.timers import Timers, backoff_s
 
-#: Whom the least important pod gives way to is looked up again after this time (s).
-LOWEST_S = 1.0
 #: Failed searches that are remembered.
 FUTILE_KEPT = 4096
 
-#: spec.priority, and whether `sharedgpu/priority` is above 0.
-_Rank = tuple[int, bool]
 #: Nominees of equal rank in the same line, and of the same namespace if that counts, fare alike.
 _Alike = tuple[object, ...]
 
@@ -34,18 +29,18 @@ class PreemptionQueue:
         planner: Planner,
         gang_turns: GangTurns,
         under_way: Mapping[Nominee, object],
+        ranks: BoundRanks,
     ) -> None:
         self._books = books
         self._records = records
         self._planner = planner
         self._gang_turns = gang_turns
         self._under_way = under_way
+        self._ranks = ranks
         self._lines: dict[Line, None] = {}
         self._gangs: dict[Gang, None] = {}
         self._retry: Timers[Line | Gang] = Timers()
         self._futile: dict[_Alike, tuple[int, float]] = {}
-        self._lowest: _Rank | None = None
-        self._lowest_at = -math.inf
 
     @property
     def is_due(self) -> bool:
@@ -130,7 +125,7 @@ class PreemptionQueue:
         head = line.head()
         if not line.blocked or head is None or not self._planner.is_on(line.profile):
             return None
-        if not self._is_above_somebody(head[1], now):
+        if not self._is_above_somebody(head[1]):
             return None
         able = (uid for uid in line.waiting if self._may_search(uid, now))
         return min(able, key=line.waiting.__getitem__, default=None)
@@ -142,26 +137,12 @@ class PreemptionQueue:
         profile = members[0].pod.scheduler_name
         if not self._planner.is_on(profile) or not all(one.pod.preempts for one in members):
             return False
-        return self._is_above_somebody(nominee, now)
+        return self._is_above_somebody(nominee)
 
-    def _is_above_somebody(self, nominee: Nominee, now: float) -> bool:
+    def _is_above_somebody(self, nominee: Nominee) -> bool:
         preemptor = preemptor_of([one.pod for one in needed(nominee, self._records)])
-        lowest = self._lowest_bound(now)
+        lowest = self._ranks.lowest()
         return lowest is not None and lowest < (preemptor.priority, preemptor.guarantee)
-
-    def _lowest_bound(self, now: float) -> _Rank | None:
-        """The rank of the least important pod that could be evicted; a second old at most."""
-        if now >= self._lowest_at + LOWEST_S:
-            self._lowest_at = now
-            self._lowest = min(
-                (
-                    (record.pod.priority, record.pod.label_priority > 0)
-                    for record in self._records.values()
-                    if record.state is State.BOUND and not is_leaving(record)
-                ),
-                default=None,
-            )
-        return self._lowest
 
     def _alike(self, nominee: Nominee) -> _Alike:
         if isinstance(nominee, Gang):

@@ -18,6 +18,7 @@ from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.asks import Asker
 from kubeshare_py.scheduling.evictable import Evictable, Unit
+from kubeshare_py.scheduling.gangs import Gang
 from kubeshare_py.scheduling.pod_records import Record
 from kubeshare_py.scheduling.victim_search import VictimSearch, Way
 
@@ -65,24 +66,33 @@ class PreemptionSearch:
         names = (self._ledger.columns.names[row] for row in self._rows.index.tolist())
         return [name for name in names if name is not None]
 
-    def find(self, members: Sequence[Record], start: int = 0) -> Draft | None:
-        """Places for all of these pods, or None; `start` chooses the nodes where there are many."""
+    def find(
+        self, members: Sequence[Record], start: int = 0, among: IntArray | None = None
+    ) -> Draft | None:
+        """Places for all of these pods, or None.
+
+        `start` chooses the nodes where there are many; `among` are the only rows that will do.
+        """
         kinds: dict[tuple[str, Shape], list[Record]] = {}
         for record in members:
             kinds.setdefault((record.pod.scheduler_name, record.shape), []).append(record)
-        self._begin(self._rows_for(list(kinds), start if len(members) == 1 else None))
+        self._begin(self._rows_for(list(kinds), start if len(members) == 1 else None, among))
         for (profile, shape), records in sorted(kinds.items(), key=_hardest_first):
             if not self._seat_all(self._askers[profile], shape, records):
                 return None
-        if len(members) > 1:
+        if len(members) > 1 or any(unit.whole for unit in self._draft.units):
             self._spare()
         return self._draft
 
     # --- the rows ------------------------------------------------------------------------------
 
-    def _rows_for(self, kinds: Sequence[tuple[str, Shape]], start: int | None) -> IntArray:
+    def _rows_for(
+        self, kinds: Sequence[tuple[str, Shape]], start: int | None, among: IntArray | None
+    ) -> IntArray:
         """For one pod some rows that evictions may help, for several all where any may fit."""
         near = [self._askers[profile].within_reach(shape) for profile, shape in kinds]
+        if among is not None:
+            near = [np.intersect1d(rows, among) for rows in near]
         if start is not None:
             rows = near[0]
             count = len(rows)
@@ -90,6 +100,8 @@ class PreemptionSearch:
         fitting = [
             np.flatnonzero(self._askers[profile].keys(shape) >= 0) for profile, shape in kinds
         ]
+        if among is not None:
+            fitting = [np.intersect1d(rows, among) for rows in fitting]
         return np.unique(np.concatenate([*near, *fitting]))
 
     def _begin(self, rows: IntArray) -> None:
@@ -260,20 +272,64 @@ class PreemptionSearch:
 
     def _spare(self) -> None:
         """Let those stay who need not go, the most important first."""
-        hopeless = self._hopeless()
-        for unit in sorted(self._draft.units, key=lambda unit: unit.importance):
-            if unit not in hopeless and self._can_stay(unit):
-                self._draft.units.remove(unit)
-                self._evictable.spare(unit)
+        hopeless = self._hopeless(self._draft.units)
+        left = sorted(self._draft.units, key=lambda unit: unit.importance)
+        wholly_gone = {unit.gang: None for unit in left if unit.whole}
+        again = True
+        while again:
+            again = False
+            for unit in [unit for unit in left if unit.whole or unit.gang not in wholly_gone]:
+                left.remove(unit)
+                if unit not in hopeless and self._can_stay(unit):
+                    self._draft.units.remove(unit)
+                    self._evictable.spare(unit)
+                    # The members above its minimum may stay only now.
+                    wholly_gone.pop(unit.gang, None)
+                    again |= unit.whole
+        for gang in wholly_gone:
+            if gang is not None and gang.met:
+                self._spare_minimum(gang)
 
-    def _hopeless(self) -> set[Unit]:
+    def _spare_minimum(self, gang: Gang) -> None:
+        """Let members of a gang that goes as a whole stay if enough of them can: any of them."""
+        units = [unit for unit in self._draft.units if unit.gang is gang]
+        records = [record for unit in units for record in unit.records]
+        least = gang.minimum - gang.completed
+        singles = sorted(
+            (Unit((record,), gang=gang) for record in records), key=lambda unit: unit.importance
+        )
+        if least >= len(singles):
+            return
+        hopeless = self._hopeless(singles)
+        before = self._draft.seated
+        staying: list[Unit] = []
+        for number, unit in enumerate(singles):
+            if len(staying) + len(singles) - number < least or len(hopeless) > len(singles) - least:
+                break
+            if unit not in hopeless and self._can_stay(unit):
+                staying.append(unit)
+        if len(staying) < least:
+            self._occupy(self._draft.seated, -1)
+            self._change([unit.records[0] for unit in staying], -1)
+            self._draft.seated = before
+            self._occupy(before, 1)
+            return
+        violations = sum(unit.violations for unit in units) - len(staying)
+        going = [unit for unit in singles if unit not in staying]
+        for unit in staying:
+            self._evictable.spare(unit)
+        for unit in going[: max(0, violations)]:
+            unit.violations = 1
+        self._draft.units = [unit for unit in self._draft.units if unit not in units] + going
+
+    def _hopeless(self, units: Sequence[Unit]) -> set[Unit]:
         """Units that certainly have to go; looked up at once, since mostly all of them have to.
 
         Said only of plans for pods of one shape, and of units on one node.
         """
         seated = self._draft.seated
         kinds = {(one.record.pod.scheduler_name, one.record.shape) for one in seated}
-        local = [unit for unit in self._draft.units if len(self._positions_of(unit)) == 1]
+        local = [unit for unit in units if len(self._positions_of(unit)) == 1]
         if len(kinds) > 1 or not local:
             return set()
         ((profile, shape),) = kinds
@@ -300,8 +356,6 @@ class PreemptionSearch:
 
     def _can_stay(self, unit: Unit) -> bool:
         """Whether all still fit with these pods back; if so, they are put back."""
-        if any(one.after is unit for one in self._draft.units) or unit.after in self._draft.units:
-            return False
         touched = self._positions_of(unit)
         moved = [one for one in self._draft.seated if one.position in touched]
         self._occupy(moved, -1)

@@ -121,7 +121,7 @@ class PreemptionBooks(Books):
         found = []
         for name in sorted(self.nodes):
             there = [self.pods[uid] for uid, held in self.held.items() if held.node == name]
-            may_go = sorted((one for one in there if self.may_go(one, pod)), key=_importance)
+            may_go = sorted((one for one in there if self.may_go(one, pod)), key=importance)
             if not self.without([one.uid for one in may_go]).fits_on(pod, name):
                 continue
             violating = self.violating(may_go)
@@ -139,7 +139,7 @@ class PreemptionBooks(Books):
         """Whose eviction a budget would not allow, the most important first."""
         left = {budget.key: budget.allowed for budget in self.budgets}
         found = set()
-        for pod in sorted(pods, key=_importance):
+        for pod in sorted(pods, key=importance):
             for budget in self.budgets:
                 if budget.covers(pod.key, pod.labels):
                     left[budget.key] -= 1
@@ -157,5 +157,6 @@ class PreemptionBooks(Books):
         return sum(pod.uid in violating for pod in pods), highest, total, len(pods), -first
 
 
-def _importance(pod: Pod) -> tuple[int, int, int, PodUid]:
+def importance(pod: Pod) -> tuple[int, int, int, PodUid]:
+    """Sorts the most important pods first."""
     return -pod.priority, -pod.label_priority, int(pod.created), pod.uid

@@ -7,6 +7,7 @@ import pytest
 from kubeshare_py.domain.effects import Evict, Nominate, Preempt
 from kubeshare_py.domain.events import BindSlotsFree, Event, PodGone
 from kubeshare_py.domain.identity import PodUid
+from kubeshare_py.scheduling.pod_records import State
 from tests.builders import a_machine
 from tests.scheduling.test_any_history import some_steps
 from tests.scheduling.world import World
@@ -33,6 +34,17 @@ class PreemptionWorld(World):
                 self.leaving.append(effect.uid)
             elif isinstance(effect, Nominate):
                 (self.nominated.discard if effect.node is None else self.nominated.add)(effect.uid)
+
+        assert self.machine.preemption.ranks.lowest() == self._lowest(), "as all pods say"
+
+    def _lowest(self) -> tuple[int, bool] | None:
+        """The rank of the least important bound pod, by a walk over all of them."""
+        staying = [
+            record.pod
+            for record in self.machine.records.values()
+            if record.state is State.BOUND and not record.pod.deleting and not record.evicted
+        ]
+        return min(((pod.priority, pod.label_priority > 0) for pod in staying), default=None)
 
     def deliver(self, which: int, how: int) -> None:
         if self.settling or self.numbers.random() < 0.3:

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.budget import Budget
 from kubeshare_py.domain.events import BudgetGone, BudgetSeen, PodSeen
-from kubeshare_py.domain.identity import PodKey
+from kubeshare_py.domain.identity import DecisionToken, NodeName, PodKey
 from kubeshare_py.domain.pod import Requirement
 from kubeshare_py.domain.view import PreemptionView
 from kubeshare_py.scheduling.explanation import why
@@ -273,3 +274,16 @@ def test_whom_a_later_victim_makes_needless_is_spared() -> None:
     cluster.fill(pod("high", 500, 20), pod("half", 500, 0), pod("full", 1000, 1))
     cluster.show(*members(a_group(2), 2, a_claim(500), priority=9))
     assert cluster.victims == ["full"]
+
+
+def test_of_an_elastic_gang_only_those_go_who_are_in_the_way() -> None:
+    cluster = PreemptionDriver({"n1": 1, "n2": 1})
+    allocation = Allocation(token=DecisionToken("old"), group="g", min_available=2)
+    for number, node, cpu in ((0, "n2", 1_000), (1, "n1", 30_000), (2, "n1", 1_000)):
+        one = a_pod(f"g-{number}", a_shape(cpu=cpu), group=a_group(2, headcount=3))
+        cluster.show(replace(one, node_name=NodeName(node), allocation=allocation))
+    alone = Allocation(token=DecisionToken("old"))
+    other = a_pod("other", a_shape(cpu=60_000), priority=9)
+    cluster.show(replace(other, node_name=NodeName("n2"), allocation=alone))
+    cluster.show(a_pod("urgent", a_shape(cpu=60_000), priority=9))
+    assert cluster.victims == ["g-1"]

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.stories.conftest import PODS, Json, Stage, annotations, bound, card, gpu
+from tests.stories.conftest import JOBS, PODS, Json, Stage, annotations, bound, card, gpu
 from tests.stories.gang_pods import gang, job
 
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
@@ -159,3 +159,31 @@ class TestGangs:
             return len([name for name in bound(pods) if name.startswith("urgent")]) == 64
 
         await stage.until_all(taken)
+
+
+class TestLargeGangs:
+    @pytest.fixture
+    def nodes(self) -> str:
+        return 'nodes: [{name: "n{n}", count: 32, gpus: [{model: A100, count: 8, memory: 40GiB}]}]'
+
+    async def test_a_gang_of_256_takes_all_cards_of_32_nodes(self, stage: Stage) -> None:
+        for name, labels, rank in (
+            ("low", gpu("1.0"), "low"),
+            ("urgent", gang("urgent", 256), "high"),
+        ):
+            work = job(name, 256, labels, backoffLimit=10_000)
+            work["spec"]["template"]["spec"]["priorityClassName"] = rank
+            await stage.cluster.apply(work)
+            await stage.until_in(JOBS, name, all_ready, timeout_s=240)
+        urgent: list[Json] = []
+        others: list[Json] = []
+        for pod in await stage.all_pods():
+            ours = pod["metadata"]["name"].startswith("urgent")
+            (urgent if ours else others).append(pod)
+        assert len({card(pod) for pod in urgent}) == 256
+        staying = [pod for pod in others if not pod["metadata"].get("deletionTimestamp")]
+        assert bound(staying) == []
+
+
+def all_ready(job: Json) -> bool:
+    return bool(job.get("status", {}).get("ready") == 256)
