@@ -103,6 +103,12 @@ class GangPlaces:
         there: NDArray[np.bool_] = level == ids.item(0)
         return somewhere & there if len(ids) == 1 else np.zeros_like(somewhere)
 
+    def each(self, within: str, at: Sequence[int]) -> list[IntArray]:
+        """The places of this label where members may be, by their rows."""
+        level = self._places_by((within,))[0]
+        ids = np.unique(level[self.allowed(within, at)])
+        return [np.flatnonzero(level == place) for place in ids.tolist()]
+
     def in_order(self, kind: tuple[str, Shape], need: int, rows: IntArray | None) -> list[int]:
         """In which order to fill these rows, or all, so that few places are used.
 

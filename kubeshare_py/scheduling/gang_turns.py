@@ -73,7 +73,7 @@ class GangTurns:
         self._books = books
         self.rooms: dict[str, Rooms] = {}
         self.use_profiles(profiles)
-        places = GangPlaces(books.ledger, profiles, books.askers, self.rooms)
+        places = self.places = GangPlaces(books.ledger, profiles, books.askers, self.rooms)
         models = books.ledger.columns.model_names
         self._plan = GangPlan(books.cycle, books.askers, self.rooms, books.work, places, models)
         self.queue = GangQueue()

@@ -128,7 +128,8 @@ class Machine:
             earmarks=self.earmarks,
         )
         gang_turns = self.gang_turns = GangTurns(everything, self.profiles, repair or RepairRules())
-        plan = EarmarkPlan(self.ledger, self._cycle, self.askers, gang_turns.rooms, work)
+        rooms, places = gang_turns.rooms, gang_turns.places
+        plan = EarmarkPlan(self.ledger, self._cycle, self.askers, rooms, work, places)
         starvation = self._starvation = Starvation(
             everything, gang_turns.queue, self.records, plan, earmark_after_s
         )

@@ -9,13 +9,13 @@ if nobody held anything.
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from heapq import nsmallest
 
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.scheduling.earmark_plan import EarmarkPlan
+from kubeshare_py.scheduling.earmark_plan import EarmarkPlan, Wanted
 from kubeshare_py.scheduling.earmarks import Cause, Holder, Nominee
 from kubeshare_py.scheduling.gang_queue import GangQueue
 from kubeshare_py.scheduling.gang_turns import Books
@@ -38,8 +38,6 @@ class _Waiting:
     nominee: Nominee
     name: str
     since: float
-    need: int
-    members: list[Record] = field(default_factory=list)
 
 
 class Starvation:
@@ -55,6 +53,7 @@ class Starvation:
     ) -> None:
         """`after_s`: who waited for so long may get earmarks; 0: nobody ever does."""
         self._ledger, self._queue, self._earmarks = books.ledger, books.queue, books.earmarks
+        self._members = books.gangs
         self._gangs = gangs
         self._records = records
         self._plan = plan
@@ -105,13 +104,13 @@ class Starvation:
         for one in nsmallest(MOST_LOOKED_AT, self._waiting(now), key=lambda one: one.key):
             if holder is not None and holder.key <= one.key:
                 return
-            self._fill(one)
-            if not self._plan.may_ever_fit(one.members, one.need):
+            wanted = self._wanted(one.nominee)
+            if not self._plan.may_ever_fit(wanted):
                 continue
             if now < one.since + self._after_s:
                 self._look_at(one.since + self._after_s)
                 return
-            if self._give(one, now):
+            if self._give(one, wanted, now):
                 return
             plans += 1
             if plans == MOST_PLANS:
@@ -137,18 +136,17 @@ class Starvation:
         """A holder was tried, and does not fit: plan anew, unless that was done just now."""
         if holder.uids and not holder.is_broken and not _is_old(holder, now):
             return
-        self._fill(one)
         holder.key = one.key
-        places = self._plan.places(one.members, one.need)
+        places = self._plan.places(self._wanted(one.nominee))
         if places:
             self._earmarks.hold(holder, places, now)
         else:
             self._earmarks.end(one.nominee)
 
-    def _give(self, one: _Waiting, now: float) -> bool:
+    def _give(self, one: _Waiting, wanted: Wanted, now: float) -> bool:
         """Plan as if nobody behind it had any; who had some keeps them if there is no way."""
         self._earmarks.stand_at(one.key)
-        places = self._plan.places(one.members, one.need)
+        places = self._plan.places(wanted)
         if places:
             before = self._earmarks.starving()
             if before is not None:
@@ -159,7 +157,7 @@ class Starvation:
         return bool(places)
 
     def _waiting(self, now: float) -> Iterator[_Waiting]:
-        """The first of each line that may get earmarks and has none, members left out."""
+        """The first of each line that may get earmarks and has none."""
         for one in self._blocked(now):
             holder = self._earmarks.of(one.nominee)
             if holder is None or holder.cause is Cause.STARVES:
@@ -180,17 +178,20 @@ class Starvation:
         if isinstance(nominee, Gang):
             name = f'pod group "{nominee.namespace}/{nominee.name}"'
             since = now if nominee.short_since is None else nominee.short_since
-            return _Waiting(nominee.key, nominee, name, since, nominee.need)
+            return _Waiting(nominee.key, nominee, name, since)
         record = self._records[nominee]
         since = now if record.queued_at is None else record.queued_at
-        return _Waiting(record.key, nominee, f"pod {record.pod.key}", since, 1)
+        return _Waiting(record.key, nominee, f"pod {record.pod.key}", since)
 
-    def _fill(self, one: _Waiting) -> None:
-        nominee = one.nominee
+    def _wanted(self, nominee: Nominee) -> Wanted:
         if isinstance(nominee, Gang):
-            one.members = sorted(nominee.waiting.values(), key=lambda record: record.key)
-        else:
-            one.members = [self._records[nominee]]
+            gang, members = nominee, sorted(nominee.waiting.values(), key=lambda one: one.key)
+            return Wanted(members, gang.need, True, gang.within, gang.nodes())
+        record, of = self._records[nominee], self._members.of(nominee)
+        group = record.pod.group
+        if of is None or group is None:
+            return Wanted([record], 1)
+        return Wanted([record], 1, within=group.within, nodes=of.nodes())
 
 
 def _is_old(holder: Holder, now: float) -> bool:
