@@ -1,6 +1,6 @@
 """One placement: wake who may fit, choose, charge. And how much of that one turn may do."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -61,8 +61,10 @@ class Cycle:
         """Whether the next turn begins with looking at blocked lines."""
         return bool(self._sweep_lines) or self._swept != self._ledger.improved.end
 
-    def begin_turn(self) -> None:
+    def begin_turn(self, among: Callable[[Line, IntArray], IntArray]) -> None:
         """Wake the blocked lines that improved rows may help.
+
+        `among` says which rows are of use to a line that is tied to a place.
 
         A line that was blocked after the rows improved has seen them already: the sweep need only
         cover what came since the last one. Nothing is decided before a sweep is complete, so that
@@ -74,7 +76,7 @@ class Cycle:
         lines = self._sweep_lines[-LINES_A_TURN:]
         del self._sweep_lines[-LINES_A_TURN:]
         for line in lines:
-            if line.blocked and self._may_help(line):
+            if line.blocked and self._may_help(line, among):
                 self._wake(line)
 
     def may_go_on(self) -> bool:
@@ -188,7 +190,8 @@ class Cycle:
         self._moves.woken(len(line.waiting))
         self._queue.wake(line)
 
-    def _may_help(self, line: Line) -> bool:
+    def _may_help(self, line: Line, among: Callable[[Line, IntArray], IntArray]) -> bool:
         asker = self._askers[line.profile]
-        rows = [row for row in self._sweep_rows.tolist() if asker.may_fit(line.shape, row)]
+        improved = self._sweep_rows if line.place_of is None else among(line, self._sweep_rows)
+        rows = [row for row in improved.tolist() if asker.may_fit(line.shape, row)]
         return bool(rows) and asker.fits_any(line.shape, np.array(rows))

@@ -25,6 +25,7 @@ from kubeshare_py.scheduling.gang_repair import GangRepair, RepairRules
 from kubeshare_py.scheduling.gang_reports import UNREAD, GangReports
 from kubeshare_py.scheduling.gangs import Composition, Gang, Gangs, Shortage
 from kubeshare_py.scheduling.intake import Intake
+from kubeshare_py.scheduling.kept_out import KeptOut
 from kubeshare_py.scheduling.pod_queue import PodQueue, SortKey
 from kubeshare_py.scheduling.pod_records import Record
 from kubeshare_py.scheduling.queue_moves import QueueMoves
@@ -76,6 +77,8 @@ class GangTurns:
         places = self.places = GangPlaces(books.ledger, profiles, books.askers, self.rooms)
         models = books.ledger.columns.model_names
         self._plan = GangPlan(books.cycle, books.askers, self.rooms, books.work, places, models)
+        kept_out = books.ledger, books.queue, books.moves, books.gangs, places
+        self.kept_out = KeptOut(*kept_out)
         self.queue = GangQueue()
         self.reports = GangReports()
         self._repair = GangRepair(books.gangs, books.intake, books.binds, rules)
@@ -113,6 +116,7 @@ class GangTurns:
     def start_anew(self) -> None:
         """Nobody waits for room; all gangs are looked at again."""
         self.queue.clear()
+        self.kept_out.clear()
         self._books.earmarks.end_all()
         self._known.clear()
         for gang in self._books.gangs.by_key.values():
@@ -141,6 +145,7 @@ class GangTurns:
     def begin_turn(self, now: float, inventory_read: bool) -> None:
         """Look at what changed, and wake the gangs that improved rows may have room for."""
         self._settle(now)
+        self.kept_out.look()
         read_just_now = inventory_read and not self._inventory_read
         self._inventory_read = inventory_read
         improved = self._books.ledger.improved.end
@@ -219,6 +224,7 @@ class GangTurns:
                 self._gather(gang, now)
             else:
                 self._disperse(gang)
+            self.kept_out.changed(gang)
 
     def _gather(self, gang: Gang, now: float) -> None:
         """The gang is tried as soon as there are enough of them."""

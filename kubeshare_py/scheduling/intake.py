@@ -77,7 +77,11 @@ class Intake:
         """Let the pod wait for a place of its own; members of a gang are as old as the first."""
         pod = record.pod
         record.key = self.key(pod, gang)
-        line = self._queue.add(pod.uid, record.key, pod.scheduler_name, record.shape)
+        place_of = None
+        if gang is not None and pod.group is not None and pod.group.within:
+            place_of = (gang.namespace, gang.name, pod.group.within)
+        profile = pod.scheduler_name
+        line = self._queue.add(pod.uid, record.key, profile, record.shape, place_of)
         if line.blocked and self._earmarks.takes_precedence(record.key):
             self._queue.wake(line)  # those who wait in it may stand behind the earmarks
         self._moves.entered(

@@ -16,17 +16,24 @@ from kubeshare_py.domain.pod import Shape
 
 SortKey = tuple[int | str, ...]
 
+#: Of pods that must be in one place with their gang: its namespace and name, and the label.
+PlaceOf = tuple[str, str, str]
+
 #: Lines in all, beyond which empty ones are forgotten.
 LINES_KEPT = 4096
 
 
 @dataclass(slots=True, eq=False)
 class Line:
-    """Pods of one shape under one profile, in queue order."""
+    """Pods of one shape under one profile, and for one place if they are tied to one.
+
+    They stand in queue order.
+    """
 
     profile: str
     shape: Shape
     number: int
+    place_of: PlaceOf | None = None
     heap: list[tuple[SortKey, PodUid]] = field(default_factory=list)
     waiting: dict[PodUid, SortKey] = field(default_factory=dict)
     blocked: bool = False
@@ -60,7 +67,7 @@ class PodQueue:
     """Lines of waiting pods; active ones in queue order of their first pods."""
 
     def __init__(self) -> None:
-        self._lines: dict[tuple[str, Shape], Line] = {}
+        self._lines: dict[tuple[str, Shape, PlaceOf | None], Line] = {}
         self._numbered: dict[int, Line] = {}
         self._line_of: dict[PodUid, Line] = {}
         self._active: list[tuple[SortKey, int]] = []
@@ -72,13 +79,20 @@ class PodQueue:
     def __len__(self) -> int:
         return len(self._line_of)
 
-    def add(self, uid: PodUid, key: SortKey, profile: str, shape: Shape) -> Line:
+    def add(
+        self,
+        uid: PodUid,
+        key: SortKey,
+        profile: str,
+        shape: Shape,
+        place_of: PlaceOf | None = None,
+    ) -> Line:
         """The pod waits in its shape's line."""
-        line = self._lines.get((profile, shape))
+        line = self._lines.get((profile, shape, place_of))
         if line is None:
             self._next_number += 1
-            line = Line(profile, shape, self._next_number)
-            self._lines[profile, shape] = line
+            line = Line(profile, shape, self._next_number, place_of)
+            self._lines[profile, shape, place_of] = line
             self._numbered[line.number] = line
         line.waiting[uid] = key
         heappush(line.heap, (key, uid))
@@ -106,7 +120,10 @@ class PodQueue:
         if line.blocked:
             line.blocked = False
             del self._blocked[line.number]
-        if len(self._lines) > LINES_KEPT:
+        if line.place_of is not None:
+            del self._lines[line.profile, line.shape, line.place_of]
+            del self._numbered[line.number]
+        elif len(self._lines) > LINES_KEPT:
             self._forget_empty_lines()
 
     def clear(self) -> None:

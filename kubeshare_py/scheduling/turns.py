@@ -2,6 +2,7 @@
 
 from kubeshare_py.domain.effects import Effect
 from kubeshare_py.domain.identity import PodUid
+from kubeshare_py.framework.asks import Choice
 from kubeshare_py.scheduling import queue_moves
 from kubeshare_py.scheduling.attempts import count
 from kubeshare_py.scheduling.earmarks import Holder
@@ -58,7 +59,7 @@ class Turns:
         ready, self._inventory_read = known
         if earmarks:
             self._begin(now)
-        cycle.begin_turn()
+        cycle.begin_turn(self._gang_turns.kept_out.among)
         gangs = ready and bool(self._books.gangs.by_key)
         if gangs:
             self._gang_turns.begin_turn(now, self._inventory_read)
@@ -117,17 +118,15 @@ class Turns:
             self._reports.unread(line, now)
             return 0
         asker = self._books.askers[line.profile]
-        choice = asker.best(line.shape)
-        if choice is None:
-            self._block(line)
-            self._reports.blocked(line, asker, now)
-            self._preemption.queue.blocked(line)
-            self._starvation.pod_waits(record, now)
+        choice: Choice | str | None = asker.best(line.shape)
+        if isinstance(choice, Choice) and self._books.gangs.by_key:
+            choice = self._gang_turns.nearer(record, choice)
+        if not isinstance(choice, Choice):
+            self._does_not_fit(line, record, choice, now)
             return 0
-        near = self._gang_turns.nearer(record, choice) if self._books.gangs.by_key else choice
         self._books.queue.remove(record.pod.uid)
         self._books.earmarks.end(record.pod.uid)
-        refusal = near if isinstance(near, str) else self._books.cycle.place(record, near)
+        refusal = self._books.cycle.place(record, choice)
         if refusal is not None:
             count(self._books.attempts.unschedulable, line.profile)
             tell(record, refusal, effects)
@@ -138,6 +137,17 @@ class Turns:
         effects.append(self._books.binds.send(record))
         self._gang_turns.one_placed(line.shape, now)
         return 1
+
+    def _does_not_fit(self, line: Line, record: Record, why: str | None, now: float) -> None:
+        """The first of a line waits, and so do the others; `why`: if not for want of any room."""
+        self._block(line)
+        self._gang_turns.kept_out.blocked(line, record)
+        if why is None:
+            self._reports.blocked(line, self._books.askers[line.profile], now)
+            self._preemption.queue.blocked(line)
+        else:
+            self._reports.kept_out(line, why, now)
+        self._starvation.pod_waits(record, now)
 
     def _block(self, line: Line) -> None:
         count(self._books.attempts.unschedulable, line.profile)

@@ -60,6 +60,15 @@ class WaitingReports:
         line.diagnosis = Diagnosis(sentence=INVENTORY_UNREAD)
         self._look_again(line, now + INVENTORY_PATIENCE_S)
 
+    def kept_out(self, line: Line, sentence: str, now: float) -> None:
+        """The line fits somewhere, but not where it must be."""
+        diagnosis = Diagnosis(sentence=sentence)
+        if diagnosis != line.diagnosis:
+            newcomers = set(line.unreported)
+            self._pending.extend((uid, True) for uid in line.waiting if uid not in newcomers)
+        line.diagnosis, line.diagnosed_at, line.reason_set = diagnosis, now, 0
+        self.joined(line)
+
     def newcomers(self, line: Line) -> None:
         """Pods joined a line that is blocked, perhaps only until the inventory is read."""
         if self.inventory_read or line.shape.claim is None:

@@ -79,8 +79,7 @@ def test_later_members_must_be_there_as_well() -> None:
     driver.bound(binds, *pods)
     assert driver.show(*within(ZONE, 2, 1, start=2, headcount=3)) == []
     assert driver.told["g-2"] == f"no room where its group must be: in one {ZONE}"
-    driver.gone(pods[0])
-    assert nodes_of(driver.later(15)) == {"a1"}
+    assert nodes_of(driver.gone(pods[0])) == {"a1"}
 
 
 def test_the_rest_of_an_interrupted_start_must_be_where_the_others_are() -> None:
