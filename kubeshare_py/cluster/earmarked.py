@@ -7,6 +7,8 @@ from numpy.typing import NDArray
 
 from kubeshare_py.cluster.charge import Charge
 from kubeshare_py.cluster.columns import ABSENT, Columns
+from kubeshare_py.cluster.derived import derive_card, derive_node
+from kubeshare_py.cluster.joined import derive_order
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.identity import NodeName, PodUid
 
@@ -54,6 +56,45 @@ def count_earmark(
         columns.earmarked_milli[row, slot] += sign * card.milli
         columns.earmarked_bytes[row, slot] += sign * card.memory_bytes
         columns.earmarks[row, slot] += sign
+
+
+def count_together(
+    columns: Columns, row: int, allocations: Sequence[Allocation], sign: int
+) -> bool:
+    """Add (sign 1) or take away (-1) earmarks of one row in all columns of its cards.
+
+    False, and nothing is done, if one of the cards has no slot.
+    """
+    slot_of = {uuid: slot for slot, uuid in enumerate(columns.uuids[row])}
+    width = len(slot_of)
+    sums = [[0] * width for _ in range(4)]
+    milli, memory, tenants, exclusive = sums
+    for allocation in allocations:
+        for card in allocation.cards:
+            slot = slot_of.get(card.uuid, width)
+            if slot == width:
+                return False
+            milli[slot] += card.milli
+            memory[slot] += card.memory_bytes
+            tenants[slot] += 1
+            exclusive[slot] += allocation.exclusive
+    amounts = sign * np.array(sums, np.int64)
+    columns.earmarked_milli[row, :width] += amounts[0]
+    columns.earmarked_bytes[row, :width] += amounts[1]
+    columns.earmarks[row, :width] += amounts[2]
+    columns.free_milli[row, :width] -= amounts[0]
+    columns.free_bytes[row, :width] -= amounts[1]
+    columns.tenants[row, :width] += amounts[2]
+    columns.exclusive[row, :width] += amounts[3]
+    was_idle = columns.idle[row].tolist()
+    for slot in [slot for slot in range(width) if tenants[slot]]:
+        derive_card(columns, row, slot)
+    there = columns.flags[row, :width] & ABSENT == 0
+    columns.gpu_free_milli[row] -= int(amounts[0][there].sum())
+    if was_idle != columns.idle[row].tolist():
+        derive_order(columns, row)
+    derive_node(columns, row)
+    return True
 
 
 def is_overdrawn(columns: Columns, row: int, slot: int) -> bool:

@@ -10,6 +10,7 @@ else takes it, even while others still hold the place: what is free may then be 
 and that is no over-commitment. Nothing outside of the scheduler knows of it.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -27,7 +28,13 @@ from kubeshare_py.cluster.columns import (
     IntArray,
 )
 from kubeshare_py.cluster.derived import derive_card, derive_node, hold_back
-from kubeshare_py.cluster.earmarked import Earmarked, count_earmark, is_overdrawn, overdrawn
+from kubeshare_py.cluster.earmarked import (
+    Earmarked,
+    count_earmark,
+    count_together,
+    is_overdrawn,
+    overdrawn,
+)
 from kubeshare_py.cluster.joined import derive_order, put_on_board
 from kubeshare_py.cluster.overdrafts import Overdrafts
 from kubeshare_py.cluster.ports import POOL_SIZE, PortPool
@@ -297,19 +304,46 @@ class Ledger:
         if columns.nodes[row] is None:
             self._forget_row_if_empty(row)
 
-    def lift(self, uid: PodUid) -> None:
-        """Leave an earmark out of the columns; within one turn. Nothing improves by it."""
-        charge = self._earmarked.of[uid]
-        self._earmarked.lifted.add(uid)
-        self._add_earmark(charge, self.columns.row_of[charge.node], -1)
+    def lift(self, uids: Sequence[PodUid]) -> None:
+        """Leave earmarks out of the columns; within one turn. Nothing improves by it."""
+        self._add_earmarks(uids, -1)
 
-    def lay(self, uid: PodUid) -> None:
-        """An earmark that was lifted counts again."""
-        charge = self._earmarked.of[uid]
-        self._earmarked.lifted.remove(uid)
-        self._add_earmark(charge, self.columns.row_of[charge.node], 1)
+    def lay(self, uids: Sequence[PodUid]) -> None:
+        """Earmarks that were lifted count again."""
+        self._add_earmarks(uids, 1)
 
     # --- inside --------------------------------------------------------------------------------
+
+    def _add_earmarks(self, uids: Sequence[PodUid], sign: int) -> None:
+        """Lift or lay earmarks, row by row, which takes half of the time of one by one."""
+        by_row: dict[int, dict[PodUid, Charge]] = {}
+        for uid in uids:
+            charge = self._earmarked.of[uid]
+            by_row.setdefault(self.columns.row_of[charge.node], {})[uid] = charge
+        lifted = self._earmarked.lifted
+        mark = lifted.add if sign < 0 else lifted.remove
+        for row, charges in by_row.items():
+            is_plain = row not in self._rows_with_strays and row not in self._native
+            if is_plain and self._add_together(row, [*charges.values()], sign):
+                for uid in charges:
+                    mark(uid)
+                continue
+            # Each at its turn: whoever lays out the row meanwhile counts all that are laid.
+            for uid, charge in charges.items():
+                mark(uid)
+                self._add_earmark(charge, row, sign)
+
+    def _add_together(self, row: int, charges: Sequence[Charge], sign: int) -> bool:
+        """False, and nothing is done, if they have to be counted one by one."""
+        held = [one.allocation for one in charges if one.allocation and one.allocation.cards]
+        if len(held) < len(charges) or not count_together(self.columns, row, held, sign):
+            return False
+        asked = zip(charges, held, strict=True)
+        alike = Counter((charge.resources, one.port is not None) for charge, one in asked)
+        for (resources, port), count in alike.items():
+            self.columns.free[row] -= sign * count * self.vector(resources, port)
+        self.changed.add(row)
+        return True
 
     def _add_earmark(self, charge: Charge, row: int, sign: int) -> None:
         """Add (sign 1) or take away (-1) an earmark."""

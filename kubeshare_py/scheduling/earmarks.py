@@ -86,7 +86,7 @@ class Earmarks:
             if not _same(earmarks.get(uid), place):
                 ledger.earmark(uid, place.node, place.resources, place.allocation)
             elif not holder.is_laid:
-                ledger.lay(uid)
+                ledger.lay([uid])
         holder.uids = list(places)
         holder.is_laid, holder.is_broken, holder.planned_at = True, False, now
         holder.nodes = {place.node: self._node(place.node) for place in places.values()}
@@ -183,14 +183,12 @@ class Earmarks:
 
     def _lift(self, holder: Holder) -> None:
         if holder.is_laid:
-            for uid in holder.uids:
-                self._ledger.lift(uid)
+            self._ledger.lift(holder.uids)
             holder.is_laid = False
 
     def _lay(self, holder: Holder) -> None:
         if not holder.is_laid:
-            for uid in holder.uids:
-                self._ledger.lay(uid)
+            self._ledger.lay(holder.uids)
             holder.is_laid = True
 
 

@@ -153,15 +153,20 @@ def test_what_is_left_out_for_a_while_has_never_been_away(
     ledger, books = history.ledger, history.books
     before, improved = everything(ledger), ledger.improved.end
     away = {uid: held for uid, held in sorted(books.held.items()) if uid in left_out}
-    for uid, held in away.items():
-        (ledger.lift if held.is_earmark else ledger.set_aside)(uid)
+    earmarks = [uid for uid, held in away.items() if held.is_earmark]
+    ledger.lift(earmarks)
+    for uid in away:
+        if uid not in earmarks:
+            ledger.set_aside(uid)
         del books.held[uid]
     for name in books.names():  # rows of nodes that nobody else knows are kept
         check_node(history, name, ledger.columns.row_of[name])
         if name in books.nodes and not {h.node for h in away.values()} & {name}:
             check_cards(books, ledger, name, ledger.columns.row_of[name])
+    ledger.lay(earmarks)
     for uid, held in away.items():
-        (ledger.lay if held.is_earmark else ledger.put_back)(uid)
+        if uid not in earmarks:
+            ledger.put_back(uid)
         books.held[uid] = held
     assert everything(ledger) == before
     assert ledger.improved.end == improved

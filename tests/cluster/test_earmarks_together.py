@@ -1,0 +1,80 @@
+"""Earmarks that are lifted and laid together count as if that were done one by one."""
+
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kubeshare_py.cluster.ledger import NATIVE_GPU, Ledger
+from kubeshare_py.domain.allocation import Allocation, CardCharge
+from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
+from tests.builders import a_gpu, a_node
+
+NODES = ("n1", "n2", "n3")
+
+
+def some_allocation(random: Random, node: str) -> Allocation | None:
+    """Cards of a node, of which the third is not in its inventory, or none."""
+    cards = random.sample(
+        range(3 if node == "n3" else 2),
+        random.choice((1, 1, 1, 2, 2, 0)[: random.choice((5, 5, 6))]),
+    )
+    memory, milli = random.choice(((0, 300), (2**30, 500), (2**34, 1000)))
+    charges = tuple(CardCharge(GpuUuid(f"{node}-{at}"), milli, memory) for at in cards)
+    port = random.choice((None, 50_000))
+    allocation = Allocation(token=DecisionToken(""), cards=charges, port=port)
+    if random.random() < 0.03:
+        return None
+    return replace(allocation, exclusive=milli == 1000)
+
+
+def a_ledger(seed: int) -> Ledger:
+    """Nodes with cards, pods that hold some, and earmarks, all of them laid."""
+    random, ledger = Random(seed), Ledger()
+    for node in NODES:
+        ledger.put_node(a_node(node))
+        gpus = tuple(a_gpu(f"{node}-{at}", index=at, max_tenants=3) for at in range(2))
+        ledger.put_cards(NodeName(node), gpus)
+    for number in range(30):
+        node = random.choice(NODES)
+        resources: tuple[tuple[str, int], ...] = (("cpu", random.randrange(1000)),)
+        allocation = some_allocation(random, node)
+        if allocation is None and node == "n2":
+            resources = (*resources, (NATIVE_GPU, 1))
+        put = ledger.charge if number % 3 == 0 else ledger.earmark
+        put(PodUid(f"p{number}"), NodeName(node), resources, allocation)
+    return ledger
+
+
+def picture(ledger: Ledger) -> dict[str, Any]:
+    """All columns, and which card is in which slot."""
+    columns = ledger.columns
+    names = [name for name in dir(columns) if isinstance(getattr(columns, name), np.ndarray)]
+    arrays = {name: getattr(columns, name).tolist() for name in names}
+    return {"uuids": [[*uuids] for uuids in columns.uuids], **arrays}
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_together_is_as_one_by_one(seed: int) -> None:
+    together, single = a_ledger(seed), a_ledger(seed)
+    assert picture(single) == picture(together)
+    uids = [*together.earmarks][: Random(seed).randrange(21)]
+    laid = picture(together)
+    together.lift(uids)
+    for uid in uids:
+        single.lift([uid])
+    assert picture(together) == picture(single)
+    together.lay(uids)
+    assert picture(together) == laid
+
+
+def test_all_rows_that_changed_are_named() -> None:
+    ledger = a_ledger(0)
+    before = ledger.changed.end
+    ledger.lift([*ledger.earmarks])
+    changed = ledger.changed.since(before, 64)
+    assert changed is not None
+    rows = {ledger.columns.row_of[charge.node] for charge in ledger.earmarks.values()}
+    assert {*changed.tolist()} == rows
