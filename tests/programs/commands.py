@@ -41,8 +41,10 @@ async def running(
 async def until_said(stream: asyncio.StreamReader | None, text: str) -> str:
     """Read lines until one has this in it."""
     assert stream is not None
+    said: list[str] = []
     async with asyncio.timeout(30):
         while line := (await stream.readline()).decode():
             if text in line:
                 return line
-    raise AssertionError(f"it ended without saying {text!r}")
+            said.append(line)
+    raise AssertionError(f"it ended without saying {text!r}; its last words: {said[-5:]}")
