@@ -4,6 +4,7 @@ Reads the machine's books; a plan is a value, and nothing is changed by making o
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import product
 from typing import assert_never
 
 import numpy as np
@@ -19,6 +20,7 @@ from kubeshare_py.framework.asks import Asker
 from kubeshare_py.framework.points import lower_priority
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling.evictable import Evictable, Unit, cost, importance
+from kubeshare_py.scheduling.gang_models import models_for
 from kubeshare_py.scheduling.gang_places import NOWHERE, places_by
 from kubeshare_py.scheduling.gangs import Gangs
 from kubeshare_py.scheduling.pod_records import Record
@@ -74,7 +76,8 @@ class Planner:
         ours = self._profiles
         self._plans += 1
         best: tuple[Draft, PreemptionSearch] | None = None
-        for among in self._places_for(members):
+        models = self._models_for(members)
+        for among, model in product(self._places_for(members), models):
             evictable = Evictable(
                 self._ledger,
                 self._records,
@@ -82,7 +85,7 @@ class Planner:
                 self.budgets,
                 lambda pod: pod.scheduler_name in ours and gives_way(pod),
             )
-            search = PreemptionSearch(self._ledger, self._askers, evictable, leaving)
+            search = PreemptionSearch(self._ledger, self._askers, evictable, leaving, model)
             draft = search.find(members, self._plans, among)
             if draft is not None and (best is None or cost(draft.units) < cost(best[0].units)):
                 best = draft, search
@@ -99,6 +102,11 @@ class Planner:
         if len(rules) == 1:
             return rules[0]
         return lambda pod: all(one(pod) for one in rules or [lower_priority(preemptor)])
+
+    def _models_for(self, members: Sequence[Record]) -> list[str]:
+        """Models to plan them on where all cards must be of one model; "" where not."""
+        shapes = [(record.pod.scheduler_name, record.shape) for record in members]
+        return list(models_for(shapes, self._ledger.columns.model_names))
 
     def _places_for(self, members: Sequence[Record]) -> Iterator[IntArray | None]:
         """The rows of each place that must hold them all; once None where they may be anywhere.

@@ -18,6 +18,7 @@ from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.asks import Asker
 from kubeshare_py.scheduling.evictable import Evictable, Unit
+from kubeshare_py.scheduling.gang_models import narrowed
 from kubeshare_py.scheduling.gangs import Gang
 from kubeshare_py.scheduling.pod_records import Record
 from kubeshare_py.scheduling.victim_search import VictimSearch, Way
@@ -52,7 +53,10 @@ class PreemptionSearch:
         askers: Mapping[str, Asker],
         evictable: Evictable,
         leaving: Sequence[Record] = (),
+        model: str = "",
     ) -> None:
+        """`model` is what pods get that ask for one model and leave it open; "" if none does."""
+        self._model = model
         self._ledger = ledger
         self._askers = askers
         self._evictable = evictable
@@ -75,7 +79,7 @@ class PreemptionSearch:
         """
         kinds: dict[tuple[str, Shape], list[Record]] = {}
         for record in members:
-            kinds.setdefault((record.pod.scheduler_name, record.shape), []).append(record)
+            kinds.setdefault((record.pod.scheduler_name, self._shape_of(record)), []).append(record)
         self._begin(self._rows_for(list(kinds), start if len(members) == 1 else None, among))
         for (profile, shape), records in sorted(kinds.items(), key=_hardest_first):
             if not self._seat_all(self._askers[profile], shape, records):
@@ -103,6 +107,9 @@ class PreemptionSearch:
         if among is not None:
             fitting = [np.intersect1d(rows, among) for rows in fitting]
         return np.unique(np.concatenate([*near, *fitting]))
+
+    def _shape_of(self, record: Record) -> Shape:
+        return narrowed(record.shape, self._model)
 
     def _begin(self, rows: IntArray) -> None:
         self._rows = self._ledger.what_if(rows)
@@ -255,7 +262,7 @@ class PreemptionSearch:
         amounts = Amounts.none(len(seated), columns.free.shape[1], columns.width)
         capacities, models = self._rows.column("capacity_bytes"), self._rows.column("model")
         for line, one in enumerate(seated):
-            shape = one.record.shape
+            shape = self._shape_of(one.record)
             amounts.free[line] = self._ledger.vector(shape.resources, shape.needs_port)
             claim = shape.claim
             for slot in one.slots if claim is not None else ():
@@ -328,7 +335,7 @@ class PreemptionSearch:
         Said only of plans for pods of one shape, and of units on one node.
         """
         seated = self._draft.seated
-        kinds = {(one.record.pod.scheduler_name, one.record.shape) for one in seated}
+        kinds = {(one.record.pod.scheduler_name, self._shape_of(one.record)) for one in seated}
         local = [unit for unit in units if len(self._positions_of(unit)) == 1]
         if len(kinds) > 1 or not local:
             return set()
@@ -374,7 +381,7 @@ class PreemptionSearch:
     def _reseat(self, moved: Sequence[Seated]) -> bool:
         everywhere = np.arange(len(self._rows.index))
         for one in moved:
-            shape = one.record.shape
+            shape = self._shape_of(one.record)
             asker = self._askers[one.record.pod.scheduler_name]
             here = np.array([one.position])
             left = [one.record]
