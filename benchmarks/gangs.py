@@ -15,6 +15,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from benchmarks.decisions import cluster, request_of
 from kubeshare_plugins import IN_TREE
@@ -67,7 +68,7 @@ class Timed:
         return effects
 
 
-def a_pod(number: int, claim: GpuClaim, **fields: object) -> Pod:
+def a_pod(number: int, claim: GpuClaim, **fields: Any) -> Pod:
     """A pod with some cpu."""
     shape = Shape(resources=(("cpu", 500), ("memory", GIB)), claim=claim)
     return Pod(
@@ -76,11 +77,11 @@ def a_pod(number: int, claim: GpuClaim, **fields: object) -> Pod:
         shape=shape,
         scheduler_name=SCHEDULER_NAME,
         request=request_of(shape),
-        **fields,  # type: ignore[arg-type]
+        **fields,
     )
 
 
-def a_gang(count: int, claims: Iterable[GpuClaim], **fields: object) -> Iterator[PodSeen]:
+def a_gang(count: int, claims: Iterable[GpuClaim], **fields: Any) -> Iterator[PodSeen]:
     """Its members, all of which must start together."""
     group = PodGroup(name="train", headcount=count, min_available=count)
     several = tuple(claims)

@@ -6,7 +6,6 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from kubeshare_py.domain.budget import Budget
 from kubeshare_py.domain.events import (
     BudgetsListed,
     Event,
@@ -16,13 +15,10 @@ from kubeshare_py.domain.events import (
     PodsListed,
 )
 from kubeshare_py.domain.identity import PodUid
-from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.edges import decision_log
 from kubeshare_py.edges.kube_watch import Changes, Listed
 from kubeshare_py.manifests import budget, events, node
-from kubeshare_py.manifests.budget import BudgetFields
-from kubeshare_py.manifests.node import NodeFields
 from kubeshare_py.manifests.pod_fields import PodFields
 from kubeshare_py.manifests.watch import Problem
 
@@ -61,39 +57,30 @@ def _pod_events(
             yield event
 
 
-def _node_events(news: Listed[Node] | Changes[NodeFields]) -> Iterator[Event]:
-    """A list, or changes in order. Nodes that cannot be read are logged and left out."""
-    if isinstance(news, Listed):
-        _warn(news.problems)
-        yield NodesListed(tuple(news.items))
-        return
-    for line in news.changed:
-        if line.item is None:
-            _warn([line.problem] if line.problem else [])
-            continue
-        event = events.node_event(line.type, line.item)
-        if event is not None:
-            yield event
+def _translated(
+    listed: Callable[[tuple[R, ...]], Event], one: Callable[[str, T], Event | None]
+) -> Callable[[Listed[R] | Changes[T]], Iterator[Event]]:
+    """A list, or changes in order. Objects that cannot be read are logged and left out."""
+
+    def translate(news: Listed[R] | Changes[T]) -> Iterator[Event]:
+        if isinstance(news, Listed):
+            _warn(news.problems)
+            yield listed(tuple(news.items))
+            return
+        for line in news.changed:
+            if line.item is None:
+                _warn([line.problem] if line.problem else [])
+                continue
+            event = one(line.type, line.item)
+            if event is not None:
+                yield event
+
+    return translate
 
 
-def _budget_events(news: Listed[Budget] | Changes[BudgetFields]) -> Iterator[Event]:
-    """A list, or changes in order. Budgets that cannot be read are logged and left out."""
-    if isinstance(news, Listed):
-        _warn(news.problems)
-        yield BudgetsListed(tuple(news.items))
-        return
-    for line in news.changed:
-        if line.item is None:
-            _warn([line.problem] if line.problem else [])
-            continue
-        event = events.budget_event(line.type, line.item)
-        if event is not None:
-            yield event
-
-
-BUDGET_EVENTS = Translation(budget.to_domain, _budget_events)
+BUDGET_EVENTS = Translation(budget.to_domain, _translated(BudgetsListed, events.budget_event))
 POD_EVENTS = Translation(events.listed_pod, _pod_events)
-NODE_EVENTS = Translation(node.to_domain, _node_events)
+NODE_EVENTS = Translation(node.to_domain, _translated(NodesListed, events.node_event))
 
 
 def _check(event: Event) -> None:

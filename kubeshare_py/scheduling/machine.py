@@ -41,7 +41,6 @@ from kubeshare_py.scheduling import outsiders, queue_moves
 from kubeshare_py.scheduling.attempts import Attempts
 from kubeshare_py.scheduling.binds import Binds
 from kubeshare_py.scheduling.cycle import Cycle
-from kubeshare_py.scheduling.earmark_plan import EarmarkPlan
 from kubeshare_py.scheduling.earmarks import Earmarks
 from kubeshare_py.scheduling.gang_repair import RepairRules
 from kubeshare_py.scheduling.gang_turns import Books, GangTurns
@@ -51,7 +50,6 @@ from kubeshare_py.scheduling.overcommitment import Overcommitment
 from kubeshare_py.scheduling.pod_queue import PodQueue
 from kubeshare_py.scheduling.pod_records import Record, State
 from kubeshare_py.scheduling.preemption import Preemption
-from kubeshare_py.scheduling.preemption_planner import Planner
 from kubeshare_py.scheduling.queue_moves import QueueMoves
 from kubeshare_py.scheduling.starvation import Starvation
 from kubeshare_py.scheduling.turns import Turns
@@ -128,17 +126,12 @@ class Machine:
             earmarks=self.earmarks,
         )
         gang_turns = self.gang_turns = GangTurns(everything, self.profiles, repair or RepairRules())
-        rooms, places = gang_turns.rooms, gang_turns.places
-        plan = EarmarkPlan(self.ledger, self._cycle, self.askers, rooms, work, places)
-        starvation = self._starvation = Starvation(
-            everything, gang_turns.queue, self.records, plan, earmark_after_s
-        )
-        self._planner = Planner(self.ledger, self.records, self.gangs, self.askers, self.profiles)
-        preemption = self.preemption = Preemption(
-            everything, self.records, self._planner, gang_turns, preemption_patience_s
+        self._starvation = Starvation(everything, gang_turns, self.records, earmark_after_s)
+        self.preemption = Preemption(
+            everything, self.records, self.profiles, gang_turns, preemption_patience_s
         )
         self._turns = Turns(
-            everything, self.records, self._reports, gang_turns, starvation, preemption
+            everything, self.records, self._reports, gang_turns, self._starvation, self.preemption
         )
 
     @property
@@ -232,7 +225,7 @@ class Machine:
             case InventoryRead():
                 self._inventory_read(event)
             case BudgetSeen() | BudgetGone() | BudgetsListed():
-                self._planner.budgets_changed(event)
+                self.preemption.planner.budgets_changed(event)
             case InventoryFailed(message):
                 self.inventory_failure = message
             case _:

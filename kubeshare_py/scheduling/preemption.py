@@ -15,6 +15,7 @@ from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.effects import Effect, Evict, Nominate, Preempt
 from kubeshare_py.domain.identity import DecisionToken, PodUid
 from kubeshare_py.domain.preemption import PreemptionPlan, Seat
+from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling.bound_ranks import BoundRanks
 from kubeshare_py.scheduling.earmarks import Cause, Holder, Nominee
 from kubeshare_py.scheduling.gang_turns import Books, GangTurns
@@ -47,14 +48,14 @@ class Preemption:
         self,
         books: Books,
         records: Mapping[PodUid, Record],
-        planner: Planner,
+        profiles: Mapping[str, Profile],
         gang_turns: GangTurns,
         patience_s: float,
     ) -> None:
         """`patience_s`: who has not left by then is not waited for any longer."""
         self._books = books
         self._records = records
-        self._planner = planner
+        planner = self.planner = Planner(books.ledger, records, books.gangs, books.askers, profiles)
         self._patience_s = patience_s
         self._due: Timers[UnderWay | None] = Timers()
         #: Pods that leave, and since when.
@@ -165,7 +166,7 @@ class Preemption:
             return None  # it is tried first, and this one then again
         name = nominee.name if isinstance(nominee, Gang) else ""
         preemptor = preemptor_of([record.pod for record in members], name)
-        plan = self._planner.plan(preemptor, members, leaving)
+        plan = self.planner.plan(preemptor, members, leaving)
         return plan if plan is None or plan.victims or plan.awaited else None
 
     def _begin(

@@ -1,6 +1,6 @@
 """Several cards that must have something in common: the group of a row to take them from."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,10 +9,12 @@ from kubeshare_plugins.gpu_fit import fits_claim
 from kubeshare_plugins.gpu_model import GpuModel
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.rows import Rows
+from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.gpu_models import ModelWish
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.framework.model_table import ModelTable
+from kubeshare_py.framework.points import CardQuestion
 from kubeshare_py.framework.reasons import ReasonTable
 from kubeshare_py.framework.scores import MAX_SCORE
 
@@ -77,6 +79,36 @@ def chosen_group(
         better = (cards >= claim.count) & ((worst > best) | ((worst == best) & (cards < fewest)))
         chosen[better], best[better], fewest[better] = number, worst[better], cards[better]
     return groups == chosen, best
+
+
+def in_one_group(shape: Shape, claim: GpuClaim, mask: int) -> CardQuestion:
+    """Leaves the cards of the best group of each row.
+
+    Where too few fit altogether all are left: others say so.
+    """
+    fitting_of, points = fitting_cards(shape, claim), tier_points(claim.wish)
+
+    def fits(rows: Rows) -> NDArray[np.bool_]:
+        fitting = fitting_of(rows)
+        allowed, _ = chosen_group(claim, fitting, points, rows)
+        few: NDArray[np.bool_] = fitting.sum(1, keepdims=True) < claim.count
+        return allowed | few
+
+    return CardQuestion(fits, lambda rows: np.where(fits(rows), 0, mask))
+
+
+def too_few(
+    shape: Shape, claim: GpuClaim, rows: Rows, column: str, reason: str
+) -> Iterator[Shortfall]:
+    """How many cards fit of the group that has most of them, where that is what is missing.
+
+    `rows` is one; groups are the values of a column, below 0 none.
+    """
+    fitting = fitting_cards(shape, claim)(rows)
+    groups = rows.column(column)[fitting]
+    most = max(np.unique(groups[groups > NO_GROUP], return_counts=True)[1].tolist(), default=0)
+    if most < claim.count <= fitting.sum():
+        yield Shortfall(reason=reason, resource="gpu", asked=claim.count, free=most, unit="count")
 
 
 def _groups(claim: GpuClaim, rows: Rows) -> IntArray:

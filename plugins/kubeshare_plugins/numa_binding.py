@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kubeshare_plugins.card_groups import chosen_group, fitting_cards, tier_points
+from kubeshare_plugins.card_groups import in_one_group, too_few
 from kubeshare_py.cluster.ledger import Ledger
-from kubeshare_py.cluster.rows import Rows, SomeRows
+from kubeshare_py.cluster.rows import SomeRows
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.points import CardQuestion
@@ -32,16 +31,7 @@ class NumaBinding:
         claim = shape.claim
         if claim is None or not claim.one_numa_node:
             return None
-        mask = reasons.register(self.name, TOO_FEW_NEAR)
-        fitting_of, points = fitting_cards(shape, claim), tier_points(claim.wish)
-
-        def fits(rows: Rows) -> NDArray[np.bool_]:
-            fitting = fitting_of(rows)
-            allowed, _ = chosen_group(claim, fitting, points, rows)
-            few: NDArray[np.bool_] = fitting.sum(1, keepdims=True) < claim.count
-            return allowed | few
-
-        return CardQuestion(fits, lambda rows: np.where(fits(rows), 0, mask))
+        return in_one_group(shape, claim, reasons.register(self.name, TOO_FEW_NEAR))
 
     def explain(self, shape: Shape, ledger: Ledger, row: int) -> Iterator[Shortfall]:
         """How many cards fit near the NUMA node that has most of them."""
@@ -49,10 +39,4 @@ class NumaBinding:
         if claim is None or not claim.one_numa_node:
             return
         rows = SomeRows(ledger.columns, np.array([row]))
-        fitting = fitting_cards(shape, claim)(rows)
-        numa = rows.column("numa")[fitting]
-        most = max(np.unique(numa[numa >= 0], return_counts=True)[1].tolist(), default=0)
-        if most < claim.count <= fitting.sum():
-            yield Shortfall(
-                reason=TOO_FEW_NEAR, resource="gpu", asked=claim.count, free=most, unit="count"
-            )
+        yield from too_few(shape, claim, rows, "numa", TOO_FEW_NEAR)

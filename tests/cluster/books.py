@@ -142,7 +142,7 @@ class LedgerBooks:
             if min(books.card(name, uuid)[c] for c in ("free_milli", "free_bytes")) < 0
         }
 
-    def all_of(self, name: NodeName) -> object:
+    def all_of(self, name: NodeName) -> tuple[Node | None, object, object]:
         """Everything about one node, to see whether it changed."""
         return (
             self.nodes.get(name),

@@ -85,7 +85,8 @@ class History:
                 assert rows[name] in logged
             if more(self.room(name), room[name]):
                 assert rows[name] in logged_since(ledger.improved.since(improved, 99))
-            if (before[name] or (None,))[0] != books.nodes.get(name):  # type: ignore[index]
+            was = before[name]
+            if (was[0] if was else None) != books.nodes.get(name):
                 assert rows[name] in logged_since(ledger.relabelled.since(relabelled, 99))
 
     def room(self, name: NodeName) -> dict[str, int]:

@@ -1,5 +1,7 @@
 """The ledger after any history: it says what books of our own say."""
 
+from typing import Any
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -206,9 +208,9 @@ def a_ledger(node: Node | None = None) -> Ledger:
     return ledger
 
 
-def hold(ledger: Ledger, uid: str, card: str, milli: int = 300, **fields: int) -> None:
+def hold(ledger: Ledger, uid: str, card: str, milli: int = 300, **fields: Any) -> None:
     charges = (CardCharge(GpuUuid(card), milli, 0),)
-    allocation = Allocation(token=DecisionToken(uid), cards=charges, **fields)  # type: ignore[arg-type]
+    allocation = Allocation(token=DecisionToken(uid), cards=charges, **fields)
     ledger.charge(PodUid(uid), NodeName("n1"), (("cpu", 100),), allocation)
 
 

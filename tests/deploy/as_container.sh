@@ -19,13 +19,14 @@ mkdir "$root/tmp" "$root/proc" "$root/dev"
 for path in /bin /sbin /lib /lib64; do
     if [ -L "$path" ]; then cp -P "$path" "$root$path"; elif [ -d "$path" ]; then show "$path" "$path"; fi
 done
-for path in $seen; do show "$path" "$path"; done
 for pair in $volumes; do
     case $pair in
         memory:*) mkdir -p "$root${pair#*:}" && mount -t tmpfs -o size=16m,mode=1777 tmpfs "$root${pair#*:}" ;;
         *) show "${pair%%:*}" "${pair#*:}" ;;
     esac
 done
+# After the volumes: a checkout below /tmp would be hidden by the pod's own /tmp.
+for path in $seen; do show "$path" "$path"; done
 mount --rbind /proc "$root/proc"
 mount --rbind /dev "$root/dev"
 mount -o remount,ro "$root"

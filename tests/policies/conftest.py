@@ -12,9 +12,11 @@ from kubeshare_py.edges.api_server import SCHEDULER
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_config import load
 from kubeshare_py.edges.kube_errors import KubeError
+from tests.controlplane.build import TESTED, build
 from tests.controlplane.cleaning import clean
 from tests.controlplane.running import ControlPlane
 from tests.controlplane.shipped import POLICIES, shipped, write
+from tests.policies.environment import installed
 
 PODS = "/api/v1/namespaces/default/pods"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
@@ -89,6 +91,17 @@ class Cluster:
         spec = {"holderIdentity": holder, "leaseTransitions": transitions}
         path = f"{LEASES}/kubeshare-scheduler"
         await self.admin.merge_patch(path, {"spec": spec})
+
+
+@pytest.fixture(scope="module")
+def ground(
+    plane: ControlPlane | None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControlPlane]:
+    """What is told to containers: policies and webhook on the real API server."""
+    assert plane is not None
+    build(TESTED)
+    with installed(plane, tmp_path_factory.mktemp("admission")) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")

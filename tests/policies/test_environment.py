@@ -1,7 +1,7 @@
 """What pods' containers are told of cards, by policy and by webhook, and who else may say so."""
 
 from base64 import b64decode
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -10,7 +10,6 @@ from hypothesis import HealthCheck, given, settings
 from kubeshare_py.edges.kube_errors import KubeError
 from tests.admission.any_pod import pods
 from tests.admission.patched import env_of
-from tests.controlplane.build import TESTED, build
 from tests.controlplane.running import ControlPlane
 from tests.controlplane.shipped import Json
 from tests.policies.conftest import refused
@@ -26,7 +25,6 @@ from tests.policies.environment import (
     a_pod,
     clients,
     has_policies,
-    installed,
     pods_of,
 )
 
@@ -40,17 +38,6 @@ ALL = {"name": VISIBLE, "value": "all"}
 VOID = {VISIBLE: "void"}
 OTHERS: Json = {"schedulerName": "default-scheduler"}
 GPU = {"name": "main", "image": "x", "env": [ALL], "resources": {"limits": {"nvidia.com/gpu": "1"}}}
-
-
-@pytest.fixture(scope="module")
-def ground(
-    plane: ControlPlane | None, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[ControlPlane]:
-    """Policies and webhook on the real API server."""
-    assert plane is not None
-    build(TESTED)
-    with installed(plane, tmp_path_factory.mktemp("admission")) as found:
-        yield found
 
 
 @pytest.fixture

@@ -3,17 +3,16 @@
 Environment and containers that are added later are in test_environment.
 """
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from kubeshare_py.edges.kube_errors import KubeError
-from tests.controlplane.build import TESTED, build
 from tests.controlplane.running import ControlPlane
 from tests.controlplane.shipped import Json
 from tests.policies.conftest import refused
-from tests.policies.environment import GUARDED, Clients, a_pod, clients, installed, pods_of
+from tests.policies.environment import GUARDED, Clients, a_pod, clients, pods_of
 
 pytestmark = pytest.mark.real_only("the embedded API server has no admission policies")
 
@@ -22,17 +21,6 @@ SHARE = {"sharedgpu/gpu_request": "0.5", "sharedgpu/gpu_limit": "1.0"}
 FORGED = {"sharedgpu/gpu_uuid": "GPU-of-somebody-else"}
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 DEV = {"name": "dev", "hostPath": {"path": "/dev"}}
-
-
-@pytest.fixture(scope="module")
-def ground(
-    plane: ControlPlane | None, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[ControlPlane]:
-    """Policies and webhook on the real API server."""
-    assert plane is not None
-    build(TESTED)
-    with installed(plane, tmp_path_factory.mktemp("threats")) as found:
-        yield found
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from kubeshare_py.domain.effects import Evict, Nominate, Preempt
-from kubeshare_py.domain.events import BindSlotsFree, Event, PodGone
+from kubeshare_py.domain.events import Event, PodGone
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.scheduling.pod_records import State
 from tests.builders import a_machine
@@ -59,19 +59,7 @@ class PreemptionWorld(World):
         self.settling = True
         quiet = 0
         for _ in range(100):
-            before = sum(len(entry[2]) for entry in self.log)
-            self.relist(0, 0)
-            self.now += 30
-            if self.asked is not None:
-                self.relist(0, 0)
-            self.deliver(0, 9)
-            while self.sent:
-                self.answer(0, 5)
-            self.deliver(0, 9)
-            self.tell(BindSlotsFree(64))
-            while (wake_at := self.machine.wake_at(self.now)) is not None and wake_at <= self.now:
-                self.tell(BindSlotsFree(64))
-            silent = before == sum(len(entry[2]) for entry in self.log)
+            _, silent = self.round()
             quiet = quiet + 1 if silent and not self.watch else 0
             if quiet == 5:
                 return

@@ -57,6 +57,16 @@ class Stream:
             binds = self.driver.bound(binds)
 
 
+def a_big_pod_with_earmarks(driver: GangDriver) -> Pod:
+    """One that wants two cards, of which a tenant has one."""
+    tenant = small(0)
+    driver.bound(driver.show(tenant), tenant)
+    big = a_pod("big", a_shape(whole(2)), created="1")
+    driver.show(big)
+    driver.later(AFTER_S)
+    return big
+
+
 def no_earmarks(driver: GangDriver) -> bool:
     columns = driver.machine.ledger.columns
     nothing = not columns.earmarks.any() and not columns.earmarked_milli.any()
@@ -165,11 +175,7 @@ def test_who_fits_when_the_holder_is_gone_is_woken_at_once() -> None:
 
 def test_a_pod_that_has_earmarks_and_is_deleted_leaves_nothing() -> None:
     driver = a_driver({"n1": 2})
-    tenant = small(0)
-    driver.bound(driver.show(tenant), tenant)
-    big = a_pod("big", a_shape(whole(2)), created="1")
-    driver.show(big)
-    driver.later(AFTER_S)
+    big = a_big_pod_with_earmarks(driver)
     assert driver.show(small(1)) == []
     assert names(driver.gone(big)) == ["s1"]
     assert no_earmarks(driver)
@@ -271,11 +277,7 @@ def test_one_event_that_makes_room_elsewhere_is_enough() -> None:
 
 def test_a_foreign_binding_of_a_holder_leaves_nothing() -> None:
     driver = a_driver({"n1": 2})
-    tenant = small(0)
-    driver.bound(driver.show(tenant), tenant)
-    big = a_pod("big", a_shape(whole(2)), created="1")
-    driver.show(big)
-    driver.later(AFTER_S)
+    big = a_big_pod_with_earmarks(driver)
     driver.tell(PodSeen(replace(big, node_name=NodeName("n1"))))
     driver.turn()
     assert no_earmarks(driver)

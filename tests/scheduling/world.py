@@ -255,20 +255,24 @@ class World:
         """Everything that is under way comes to an end: two quiet rounds in a row."""
         quiet = 0
         for _ in range(200):
-            effects = sum(len(entry[2]) for entry in self.log)
-            self.relist(0, 0)
-            self.now += 30
-            if self.asked is not None:
-                self.relist(0, 0)
-            self.deliver(0, 9)
-            while self.sent:
-                self.answer(0, 5)
-            self.deliver(0, 9)
-            wake_at = self._turns()
-            silent = effects == sum(len(entry[2]) for entry in self.log)
+            wake_at, is_silent = self.round()
             # Backoffs are over sooner than texts are looked at again.
             idle = wake_at is None or wake_at > self.now + 12
-            quiet = quiet + 1 if silent and idle else 0
+            quiet = quiet + 1 if is_silent and idle else 0
             if quiet == 2 and not self.sent and not self.watch:
                 return
         raise AssertionError("never settles")
+
+    def round(self) -> tuple[float | None, bool]:
+        """Everybody is told everything; when it wants its next turn, and whether it did nothing."""
+        effects = sum(len(entry[2]) for entry in self.log)
+        self.relist(0, 0)
+        self.now += 30
+        if self.asked is not None:
+            self.relist(0, 0)
+        self.deliver(0, 9)
+        while self.sent:
+            self.answer(0, 5)
+        self.deliver(0, 9)
+        wake_at = self._turns()
+        return wake_at, effects == sum(len(entry[2]) for entry in self.log)
