@@ -7,6 +7,9 @@ from kubeshare_py.domain.identity import NodeName
 
 Resources = tuple[tuple[str, int], ...]
 
+#: Whole GPUs as the vendor's device plugin hands them out: the kubelet picks the cards.
+NATIVE_GPU = "nvidia.com/gpu"
+
 
 @dataclass(slots=True)
 class Charge:
@@ -15,3 +18,8 @@ class Charge:
     node: NodeName
     resources: Resources
     allocation: Allocation | None
+
+
+def native_gpus(resources: Resources) -> int:
+    """How many whole GPUs are requested of the device plugin."""
+    return next((amount for name, amount in resources if name == NATIVE_GPU), 0)

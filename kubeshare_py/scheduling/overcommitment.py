@@ -8,9 +8,9 @@ at most every ten seconds, whatever happens to it.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from kubeshare_py.cluster.charge import Charge
+from kubeshare_py.cluster.charge import NATIVE_GPU, Charge, native_gpus
 from kubeshare_py.cluster.columns import ABSENT
-from kubeshare_py.cluster.ledger import NATIVE_GPU, Ledger
+from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.effects import ReportOvercommit
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.scheduling.timers import Timers
@@ -141,7 +141,7 @@ class Overcommitment:
 def _holds(charge: Charge, subject: Subject) -> bool:
     cards = charge.allocation.cards if charge.allocation is not None else ()
     if subject is None:
-        return not cards and any(name == NATIVE_GPU for name, _ in charge.resources)
+        return not cards and native_gpus(charge.resources) > 0
     return any(card.uuid == subject for card in cards)
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kubeshare_py.cluster.ledger import NATIVE_GPU, Ledger
+from kubeshare_py.cluster.charge import NATIVE_GPU
+from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
 from tests.builders import a_gpu, a_node

@@ -1,7 +1,8 @@
 """Pods of the vendor's device plugin: nobody knows their cards, so idle ones are held back."""
 
+from kubeshare_py.cluster.charge import NATIVE_GPU
 from kubeshare_py.cluster.columns import HELD_BACK
-from kubeshare_py.cluster.ledger import NATIVE_GPU, Ledger
+from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
 from tests.builders import a_node, some_gpus

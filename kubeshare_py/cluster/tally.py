@@ -1,0 +1,252 @@
+"""What is counted in the columns: adds charges to rows and takes them away, card by card.
+
+Knows rows and charges, not whose they are: whose is in the ledger's books. A charge on a card that
+its row has no slot for cannot be counted; the row is laid out anew then, from all charges on it.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from kubeshare_py.cluster.changes import ChangeLog
+from kubeshare_py.cluster.charge import Charge, Resources, native_gpus
+from kubeshare_py.cluster.columns import (
+    ABSENT,
+    CARD_COLUMNS,
+    EMPTY_SLOT,
+    PODS,
+    PORTS,
+    UNHEALTHY,
+    Columns,
+    IntArray,
+)
+from kubeshare_py.cluster.derived import derive_card, derive_node, hold_back
+from kubeshare_py.cluster.earmarked import count_earmark, count_together, is_overdrawn
+from kubeshare_py.cluster.joined import derive_order, put_on_board
+from kubeshare_py.cluster.overdrafts import Overdrafts
+from kubeshare_py.cluster.what_if import Amounts
+from kubeshare_py.domain.allocation import Allocation
+from kubeshare_py.domain.gpu import WHOLE_MILLI, Gpu
+from kubeshare_py.domain.identity import GpuUuid, NodeName
+
+#: Distinct requests whose rows of columns are remembered.
+VECTORS_KEPT = 4096
+
+
+class Tally:
+    """The columns, and what keeps them true. `changed` lists rows whose amounts changed."""
+
+    def __init__(self) -> None:
+        self.columns = Columns()
+        self.changed = ChangeLog()
+        self.overdrafts = Overdrafts()
+        #: GPUs of native pods by row: so many idle cards are held back, since nobody knows which.
+        self.native: dict[int, int] = {}
+        #: KubeShare's cells by row, of rows that have some.
+        self.cells: dict[int, dict[GpuUuid, str]] = {}
+        #: Rows with slots for cards that the inventory does not show.
+        self._rows_with_strays: set[int] = set()
+        self._vectors: dict[tuple[Resources, bool], IntArray] = {}
+
+    def name(self, row: int) -> NodeName:
+        """The node of a row that is in use."""
+        name = self.columns.names[row]
+        assert name is not None
+        return name
+
+    def vector(self, resources: Resources, port: bool) -> IntArray:
+        """Requests as a row of the resource columns; a pod also takes one of `pods`."""
+        vector = self._vectors.get((resources, port))
+        columns = self.columns
+        if vector is None or len(vector) != columns.free.shape[1]:
+            places = [(columns.resource(name), amount) for name, amount in resources]
+            vector = np.zeros(columns.free.shape[1], np.int64)
+            for column, amount in places:
+                vector[column] = amount
+            vector[PODS] = 1
+            vector[PORTS] = int(port)
+            if len(self._vectors) > VECTORS_KEPT:
+                self._vectors.clear()
+            self._vectors[resources, port] = vector
+        return vector
+
+    def put_amounts(self, found: Amounts, line: int, charge: Charge) -> None:
+        """Add what a charge takes to a line of amounts."""
+        allocation = charge.allocation
+        port = allocation is not None and allocation.port is not None
+        found.free[line] += self.vector(charge.resources, port)
+        if allocation is None or not allocation.cards:
+            found.native[line] += native_gpus(charge.resources)
+            return
+        uuids = self.columns.uuids[self.columns.row_of[charge.node]]
+        for card in allocation.cards:
+            slot = uuids.index(card.uuid)
+            found.milli[line, slot] += card.milli
+            found.memory[line, slot] += card.memory_bytes
+            found.tenants[line, slot] += 1
+            found.exclusive[line, slot] += allocation.exclusive
+
+    # --- charges -------------------------------------------------------------------------------
+
+    def add(self, row: int, charge: Charge, sign: int) -> bool:
+        """Add (sign 1) or take away (-1) what a charge takes, ports aside.
+
+        False if the row's cards have to be laid out anew: only its other resources are counted.
+        """
+        allocation = charge.allocation
+        vector = self.vector(
+            charge.resources, allocation is not None and allocation.port is not None
+        )
+        free = self.columns.free[row]
+        (np.subtract if sign > 0 else np.add)(free, vector, free)
+        self.changed.add(row)
+        if allocation is not None and allocation.cards:
+            slots = self._slots(row, allocation)
+            if slots is None or row in self._rows_with_strays:
+                return False  # the slot of a card that left may be free now
+            self._count(row, slots, allocation, sign)
+        elif charge.resources:
+            self._count_native(row, charge.resources, sign)
+        return True
+
+    def add_earmark(self, row: int, charge: Charge, sign: int) -> bool:
+        """Add (sign 1) or take away (-1) an earmark, as `add` does.
+
+        What is earmarked is nobody's yet, and overdraws nothing.
+        """
+        allocation = charge.allocation
+        slots = None if allocation is None else self._slots(row, allocation)
+        if allocation is not None and slots is not None:
+            count_earmark(self.columns, row, slots, allocation, sign)
+        return self.add(row, charge, sign)
+
+    def add_earmarks(self, row: int, charges: Sequence[Charge], sign: int) -> bool:
+        """Several earmarks of one row at once.
+
+        False, and nothing is done, if they have to be counted one by one.
+        """
+        if row in self._rows_with_strays or row in self.native:
+            return False
+        held = [one.allocation for one in charges if one.allocation and one.allocation.cards]
+        if len(held) < len(charges) or not count_together(self.columns, row, held, sign):
+            return False
+        asked = zip(charges, held, strict=True)
+        alike = Counter((charge.resources, one.port is not None) for charge, one in asked)
+        for (resources, port), count in alike.items():
+            self.columns.free[row] -= sign * count * self.vector(resources, port)
+        self.changed.add(row)
+        return True
+
+    def _slots(self, row: int, allocation: Allocation) -> list[int] | None:
+        """Where the cards of an allocation are in the row; None if one of them has no slot."""
+        uuids = self.columns.uuids[row]
+        try:
+            return [uuids.index(card.uuid) for card in allocation.cards]
+        except ValueError:
+            return None
+
+    def _count(self, row: int, slots: list[int], allocation: Allocation, sign: int) -> None:
+        """Add or take away an allocation, and bring derived columns along."""
+        columns, exclusive = self.columns, allocation.exclusive
+        flipped = False
+        for slot, card in zip(slots, allocation.cards, strict=True):
+            free_milli = columns.free_milli.item(row, slot) - sign * card.milli
+            columns.free_milli[row, slot] = free_milli
+            free_bytes = columns.free_bytes.item(row, slot) - sign * card.memory_bytes
+            columns.free_bytes[row, slot] = free_bytes
+            columns.tenants[row, slot] = columns.tenants.item(row, slot) + sign
+            if exclusive:
+                columns.exclusive[row, slot] = columns.exclusive.item(row, slot) + sign
+            was_idle = columns.idle.item(row, slot)
+            derive_card(columns, row, slot)
+            flipped |= was_idle != columns.idle.item(row, slot)
+            if not columns.flags.item(row, slot) & ABSENT:
+                free = columns.gpu_free_milli.item(row) - sign * card.milli
+                columns.gpu_free_milli[row] = free
+                less = sign > 0 and (free_milli < 0 or free_bytes < 0)
+                if less and is_overdrawn(columns, row, slot):
+                    self.overdrafts.suspect(self.name(row))
+        if self.overdrafts.watches:
+            self.overdrafts.touched(self.name(row))
+        if row in self.native:
+            self._hold_back(row)
+        elif flipped:
+            derive_order(columns, row)
+        derive_node(columns, row)
+
+    def _hold_back(self, row: int) -> None:
+        if not hold_back(self.columns, row, self.native[row]):
+            self.overdrafts.suspect(self.name(row))
+        derive_order(self.columns, row)
+
+    def _count_native(self, row: int, resources: Resources, sign: int) -> None:
+        """A pod without cards of ours came or went: does it hold cards that the kubelet picked?"""
+        count = native_gpus(resources)
+        if count:
+            self.native[row] = self.native.get(row, 0) + sign * count
+            self._hold_back(row)
+            self.overdrafts.touched(self.name(row))
+            if not self.native[row]:
+                del self.native[row]
+
+    # --- rows ----------------------------------------------------------------------------------
+
+    def lay_out(
+        self,
+        row: int,
+        gpus: Sequence[Gpu],
+        held: Sequence[Allocation],
+        earmarks: Sequence[Allocation],
+    ) -> None:
+        """Write a row's card slots anew, by uuid, from its cards and all that is charged on it."""
+        columns = self.columns
+        known = {gpu.uuid: gpu for gpu in gpus}
+        allocations = [*held, *earmarks]
+        charged = {card.uuid for allocation in allocations for card in allocation.cards}
+        uuids = sorted(known.keys() | charged)
+        columns.widen(len(uuids))
+        if len(uuids) > len(known):
+            self._rows_with_strays.add(row)
+        else:
+            self._rows_with_strays.discard(row)
+        for column in CARD_COLUMNS:
+            getattr(columns, column)[row] = EMPTY_SLOT.get(column, 0)
+        columns.uuids[row] = uuids
+        self._put_cards(row, known)
+        for allocation in earmarks:
+            slots = [uuids.index(card.uuid) for card in allocation.cards]
+            count_earmark(columns, row, slots, allocation, 1)
+        for allocation in allocations:
+            slots = [uuids.index(card.uuid) for card in allocation.cards]
+            self._count(row, slots, allocation, 1)
+        self.overdrafts.touched(self.name(row))
+        if row in self.native:
+            self._hold_back(row)
+
+    def _put_cards(self, row: int, known: Mapping[GpuUuid, Gpu]) -> None:
+        columns = self.columns
+        self.cells.pop(row, None)
+        cells = {uuid: gpu.cell_id for uuid, gpu in known.items() if gpu.cell_id}
+        if cells:
+            self.cells[row] = cells
+        columns.gpu_count[row] = len(known)
+        columns.gpu_free_milli[row] = len(known) * WHOLE_MILLI
+        for slot, uuid in enumerate(columns.uuids[row]):
+            if uuid in known:
+                self._put_card(row, slot, known[uuid])
+        put_on_board(columns, row, known)
+        derive_order(columns, row)
+        derive_node(columns, row)
+
+    def _put_card(self, row: int, slot: int, gpu: Gpu) -> None:
+        columns = self.columns
+        columns.capacity_milli[row, slot] = columns.free_milli[row, slot] = WHOLE_MILLI
+        columns.capacity_bytes[row, slot] = columns.free_bytes[row, slot] = gpu.memory_bytes
+        columns.max_tenants[row, slot] = gpu.max_tenants
+        columns.model[row, slot] = columns.model_code(gpu.model)
+        columns.cell_priority[row, slot] = gpu.cell_priority
+        if gpu.numa_node is not None:
+            columns.numa[row, slot] = gpu.numa_node
+        columns.flags[row, slot] = 0 if gpu.healthy else UNHEALTHY
+        derive_card(columns, row, slot)
