@@ -46,8 +46,9 @@ from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.domain.request import GpuClaim, GpuRequest
-from kubeshare_py.framework.configuration import SCHEDULER_NAME, profiles, read
+from kubeshare_py.framework.configuration import SCHEDULER_NAME, read
 from kubeshare_py.framework.points import Among, BestSet, Cards, RowScore
+from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.framework.reasons import ReasonTable
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.manifests.binding import binding_annotations

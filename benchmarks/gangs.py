@@ -25,7 +25,8 @@ from kubeshare_py.domain.events import BindSlotsFree, Event, PodGone, PodSeen, P
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.domain.pod import Pod, PodGroup, Shape
 from kubeshare_py.domain.request import GpuClaim
-from kubeshare_py.framework.configuration import SCHEDULER_NAME, profiles, read
+from kubeshare_py.framework.configuration import SCHEDULER_NAME, read
+from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.scheduling.machine import Machine
 
 GIB = 1 << 30

@@ -43,7 +43,8 @@ from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.process import COLLECT_AFTER
 from kubeshare_py.edges.report_lane import ReportLane
 from kubeshare_py.edges.vital_signs import VitalSigns
-from kubeshare_py.framework.configuration import profiles, read
+from kubeshare_py.framework.configuration import read
+from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.scheduling.machine import Machine
 from tests.builders import a_node
 from tests.edges.bare_server import plain

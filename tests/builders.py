@@ -9,7 +9,8 @@ from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.domain.request import GpuClaim, GpuRequest
-from kubeshare_py.framework.configuration import SCHEDULER_NAME, profiles, read
+from kubeshare_py.framework.configuration import SCHEDULER_NAME, read
+from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.scheduling.gang_repair import RepairRules
 from kubeshare_py.scheduling.machine import Machine
 

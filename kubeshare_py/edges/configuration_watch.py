@@ -11,12 +11,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from kubeshare_py.edges import configuration_file
-from kubeshare_py.framework.configuration import (
-    ConfigurationError,
-    PluginFactory,
-    SchedulerConfiguration,
-    profiles,
-)
+from kubeshare_py.framework.configuration import ConfigurationError, SchedulerConfiguration
+from kubeshare_py.framework.profile_making import PluginFactory, profiles
 from kubeshare_py.framework.scheduler_profile import Profile
 
 INTERVAL_S = 2.0

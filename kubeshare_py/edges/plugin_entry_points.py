@@ -10,7 +10,8 @@ https://packaging.python.org/en/latest/specifications/entry-points/
 from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
 
-from kubeshare_py.framework.configuration import ConfigurationError, PluginFactory
+from kubeshare_py.framework.configuration import ConfigurationError
+from kubeshare_py.framework.profile_making import PluginFactory
 
 GROUP = "kubeshare.plugins"
 

@@ -13,8 +13,9 @@ from kubeshare_py.edges.kube_api import HAND_OVER_S
 from kubeshare_py.edges.kube_config import load
 from kubeshare_py.edges.kubeconfigs import write_private
 from kubeshare_py.edges.leadership import connected
-from kubeshare_py.framework.configuration import PluginFactory, SchedulerConfiguration, Server
+from kubeshare_py.framework.configuration import SchedulerConfiguration, Server
 from kubeshare_py.framework.inventory_settings import Inventory
+from kubeshare_py.framework.profile_making import PluginFactory
 from kubeshare_py.programs import scheduler
 from kubeshare_py.scheduling.machine import Machine
 

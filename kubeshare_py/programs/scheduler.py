@@ -17,7 +17,8 @@ from kubeshare_py.edges.process import own_name
 from kubeshare_py.edges.report_lane import ReportLane
 from kubeshare_py.edges.vital_signs import VitalSigns
 from kubeshare_py.edges.watched_events import POD_EVENTS
-from kubeshare_py.framework.configuration import PluginFactory, SchedulerConfiguration, profiles
+from kubeshare_py.framework.configuration import SchedulerConfiguration
+from kubeshare_py.framework.profile_making import PluginFactory, profiles
 from kubeshare_py.manifests.pod_fields import PodFields
 from kubeshare_py.manifests.watch import Codec
 from kubeshare_py.scheduling.gang_repair import repair_rules

@@ -26,7 +26,7 @@ from kubeshare_plugins.random_choice import Random
 from kubeshare_plugins.spread import Spread
 from kubeshare_plugins.taint_toleration import TaintToleration
 from kubeshare_plugins.topology import Topology
-from kubeshare_py.framework.configuration import PluginFactory
+from kubeshare_py.framework.profile_making import PluginFactory
 
 IN_TREE: Mapping[str, PluginFactory] = {
     "PrioritySort": PrioritySort,

@@ -12,8 +12,9 @@ from kubeshare_plugins import IN_TREE
 from kubeshare_py.dialects import results
 from kubeshare_py.edges.api_server import SCHEDULER
 from kubeshare_py.edges.decision_loop import DRAIN_S
-from kubeshare_py.framework.configuration import SchedulerConfiguration, profiles, read
+from kubeshare_py.framework.configuration import SchedulerConfiguration, read
 from kubeshare_py.framework.leader_election import seconds
+from kubeshare_py.framework.profile_making import profiles
 from tests.architecture.test_house_style import ROOT
 from tests.controlplane.shipped import only, shipped
 

@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from kubeshare_plugins import IN_TREE
-from kubeshare_py.framework.configuration import profiles, read
+from kubeshare_py.framework.configuration import read
+from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.isolation.mps import MPS
 from kubeshare_py.programs.mps import FOLDER
 from tests.controlplane.helm import CHART, helm, plain_manifests, template

@@ -43,7 +43,8 @@ PLACE = """
     from kubeshare_py.domain.effects import Bind
     from kubeshare_py.domain.events import BindSlotsFree, NodesListed, PodSeen, PodsListed
     from kubeshare_py.edges.plugin_entry_points import with_entry_points
-    from kubeshare_py.framework.configuration import profiles, read
+    from kubeshare_py.framework.configuration import read
+    from kubeshare_py.framework.profile_making import profiles
     from kubeshare_py.scheduling.machine import Machine
     from tests.builders import a_node, a_pod
 

@@ -16,8 +16,9 @@ from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.domain.node import Taint
 from kubeshare_py.domain.pod import NodeTerm, Requirement, Shape, Toleration
 from kubeshare_py.framework.asks import SHAPES_KEPT, Asker
-from kubeshare_py.framework.configuration import profiles, read
+from kubeshare_py.framework.configuration import read
 from kubeshare_py.framework.points import Cards, Depends, Normaliser, RowScore
+from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.framework.scores import maximum, reverse
 from tests.builders import a_claim, a_gpu, a_node, a_shape, some_gpus, whole

@@ -6,7 +6,7 @@ from pathlib import Path
 import yaml
 
 from kubeshare_plugins import IN_TREE
-from kubeshare_py.framework.configuration import profiles, read
+from kubeshare_py.framework.configuration import read
 from kubeshare_py.framework.points import (
     CardFilter,
     CardScore,
@@ -16,6 +16,7 @@ from kubeshare_py.framework.points import (
     QueueSort,
     Score,
 )
+from kubeshare_py.framework.profile_making import profiles
 from tests.builders import a_shape
 from tests.plugins.small_cluster import SmallCluster
 

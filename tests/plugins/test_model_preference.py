@@ -13,7 +13,8 @@ from kubeshare_py.domain.gpu_models import ModelWish
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.framework.asks import Asker
-from kubeshare_py.framework.configuration import profiles, read
+from kubeshare_py.framework.configuration import read
+from kubeshare_py.framework.profile_making import profiles
 from tests.builders import a_claim, a_gpu, a_shape, whole
 from tests.plugins.small_cluster import SmallCluster
 

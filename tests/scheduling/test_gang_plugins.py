@@ -4,7 +4,8 @@ from kubeshare_plugins import IN_TREE
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod
-from kubeshare_py.framework.configuration import profiles, read
+from kubeshare_py.framework.configuration import read
+from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.scheduling.machine import Machine
 from tests.builders import a_claim, a_cluster, a_pod, a_shape
 from tests.scheduling.gang_driver import GangDriver, a_group, members, names

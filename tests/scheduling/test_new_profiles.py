@@ -11,8 +11,8 @@ from kubeshare_py.domain.effects import Bind, Effect, ReportWaiting
 from kubeshare_py.domain.events import BindAnswered, BindSlotsFree, Bound, PodSeen
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod
-from kubeshare_py.framework.configuration import profiles as made_profiles
 from kubeshare_py.framework.configuration import read
+from kubeshare_py.framework.profile_making import profiles as made_profiles
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling.machine import Machine
 from tests.builders import a_claim, a_cluster, a_machine, a_pod, a_shape

@@ -1,0 +1,188 @@
+"""Makes profiles of a configuration: their plugins, with arguments; every error with its path."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from kubeshare_py.domain.gpu_capacities import Capacities
+from kubeshare_py.domain.gpu_models import name_part
+from kubeshare_py.domain.isolation import IsolationChoice
+from kubeshare_py.framework.arguments import ArgumentError
+from kubeshare_py.framework.configuration import (
+    ConfigurationError,
+    Named,
+    PluginArgs,
+    Point,
+    ProfileConfiguration,
+    SchedulerConfiguration,
+    camel,
+    enabled,
+    kept_defaults,
+)
+from kubeshare_py.framework.points import (
+    CardFilter,
+    CardScore,
+    Filter,
+    Locality,
+    Permit,
+    PostFilter,
+    PreEnqueue,
+    QueueSort,
+    Reserve,
+    Score,
+)
+from kubeshare_py.framework.scheduler_profile import Profile
+
+#: Makes a plugin from the `args` of its pluginConfig entry, given as keywords.
+PluginFactory = Callable[..., object]
+
+
+_PROTOCOLS: Mapping[str, type] = {
+    "pre_enqueue": PreEnqueue,
+    "queue_sort": QueueSort,
+    "filter": Filter,
+    "card_filter": CardFilter,
+    "post_filter": PostFilter,
+    "score": Score,
+    "card_score": CardScore,
+    "locality": Locality,
+    "permit": Permit,
+    "reserve": Reserve,
+}
+
+
+def profiles(
+    configuration: SchedulerConfiguration, factories: Mapping[str, PluginFactory]
+) -> tuple[Profile, ...]:
+    """Make the plugins of each profile.
+
+    Raises ConfigurationError naming the path: unknown plugin, plugin that does not implement the
+    point, plugin that is there twice, bad arguments, no or two queue sorts, two localities,
+    profiles that sort the queue they share in different ways.
+    """
+    made = tuple(
+        _profile(f"profiles[{index}]", profile, factories)
+        for index, profile in enumerate(configuration.profiles)
+    )
+    sorts = [_queue_sort(profile) for profile in configuration.profiles]
+    for index, sort in enumerate(sorts):
+        if sort != sorts[0]:
+            raise ConfigurationError(
+                f"profiles[{index}].plugins.queueSort: all profiles share one queue and must sort "
+                f"it alike; profiles[0] has {sorts[0][0]}, with the same args"
+            )
+    return made
+
+
+def _queue_sort(profile: ProfileConfiguration) -> tuple[list[str], list[Any]]:
+    names = [named.name for named in enabled(profile, "queue_sort")]
+    return names, [entry.args for entry in profile.plugin_config if entry.name in names]
+
+
+def _profile(
+    path: str, profile: ProfileConfiguration, factories: Mapping[str, PluginFactory]
+) -> Profile:
+    makers = _Makers(path, profile, factories)
+    sorts = list(makers.plugins("queue_sort"))
+    if len(sorts) != 1:
+        raise ConfigurationError(f"{path}.plugins.queueSort: exactly one plugin, not {len(sorts)}")
+    localities = [plugin for plugin, _ in makers.plugins("locality")]
+    if len(localities) > 1:
+        raise ConfigurationError(
+            f"{path}.plugins.locality: at most one plugin, not {len(localities)}"
+        )
+    result = Profile(
+        scheduler_name=profile.scheduler_name,
+        queue_sort=sorts[0][0],
+        pre_enqueue=[plugin for plugin, _ in makers.plugins("pre_enqueue")],
+        filters=[plugin for plugin, _ in makers.plugins("filter")],
+        card_filters=[plugin for plugin, _ in makers.plugins("card_filter")],
+        post_filters=[plugin for plugin, _ in makers.plugins("post_filter")],
+        card_scores=list(makers.plugins("card_score")),
+        scores=list(makers.plugins("score")),
+        locality=localities[0] if localities else None,
+        permits=[plugin for plugin, _ in makers.plugins("permit")],
+        reserves=[plugin for plugin, _ in makers.plugins("reserve")],
+        isolation=IsolationChoice(profile.isolation),
+        capacities=_capacities(f"{path}.gpuCapacities", profile.gpu_capacities),
+    )
+    makers.check_arguments()
+    return result
+
+
+def _capacities(path: str, given: Mapping[str, int]) -> Capacities:
+    parts = {name: name_part(name) for name in given}
+    for name, part in parts.items():
+        if part is None:
+            rule = "must be the name of a model or words of it"
+            raise ConfigurationError(f"{path}[{name}]: {rule}")
+    return Capacities(tuple((parts[name] or "", amount) for name, amount in given.items()))
+
+
+class _Makers:
+    """Makes each plugin of one profile once, however many points it is enabled at."""
+
+    def __init__(
+        self, path: str, profile: ProfileConfiguration, factories: Mapping[str, PluginFactory]
+    ) -> None:
+        self._path = path
+        self._profile = profile
+        self._factories = factories
+        self._entries: dict[str, int] = {}
+        for index, entry in enumerate(profile.plugin_config):
+            self._entries.setdefault(entry.name, index)
+        self._made: dict[str, object] = {}
+
+    def plugins(self, point: str) -> Iterator[tuple[Any, int]]:
+        """The plugins of a point with their weights, in calling order."""
+        changes: Point = getattr(self._profile.plugins, point)
+        where = f"{self._path}.plugins.{camel(point)}"
+        self._check_names(f"{where}.disabled", changes.disabled)
+        self._check_names(f"{where}.enabled", changes.enabled)
+        for named in kept_defaults(changes, point):
+            yield self._plugin(where, named.name, point), named.weight
+        for index, named in enumerate(changes.enabled):
+            yield self._plugin(f"{where}.enabled[{index}].name", named.name, point), named.weight
+
+    def check_arguments(self) -> None:
+        """Arguments are for plugins that run, once each."""
+        for index, entry in enumerate(self._profile.plugin_config):
+            where = f"{self._path}.pluginConfig[{index}].name"
+            if self._entries[entry.name] != index:
+                raise ConfigurationError(f"{where}: {entry.name} is there twice")
+            if entry.name not in self._made:
+                raise ConfigurationError(f"{where}: {entry.name} is not enabled")
+
+    def _check_names(self, where: str, listed: Iterable[Named]) -> None:
+        seen: set[str] = set()
+        for index, named in enumerate(listed):
+            if named.name != "*":
+                self._check_known(f"{where}[{index}].name", named.name)
+            if named.name in seen:
+                raise ConfigurationError(f"{where}[{index}].name: {named.name} is there twice")
+            seen.add(named.name)
+
+    def _check_known(self, where: str, name: str) -> None:
+        if name not in self._factories:
+            known = ", ".join(sorted(self._factories))
+            raise ConfigurationError(f"{where}: no plugin {name}; there are {known}")
+
+    def _plugin(self, where: str, name: str, point: str) -> object:
+        self._check_known(where, name)
+        if name not in self._made:
+            self._made[name] = self._make(name)
+        plugin = self._made[name]
+        if not isinstance(plugin, _PROTOCOLS[point]):
+            raise ConfigurationError(f"{where}: {name} is no {camel(point)} plugin")
+        return plugin
+
+    def _make(self, name: str) -> object:
+        index = self._entries.get(name)
+        entry = self._profile.plugin_config[index] if index is not None else PluginArgs(name)
+        try:
+            return self._factories[name](**entry.args)
+        except ArgumentError as error:
+            where = f"{self._path}.pluginConfig[{index}].args"
+            raise ConfigurationError(f"{where}.{error}") from error
+        except (TypeError, ValueError) as error:
+            where = f"[{index}].args" if index is not None else f": {name} without args"
+            raise ConfigurationError(f"{self._path}.pluginConfig{where}: {error}") from error
