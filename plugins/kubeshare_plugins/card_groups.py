@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from kubeshare_plugins.gpu_fit import fits_claim
+from kubeshare_plugins.claim_fit import fits_claim
 from kubeshare_plugins.gpu_model import GpuModel
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.rows import Rows

@@ -3,15 +3,14 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from kubeshare_plugins.gpu_fit import GpuFit
 from kubeshare_py.cluster.rows import AllRows, SomeRows
-from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.framework.reasons import ReasonTable
 from tests.builders import GIB, a_claim, a_gpu, a_shape, whole
+from tests.plugins.random_clusters import CLAIMS, NODES, Nodes, random_cluster
 from tests.plugins.small_cluster import SmallCluster
 
 
@@ -152,41 +151,6 @@ def test_the_nearest_miss_of_a_nodes_cards_is_reported() -> None:
     assert why(cluster, a_claim(1)) == {"Insufficient GPU"}
 
 
-def test_numbers_are_told_for_people() -> None:
-    cluster = SmallCluster(GpuFit())
-    cluster.node("n1", a_gpu("a"), a_gpu("b", index=1, healthy=False))
-    cluster.hold(card="a", milli=800)
-    cluster.hold(card="gone", milli=100)
-    assert cluster.explain(a_shape(a_claim(300, memory_bytes=12 * GIB))) == [
-        Shortfall(
-            reason="Insufficient GPU",
-            subject="a",
-            resource="gpu",
-            asked=300,
-            free=200,
-            unit="milli",
-        ),
-        Shortfall(
-            reason="Insufficient GPU memory",
-            subject="a",
-            resource="gpu memory",
-            asked=12 * GIB,
-            free=8 * GIB,
-            unit="bytes",
-        ),
-        Shortfall(reason="unhealthy GPU", subject="b"),
-        Shortfall(reason="GPU is not in the inventory", subject="gone"),
-    ]
-
-
-def test_a_missing_card_is_told_as_a_count() -> None:
-    cluster = one_card()
-    assert cluster.explain(a_shape(whole(2))) == [
-        Shortfall(reason="too few GPUs", resource="gpu", asked=2, free=1, unit="count")
-    ]
-    assert cluster.explain(a_shape()) == []
-
-
 def test_reasons_stay_apart_when_the_reason_table_is_full() -> None:
     cluster = SmallCluster(GpuFit())
     cluster.node("n1", a_gpu("a", healthy=False, max_tenants=1))
@@ -200,63 +164,13 @@ def test_reasons_stay_apart_when_the_reason_table_is_full() -> None:
     assert {reason.text for reason in full.of(mask)} == {"Insufficient other resources"}
 
 
-# --- any columns ---------------------------------------------------------------------------------
-
-CLAIMS = st.builds(
-    GpuClaim,
-    count=st.integers(1, 3),
-    milli=st.sampled_from([0, 1, 333, 500, 999, 1000]),
-    memory_bytes=st.none() | st.sampled_from([0, 1, 499, 500, 1000, 1001]),
-    exclusive=st.booleans(),
-)
-SELDOM = st.sampled_from([False] * 5 + [True])
-CARDS = st.tuples(
-    st.sampled_from([True] * 5 + [False]),
-    st.sampled_from([1, 500, 1000, 1001]),
-    st.sampled_from([0, 0, 1, 2]),
-)
-CHARGES = st.tuples(
-    st.integers(0, 3),  # which card, the last one being unknown
-    st.sampled_from([0, 1, 333, 500, 667, 1000]),
-    st.sampled_from([0, 1, 333, 500, 1001]),
-    SELDOM,
-)
-NODES = st.lists(
-    st.tuples(st.lists(CARDS, max_size=3), st.lists(CHARGES, max_size=3)), min_size=1, max_size=3
-)
-
-
-Nodes = list[tuple[list[tuple[bool, int, int]], list[tuple[int, int, int, bool]]]]
-
-
-def random_cluster(nodes: Nodes) -> SmallCluster:
-    cluster = SmallCluster(GpuFit())
-    for number, (cards, charges) in enumerate(nodes):
-        gpus = [
-            a_gpu(
-                f"n{number}-{slot}",
-                index=slot,
-                healthy=healthy,
-                memory_bytes=memory,
-                max_tenants=most,
-            )
-            for slot, (healthy, memory, most) in enumerate(cards)
-        ]
-        cluster.node(f"n{number}", *gpus)
-        for slot, milli, memory, exclusive in charges:
-            cluster.hold(
-                f"n{number}", f"n{number}-{slot}", milli, memory=memory, exclusive=exclusive
-            )
-    return cluster
-
-
 @settings(max_examples=200, deadline=None)
 @given(NODES, CLAIMS)
 def test_a_card_fits_exactly_when_nothing_speaks_against_it(
     nodes: Nodes,
     claim: GpuClaim,
 ) -> None:
-    cluster = random_cluster(nodes)
+    cluster = random_cluster(nodes, GpuFit())
     question = GpuFit().card_filter(a_shape(claim), ReasonTable())
     assert question is not None
     columns = cluster.ledger.columns
@@ -274,7 +188,7 @@ def test_the_hint_never_says_no_to_a_row_that_fits(
     nodes: Nodes,
     claim: GpuClaim,
 ) -> None:
-    cluster = random_cluster(nodes)
+    cluster = random_cluster(nodes, GpuFit())
     for name in cluster.where(a_shape(claim)):
         assert cluster.may_fit(a_shape(claim), name)
 

@@ -1,0 +1,84 @@
+"""What a claim asks of a card, compared on columns: for whoever shows it some of the cards."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubeshare_py.cluster.columns import IntArray
+from kubeshare_py.cluster.rows import Rows
+from kubeshare_py.domain.gpu import WHOLE_MILLI
+from kubeshare_py.domain.request import TOO_MUCH, GpuClaim
+from kubeshare_py.framework.model_table import ModelTable
+from kubeshare_py.framework.points import MOST_PODS
+
+
+def asked_milli(claim: GpuClaim) -> Callable[[Rows], IntArray | int]:
+    """What the claim takes of each card: one number, unless the share is one of a certain model."""
+    if not claim.share_of:
+        return lambda rows: claim.milli
+    return ModelTable(claim.milli_on, empty=TOO_MUCH).of
+
+
+def asked_bytes(claim: GpuClaim, milli: IntArray | int, rows: Rows) -> IntArray | int:
+    """What a claim that takes `milli` of each card takes of its memory."""
+    if claim.memory_bytes is not None:
+        return claim.memory_bytes
+    with_share: IntArray = rows.column("capacity_bytes") * milli // WHOLE_MILLI
+    return with_share
+
+
+def fits_claim(claim: GpuClaim) -> Callable[[Rows], NDArray[np.bool_]]:
+    """The cheapest comparison that decides: whether a card may hold one share of the claim."""
+    milli, memory = claim.milli, claim.memory_bytes or 0
+    if claim.share_of:
+        return _fits_share(claim)
+    if claim.exclusive and not memory:
+        return lambda rows: rows.column("idle") == 1
+    if claim.exclusive:
+        return lambda rows: (rows.column("idle") == 1) & (rows.column("capacity_bytes") >= memory)
+    if claim.memory_bytes is None:
+        return lambda rows: rows.column("room") >= milli
+    return lambda rows: (rows.column("share_room") >= milli) & (rows.column("free_bytes") >= memory)
+
+
+def fits_but_for_earmarks(claim: GpuClaim, rows: Rows) -> NDArray[np.bool_]:
+    """Which cards would hold one share of the claim if nothing were earmarked, but for flags."""
+    wanted = asked_milli(claim)(rows)
+    milli = rows.column("free_milli") + rows.column("earmarked_milli")
+    memory = rows.column("free_bytes") + rows.column("earmarked_bytes")
+    others = rows.column("tenants") > rows.column("earmarks")
+    asked = asked_bytes(claim, wanted, rows)
+    if claim.exclusive:
+        fits: NDArray[np.bool_] = ~others & (rows.column("capacity_bytes") >= asked)
+        return fits
+    return (milli >= wanted) & (memory >= asked)
+
+
+def _fits_share(claim: GpuClaim) -> Callable[[Rows], NDArray[np.bool_]]:
+    """The same for a share that is another one on each model."""
+    milli_of, memory = asked_milli(claim), claim.memory_bytes
+    if memory is None:
+        return lambda rows: rows.column("room") >= milli_of(rows)
+    return lambda rows: (
+        (rows.column("share_room") >= milli_of(rows)) & (rows.column("free_bytes") >= memory)
+    )
+
+
+def room_for(claim: GpuClaim, milli_of: Callable[[Rows], IntArray | int], rows: Rows) -> IntArray:
+    """How many claims fit on the cards of each row."""
+    if claim.exclusive:
+        cards = rows.column("idle") * (rows.column("capacity_bytes") >= (claim.memory_bytes or 0))
+    else:
+        tenants = rows.column("max_tenants") - rows.column("tenants")
+        cards = np.where(rows.column("max_tenants") > 0, tenants, MOST_PODS)
+        milli = milli_of(rows)
+        if claim.milli:
+            cards = np.minimum(cards, rows.column("share_room") // milli)
+        each = asked_bytes(claim, milli, rows)
+        # Who asks for no memory is not kept out by the lack of it.
+        lacking = rows.column("free_bytes") // np.maximum(each, 1)
+        cards = np.minimum(cards, np.where(np.asarray(each) > 0, lacking, MOST_PODS))
+        cards = np.where(rows.column("flags"), 0, np.maximum(cards, 0))
+    room: IntArray = cards.sum(1) // claim.count
+    return room

@@ -1,0 +1,54 @@
+"""Any nodes with any cards, charged with anything, and any claims."""
+
+from hypothesis import strategies as st
+
+from kubeshare_py.domain.request import GpuClaim
+from tests.builders import a_gpu
+from tests.plugins.small_cluster import SmallCluster
+
+CLAIMS = st.builds(
+    GpuClaim,
+    count=st.integers(1, 3),
+    milli=st.sampled_from([0, 1, 333, 500, 999, 1000]),
+    memory_bytes=st.none() | st.sampled_from([0, 1, 499, 500, 1000, 1001]),
+    exclusive=st.booleans(),
+)
+SELDOM = st.sampled_from([False] * 5 + [True])
+CARDS = st.tuples(
+    st.sampled_from([True] * 5 + [False]),
+    st.sampled_from([1, 500, 1000, 1001]),
+    st.sampled_from([0, 0, 1, 2]),
+)
+CHARGES = st.tuples(
+    st.integers(0, 3),  # which card, the last one being unknown
+    st.sampled_from([0, 1, 333, 500, 667, 1000]),
+    st.sampled_from([0, 1, 333, 500, 1001]),
+    SELDOM,
+)
+NODES = st.lists(
+    st.tuples(st.lists(CARDS, max_size=3), st.lists(CHARGES, max_size=3)), min_size=1, max_size=3
+)
+
+
+Nodes = list[tuple[list[tuple[bool, int, int]], list[tuple[int, int, int, bool]]]]
+
+
+def random_cluster(nodes: Nodes, *plugins: object) -> SmallCluster:
+    cluster = SmallCluster(*plugins)
+    for number, (cards, charges) in enumerate(nodes):
+        gpus = [
+            a_gpu(
+                f"n{number}-{slot}",
+                index=slot,
+                healthy=healthy,
+                memory_bytes=memory,
+                max_tenants=most,
+            )
+            for slot, (healthy, memory, most) in enumerate(cards)
+        ]
+        cluster.node(f"n{number}", *gpus)
+        for slot, milli, memory, exclusive in charges:
+            cluster.hold(
+                f"n{number}", f"n{number}-{slot}", milli, memory=memory, exclusive=exclusive
+            )
+    return cluster

@@ -1,0 +1,53 @@
+"""What a claim asks of a card, on columns."""
+
+import numpy as np
+from hypothesis import given, settings
+
+from kubeshare_plugins.claim_fit import asked_bytes, asked_milli, fits_claim, room_for
+from kubeshare_plugins.gpu_fit import GpuFit
+from kubeshare_py.cluster.rows import AllRows
+from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.framework.points import MOST_PODS
+from tests.plugins.random_clusters import CLAIMS, NODES, Nodes, random_cluster
+
+
+@settings(max_examples=200, deadline=None)
+@given(NODES, CLAIMS)
+def test_there_is_room_exactly_where_enough_cards_fit(nodes: Nodes, claim: GpuClaim) -> None:
+    rows = AllRows(random_cluster(nodes, GpuFit()).ledger.columns)
+    room = room_for(claim, asked_milli(claim), rows)
+    cards = np.asarray(fits_claim(claim)(rows)).sum(1)
+    if claim.count == 1:
+        assert ((room > 0) == (cards > 0)).all()
+    # A bound: cards that hold several shares may make up in it for too few cards.
+    assert (room[cards >= claim.count] > 0).all()
+
+
+@settings(max_examples=200, deadline=None)
+@given(NODES, CLAIMS)
+def test_memory_is_what_was_asked_for_or_goes_with_the_share(nodes: Nodes, claim: GpuClaim) -> None:
+    rows = AllRows(random_cluster(nodes, GpuFit()).ledger.columns)
+    asked = np.broadcast_to(asked_bytes(claim, claim.milli, rows), rows.column("flags").shape)
+    for capacity, memory in zip(rows.column("capacity_bytes").ravel(), asked.ravel(), strict=True):
+        with_share = int(capacity) * claim.milli // 1000
+        assert memory == (with_share if claim.memory_bytes is None else claim.memory_bytes)
+
+
+@settings(max_examples=200, deadline=None)
+@given(NODES, CLAIMS)
+def test_the_room_of_one_card_is_what_can_be_taken_from_it(nodes: Nodes, claim: GpuClaim) -> None:
+    columns = random_cluster([(cards[:1], []) for cards, _ in nodes], GpuFit()).ledger.columns
+    if claim.count > 1 or claim.exclusive:
+        return
+    room = room_for(claim, asked_milli(claim), AllRows(columns)).tolist()
+    for (cards, _), most in zip(nodes, room[: len(nodes)], strict=True):
+        if not cards or not cards[0][0]:
+            assert most == 0
+            continue
+        _, capacity, tenants = cards[0]
+        memory = claim.memory_bytes
+        each = capacity * claim.milli // 1000 if memory is None else memory
+        bounds = [tenants or MOST_PODS]
+        bounds += [1000 // claim.milli] if claim.milli else []
+        bounds += [capacity // each] if each else []
+        assert most == min(bounds)
