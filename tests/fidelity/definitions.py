@@ -7,6 +7,9 @@ from tests.simulation.api_client import Api
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 GROUP = "/apis/example.com"
 WIDGETS = f"{GROUP}/v1/namespaces/fs/widgets"
+#: The definition of widgets, and the widget named w.
+WIDGET = f"{DEFINITIONS}/widgets.example.com"
+W = f"{WIDGETS}/w"
 ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
@@ -50,6 +53,11 @@ def definition(*versions: Any, kind: str = "Widget", **spec: Any) -> dict[str, A
     }
 
 
+def spec_of(**properties: Any) -> dict[str, Any]:
+    """A definition whose objects have these fields in their spec."""
+    return definition(version(schema=schema_of(properties)))
+
+
 def define(api: Api, body: Any, url: str = WIDGETS) -> Any:
     """Create a definition and wait until its objects are served under the URL."""
     created = api.post(DEFINITIONS, body)
@@ -91,3 +99,17 @@ def warnings(api: Api) -> list[str]:
     """The texts of the last answer's warnings."""
     texts = [text for name, text in api.answer.headers if name == "Warning"]
     return [text.removeprefix('299 - "').removesuffix('"').replace('\\"', '"') for text in texts]
+
+
+#: A kind that is sized and coloured, without and with URLs of its own for status and scale.
+SIZED = schema_of(
+    {"size": {"type": "integer"}, "color": {"type": "string", "default": "red"}},
+    {"phase": {"type": "string"}, "replicas": {"type": "integer"}, "selector": {"type": "string"}},
+)
+WITH_STATUS = version(schema=SIZED, subresources={"status": {}})
+SCALE = {
+    "specReplicasPath": ".spec.size",
+    "statusReplicasPath": ".status.replicas",
+    "labelSelectorPath": ".status.selector",
+}
+WITH_SCALE = version(schema=SIZED, subresources={"status": {}, "scale": SCALE})

@@ -1,4 +1,4 @@
-"""Custom objects: all verbs, subresources, versions, tables, and what a changed definition does."""
+"""Custom objects: all verbs, tables, scopes and namespaces."""
 
 import re
 from typing import Any
@@ -7,63 +7,21 @@ import pytest
 
 from tests.fidelity.definitions import (
     ANYTHING,
-    DEFINITIONS,
     GROUP,
+    SIZED,
     WIDGETS,
+    WITH_STATUS,
+    W,
     causes,
     define,
     definition,
     schema_of,
+    spec_of,
     version,
     warnings,
     widget,
 )
-from tests.fidelity.kubectl import KUBECTL, Kubectl
 from tests.simulation.api_client import APPLY, JSON_PATCH, STRATEGIC, TABLE, Api
-
-WIDGET = f"{DEFINITIONS}/widgets.example.com"
-W = f"{WIDGETS}/w"
-SIZED = schema_of(
-    {"size": {"type": "integer"}, "color": {"type": "string", "default": "red"}},
-    {"phase": {"type": "string"}, "replicas": {"type": "integer"}, "selector": {"type": "string"}},
-)
-WITH_STATUS = version(schema=SIZED, subresources={"status": {}})
-SCALE = {
-    "specReplicasPath": ".spec.size",
-    "statusReplicasPath": ".status.replicas",
-    "labelSelectorPath": ".status.selector",
-}
-WITH_SCALE = version(schema=SIZED, subresources={"status": {}, "scale": SCALE})
-#: KubeShare 1.0's kind, as its users would define it today.
-SHARE_PODS = definition(
-    version(
-        schema={
-            "type": "object",
-            "properties": {
-                "spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-                "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-            },
-        },
-        additionalPrinterColumns=[
-            {"name": "Node", "type": "string", "jsonPath": ".spec.nodeName"},
-            {"name": "Phase", "type": "string", "jsonPath": ".status.podStatus.phase"},
-        ],
-    ),
-    kind="SharePod",
-    group="kubeshare.nthu",
-    names={"shortNames": ["shp"]},
-)
-SHARE_PODS["metadata"]["name"] = "sharepods.kubeshare.nthu"
-SHARE_POD = {
-    "apiVersion": "kubeshare.nthu/v1",
-    "kind": "SharePod",
-    "metadata": {"name": "one", "annotations": {"kubeshare/gpu_request": "0.4"}},
-    "spec": {"containers": [{"name": "c", "image": "x"}], "nodeName": "n1"},
-}
-
-
-def spec_of(**properties: Any) -> dict[str, Any]:
-    return definition(version(schema=schema_of(properties)))
 
 
 def names_of(listed: Any) -> list[str]:
@@ -293,73 +251,6 @@ def test_server_side_apply_merges_by_the_schema(api: Api) -> None:
     assert (api.status, status["message"]) == (400, "invalid object type: /, Kind=")
 
 
-def test_the_status_changes_through_its_own_url_and_nothing_else_does(api: Api) -> None:
-    define(api, definition(WITH_STATUS))
-    api.post(WIDGETS, widget(spec={"size": 1}))
-    before = api.get(W)
-    ignored = api.patch(W, {"status": {"phase": "x"}})
-    assert ignored["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
-    change = {"metadata": {"labels": {"a": "b"}}, "spec": {"size": 9}, "status": {"phase": "y"}}
-    changed = api.patch(f"{W}/status", change)
-    assert changed["status"] == {"phase": "y"}
-    assert changed["spec"] == before["spec"]
-    assert changed["metadata"]["generation"] == 1
-    assert "labels" not in changed["metadata"]
-    status = api.patch(f"{W}/status", {"status": {"phase": 1}})
-    message = 'Invalid value: "integer": phase in body must be of type string: "integer"'
-    assert causes(status) == {("status.phase", message)}
-    assert api.put(f"{W}/status", {**changed, "status": {}})["status"] == {}
-    assert api.get(f"{W}/status")["kind"] == "Widget"
-
-
-def test_without_that_url_the_status_is_a_field_as_any_other(api: Api) -> None:
-    define(api, definition(version(schema=SIZED)))
-    created = api.post(WIDGETS, widget(status={"phase": "x"}))
-    assert created["status"] == {"phase": "x"}
-    assert api.patch(W, {"status": {"phase": "y"}})["metadata"]["generation"] == 2
-    status = api.patch(f"{W}/status", {"status": {}})
-    assert (api.status, status["details"]) == (
-        404,
-        {"name": "w", "group": "example.com", "kind": "widgets"},
-    )
-
-
-def test_scale_shows_and_changes_the_replicas(api: Api) -> None:
-    define(api, definition(WITH_SCALE))
-    api.post(WIDGETS, widget())
-    status = api.get(f"{W}/scale")
-    assert (api.status, status["message"]) == (
-        500,
-        'Internal error occurred: the spec replicas field ".spec.size" does not exist',
-    )
-    scale = api.patch(f"{W}/scale", {"spec": {"replicas": 3}})
-    assert (scale["kind"], scale["apiVersion"]) == ("Scale", "autoscaling/v1")
-    assert (scale["spec"], scale["status"]) == ({"replicas": 3}, {"replicas": 0})
-    api.patch(f"{W}/status", {"status": {"replicas": 2, "selector": "a=b"}})
-    put: dict[str, Any] = {"metadata": {"name": "w", "namespace": "fs"}, "spec": {"replicas": 5}}
-    scale = api.put(f"{W}/scale", put)
-    assert (scale["spec"], scale["status"]) == (
-        {"replicas": 5},
-        {"replicas": 2, "selector": "a=b"},
-    )
-    found = api.get(W)
-    assert (found["spec"]["size"], found["metadata"]["generation"]) == (5, 3)
-    assert scale["metadata"]["resourceVersion"] == found["metadata"]["resourceVersion"]
-    change = [{"op": "replace", "path": "/spec/replicas", "value": 0}]
-    assert api.patch(f"{W}/scale", change, JSON_PATCH)["spec"] == {}
-    api.post(WIDGETS, widget("wrong", {"size": -1}))
-    assert api.status == 422
-    put["spec"]["replicas"] = -1
-    text = "Invalid value: -1: should be a non-negative integer"
-    assert causes(api.put(f"{W}/scale", put)) == {(".spec.size", text)}
-    stale = {"metadata": {"resourceVersion": "1"}, "spec": {"replicas": 1}}
-    assert api.patch(f"{W}/scale", stale)["reason"] == "Conflict"
-    api.patch(f"{W}/scale", {"spec": {"replicas": 1}}, STRATEGIC)
-    assert api.status == 415
-    api.patch(W, {"spec": {"size": -2}})
-    assert api.status == 422
-
-
 def test_objects_are_deleted_one_by_one_by_selector_and_when_nobody_holds_them(api: Api) -> None:
     define(api, definition())
     for name in ("a", "b", "c"):
@@ -382,77 +273,6 @@ def test_objects_are_deleted_one_by_one_by_selector_and_when_nobody_holds_them(a
     assert (held["kind"], held["metadata"]["generation"]) == ("Widget", 2)
     api.patch(f"{WIDGETS}/held", {"metadata": {"finalizers": None}})
     assert watch.types() == ["MODIFIED", "DELETED"]
-
-
-def test_every_version_shows_the_fields_that_it_has(api: Api) -> None:
-    text = {"type": "string"}
-    old = version("v1alpha1", schema_of({"a": {**text, "default": "A"}, "old": text}))
-    new = version("v1", schema_of({"a": text, "new": {**text, "default": "N"}}))
-    old |= {"storage": False, "deprecated": True}
-    define(api, definition(old, new))
-    url = f"{GROUP}/v1alpha1/namespaces/fs/widgets"
-    watch = api.watch(WIDGETS)
-    created = api.post(url, {**widget(spec={"old": "x"}), "apiVersion": "example.com/v1alpha1"})
-    assert (created["apiVersion"], created["spec"]) == ("example.com/v1alpha1", {"a": "A"})
-    deprecated = "example.com/v1alpha1 Widget is deprecated; use example.com/v1 Widget"
-    assert warnings(api) == [deprecated]
-    found = api.get(W)
-    assert (found["apiVersion"], found["spec"]) == ("example.com/v1", {"a": "A", "new": "N"})
-    assert warnings(api) == []
-    assert [event["object"]["spec"] for event in watch.events()] == [{"a": "A", "new": "N"}]
-    assert api.get(f"{url}/w")["spec"] == {"a": "A"}
-    assert created["metadata"]["uid"] == found["metadata"]["uid"]
-
-
-def test_a_changed_definition_ends_watches_and_fills_in_new_defaults(api: Api) -> None:
-    define(api, definition(version(schema=SIZED)))
-    api.post(WIDGETS, widget(spec={"size": 1}))
-    watch = api.watch(WIDGETS)
-    watch.events()
-    wider = schema_of({"size": {"type": "integer"}, "later": {"type": "string", "default": "L"}})
-    api.patch(WIDGET, {"spec": {"versions": [version(schema=wider)]}})
-    api.until(lambda: api.get(W)["spec"], lambda spec: spec == {"size": 1, "later": "L"})
-    assert api.get(W)["metadata"]["generation"] == 1
-    api.until(watch.is_over, bool)
-
-
-def test_what_is_invalid_may_stay_but_not_come(api: Api) -> None:
-    text = {"type": "string"}
-    inner = {"type": "object", "properties": {"x": text, "y": text}}
-    define(api, spec_of(a=text, b=inner))
-    api.post(WIDGETS, widget(spec={"a": "long", "b": {"x": "long"}}))
-    short = {"type": "string", "maxLength": 2}
-    inner = {"type": "object", "required": ["y"], "properties": {"x": short, "y": text}}
-    narrow = version(schema=schema_of({"a": short, "b": inner}))
-    api.patch(WIDGET, {"spec": {"versions": [narrow]}})
-    api.until(
-        lambda: api.post(f"{WIDGETS}?dryRun=All", widget("x", {"a": "long"}))["kind"],
-        lambda kind: kind == "Status",
-    )
-    too_long = "Too long: may not be more than 2 bytes"
-    assert api.patch(W, {"metadata": {"labels": {"x": "y"}}})["kind"] == "Widget"
-    assert causes(api.patch(W, {"spec": {"a": "longer"}})) == {("spec.a", too_long)}
-    assert api.patch(W, {"spec": {"b": {"y": "k"}}})["kind"] == "Widget"
-    change = {"spec": {"b": {"x": "longer", "y": None}}}
-    assert causes(api.patch(W, change)) == {
-        ("spec.b.x", too_long),
-        ("spec.b.y", "Required value"),
-    }
-
-
-def test_what_is_there_twice_may_stay_but_not_come(api: Api) -> None:
-    texts = {"type": "array", "items": {"type": "string"}}
-    define(api, spec_of(l=texts))
-    api.post(WIDGETS, widget(spec={"l": ["a", "a"]}))
-    api.post(WIDGETS, widget("fine", {"l": ["a"]}))
-    united = version(schema=schema_of({"l": {**texts, "x-kubernetes-list-type": "set"}}))
-    api.patch(WIDGET, {"spec": {"versions": [united]}})
-    change = {"spec": {"l": ["b", "b"]}}
-    twice = {("spec.l[1]", 'Duplicate value: "b"')}
-    url = f"{WIDGETS}/fine"
-    api.until(lambda: api.patch(f"{url}?dryRun=All", change)["kind"], lambda kind: kind == "Status")
-    assert causes(api.patch(url, change)) == twice
-    assert api.patch(W, change)["spec"] == {"l": ["b", "b"]}
 
 
 def test_kinds_of_the_cluster_have_no_namespace(api: Api) -> None:
@@ -542,58 +362,3 @@ def test_expressions_refuse_nothing(api: Api) -> None:
     kept = created["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     assert kept["x-kubernetes-validations"] == [rule]
     assert api.post(WIDGETS, widget(spec={"size": 0}))["kind"] == "Widget"
-
-
-@pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
-async def test_kubectl_works_with_share_pods(kubectl: Kubectl) -> None:
-    assert "created" in await kubectl("create", "-f", "-", stdin=SHARE_PODS)
-    crd = "crd/sharepods.kubeshare.nthu"
-    await kubectl("wait", "--for=condition=Established", crd, "--timeout=20s")
-    assert kubectl.code == 0
-    name = "sharepod.kubeshare.nthu/one"
-    assert await kubectl.apply(SHARE_POD) == f"{name} created\n"
-    assert await kubectl.apply(SHARE_POD) == f"{name} unchanged\n"
-    changed = {**SHARE_POD, "status": {"podStatus": {"phase": "Running"}}}
-    assert await kubectl.apply(changed) == f"{name} configured\n"
-    shown = (await kubectl("get", "shp")).splitlines()
-    assert [line.split() for line in shown] == [["NAME", "NODE", "PHASE"], ["one", "n1", "Running"]]
-    assert "Gpu _ request" not in await kubectl("describe", "sharepod", "one")
-    assert kubectl.code == 0
-    assert "GROUP:      kubeshare.nthu" in await kubectl("explain", "sharepods")
-    assert "metadata\t<ObjectMeta>" in await kubectl("explain", "shp")
-    condition = "--for=jsonpath={.status.podStatus.phase}=Running"
-    await kubectl("wait", condition, "sharepod/one", "--timeout=20s")
-    assert kubectl.code == 0
-    patched = await kubectl("patch", "shp", "one", "-p", '{"spec":{"nodeName":"n2"}}')
-    assert "strategic-merge-patch+json is not supported" in patched
-    await kubectl("delete", "shp", "one")
-    assert kubectl.code == 0
-    await kubectl("delete", crd, "--timeout=20s")
-    assert kubectl.code == 0
-    await kubectl("get", "sharepods.kubeshare.nthu")
-    assert kubectl.code == 1
-
-
-@pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
-async def test_kubectl_sends_schemas_errors_and_scales(kubectl: Kubectl) -> None:
-    names = {"categories": ["all", "gadgets"]}
-    await kubectl.apply(definition(WITH_SCALE, names=names))
-    await kubectl("wait", "--for=condition=Established", "crd/widgets.example.com")
-    body = widget(spec={"size": 1, "odd": 1})
-    refused = await kubectl("apply", "-f", "-", stdin=body)
-    assert (kubectl.code, 'unknown field "spec.odd"' in refused) == (1, True)
-    warned = await kubectl("apply", "--validate=warn", "-f", "-", stdin=body)
-    assert warned == 'Warning: unknown field "spec.odd"\nwidget.example.com/w created\n'
-    wrong = await kubectl("apply", "-f", "-", stdin=widget(spec={"color": 1}))
-    assert wrong == (
-        'The Widget "w" is invalid: spec.color: Invalid value: "integer": '
-        'spec.color in body must be of type string: "integer"\n'
-    )
-    assert await kubectl("scale", "widget", "w", "--replicas=4") == "widget.example.com/w scaled\n"
-    assert await kubectl("get", "widget", "w", "-o", "jsonpath={.spec.size}") == "4"
-    assert "w" in await kubectl("get", "gadgets")
-    served = await kubectl("apply", "--server-side", "-f", "-", stdin=widget("s", {"size": 1}))
-    assert served == "widget.example.com/s serverside-applied\n"
-    explained = await kubectl("explain", "widget.spec")
-    assert "size\t<integer>" in explained
-    assert "widgets" in await kubectl("api-resources", "--api-group=example.com")
