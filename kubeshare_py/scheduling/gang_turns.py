@@ -5,30 +5,25 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.effects import Effect
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.asks import Asker, Choice, Work
+from kubeshare_py.framework.asks import Choice
 from kubeshare_py.framework.rooms import Rooms
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling import queue_moves
-from kubeshare_py.scheduling.attempts import Attempts, count
-from kubeshare_py.scheduling.binds import Binds
-from kubeshare_py.scheduling.cycle import Cycle
-from kubeshare_py.scheduling.earmarks import Earmarks
+from kubeshare_py.scheduling.attempts import count
+from kubeshare_py.scheduling.books import Books
 from kubeshare_py.scheduling.gang_models import fix_models
 from kubeshare_py.scheduling.gang_places import GangPlaces
 from kubeshare_py.scheduling.gang_plan import Forbidden, GangPlan, Placed
 from kubeshare_py.scheduling.gang_queue import GangQueue
 from kubeshare_py.scheduling.gang_repair import GangRepair, RepairRules
 from kubeshare_py.scheduling.gang_reports import UNREAD, GangReports
-from kubeshare_py.scheduling.gangs import Composition, Gang, Gangs, Shortage
-from kubeshare_py.scheduling.intake import Intake
+from kubeshare_py.scheduling.gangs import Composition, Gang, Shortage
 from kubeshare_py.scheduling.kept_out import KeptOut
-from kubeshare_py.scheduling.pod_queue import PodQueue, SortKey
+from kubeshare_py.scheduling.pod_queue import SortKey
 from kubeshare_py.scheduling.pod_records import Record
-from kubeshare_py.scheduling.queue_moves import QueueMoves
 from kubeshare_py.scheduling.timers import Timers, backoff_s
 from kubeshare_py.scheduling.waiting_reports import (
     INVENTORY_PATIENCE_S,
@@ -48,23 +43,6 @@ class _Known:
     shortage: Shortage
     found_at: float
     found_from: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Books:
-    """The machine's books that gangs are decided on."""
-
-    ledger: Ledger
-    queue: PodQueue
-    moves: QueueMoves
-    attempts: Attempts
-    askers: Mapping[str, Asker]
-    cycle: Cycle
-    intake: Intake
-    binds: Binds
-    gangs: Gangs
-    work: Work
-    earmarks: Earmarks
 
 
 class GangTurns:

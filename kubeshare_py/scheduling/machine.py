@@ -8,7 +8,6 @@ import math
 from collections.abc import Sequence
 from typing import assert_never
 
-from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.effects import Effect
 from kubeshare_py.domain.events import (
     BindAnswered,
@@ -25,7 +24,6 @@ from kubeshare_py.domain.events import (
     NodeSeen,
     NodesListed,
     PodGone,
-    PodGroupEvent,
     PodGroupGone,
     PodGroupSeen,
     PodGroupsListed,
@@ -33,27 +31,19 @@ from kubeshare_py.domain.events import (
     PodsListed,
     TimePassed,
 )
-from kubeshare_py.domain.identity import DecisionToken, NodeName, PodKey, PodUid
-from kubeshare_py.domain.pod import Pod
-from kubeshare_py.framework.asks import Asker, Work
+from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.framework.asks import Asker
 from kubeshare_py.framework.scheduler_profile import Profile
-from kubeshare_py.scheduling import outsiders, queue_moves
-from kubeshare_py.scheduling.attempts import Attempts
-from kubeshare_py.scheduling.binds import Binds
-from kubeshare_py.scheduling.cycle import Cycle
-from kubeshare_py.scheduling.earmarks import Earmarks
+from kubeshare_py.scheduling import queue_moves
+from kubeshare_py.scheduling.books import empty_books
 from kubeshare_py.scheduling.gang_repair import RepairRules
-from kubeshare_py.scheduling.gang_turns import Books, GangTurns
-from kubeshare_py.scheduling.gangs import Gangs
-from kubeshare_py.scheduling.intake import Intake
+from kubeshare_py.scheduling.gang_turns import GangTurns
 from kubeshare_py.scheduling.overcommitment import Overcommitment
-from kubeshare_py.scheduling.pod_queue import PodQueue
-from kubeshare_py.scheduling.pod_records import Record, State
+from kubeshare_py.scheduling.pod_news import PodNews
+from kubeshare_py.scheduling.pod_records import State
 from kubeshare_py.scheduling.preemption import Preemption
-from kubeshare_py.scheduling.queue_moves import QueueMoves
 from kubeshare_py.scheduling.starvation import Starvation
 from kubeshare_py.scheduling.turns import Turns
-from kubeshare_py.scheduling.waiting_reports import WaitingReports
 
 #: Placements that may be decided and not yet answered.
 MOST_UNANSWERED = 64
@@ -75,64 +65,28 @@ class Machine:
         Victims that have not left after `preemption_patience_s` are not waited for any longer.
         """
         self.name = name
-        self.ledger = Ledger()
-        self.queue = PodQueue()
-        self.records: dict[PodUid, Record] = {}
-        self.profiles = {profile.scheduler_name: profile for profile in profiles}
-        work = self._work = Work()
-        self.askers = {
-            profile.scheduler_name: Asker(profile, self.ledger, work) for profile in profiles
-        }
+        books = self._books = empty_books(profiles, name)
+        self.ledger, self.queue, self.records = books.ledger, books.queue, books.records
+        self.profiles, self.askers = books.profiles, books.askers
+        self.attempts, self.moves = books.attempts, books.moves
+        self.gangs, self.earmarks = books.gangs, books.earmarks
+        self.group_objects = self.gangs.objects
         self.inventory_read = False
         self.inventory_failure = ""
         self.silent_nodes: frozenset[NodeName] = frozenset()
-        self.attempts = Attempts()
-        self.moves = QueueMoves()
         self._now = 0.0
         self._pods_listed = self._nodes_listed = False
         #: Whether it was ever asked to decide, or stands by: what is bound from then on by others
         #: is news.
         self.decides = False
-        self._reports = WaitingReports(self.queue, self.records)
-        self._overcommitment = Overcommitment(self.ledger, self._key_of)
-        books = (self.ledger, self.queue, self.moves)
-        self._cycle = Cycle(*books, self.askers, self.profiles, work, name)
-        self.gangs = Gangs()
-        self.earmarks = Earmarks(self.ledger)
-        self.group_objects = self.gangs.objects
-        intake = self._intake = Intake(
-            self.records,
-            self.queue,
-            self.moves,
-            self.profiles,
-            self._reports,
-            self.gangs,
-            self.earmarks,
-        )
-        binds = self._binds = Binds(
-            self.records, self._cycle, intake, self.moves, self.attempts, self.gangs
-        )
-        everything = Books(
-            ledger=self.ledger,
-            queue=self.queue,
-            moves=self.moves,
-            attempts=self.attempts,
-            askers=self.askers,
-            cycle=self._cycle,
-            intake=intake,
-            binds=binds,
-            gangs=self.gangs,
-            work=work,
-            earmarks=self.earmarks,
-        )
-        gang_turns = self.gang_turns = GangTurns(everything, self.profiles, repair or RepairRules())
-        self._starvation = Starvation(everything, gang_turns, self.records, earmark_after_s)
+        self._overcommitment = Overcommitment(self.ledger, lambda uid: self.records[uid].pod.key)
+        gang_turns = self.gang_turns = GangTurns(books, self.profiles, repair or RepairRules())
+        self._starvation = Starvation(books, gang_turns, earmark_after_s)
         self.preemption = Preemption(
-            everything, self.records, self.profiles, gang_turns, preemption_patience_s
+            books, self.records, self.profiles, gang_turns, preemption_patience_s
         )
-        self._turns = Turns(
-            everything, self.records, self._reports, gang_turns, self._starvation, self.preemption
-        )
+        self._pods = PodNews(books, self.preemption)
+        self._turns = Turns(books, gang_turns, self._starvation, self.preemption)
 
     @property
     def ready(self) -> bool:
@@ -142,7 +96,7 @@ class Machine:
     @property
     def unanswered(self) -> int:
         """Placements decided and not yet answered."""
-        return self._binds.unanswered
+        return self._books.binds.unanswered
 
     def age_s(self, since: float) -> float:
         """How long ago that was when the last event was handled, in seconds."""
@@ -159,7 +113,7 @@ class Machine:
         assert {profile.scheduler_name for profile in profiles} == self.profiles.keys()
         for profile in profiles:
             self.profiles[profile.scheduler_name] = profile
-            self.askers[profile.scheduler_name] = Asker(profile, self.ledger, self._work)
+            self.askers[profile.scheduler_name] = Asker(profile, self.ledger, self._books.work)
         self.gang_turns.use_profiles(self.profiles)
         effects: list[Effect] = []
         waiting = []
@@ -173,7 +127,7 @@ class Machine:
         self.queue.clear()
         self.gang_turns.start_anew()
         for record in waiting:
-            self._intake.enqueue(record, self._now, effects, queue_moves.FORCE_ACTIVATE)
+            self._books.intake.enqueue(record, self._now, effects, queue_moves.FORCE_ACTIVATE)
         return effects
 
     def handle(self, event: Event, now: float) -> list[Effect]:
@@ -182,13 +136,11 @@ class Machine:
         self._now = now
         match event:
             case PodSeen(pod):
-                self._pod_seen(pod, effects)
+                self._pods.seen(pod, now, effects)
             case PodGone(uid, finished):
-                self._pod_gone(uid)
-                if finished is not None:
-                    self.gangs.finish(finished)
+                self._pods.gone(uid, finished)
             case BindAnswered():
-                self._binds.answered(event, now, effects)
+                self._books.binds.answered(event, now, effects)
             case BindSlotsFree(slots):
                 self.decides = True
                 self._time_passed(now, effects)
@@ -200,9 +152,10 @@ class Machine:
                 self._time_passed(now, effects)
                 self._report(effects)
             case PodsListed():
-                self._pods_listed_now(event, now, effects)
+                self._pods_listed = True
+                self._pods.listed(event, now, effects, decides=self.decides)
             case PodGroupSeen() | PodGroupGone() | PodGroupsListed():
-                self._groups_changed(event, effects)
+                self._pods.groups_changed(event, now, effects)
             case _:
                 self._cluster_changed(event)
         return effects
@@ -233,14 +186,14 @@ class Machine:
 
     def wake_at(self, now: float) -> float | None:
         """When to send TimePassed at the latest; `now` when there is more to do at once."""
-        if self._reports.more or self.gang_turns.reports.more or self._overcommitment.more:
+        if self._books.reports.more or self.gang_turns.reports.more or self._overcommitment.more:
             return now
         if self._turns.unfinished and self._free_slots(1) > 0:
             return now
         next_at = min(
-            self._binds.next_at,
-            self._intake.next_at,
-            self._reports.next_at,
+            self._books.binds.next_at,
+            self._books.intake.next_at,
+            self._books.reports.next_at,
             self.gang_turns.next_at,
             self._overcommitment.next_at,
             self._starvation.next_at,
@@ -249,120 +202,10 @@ class Machine:
         return None if next_at == math.inf else next_at
 
     def _report(self, effects: list[Effect]) -> None:
-        if self._reports.more:
-            effects.extend(self._reports.portion())
+        if self._books.reports.more:
+            effects.extend(self._books.reports.portion())
         if self.gang_turns.reports.more:
             effects.extend(self.gang_turns.reports.portion())
-
-    # --- pods ----------------------------------------------------------------------------------
-
-    def _key_of(self, uid: PodUid) -> PodKey:
-        return self.records[uid].pod.key
-
-    def _pod_seen(self, pod: Pod, effects: list[Effect], *, is_news: bool = True) -> None:
-        record = self.records.get(pod.uid)
-        if pod.group_reference is not None:
-            pod = self.group_objects.resolved(pod)
-        if pod.node_name is not None:
-            self._seen_bound(pod, pod.node_name, record, effects, is_news)
-        elif pod.scheduler_name not in self.profiles:
-            if record is not None and record.state in (State.HELD, State.WAITING, State.BACKOFF):
-                self._pod_gone(pod.uid)
-        elif record is None:
-            self._intake.enqueue(Record(pod, State.HELD), self._now, effects, queue_moves.POD_ADD)
-        elif record.state in (State.HELD, State.WAITING, State.BACKOFF):
-            if _matters(record.pod, pod):
-                event = queue_moves.update_event(record.pod, pod)
-                self._enqueue_again(record, pod, effects, event)
-            else:
-                record.pod = pod
-        elif record.state is not State.BOUND:
-            record.pod = pod  # an older view of a pod that we have bound meanwhile
-            self.gangs.file(record)
-        self.preemption.seen(self.records.get(pod.uid), self._now)
-
-    def _enqueue_again(self, record: Record, pod: Pod, effects: list[Effect], event: str) -> None:
-        self._leave_queue(pod.uid)
-        self.gangs.leave(pod.uid)
-        record.pod = pod
-        self._intake.enqueue(record, self._now, effects, event)
-
-    def _groups_changed(self, event: PodGroupEvent, effects: list[Effect]) -> None:
-        for key in self.group_objects.change(event):
-            for record in self.gangs.declare(key, self.group_objects.minimum(key)):
-                if record.state in (State.HELD, State.WAITING, State.BACKOFF):
-                    pod = self.group_objects.resolved(record.pod)
-                    self._enqueue_again(record, pod, effects, queue_moves.POD_GROUP_CHANGED)
-
-    def _seen_bound(
-        self,
-        pod: Pod,
-        node: NodeName,
-        record: Record | None,
-        effects: list[Effect],
-        is_news: bool,
-    ) -> None:
-        is_ours = pod.scheduler_name in self.profiles
-        if record is None:
-            record = self.records[pod.uid] = Record(pod, State.HELD)
-        if record.state is State.BOUND and record.node == node:
-            # What it holds was settled when it was bound: whoever edits the annotation of a bound
-            # pod takes no card and frees none. A resize changes what it takes of the node.
-            if pod.shape.resources != record.pod.shape.resources:
-                self.ledger.charge(pod.uid, node, pod.shape.resources, record.allocation)
-            effects.extend(outsiders.changed(record.pod, pod, is_ours))
-            record.pod = pod
-            self.gangs.file(record)
-            return
-        ours = record.allocation
-        if ours is not None and record.node == node and _token(pod) == ours.token:
-            self._binds.seen(record, node, effects)
-        else:
-            self._binds.release(record)
-            self._leave_queue(pod.uid)
-            record.pod = pod
-            self._cycle.charge(record, node, pod.allocation)
-            if is_news:
-                effects.extend(outsiders.placed_by_another(pod))
-        effects.extend(outsiders.troubles(pod, is_ours))
-        record.pod, record.state = pod, State.BOUND
-        self.gangs.file(record)
-
-    def _pod_gone(self, uid: PodUid) -> None:
-        record = self.records.pop(uid, None)
-        if record is not None:
-            self._leave_queue(uid)
-            self._binds.release(record)
-        self.gangs.gone(uid)
-        self.preemption.gone(uid)
-
-    def _leave_queue(self, uid: PodUid) -> None:
-        self.queue.remove(uid)
-        self.earmarks.end(uid)
-
-    def _pods_listed_now(self, event: PodsListed, now: float, effects: list[Effect]) -> None:
-        self._pods_listed = True
-        listed = {pod.uid: pod for pod in event.pods}
-        for uid in [uid for uid in self.records if uid not in listed]:
-            if uid not in event.unreadable:
-                self._pod_gone(uid)
-        for uid, pod in listed.items():
-            record = self.records.get(uid)
-            never_stored = (
-                record is not None
-                and record.state is State.ASSUMED
-                and pod.node_name is None
-                and event.asked_at > record.answered_at
-            )
-            if never_stored and record is not None:
-                self._binds.release(record)
-                record.pod = self.group_objects.resolved(pod)
-                self._intake.back_off(record, now)
-            else:
-                self._pod_seen(pod, effects, is_news=self.decides)
-        self.gangs.finished_are(event.finished)
-        if not self.decides:
-            self.gangs.recall()
 
     def _time_passed(self, now: float, effects: list[Effect]) -> None:
         # First, because it ends that some Binds are sent again.
@@ -372,18 +215,18 @@ class Machine:
             self.preemption.time_passed(now, effects)
         if self.gangs.by_key and now >= self.gang_turns.next_at:
             self.gang_turns.time_passed(now, effects)
-        if now >= self._intake.next_at:
-            self._intake.take_back(now, effects)
-        if now >= self._binds.next_at:
-            self._binds.send_again(now, effects)
-        if now >= self._reports.next_at:
-            self._reports.refresh(self.askers, now)
+        if now >= self._books.intake.next_at:
+            self._books.intake.take_back(now, effects)
+        if now >= self._books.binds.next_at:
+            self._books.binds.send_again(now, effects)
+        if now >= self._books.reports.next_at:
+            self._books.reports.refresh(self.askers, now)
         effects.extend(self._overcommitment.look(now))
 
     # --- decisions -----------------------------------------------------------------------------
 
     def _free_slots(self, slots: int) -> int:
-        return min(slots, MOST_UNANSWERED - self._binds.unanswered) if self.ready else 0
+        return min(slots, MOST_UNANSWERED - self._books.binds.unanswered) if self.ready else 0
 
     # --- inventory -----------------------------------------------------------------------------
 
@@ -396,26 +239,8 @@ class Machine:
         self.inventory_failure = ""
         self.silent_nodes = frozenset(event.silent)
         if not self.inventory_read:
-            self.inventory_read = self._reports.inventory_read = True
+            self.inventory_read = self._books.reports.inventory_read = True
             for line in self.queue.blocked():
                 line.diagnosis = None
                 self.moves.woken(len(line.waiting))
                 self.queue.wake(line)
-
-
-def _token(pod: Pod) -> DecisionToken | None:
-    return pod.allocation.token if pod.allocation is not None else None
-
-
-def _matters(old: Pod, new: Pod) -> bool:
-    """Whether a change of a waiting pod may change what happens to it; its status may not."""
-    return (
-        old.shape != new.shape
-        or old.gates != new.gates
-        or old.problem != new.problem
-        or old.group != new.group
-        or old.group_reference != new.group_reference
-        or old.unsupported != new.unsupported
-        or old.deleting != new.deleting
-        or (old.priority, old.label_priority) != (new.priority, new.label_priority)
-    )

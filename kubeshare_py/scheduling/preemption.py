@@ -16,9 +16,10 @@ from kubeshare_py.domain.effects import Effect, Evict, Nominate, Preempt
 from kubeshare_py.domain.identity import DecisionToken, PodUid
 from kubeshare_py.domain.preemption import PreemptionPlan, Seat
 from kubeshare_py.framework.scheduler_profile import Profile
+from kubeshare_py.scheduling.books import Books
 from kubeshare_py.scheduling.bound_ranks import BoundRanks
 from kubeshare_py.scheduling.earmarks import Cause, Holder, Nominee
-from kubeshare_py.scheduling.gang_turns import Books, GangTurns
+from kubeshare_py.scheduling.gang_turns import GangTurns
 from kubeshare_py.scheduling.gangs import Gang
 from kubeshare_py.scheduling.pod_records import Record, State
 from kubeshare_py.scheduling.preemption_planner import Planner, preemptor_of

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 
 from kubeshare_py.domain.identity import PodUid
+from kubeshare_py.scheduling.books import Books
 from kubeshare_py.scheduling.bound_ranks import BoundRanks
 from kubeshare_py.scheduling.earmarks import Nominee
-from kubeshare_py.scheduling.gang_turns import Books, GangTurns
+from kubeshare_py.scheduling.gang_turns import GangTurns
 from kubeshare_py.scheduling.gangs import Gang
 from kubeshare_py.scheduling.pod_queue import Line
 from kubeshare_py.scheduling.pod_records import Record

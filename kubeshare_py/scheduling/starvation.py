@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from heapq import nsmallest
 
 from kubeshare_py.domain.gpu import WHOLE_MILLI
-from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.pod import Shape
+from kubeshare_py.scheduling.books import Books
 from kubeshare_py.scheduling.earmark_plan import EarmarkPlan, Wanted
 from kubeshare_py.scheduling.earmarks import Cause, Holder, Nominee
-from kubeshare_py.scheduling.gang_turns import Books, GangTurns
+from kubeshare_py.scheduling.gang_turns import GangTurns
 from kubeshare_py.scheduling.gangs import Gang
 from kubeshare_py.scheduling.pod_queue import SortKey
 from kubeshare_py.scheduling.pod_records import Record
@@ -42,18 +42,12 @@ class _Waiting:
 class Starvation:
     """Works on the machine's books; holds when to look again."""
 
-    def __init__(
-        self,
-        books: Books,
-        gang_turns: GangTurns,
-        records: dict[PodUid, Record],
-        after_s: float,
-    ) -> None:
+    def __init__(self, books: Books, gang_turns: GangTurns, after_s: float) -> None:
         """`after_s`: who waited for so long may get earmarks; 0: nobody ever does."""
         self._ledger, self._queue, self._earmarks = books.ledger, books.queue, books.earmarks
         self._members = books.gangs
         self._gangs = gang_turns.queue
-        self._records = records
+        self._records = books.records
         rooms, places = gang_turns.rooms, gang_turns.places
         self._plan = EarmarkPlan(books.ledger, books.cycle, books.askers, rooms, books.work, places)
         self._after_s = after_s or math.inf

@@ -1,19 +1,18 @@
 """One turn of decisions: whoever stands first in the queue is tried first, gangs and pods alike."""
 
 from kubeshare_py.domain.effects import Effect
-from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.framework.asks import Choice
 from kubeshare_py.scheduling import queue_moves
 from kubeshare_py.scheduling.attempts import count
+from kubeshare_py.scheduling.books import Books
 from kubeshare_py.scheduling.earmarks import Holder
-from kubeshare_py.scheduling.gang_turns import Books, GangTurns
+from kubeshare_py.scheduling.gang_turns import GangTurns
 from kubeshare_py.scheduling.gangs import Gang
 from kubeshare_py.scheduling.intake import tell
 from kubeshare_py.scheduling.pod_queue import Line, SortKey
 from kubeshare_py.scheduling.pod_records import Record
 from kubeshare_py.scheduling.preemption import Preemption
 from kubeshare_py.scheduling.starvation import Starvation
-from kubeshare_py.scheduling.waiting_reports import WaitingReports
 
 
 class Turns:
@@ -22,15 +21,11 @@ class Turns:
     def __init__(
         self,
         books: Books,
-        records: dict[PodUid, Record],
-        reports: WaitingReports,
         gang_turns: GangTurns,
         starvation: Starvation,
         preemption: Preemption,
     ) -> None:
         self._books = books
-        self._records = records
-        self._reports = reports
         self._gang_turns = gang_turns
         self._starvation = starvation
         self._preemption = preemption
@@ -111,11 +106,11 @@ class Turns:
         """Place the first pod of a line, or block the line; how many Binds that makes."""
         head = line.head()
         assert head is not None
-        record = self._records[head[1]]
+        record = self._books.records[head[1]]
         record.attempts += 1
         if line.shape.claim is not None and not self._inventory_read:
             self._block(line)
-            self._reports.unread(line, now)
+            self._books.reports.unread(line, now)
             return 0
         asker = self._books.askers[line.profile]
         choice: Choice | str | None = asker.best(line.shape)
@@ -143,10 +138,10 @@ class Turns:
         self._block(line)
         self._gang_turns.kept_out.blocked(line, record)
         if why is None:
-            self._reports.blocked(line, self._books.askers[line.profile], now)
+            self._books.reports.blocked(line, self._books.askers[line.profile], now)
             self._preemption.queue.blocked(line)
         else:
-            self._reports.kept_out(line, why, now)
+            self._books.reports.kept_out(line, why, now)
         self._starvation.pod_waits(record, now)
 
     def _block(self, line: Line) -> None:

@@ -1,0 +1,66 @@
+"""All that the machine's parts work on, made together because they refer to each other."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.domain.identity import PodUid
+from kubeshare_py.framework.asks import Asker, Work
+from kubeshare_py.framework.scheduler_profile import Profile
+from kubeshare_py.scheduling.attempts import Attempts
+from kubeshare_py.scheduling.binds import Binds
+from kubeshare_py.scheduling.cycle import Cycle
+from kubeshare_py.scheduling.earmarks import Earmarks
+from kubeshare_py.scheduling.gangs import Gangs
+from kubeshare_py.scheduling.intake import Intake
+from kubeshare_py.scheduling.pod_queue import PodQueue
+from kubeshare_py.scheduling.pod_records import Record
+from kubeshare_py.scheduling.queue_moves import QueueMoves
+from kubeshare_py.scheduling.waiting_reports import WaitingReports
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Books:
+    """Who is there, who waits, who holds what. `profiles` and `askers` may be replaced in place."""
+
+    profiles: dict[str, Profile]
+    askers: dict[str, Asker]
+    records: dict[PodUid, Record]
+    ledger: Ledger
+    queue: PodQueue
+    moves: QueueMoves
+    attempts: Attempts
+    work: Work
+    cycle: Cycle
+    gangs: Gangs
+    earmarks: Earmarks
+    reports: WaitingReports
+    intake: Intake
+    binds: Binds
+
+
+def empty_books(profiles: Sequence[Profile], name: str) -> Books:
+    """Books without pods and nodes; `name` makes their decision tokens unique."""
+    by_name = {profile.scheduler_name: profile for profile in profiles}
+    records: dict[PodUid, Record] = {}
+    ledger, queue, moves, attempts, work = Ledger(), PodQueue(), QueueMoves(), Attempts(), Work()
+    askers = {of: Asker(profile, ledger, work) for of, profile in by_name.items()}
+    cycle = Cycle(ledger, queue, moves, askers, by_name, work, name)
+    gangs, earmarks, reports = Gangs(), Earmarks(ledger), WaitingReports(queue, records)
+    intake = Intake(records, queue, moves, by_name, reports, gangs, earmarks)
+    return Books(
+        profiles=by_name,
+        askers=askers,
+        records=records,
+        ledger=ledger,
+        queue=queue,
+        moves=moves,
+        attempts=attempts,
+        work=work,
+        cycle=cycle,
+        gangs=gangs,
+        earmarks=earmarks,
+        reports=reports,
+        intake=intake,
+        binds=Binds(records, cycle, intake, moves, attempts, gangs),
+    )

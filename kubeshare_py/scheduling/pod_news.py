@@ -1,0 +1,157 @@
+"""What the API server says of pods and their groups, written into the books."""
+
+from kubeshare_py.domain.effects import Effect
+from kubeshare_py.domain.events import FinishedMember, PodGroupEvent, PodsListed
+from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
+from kubeshare_py.domain.pod import Pod
+from kubeshare_py.scheduling import outsiders, queue_moves
+from kubeshare_py.scheduling.books import Books
+from kubeshare_py.scheduling.pod_records import Record, State
+from kubeshare_py.scheduling.preemption import Preemption
+
+_UNDECIDED = (State.HELD, State.WAITING, State.BACKOFF)
+
+
+class PodNews:
+    """Works on the machine's books."""
+
+    def __init__(self, books: Books, preemption: Preemption) -> None:
+        self._books = books
+        self._preemption = preemption
+
+    def seen(self, pod: Pod, now: float, effects: list[Effect], *, is_news: bool = True) -> None:
+        """The pod is like this; not `is_news` if it was so before anybody looked."""
+        books = self._books
+        record = books.records.get(pod.uid)
+        if pod.group_reference is not None:
+            pod = books.gangs.objects.resolved(pod)
+        if pod.node_name is not None:
+            self._seen_bound(pod, pod.node_name, record, effects, is_news)
+        elif pod.scheduler_name not in books.profiles:
+            if record is not None and record.state in _UNDECIDED:
+                self.gone(pod.uid)
+        elif record is None:
+            books.intake.enqueue(Record(pod, State.HELD), now, effects, queue_moves.POD_ADD)
+        elif record.state in _UNDECIDED:
+            if _matters(record.pod, pod):
+                event = queue_moves.update_event(record.pod, pod)
+                self._enqueue_again(record, pod, now, effects, event)
+            else:
+                record.pod = pod
+        elif record.state is not State.BOUND:
+            record.pod = pod  # an older view of a pod that we have bound meanwhile
+            books.gangs.file(record)
+        self._preemption.seen(books.records.get(pod.uid), now)
+
+    def _enqueue_again(
+        self, record: Record, pod: Pod, now: float, effects: list[Effect], event: str
+    ) -> None:
+        self._leave_queue(pod.uid)
+        self._books.gangs.leave(pod.uid)
+        record.pod = pod
+        self._books.intake.enqueue(record, now, effects, event)
+
+    def _seen_bound(
+        self,
+        pod: Pod,
+        node: NodeName,
+        record: Record | None,
+        effects: list[Effect],
+        is_news: bool,
+    ) -> None:
+        books = self._books
+        is_ours = pod.scheduler_name in books.profiles
+        if record is None:
+            record = books.records[pod.uid] = Record(pod, State.HELD)
+        if record.state is State.BOUND and record.node == node:
+            # What it holds was settled when it was bound: whoever edits the annotation of a bound
+            # pod takes no card and frees none. A resize changes what it takes of the node.
+            if pod.shape.resources != record.pod.shape.resources:
+                books.ledger.charge(pod.uid, node, pod.shape.resources, record.allocation)
+            effects.extend(outsiders.changed(record.pod, pod, is_ours))
+            record.pod = pod
+            books.gangs.file(record)
+            return
+        ours = record.allocation
+        if ours is not None and record.node == node and _token(pod) == ours.token:
+            books.binds.seen(record, node, effects)
+        else:
+            books.binds.release(record)
+            self._leave_queue(pod.uid)
+            record.pod = pod
+            books.cycle.charge(record, node, pod.allocation)
+            if is_news:
+                effects.extend(outsiders.placed_by_another(pod))
+        effects.extend(outsiders.troubles(pod, is_ours))
+        record.pod, record.state = pod, State.BOUND
+        books.gangs.file(record)
+
+    def gone(self, uid: PodUid, finished: FinishedMember | None = None) -> None:
+        """The pod is not there any more, or it has finished."""
+        record = self._books.records.pop(uid, None)
+        if record is not None:
+            self._leave_queue(uid)
+            self._books.binds.release(record)
+        self._books.gangs.gone(uid)
+        self._preemption.gone(uid)
+        if finished is not None:
+            self._books.gangs.finish(finished)
+
+    def _leave_queue(self, uid: PodUid) -> None:
+        self._books.queue.remove(uid)
+        self._books.earmarks.end(uid)
+
+    def listed(
+        self, event: PodsListed, now: float, effects: list[Effect], *, decides: bool
+    ) -> None:
+        """These are all pods. Not `decides`: another may have placed them, which is no news."""
+        books = self._books
+        listed = {pod.uid: pod for pod in event.pods}
+        for uid in [uid for uid in books.records if uid not in listed]:
+            if uid not in event.unreadable:
+                self.gone(uid)
+        for uid, pod in listed.items():
+            record = books.records.get(uid)
+            never_stored = (
+                record is not None
+                and record.state is State.ASSUMED
+                and pod.node_name is None
+                and event.asked_at > record.answered_at
+            )
+            if never_stored and record is not None:
+                books.binds.release(record)
+                record.pod = books.gangs.objects.resolved(pod)
+                books.intake.back_off(record, now)
+            else:
+                self.seen(pod, now, effects, is_news=decides)
+        books.gangs.finished_are(event.finished)
+        if not decides:
+            books.gangs.recall()
+
+    def groups_changed(self, event: PodGroupEvent, now: float, effects: list[Effect]) -> None:
+        """Objects that describe groups came, changed or went."""
+        gangs = self._books.gangs
+        for key in gangs.objects.change(event):
+            for record in gangs.declare(key, gangs.objects.minimum(key)):
+                if record.state in _UNDECIDED:
+                    pod = gangs.objects.resolved(record.pod)
+                    came = queue_moves.POD_GROUP_CHANGED
+                    self._enqueue_again(record, pod, now, effects, came)
+
+
+def _token(pod: Pod) -> DecisionToken | None:
+    return pod.allocation.token if pod.allocation is not None else None
+
+
+def _matters(old: Pod, new: Pod) -> bool:
+    """Whether a change of a waiting pod may change what happens to it; its status may not."""
+    return (
+        old.shape != new.shape
+        or old.gates != new.gates
+        or old.problem != new.problem
+        or old.group != new.group
+        or old.group_reference != new.group_reference
+        or old.unsupported != new.unsupported
+        or old.deleting != new.deleting
+        or (old.priority, old.label_priority) != (new.priority, new.label_priority)
+    )
