@@ -75,7 +75,7 @@ class Planner:
         gives_way = rule or self.rule(members[0].pod.scheduler_name, preemptor)
         ours = self._profiles
         self._plans += 1
-        best: tuple[Draft, PreemptionSearch] | None = None
+        best: Draft | None = None
         models = self._models_for(members)
         for among, model in product(self._places_for(members), models):
             evictable = Evictable(
@@ -87,9 +87,9 @@ class Planner:
             )
             search = PreemptionSearch(self._ledger, self._askers, evictable, leaving, model)
             draft = search.find(members, self._plans, among)
-            if draft is not None and (best is None or cost(draft.units) < cost(best[0].units)):
-                best = draft, search
-        return None if best is None else self._as_plan(preemptor, *best, leaving)
+            if draft is not None and (best is None or cost(draft.units) < cost(best.units)):
+                best = draft
+        return None if best is None else self._as_plan(preemptor, best, leaving)
 
     def is_on(self, profile: str) -> bool:
         """Whether anybody is evicted for pods of this profile at all."""
@@ -132,13 +132,9 @@ class Planner:
             yield np.flatnonzero(places == number)
 
     def _as_plan(
-        self,
-        preemptor: Preemptor,
-        draft: Draft,
-        search: PreemptionSearch,
-        leaving: Sequence[Record],
+        self, preemptor: Preemptor, draft: Draft, leaving: Sequence[Record]
     ) -> PreemptionPlan:
-        names, columns = search.names(), self._ledger.columns
+        names, columns = draft.names, self._ledger.columns
         seats = []
         for one in draft.seated:
             pod, node = one.record.pod, names[one.position]
