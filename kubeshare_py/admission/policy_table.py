@@ -57,14 +57,18 @@ def _reach(labels: str) -> str:
 
 
 def _asks_for_none() -> str:
-    """Whether no container asks for a GPU, by any resource that may be one; see `unsupported`."""
+    """Whether no container asks for a GPU, by any resource that may be one; see `unsupported`.
+
+    An amount of 0 asks for nothing, however it is written. Nor do claims count: their devices come
+    by CDI, whose drivers tell containers `void` themselves.
+    """
     owners = "|".join(domain.replace(".", "[.]") for domain in (*GPU_DOMAINS, DEVICE_CLASS))
     return (
-        "!has(object.spec.resourceClaims) &&\n"
         "!(object.spec.containers + object.spec.?initContainers.orValue([])).exists(container,\n"
         "[container.?resources.?limits.orValue({}), container.?resources.?requests.orValue({})]"
         ".exists(amounts,\n"
-        "amounts.exists(name, name.contains('/') &&"
+        "amounts.exists(name, quantity(string(amounts[name])).isGreaterThan(quantity('0')) &&"
+        " name.contains('/') &&"
         f" name.lowerAscii().matches('gpu|(^|[.])({owners})/'))))"
     )
 

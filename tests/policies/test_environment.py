@@ -211,6 +211,42 @@ async def test_no_user_shows_cards_to_a_pod_that_asks_for_none(cluster: Clients)
         await cluster.user.create(pods_of(GUARDED), a_pod({}, entry, **OTHERS), {"dryRun": "All"})
 
 
+@pytest.mark.parametrize("nothing", ["0", "0.0", "0Ki", "0e3"])
+async def test_asking_for_zero_gpus_is_asking_for_none(cluster: Clients, nothing: str) -> None:
+    resources = {"limits": {"nvidia.com/gpu": nothing}, "requests": {"nvidia.com/gpu": nothing}}
+    pod = a_pod(containers=[{**GPU, "resources": resources}], **OTHERS)
+    said = await refused(cluster.user.create(pods_of(GUARDED), pod))
+    assert "in a pod that asks for no GPU" in said
+    quiet = {"name": "main", "image": "cuda", "resources": resources}
+    for namespace in (WEBHOOK, GUARDED):
+        made = await cluster.would_be(a_pod(containers=[quiet], **OTHERS), namespace)
+        assert env_of(made) == VOID
+
+
+async def test_a_claim_for_no_gpu_shows_none(cluster: Clients) -> None:
+    claims = [{"name": "any", "resourceClaimName": "of-anything"}]
+    pod = a_pod({}, ALL, resourceClaims=claims, **OTHERS)
+    assert "in a pod that asks for no GPU" in await refused(
+        cluster.user.create(pods_of(GUARDED), pod)
+    )
+    for namespace in (WEBHOOK, GUARDED):
+        made = await cluster.would_be(a_pod(resourceClaims=claims, **OTHERS), namespace)
+        assert env_of(made) == VOID
+
+
+@pytest.mark.parametrize("resource", ["nvidia.com/gpu", "jane.example/gpu"])
+async def test_nobody_takes_gpus_to_a_node_that_does_not_count_them(
+    cluster: Clients, resource: str
+) -> None:
+    container = {**GPU, "resources": {"limits": {resource: "1"}}}
+    pod = a_pod(containers=[container], nodeName="n1", **OTHERS)
+    said = await refused(cluster.user.create(pods_of(GUARDED), pod))
+    assert "a pod that asks for a GPU and names its node itself" in said
+    made = await cluster.would_be(a_pod(nodeName="n1", **OTHERS), GUARDED)
+    assert env_of(made) == VOID
+    await cluster.would_be(pod, EXEMPT)
+
+
 async def test_an_exempt_namespace_keeps_its_drivers(cluster: Clients) -> None:
     made = await cluster.would_be(a_pod({}, ALL, **OTHERS), EXEMPT)
     assert env_of(made) == {VISIBLE: "all"}

@@ -32,10 +32,9 @@ variables.labelsBefore[?'sharedgpu/gpu_request'].orValue('').matches('^0*([2-9]|
 "gemini": [{"volume":"kubeshare-lib","path":"/kubeshare/library","subPathExpr":"","readOnly":"true"}]}
 {{- end }}
 {{- define "kubeshare.cel.asksForNone" -}}
-!has(object.spec.resourceClaims) &&
 !(object.spec.containers + object.spec.?initContainers.orValue([])).exists(container,
 [container.?resources.?limits.orValue({}), container.?resources.?requests.orValue({})].exists(amounts,
-amounts.exists(name, name.contains('/') && name.lowerAscii().matches('gpu|(^|[.])(nvidia[.]com|aliyun[.]com|elasticgpu[.]io|nano-gpu[.]io|4pd[.]io|hami[.]io|deviceclass[.]resource[.]kubernetes[.]io)/'))))
+amounts.exists(name, quantity(string(amounts[name])).isGreaterThan(quantity('0')) && name.contains('/') && name.lowerAscii().matches('gpu|(^|[.])(nvidia[.]com|aliyun[.]com|elasticgpu[.]io|nano-gpu[.]io|4pd[.]io|hami[.]io|deviceclass[.]resource[.]kubernetes[.]io)/'))))
 {{- end }}
 {{- define "kubeshare.cel.volumes" -}}
 {"void": [],
