@@ -139,11 +139,29 @@ async def test_what_the_back_end_does_not_use_is_the_users(cluster: Clients) -> 
     await cluster.user.create(pods_of(GUARDED), a_pod(SHARE, mine), {"dryRun": "All"})
 
 
-async def test_a_mount_that_names_cards_is_refused(cluster: Clients) -> None:
-    pod = a_pod(SHARE, volumes=[{"name": "null", "hostPath": {"path": "/dev/null"}}])
-    mount = {"name": "null", "mountPath": "/var/run/nvidia-container-devices/all"}
+@pytest.mark.parametrize("spec", [{}, OTHERS])
+@pytest.mark.parametrize("root", ["/var/run", "//var/run", "/var/./run", "var/run", "/x/../var/run"])
+async def test_a_mount_that_names_cards_is_refused(cluster: Clients, spec: Json, root: str) -> None:
+    pod = a_pod(SHARE, volumes=[{"name": "null", "hostPath": {"path": "/dev/null"}}], **spec)
+    mount = {"name": "null", "mountPath": f"{root}/nvidia-container-devices/all"}
     pod["spec"]["containers"][0]["volumeMounts"] = [mount]
     assert "names cards" in await refused(cluster.user.create(pods_of(GUARDED), pod))
+
+
+@pytest.mark.parametrize("spec", [{}, OTHERS])
+async def test_nobody_mounts_cards_into_a_container_that_is_added(
+    cluster: Clients, spec: Json
+) -> None:
+    pod = a_pod(SHARE, volumes=[{"name": "null", "hostPath": {"path": "/dev/null"}}], **spec)
+    await cluster.user.create(pods_of(GUARDED), pod)
+    mount = {"name": "null", "mountPath": "/var/run/nvidia-container-devices/all"}
+    debug = {"name": "debug", "image": "cuda", "volumeMounts": [mount]}
+    path = f"{pods_of(GUARDED)}/p"
+    asked = cluster.admin.strategic_patch(
+        f"{path}/ephemeralcontainers", {"spec": {"ephemeralContainers": [debug]}}
+    )
+    assert "names cards" in await refused(asked)
+    await cluster.admin.delete(path, grace_period_s=0)
 
 
 async def test_a_back_end_that_the_profile_does_not_allow_is_refused(cluster: Clients) -> None:

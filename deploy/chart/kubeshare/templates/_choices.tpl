@@ -56,6 +56,13 @@ object.spec.schedulerName in {{ include "kubeshare.cel.choices" . }}
 !({{ include "kubeshare.cel.isOurs" . }})
 {{- end }}
 
+{{- /* The container toolkit can be made to read cards from mounts below /var/run/nvidia-container-devices. It cleans paths,
+so there are many ways to write that; the last name is in all of them. */}}
+{{- define "kubeshare.cel.mountsNoCards" -}}
+!{{ . }}.exists(container, container.?volumeMounts.orValue([]).exists(mount,
+mount.mountPath.contains('nvidia-container-devices')))
+{{- end }}
+
 {{- /* The parts of every policy about containers that are added to running pods. */}}
 {{- define "kubeshare.cel.added" -}}
 - name: before
