@@ -148,6 +148,33 @@ async def test_a_mount_that_names_cards_is_refused(cluster: Clients, spec: Json,
     assert "names cards" in await refused(cluster.user.create(pods_of(GUARDED), pod))
 
 
+@pytest.mark.parametrize(
+    ("isolation", "mount"),
+    [
+        ("mps", {"name": "kubeshare-mps", "mountPath": "/all"}),
+        ("mps", {"name": "kubeshare-mps", "mountPath": "/tmp/nvidia-mps", "subPath": "GPU-1/pipe"}),
+        ("gemini", {"name": "kubeshare-lib", "mountPath": "/kubeshare/library"}),
+    ],
+)
+async def test_a_back_ends_folder_is_mounted_as_it_says_and_not_otherwise(
+    cluster: Clients, isolation: str, mount: Json
+) -> None:
+    pod = a_pod({**SHARE, "sharedgpu/isolation": isolation})
+    said = await cluster.would_be(pod, GUARDED)
+    proper = [one for one in said["spec"]["containers"][0]["volumeMounts"] if "k" in one["name"]]
+    pod["spec"]["containers"][0]["volumeMounts"] = proper
+    await cluster.user.create(pods_of(GUARDED), pod)
+    debug = {"name": "debug", "image": "x", "volumeMounts": [{**mount, "mountPath": "/x"}]}
+    debug["volumeMounts"][0].pop("subPath", None)
+    added = {"spec": {"ephemeralContainers": [debug]}}
+    asked = cluster.admin.strategic_patch(f"{pods_of(GUARDED)}/p/ephemeralcontainers", added)
+    assert "mounts a volume of kubeshare-scheduler" in await refused(asked)
+    await cluster.admin.delete(f"{pods_of(GUARDED)}/p", grace_period_s=0)
+    pod["spec"]["containers"][0]["volumeMounts"] = [mount]
+    told = f"a container mounts {mount['name']}: kubeshare-scheduler mounts it"
+    assert told in await refused(cluster.user.create(pods_of(GUARDED), pod))
+
+
 @pytest.mark.parametrize("spec", [{}, OTHERS])
 async def test_nobody_mounts_cards_into_a_container_that_is_added(
     cluster: Clients, spec: Json
