@@ -140,7 +140,9 @@ async def test_what_the_back_end_does_not_use_is_the_users(cluster: Clients) -> 
 
 
 @pytest.mark.parametrize("spec", [{}, OTHERS])
-@pytest.mark.parametrize("root", ["/var/run", "//var/run", "/var/./run", "var/run", "/x/../var/run"])
+@pytest.mark.parametrize(
+    "root", ["/var/run", "//var/run", "/var/./run", "var/run", "/x/../var/run"]
+)
 async def test_a_mount_that_names_cards_is_refused(cluster: Clients, spec: Json, root: str) -> None:
     pod = a_pod(SHARE, volumes=[{"name": "null", "hostPath": {"path": "/dev/null"}}], **spec)
     mount = {"name": "null", "mountPath": f"{root}/nvidia-container-devices/all"}
