@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from kubeshare_py.cluster.columns import ABSENT, UNHEALTHY
+from kubeshare_py.cluster.columns import ABSENT, HELD_BACK, UNHEALTHY
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.allocation import CardCharge
 from kubeshare_py.domain.gpu import WHOLE_MILLI, share_bytes
@@ -43,9 +43,11 @@ def _earmarked(machine: Machine, names: Sequence[NodeName]) -> Iterator[str]:
 
 def _only_amounts(node: NodeWhy) -> bool:
     """Whether the node refuses for want of free share or memory of GPUs, and for nothing else."""
-    return not node.fits and all(
-        shortfall.subject or shortfall.resource == "gpu" for shortfall in node.shortfalls
-    )
+    # A label or a taint is a reason without anything that falls short.
+    explained = {shortfall.reason for shortfall in node.shortfalls}
+    if node.fits or not explained.issuperset(node.reasons):
+        return False
+    return all(one.subject or one.resource == "gpu" for one in node.shortfalls)
 
 
 def _leavers(machine: Machine, claim: GpuClaim, name: NodeName) -> Iterator[str]:
@@ -69,7 +71,9 @@ def _would_do(ledger: Ledger, claim: GpuClaim, name: NodeName, freed: CardCharge
     others = columns.tenants.item(row, slot) - 1
     # A card held whole has one tenant: when that is gone it is nobody's.
     taken = others > 0 and (claim.exclusive or columns.exclusive.item(row, slot) > 0)
-    if taken or columns.flags.item(row, slot) & (ABSENT | UNHEALTHY):
+    # A card that becomes idle may be held back at once, like those that are.
+    kept = not others and ledger.native_gpus(name) > 0
+    if taken or kept or columns.flags.item(row, slot) & (ABSENT | UNHEALTHY | HELD_BACK):
         return False
     model = columns.model_names[columns.model[row, slot]]
     milli, asked = claim.milli_on(model), claim.memory_bytes

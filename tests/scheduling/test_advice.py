@@ -15,10 +15,12 @@ from kubeshare_py.domain.events import (
     PodSeen,
     PodsListed,
 )
-from kubeshare_py.domain.identity import NodeName, PodKey
+from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
+from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.scheduling.explanation import why
 from kubeshare_py.scheduling.machine import Machine
+from kubeshare_py.scheduling.pod_records import State
 from tests.builders import GIB, a_claim, a_gpu, a_machine, a_node, a_pod, a_shape, whole
 
 LEAVES = re.compile(r"it fits on (?P<node>\S+) when (?P<pod>\S+) ends \(it holds .*\)")
@@ -115,3 +117,40 @@ def test_who_waits_for_one_pod_is_told_its_name() -> None:
         "it fits on n1 when default/holder ends (it holds 0.6 of GPU-a)",
         "it fits on n1 (GPU-a) now with sharedgpu/gpu_request 0.4 or less",
     )
+
+
+def one_holder(node: Node) -> Machine:
+    """A node with one card, 0.6 of which is held."""
+    machine = a_machine()
+    machine.handle(PodsListed((), 0.0), 0.0)
+    machine.handle(NodesListed((node,)), 0.0)
+    machine.handle(InventoryRead(((NodeName("n1"), (a_gpu("GPU-a"),)),)), 0.0)
+    machine.handle(PodSeen(a_pod("holder", a_shape(a_claim(600)))), 0.0)
+    machine.handle(BindSlotsFree(64), 0.0)
+    return machine
+
+
+def test_nothing_helps_on_a_node_where_the_pod_may_not_be() -> None:
+    machine = one_holder(a_node("n1"))
+    elsewhere = a_shape(a_claim(500), node_selector=(("disk", "fast"),))
+    machine.handle(PodSeen(a_pod("waits", elsewhere)), 0.0)
+    machine.handle(BindSlotsFree(64), 0.0)
+    assert advice(machine, PodKey("default", "waits")) == ()
+
+
+def test_a_card_that_would_be_held_back_when_it_is_idle_helps_nobody() -> None:
+    machine = one_holder(a_node("n1"))
+    native = a_pod(
+        "native",
+        Shape(resources=(("nvidia.com/gpu", 1),)),
+        node_name=NodeName("n1"),
+        scheduler_name="default-scheduler",
+    )
+    machine.handle(PodSeen(native), 0.0)
+    machine.handle(PodSeen(a_pod("waits", a_shape(a_claim(500)))), 0.0)
+    machine.handle(BindSlotsFree(64), 0.0)
+    assert advice(machine, PodKey("default", "waits")) == ()
+    machine.handle(PodGone(PodUid("uid-holder")), 0.0)
+    assert [one.state for one in machine.records.values() if one.pod.key.name == "waits"] == [
+        State.WAITING
+    ]
