@@ -289,6 +289,10 @@ async def test_nobody_takes_gpus_to_a_node_that_does_not_count_them(
     pod = a_pod(containers=[container], nodeName="n1", **OTHERS)
     said = await refused(cluster.user.create(pods_of(GUARDED), pod))
     assert "a pod that asks for a GPU and names its node itself" in said
+    container = {"name": "main", "image": "x", "resources": {"limits": {resource: "1"}}}
+    ours = a_pod(containers=[container], nodeName="n1")
+    said = await refused(cluster.user.create(pods_of(GUARDED), ours))
+    assert "a pod that asks for a vendor's GPUs and names its node itself" in said
     made = await cluster.would_be(a_pod(nodeName="n1", **OTHERS), GUARDED)
     assert env_of(made) == VOID
     await cluster.would_be(pod, EXEMPT)
