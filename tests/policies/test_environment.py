@@ -166,7 +166,7 @@ async def test_a_back_ends_folder_is_mounted_as_it_says_and_not_otherwise(
     proper = [one for one in said["spec"]["containers"][0]["volumeMounts"] if "k" in one["name"]]
     pod["spec"]["containers"][0]["volumeMounts"] = proper
     await cluster.user.create(pods_of(GUARDED), pod)
-    debug = {"name": "debug", "image": "x", "volumeMounts": [{**mount, "mountPath": "/x"}]}
+    debug: Json = {"name": "debug", "image": "x", "volumeMounts": [{**mount, "mountPath": "/x"}]}
     debug["volumeMounts"][0].pop("subPath", None)
     added = {"spec": {"ephemeralContainers": [debug]}}
     asked = cluster.admin.strategic_patch(f"{pods_of(GUARDED)}/p/ephemeralcontainers", added)

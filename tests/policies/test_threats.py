@@ -96,3 +96,10 @@ async def test_nothing_here_stops_who_calls_a_pod_urgent(cluster: Clients) -> No
     await cluster.user.create(
         PODS, a_pod({**SHARE, "sharedgpu/priority": "100"}), {"dryRun": "All"}
     )
+
+
+async def test_nothing_here_stops_who_names_a_priority_class(cluster: Clients) -> None:
+    pod = a_pod(SHARE, priorityClassName="system-node-critical")
+    made = await cluster.user.create(PODS, pod, {"dryRun": "All"})
+    assert made["spec"]["priority"] > 10**9
+    assert made["spec"]["preemptionPolicy"] == "PreemptLowerPriority"
