@@ -103,7 +103,8 @@ class GangPlan:
             fitting[model] = len(placed)
         by_model = sorted(fitting.items(), key=lambda pair: (-pair[1], pair[0]))
         shortage = self._shortage_on(gang, by_model[0][0] if by_model else models[0])
-        return replace(shortage, by_model=tuple(by_model))
+        is_nowhere = bool(gang.within) and not self._places.each(gang.within, ())
+        return replace(shortage, by_model=tuple(by_model), is_nowhere=is_nowhere)
 
     def _shortage_on(self, gang: Gang, model: str) -> Shortage:
         members = next(self._orders(gang, model))

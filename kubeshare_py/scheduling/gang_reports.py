@@ -97,6 +97,8 @@ def too_few(gang: Gang) -> Diagnosis:
 
 def too_little(gang: Gang, shortage: Shortage) -> Diagnosis:
     """All are there, and too little room for them."""
+    if shortage.is_nowhere:
+        return Diagnosis(sentence=f"{_needs(gang)}; no node has this label")
     diagnosis = shortage.diagnosis
     lacking = [_asking(shape, count) for shape, count in shortage.lacking]
     if len(lacking) > SHAPES_NAMED:

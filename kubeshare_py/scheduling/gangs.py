@@ -64,12 +64,14 @@ class Shortage:
 
     The diagnosis is of the cluster with those that fit in place. Where all must be of one model,
     `by_model` says how many fit on which, most first, and the rest is about the first of them.
+    `is_nowhere`: all must be in one place of a label that no node has.
     """
 
     fitting: int
     lacking: tuple[tuple[Shape, int], ...]
     diagnosis: Diagnosis
     by_model: tuple[tuple[str, int], ...] = ()
+    is_nowhere: bool = False
 
 
 @dataclass(slots=True, eq=False)

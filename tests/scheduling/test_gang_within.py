@@ -49,7 +49,10 @@ def test_nodes_without_the_label_are_no_place() -> None:
 def test_no_place_at_all_is_told_too() -> None:
     driver = GangDriver({"n1": 4})
     assert driver.show(*within("example.com/row", 2, 2)) == []
-    assert "in one example.com/row; none for 2 that ask for 1 GPU each" in driver.told["g-0"]
+    assert driver.told["g-0"] == (
+        'pod group "g" needs 2 pods to start together in one example.com/row; '
+        "no node has this label"
+    )
 
 
 def test_a_narrower_place_within_is_still_preferred() -> None:
