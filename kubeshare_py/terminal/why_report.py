@@ -53,7 +53,9 @@ def _paragraph(why: WhyView, width: int | None) -> list[Text]:
     message = why.message or pod.message
     verdict = f"{pod.namespace}/{pod.name} {state}{where}{cards}"
     verdict += f": {message}" if message else "."
-    asked = f"It asks for {asks_of(pod)}{_rank(pod)}.{_unheld(pod)}"
+    # What one that is held asks for may not have been understood.
+    is_unclear = pod.state == "held" and not pod.count
+    asked = "" if is_unclear else f"It asks for {asks_of(pod)}{_rank(pod)}.{_unheld(pod)}"
     style = "bold green" if pod.state == "bound" else "bold"
     lines = [Text(text, style=style) for text in wrapped(printable(verdict), width)]
     sentences = filter(None, (asked, ring_sentence(why.ring)))

@@ -163,6 +163,12 @@ What would make it fit:
     )
 
 
+def test_why_says_not_that_a_pod_asks_for_nothing_when_nobody_understood_it() -> None:
+    pod = a_pod_view("odd", "held", count=0, milli=0)
+    said = why_report(WhyView(pod=pod, message='sharedgpu/gpu_limit="x": must be …'), None).plain
+    assert said == 'default/odd is held back: sharedgpu/gpu_limit="x": must be …'
+
+
 def test_why_of_a_bound_pod_says_where_it_is() -> None:
     pod = a_pod_view("a", node="n1", cards=("GPU-n1-0",))
     assert why_report(WhyView(pod=pod, message=""), 80).plain == (
