@@ -6,31 +6,31 @@ from kubeshare_py.cluster.columns import ABSENT, HELD_BACK, UNHEALTHY
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.allocation import CardCharge
 from kubeshare_py.domain.gpu import WHOLE_MILLI, share_bytes
-from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.domain.pod import Shape
+from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.domain.view import NodeWhy
 from kubeshare_py.scheduling.machine import Machine
+from kubeshare_py.scheduling.pod_records import Record
 
 _MOST = 3
 
 
-def advice(machine: Machine, shape: Shape, nodes: Sequence[NodeWhy]) -> Iterator[str]:
+def advice(machine: Machine, record: Record, nodes: Sequence[NodeWhy]) -> Iterator[str]:
     """At most a handful of sentences: whose end would help, and which smaller request would fit."""
-    claim = shape.claim
+    claim = record.shape.claim
     if claim is None:
         return
     amounts = {name.name: _only_amounts(name) for name in nodes}
     candidates = [NodeName(name) for name, only in amounts.items() if only]
-    yield from _earmarked(machine, [NodeName(node.name) for node in nodes])
+    yield from _earmarked(machine, record.pod.uid, [NodeName(node.name) for node in nodes])
     leaving = [sentence for name in candidates for sentence in _leavers(machine, claim, name)]
     yield from leaving[:_MOST]
     if claim.count == 1 and not claim.share_of:
         yield from _smaller(machine, claim, candidates)
 
 
-def _earmarked(machine: Machine, names: Sequence[NodeName]) -> Iterator[str]:
-    """For whom cards of these nodes are kept, and how many."""
+def _earmarked(machine: Machine, uid: PodUid, names: Sequence[NodeName]) -> Iterator[str]:
+    """For whom cards of these nodes are kept, and how many; `uid`: who wants to know."""
     ledger, there = machine.ledger, set(names)
     for holder in machine.earmarks.holders[:_MOST]:
         charges = [ledger.earmarks[uid] for uid in holder.uids]
@@ -38,7 +38,11 @@ def _earmarked(machine: Machine, names: Sequence[NodeName]) -> Iterator[str]:
         cards = {card.uuid for one in allocations if one is not None for card in one.cards}
         if cards:
             kept = "1 card is" if len(cards) == 1 else f"{len(cards)} cards are"
-            yield f"{kept} earmarked for {holder.name}, for {machine.age_s(holder.since):.0f} s now"
+            since = f"for {machine.age_s(holder.since):.0f} s now"
+            if uid in holder.uids:
+                yield f"{kept} earmarked for it, {since}: it starts when those who hold them end"
+            else:
+                yield f"{kept} earmarked for {holder.name}, {since}"
 
 
 def _only_amounts(node: NodeWhy) -> bool:

@@ -88,7 +88,7 @@ def why(machine: Machine, key: PodKey) -> WhyView | None:
     if record.state is State.HELD:
         return WhyView(pod=view, message=view.message)
     nodes = tuple(_node_whys(machine, record))
-    suggestions = tuple(advice(machine, record.shape, nodes))
+    suggestions = tuple(advice(machine, record, nodes))
     preemption = preemption_view(machine, record) if record.state is State.WAITING else None
     return WhyView(
         pod=view, message=view.message, nodes=nodes, advice=suggestions, preemption=preemption

@@ -303,6 +303,16 @@ def test_who_waits_because_of_earmarks_is_told_so() -> None:
     assert text in found.advice
 
 
+def test_who_has_earmarks_is_told_that_they_are_its_own() -> None:
+    driver = a_driver({"n1": 2})
+    a_waiting_gang(driver)
+    (uid, *_) = driver.machine.earmarks.holders[0].uids
+    found = why(driver.machine, driver.machine.records[uid].pod.key)
+    assert found is not None
+    text = "2 cards are earmarked for it, for 0 s now: it starts when those who hold them end"
+    assert text in found.advice
+
+
 def test_an_earmark_is_shown_apart_from_what_is_in_use() -> None:
     driver = a_driver({"n1": 2})
     a_waiting_gang(driver)
