@@ -249,7 +249,8 @@ def _key_of(nominee: Nominee, first: Record) -> tuple[int | str, ...]:
 
 def _eviction(record: Record, plan: PreemptionPlan) -> Evict:
     pod, preemptor = record.pod, plan.preemptor
-    by = f"pod group {preemptor.name}" if preemptor.is_gang else f"pod {plan.seats[0].uid}"
+    # By no name: the victim's owner may not be allowed to see what is in other namespaces.
+    by = f"{'the pod group of ' if preemptor.is_gang else ''}pod {plan.seats[0].uid}"
     message = f"{pod.scheduler_name}: preempting to accommodate a higher priority pod"
     note = f"Preempted by {by} on node {record.node}"
     return Evict(pod.uid, pod.key, REASON, message, EVENT, note)

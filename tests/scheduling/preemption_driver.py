@@ -12,12 +12,16 @@ from tests.scheduling.gang_driver import GangDriver
 
 
 class PreemptionDriver(GangDriver):
-    """`victims` are those asked to go, by name, in order; `nominated` who was told which node."""
+    """`victims` are those asked to go, by name, in order, and `notes` what their owners are told.
+
+    `nominated` says who was told which node.
+    """
 
     def __init__(self, cards: dict[str, int], document: object = None) -> None:
         self.victims: list[str] = []
         self.nominated: dict[str, str | None] = {}
         self.plans: list[Preempt] = []
+        self.notes: list[str] = []
         self.binds: list[Bind] = []
         super().__init__(cards, document or {})
 
@@ -26,6 +30,7 @@ class PreemptionDriver(GangDriver):
         for effect in effects:
             if isinstance(effect, Evict):
                 self.victims.append(effect.key.name)
+                self.notes.append(effect.note)
             elif isinstance(effect, Nominate):
                 self.nominated[effect.key.name] = effect.node
             elif isinstance(effect, Preempt):

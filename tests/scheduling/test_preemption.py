@@ -203,6 +203,13 @@ def test_a_gang_takes_all_places_at_once_and_no_more() -> None:
     assert names(cluster.left("low-2")) == [one.key.name for one in gang]
 
 
+def test_owners_of_victims_are_told_of_no_names_in_other_namespaces() -> None:
+    cluster = PreemptionDriver({"n1": 2})
+    cluster.fill(pod("low-0", 1000, 0), pod("low-1", 1000, 1))
+    cluster.show(*members(a_group(2, "secret"), 2, priority=9))
+    assert {*cluster.notes} == {"Preempted by the pod group of pod uid-secret-0 on node n1"}
+
+
 def test_a_gang_that_no_eviction_helps_evicts_nobody() -> None:
     cluster = PreemptionDriver({"n1": 2})
     cluster.fill(pod("low", 1000, 1), pod("high", 1000, 10))
