@@ -13,7 +13,7 @@ from kubeshare_py.domain.pod import Labels, Pod, PodGroup
 from kubeshare_py.domain.request import InvalidRequest
 from kubeshare_py.manifests.allocation import read_allocation
 from kubeshare_py.manifests.effective_requests import demand
-from kubeshare_py.manifests.group_reference import WITHIN, group_reference
+from kubeshare_py.manifests.group_reference import WITHIN, group_reference, within_problem
 from kubeshare_py.manifests.placement import shape_of
 from kubeshare_py.manifests.pod_fields import PodFields, PodSpec
 from kubeshare_py.manifests.unsupported import unsupported_fields
@@ -91,6 +91,10 @@ def to_domain(pod: PodFields) -> Pod:
 
 def _reference(pod: PodFields, group: PodGroup | None) -> GroupReference | InvalidRequest | None:
     """Which PodGroup object it names; nearly always none."""
+    if group is not None and pod.metadata.annotations:
+        problem = within_problem(pod.metadata.annotations)
+        if problem is not None:
+            return problem
     if not pod.metadata.labels and pod.spec.scheduling_group is None:
         return None
     return group_reference(pod.metadata, pod.spec, group.name if group is not None else "")
@@ -99,6 +103,8 @@ def _reference(pod: PodFields, group: PodGroup | None) -> GroupReference | Inval
 def _within(group: PodGroup | None, annotations: dict[str, str] | None) -> PodGroup | None:
     """The group with the place that an annotation wants for it."""
     if group is None or not annotations or not annotations.get(WITHIN):
+        return group
+    if within_problem(annotations) is not None:
         return group
     return replace(group, within=annotations[WITHIN])
 

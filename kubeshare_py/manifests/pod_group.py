@@ -18,7 +18,7 @@ import msgspec
 
 from kubeshare_py.domain.events import PodGroupGone, PodGroupSeen
 from kubeshare_py.domain.group_objects import GroupApi, PodGroupObject
-from kubeshare_py.manifests.group_reference import WITHIN
+from kubeshare_py.manifests.group_reference import WITHIN, within_problem
 from kubeshare_py.manifests.metadata import ObjectMeta
 from kubeshare_py.manifests.watch import ADDED, DELETED, MODIFIED, UNDECODABLE
 
@@ -85,6 +85,9 @@ def to_domain(api: GroupApi, group: PodGroupFields) -> PodGroupObject:
     if isinstance(minimum, str):
         problems.append(minimum)
     keys = _keys(group.metadata.annotations or {}, spec)
+    if within_problem(group.metadata.annotations or {}) is not None:
+        problems.append(f"metadata.annotations[{WITHIN}]")
+        keys = []
     if len(keys) > 1:
         problems.append("spec.schedulingConstraints")
     return PodGroupObject(

@@ -119,6 +119,22 @@ def test_members_by_label_name_the_place_by_an_annotation() -> None:
     assert pod(annotations=within).group is None
 
 
+@pytest.mark.parametrize("text", ["two words", "a\x1b[31mb", "a/b/c", "-a", "a/" + "b" * 64, "Z/a"])
+def test_a_place_is_the_name_of_a_label(text: str) -> None:
+    within = {"sharedgpu/group_within": text}
+    found = pod(labels=gang("g", 2), annotations=within)
+    assert found.group is not None
+    assert found.group.within == ""
+    assert str(found.problem) == (
+        f'sharedgpu/group_within="{text[:60]}{"…" if len(text) > 60 else ""}": must be the name of '
+        "a node label, such as topology.kubernetes.io/zone"
+    )
+    raw = {"metadata": {"name": "g", "annotations": within}, "spec": {"minMember": 2}}
+    group = to_domain(X, msgspec.json.decode(msgspec.json.encode(raw), type=PodGroupFields))
+    assert group.within == ""
+    assert group.unsupported == ("metadata.annotations[sharedgpu/group_within]",)
+
+
 def test_a_watch_tells_what_is_there_and_what_is_gone() -> None:
     seen = pod_group_event(X, "MODIFIED", fields(minMember=2))
     assert isinstance(seen, PodGroupSeen)
