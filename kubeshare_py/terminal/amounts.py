@@ -68,6 +68,11 @@ def asks_of(pod: PodView) -> str:
     return f"{asks(pod)} on {' or '.join(pod.models)}" if pod.models else asks(pod)
 
 
+def is_unclear(pod: PodView) -> bool:
+    """Whether nobody may have understood what it asks for: it is held and asks for nothing."""
+    return pod.state == "held" and not pod.count
+
+
 def counted(count: int, thing: str) -> str:
     """A number and its noun: `1 node`, `5,000 nodes`."""
     return f"{count:,} {thing}{'' if count == 1 else 's'}"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from kubeshare_py.domain.view import ClusterView, PodView
-from kubeshare_py.terminal.amounts import asks_of
+from kubeshare_py.terminal.amounts import asks_of, is_unclear
 from kubeshare_py.terminal.cards import holds, warnings
 from kubeshare_py.terminal.grid import Column, Row, grid, joined, printable
 
@@ -31,7 +31,7 @@ def pod_table(
                 pod.state,
                 pod.node,
                 holds(pod, cards.get(pod.node, ())),
-                asks_of(pod),
+                "" if is_unclear(pod) else asks_of(pod),
             ],
             style=STYLES.get(pod.state, ""),
             flow=pod.message,

@@ -7,7 +7,14 @@ from rich.text import Text
 
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.view import NodeWhy, PodView, WhyView
-from kubeshare_py.terminal.amounts import asks_of, counted, gpus, memory, memory_pair
+from kubeshare_py.terminal.amounts import (
+    asks_of,
+    counted,
+    gpus,
+    is_unclear,
+    memory,
+    memory_pair,
+)
 from kubeshare_py.terminal.evictions import preemption_lines
 from kubeshare_py.terminal.grid import GAP, Column, Row, grouped, joined, printable, wrapped
 from kubeshare_py.terminal.topology_tables import ring_sentence
@@ -53,9 +60,7 @@ def _paragraph(why: WhyView, width: int | None) -> list[Text]:
     message = why.message or pod.message
     verdict = f"{pod.namespace}/{pod.name} {state}{where}{cards}"
     verdict += f": {message}" if message else "."
-    # What one that is held asks for may not have been understood.
-    is_unclear = pod.state == "held" and not pod.count
-    asked = "" if is_unclear else f"It asks for {asks_of(pod)}{_rank(pod)}.{_unheld(pod)}"
+    asked = "" if is_unclear(pod) else f"It asks for {asks_of(pod)}{_rank(pod)}.{_unheld(pod)}"
     style = "bold green" if pod.state == "bound" else "bold"
     lines = [Text(text, style=style) for text in wrapped(printable(verdict), width)]
     sentences = filter(None, (asked, ring_sentence(why.ring)))

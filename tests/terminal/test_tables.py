@@ -167,6 +167,8 @@ def test_why_says_not_that_a_pod_asks_for_nothing_when_nobody_understood_it() ->
     pod = a_pod_view("odd", "held", count=0, milli=0)
     said = why_report(WhyView(pod=pod, message='sharedgpu/gpu_limit="x": must be …'), None).plain
     assert said == 'default/odd is held back: sharedgpu/gpu_limit="x": must be …'
+    view = a_view(pods=(pod,))
+    assert "no GPU" not in pod_table(view, [pod], 80, with_namespace=False).plain
 
 
 def test_why_of_a_bound_pod_says_where_it_is() -> None:
