@@ -11,6 +11,7 @@ from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.domain.request import GpuClaim, GpuRequest
 from kubeshare_py.framework.configuration import SCHEDULER_NAME, read
 from kubeshare_py.framework.profile_making import profiles
+from kubeshare_py.scheduling.earmark_patience import EarmarkRules
 from kubeshare_py.scheduling.gang_repair import RepairRules
 from kubeshare_py.scheduling.machine import Machine
 
@@ -66,10 +67,12 @@ def a_machine(
     rules: RepairRules | None = None,
     name: str = "test",
     earmark_after_s: float = 0.0,
+    earmark_patience_s: float = 0.0,
 ) -> Machine:
     """A machine that evicts nobody for others, or that of a configuration document."""
     read_document = read(NO_PREEMPTION if document is None else document)
-    return Machine(profiles(read_document, IN_TREE), name, rules, earmark_after_s)
+    earmarks = EarmarkRules(earmark_after_s, earmark_patience_s)
+    return Machine(profiles(read_document, IN_TREE), name, rules, earmarks)
 
 
 def a_cluster(cards: dict[str, int], **node_fields: Any) -> list[Event]:

@@ -104,8 +104,9 @@ class SchedulerConfiguration(Struct, frozen=True):
     then `gang_repair` says to `release` those that are bound, or only to `report` it.
 
     The first gang or pod of whole cards that waits gets earmarks after `earmark_seconds`, at 0
-    nobody ever does. Evicted pods that are still there after `preemption_patience_seconds` are not
-    waited for any longer.
+    nobody ever does; they are over when none of its places became free in
+    `earmark_patience_seconds`, at 0 they stay. Evicted pods that are still there after
+    `preemption_patience_seconds` are not waited for any longer.
     """
 
     api_version: str = API_VERSION
@@ -120,6 +121,7 @@ class SchedulerConfiguration(Struct, frozen=True):
     gang_repair_seconds: Annotated[float, Meta(ge=1, le=86_400)] = 60.0
     gang_repair: str = "release"
     earmark_seconds: Annotated[float, Meta(ge=0, le=604_800)] = 60.0
+    earmark_patience_seconds: Annotated[float, Meta(ge=0, le=604_800)] = 3600.0
     preemption_patience_seconds: Annotated[float, Meta(ge=1, le=604_800)] = 120.0
 
 

@@ -21,6 +21,7 @@ from kubeshare_py.framework.configuration import SchedulerConfiguration
 from kubeshare_py.framework.profile_making import PluginFactory, profiles
 from kubeshare_py.manifests.pod_fields import PodFields
 from kubeshare_py.manifests.watch import Codec
+from kubeshare_py.scheduling.earmark_patience import earmark_rules
 from kubeshare_py.scheduling.gang_repair import repair_rules
 from kubeshare_py.scheduling.machine import Machine
 
@@ -29,9 +30,9 @@ PODS = "/api/v1/pods"
 
 def machine(configuration: SchedulerConfiguration, in_tree: Mapping[str, PluginFactory]) -> Machine:
     """A machine with the configured profiles; raises ConfigurationError for unusable ones."""
-    waits_s = (configuration.earmark_seconds, configuration.preemption_patience_seconds)
-    rules = repair_rules(configuration)
-    return Machine(profiles(configuration, in_tree), own_name(), rules, *waits_s)
+    rules = repair_rules(configuration), earmark_rules(configuration)
+    patience_s = configuration.preemption_patience_seconds
+    return Machine(profiles(configuration, in_tree), own_name(), *rules, patience_s)
 
 
 async def main(

@@ -36,6 +36,7 @@ from kubeshare_py.framework.asks import Asker
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling import queue_moves
 from kubeshare_py.scheduling.books import empty_books
+from kubeshare_py.scheduling.earmark_patience import EarmarkRules
 from kubeshare_py.scheduling.gang_repair import RepairRules
 from kubeshare_py.scheduling.gang_turns import GangTurns
 from kubeshare_py.scheduling.overcommitment import Overcommitment
@@ -57,13 +58,10 @@ class Machine:
         profiles: Sequence[Profile],
         name: str,
         repair: RepairRules | None = None,
-        earmark_after_s: float = 60.0,
+        earmarks: EarmarkRules | None = None,
         preemption_patience_s: float = 120.0,
     ) -> None:
-        """The first of those that wait gets earmarks after `earmark_after_s`, at 0 never.
-
-        Victims that have not left after `preemption_patience_s` are not waited for any longer.
-        """
+        """Victims that are there after `preemption_patience_s` are not waited for any longer."""
         self.name = name
         books = self._books = empty_books(profiles, name)
         self.ledger, self.queue, self.records = books.ledger, books.queue, books.records
@@ -81,7 +79,7 @@ class Machine:
         self.decides = False
         self._overcommitment = Overcommitment(self.ledger, lambda uid: self.records[uid].pod.key)
         gang_turns = self.gang_turns = GangTurns(books, self.profiles, repair or RepairRules())
-        self._starvation = Starvation(books, gang_turns, earmark_after_s)
+        self._starvation = Starvation(books, gang_turns, earmarks or EarmarkRules())
         self.preemption = Preemption(
             books, self.records, self.profiles, gang_turns, preemption_patience_s
         )

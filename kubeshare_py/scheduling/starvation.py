@@ -15,6 +15,7 @@ from heapq import nsmallest
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.scheduling.books import Books
+from kubeshare_py.scheduling.earmark_patience import EarmarkPatience, EarmarkRules
 from kubeshare_py.scheduling.earmark_plan import EarmarkPlan, Wanted
 from kubeshare_py.scheduling.earmarks import Cause, Holder, Nominee
 from kubeshare_py.scheduling.gang_turns import GangTurns
@@ -42,15 +43,15 @@ class _Waiting:
 class Starvation:
     """Works on the machine's books; holds when to look again."""
 
-    def __init__(self, books: Books, gang_turns: GangTurns, after_s: float) -> None:
-        """`after_s`: who waited for so long may get earmarks; 0: nobody ever does."""
+    def __init__(self, books: Books, gang_turns: GangTurns, rules: EarmarkRules) -> None:
         self._ledger, self._queue, self._earmarks = books.ledger, books.queue, books.earmarks
         self._members = books.gangs
         self._gangs = gang_turns.queue
         self._records = books.records
         rooms, places = gang_turns.rooms, gang_turns.places
         self._plan = EarmarkPlan(books.ledger, books.cycle, books.askers, rooms, books.work, places)
-        self._after_s = after_s or math.inf
+        self._after_s = rules.after_s or math.inf
+        self._patience = EarmarkPatience(books.ledger, rules.patience_s)
         self._due: Timers[None] = Timers()
         self._seen = (0, 0)
         #: Until when nothing is planned again, because there was no way (s).
@@ -92,7 +93,7 @@ class Starvation:
         self.is_due, self._seen = False, news
         if self._after_s == math.inf:
             return
-        holder = self._earmarks.starving()
+        holder = self._patient(now)
         plans = 0
         for one in nsmallest(MOST_LOOKED_AT, self._waiting(now), key=lambda one: one.key):
             if holder is not None and holder.key <= one.key:
@@ -104,6 +105,7 @@ class Starvation:
                 self._look_at(one.since + self._after_s)
                 return
             if self._give(one, wanted, now):
+                self._patient(now)
                 return
             plans += 1
             if plans == MOST_PLANS:
@@ -114,6 +116,17 @@ class Starvation:
 
     # --- inside --------------------------------------------------------------------------------
 
+    def _patient(self, now: float) -> Holder | None:
+        """Who has earmarks, unless nothing became free for it for long: then it has none now."""
+        holder = self._earmarks.starving()
+        look_at = self._patience.look(holder, now)
+        if look_at is not None:
+            self._look_at(look_at)
+        elif holder is not None and now < self._patience.rests_until(holder.nominee):
+            self._earmarks.end(holder.nominee)
+            return None
+        return holder
+
     def _look_at(self, when: float) -> None:
         if when < self._due.next_at:
             self._due.add(when, None)
@@ -121,7 +134,8 @@ class Starvation:
     def _waits(self, one: _Waiting, now: float) -> None:
         holder = self._earmarks.starving()
         if holder is None or one.key < holder.key:
-            self._look_at(max(one.since + self._after_s, self._not_before, now))
+            due = one.since + self._after_s
+            self._look_at(max(due, self._not_before, self._rests_until(one), now))
         elif holder.nominee == one.nominee:
             self._follow(holder, one, now)
 
@@ -152,9 +166,14 @@ class Starvation:
     def _waiting(self, now: float) -> Iterator[_Waiting]:
         """The first of each line that may get earmarks and has none."""
         for one in self._blocked(now):
-            holder = self._earmarks.of(one.nominee)
-            if holder is None or holder.cause is Cause.STARVES:
+            holder, rests_until = self._earmarks.of(one.nominee), self._rests_until(one)
+            if now < rests_until:
+                self._look_at(rests_until)
+            elif holder is None or holder.cause is Cause.STARVES:
                 yield one
+
+    def _rests_until(self, one: _Waiting) -> float:
+        return self._patience.rests_until(one.nominee)
 
     def _blocked(self, now: float) -> Iterator[_Waiting]:
         for line in self._gangs.lines():
