@@ -3,9 +3,10 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.edges.card_sampler import INTERVAL_S, STALE_AFTER_S
+from kubeshare_py.edges.card_sampler import INTERVAL_S, ROOT, STALE_AFTER_S
 from kubeshare_py.edges.collector_server import PORT
 from kubeshare_py.edges.node_name import own_node
 from kubeshare_py.programs.collector import Settings, run, show
@@ -44,6 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--annotate-node", action="store_true",
         help="write the cards on the Node too (sharedgpu/cards), for inventory.source: annotation",
     )  # fmt: skip
+    add("--root", metavar="PATH", type=Path, default=ROOT, help="of the node's folders; default: /")
     add("--once", action="store_true", help="print one reading and end")
     add("-o", "--output", choices=("text", "json", "prometheus"), help="with --once; text")
     add("--log-level", default="info", choices=("debug", "info", "warning"))
@@ -62,6 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         stale_after_s=given.stale_after,
         log_level=given.log_level,
         annotates=given.annotate_node,
+        root=given.root,
     )
     return show(settings, given.output or "text") if given.once else run(settings)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kubeshare_py.domain.identity import GpuUuid
+from kubeshare_py.domain.readiness import Told
 
 
 class BusPath(StrEnum):
@@ -146,6 +147,20 @@ class Unanswered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Signs:
+    """What a node shows of what isolation back-ends need; None is what cannot be seen.
+
+    `memory_hook`: whether a CDI specification of cards has the hook that sets memory limits.
+    `mps_daemons` are the cards with a daemon that runs. `gemini_library`: whether it is there.
+    """
+
+    cgroup_v2: bool | None = None
+    memory_hook: bool | None = None
+    mps_daemons: tuple[GpuUuid, ...] | None = None
+    gemini_library: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeReading:
     """All cards of a node at one instant, and what happened since the reading before.
 
@@ -160,6 +175,7 @@ class NodeReading:
     driver: str = ""
     no_driver: str = ""
     took_s: float = 0.0
+    signs: Signs = Signs()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,12 +183,14 @@ class JudgedCard:
     """A card as it was last read, and what is wrong with it, in order; a healthy one has nothing.
 
     `is_gone`: the driver does not list it any more. `is_read`: the last reading has it.
+    `readiness` says which isolation back-ends have what they need of it.
     """
 
     reading: CardReading
     faults: tuple[str, ...] = ()
     is_gone: bool = False
     is_read: bool = True
+    readiness: Told = ()
 
     @property
     def is_listed(self) -> bool:

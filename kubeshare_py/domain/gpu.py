@@ -6,6 +6,7 @@ Shares are integers in thousandths of a GPU (`milli`), memory is in bytes; there
 from dataclasses import dataclass
 
 from kubeshare_py.domain.identity import GpuUuid
+from kubeshare_py.domain.readiness import Told
 
 WHOLE_MILLI = 1000
 
@@ -30,7 +31,8 @@ class Gpu:
     `links` are those to whole cards, by their index. A MIG instance has the `parent` that it is a
     part of, and no links. None is what nobody says. `fabric` names the network of NVLinks that the
     card belongs to beyond its node, "" for none. `cell_id` and `cell_priority` are KubeShare's,
-    from a cells file: a card in no cell has none and 0.
+    from a cells file: a card in no cell has none and 0. `readiness` says which isolation back-ends
+    have what they need of it, as far as anybody tells.
 
     Invariants: uuid not empty, index >= 0, memory_bytes > 0. `max_tenants` 0 means no limit.
     """
@@ -47,6 +49,7 @@ class Gpu:
     fabric: str = ""
     cell_id: str = ""
     cell_priority: int = 0
+    readiness: Told = ()
 
     def __post_init__(self) -> None:
         if not self.uuid:

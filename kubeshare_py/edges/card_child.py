@@ -2,8 +2,9 @@
 
 It is a process of its own because a call into the driver may never return, or take the process
 with it: then it is killed and started again, and the collector goes on answering. Its arguments
-are how often to read, and how often to open a driver again that has lost a card (s). It writes a
-JSON line (`Report`) per reading and ends when its standard input does. What it does not import is
+are how often to read, how often to open a driver again that has lost a card (s), and below which
+folder the node's own are. It writes a JSON line (`Report`) per reading and ends when its standard
+input does. What it does not import is
 memory saved on every node.
 """
 
@@ -14,10 +15,12 @@ import select
 import signal
 import sys
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from pathlib import Path
 
 from kubeshare_py.edges import idle_memory
 from kubeshare_py.edges.card_reports import Report
+from kubeshare_py.edges.node_signs import NodeSigns
 from kubeshare_py.edges.nvml_cards import NvmlCards
 from kubeshare_py.node_agent.card_reader import CardReader
 
@@ -28,14 +31,14 @@ _SOON_S = 0.5
 _PR_SET_PDEATHSIG = 1
 
 
-def main(interval_s: float, reopen_s: float) -> None:
+def main(interval_s: float, reopen_s: float, root: str) -> None:
     """Report cards until standard input ends."""
     _end_with_parent()
     idle_memory.give_back()
-    reader = NvmlCards(reopen_s)
+    reader, signs = NvmlCards(reopen_s), NodeSigns(Path(root))
     while True:
         began = time.monotonic()
-        print(json.dumps(asdict(_report(reader))), flush=True)
+        print(json.dumps(asdict(_report(reader, signs))), flush=True)
         if _ended(reader, began, interval_s):
             return
 
@@ -47,9 +50,9 @@ def _end_with_parent() -> None:
         prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
 
 
-def _report(reader: CardReader) -> Report:
+def _report(reader: CardReader, signs: NodeSigns) -> Report:
     try:
-        return Report(reading=reader.read())
+        return Report(reading=replace(reader.read(), signs=signs.look()))
     except OSError as error:
         return Report(failure=str(error))
 
@@ -72,4 +75,4 @@ def _stdin_ended(wait_s: float) -> bool:
 
 
 if __name__ == "__main__":
-    main(*map(float, sys.argv[1:]))
+    main(float(sys.argv[1]), float(sys.argv[2]), sys.argv[3])

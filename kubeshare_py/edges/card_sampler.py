@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import msgspec
 
@@ -20,6 +21,7 @@ from kubeshare_py.node_agent.history import History, given_away
 from kubeshare_py.node_agent.links import card_links
 
 INTERVAL_S, STALE_AFTER_S, REOPEN_S = 5.0, 30.0, 60.0
+ROOT = Path("/")
 #: The process is replaced after so many times the time after which readings are stale.
 _PATIENCE = 2
 
@@ -46,6 +48,8 @@ class CardSampler:
     interval_s: float = INTERVAL_S
     stale_after_s: float = STALE_AFTER_S
     reopen_s: float = REOPEN_S
+    #: Below which folder the node's own are mounted.
+    root: Path = ROOT
     clock: Callable[[], float] = time.monotonic
     unix_clock: Callable[[], float] = time.time
     history: History = field(default_factory=History)
@@ -168,5 +172,8 @@ class CardSampler:
 
     def _child(self) -> AbstractAsyncContextManager[Process]:
         return module_process(
-            "kubeshare_py.edges.card_child", str(self.interval_s), str(self.reopen_s)
+            "kubeshare_py.edges.card_child",
+            str(self.interval_s),
+            str(self.reopen_s),
+            str(self.root),
         )

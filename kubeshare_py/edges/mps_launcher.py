@@ -1,4 +1,9 @@
-"""Runs an MPS daemon for each card: starts it again when it dies, ends it when the card is gone."""
+"""Runs an MPS daemon for each card: starts it again when it dies, ends it when the card is gone.
+
+Which of them run is shown by locks of this process. It is told of the end of each daemon by the
+kernel, and should it end itself, the daemons do too: a daemon that holds its lock would have to be
+trusted not to close files that it does not know, nor to hand them to its servers, which outlive it.
+"""
 
 import asyncio
 import sys
@@ -10,20 +15,31 @@ from functools import partial
 from pathlib import Path
 
 from kubeshare_py.domain.identity import GpuUuid
-from kubeshare_py.edges import decision_log, mps_child
+from kubeshare_py.edges import decision_log, mps_child, proof_of_life
 from kubeshare_py.node_agent.mps_daemons import MpsDaemons
 
 PROGRAM = "nvidia-cuda-mps-control"
 #: How long (s) a daemon that is told to end may take.
 END_S = 10.0
+#: A daemon is there for pods once it answers. It may take so long (s), and is asked again so soon,
+#: each time later up to the last one of these.
+ANSWER_S, ASK_AGAIN_S, LATEST_S = 2.0, 0.2, 5.0
+#: What changes nothing, and what NVIDIA's device plugin asks to see whether a daemon works.
+_QUESTION = b"get_default_active_thread_percentage\n"
 #: As /dev/shm is everywhere: clients of all users make files in it, and nobody removes another's.
 _OPEN, _OWN = 0o1777, 0o755
+
+
+def proofs_of(folder: Path) -> Path:
+    """Where it is shown which of the daemons in a folder run."""
+    return folder.with_name(f"{folder.name}-alive")
 
 
 class MpsLauncher:
     """Daemons of `program` in folders named after their cards below `folder`.
 
-    A daemon that is told to end is killed after `end_s`. `clock` is any clock in seconds.
+    Those that run are shown beside it. One that is told to end is killed after `end_s`. `clock` is
+    any clock in seconds.
     """
 
     def __init__(
@@ -35,6 +51,7 @@ class MpsLauncher:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._folder = folder
+        self._proofs = proofs_of(folder)
         self._program = program
         self._end_s = end_s
         self._clock = clock
@@ -67,10 +84,32 @@ class MpsLauncher:
         try:
             async with self._daemon(uuid) as process:
                 decision_log.inform("mps-started", card=uuid, pid=process.pid)
-                code = await process.wait()
+                async with asyncio.TaskGroup() as group:
+                    shown = group.create_task(self._show(uuid))
+                    code = await process.wait()
+                    shown.cancel()
                 decision_log.warn("mps-died", card=uuid, code=code)
         except OSError as error:
             decision_log.warn("mps-not-started", card=uuid, message=str(error))
+
+    async def _show(self, uuid: GpuUuid) -> None:
+        """From its first answer on, until cancelled, show that the daemon of a card is there."""
+        trouble, pause_s = "", ASK_AGAIN_S
+        while True:
+            try:
+                async with asyncio.timeout(ANSWER_S):
+                    answers = await self._tell(uuid, self._folder / uuid, _QUESTION)
+                if answers:
+                    self._proofs.mkdir(_OWN, parents=True, exist_ok=True)
+                    with proof_of_life.shown(self._proofs / uuid):
+                        decision_log.inform("mps-answers", card=uuid)
+                        await asyncio.get_running_loop().create_future()
+            except OSError as error:
+                if repr(error) != trouble:
+                    decision_log.warn("mps-not-shown", card=uuid, message=repr(error))
+                trouble = repr(error)
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, LATEST_S)
 
     def _ended(self, uuid: GpuUuid, _: asyncio.Task[None]) -> None:
         self._daemons.ended(uuid, self._clock())

@@ -19,6 +19,8 @@ from kubeshare_py.isolation.mebibytes import MEBIBYTE
 
 #: On the node: <card's uuid>/pipe and <card's uuid>/shm.
 DAEMONS = "/run/kubeshare/mps"
+#: Beside it, for who wants to know which of them run and has no business with the daemons.
+ALIVE = "/run/kubeshare/mps-alive"
 PIPE = "/tmp/nvidia-mps"
 _VOLUME = "kubeshare-mps"
 _WHOLE_PERCENT = 100

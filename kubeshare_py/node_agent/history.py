@@ -13,7 +13,9 @@ from kubeshare_py.domain.card_reading import (
 )
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid
+from kubeshare_py.domain.readiness import Told, as_labels
 from kubeshare_py.node_agent.health import LOST, STALE, UNREADABLE, faults
+from kubeshare_py.node_agent.needs import readiness
 
 #: A driver error counts for so long (s) at least, also when the driver wants no repair.
 ERROR_KEPT_S = 60.0
@@ -43,6 +45,7 @@ class History:
     _held: dict[GpuUuid, dict[str, float]] = field(default_factory=dict)
     _told: frozenset[Unanswered] = frozenset()
     _faults: Mapping[GpuUuid, tuple[str, ...]] = field(default_factory=dict)
+    _readiness: Mapping[GpuUuid, Told] = field(default_factory=dict)
 
     def take(self, reading: NodeReading, now: float) -> list[Notice]:
         """Take in a reading; what has changed, for the log."""
@@ -51,7 +54,7 @@ class History:
         self._compare(reading)
         notices = [*self._counted(reading, now)]
         self._forget(now)
-        notices += [*self._judged(), *self._questions(reading)]
+        notices += [*self._judged(), *self._isolation(reading), *self._questions(reading)]
         if first or (before.driver, before.no_driver) != (reading.driver, reading.no_driver):
             about = {"cards": len(reading.cards), "driver": reading.driver or reading.no_driver}
             notices.append(Notice(event="driver", about=about, is_trouble=False))
@@ -68,6 +71,7 @@ class History:
                 faults=(*self._faults.get(card.uuid, ()), *([STALE] if stale else [])),
                 is_gone=self._missing.get(card.uuid) == LOST,
                 is_read=card.uuid not in self._missing,
+                readiness=self._readiness.get(card.uuid, ()),
             )
             for card in sorted(self._cards.values(), key=lambda card: (card.index, card.uuid))
         )
@@ -139,6 +143,18 @@ class History:
                 yield Notice(event="health", about=about, is_trouble=bool(found[uuid]))
         self._faults = found
 
+    def _isolation(self, reading: NodeReading) -> Iterator[Notice]:
+        """What back-ends lack; of cards that are known, what is new is worth a line."""
+        found = {
+            card.uuid: readiness(card, reading.driver, reading.signs) for card in reading.cards
+        }
+        for uuid in sorted(found.keys() & self._readiness.keys()):
+            for one in found[uuid]:
+                if one not in self._readiness[uuid]:
+                    about = {"card": uuid, **dict(as_labels((one,)))}
+                    yield Notice(event="isolation", about=about, is_trouble=bool(one.lack))
+        self._readiness = found
+
 
 def given_away(cards: tuple[JudgedCard, ...]) -> tuple[Gpu, ...]:
     """The cards that pods may be placed on, divided ones by their instances."""
@@ -152,6 +168,7 @@ def given_away(cards: tuple[JudgedCard, ...]) -> tuple[Gpu, ...]:
             numa_node=card.reading.numa_node,
             parent=card.reading.parent,
             fabric=_fabric(card.reading),
+            readiness=card.readiness,
         )
         for card in cards
         if card.is_listed

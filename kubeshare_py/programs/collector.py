@@ -3,12 +3,13 @@
 import asyncio
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import msgspec
 
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges import decision_log
-from kubeshare_py.edges.card_sampler import CardProblem, CardSampler
+from kubeshare_py.edges.card_sampler import ROOT, CardProblem, CardSampler
 from kubeshare_py.edges.collector_server import CannotListen, CollectorPage, serve
 from kubeshare_py.edges.credentials import KubeConfigError
 from kubeshare_py.edges.until_told import until_told
@@ -29,11 +30,16 @@ class Settings:
     log_level: str = "info"
     #: Whether the cards are written on the Node as well.
     annotates: bool = False
+    #: Below which folder the node's own are mounted.
+    root: Path = ROOT
 
     def sampler(self) -> CardSampler:
         """One that reads as these settings say."""
         return CardSampler(
-            node=self.node, interval_s=self.interval_s, stale_after_s=self.stale_after_s
+            node=self.node,
+            interval_s=self.interval_s,
+            stale_after_s=self.stale_after_s,
+            root=self.root,
         )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kubeshare_py.edges.proof_of_life import alive
 from tests.collector.conftest import NewBoard
 from tests.deploy.container import can_mount
 from tests.programs.commands import PIPE, until_said
@@ -37,11 +38,14 @@ async def test_each_card_and_instance_that_pods_may_get_has_a_daemon(
     )
     try:
         started = await cards_of(process, "mps-started")
+        assert await cards_of(process, "mps-answers") == started
+        assert {*(alive(tmp_path / "mps-alive") or ())} == started
         assert len(started) == CARDS
         assert {*(board.uuid(index) for index in range(2, 8)), board.part(0, 1)} <= started
         process.send_signal(signal.SIGTERM)
         assert await cards_of(process, "mps-ended") == started
         assert await process.wait() == 0
+        assert alive(tmp_path / "mps-alive") == ()
     finally:
         if process.returncode is None:
             process.kill()

@@ -14,5 +14,8 @@ rm -f "$pipe"
 mkfifo "$pipe"
 echo "shm" > "/dev/shm/$CUDA_VISIBLE_DEVICES"
 echo "$* $CUDA_VISIBLE_DEVICES $CUDA_MPS_PIPE_DIRECTORY" >> "$log"
-read -r word < "$pipe"
+word=
+while [ "$word" != quit ]; do
+    read -r word < "$pipe" || word=
+done
 echo "told to $word" >> "$log"

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from kubeshare_py.domain.identity import GpuUuid
-from kubeshare_py.edges.mps_launcher import MpsLauncher
-from kubeshare_py.isolation.mps import MPS
+from kubeshare_py.edges.mps_launcher import MpsLauncher, proofs_of
+from kubeshare_py.edges.proof_of_life import alive
+from kubeshare_py.isolation.mps import ALIVE, DAEMONS, MPS
 from tests.deploy.container import can_mount
 
 pytestmark = pytest.mark.skipif(not can_mount(), reason="it needs the right to make mounts")
@@ -91,6 +92,49 @@ async def test_a_daemon_that_dies_is_started_again(
         os.kill(pid, signal.SIGKILL)
         await until(lambda: len(lines(tmp_path, A)) == 2)
     assert lines(tmp_path, A)[2:] == ["told to quit"]
+
+
+async def test_a_daemon_is_shown_from_its_first_answer_until_it_dies(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert str(proofs_of(Path(DAEMONS))) == ALIVE
+    folder, proofs = tmp_path / "cards", proofs_of(tmp_path / "cards")
+    async with launching(folder) as launcher:
+        caplog.set_level("INFO")
+        assert alive(proofs) is None
+        launcher.listed([A, B])
+        await until(lambda: alive(proofs) == (A, B))
+        told = [getattr(record, "fields", {}) for record in caplog.records]
+        [pid] = [fields["pid"] for fields in told if fields.get("card") == A and "pid" in fields]
+        os.kill(pid, signal.SIGKILL)
+        await until(lambda: alive(proofs) == (B,))
+        await until(lambda: alive(proofs) == (A, B))
+        launcher.listed([A])
+        await until(lambda: alive(proofs) == (A,))
+    assert alive(proofs) == ()
+
+
+async def test_a_daemon_that_runs_and_does_not_answer_is_not_shown(tmp_path: Path) -> None:
+    deaf = tmp_path / "control"
+    deaf.write_text(CONTROL.read_text().replace("read -r word\n", "exit 1\n", 1))
+    deaf.chmod(0o755)
+    folder, proofs = tmp_path / "cards", proofs_of(tmp_path / "cards")
+    async with launching(folder, str(deaf), end_s=0.2) as launcher:
+        launcher.listed([A])
+        await until(lambda: lines(folder, A))
+        deaf.write_text(CONTROL.read_text())
+        await until(lambda: alive(proofs) == (A,))
+
+
+async def test_where_nothing_can_be_shown_the_daemons_run_all_the_same(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "cards"
+    proofs_of(folder).touch()
+    async with launching(folder) as launcher:
+        launcher.listed([A])
+        await until(lambda: "mps-not-shown" in caplog.text)
+        assert len(lines(folder, A)) == 1
 
 
 async def test_without_the_driver_it_is_said_and_tried_again(

@@ -1,0 +1,90 @@
+"""Whether a card has what an isolation back-end needs, as far as its node can tell.
+
+A back-end that nobody tells of is not known to work, nor not to.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+
+from kubeshare_py.domain.isolation import IsolationBackend
+
+
+class Lack(StrEnum):
+    """What may be missing, as collectors call it; newer ones may know others."""
+
+    OLD_DRIVER = "old-driver"
+    CGROUP_V1 = "cgroup-v1"
+    MIG = "mig"
+    NO_HOOK = "no-hook"
+    NO_DAEMON = "no-daemon"
+    NO_LIBRARY = "no-library"
+
+
+#: In place of what is missing, where nothing is.
+READY = "ready"
+#: Back-ends that need something of the card's node.
+NEEDY = tuple(one for one in IsolationBackend if one is not IsolationBackend.NONE)
+
+#: In words that go after "it has" and "GPUs with".
+_WORDS: Mapping[str, str] = {
+    Lack.OLD_DRIVER: "a driver older than r615",
+    Lack.CGROUP_V1: "cgroup v1",
+    Lack.MIG: "MIG, whose instances the driver does not limit",
+    Lack.NO_HOOK: "no CDI specification with the hook for memory limits",
+    Lack.NO_DAEMON: "no running MPS daemon",
+    Lack.NO_LIBRARY: "no libgemhook.so.1 on its node",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """What one back-end lacks on a card, "" for nothing that can be seen."""
+
+    backend: IsolationBackend
+    lack: str = ""
+
+
+#: Of one card, each back-end that is told of once.
+Told = tuple[Readiness, ...]
+
+
+def lack_of(told: Told, backend: IsolationBackend) -> str | None:
+    """What a back-end lacks, "" for nothing; None where nobody tells."""
+    if backend is IsolationBackend.NONE:
+        return ""
+    return next((one.lack for one in told if one.backend is backend), None)
+
+
+def in_words(lack: str) -> str:
+    """What a card has, or has not, that a back-end does not work with."""
+    return _WORDS.get(lack, lack)
+
+
+def as_labels(told: Told) -> tuple[tuple[str, str], ...]:
+    """By back-end, what it lacks or that it is ready; only those that are told of."""
+    return tuple((one.backend.value, one.lack or READY) for one in told)
+
+
+def of_labels(labels: Iterable[tuple[str, str]]) -> Told:
+    """The reverse; other back-ends than ours, and those with "", are not told of."""
+    return _of_labels(tuple(labels))
+
+
+@lru_cache(maxsize=1024)
+def one_object(told: Told) -> Told:
+    """The same object for equal ones: tens of thousands of cards need not keep a copy each."""
+    return told
+
+
+@lru_cache(maxsize=1024)
+def _of_labels(labels: tuple[tuple[str, str], ...]) -> Told:
+    words = dict(labels)
+    return one_object(
+        tuple(
+            Readiness(backend, "" if word == READY else word)
+            for backend in NEEDY
+            if (word := words.get(backend, ""))
+        )
+    )
