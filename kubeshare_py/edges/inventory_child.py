@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import msgspec
@@ -17,6 +17,7 @@ import msgspec
 from kubeshare_py.domain.events import InventoryFailed, InventoryRead
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.domain.readiness import one_object as one_readiness
 from kubeshare_py.edges.backoff import Backoff
 from kubeshare_py.edges.inventory_reports import Failure, News, Report, Wired
 from kubeshare_py.edges.module_process import module_process
@@ -103,7 +104,11 @@ class _Known:
         elif isinstance(report, Wired):
             yield from self._wired(report)
         else:
-            self.parts += [part for part in report.changed if self.cards.get(part[0]) != part[1]]
+            self.parts += [
+                (node, _sharing(cards))
+                for node, cards in report.changed
+                if self.cards.get(node) != cards
+            ]
             if not report.more:
                 yield from self._read(report)
 
@@ -191,6 +196,13 @@ async def _reported(child: Child, known: Reading) -> AsyncGenerator[Report, None
                 await asyncio.sleep(0)
         finally:
             child.attach(None)
+
+
+def _sharing(cards: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
+    """The same cards, keeping one copy of what many of them say."""
+    if not any(card.readiness for card in cards):
+        return cards
+    return tuple(replace(card, readiness=one_readiness(card.readiness)) for card in cards)
 
 
 def _parts(nodes: Sequence[T]) -> Iterator[tuple[Sequence[T], bool]]:

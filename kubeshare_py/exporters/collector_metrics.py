@@ -17,7 +17,7 @@ from kubeshare_py.domain.card_reading import (
 )
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
-from kubeshare_py.exporters import gpu_capacity
+from kubeshare_py.exporters import gpu_capacity, isolation_metrics
 from kubeshare_py.exporters.gpu_capacity import capacity_samples, exposition
 from kubeshare_py.exporters.metric import Metric
 from kubeshare_py.exporters.metric_values import Value, Values, registry
@@ -75,6 +75,8 @@ _GAUGES = (
     Metric("kubeshare_gpu_temperature_celsius", "gauge", "Temperature of a card.", _CARD),
     Metric("kubeshare_gpu_power_watts", "gauge", "Power that a card draws.", _CARD),
     Metric("kubeshare_gpu_processes", "gauge", "Processes on a card.", _CARD),
+    isolation_metrics.OF_NODE,
+    isolation_metrics.OF_CARD,
 )
 _OTHERS = (
     Metric(
@@ -206,7 +208,8 @@ def card_values(figures: CollectorFigures) -> Mapping[str, Mapping[tuple[str, ..
         "gpu_link": {
             (figures.node, link.uuid, link.peer, link.kind): link.speed / 1000
             for link in figures.links
-        }
+        },
+        **isolation_metrics.values(figures.node, figures.listed),
     }
     for card in figures.cards:
         for name, labels, value in _card_values(card):

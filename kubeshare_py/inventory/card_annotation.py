@@ -1,10 +1,10 @@
 """The annotation in which a collector writes its node's cards on the Node, for the scheduler.
 
-A JSON list with one object a card: uuid, index, model, memory (bytes), and healthy where it is
-false. Where the driver says them also numa (the NUMA node), parent (the uuid of the card that an
-instance is a part of), fabric (cluster and clique of NVLinks beyond the node), and links: for each
-peer its index, the word of `nvidia-smi topo -m`, and MB/s. It is written when it changes, so that
-its age says nothing.
+A JSON list with one object a card: uuid, index, model, memory (bytes), healthy where it is false,
+and isolation: by back-end, what it lacks or that it is ready. Where the driver says them also numa
+(the NUMA node), parent (the uuid of the card that an instance is a part of), fabric (cluster and
+clique of NVLinks beyond the node), and links: for each peer its index, the word of `nvidia-smi topo
+-m`, and MB/s. It is written when it changes, so that its age says nothing.
 """
 
 from collections.abc import Iterable
@@ -13,6 +13,7 @@ import msgspec
 
 from kubeshare_py.domain.gpu import Gpu, PeerLink
 from kubeshare_py.domain.identity import GpuUuid
+from kubeshare_py.domain.readiness import as_labels, of_labels
 from kubeshare_py.topology.wiring import shared
 
 ANNOTATION = "sharedgpu/cards"
@@ -32,6 +33,7 @@ class _Card(msgspec.Struct, omit_defaults=True):
     parent: str = ""
     fabric: str = ""
     links: tuple[tuple[int, str, int], ...] = ()
+    isolation: dict[str, str] = {}
 
 
 _cards = msgspec.json.Decoder(list[_Card])
@@ -52,6 +54,7 @@ def write_cards(cards: Iterable[Gpu]) -> str:
                 parent=card.parent or "",
                 fabric=card.fabric,
                 links=tuple((link.peer, link.kind, link.speed) for link in card.links),
+                isolation=dict(as_labels(card.readiness)),
             )
             for card in ordered
         ]
@@ -72,6 +75,7 @@ def read_cards(text: str) -> tuple[Gpu, ...]:
                 parent=GpuUuid(card.parent) if card.parent else None,
                 fabric=card.fabric,
                 links=shared(tuple(PeerLink(*link) for link in card.links)),
+                readiness=of_labels(card.isolation.items()),
             )
             for card in _cards.decode(text)
         ]

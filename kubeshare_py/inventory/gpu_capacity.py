@@ -1,10 +1,11 @@
 """One `gpu_capacity` series as a card of a node, or what is wrong with it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
+from kubeshare_py.domain.readiness import Told
 from kubeshare_py.inventory.own_labels import own_label
 
 NAME = "gpu_capacity"
@@ -38,8 +39,10 @@ class SampleProblem:
         return f"{card}: label {self.label} {self.rule}"
 
 
-def read_series(labels: Mapping[str, str]) -> CardOfNode | SampleProblem:
-    """The card that one series describes; it counts as healthy."""
+def read_series(
+    labels: Mapping[str, str], readiness: Callable[[NodeName, GpuUuid], Told] | None = None
+) -> CardOfNode | SampleProblem:
+    """The card that one series describes; it counts as healthy. `readiness` is told elsewhere."""
     node = NodeName(own_label(labels, "node"))
     uuid = GpuUuid(own_label(labels, "uuid"))
     model = own_label(labels, "model")
@@ -55,8 +58,14 @@ def read_series(labels: Mapping[str, str]) -> CardOfNode | SampleProblem:
         return problem("memory", f"{memory!r} is not a number of bytes above 0")
     if not _is_amount(index):
         return problem("index", f"{index!r} is not a number")
-    model = model.replace(" ", "-")
-    return CardOfNode(node, Gpu(uuid=uuid, index=int(index), model=model, memory_bytes=int(memory)))
+    card = Gpu(
+        uuid=uuid,
+        index=int(index),
+        model=model.replace(" ", "-"),
+        memory_bytes=int(memory),
+        readiness=readiness(node, uuid) if readiness is not None else (),
+    )
+    return CardOfNode(node, card)
 
 
 def _is_amount(text: str) -> bool:

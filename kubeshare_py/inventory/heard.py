@@ -9,9 +9,20 @@ from dataclasses import dataclass, field, replace
 
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
+from kubeshare_py.domain.readiness import Told
 from kubeshare_py.inventory.gpu_capacity import SampleProblem, read_series
+from kubeshare_py.inventory.isolation_series import ToldIsolation
 from kubeshare_py.inventory.reading import LATE_AFTER_S, Reading, Scrape
-from kubeshare_py.inventory.series import CAPACITY, CARDS, FAULT, UP, WELL, Series
+from kubeshare_py.inventory.series import (
+    CAPACITY,
+    CARDS,
+    FAULT,
+    OF_CARD,
+    OF_NODE,
+    UP,
+    WELL,
+    Series,
+)
 
 #: A scrape time so far (s) in the future is another clock's; one so far in the past, although it is
 #: new, too: Prometheus repeats what it scraped within the last five minutes and nothing older.
@@ -38,6 +49,7 @@ class _Listed:
     faulty: set[GpuUuid] = field(default_factory=set)
     #: How many of those that it lists are well, by collector.
     well: dict[str, float] = field(default_factory=dict)
+    isolation: ToldIsolation = field(default_factory=ToldIsolation)
     #: Something that cannot be told apart is missing.
     is_partial: bool = False
     scraped_at: float = 0.0
@@ -72,6 +84,9 @@ class Heard:
             self._take_count(series)
         for series in (*by_name.get(FAULT, ()), *by_name.get(WELL, ())):
             self._take_word(series)
+        for series in (*by_name.get(OF_NODE, ()), *by_name.get(OF_CARD, ())):
+            if node := NodeName(series.own("node")):
+                self._of(node).isolation.take(series)
         for series in by_name.get(CAPACITY, ()):
             self._take_card(series)
 
@@ -170,7 +185,7 @@ class Heard:
             self._of(node).faulty.add(GpuUuid(series.own("uuid")))
 
     def _take_card(self, series: Series) -> None:
-        found = read_series(series.labels)
+        found = read_series(series.labels, self._readiness)
         if isinstance(found, SampleProblem):
             self._garbled(found)
             return
@@ -182,6 +197,9 @@ class Heard:
         listed.uuids.setdefault(series.instance, set()).add(card.uuid)
         if self._owns(node, card.uuid):
             self._list(node, listed, card)
+
+    def _readiness(self, node: NodeName, uuid: GpuUuid) -> Told:
+        return self._of(node).isolation.of(uuid) if node in self._nodes else ()
 
     def _garbled(self, problem: SampleProblem) -> None:
         self.diagnostics.append(str(problem))
@@ -243,7 +261,13 @@ class Heard:
 
     def _cards_of(self, node: NodeName, answers: bool) -> Iterator[Gpu]:
         listed = self._nodes.get(node) or _Listed()
-        are_well = listed.all_told()
+        are_well, isolation = listed.all_told(), listed.isolation
+        comes_out = isolation.comes_out(listed.uuids, listed.garbled, listed.count)
+        if not comes_out and listed.cards:
+            self.diagnostics.append(
+                f"node {node}: {OF_NODE} counts other cards than have arrived: what isolation "
+                "back-ends lack on those that are not named is not known"
+            )
         known = {card.uuid: card for card in self.previous.cards.get(node, ())}
         kept = {
             uuid: card
@@ -259,4 +283,6 @@ class Heard:
                     f"{card.uuid} of node {node}: nothing says that it is well again; it was "
                     "unhealthy and stays so"
                 )
-            yield card if card.healthy == is_healthy else replace(card, healthy=is_healthy)
+            told = card.readiness if comes_out or isolation.is_named(card.uuid) else ()
+            is_same = card.healthy == is_healthy and card.readiness == told
+            yield card if is_same else replace(card, healthy=is_healthy, readiness=told)

@@ -14,8 +14,11 @@ FAULT = "kubeshare_gpu_fault"
 CARDS = "kubeshare_collector_cards"
 #: How many of them have no fault: a word for each card that is well would be half of an answer.
 WELL = "kubeshare_collector_healthy_cards"
+#: What isolation back-ends lack: of how many cards of a node, and of which others what else.
+OF_NODE = "kubeshare_collector_isolation"
+OF_CARD = "kubeshare_gpu_isolation"
 #: What collectors tell of cards; `up` comes from whoever scrapes them.
-TOLD = (CAPACITY, FAULT, CARDS, WELL)
+TOLD = (CAPACITY, FAULT, CARDS, WELL, OF_NODE, OF_CARD)
 #: A PromQL matcher of all that is read, and nothing else.
 NAME_MATCHER = f'__name__=~"{"|".join((UP, *TOLD))}"'
 

@@ -5,6 +5,7 @@ import pytest
 from kubeshare_py.domain.events import InventoryRead
 from kubeshare_py.domain.gpu import Gpu, PeerLink
 from kubeshare_py.domain.identity import GpuUuid, NodeName
+from kubeshare_py.domain.readiness import of_labels
 from kubeshare_py.inventory.card_annotation import CardAnnotationProblem, read_cards, write_cards
 from kubeshare_py.inventory.told_by_nodes import ToldByNodes
 
@@ -25,6 +26,7 @@ def test_what_surrounds_cards_is_written_too() -> None:
         replace(A, links=(PeerLink(1, "NV2", 100),), numa_node=0, fabric="c.1"),
         replace(B, links=(PeerLink(0, "NV2", 100),), numa_node=1, fabric="c.1"),
         replace(card("MIG-1", 2), parent=GpuUuid("GPU-c")),
+        replace(card("GPU-d", 3), readiness=of_labels((("mps", "ready"), ("driver", "mig")))),
     )
     assert read_cards(write_cards(cards)) == cards
 

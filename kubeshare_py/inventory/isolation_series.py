@@ -1,0 +1,52 @@
+"""Which isolation back-ends have what they need of a node's cards, as its collectors tell it.
+
+Of cards that are alike a collector tells only how many there are. Where that does not come out,
+because series were dropped on the way, or where collectors differ, nothing is known of them.
+"""
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
+
+from kubeshare_py.domain.identity import GpuUuid
+from kubeshare_py.domain.readiness import NEEDY, Told, of_labels
+from kubeshare_py.inventory.series import OF_CARD, Series
+
+
+@dataclass(slots=True)
+class ToldIsolation:
+    """What is told of one node."""
+
+    _common: set[tuple[str, Told, float]] = field(default_factory=set)
+    _named: dict[GpuUuid, Told] = field(default_factory=dict)
+
+    def take(self, series: Series) -> None:
+        """One series of either kind."""
+        told = of_labels((backend.value, series.own(backend.value)) for backend in NEEDY)
+        if series.name != OF_CARD:
+            self._common.add((series.instance, told, series.value))
+        elif series.value != 0:
+            uuid = GpuUuid(series.own("uuid"))
+            self._named[uuid] = told if self._named.get(uuid, told) == told else ()
+
+    def of(self, uuid: GpuUuid) -> Told:
+        """Of one card, if the rest comes out."""
+        if uuid in self._named or not self._common:
+            return self._named.get(uuid, ())
+        found = {told for _, told, _ in self._common}
+        return found.pop() if len(found) == 1 else ()
+
+    def comes_out(
+        self, listed: Mapping[str, Set[GpuUuid]], garbled: Set[GpuUuid], cards: int
+    ) -> bool:
+        """Whether all `cards` are there, and of each collector as many not named as are alike."""
+        return not self._common or (
+            len(garbled.union(*listed.values())) == cards
+            and all(
+                len((listed.get(collector, set()) | garbled) - self._named.keys()) == count
+                for collector, _, count in self._common
+            )
+        )
+
+    def is_named(self, uuid: GpuUuid) -> bool:
+        """Whether it is said of this very card."""
+        return uuid in self._named
