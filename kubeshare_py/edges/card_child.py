@@ -31,7 +31,7 @@ _SOON_S = 0.5
 _PR_SET_PDEATHSIG = 1
 
 
-def main(interval_s: float, reopen_s: float, root: str) -> None:
+def main(interval_s: float, reopen_s: float, root: str = "/") -> None:
     """Report cards until standard input ends."""
     _end_with_parent()
     idle_memory.give_back()
@@ -75,4 +75,4 @@ def _stdin_ended(wait_s: float) -> bool:
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]), float(sys.argv[2]), sys.argv[3])
+    main(float(sys.argv[1]), float(sys.argv[2]), *sys.argv[3:])
