@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.domain.node import Node, Taint
+from kubeshare_py.domain.readiness import Told
 from kubeshare_py.topology.boards import Boards
 
 IntArray = NDArray[np.int64]
@@ -51,6 +52,7 @@ CARD_COLUMNS = (
     "exclusive",
     "flags",
     "model",
+    "readiness",
     "bit",
     "keep",
     "numa",
@@ -95,6 +97,8 @@ class Columns:
     )
     models: dict[str, int] = field(default_factory=dict)
     model_names: list[str] = field(default_factory=lambda: [""])
+    readinesses: dict[Told, int] = field(default_factory=lambda: {(): 0})
+    readiness_sets: list[Told] = field(default_factory=lambda: [()])
     #: Grows when a capacity below grows: who keeps arrays of one entry per row must start anew.
     layout: int = 0
     present: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
@@ -123,6 +127,8 @@ class Columns:
     exclusive: IntArray = field(default_factory=lambda: _table(0, 1))
     flags: IntArray = field(default_factory=lambda: _table(0, 1))
     model: IntArray = field(default_factory=lambda: _table(0, 1))
+    #: Which isolation back-ends are ready: entries of `readiness_sets`, 0 where nobody tells.
+    readiness: IntArray = field(default_factory=lambda: _table(0, 1))
     #: How cards are joined: the number of a row's board; a card's position on it as one bit, 0 for
     #: cards that are on no board; the positions of idle cards, all bits; and how late in the order
     #: of its board an idle card should be broken: 1 for the first, 0 for cards in use.
@@ -190,6 +196,14 @@ class Columns:
         if code is None:
             code = self.models[model] = len(self.model_names)
             self.model_names.append(model)
+        return code
+
+    def readiness_code(self, told: Told) -> int:
+        """A number for what is told of isolation back-ends; 0 is nothing."""
+        code = self.readinesses.get(told)
+        if code is None:
+            code = self.readinesses[told] = len(self.readiness_sets)
+            self.readiness_sets.append(told)
         return code
 
     def describe(self, row: int, node: Node) -> None:

@@ -25,6 +25,7 @@ from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodUid
 from kubeshare_py.domain.node import Node
+from kubeshare_py.domain.readiness import Told
 
 
 class Ledger:
@@ -64,6 +65,14 @@ class Ledger:
         """The pod-manager port that the next shared pod on this node gets; None: all are taken."""
         pool = self._ports.get(node)
         return PortPool().next_free() if pool is None else pool.next_free()
+
+    def readiness_of(self, node: NodeName, uuid: GpuUuid) -> Told:
+        """What is told of isolation back-ends on a card; nothing of one that is not known."""
+        columns = self.columns
+        row = columns.row_of.get(node)
+        if row is None or uuid not in columns.uuids[row]:
+            return ()
+        return columns.readiness_sets[columns.readiness.item(row, columns.uuids[row].index(uuid))]
 
     def cells_on(self, row: int) -> Mapping[GpuUuid, str] | None:
         """Which cell each of a row's cards is in; None if none of them is in one."""

@@ -11,6 +11,7 @@ import numpy as np
 from kubeshare_py.cluster.columns import Columns, IntArray
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.node import Taint
+from kubeshare_py.domain.readiness import Told
 from kubeshare_py.topology.card_sets import CardSets
 
 
@@ -32,6 +33,9 @@ class Rows(Protocol):
 
     def models(self) -> tuple[IntArray, list[str]]:
         """Card models: for each card the number of its model, and the names (empty: no card)."""
+
+    def readiness(self) -> tuple[IntArray, list[Told]]:
+        """For each card the number of what is told of isolation back-ends, and all of that."""
 
     @property
     def names(self) -> list[NodeName | None]:
@@ -75,6 +79,10 @@ class SomeRows:
     def models(self) -> tuple[IntArray, list[str]]:
         """Card models: for each card the number of its model, and the names (empty: no card)."""
         return self.column("model"), self._columns.model_names
+
+    def readiness(self) -> tuple[IntArray, list[Told]]:
+        """For each card the number of what is told of isolation back-ends, and all of that."""
+        return self.column("readiness"), self._columns.readiness_sets
 
     @property
     def names(self) -> list[NodeName | None]:
@@ -123,6 +131,10 @@ class AllRows:
     def models(self) -> tuple[IntArray, list[str]]:
         """Card models: for each card the number of its model, and the names (empty: no card)."""
         return self.column("model"), self._columns.model_names
+
+    def readiness(self) -> tuple[IntArray, list[Told]]:
+        """For each card the number of what is told of isolation back-ends, and all of that."""
+        return self.column("readiness"), self._columns.readiness_sets
 
     @property
     def names(self) -> list[NodeName | None]:

@@ -245,6 +245,7 @@ class Tally:
         columns.capacity_bytes[row, slot] = columns.free_bytes[row, slot] = gpu.memory_bytes
         columns.max_tenants[row, slot] = gpu.max_tenants
         columns.model[row, slot] = columns.model_code(gpu.model)
+        columns.readiness[row, slot] = columns.readiness_code(gpu.readiness)
         columns.cell_priority[row, slot] = gpu.cell_priority
         if gpu.numa_node is not None:
             columns.numa[row, slot] = gpu.numa_node

@@ -51,7 +51,8 @@ class PodFigures:
     """Pods that wait, and bound ones whose allocation cannot be read.
 
     `holding` are pods with a place, `assumed` those of them that nobody saw bound yet.
-    `shares` are those with a share of a card, by the back-end that is to hold them to it.
+    `shares` are those with a share of a card, by the back-end that is to hold them to it; `lacking`
+    those of them on whose cards it lacks something, `untold` those of whose cards nobody tells.
     `unschedulable_by`: (plugin, profile, pods that this plugin keeps from some node).
     """
 
@@ -64,3 +65,5 @@ class PodFigures:
     assumed: int = 0
     unschedulable_by: tuple[tuple[str, str, int], ...] = ()
     shares: Mapping[IsolationBackend, int] = field(default_factory=dict)
+    lacking: Mapping[IsolationBackend, int] = field(default_factory=dict)
+    untold: Mapping[IsolationBackend, int] = field(default_factory=dict)

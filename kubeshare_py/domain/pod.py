@@ -1,10 +1,12 @@
 """A pod as the scheduler sees it, and its shape: all that row-local placement depends on."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.group_objects import GroupReference
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
+from kubeshare_py.domain.isolation import IsolationBackend
 from kubeshare_py.domain.request import GpuClaim, GpuRequest, InvalidRequest
 
 #: (key, value) pairs, sorted.
@@ -44,7 +46,8 @@ class Shape:
 
     `resources` are sorted (name, amount) pairs: cpu in thousandths, others in their base unit,
     pods excluded. `terms` None means no required node affinity, an empty tuple one that nothing
-    satisfies.
+    satisfies. `isolation` is the back-end that is to hold the pod to its share, once its profile
+    has chosen; NONE too for pods without a share.
     """
 
     resources: tuple[tuple[str, int], ...] = ()
@@ -54,6 +57,7 @@ class Shape:
     node_selector: tuple[tuple[str, str], ...] = ()
     terms: tuple[NodeTerm, ...] | None = None
     tolerations: tuple[Toleration, ...] = ()
+    isolation: IsolationBackend = IsolationBackend.NONE
     _identity: tuple[object, ...] = field(init=False, repr=False)
     _hash: int = field(init=False, repr=False)
 
@@ -67,6 +71,7 @@ class Shape:
             self.node_selector,
             self.terms,
             self.tolerations,
+            self.isolation,
         )
         object.__setattr__(self, "_identity", identity)
         object.__setattr__(self, "_hash", hash(identity))
@@ -76,6 +81,12 @@ class Shape:
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Shape) and self._identity == other._identity)
+
+
+@lru_cache(4096)
+def with_isolation(shape: Shape, backend: IsolationBackend) -> Shape:
+    """The shape of a pod that this back-end is to hold to its share."""
+    return replace(shape, isolation=backend)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

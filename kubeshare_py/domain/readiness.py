@@ -30,7 +30,7 @@ NEEDY = tuple(one for one in IsolationBackend if one is not IsolationBackend.NON
 #: In words that go after "it has" and "GPUs with".
 _WORDS: Mapping[str, str] = {
     Lack.OLD_DRIVER: "a driver older than r615",
-    Lack.CGROUP_V1: "cgroup v1",
+    Lack.CGROUP_V1: "cgroup v1 on its node",
     Lack.MIG: "MIG, whose instances the driver does not limit",
     Lack.NO_HOOK: "no CDI specification with the hook for memory limits",
     Lack.NO_DAEMON: "no running MPS daemon",

@@ -22,11 +22,40 @@ class Tenant:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BackendView:
+    """Whether an isolation back-end has what it needs of a card: `ready`, None if nobody tells.
+
+    `lack` is what is missing, in words that go after "it has".
+    """
+
+    backend: str
+    ready: bool | None = None
+    lack: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LackView:
+    """What a pod's isolation back-end lacks on one of its cards; "" where nobody tells."""
+
+    uuid: str
+    lack: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LacksView:
+    """On so many cards of a node a pod's isolation back-end lacks this; "": nobody tells."""
+
+    cards: int
+    lack: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CardView:
     """One card. `known` is False for a card that pods hold and the inventory does not show.
 
     `unheld` are parts (memory, time) of which nothing holds some tenant to its own.
     `earmarked_milli` of it belong to those who wait, `earmarked_for`; that is not in use.
+    `isolation` has the back-ends that pods here may use, but for `none`.
     """
 
     uuid: str
@@ -41,6 +70,7 @@ class CardView:
     earmarked_for: tuple[str, ...] = ()
     tenants: tuple[Tenant, ...] = ()
     unheld: tuple[str, ...] = ()
+    isolation: tuple[BackendView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +140,7 @@ class PodView:
     that is set; `memory_bytes` is per card, None for the share's part. `cards` are the uuids that
     it holds. `message` says why it waits.
     `isolation` is what is to hold it to its share, `unheld` the parts that this does not hold.
+    `lacks` are those of its cards on which that is not known to work, or known not to.
     """
 
     namespace: str
@@ -131,6 +162,7 @@ class PodView:
     message: str = ""
     isolation: str = ""
     unheld: tuple[str, ...] = ()
+    lacks: tuple[LackView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,12 +183,16 @@ class ClusterView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeWhy:
-    """What one node says to one pod: it fits, or the reasons, and the numbers behind them."""
+    """What one node says to one pod: it fits, or the reasons, and the numbers behind them.
+
+    `lacks`: on how many of its cards the pod's isolation back-end does not work, or may not.
+    """
 
     name: str
     fits: bool
     reasons: tuple[str, ...] = ()
     shortfalls: tuple[Shortfall, ...] = ()
+    lacks: tuple[LacksView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,8 @@ from prometheus_client import generate_latest
 
 from kubeshare_py.domain.effects import Trouble
 from kubeshare_py.domain.figures import LedgerFigures, PodFigures
-from kubeshare_py.domain.isolation import UNHELD
+from kubeshare_py.domain.isolation import UNHELD, Part
+from kubeshare_py.domain.readiness import NEEDY
 from kubeshare_py.exporters.card_metrics import CARD_METRICS
 from kubeshare_py.exporters.client_metrics import CLIENT_METRICS
 from kubeshare_py.exporters.metric import Metric
@@ -93,6 +94,12 @@ _METRICS = (
         "gauge",
         "Pods with a share of a card that their back-end does not hold to that part of it.",
         ("isolation", "part"),
+    ),
+    Metric(
+        "kubeshare_unconfirmed_pods",
+        "gauge",
+        "Others with a share, on cards of which nobody tells whether their back-end works there.",
+        ("isolation",),
     ),
     Metric(
         "kubeshare_allocation_troubles_total",
@@ -185,9 +192,12 @@ def scheduler_values(
             (trouble,): tallies.troubles.get(trouble, 0) for trouble in Trouble
         },
         "kubeshare_unheld_pods": {
-            (backend, part): pods.shares.get(backend, 0)
+            (backend, part): (pods.shares if part in parts else pods.lacking).get(backend, 0)
             for backend, parts in UNHELD.items()
-            for part in parts
+            for part in Part
+        },
+        "kubeshare_unconfirmed_pods": {
+            (backend,): pods.untold.get(backend, 0) for backend in NEEDY
         },
         "scheduler_queue_incoming_pods_total": process.queue_moves,
         "scheduler_cache_size": {

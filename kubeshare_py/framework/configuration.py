@@ -127,6 +127,8 @@ class SchedulerConfiguration(Struct, frozen=True):
 
 #: What a pod says of models goes before all that policies say of equally good ones.
 _PREFERENCE = Named("ModelPreference", 2000)
+#: And a card that holds a pod to its share goes before what they say of the others.
+_READY = Named("IsolationReady", 100)
 
 _DEFAULTS: Mapping[str, tuple[Named, ...]] = {
     "pre_enqueue": (),
@@ -139,8 +141,8 @@ _DEFAULTS: Mapping[str, tuple[Named, ...]] = {
     ),
     "card_filter": (Named("GpuFit"), Named("GpuModel"), Named("OneModel"), Named("NumaBinding")),
     "post_filter": (Named("DefaultPreemption"),),
-    "score": (Named("BinPack"), Named("AvoidGpuNodes"), Named("Topology", 10), _PREFERENCE),
-    "card_score": (Named("BinPack"), Named("Topology"), _PREFERENCE),
+    "score": (Named("BinPack"), Named("AvoidGpuNodes"), Named("Topology", 10), _READY, _PREFERENCE),
+    "card_score": (Named("BinPack"), Named("Topology"), _READY, _PREFERENCE),
     "locality": (Named("Coscheduling"),),
     "permit": (),
     "reserve": (),

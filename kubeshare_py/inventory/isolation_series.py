@@ -4,7 +4,7 @@ Of cards that are alike a collector tells only how many there are. Where that do
 because series were dropped on the way, or where collectors differ, nothing is known of them.
 """
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kubeshare_py.domain.identity import GpuUuid
@@ -36,7 +36,7 @@ class ToldIsolation:
         return found.pop() if len(found) == 1 else ()
 
     def comes_out(
-        self, listed: Mapping[str, Set[GpuUuid]], garbled: Set[GpuUuid], cards: int
+        self, listed: Mapping[str, set[GpuUuid]], garbled: set[GpuUuid], cards: int
     ) -> bool:
         """Whether all `cards` are there, and of each collector as many not named as are alike."""
         return not self._common or (

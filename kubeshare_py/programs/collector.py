@@ -30,17 +30,11 @@ class Settings:
     log_level: str = "info"
     #: Whether the cards are written on the Node as well.
     annotates: bool = False
-    #: Below which folder the node's own are mounted.
-    root: Path = ROOT
+    root: Path = ROOT  # below which the node's own folders are mounted
 
     def sampler(self) -> CardSampler:
         """One that reads as these settings say."""
-        return CardSampler(
-            node=self.node,
-            interval_s=self.interval_s,
-            stale_after_s=self.stale_after_s,
-            root=self.root,
-        )
+        return CardSampler(self.node, self.interval_s, self.stale_after_s, root=self.root)
 
 
 def run(settings: Settings) -> int:

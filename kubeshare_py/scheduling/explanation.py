@@ -11,15 +11,16 @@ from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.identity import NodeName, PodKey
 from kubeshare_py.domain.isolation import UNHELD
 from kubeshare_py.domain.pod import Shape
+from kubeshare_py.domain.readiness import in_words
 from kubeshare_py.domain.request import GpuClaim
-from kubeshare_py.domain.view import ClusterView, NodeWhy, PodView, WhyView
+from kubeshare_py.domain.view import ClusterView, LackView, NodeWhy, PodView, WhyView
 from kubeshare_py.framework.points import Explain
 from kubeshare_py.framework.reasons import NO_NODE
 from kubeshare_py.scheduling.advice import advice
 from kubeshare_py.scheduling.card_topology import ring
 from kubeshare_py.scheduling.gang_reports import too_few
 from kubeshare_py.scheduling.gangs import Gang
-from kubeshare_py.scheduling.held_by import backend_of
+from kubeshare_py.scheduling.held_by import Hold, backend_of, hold_on, lacks_on
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.node_view import node_view
 from kubeshare_py.scheduling.pod_queue import Line
@@ -128,7 +129,13 @@ def _node_whys(machine: Machine, record: Record) -> Iterator[NodeWhy]:
         if not mask & NO_NODE:
             reasons = tuple(reason.text for reason in asker.reasons_in(shape, mask))
             shortfalls = tuple(_shortfalls(machine, profile, shape, row)) if mask else ()
-            yield NodeWhy(name=name, fits=not mask, reasons=reasons, shortfalls=shortfalls)
+            yield NodeWhy(
+                name=name,
+                fits=not mask,
+                reasons=reasons,
+                shortfalls=shortfalls,
+                lacks=lacks_on(machine.ledger, row, shape),
+            )
 
 
 def _shortfalls(machine: Machine, name: str, shape: Shape, row: int) -> list[Shortfall]:
@@ -150,6 +157,7 @@ def _pod_view(machine: Machine, record: Record, told: Told) -> PodView:
     pod, claim = record.pod, record.pod.shape.claim
     allocation = record.allocation
     backend = backend_of(record, machine.profiles)
+    hold = hold_on(machine.ledger, record.node, allocation) if record.node else Hold()
     return PodView(
         namespace=pod.key.namespace,
         name=pod.key.name,
@@ -169,7 +177,11 @@ def _pod_view(machine: Machine, record: Record, told: Told) -> PodView:
         port=allocation.port if allocation else None,
         message=_message(machine, record, told),
         isolation=backend or "",
-        unheld=UNHELD[backend] if backend else (),
+        unheld=hold.unheld if record.node else UNHELD[backend] if backend else (),
+        lacks=(
+            *(LackView(uuid=uuid, lack=in_words(lack)) for uuid, lack in hold.lacks),
+            *(LackView(uuid=uuid) for uuid in hold.untold),
+        ),
     )
 
 

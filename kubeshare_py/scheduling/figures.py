@@ -8,8 +8,11 @@ import numpy as np
 
 from kubeshare_py.cluster.columns import ABSENT, UNHEALTHY
 from kubeshare_py.cluster.earmarked import overdrawn
+from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.figures import CardFigures, LedgerFigures, PodFigures
+from kubeshare_py.domain.isolation import IsolationBackend
 from kubeshare_py.scheduling.gangs import Gang
+from kubeshare_py.scheduling.held_by import hold_on
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.pod_records import Record, State
 
@@ -58,19 +61,14 @@ def pod_figures(machine: Machine) -> Iterator[PodFigures]:
     figures = _in_lines(machine)
     records = list(machine.records.values())
     for first in range(0, len(records), PODS_A_PORTION):
-        yield (figures := _with(figures, records[first : first + PODS_A_PORTION]))
+        portion = records[first : first + PODS_A_PORTION]
+        yield (figures := _with(_with_shares(figures, portion, machine.ledger), portion))
     yield figures
 
 
 def _with(figures: PodFigures, records: list[Record]) -> PodFigures:
     """Add these records; those in lines are counted already."""
     states = Counter(record.state for record in records)
-    shares = Counter(figures.shares)
-    shares.update(
-        backend
-        for record in records
-        if record.allocation is not None and (backend := record.allocation.backend) is not None
-    )
     assumed = states[State.BINDING] + states[State.ASSUMED]
     return replace(
         figures,
@@ -84,8 +82,23 @@ def _with(figures: PodFigures, records: list[Record]) -> PodFigures:
         ),
         holding=figures.holding + states[State.BOUND] + assumed,
         assumed=figures.assumed + assumed,
-        shares=shares,
     )
+
+
+def _with_shares(figures: PodFigures, records: list[Record], ledger: Ledger) -> PodFigures:
+    """Add what is to hold these records to their shares, and where it does not."""
+    shares, lacking = Counter(figures.shares), Counter(figures.lacking)
+    untold = Counter(figures.untold)
+    for record in records:
+        backend = record.allocation.backend if record.allocation is not None else None
+        if record.node is None or backend is None:
+            continue
+        shares[backend] += 1
+        if backend is not IsolationBackend.NONE:
+            hold = hold_on(ledger, record.node, record.allocation)
+            lacking[backend] += bool(hold.lacks)
+            untold[backend] += bool(hold.untold and not hold.lacks)
+    return replace(figures, shares=shares, lacking=lacking, untold=untold)
 
 
 def _in_lines(machine: Machine) -> PodFigures:

@@ -7,11 +7,13 @@ from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.effects import Effect, ReportWaiting
 from kubeshare_py.domain.gpu_capacities import scaled
 from kubeshare_py.domain.identity import PodUid
-from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.isolation import IsolationBackend
+from kubeshare_py.domain.pod import Pod, Shape, with_isolation
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling import queue_moves
 from kubeshare_py.scheduling.earmarks import Earmarks
 from kubeshare_py.scheduling.gangs import Gang, Gangs
+from kubeshare_py.scheduling.held_by import chosen_backend
 from kubeshare_py.scheduling.pod_queue import PodQueue, SortKey
 from kubeshare_py.scheduling.pod_records import Record, State
 from kubeshare_py.scheduling.queue_moves import QueueMoves
@@ -52,7 +54,8 @@ class Intake:
         self._records[pod.uid] = record
         profile = self._profiles[pod.scheduler_name]
         record.fixed = None
-        record.asked = scaled(pod.shape, profile.capacities) if _is_scaled(pod) else None
+        asked = _asked(pod, profile)
+        record.asked = None if asked is pod.shape else asked
         reason = _hold_reason(pod, profile, self._gangs)
         if reason is None:
             record.state = State.WAITING
@@ -118,6 +121,15 @@ def tell(record: Record, sentence: str, effects: list[Effect]) -> None:
     if record.told != diagnosis:
         record.told = diagnosis
         effects.append(ReportWaiting(record.pod.uid, record.pod.key, diagnosis))
+
+
+def _asked(pod: Pod, profile: Profile) -> Shape | None:
+    """The pod's shape as its profile understands it; None if it cannot."""
+    shape = scaled(pod.shape, profile.capacities) if _is_scaled(pod) else pod.shape
+    backend = chosen_backend(pod, profile)
+    if shape is None or backend is None or backend is IsolationBackend.NONE:
+        return shape
+    return with_isolation(shape, backend)
 
 
 def _is_scaled(pod: Pod) -> bool:

@@ -2,9 +2,11 @@
 
 from kubeshare_py.cluster.columns import ABSENT, UNHEALTHY
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.domain.isolation import Part
-from kubeshare_py.domain.view import CardView, NodeView, Tenant
+from kubeshare_py.domain.isolation import IsolationBackend, Part
+from kubeshare_py.domain.readiness import NEEDY, Told, in_words, lack_of
+from kubeshare_py.domain.view import BackendView, CardView, NodeView, Tenant
 from kubeshare_py.scheduling.card_topology import node_topology
+from kubeshare_py.scheduling.held_by import hold_on
 from kubeshare_py.scheduling.machine import Machine
 
 
@@ -29,6 +31,7 @@ def _card_views(machine: Machine, name: NodeName, row: int) -> list[CardView]:
     columns, ledger = machine.ledger.columns, machine.ledger
     tenants = _tenants(machine, name)
     waited_for = _waited_for(machine, name)
+    backends = _backends(machine)
     indexes = {gpu.uuid: gpu.index for gpu in ledger.inventory.get(name, ())}
     views = []
     for slot, uuid in enumerate(columns.uuids[row]):
@@ -53,9 +56,26 @@ def _card_views(machine: Machine, name: NodeName, row: int) -> list[CardView]:
                 earmarked_for=tuple(sorted(waited_for.get(uuid, ()))),
                 tenants=there,
                 unheld=tuple(part for part in Part if any(part in one.unheld for one in there)),
+                isolation=tuple(
+                    _backend_view(columns.readiness_sets[columns.readiness.item(row, slot)], one)
+                    for one in backends
+                    if not flags & ABSENT
+                ),
             )
         )
     return sorted(views, key=lambda view: (view.index, view.uuid))
+
+
+def _backends(machine: Machine) -> list[IsolationBackend]:
+    """Those that need something of a node and that some profile lets its pods use."""
+    used = {one for profile in machine.profiles.values() for one in profile.isolation.allowed}
+    return [one for one in NEEDY if one in used]
+
+
+def _backend_view(told: Told, backend: IsolationBackend) -> BackendView:
+    lack = lack_of(told, backend)
+    ready = None if lack is None else not lack
+    return BackendView(backend=backend, ready=ready, lack=in_words(lack) if lack else "")
 
 
 def _tenants(machine: Machine, name: NodeName) -> dict[str, list[Tenant]]:
@@ -63,6 +83,9 @@ def _tenants(machine: Machine, name: NodeName) -> dict[str, list[Tenant]]:
     tenants: dict[str, list[Tenant]] = {}
     for uid, charge in machine.ledger.pods_on(name).items():
         key = machine.records[uid].pod.key
+        hold = hold_on(machine.ledger, name, charge.allocation)
+        lacking = {uuid for uuid, _ in hold.lacks}
+        by_nature = charge.allocation.unheld if charge.allocation else ()
         for card in charge.allocation.cards if charge.allocation else ():
             tenants.setdefault(card.uuid, []).append(
                 Tenant(
@@ -71,7 +94,7 @@ def _tenants(machine: Machine, name: NodeName) -> dict[str, list[Tenant]]:
                     milli=card.milli,
                     memory_bytes=card.memory_bytes,
                     exclusive=charge.allocation is not None and charge.allocation.exclusive,
-                    unheld=charge.allocation.unheld if charge.allocation else (),
+                    unheld=hold.unheld if card.uuid in lacking else by_nature,
                 )
             )
     return tenants

@@ -153,5 +153,6 @@ def _matters(old: Pod, new: Pod) -> bool:
         or old.group_reference != new.group_reference
         or old.unsupported != new.unsupported
         or old.deleting != new.deleting
+        or old.isolation != new.isolation
         or (old.priority, old.label_priority) != (new.priority, new.label_priority)
     )

@@ -42,7 +42,8 @@ class Record:
     evicted: bool = False
     #: What its owner was last told, if the pod itself is the reason that it waits.
     told: Diagnosis | None = None
-    #: Its own shape, its share told for each model, if it asks for a share of a certain one.
+    #: Its own shape as its profile understands it, where that says more: what the share is of each
+    #: model, if it asks for a share of a certain one; which back-end is to hold it.
     asked: Shape | None = None
     #: What it asks for where its gang leaves it no choice of models, in place of its own shape.
     fixed: Shape | None = None

@@ -1,7 +1,7 @@
 """Cards, nodes and pods of a view in words that every table uses."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from kubeshare_py.domain.view import CardView, ClusterView, NodeView, PodView
 from kubeshare_py.terminal.amounts import counted
@@ -40,6 +40,24 @@ def unheld(cards: Iterable[CardView]) -> dict[str, int]:
         (tenant.namespace, tenant.name): tenant.unheld for card in cards for tenant in card.tenants
     }
     return dict(sorted(Counter(part for parts in pods.values() for part in parts).items()))
+
+
+def isolation(cards: Sequence[CardView]) -> Iterator[tuple[str, bool]]:
+    """A line for each back-end that pods may use: where it works; and whether that is everywhere.
+
+    Cards are named where they differ.
+    """
+    by_backend: dict[str, dict[str, list[str]]] = {}
+    for card in ordered(cards):
+        for one in card.isolation:
+            state = "ready" if one.ready else "not known" if one.ready is None else one.lack
+            by_backend.setdefault(one.backend, {}).setdefault(state, []).append(card_label(card))
+    for backend, states in by_backend.items():
+        told = [
+            state if len(states) == 1 else f"{state} on {','.join(labels)}"
+            for state, labels in states.items()
+        ]
+        yield f"{backend} {', '.join(told)}", [*states] == ["ready"]
 
 
 def node_state(node: NodeView) -> str:

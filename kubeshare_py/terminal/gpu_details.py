@@ -9,6 +9,7 @@ from kubeshare_py.domain.view import ClusterView, NodeView
 from kubeshare_py.terminal.amounts import counted, gib, gpus, percent
 from kubeshare_py.terminal.card_matrix import MatrixRow, card_matrix, index_label
 from kubeshare_py.terminal.cards import (
+    isolation,
     known_cards,
     node_state,
     ordered,
@@ -55,6 +56,10 @@ def _details(node: NodeView, width: int | None) -> list[Text]:
         )
     )
     lines.append(Text(f"Total:      {gib(total)} GiB, {gpus(cards)} GPU"))
+    lines += [
+        Text(f"Isolation:  {printable(text)}", style="" if is_ready else "yellow")
+        for text, is_ready in isolation(node.cards)
+    ]
     loose = [f"{part} of {counted(pods, 'pod')}" for part, pods in unheld(node.cards).items()]
     if loose:
         lines.append(Text(f"Not held:   {', '.join(loose)}", style="yellow"))

@@ -60,7 +60,8 @@ def _paragraph(why: WhyView, width: int | None) -> list[Text]:
     message = why.message or pod.message
     verdict = f"{pod.namespace}/{pod.name} {state}{where}{cards}"
     verdict += f": {message}" if message else "."
-    asked = "" if is_unclear(pod) else f"It asks for {asks_of(pod)}{_rank(pod)}.{_unheld(pod)}"
+    held = f"{_unheld(pod)}{_untold(why)}"
+    asked = "" if is_unclear(pod) else f"It asks for {asks_of(pod)}{_rank(pod)}.{held}"
     style = "bold green" if pod.state == "bound" else "bold"
     lines = [Text(text, style=style) for text in wrapped(printable(verdict), width)]
     sentences = filter(None, (asked, ring_sentence(why.ring)))
@@ -71,7 +72,20 @@ def _unheld(pod: PodView) -> str:
     """What of its share is a wish only."""
     if not pod.unheld:
         return ""
-    return f" Isolation {pod.isolation} does not hold it to its {' and '.join(pod.unheld)}."
+    because = [f"{one.uuid} has {one.lack}" for one in pod.lacks if one.lack]
+    parts = " and ".join(pod.unheld)
+    colon = f": {', '.join(because)}" if because else ""
+    return f" Isolation {pod.isolation} does not hold it to its {parts}{colon}."
+
+
+def _untold(why: WhyView) -> str:
+    """Of which cards nobody says whether its back-end works there."""
+    pod = why.pod
+    cards = " and ".join(one.uuid for one in pod.lacks if not one.lack)
+    if not pod.node:
+        count = sum(one.cards for node in why.nodes for one in node.lacks if not one.lack)
+        cards = counted(count, "card") if count else ""
+    return f" Nobody tells whether {pod.isolation} works on {cards}." if cards else ""
 
 
 def _rank(pod: PodView) -> str:
@@ -104,6 +118,8 @@ def _nodes(nodes: Sequence[NodeWhy], width: int | None) -> list[Text]:
 
 def _heading(node: NodeWhy, width: int | None) -> list[Text]:
     verdict = "fits" if node.fits else _verdict(node)
+    lacks = [f"{counted(one.cards, 'card')} with {one.lack}" for one in node.lacks if one.lack]
+    verdict += f"; its isolation does not work on {', '.join(lacks)}" if lacks else ""
     texts = wrapped(printable(f"{node.name}: {verdict}"), width)
     return [Text(text, style="green" if node.fits else "bold") for text in texts]
 

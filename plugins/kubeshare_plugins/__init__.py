@@ -11,6 +11,7 @@ from kubeshare_plugins.coscheduling import Coscheduling
 from kubeshare_plugins.default_preemption import DefaultPreemption
 from kubeshare_plugins.gpu_fit import GpuFit
 from kubeshare_plugins.gpu_model import GpuModel
+from kubeshare_plugins.isolation_ready import IsolationReady
 from kubeshare_plugins.kubeshare_guarantee import KubeShareGuarantee
 from kubeshare_plugins.kubeshare_opportunistic import KubeShareOpportunistic
 from kubeshare_plugins.least_tenants import LeastTenants
@@ -50,4 +51,5 @@ IN_TREE: Mapping[str, PluginFactory] = {
     "Coscheduling": Coscheduling,
     "ModelPreference": ModelPreference,
     "ModelWorth": ModelWorth,
+    "IsolationReady": IsolationReady,
 }

@@ -70,6 +70,8 @@ async def scraped(page: MetricsPage) -> Samples:
         ("kubeshare_unheld_pods{isolation=none,part=memory}", 4),
         ("kubeshare_unheld_pods{isolation=none,part=time}", 4),
         ("kubeshare_unheld_pods{isolation=driver,part=time}", 0),
+        ("kubeshare_unheld_pods{isolation=mps,part=time}", 0),
+        ("kubeshare_unconfirmed_pods{isolation=mps}", 0),
         ("kubeshare_fragmentation_ratio{}", 4 * 400 / (4 * 400 + 12 * 1000)),
         ("kubeshare_reports_queued{}", 3),
         ("kubeshare_reports_dropped_total{}", 2),

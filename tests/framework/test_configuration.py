@@ -42,8 +42,14 @@ def test_an_empty_document_is_the_default_profile() -> None:
     assert names(profile) == {
         "filters": ["NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodeResourcesFit"],
         "card_filters": ["GpuFit", "GpuModel", "OneModel", "NumaBinding"],
-        "scores": ["BinPack 1", "AvoidGpuNodes 1", "Topology 10", "ModelPreference 2000"],
-        "card_scores": ["BinPack 1", "Topology 1", "ModelPreference 2000"],
+        "scores": [
+            "BinPack 1",
+            "AvoidGpuNodes 1",
+            "Topology 10",
+            "IsolationReady 100",
+            "ModelPreference 2000",
+        ],
+        "card_scores": ["BinPack 1", "Topology 1", "IsolationReady 100", "ModelPreference 2000"],
     }
 
 
@@ -53,6 +59,7 @@ def test_an_enabled_plugin_comes_after_the_defaults() -> None:
         "BinPack 1",
         "AvoidGpuNodes 1",
         "Topology 10",
+        "IsolationReady 100",
         "ModelPreference 2000",
         "Spread 3",
     ]
@@ -63,6 +70,7 @@ def test_a_default_that_is_enabled_again_gets_the_new_weight() -> None:
     assert names(profile)["scores"] == [
         "AvoidGpuNodes 1",
         "Topology 10",
+        "IsolationReady 100",
         "ModelPreference 2000",
         "BinPack 5",
     ]
@@ -70,7 +78,12 @@ def test_a_default_that_is_enabled_again_gets_the_new_weight() -> None:
 
 def test_a_default_can_be_disabled_by_name_or_all_of_them() -> None:
     one = made(at("score", disabled=[{"name": "AvoidGpuNodes"}]))
-    assert names(one)["scores"] == ["BinPack 1", "Topology 10", "ModelPreference 2000"]
+    assert names(one)["scores"] == [
+        "BinPack 1",
+        "Topology 10",
+        "IsolationReady 100",
+        "ModelPreference 2000",
+    ]
     rest = made(at("score", disabled=[{"name": "*"}], enabled=[{"name": "Random"}]))
     assert names(rest)["scores"] == ["Random 1"]
 
@@ -303,10 +316,16 @@ def test_what_is_in_effect_is_printed_with_every_default() -> None:
             ("BinPack", 1),
             ("AvoidGpuNodes", 1),
             ("Topology", 10),
+            ("IsolationReady", 100),
             ("ModelPreference", 2000),
             ("Spread", 2),
         ],
-        "cardScore": [("BinPack", 1), ("Topology", 1), ("ModelPreference", 2000)],
+        "cardScore": [
+            ("BinPack", 1),
+            ("Topology", 1),
+            ("IsolationReady", 100),
+            ("ModelPreference", 2000),
+        ],
         "locality": [("Coscheduling", 1)],
         "permit": [],
         "reserve": [],

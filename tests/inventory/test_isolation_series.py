@@ -38,8 +38,8 @@ def told(*cards: Told, node: str = "a", **labels: str) -> list[Series]:
             own = dict(zip(METRICS[name].labels, values_of, strict=True))
             instance = {"__name__": name, "instance": f"{node}:9004", "job": "kubeshare-collector"}
             series.append(Series({**instance, **own, **labels}, value))
-    cards = count(node, len(gpus), **labels)
-    return [*series, cards, *(capacity(node, one.uuid, **labels) for one in gpus), up(node)]
+    listed = [capacity(node, one.uuid, value=1.0, **labels) for one in gpus]
+    return [*series, count(node, len(gpus), **labels), *listed, up(node)]
 
 
 def known(step: Step) -> list[Told]:

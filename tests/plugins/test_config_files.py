@@ -73,17 +73,22 @@ def test_every_line_of_the_default_file_is_commented() -> None:
 
 
 def test_each_policy_has_its_example() -> None:
-    kept, cards = ["AvoidGpuNodes", "Topology", "ModelPreference"], ["Topology", "ModelPreference"]
+    cards = ["Topology", "IsolationReady", "ModelPreference"]
+    kept = ["AvoidGpuNodes", *cards]
     assert scores("binpack") == (["BinPack"], ["BinPack"])
     assert scores("spread") == ([*kept, "Spread"], [*cards, "Spread"])
     assert scores("random") == (["Random"], ["Random"])
     assert scores("least-tenants") == ([*kept, "LeastTenants"], [*cards, "LeastTenants"])
     default = (["BinPack", *kept], ["BinPack", *cards])
     assert scores("scheduler") == default
-    topology = (["BinPack", "AvoidGpuNodes", "ModelPreference", "Topology"], default[1])
-    assert scores("topology") == topology
+    topology = ["BinPack", "AvoidGpuNodes", "IsolationReady", "ModelPreference", "Topology"]
+    assert scores("topology") == (topology, default[1])
     both = ["KubeShareOpportunistic", "KubeShareGuarantee"]
-    assert scores("kubeshare") == (["AvoidGpuNodes", "ModelPreference", *both], [*cards, *both])
+    others = ["AvoidGpuNodes", "IsolationReady", "ModelPreference"]
+    assert scores("kubeshare") == ([*others, *both], [*cards, *both])
+    assert scores("isolation") == default
+    [*_, last] = profile_of("isolation").card_filters
+    assert last.name == "IsolationReady"
     assert scores("models") == ([*default[0], "ModelWorth"], [*default[1], "ModelWorth"])
 
 

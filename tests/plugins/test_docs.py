@@ -60,6 +60,7 @@ def test_the_example_profile_can_be_used() -> None:
     assert [(plugin.name, weight) for plugin, weight in profile.scores] == [
         ("AvoidGpuNodes", 1),
         ("Topology", 10),
+        ("IsolationReady", 100),
         ("ModelPreference", 2000),
         ("Random", 2),
     ]

@@ -1,17 +1,23 @@
 """What a placement is held to: the profile's back-ends, the pod's wish, the Binding."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from kubeshare_py.domain.events import PodSeen
-from kubeshare_py.domain.identity import PodKey
+from kubeshare_py.domain.events import InventoryRead, PodSeen
+from kubeshare_py.domain.figures import LedgerFigures
+from kubeshare_py.domain.identity import NodeName, PodKey
 from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.readiness import Told, of_labels
 from kubeshare_py.domain.request import GpuClaim, GpuRequest
+from kubeshare_py.domain.view import BackendView, LacksView, LackView, PodView
+from kubeshare_py.exporters.scheduler_metrics import ProcessFigures, scheduler_values
+from kubeshare_py.exporters.tallies import Tallies
 from kubeshare_py.manifests.binding import binding_annotations
 from kubeshare_py.scheduling.explanation import cluster_view, why
 from kubeshare_py.scheduling.figures import pod_figures
-from tests.builders import a_claim, a_pod, a_shape, whole
+from tests.builders import a_claim, a_pod, a_shape, some_gpus, whole
 from tests.scheduling.driver import Driver
 
 THREE = {"profiles": [{"isolation": ["driver", "mps", "none"]}]}
@@ -105,6 +111,160 @@ def test_a_pod_that_waits_is_told_what_will_not_be_held() -> None:
     found = why(driver.machine, PodKey("default", "whole-too"))
     assert found is not None
     assert (found.pod.isolation, found.pod.unheld) == ("", ())
+
+
+NO_DAEMON = of_labels((("mps", "no-daemon"), ("driver", "ready")))
+DAEMON = of_labels((("mps", "ready"), ("driver", "ready")))
+ONLY_READY = {
+    "profiles": [
+        {
+            "isolation": ["driver", "mps", "none"],
+            "plugins": {"cardFilter": {"enabled": [{"name": "IsolationReady"}]}},
+        }
+    ]
+}
+
+
+def told(driver: Driver, *cards: Told, node: str = "n1") -> None:
+    """What a collector tells of the cards of a node now."""
+    gpus = zip(some_gpus(node, len(cards)), cards, strict=True)
+    found = tuple(replace(gpu, readiness=one) for gpu, one in gpus)
+    driver.tell(InventoryRead(((NodeName(node), found),)))
+
+
+def shown(driver: Driver, name: str) -> PodView:
+    found = why(driver.machine, PodKey("default", name))
+    assert found is not None
+    return found.pod
+
+
+def unheld_pods(driver: Driver) -> dict[str, float]:
+    """Those counters of pods that are not 0."""
+    *_, pods = pod_figures(driver.machine)
+    process = ProcessFigures(
+        attempts={},
+        queue_moves={},
+        preemption_attempts=0,
+        inventory_age_s=None,
+        reports_queued=0,
+        reports_dropped=0,
+        loop_lag_s=0,
+    )
+    values = scheduler_values(LedgerFigures(), pods, process, Tallies())
+    return {
+        " ".join(labels): value
+        for name in ("kubeshare_unheld_pods", "kubeshare_unconfirmed_pods")
+        for labels, value in values[name].items()
+        if isinstance(value, int) and value
+    }
+
+
+def test_a_pod_on_a_card_where_its_back_end_does_not_work_is_held_to_nothing() -> None:
+    driver = Driver({"n1": 1}, THREE)
+    told(driver, NO_DAEMON)
+    driver.place(asking("a", "mps", a_claim(300)))
+    driver.place(asking("b", "driver", a_claim(300)))
+    lack = (LackView(uuid="GPU-n1-0", lack="no running MPS daemon"),)
+    assert (shown(driver, "a").unheld, shown(driver, "a").lacks) == (("memory", "time"), lack)
+    assert (shown(driver, "b").unheld, shown(driver, "b").lacks) == (("time",), ())
+    [card] = cluster_view(driver.machine).nodes[0].cards
+    assert {one.name: one.unheld for one in card.tenants} == {
+        "a": ("memory", "time"),
+        "b": ("time",),
+    }
+    assert card.isolation == (
+        BackendView(backend="driver", ready=True),
+        BackendView(backend="mps", ready=False, lack="no running MPS daemon"),
+    )
+    assert unheld_pods(driver) == {"mps memory": 1, "mps time": 1, "driver time": 1}
+
+
+def test_when_the_daemon_is_back_it_is_held_again() -> None:
+    driver = Driver({"n1": 1}, THREE)
+    told(driver, DAEMON)
+    driver.place(asking("a", "mps", a_claim(300)))
+    for now, unheld in ((DAEMON, ()), (NO_DAEMON, ("memory", "time")), (DAEMON, ())):
+        told(driver, now)
+        pod = shown(driver, "a")
+        assert (pod.unheld, bool(pod.lacks), unheld_pods(driver) != {}) == (
+            (unheld, bool(unheld), bool(unheld))
+        )
+
+
+def test_what_nobody_tells_is_not_known_and_not_called_held() -> None:
+    driver = Driver({"n1": 2}, THREE)
+    driver.place(asking("a", "mps", a_claim(300)))
+    pod = shown(driver, "a")
+    assert (pod.lacks, pod.unheld) == ((LackView(uuid=pod.cards[0]),), ())
+    assert unheld_pods(driver) == {"mps": 1}
+    cards = cluster_view(driver.machine).nodes[0].cards
+    assert {one.ready for card in cards for one in card.isolation} == {None}
+
+
+def test_only_back_ends_that_pods_may_use_are_shown() -> None:
+    driver = Driver({"n1": 1})
+    told(driver, NO_DAEMON)
+    [card] = cluster_view(driver.machine).nodes[0].cards
+    assert card.isolation == ()
+
+
+def test_a_card_that_is_known_to_work_goes_before_a_fuller_one_and_a_fuller_node() -> None:
+    driver = Driver({"n1": 2, "n2": 1}, THREE)
+    told(driver, NO_DAEMON, DAEMON)
+    told(driver, NO_DAEMON, node="n2")
+    for name in ("filling", "more"):
+        driver.place(asking(name, "none", a_claim(300)))
+    before = cluster_view(driver.machine)
+    [used] = [card for node in before.nodes for card in node.cards if card.tenants]
+    told(driver, *(DAEMON if uuid != used.uuid else NO_DAEMON for uuid in ("GPU-n1-0", "GPU-n1-1")))
+    bind = driver.place(asking("a", "mps", a_claim(300)))
+    assert bind.node == "n1"
+    assert bind.allocation.cards[0].uuid != used.uuid
+    assert shown(driver, "a").unheld == ()
+    # Others go where they went before.
+    assert driver.place(asking("b", "none", a_claim(300))).allocation.cards[0].uuid == used.uuid
+
+
+@pytest.mark.parametrize(("document", "places"), [(THREE, True), (ONLY_READY, False)])
+def test_a_profile_says_whether_pods_wait_for_a_card_that_holds_them(
+    document: Any, places: bool
+) -> None:
+    driver = Driver({"n1": 1}, document)
+    told(driver, NO_DAEMON)
+    pod = asking("a", "mps", a_claim(300))
+    assert bool(driver.seen(pod)) is places
+    if places:
+        return
+    found = why(driver.machine, pod.key)
+    assert found is not None
+    assert "1 GPU with no running MPS daemon" in found.message
+    [node] = found.nodes
+    assert node.shortfalls[0].reason == "GPU with no running MPS daemon"
+    # Another back-end of the same cards, and the same once its daemon runs.
+    assert driver.seen(asking("b", "driver", a_claim(300)))
+    told(driver, DAEMON)
+    [bind] = driver.decide()
+    assert bind.uid == pod.uid
+
+
+def test_a_pod_that_waits_and_changes_its_wish_is_asked_about_anew() -> None:
+    driver = Driver({"n1": 1}, ONLY_READY)
+    told(driver, NO_DAEMON)
+    assert not driver.seen(asking("a", "mps", a_claim(300)))
+    [bind] = driver.seen(asking("a", "driver", a_claim(300)))
+    assert bind.allocation.backend == "driver"
+
+
+def test_a_pod_that_waits_is_told_where_its_back_end_would_not_work() -> None:
+    driver = Driver({"n1": 3, "n2": 1}, THREE)
+    told(driver, NO_DAEMON, DAEMON, NO_DAEMON)
+    driver.tell(PodSeen(asking("late", "mps", a_claim(300))))
+    found = why(driver.machine, PodKey("default", "late"))
+    assert found is not None
+    assert {node.name: node.lacks for node in found.nodes} == {
+        "n1": (LacksView(cards=2, lack="no running MPS daemon"),),
+        "n2": (LacksView(cards=1),),
+    }
 
 
 def test_shares_are_counted_by_what_is_to_hold_them() -> None:

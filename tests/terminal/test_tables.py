@@ -4,7 +4,15 @@ import json
 
 import yaml
 
-from kubeshare_py.domain.view import CardView, NodeView, NodeWhy, WhyView
+from kubeshare_py.domain.view import (
+    BackendView,
+    CardView,
+    LacksView,
+    LackView,
+    NodeView,
+    NodeWhy,
+    WhyView,
+)
 from kubeshare_py.terminal import documents
 from kubeshare_py.terminal.gpu_details import pod_details
 from kubeshare_py.terminal.gpu_tables import card_tables, shown_nodes
@@ -193,6 +201,68 @@ def test_details_count_the_pods_that_are_not_held_to_their_part() -> None:
     assert "Not held:   memory of 1 pod, time of 2 pods" in lines
     held = NodeView(name="n1", cards=(a_card(0, a_tenant("a")),))
     assert "Not held" not in pod_details(a_view(held), (held,), None).plain
+
+
+def test_why_says_on_which_card_the_back_end_does_not_work() -> None:
+    pod = a_pod_view(
+        "p",
+        node="n1",
+        isolation="mps",
+        unheld=("memory", "time"),
+        lacks=(LackView(uuid="GPU-1", lack="no running MPS daemon"),),
+    )
+    said = why_report(WhyView(pod=pod, message=""), None).plain
+    assert said.endswith(
+        " Isolation mps does not hold it to its memory and time: GPU-1 has no running MPS daemon."
+    )
+
+
+def test_why_says_that_nobody_tells() -> None:
+    pod = a_pod_view("p", node="n1", isolation="mps", lacks=(LackView(uuid="GPU-1"),))
+    said = why_report(WhyView(pod=pod, message=""), None).plain
+    assert said.endswith(" Nobody tells whether mps works on GPU-1.")
+
+
+def test_why_says_of_each_node_what_the_back_end_lacks_there() -> None:
+    dead = LacksView(cards=2, lack="no running MPS daemon")
+    nodes = (
+        NodeWhy(name="n1", fits=True, lacks=(dead, LacksView(cards=1))),
+        NodeWhy(name="n2", fits=True, lacks=(LacksView(cards=4),)),
+        NodeWhy(name="n3", fits=True),
+    )
+    pod = a_pod_view("p", "waiting", isolation="mps")
+    lines = why_report(WhyView(pod=pod, message="", nodes=nodes), None).plain.splitlines()
+    assert lines[1].endswith(" Nobody tells whether mps works on 5 cards.")
+    assert lines[3:] == [
+        "n1: fits; its isolation does not work on 2 cards with no running MPS daemon",
+        "n2: fits",
+        "n3: fits",
+    ]
+
+
+def test_details_say_on_which_cards_each_back_end_works() -> None:
+    def card(index: int, **ready: bool | None) -> CardView:
+        told = (
+            BackendView(backend=name, ready=is_ready, lack="" if is_ready is not False else "no x")
+            for name, is_ready in ready.items()
+        )
+        return a_card(index, isolation=tuple(told))
+
+    cards = (
+        card(0, driver=True, mps=False, gemini=None),
+        card(1, driver=True, mps=True, gemini=None),
+        card(2, driver=True, mps=False, gemini=None),
+    )
+    node = NodeView(name="n1", cards=cards)
+    text = pod_details(a_view(node), (node,), None)
+    shown = [line for line in text.plain.splitlines() if line.startswith("Isolation")]
+    assert shown == [
+        "Isolation:  driver ready",
+        "Isolation:  mps no x on 0,2, ready on 1",
+        "Isolation:  gemini not known",
+    ]
+    bare = NodeView(name="n1", cards=(a_card(0),))
+    assert "Isolation" not in pod_details(a_view(bare), (bare,), None).plain
 
 
 def test_why_in_a_large_cluster_shows_near_misses_and_counts_the_rest() -> None:

@@ -1,0 +1,37 @@
+"""A number for each of a few values that many cards have, worked out once per value."""
+
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from kubeshare_py.cluster.columns import IntArray
+from kubeshare_py.cluster.rows import Rows
+
+T = TypeVar("T")
+
+
+class NumberTable(Generic[T]):
+    """Belongs to one question of one ledger: values are numbered there, and only ever added."""
+
+    __slots__ = ("_codes_of", "_number_of", "_numbers")
+
+    def __init__(
+        self,
+        codes_of: Callable[[Rows], tuple[IntArray, Sequence[T]]],
+        number_of: Callable[[T], int],
+        first: int,
+    ) -> None:
+        """`codes_of` gives each card's value by its place among all; `first` is for place 0."""
+        self._codes_of = codes_of
+        self._number_of = number_of
+        self._numbers: IntArray = np.array([first], np.int64)
+
+    def of(self, rows: Rows) -> IntArray:
+        """The numbers of the rows' cards; shape (k, width)."""
+        codes, values = self._codes_of(rows)
+        known = len(self._numbers)
+        if known < len(values):
+            more = [self._number_of(value) for value in values[known:]]
+            self._numbers = np.append(self._numbers, np.array(more, np.int64))
+        return self._numbers.take(codes)

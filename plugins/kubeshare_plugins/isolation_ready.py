@@ -1,0 +1,94 @@
+"""Score, CardScore and CardFilter: cards that have what the pod's isolation back-end needs."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from kubeshare_py.cluster.columns import ABSENT, IntArray
+from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.cluster.rows import Rows
+from kubeshare_py.domain.diagnosis import Shortfall
+from kubeshare_py.domain.isolation import IsolationBackend
+from kubeshare_py.domain.pod import Shape
+from kubeshare_py.domain.readiness import Told, in_words, lack_of
+from kubeshare_py.framework.number_table import NumberTable
+from kubeshare_py.framework.points import CardQuestion, CardRank, Cards, Normaliser, RowScore
+from kubeshare_py.framework.reasons import ReasonTable
+
+_READY, _UNTOLD, _LACKING = 100, 50, 0
+
+
+class IsolationReady:
+    """100 points for a card on which the back-end is ready, 0 for one where it lacks something.
+
+    50 where nobody tells. As a card filter it takes no card that is known to lack something; one of
+    which nothing is known will do. Pods that need no back-end have no opinion.
+    """
+
+    name = "IsolationReady"
+    normaliser: Normaliser | None = None
+
+    def card_filter(self, shape: Shape, reasons: ReasonTable) -> CardQuestion | None:
+        """One reason for each thing that may be missing."""
+        if not _matters(shape):
+            return None
+        backend = shape.isolation
+
+        def mask_of(told: Told) -> int:
+            lack = lack_of(told, backend)
+            return reasons.register(self.name, _reason(lack), resolvable=False) if lack else 0
+
+        masks = NumberTable(_told, mask_of, first=0)
+
+        def reasons_of(rows: Rows) -> IntArray:
+            found = masks.of(rows)
+            # Beside cards that lack something an empty slot must not be the nearer miss.
+            is_empty = rows.column("flags") & ABSENT > 0
+            return np.where(is_empty, found.max(1, keepdims=True), found)
+
+        return CardQuestion(lambda rows: reasons_of(rows) == 0, reasons_of)
+
+    def card_score(self, shape: Shape) -> CardRank | None:
+        """Above what is said of cards that are equally ready."""
+        return _points(shape.isolation).of if _matters(shape) else None
+
+    def score(self, shape: Shape) -> RowScore | None:
+        """What the row's best card is worth."""
+        if not _matters(shape) or shape.claim is None or shape.claim.count > 1:
+            return None
+        points = _points(shape.isolation)
+
+        def best_card(rows: Rows, cards: Cards | None) -> IntArray:
+            assert cards is not None
+            return cards.of(points.of(rows))
+
+        return best_card
+
+    def explain(self, shape: Shape, ledger: Ledger, row: int) -> Iterator[Shortfall]:
+        """Each card that lacks something."""
+        columns = ledger.columns
+        for slot, uuid in enumerate(columns.uuids[row] if _matters(shape) else ()):
+            told = columns.readiness_sets[columns.readiness.item(row, slot)]
+            lack = lack_of(told, shape.isolation)
+            if lack and not columns.flags.item(row, slot) & ABSENT:
+                yield Shortfall(reason=_reason(lack), subject=uuid)
+
+
+def _matters(shape: Shape) -> bool:
+    return shape.claim is not None and shape.isolation is not IsolationBackend.NONE
+
+
+def _reason(lack: str) -> str:
+    return f"GPU with {in_words(lack)}"
+
+
+def _points(backend: IsolationBackend) -> NumberTable[Told]:
+    def worth(told: Told) -> int:
+        lack = lack_of(told, backend)
+        return _UNTOLD if lack is None else _LACKING if lack else _READY
+
+    return NumberTable(_told, worth, first=_UNTOLD)
+
+
+def _told(rows: Rows) -> tuple[IntArray, Sequence[Told]]:
+    return rows.readiness()
