@@ -8,9 +8,13 @@ import pytest
 import yaml
 
 from kubeshare_plugins import IN_TREE
+from kubeshare_py.edges.mps_launcher import proofs_of
+from kubeshare_py.edges.node_signs import CDI, GEMINI
+from kubeshare_py.edges.node_signs import MPS as MPS_ALIVE
 from kubeshare_py.framework.configuration import read
 from kubeshare_py.framework.profile_making import profiles
-from kubeshare_py.isolation.mps import MPS
+from kubeshare_py.isolation.backends import BACKENDS as ALL_BACKENDS
+from kubeshare_py.isolation.mps import ALIVE, MPS
 from kubeshare_py.programs.mps import FOLDER
 from tests.controlplane.helm import CHART, helm, plain_manifests, template
 from tests.controlplane.operator_kinds import KINDS, definitions
@@ -102,6 +106,14 @@ VARIANTS = {
         'collector.nodeSelector={"pool": "gpu"}',
         'imagePullSecrets=[{"name": "pull"}]',
         'labels={"team": "a"}',
+    ],
+    "seen isolation": [
+        'config.profiles=[{"isolation": ["driver", "mps"]},'
+        ' {"schedulerName": "b", "isolation": ["gemini"]}]',
+    ],
+    "isolation that is not seen": [
+        'config.profiles=[{"isolation": ["driver", "mps", "gemini"]}]',
+        "collector.watchIsolation=false",
     ],
     "with privileged MPS": [
         "mps.enabled=true",
@@ -220,6 +232,38 @@ def test_mig_monitoring_is_asked_of_nvidias_runtime_together_with_the_right_to_i
     }
 
 
+def folders(variant: str) -> dict[str, str]:
+    """The node's folders that collectors see, by the volume's name."""
+    daemons = of(rendered(*VARIANTS[variant]), "DaemonSet")[0]
+    spec = daemons["spec"]["template"]["spec"]
+    [container] = spec["containers"]
+    mounts = {one["name"]: one for one in container.get("volumeMounts", ())}
+    found = {
+        one["name"]: one["hostPath"]["path"]
+        for one in spec.get("volumes", ())
+        if mounts[one["name"]].get("readOnly")
+    }
+    assert all(mounts[name]["mountPath"] == path for name, path in found.items())
+    return found
+
+
+def test_collectors_see_the_folders_of_the_back_ends_that_are_used_and_no_others() -> None:
+    assert folders("seen isolation") == {
+        "cdi": f"/{CDI[0]}",
+        "gemini": f"/{GEMINI}",
+        "mps-alive": f"/{MPS_ALIVE}",
+    }
+    assert folders("with MPS") == {"mps-alive": ALIVE}
+    assert folders("isolation that is not seen") == folders("watched") == {}
+
+
+def test_no_folder_of_a_pod_is_made_by_who_only_looks() -> None:
+    mounted = {volume.path for backend in ALL_BACKENDS.values() for volume in backend.volumes}
+    assert len(mounted) == 2
+    for path in folders("seen isolation").values():
+        assert not any(Path(path).is_relative_to(one) for one in mounted)
+
+
 def test_without_the_collector_there_is_nothing_of_it() -> None:
     objects = rendered("collector.enabled=false")
     assert "collector" not in str([(one["kind"], one["metadata"]) for one in objects])
@@ -244,6 +288,8 @@ def test_mps_daemons_are_where_the_collectors_are_and_where_pods_look_for_them()
     [container] = spec["containers"]
     mounted = {one["name"]: one["mountPath"] for one in container["volumeMounts"]}
     assert mounted["daemons"] == folder == str(FOLDER)
+    [proofs] = [one["hostPath"]["path"] for one in spec["volumes"] if one["name"] == "alive"]
+    assert mounted["alive"] == proofs == str(proofs_of(FOLDER)) == folders("with MPS")["mps-alive"]
     # A new version ends nobody's daemon, and with it his processes.
     assert daemons["spec"]["updateStrategy"] == {"type": "OnDelete"}
 

@@ -39,6 +39,24 @@ labels:
   {{- include "collector.labels" . | nindent 2 }}
 {{- end }}
 
+{{- /* Folders of the node in which it is seen whether the back-ends of some profile work there. Never the folder that a
+pod's own volume needs: made here, it would be there for the pod, with nothing behind it. */}}
+{{- define "collector.folders" -}}
+{{- $used := list }}
+{{- range .Values.config.profiles | default (list dict) }}
+{{- $used = concat $used (.isolation | default list) }}
+{{- end }}
+{{- $folders := list }}
+{{- if .Values.collector.watchIsolation }}
+{{- range $backend, $folder := dict "driver" (dict "name" "cdi" "path" "/var/run/cdi") "gemini" (dict "name" "gemini" "path" "/kubeshare") "mps" (dict "name" "mps-alive" "path" "/run/kubeshare/mps-alive") }}
+{{- if has $backend $used }}
+{{- $folders = append $folders $folder }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- toYaml $folders }}
+{{- end }}
+
 {{- define "kubeshare.image" -}}
 {{- include "kubeshare.image-of" (list . .Values.image) }}
 {{- end }}
