@@ -8,6 +8,7 @@ from kubeshare_py.terminal.amounts import counted
 
 UNREAD = "unread"
 READ = "read"
+_READY, _NOT_KNOWN = "ready", "not known"
 
 
 def card_label(card: CardView) -> str:
@@ -50,14 +51,18 @@ def isolation(cards: Sequence[CardView]) -> Iterator[tuple[str, bool]]:
     by_backend: dict[str, dict[str, list[str]]] = {}
     for card in ordered(cards):
         for one in card.isolation:
-            state = "ready" if one.ready else "not known" if one.ready is None else one.lack
+            state = _READY if one.ready else _NOT_KNOWN if one.ready is None else one.lack
             by_backend.setdefault(one.backend, {}).setdefault(state, []).append(card_label(card))
     for backend, states in by_backend.items():
         told = [
             state if len(states) == 1 else f"{state} on {','.join(labels)}"
-            for state, labels in states.items()
+            for state, labels in sorted(states.items(), key=_worst_first)
         ]
-        yield f"{backend} {', '.join(told)}", [*states] == ["ready"]
+        yield f"{backend} {', '.join(told)}", [*states] == [_READY]
+
+
+def _worst_first(state: tuple[str, list[str]]) -> tuple[bool, bool, str]:
+    return state[0] == _READY, state[0] == _NOT_KNOWN, state[0]
 
 
 def node_state(node: NodeView) -> str:

@@ -98,7 +98,9 @@ async def assembled(
         await available(stage.client, len(BOARDS))
         agents = await pods_of(stage, COLLECTORS)
         collectors = {
-            pod["spec"]["nodeName"]: await enter(collector_of(pod, boards, session))
+            pod["spec"]["nodeName"]: await enter(
+                collector_of(pod, boards, session, root_of(tmp_path, pod))
+            )
             for pod in agents
         }
         addresses = {
@@ -145,9 +147,18 @@ async def pods_of(stage: Stage, job: str) -> list[Json]:
     return found
 
 
+def root_of(folder: Path, pod: Json) -> Path:
+    """The folders of the node that a pod sees, made where its kubelet makes them."""
+    root = folder / "nodes" / str(pod["spec"]["nodeName"])
+    for volume in pod["spec"].get("volumes", ()):
+        if volume.get("hostPath", {}).get("type") == "DirectoryOrCreate":
+            (root / volume["hostPath"]["path"][1:]).mkdir(parents=True, exist_ok=True)
+    return root
+
+
 @asynccontextmanager
 async def collector_of(
-    pod: Json, boards: dict[str, Board], session: aiohttp.ClientSession
+    pod: Json, boards: dict[str, Board], session: aiohttp.ClientSession, root: Path
 ) -> AsyncIterator[Collector]:
     """The process in one pod of the DaemonSet, with the driver of its node; it reads often."""
     [container] = pod["spec"]["containers"]
@@ -156,7 +167,7 @@ async def collector_of(
     process = await start(
         {**boards[pod["spec"]["nodeName"]].environment, **told},
         *container["args"],
-        *("--address", "127.0.0.1", "--port", "0", "--interval", "0.2"),
+        *("--address", "127.0.0.1", "--port", "0", "--interval", "0.2", "--root", str(root)),
     )
     found = Collector(process, session)
     try:

@@ -249,8 +249,8 @@ def test_details_say_on_which_cards_each_back_end_works() -> None:
         return a_card(index, isolation=tuple(told))
 
     cards = (
-        card(0, driver=True, mps=False, gemini=None),
-        card(1, driver=True, mps=True, gemini=None),
+        card(0, driver=True, mps=True, gemini=None),
+        card(1, driver=True, mps=False, gemini=None),
         card(2, driver=True, mps=False, gemini=None),
     )
     node = NodeView(name="n1", cards=cards)
@@ -258,7 +258,7 @@ def test_details_say_on_which_cards_each_back_end_works() -> None:
     shown = [line for line in text.plain.splitlines() if line.startswith("Isolation")]
     assert shown == [
         "Isolation:  driver ready",
-        "Isolation:  mps no x on 0,2, ready on 1",
+        "Isolation:  mps no x on 1,2, ready on 0",
         "Isolation:  gemini not known",
     ]
     bare = NodeView(name="n1", cards=(a_card(0),))
