@@ -49,7 +49,8 @@ def test_as_a_filter_it_takes_no_card_that_lacks_something() -> None:
 @pytest.mark.parametrize("shape", [share(IsolationBackend.NONE), a_shape(), a_shape(whole(1))])
 def test_pods_that_need_no_back_end_have_no_opinion(shape: Shape) -> None:
     plugin = IsolationReady()
-    assert plugin.score(shape) is plugin.card_score(shape) is None
+    assert plugin.score(shape) is None
+    assert plugin.card_score(shape) is None
     cluster = three_nodes(GpuFit(), plugin)
     assert cluster.where(shape) == {"dead", "ready", "quiet"}
     assert cluster.explain(shape, "dead") == []
