@@ -110,6 +110,14 @@ def test_a_card_whose_name_was_lost_is_said_not_to_be_known() -> None:
     )
 
 
+def test_two_losses_that_make_up_for_each_other_are_seen_all_the_same() -> None:
+    lost = {("gpu_capacity", "GPU-1"), (OF_CARD.name, "GPU-3")}
+    vector = [
+        one for one in told(DAEMON, DAEMON, NO_DAEMON) if (one.name, one.own("uuid")) not in lost
+    ]
+    assert known(read(Reading(), *vector)) == [(), ()]
+
+
 @pytest.mark.parametrize("order", [1, -1])
 def test_of_collectors_that_differ_neither_is_believed(order: int) -> None:
     others: Sequence[Series] = told(NO_DAEMON, NO_DAEMON, instance="other:9004")
