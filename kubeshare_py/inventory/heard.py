@@ -199,7 +199,8 @@ class Heard:
             self._list(node, listed, card)
 
     def _readiness(self, node: NodeName, uuid: GpuUuid) -> Told:
-        return self._of(node).isolation.of(uuid) if node in self._nodes else ()
+        listed = self._nodes.get(node)
+        return () if listed is None else listed.isolation.of(uuid)
 
     def _garbled(self, problem: SampleProblem) -> None:
         self.diagnostics.append(str(problem))

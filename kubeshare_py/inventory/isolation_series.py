@@ -17,12 +17,15 @@ class ToldIsolation:
     """What is told of one node."""
 
     _common: set[tuple[str, Told, float]] = field(default_factory=set)
+    #: Of cards that are not named, while nobody says anything else.
+    _alike: Told = ()
     _named: dict[GpuUuid, Told] = field(default_factory=dict)
 
     def take(self, series: Series) -> None:
         """One series of either kind."""
         told = of_labels((backend.value, series.own(backend.value)) for backend in NEEDY)
         if series.name != OF_CARD:
+            self._alike = told if not self._common or told == self._alike else ()
             self._common.add((series.instance, told, series.value))
         elif series.value != 0:
             uuid = GpuUuid(series.own("uuid"))
@@ -30,10 +33,7 @@ class ToldIsolation:
 
     def of(self, uuid: GpuUuid) -> Told:
         """Of one card, if the rest comes out."""
-        if uuid in self._named or not self._common:
-            return self._named.get(uuid, ())
-        found = {told for _, told, _ in self._common}
-        return found.pop() if len(found) == 1 else ()
+        return self._named.get(uuid, self._alike)
 
     def comes_out(
         self, listed: Mapping[str, set[GpuUuid]], garbled: set[GpuUuid], cards: int
