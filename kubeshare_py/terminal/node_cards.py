@@ -4,10 +4,12 @@ Plain columns: rich, which the tables of kubectl are made with, is 2 MiB that a 
 node can do without.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from kubeshare_py.domain.card_reading import CardLink, CardReading, JudgedCard
 from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.domain.readiness import as_labels
 from kubeshare_py.terminal.amounts import memory
 
 _NOTHING, _GAP = "-", "  "
@@ -22,6 +24,7 @@ def node_cards(
     lines = [f"{node}: {about}, {len(cards)} cards and instances"]
     if cards:
         lines += ["", *_aligned([_HEADER, *(_cells(card) for card in cards)])]
+    lines += _isolation(cards)
     if links:
         lines += ["", *_aligned(_matrix([card.reading for card in cards], links))]
     return "\n".join(lines) + "\n"
@@ -47,6 +50,15 @@ def _state(card: JudgedCard) -> str:
     if card.faults:
         return ", ".join(card.faults)
     return "divided" if card.reading.divided else "healthy"
+
+
+def _isolation(cards: Sequence[JudgedCard]) -> Iterator[str]:
+    """Which back-ends are ready, as far as the node can see, for cards that are alike."""
+    alike = Counter(as_labels(card.readiness) for card in cards if card.is_listed)
+    for told, count in sorted(alike.items(), key=lambda item: (-item[1], item[0])):
+        if told:
+            words = ", ".join(f"{backend} {word}" for backend, word in told)
+            yield f"isolation of {count} of them: {words}"
 
 
 def _matrix(cards: Sequence[CardReading], links: Sequence[CardLink]) -> list[list[str]]:

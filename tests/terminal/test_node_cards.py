@@ -2,6 +2,7 @@
 
 from kubeshare_py.domain.card_reading import CardLink, JudgedCard
 from kubeshare_py.domain.identity import GpuUuid, NodeName
+from kubeshare_py.domain.readiness import of_labels
 from kubeshare_py.terminal.node_cards import node_cards
 from tests.node_agent.readings import a_card
 
@@ -32,6 +33,20 @@ def test_the_matrix_has_what_is_known() -> None:
     link = CardLink(uuid=GpuUuid("a"), peer=GpuUuid("b"), kind="NV12", speed=0)
     shown = node_cards(NODE, "550", cards, [link])
     assert shown.splitlines()[-3:] == ["   0  1", "0  X  NV12", "1  -  X"]
+
+
+def test_cards_that_are_alike_are_told_together_how_their_isolation_is() -> None:
+    ready = of_labels((("driver", "old-driver"), ("mps", "ready")))
+    dead = of_labels((("driver", "old-driver"), ("mps", "no-daemon")))
+    told = (ready, dead, ready, ())
+    cards = [
+        JudgedCard(reading=a_card(f"GPU-{at}", index=at), readiness=one)
+        for at, one in enumerate(told)
+    ]
+    assert node_cards(NODE, "550", cards, []).splitlines()[-2:] == [
+        "isolation of 2 of them: driver old-driver, mps ready",
+        "isolation of 1 of them: driver old-driver, mps no-daemon",
+    ]
 
 
 def test_a_node_without_cards_is_one_line() -> None:
