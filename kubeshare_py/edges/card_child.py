@@ -16,7 +16,6 @@ import signal
 import sys
 import time
 from dataclasses import asdict, replace
-from pathlib import Path
 
 from kubeshare_py.edges import idle_memory
 from kubeshare_py.edges.card_reports import Report
@@ -35,7 +34,7 @@ def main(interval_s: float, reopen_s: float, root: str = "/") -> None:
     """Report cards until standard input ends."""
     _end_with_parent()
     idle_memory.give_back()
-    reader, signs = NvmlCards(reopen_s), NodeSigns(Path(root))
+    reader, signs = NvmlCards(reopen_s), NodeSigns(root)
     while True:
         began = time.monotonic()
         print(json.dumps(asdict(_report(reader, signs))), flush=True)

@@ -1,12 +1,13 @@
 """What a node shows of what isolation back-ends need: looked at, never changed.
 
 Folders of the node that are not mounted, or that may not be read, show nothing. None of it is asked
-of anybody: a few calls into the file system at each reading.
+of anybody: a few calls into the file system at each reading. Paths are texts, because pathlib would
+be most of a MiB on every node.
 """
 
 import os
 import stat
-from pathlib import Path
+from collections.abc import Iterator
 
 from kubeshare_py.domain.card_reading import Signs
 from kubeshare_py.domain.identity import GpuUuid
@@ -30,28 +31,30 @@ _Version = tuple[tuple[str, int, int], ...]
 class NodeSigns:
     """Looks at the folders of a node that are mounted below `root`."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: str) -> None:
         self._root = root
         self._seen: _Version | None = None
         self._hook: bool | None = None
 
     def look(self) -> Signs:
         """As it is now."""
-        daemons = alive(self._root / MPS)
+        daemons = alive(self._below(MPS))
         return Signs(
-            cgroup_v2=_has(self._root / CGROUPS, ONLY_V2),
+            cgroup_v2=_has(self._below(CGROUPS), ONLY_V2),
             memory_hook=self._memory_hook(),
             mps_daemons=None if daemons is None else tuple(GpuUuid(one) for one in daemons),
-            gemini_library=_has(self._root / GEMINI, LIBRARY),
+            gemini_library=_has(self._below(GEMINI), LIBRARY),
         )
+
+    def _below(self, folder: str) -> str:
+        return f"{self._root.rstrip('/')}/{folder}"
 
     def _memory_hook(self) -> bool | None:
         """Read anew when a file is another one. None without a specification of cards."""
         try:
-            files = [file for folder in CDI for file in _specifications(self._root / folder)]
-            version = tuple((str(file), at.st_mtime_ns, at.st_size) for file, at in files)
+            version = tuple(one for folder in CDI for one in _specifications(self._below(folder)))
             if version != self._seen:
-                texts = [_read(file) for file, _ in files]
+                texts = [_read(path) for path, _, _ in version]
                 of_cards = [text for text in texts if CARDS in text]
                 self._hook = any(HOOK in text for text in of_cards) if of_cards else None
                 self._seen = version
@@ -60,22 +63,25 @@ class NodeSigns:
         return self._hook
 
 
-def _has(folder: Path, name: str) -> bool | None:
+def _has(folder: str, name: str) -> bool | None:
     """Whether something is in a folder; None where that one is not there or may not be read."""
     if not os.access(folder, os.R_OK | os.X_OK):
         return None
-    return (folder / name).exists()
+    return os.access(f"{folder}/{name}", os.F_OK)
 
 
-def _specifications(folder: Path) -> list[tuple[Path, os.stat_result]]:
-    if not folder.is_dir():
-        return []
-    named = [one for one in sorted(folder.iterdir()) if one.suffix in (".yaml", ".json")]
-    found = [(one, one.stat()) for one in named]
-    # A pipe among them would be read for ever.
-    return [(one, at) for one, at in found if stat.S_ISREG(at.st_mode) and at.st_size <= _LONGEST]
+def _specifications(folder: str) -> Iterator[tuple[str, int, int]]:
+    """Path, time and size of each; nothing of a folder that is not there. Raises OSError."""
+    if not os.access(folder, os.F_OK):
+        return
+    for name in sorted(os.listdir(folder)):
+        if name.endswith((".yaml", ".json")):
+            at = os.stat(f"{folder}/{name}")
+            # A pipe among them would be read for ever.
+            if stat.S_ISREG(at.st_mode) and at.st_size <= _LONGEST:
+                yield f"{folder}/{name}", at.st_mtime_ns, at.st_size
 
 
-def _read(file: Path) -> bytes:
-    with file.open("rb") as opened:
-        return opened.read(_LONGEST)
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read(_LONGEST)

@@ -12,7 +12,6 @@ import stat
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 #: struct flock of 64-bit Linux: type, whence, start, length, pid.
 _FLOCK = struct.Struct("hhqqi4x")
@@ -21,7 +20,7 @@ _READABLE = 0o644
 
 
 @contextmanager
-def shown(path: Path) -> Iterator[None]:
+def shown(path: str | os.PathLike[str]) -> Iterator[None]:
     """It lives while entered. Raises OSError, also while somebody else shows the same."""
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _READABLE)
     try:
@@ -32,7 +31,7 @@ def shown(path: Path) -> Iterator[None]:
         os.close(file)
 
 
-def alive(folder: Path) -> tuple[str, ...] | None:
+def alive(folder: str | os.PathLike[str]) -> tuple[str, ...] | None:
     """The names in a folder behind which something lives; None if that cannot be told."""
     try:
         with os.scandir(folder) as entries:

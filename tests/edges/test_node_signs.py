@@ -32,7 +32,7 @@ def put(root: Path, file: str, text: str = "") -> Path:
 
 
 def test_where_nothing_is_mounted_nothing_is_known(tmp_path: Path) -> None:
-    assert NodeSigns(tmp_path).look() == Signs()
+    assert NodeSigns(str(tmp_path)).look() == Signs()
 
 
 @pytest.mark.parametrize(("file", "is_v2"), [("cgroup.controllers", True), ("memory/x", False)])
@@ -40,7 +40,7 @@ def test_the_version_of_cgroups_is_that_of_what_is_mounted(
     tmp_path: Path, file: str, is_v2: bool
 ) -> None:
     put(tmp_path, f"sys/fs/cgroup/{file}")
-    assert NodeSigns(tmp_path).look().cgroup_v2 is is_v2
+    assert NodeSigns(str(tmp_path)).look().cgroup_v2 is is_v2
 
 
 @pytest.mark.parametrize("folder", CDI)
@@ -61,11 +61,11 @@ def test_a_specification_of_cards_has_the_hook_or_not(
     (tmp_path / folder).mkdir(parents=True)
     for number, text in enumerate(texts):
         put(tmp_path, f"{folder}/{number}.yaml", text)
-    assert NodeSigns(tmp_path).look().memory_hook is hook
+    assert NodeSigns(str(tmp_path)).look().memory_hook is hook
 
 
 def test_a_specification_that_changes_is_read_anew(tmp_path: Path) -> None:
-    signs = NodeSigns(tmp_path)
+    signs = NodeSigns(str(tmp_path))
     file = put(tmp_path, f"{CDI[0]}/nvidia.yaml", OLD)
     assert signs.look().memory_hook is False
     file.write_text(NEW)
@@ -77,7 +77,7 @@ def test_a_specification_that_changes_is_read_anew(tmp_path: Path) -> None:
 def test_a_pipe_or_a_broken_link_among_specifications_is_nobodys_undoing(tmp_path: Path) -> None:
     file = put(tmp_path, f"{CDI[0]}/nvidia.yaml", NEW)
     os.mkfifo(file.with_name("pipe.yaml"))
-    signs = NodeSigns(tmp_path)
+    signs = NodeSigns(str(tmp_path))
     assert signs.look().memory_hook is True
     file.with_name("link.yaml").symlink_to("nowhere")
     assert signs.look().memory_hook is None
@@ -86,7 +86,7 @@ def test_a_pipe_or_a_broken_link_among_specifications_is_nobodys_undoing(tmp_pat
 def test_daemons_are_seen_where_the_launcher_shows_them(tmp_path: Path) -> None:
     assert f"/{MPS}" == ALIVE
     (tmp_path / MPS).mkdir(parents=True)
-    signs = NodeSigns(tmp_path)
+    signs = NodeSigns(str(tmp_path))
     assert signs.look().mps_daemons == ()
     with shown(tmp_path / MPS / "GPU-a"):
         assert signs.look().mps_daemons == ("GPU-a",)
@@ -96,6 +96,6 @@ def test_the_library_is_missing_where_its_folder_is_mounted_and_it_is_not_there(
     tmp_path: Path,
 ) -> None:
     (tmp_path / GEMINI).mkdir()
-    assert NodeSigns(tmp_path).look().gemini_library is False
+    assert NodeSigns(str(tmp_path)).look().gemini_library is False
     put(tmp_path, f"{LIBRARY[1:]}/libgemhook.so.1")
-    assert NodeSigns(tmp_path).look().gemini_library is True
+    assert NodeSigns(str(tmp_path)).look().gemini_library is True
