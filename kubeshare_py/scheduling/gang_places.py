@@ -16,7 +16,7 @@ from kubeshare_py.cluster.columns import Columns, IntArray
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.asks import Asker, Choice
+from kubeshare_py.framework.asks import Asker
 from kubeshare_py.framework.rooms import Rooms
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.topology.distances import CLIQUE
@@ -130,8 +130,8 @@ class GangPlaces:
         kind: tuple[str, Shape],
         at: Sequence[int],
         allowed: NDArray[np.bool_] | None = None,
-    ) -> Choice | None:
-        """The best row as near to these as possible, of the allowed ones.
+    ) -> IntArray:
+        """The rows that fit and are as near to these as possible, of the allowed ones.
 
         None where none of them fits, or where all are allowed and the profile has no opinion.
         """
@@ -143,11 +143,12 @@ class GangPlaces:
             ids = level[list(at)]
             rows = np.flatnonzero(fits & np.isin(level, ids[ids != NOWHERE]))
             if len(rows):
-                return self._askers[profile].best_among(shape, rows)
-        rows = np.flatnonzero(fits)
-        if allowed is None or not len(rows):
-            return None
-        return self._askers[profile].best_among(shape, rows)
+                return rows
+        return np.flatnonzero(fits) if allowed is not None else np.zeros(0, np.int64)
+
+    def wishes(self, profile: str) -> bool:
+        """Whether the profile has an opinion on how near members should be."""
+        return self._profiles[profile].locality is not None
 
     def rows_of(self, names: Sequence[NodeName]) -> list[int]:
         """The rows of nodes, those that are not known left out."""
