@@ -228,6 +228,18 @@ class Score(Protocol):
 
 
 @runtime_checkable
+class Together(Protocol):
+    """For scores: how good are idle cards for a gang that gets them together on one node?
+
+    Asked of nodes that hold a whole gang, and counted with the plugin's weight at score. Of these
+    points and how full the node is then, its place among the others is made.
+    """
+
+    def together(self, count: int) -> RowScore:
+        """The question for so many cards: of the best set of each row."""
+
+
+@runtime_checkable
 class Permit(Protocol):
     """May this placement be committed now? Asked once a row and its cards are chosen."""
 

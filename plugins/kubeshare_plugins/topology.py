@@ -57,6 +57,10 @@ class Topology:
             return BestSet(partial(_best, claim.count), partial(_nearest, claim.count))
         return _IN_ORDER
 
+    def together(self, count: int) -> RowScore:
+        """A gang on one node is judged as one pod with so many cards."""
+        return partial(self._points, count)
+
     def _points(self, count: int, rows: Rows, cards: Cards | None) -> IntArray:
         boards, idle = rows.column("board"), rows.column("idle_cards")
         points = np.zeros(len(boards), np.int64)

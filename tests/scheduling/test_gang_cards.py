@@ -250,3 +250,72 @@ def test_every_pair_of_nodes_with_equal_cards_decides_alike() -> None:
         return driver.start(*pods)
 
     assert all(one == other for one, other in combinations([run() for _ in range(3)], 2))
+
+
+def two_pairs_or_a_quad(document: object = None, *more: str) -> Boarded:
+    """Of p two idle cards of each quad without links, of q an intact quad and one card more."""
+    driver = Boarded(dict.fromkeys(("p", "q", *more), DGX), document)
+    driver.use("p", 2, 3, 4, 5)
+    driver.use("q", 5, 6, 7)
+    return driver
+
+
+@pytest.mark.parametrize("claim", [ONE, a_claim(800), whole(1)])
+def test_a_gang_goes_to_the_node_with_an_intact_quad(claim: GpuClaim) -> None:
+    driver = two_pairs_or_a_quad()
+    # It would be fuller on p, where its ring had to go over the bus.
+    assert together(driver.start(*members(a_group(4), 4, claim))) == on("q", 0, 1, 2, 3)
+
+
+def test_two_members_of_two_cards_go_there_too() -> None:
+    driver = two_pairs_or_a_quad()
+    found = together(driver.start(*members(a_group(2), 2, whole(2))))
+    assert found == on("q", 0, 1, 2, 3)
+
+
+def test_members_of_different_sizes_go_there_too() -> None:
+    driver = two_pairs_or_a_quad()
+    pods = [*members(a_group(3), 1, whole(2)), *members(a_group(3), 2, ONE, start=1)]
+    assert together(driver.start(*pods)) == on("q", 0, 1, 2, 3)
+
+
+def test_of_nodes_that_are_equally_good_the_fuller_is_taken() -> None:
+    driver = Boarded({"a": DGX, "b": DGX, "c": DGX, "d": DGX})
+    driver.use("a", *range(7))
+    driver.use("c", 4, 5)
+    driver.use("d", 4, 5, 6, 7)
+    assert together(driver.start(*members(a_group(4), 4))) == on("d", 0, 1, 2, 3)
+    assert {node for node, _ in together(driver.start(*members(a_group(4, "h"), 4)))} == {"c"}
+
+
+def test_faster_cards_of_an_emptier_node_are_left_to_others_if_the_rest_is_equal() -> None:
+    driver = Boarded({"fast": BOARDS["dgx-a100"], "full": PCIE})
+    driver.use("fast", 0)
+    driver.use("full", 2, 3, 4, 5, 6, 7)
+    assert together(driver.start(*members(a_group(2), 2))) == on("full", 0, 1)
+
+
+def test_only_those_that_must_start_together_are_counted() -> None:
+    driver = two_pairs_or_a_quad()
+    found = [cards_of(bind) for bind in driver.show(*members(a_group(4, headcount=6), 6))]
+    assert on("q", 0, 1, 2, 3) <= together(found)
+
+
+def test_shares_go_to_the_fullest_node_however_its_cards_are_joined() -> None:
+    driver = Boarded({"p": DGX, "q": DGX})
+    driver.use("p", 1, 2, 4, 5, 6, 7)
+    driver.use("q", 4, 5, 6)
+    assert {node for node, _ in together(driver.start(*members(a_group(4), 4, HALF)))} == {"p"}
+
+
+def test_without_topology_at_score_the_fullest_node_is_taken() -> None:
+    driver = two_pairs_or_a_quad(without("score", "Topology"))
+    assert {node for node, _ in together(driver.start(*members(a_group(4), 4)))} == {"p"}
+
+
+def test_that_must_be_in_one_zone_it_goes_to_the_best_node_of_those_too() -> None:
+    driver = two_pairs_or_a_quad(None, "r")
+    for node in ("p", "q"):
+        driver.tell(NodeSeen(a_node(node, labels={"zone": "z"})))
+    group = replace(a_group(4), within="zone")
+    assert together(driver.start(*members(group, 4))) == on("q", 0, 1, 2, 3)
