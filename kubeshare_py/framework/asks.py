@@ -104,9 +104,12 @@ class Asker:
         answers = self._refreshed(shape)
         if answers.keys.item(row) < 0:
             return None
-        if company is None or not answers.questions.count:
+        count, columns = answers.questions.count, self._ledger.columns
+        if company is None or not count:
             return self._choice(answers, row)
-        asked = SomeRows(self._ledger.columns, np.array([row]))
+        if count == 1 and company.taken & columns.bit.item(row, answers.slots.item(row)):
+            return self._choice(answers, row)  # the gang has the best card already
+        asked = SomeRows(columns, np.array([row]))
         return Choice(row, self._best_slots(answers.questions, asked, company))
 
     def _choice(self, answers: Answers, row: int) -> Choice:

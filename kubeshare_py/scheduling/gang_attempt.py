@@ -43,7 +43,7 @@ class Attempt:
         if run.row != row:
             run.row, run.here = row, min(run.left, self.need, run.room.item(row))
         one_node = self.rows is not None and len(self.rows) == 1
-        others = self._others(run) if one_node and len(self.shapes) > 1 else ()
+        others = [*self._others(run)] if one_node and len(self.shapes) > 1 else ()
         return self.cards.company(row, run.shape, run.here, others)
 
     def took(self, run: Run, choice: Choice) -> None:

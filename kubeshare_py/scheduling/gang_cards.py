@@ -27,8 +27,7 @@ class GangCards:
 
     def __init__(self, columns: Columns, gang: Gang) -> None:
         self._columns = columns
-        #: Positions of boards, as bits.
-        self._taken: dict[int, int] = {}
+        self._slots: dict[int, list[int]] = {}
         for member in gang.members.values() if gang.placed else ():
             node, allocation = member.record.node, member.record.allocation
             if member.role in PLACED and node is not None and allocation is not None:
@@ -39,9 +38,9 @@ class GangCards:
 
     def took(self, row: int, slots: Sequence[int]) -> None:
         """A member got these cards."""
-        self._taken[row] = self._taken.get(row, 0) | self._bits(row, slots)
+        self._slots.setdefault(row, []).extend(slots)
 
-    def company(self, row: int, shape: Shape, here: int, others: Iterable[Some]) -> Company | None:
+    def company(self, row: int, shape: Shape, here: int, others: Sequence[Some]) -> Company | None:
         """What one of `here` members of a shape is to be near on this row.
 
         `others` come there after them. None where it makes no difference.
@@ -49,14 +48,13 @@ class GangCards:
         claim, idle = shape.claim, self._columns.idle_cards.item(row).bit_count()
         if claim is None or _takes_all(claim, here, idle):
             return None
-        ahead = list(_ahead(claim, here, idle)[1:])
+        taken, ahead = self._taken(row), _ahead(claim, here, idle)[1:]
         for other, count in others:
             if other.claim is not None:
                 ahead += _ahead(other.claim, count, idle)
-        taken = self._taken.get(row, 0)
         if not taken and not ahead:
             return None
-        return Company(taken, tuple(sorted(ahead, reverse=True)))
+        return Company(taken, tuple(sorted(ahead, reverse=True)) if others else ahead)
 
     def best(self, asker: Asker, shape: Shape, rows: IntArray, here: int) -> Choice | None:
         """The best place for one of `here` members of a shape; it fits one of these rows at least.
@@ -64,7 +62,7 @@ class GangCards:
         Of rows with members that with the most bandwidth between its cards and theirs, and if
         these are equal, or there is none, the one with the best score.
         """
-        there = [row for row in rows.tolist() if self._taken.get(row)]
+        there = [row for row in rows.tolist() if self._taken(row)]
         if not there:
             return asker.best_among(shape, rows)
         keys = asker.keys(shape).take(there)
@@ -77,10 +75,14 @@ class GangCards:
 
     def _nearness(self, choice: Choice) -> tuple[int, int]:
         """How many of these cards the gang has already, and the bandwidth between the others."""
-        columns, taken = self._columns, self._taken[choice.row]
+        columns, taken = self._columns, self._taken(choice.row)
         cards = self._bits(choice.row, choice.slots)
         sets = columns.boards.sets[columns.board.item(choice.row)]
         return (cards & taken).bit_count(), sets.links(cards, taken)
+
+    def _taken(self, row: int) -> int:
+        """Positions of the row's board where members have cards, as bits."""
+        return self._bits(row, self._slots.get(row, ()))
 
     def _bits(self, row: int, slots: Iterable[int]) -> int:
         bits = 0

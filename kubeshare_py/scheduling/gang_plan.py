@@ -256,9 +256,11 @@ class GangPlan:
                 return asker.best(shape)
             return asker.best_among(shape, rows) if len(rows) else None
         while order:
-            choice = asker.at(shape, order[-1], attempt.company(run, order[-1]))
-            if choice is not None:
-                return choice
+            row = order[-1]
+            if run.room.item(row):
+                choice = asker.at(shape, row, attempt.company(run, row))
+                if choice is not None:
+                    return choice
             order.pop()
         return None
 
