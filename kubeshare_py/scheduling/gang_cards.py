@@ -4,7 +4,7 @@ Members are placed one after the other. So that their cards are the best set tog
 which positions of the row's board the gang has already, and how many are to follow.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
@@ -25,13 +25,16 @@ MOST_COMPARED = 16
 class GangCards:
     """The cards of one gang's members, by row."""
 
-    def __init__(self, columns: Columns, gang: Gang) -> None:
+    def __init__(self, columns: Columns, gang: Gang, among: Collection[int] | None = None) -> None:
+        """`among`: only cards of these rows matter."""
         self._columns = columns
         self._slots: dict[int, list[int]] = {}
         for member in gang.members.values() if gang.placed else ():
             node, allocation = member.record.node, member.record.allocation
-            if member.role in PLACED and node is not None and allocation is not None:
-                row = columns.row_of[node]
+            if member.role not in PLACED or node is None or allocation is None:
+                continue
+            row = columns.row_of[node]
+            if among is None or row in among:
                 uuids = columns.uuids[row]
                 there = [card.uuid for card in allocation.cards if card.uuid in uuids]
                 self.took(row, [uuids.index(uuid) for uuid in there])

@@ -99,7 +99,7 @@ class GangPlan:
         asker = self._askers[profile]
         if not self._places.wishes(profile):
             return asker.best_among(shape, near) or choice
-        cards = GangCards(self._columns, gang)
+        cards = GangCards(self._columns, gang, {*near.tolist()})
         return cards.best(asker, shape, near, gang.shapes[kind]) or choice
 
     def shortage(self, gang: Gang) -> Shortage:
