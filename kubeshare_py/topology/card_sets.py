@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from kubeshare_py.topology.board import Board
 from kubeshare_py.topology.company import Company, divisions
+from kubeshare_py.topology.growth import grown
 from kubeshare_py.topology.islands import broken, intact, islands
 from kubeshare_py.topology.rings import members, ring_bandwidths, totals
 
@@ -72,7 +73,10 @@ class CardSets:
         """
         if idle.bit_count() < size:
             return 0
-        return next(one for one in self._parts(idle, size, company) if one.bit_count() == size)
+        parts = self._parts(idle, size, company)
+        part = next(one for one in parts if one.bit_count() == size)
+        self._follows(idle, part, sum(parts), company.taken)
+        return part
 
     def places(self, idle: int, company: Company) -> tuple[int, ...]:
         """By position: when a share for a member of a group should take a card, 0 for the first.
@@ -165,9 +169,11 @@ class CardSets:
             else:
                 found = []
                 for size in sizes:
+                    if size == 1:
+                        break
                     found.append(self.choose(cards, size))
                     cards &= ~found[-1]
-                parts = tuple(found)
+                parts = (*found, *(1 << card for card in members(cards)))
             self._divided[key] = parts
         return parts
 
@@ -196,9 +202,20 @@ class CardSets:
             card = 1 << one
             return whose, -self.links(card, taken), -self.links(card, single), one
 
-        for place, position in enumerate(sorted(members(idle), key=key), max(1, len(used))):
+        order = sorted(members(idle), key=key)
+        self._follows(idle, 1 << order[0], single | others, taken)
+        for place, position in enumerate(order, max(1, len(used))):
             places[position] = place
         return tuple(places)
+
+    def _follows(self, idle: int, part: int, together: int, taken: int) -> None:
+        """Once a part is taken, what is left of what was chosen together is chosen still.
+
+        On a small board a search would find the same; on a large one that takes long.
+        """
+        left = together & ~part
+        _make_room(self._chosen)
+        self._chosen.setdefault((idle & ~part, left.bit_count(), taken | part), left)
 
     def _best(self, idle: int, count: int, taken: int) -> int:
         cards = members(idle)
@@ -212,30 +229,8 @@ class CardSets:
         if self.is_small:
             return (sum(1 << card for card in one) for one in combinations(cards, count))
         before = members(taken)
-        grown = (self._grown((*before, one), cards, count - 1) | 1 << one for one in cards)
-        return sorted({*grown})
-
-    def _grown(self, seeds: tuple[int, ...], cards: tuple[int, ...], count: int) -> int:
-        """Add the card that is nearest to those in the set, and of these the one that the cards
-        outside miss the least. The seeds are not in the answer.
-        """
         rows = self.board.bandwidth
-        left = {card: sum(rows[card][other] for other in cards) for card in cards}
-        slowest = dict.fromkeys(cards, 1 << 62)
-        reach = dict.fromkeys(cards, 0)
-        grown, added = 0, seeds
-        for _ in range(count):
-            for card in added:
-                for known in (left, slowest, reach):
-                    known.pop(card, None)
-                for other in left:
-                    most = rows[card][other]
-                    slowest[other] = min(slowest[other], most)
-                    reach[other] += most
-            best = max(left, key=lambda one: (slowest[one], reach[one], -left[one], -one))
-            grown |= 1 << best
-            added = (best,)
-        return grown
+        return sorted({grown(rows, (*before, one), cards, count - 1) | 1 << one for one in cards})
 
 
 def _make_room(remembered: dict[Any, Any]) -> None:
