@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from kubeshare_py.topology.board import Board
 from kubeshare_py.topology.company import Company, divisions
 from kubeshare_py.topology.growth import grown
-from kubeshare_py.topology.islands import broken, intact, islands
+from kubeshare_py.topology.islands import MOST_FOR_CLIQUES, broken, intact, islands
 from kubeshare_py.topology.rings import members, ring_bandwidths, totals
 
 #: Boards up to this size are searched whole; on larger ones a set is grown from each card.
@@ -152,8 +152,14 @@ class CardSets:
 
     def _parts(self, idle: int, size: int, company: Company) -> tuple[int, ...]:
         """All that the group is to get, divided among its members; single cards come last."""
-        sizes = company.sizes(size, idle)
-        return self._divide(self.choose(idle, sum(sizes), company.taken), sizes)
+        sizes, taken = company.sizes(size, idle), company.taken
+        together = self.choose(idle, sum(sizes), taken)
+        if not self.is_small and self.board.count <= MOST_FOR_CLIQUES:
+            # What is grown for all may miss what is best for each.
+            worth, parts = self.worths(idle | taken), self._one_by_one(idle, sizes, taken)
+            if worth(sum(parts) | taken) > worth(together | taken):
+                return parts
+        return self._divide(together, sizes)
 
     def _divide(self, cards: int, sizes: tuple[int, ...]) -> tuple[int, ...]:
         """So that the slowest hop of the worst part is as fast as can be, then of the next worst.
@@ -167,15 +173,20 @@ class CardSets:
             if self.is_small:
                 parts = max(divisions(cards, sizes), key=self._joined)
             else:
-                found = []
-                for size in sizes:
-                    if size == 1:
-                        break
-                    found.append(self.choose(cards, size))
-                    cards &= ~found[-1]
-                parts = (*found, *(1 << card for card in members(cards)))
+                parts = self._one_by_one(cards, sizes, 0)
             self._divided[key] = parts
         return parts
+
+    def _one_by_one(self, idle: int, sizes: tuple[int, ...], taken: int) -> tuple[int, ...]:
+        """One part after the other gets the best of what is left; single cards all together."""
+        parts = []
+        for size in sizes:
+            if size > 1:
+                parts.append(self.choose(idle, size))
+                idle &= ~parts[-1]
+        singles = len(sizes) - len(parts)
+        rest = self.choose(idle, singles, taken | sum(parts)) if singles else 0
+        return (*parts, *(1 << card for card in members(rest)))
 
     def _joined(self, parts: Iterable[int]) -> tuple[list[int], int]:
         several = [part for part in parts if part & (part - 1)]
@@ -219,8 +230,8 @@ class CardSets:
 
     def _best(self, idle: int, count: int, taken: int) -> int:
         cards = members(idle)
-        if count > len(cards):
-            return 0
+        if count >= len(cards):
+            return idle if count == len(cards) else 0
         worth = self.worths(idle | taken)
         return max(self._sets(cards, count, taken), key=lambda one: worth(one | taken))
 

@@ -123,27 +123,36 @@ def test_single_cards_are_not_permuted() -> None:
     assert [*divisions(0b1101, (3,))] == [(0b1101,)]
 
 
-def test_large_boards_grow_from_what_the_group_has() -> None:
+def bridged() -> CardSets:
+    """Sixteen cards on two sockets, two and two of them with a bridge."""
     pairs = {f"{2 * pair}-{2 * pair + 1}": 4 for pair in range(8)}
     places = " ".join([*["0.0.0.0"] * 8, *["1.0.0.0"] * 8])
-    sets = CardSets(board_of(described(places, {"pairs": pairs})))
-    assert parts(sets, 0xFFFF & ~bits(9), [1, 1], bits(9)) == [(8,), (10,)]
-    assert parts(sets, 0xFFFF & ~bits(1), [2, 2, 2])[0] == (2, 3)
-    assert parts(sets, 0xFFFF & ~bits(1), [2], bits(2, 3)) == [(4, 5)]
+    return CardSets(board_of(described(places, {"pairs": pairs})))
+
+
+@pytest.mark.parametrize(("used", "count"), [((7, 8, 14), 4), ((11,), 6), ((2, 4, 11), 4)])
+def test_on_large_boards_single_cards_are_what_was_chosen_for_all(
+    used: tuple[int, ...], count: int
+) -> None:
+    sets, idle = bridged(), 0xFFFF & ~bits(*used)
+    together = members(sets.choose(idle, count))
+    assert tuple(sorted(shares(sets, idle, count))) == together
+
+
+def test_large_boards_grow_from_what_the_group_has() -> None:
+    assert parts(bridged(), 0xFFFF & ~bits(9), [1, 1], bits(9)) == [(8,), (10,)]
+    assert parts(bridged(), 0xFFFF & ~bits(1, 2, 3), [2], bits(2, 3)) == [(4, 5)]
     switched = CardSets(board_of(described(f"{TWO_SOCKETS} {TWO_SOCKETS}", {"to_switch": 6})))
     assert parts(switched, 0xFFFF, [4, 4, 2])[2] == (8, 9)
 
 
-def test_on_large_boards_one_after_the_other_get_what_was_chosen_for_all() -> None:
-    pairs = {f"{2 * pair}-{2 * pair + 1}": 4 for pair in range(8)}
-    places = " ".join([*["0.0.0.0"] * 8, *["1.0.0.0"] * 8])
-    for used, count in (((7, 8, 14), 4), ((11,), 6), ((2, 4, 11), 4)):
-        sets = CardSets(board_of(described(places, {"pairs": pairs})))
-        idle = 0xFFFF & ~bits(*used)
-        together = members(sets.choose(idle, count))
-        assert tuple(sorted(shares(sets, idle, count))) == together
-        found = parts(sets, idle, [count // 2, count // 2])
-        assert tuple(sorted(card for part in found for card in part)) == together
+def test_on_large_boards_each_member_gets_a_bridge_where_there_are_enough() -> None:
+    for used in ((15,), (7,), (0, 3, 5)):
+        found = parts(bridged(), 0xFFFF & ~bits(*used), [2, 2, 2])
+        assert all(one % 2 == 0 and other == one + 1 for one, other in found)
+    mixed = parts(bridged(), 0xFFFF & ~bits(11, 12, 13, 15), [1, 2, 2])
+    # What was chosen for all stays chosen: another way to break one bridge is not looked for.
+    assert sorted(card for part in mixed for card in part) == [0, 1, 2, 3, 4]
 
 
 def check(sets: CardSets, idle: frozenset[int], taken: frozenset[int], sizes: list[int]) -> None:
