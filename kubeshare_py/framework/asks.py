@@ -20,6 +20,7 @@ from kubeshare_py.framework.points import MOST_KEPT, MOST_PODS, PLACES, AtMost, 
 from kubeshare_py.framework.questions import Questions
 from kubeshare_py.framework.reasons import NO_CARD, NO_NODE, Reason
 from kubeshare_py.framework.scheduler_profile import Profile
+from kubeshare_py.topology.company import Company
 
 SHAPES_KEPT = 256
 TOO_FEW_GPUS = "too few GPUs"
@@ -95,10 +96,21 @@ class Asker:
         at = int(keys.argmax())
         return self._choice(answers, rows.item(at)) if keys.item(at) >= 0 else None
 
-    def at(self, shape: Shape, row: int) -> Choice | None:
-        """The cards of this row for the shape; None if it does not fit there."""
+    def at(self, shape: Shape, row: int, company: Company | None = None) -> Choice | None:
+        """The cards of this row for the shape; None if it does not fit there.
+
+        For a member of a gang near those that the others have, or will have.
+        """
         answers = self._refreshed(shape)
-        return self._choice(answers, row) if answers.keys.item(row) >= 0 else None
+        if answers.keys.item(row) < 0:
+            return None
+        count, columns = answers.questions.count, self._ledger.columns
+        if company is None or not count:
+            return self._choice(answers, row)
+        if count == 1 and company.taken & columns.bit.item(row, answers.slots.item(row)):
+            return self._choice(answers, row)  # the gang has the best card already
+        asked = SomeRows(columns, np.array([row]))
+        return Choice(row, self._best_slots(answers.questions, asked, company))
 
     def _choice(self, answers: Answers, row: int) -> Choice:
         count = answers.questions.count
@@ -356,20 +368,32 @@ class Asker:
             combined = np.where(rows.column("flags"), useless, combined)
         return combined
 
-    def _rank(self, questions: Questions, rows: Rows) -> IntArray | int:
+    def _rank(
+        self, questions: Questions, rows: Rows, keep: IntArray | None = None
+    ) -> IntArray | int:
+        """`keep` in place of the column of this name."""
         total: IntArray | int = 0
         for rank, weight in questions.ranks:
             points = rank(rows)
             total = total + (points if weight == 1 else points * weight)
-        return total * PLACES + MOST_KEPT - rows.column("keep") if questions.keeps else total
+        if not questions.keeps:
+            return total
+        return total * PLACES + MOST_KEPT - (rows.column("keep") if keep is None else keep)
 
-    def _best_slots(self, questions: Questions, rows: Rows) -> tuple[int, ...]:
+    def _best_slots(
+        self, questions: Questions, rows: Rows, company: Company | None = None
+    ) -> tuple[int, ...]:
         fits = self._card_fits(questions, rows)[0]
         for among in questions.among:
             fits = among.leave(rows, fits)
-        if questions.best_set is not None:
-            return questions.best_set.choose(rows, fits)
-        ranked = np.where(fits, self._rank(questions, rows), -1).ravel()
+        best_set, keep = questions.best_set, None
+        if best_set is not None:
+            if company is None or best_set.near is None:
+                return best_set.choose(rows, fits)
+            return best_set.near(rows, fits, company)
+        if company is not None:
+            keep = _kept_near(rows, fits, company)
+        ranked = np.where(fits, self._rank(questions, rows, keep), -1).ravel()
         return tuple(np.argsort(-ranked, kind="stable")[: questions.count].tolist())
 
     def _offsets(self, rows: int, width: int) -> IntArray:
@@ -378,6 +402,15 @@ class Asker:
             self._most_lines, self._width = max(rows, 1024), width
             self._lines = np.arange(self._most_lines) * width
         return self._lines[:rows]
+
+
+def _kept_near(rows: Rows, fits: NDArray[np.bool_], company: Company) -> IntArray:
+    """In place of the column `keep` of one row, for a member of a gang."""
+    bits: list[int] = rows.column("bit")[0].tolist()
+    fitting = sum(bit for bit, fit in zip(bits, fits.tolist(), strict=True) if fit)
+    idle = fitting & rows.column("idle_cards").item(0)
+    places = rows.boards[rows.column("board").item(0)].places(idle, company)
+    return np.array([places[bit.bit_length() - 1] if bit else MOST_KEPT for bit in bits], np.int64)
 
 
 def _best_normalised(answers: Answers) -> int:

@@ -32,6 +32,7 @@ from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.domain.preemption import Preemptor
 from kubeshare_py.framework.reasons import ReasonTable
 from kubeshare_py.topology.boards import MOST_CARDS
+from kubeshare_py.topology.company import Company
 
 
 class Depends(Enum):
@@ -86,7 +87,8 @@ class ByRoom:
     """A card rank that depends on nothing but the card's room: 1001 ranks, for 0 to 1000.
 
     With `keeps` idle cards that all ranks together do not tell apart come in the order of their
-    board, by the column `keep`, whatever the weights are.
+    board, by the column `keep`, whatever the weights are. Members of a gang take of such cards, of
+    those in use too, what is near their gang's.
     """
 
     ranks: IntArray
@@ -102,10 +104,12 @@ class BestSet:
     """In place of a card rank, for claims of several cards: says which are best together.
 
     `choose` is put to the row that was chosen and which of its cards fit, shape (width,), at least
-    as many as are claimed; it answers with their slots.
+    as many as are claimed; it answers with their slots. `near` is put instead for a member of a
+    gang; without it members are chosen for as other pods are.
     """
 
     choose: Callable[[Rows, NDArray[np.bool_]], tuple[int, ...]]
+    near: Callable[[Rows, NDArray[np.bool_], Company], tuple[int, ...]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +225,18 @@ class Score(Protocol):
 
     def score(self, shape: Shape) -> RowScore | None:
         """The question for this shape."""
+
+
+@runtime_checkable
+class Together(Protocol):
+    """For scores: how good are idle cards for a gang that gets them together on one node?
+
+    Asked of nodes that hold a whole gang, and counted with the plugin's weight at score. Of these
+    points and how full the node is then, its place among the others is made.
+    """
+
+    def together(self, count: int) -> RowScore:
+        """The question for so many cards: of the best set of each row."""
 
 
 @runtime_checkable

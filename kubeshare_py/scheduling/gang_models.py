@@ -11,9 +11,7 @@ from functools import lru_cache
 
 from kubeshare_py.domain.gpu_models import ModelWish
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.scheduling.gangs import Gang, Role, Shapes
-
-_PLACED = (Role.BINDING, Role.BOUND)
+from kubeshare_py.scheduling.gangs import PLACED, Gang, Shapes
 
 
 @lru_cache(1024)
@@ -62,7 +60,7 @@ def fix_models(gang: Gang) -> bool:
     placed = Counter(
         card.model
         for member in gang.members.values()
-        if member.role in _PLACED and _asks_for_one(member.record.pod.shape)
+        if member.role in PLACED and _asks_for_one(member.record.pod.shape)
         for card in (member.record.allocation.cards if member.record.allocation else ())
     )
     model = min(placed, key=lambda name: (-placed[name], name), default="")

@@ -16,9 +16,10 @@ from kubeshare_py.cluster.columns import Columns, IntArray
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.asks import Asker, Choice
+from kubeshare_py.framework.asks import Asker
 from kubeshare_py.framework.rooms import Rooms
 from kubeshare_py.framework.scheduler_profile import Profile
+from kubeshare_py.scheduling.gang_nodes import best_first, cards_together
 from kubeshare_py.topology.distances import CLIQUE
 
 #: How many pods of which shape under which profile.
@@ -64,6 +65,7 @@ class GangPlaces:
         that all members may be in.
         """
         levels = self._levels_for(wanted) or []
+        has_nodes = bool(levels)
         rooms = {kind: self._rooms[kind[0]].rows(kind[1]) for kind in wanted}
         if within:
             widest = self._places_by((within,))[0]
@@ -76,8 +78,12 @@ class GangPlaces:
                 most = [np.minimum(sums[kind], count) for kind, count in wanted.items()]
                 found = np.flatnonzero(np.sum(most, axis=0) >= need)
                 found = found[np.isin(found, level[list(at)]) == with_members]
-                total = np.sum([*sums.values()], axis=0)[found]
-                for place in found[np.argsort(total, kind="stable")].tolist():
+                total = np.sum([*sums.values()], axis=0)
+                if has_nodes and level is levels[-1] and not with_members:
+                    rows = np.flatnonzero(np.isin(level, found))
+                    yield from self._best_nodes(wanted, need, rows, total[level[rows]])
+                    continue
+                for place in found[np.argsort(total[found], kind="stable")].tolist():
                     yield np.flatnonzero(level == place)
 
     def roomiest(self, wanted: Wanted, at: Sequence[int], within: str) -> IntArray:
@@ -130,8 +136,8 @@ class GangPlaces:
         kind: tuple[str, Shape],
         at: Sequence[int],
         allowed: NDArray[np.bool_] | None = None,
-    ) -> Choice | None:
-        """The best row as near to these as possible, of the allowed ones.
+    ) -> IntArray:
+        """The rows that fit and are as near to these as possible, of the allowed ones.
 
         None where none of them fits, or where all are allowed and the profile has no opinion.
         """
@@ -143,16 +149,26 @@ class GangPlaces:
             ids = level[list(at)]
             rows = np.flatnonzero(fits & np.isin(level, ids[ids != NOWHERE]))
             if len(rows):
-                return self._askers[profile].best_among(shape, rows)
-        rows = np.flatnonzero(fits)
-        if allowed is None or not len(rows):
-            return None
-        return self._askers[profile].best_among(shape, rows)
+                return rows
+        return np.flatnonzero(fits) if allowed is not None else np.zeros(0, np.int64)
+
+    def wishes(self, profile: str) -> bool:
+        """Whether the profile has an opinion on how near members should be."""
+        return self._profiles[profile].locality is not None
 
     def rows_of(self, names: Sequence[NodeName]) -> list[int]:
         """The rows of nodes, those that are not known left out."""
         row_of = self._ledger.columns.row_of
         return [row_of[name] for name in dict.fromkeys(names) if name in row_of]
+
+    def _best_nodes(
+        self, wanted: Wanted, need: int, rows: IntArray, room: NDArray[np.float64]
+    ) -> Iterator[IntArray]:
+        """Of nodes with room for so many of these pods the best first."""
+        cards = cards_together([(shape, count) for (_, shape), count in wanted.items()], need)
+        profile, left = self._profiles[next(iter(wanted))[0]], room.astype(np.int64) - need
+        if len(rows):
+            yield from best_first(profile, self._ledger.columns, rows, left, cards).reshape(-1, 1)
 
     def _levels_for(self, wanted: Wanted) -> list[IntArray] | None:
         """The places of each row, from the widest level to nodes; None to leave it to scores."""

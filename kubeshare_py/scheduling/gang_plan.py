@@ -11,11 +11,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kubeshare_py.cluster.columns import IntArray
+from kubeshare_py.cluster.columns import Columns, IntArray
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.asks import Asker, Choice, Work
 from kubeshare_py.framework.rooms import Rooms
 from kubeshare_py.scheduling.cycle import Cycle
+from kubeshare_py.scheduling.gang_attempt import Attempt, Run
+from kubeshare_py.scheduling.gang_cards import GangCards
 from kubeshare_py.scheduling.gang_models import models_for, narrowed, narrowed_all
 from kubeshare_py.scheduling.gang_places import GangPlaces
 from kubeshare_py.scheduling.gangs import Gang, Shapes, Shortage
@@ -56,15 +58,15 @@ class GangPlan:
         rooms: Mapping[str, Rooms],
         work: Work,
         places: GangPlaces,
-        models: Sequence[str],
+        columns: Columns,
     ) -> None:
-        """`models` are the names of all models there are, and stay so."""
         self._work = work
         self._places = places
         self._cycle = cycle
         self._askers = askers
         self._rooms = rooms
-        self._models = models
+        self._columns = columns
+        self._models = columns.model_names
         self._score = 0
 
     def may_fit(self, shapes: Shapes, need: int) -> bool:
@@ -84,13 +86,21 @@ class GangPlan:
 
         A sentence if it must be in one place with them and does not fit there.
         """
-        rows = self._places.rows_of(gang.nodes())
-        group = record.pod.group
-        if group is None or not group.within:
-            return self._places.nearest(_kind(record, ""), rows) or choice
-        allowed = self._places.allowed(group.within, rows)
-        near = self._places.nearest(_kind(record, ""), rows, allowed)
-        return near or f"no room where its group must be: in one {group.within}"
+        rows, kind = self._places.rows_of(gang.nodes()), _kind(record, "")
+        group, allowed = record.pod.group, None
+        if group is not None and group.within:
+            allowed = self._places.allowed(group.within, rows)
+        near = self._places.nearest(kind, rows, allowed)
+        if not len(near):
+            if allowed is None or group is None:
+                return choice
+            return f"no room where its group must be: in one {group.within}"
+        profile, shape = kind
+        asker = self._askers[profile]
+        if not self._places.wishes(profile):
+            return asker.best_among(shape, near) or choice
+        cards = GangCards(self._columns, gang, {*near.tolist()})
+        return cards.best(asker, shape, near, gang.shapes[kind]) or choice
 
     def shortage(self, gang: Gang) -> Shortage:
         """Work out what is missing for a gang that does not fit."""
@@ -98,7 +108,7 @@ class GangPlan:
         fitting: dict[str, int] = {}
         for model in models if len(models) > 1 else ():
             rows = self._roomiest(gang, model)
-            placed, _ = self._try(next(self._orders(gang, model)), gang.need, rows, model)
+            placed, _ = self._try(gang, next(self._orders(gang, model)), rows, model)
             self._undo(placed)
             fitting[model] = len(placed)
         by_model = sorted(fitting.items(), key=lambda pair: (-pair[1], pair[0]))
@@ -108,7 +118,7 @@ class GangPlan:
 
     def _shortage_on(self, gang: Gang, model: str) -> Shortage:
         members = next(self._orders(gang, model))
-        placed, _ = self._try(members, gang.need, self._roomiest(gang, model), model)
+        placed, _ = self._try(gang, members, self._roomiest(gang, model), model)
         there = {record.pod.uid for record in placed}
         rest = [record for record in members if record.pod.uid not in there]
         short = max(1, gang.need - len(placed))
@@ -156,7 +166,7 @@ class GangPlan:
         for members in self._orders(gang, model):
             if answer is not None:
                 return answer
-            answer, _ = self._all_or_none(members, gang.need, None, model)
+            answer, _ = self._all_or_none(gang, members, None, model)
         return answer
 
     def _orders(self, gang: Gang, model: str) -> Iterator[Sequence[Record]]:
@@ -184,41 +194,42 @@ class GangPlan:
         at = self._places.rows_of(gang.nodes())
         left, within = max(gang.need, LEAST_IN_VAIN), gang.within
         for rows in self._places.that_hold(shapes, gang.need, at, within):
-            answer, tried = self._all_or_none(members, gang.need, rows, model)
+            answer, tried = self._all_or_none(gang, members, rows, model)
             left -= tried
             if answer is not None or (left < 0 and not within):
                 return answer
         return None
 
     def _all_or_none(
-        self, members: Iterable[Record], need: int, rows: IntArray | None, model: str
+        self, gang: Gang, members: Iterable[Record], rows: IntArray | None, model: str
     ) -> tuple[Placed | Forbidden | None, int]:
         """The answer, and for how many members there was a place."""
-        placed, refusal = self._try(members, need, rows, model)
-        if len(placed) == need:
-            return Placed(tuple(placed), self._score), need
+        placed, refusal = self._try(gang, members, rows, model)
+        if len(placed) == gang.need:
+            return Placed(tuple(placed), self._score), gang.need
         self._undo(placed)
         return refusal, len(placed)
 
     def _try(
-        self, members: Iterable[Record], need: int, rows: IntArray | None, model: str
+        self, gang: Gang, members: Iterable[Record], rows: IntArray | None, model: str
     ) -> tuple[list[Record], Forbidden | None]:
-        """Place members on these rows, or on any, until so many have a place."""
+        """Place members on these rows, or on any, until as many have a place as are needed."""
         self._score = 0
         placed: list[Record] = []
-        full: set[Kind] = set()
-        orders: dict[Kind, list[int]] = {}
+        shapes = narrowed_all(gang.shapes, model)
+        attempt = Attempt(gang.need, rows, shapes, GangCards(self._columns, gang))
         for record in members:
-            if len(placed) == need:
+            if not attempt.need:
                 break
             kind = _kind(record, model)
-            if kind in full:
+            run = attempt.runs.get(kind)
+            if run is None:
+                run = attempt.runs[kind] = self._run(kind, attempt)
+            if run.full:
                 continue
-            if kind not in orders:
-                orders[kind] = self._places.in_order(kind, need, rows)[::-1]
-            choice = self._choice(kind, rows, orders[kind])
+            choice = self._choice(kind, run, attempt)
             if choice is None:
-                full.add(kind)
+                run.full = True
                 continue
             if model:
                 profile, shape = kind
@@ -227,21 +238,29 @@ class GangPlan:
             if sentence is not None:
                 return placed, Forbidden(record, sentence)
             placed.append(record)
+            attempt.took(run, choice)
             self._work.rows += ROWS_A_PLACEMENT
         return placed, None
 
-    def _choice(self, kind: Kind, rows: IntArray | None, order: list[int]) -> Choice | None:
-        """The next place for a member; `order` says which rows to fill, the next one last."""
+    def _run(self, kind: Kind, attempt: Attempt) -> Run:
         profile, shape = kind
-        asker = self._askers[profile]
+        order = self._places.in_order(kind, attempt.need, attempt.rows)[::-1]
+        return Run(shape, order, self._rooms[profile].rows(shape), attempt.shapes[kind])
+
+    def _choice(self, kind: Kind, run: Run, attempt: Attempt) -> Choice | None:
+        """The next place for a member of a run."""
+        profile, shape = kind
+        asker, rows, order = self._askers[profile], attempt.rows, run.order
         if not order:
             if rows is None:
                 return asker.best(shape)
             return asker.best_among(shape, rows) if len(rows) else None
         while order:
-            choice = asker.at(shape, order[-1])
-            if choice is not None:
-                return choice
+            row = order[-1]
+            if run.room.item(row):
+                choice = asker.at(shape, row, attempt.company(run, row))
+                if choice is not None:
+                    return choice
             order.pop()
         return None
 

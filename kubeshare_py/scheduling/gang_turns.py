@@ -53,8 +53,8 @@ class GangTurns:
         self.rooms: dict[str, Rooms] = {}
         self.use_profiles(profiles)
         places = self.places = GangPlaces(books.ledger, profiles, books.askers, self.rooms)
-        models = books.ledger.columns.model_names
-        self._plan = GangPlan(books.cycle, books.askers, self.rooms, books.work, places, models)
+        columns = books.ledger.columns
+        self._plan = GangPlan(books.cycle, books.askers, self.rooms, books.work, places, columns)
         kept_out = books.ledger, books.queue, books.moves, books.gangs, places
         self.kept_out = KeptOut(*kept_out)
         self.queue = GangQueue()

@@ -38,6 +38,9 @@ class Role(Enum):
     LEAVING = auto()  # is being deleted or evicted: no longer one of them
 
 
+#: Members that have a place and are to keep it.
+PLACED = (Role.BINDING, Role.BOUND)
+
 _ROLES = {
     State.HELD: Role.HELD,
     State.BACKOFF: Role.HELD,
@@ -129,11 +132,7 @@ class Gang:
 
     def nodes(self) -> list[NodeName]:
         """Where its members have places that they are to keep."""
-        records = (
-            member.record
-            for member in self.members.values()
-            if member.role in (Role.BINDING, Role.BOUND)
-        )
+        records = (member.record for member in self.members.values() if member.role in PLACED)
         return [record.node for record in records if record.node is not None]
 
     @property
@@ -203,7 +202,7 @@ class Gang:
             self.shapes[member.shape] += 1
             _add(self.asked, member.minimum, 1)
             self.untold.append(uid)
-        elif member.role in (Role.BINDING, Role.BOUND):
+        elif member.role in PLACED:
             _add(self.granted, member.minimum, 1)
 
     def drop(self, uid: PodUid) -> None:
@@ -216,7 +215,7 @@ class Gang:
             del self.waiting[uid]
             _add(self.shapes, member.shape, -1)
             _add(self.asked, member.minimum, -1)
-        elif member.role in (Role.BINDING, Role.BOUND):
+        elif member.role in PLACED:
             _add(self.granted, member.minimum, -1)
 
 

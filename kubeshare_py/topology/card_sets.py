@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubeshare_py.topology.board import Board
-from kubeshare_py.topology.islands import broken, intact, islands
+from kubeshare_py.topology.company import Company, divisions
+from kubeshare_py.topology.growth import grown
+from kubeshare_py.topology.islands import MOST_FOR_CLIQUES, broken, intact, islands
 from kubeshare_py.topology.rings import members, ring_bandwidths, totals
 
 #: Boards up to this size are searched whole; on larger ones a set is grown from each card.
@@ -35,8 +37,10 @@ class CardSets:
     def __init__(self, board: Board) -> None:
         self.board = board
         self.islands = islands(board.bandwidth)
-        self._chosen: dict[tuple[int, int], int] = {}
+        self._chosen: dict[tuple[int, int, int], int] = {}
         self._orders: dict[int, tuple[int, ...]] = {}
+        self._divided: dict[tuple[int, tuple[int, ...]], tuple[int, ...]] = {}
+        self._places: dict[tuple[int, Company], tuple[int, ...]] = {}
         self.everything = (1 << board.count) - 1
         #: Whether all sets can be looked at, and kept in a table.
         self.is_small = board.count <= MOST_FOR_SEARCH
@@ -50,14 +54,47 @@ class CardSets:
         ]
         self._matrix = np.array(board.bandwidth, np.int64).reshape(board.count, board.count)
 
-    def choose(self, idle: int, count: int) -> int:
-        """The best `count` of the idle cards; 0 where there are not so many."""
-        key = (idle, count)
+    def choose(self, idle: int, count: int, taken: int = 0) -> int:
+        """The best `count` of the idle cards; 0 where there are not so many.
+
+        Best together with those that are `taken` by the same group, as if these were idle too.
+        """
+        key = (idle, count, taken)
         chosen = self._chosen.get(key)
         if chosen is None:
             _make_room(self._chosen)
-            chosen = self._chosen[key] = self._best(idle, count)
+            chosen = self._chosen[key] = self._best(idle & ~taken, count, taken)
         return chosen
+
+    def part(self, idle: int, size: int, company: Company) -> int:
+        """The best `size` of the idle cards for a member of a group; 0 if there are not so many.
+
+        Of all that the group is to get it is a part that is well joined itself.
+        """
+        if idle.bit_count() < size:
+            return 0
+        parts = self._parts(idle, size, company)
+        part = next(one for one in parts if one.bit_count() == size)
+        self._follows(idle, part, sum(parts), company.taken)
+        return part
+
+    def places(self, idle: int, company: Company) -> tuple[int, ...]:
+        """By position: when a share for a member of a group should take a card, 0 for the first.
+
+        Cards in use come before idle ones, those where the group is first. Of idle ones those come
+        first that are the best together for all that the group is to get.
+        """
+        key = (idle, company)
+        places = self._places.get(key)
+        if places is None:
+            _make_room(self._places)
+            places = self._places[key] = self._placed(idle, company)
+        return places
+
+    def links(self, cards: int, others: int) -> int:
+        """The sum of bandwidth between two sets of positions."""
+        rows, beyond = self.board.bandwidth, members(others)
+        return sum(rows[one][other] for one in members(cards) for other in beyond)
 
     def order(self, idle: int) -> tuple[int, ...]:
         """The idle cards in the order in which shares should break them, first one first.
@@ -113,37 +150,98 @@ class CardSets:
 
         return tuple(sorted(members(idle), key=key))
 
-    def _best(self, idle: int, count: int) -> int:
-        cards = members(idle)
-        if count > len(cards):
-            return 0
-        return max(self._sets(cards, count), key=self.worths(idle))
+    def _parts(self, idle: int, size: int, company: Company) -> tuple[int, ...]:
+        """All that the group is to get, divided among its members; single cards come last."""
+        sizes, taken = company.sizes(size, idle), company.taken
+        together = self.choose(idle, sum(sizes), taken)
+        if not self.is_small and self.board.count <= MOST_FOR_CLIQUES:
+            # What is grown for all may miss what is best for each.
+            worth, parts = self.worths(idle | taken), self._one_by_one(idle, sizes, taken)
+            if worth(sum(parts) | taken) > worth(together | taken):
+                return parts
+        return self._divide(together, sizes)
 
-    def _sets(self, cards: tuple[int, ...], count: int) -> Iterable[int]:
-        """All sets on a small board; on a large one, one grown from each card."""
+    def _divide(self, cards: int, sizes: tuple[int, ...]) -> tuple[int, ...]:
+        """So that the slowest hop of the worst part is as fast as can be, then of the next worst.
+
+        On large boards one part after the other gets the best of what is left.
+        """
+        key = (cards, sizes)
+        parts = self._divided.get(key)
+        if parts is None:
+            _make_room(self._divided)
+            if self.is_small:
+                parts = max(divisions(cards, sizes), key=self._joined)
+            else:
+                parts = self._one_by_one(cards, sizes, 0)
+            self._divided[key] = parts
+        return parts
+
+    def _one_by_one(self, idle: int, sizes: tuple[int, ...], taken: int) -> tuple[int, ...]:
+        """One part after the other gets the best of what is left; single cards all together."""
+        parts = []
+        for size in sizes:
+            if size > 1:
+                parts.append(self.choose(idle, size))
+                idle &= ~parts[-1]
+        singles = len(sizes) - len(parts)
+        rest = self.choose(idle, singles, taken | sum(parts)) if singles else 0
+        return (*parts, *(1 << card for card in members(rest)))
+
+    def _joined(self, parts: Iterable[int]) -> tuple[list[int], int]:
+        several = [part for part in parts if part & (part - 1)]
+        return sorted(map(self.slowest_hop, several)), sum(map(self._total, several))
+
+    def _placed(self, idle: int, company: Company) -> tuple[int, ...]:
+        taken = company.taken
+        used = members(self.everything & ~idle)
+        places = [0] * self.board.count
+        if taken:
+            near = sorted(
+                used, key=lambda one: (not taken >> one & 1, -self.links(1 << one, taken), one)
+            )
+            for place, position in enumerate(near):
+                places[position] = place
+        if not idle:
+            return tuple(places)
+        parts = self._parts(idle, 1, company)
+        single = sum(part for part in parts if not part & (part - 1))
+        others = sum(parts) & ~single
+
+        def key(one: int) -> tuple[int, int, int, int]:
+            whose = 0 if single >> one & 1 else 2 if others >> one & 1 else 1
+            card = 1 << one
+            return whose, -self.links(card, taken), -self.links(card, single), one
+
+        order = sorted(members(idle), key=key)
+        self._follows(idle, 1 << order[0], single | others, taken)
+        for place, position in enumerate(order, max(1, len(used))):
+            places[position] = place
+        return tuple(places)
+
+    def _follows(self, idle: int, part: int, together: int, taken: int) -> None:
+        """Once a part is taken, what is left of what was chosen together is chosen still.
+
+        On a small board a search would find the same; on a large one that takes long.
+        """
+        left = together & ~part
+        _make_room(self._chosen)
+        self._chosen.setdefault((idle & ~part, left.bit_count(), taken | part), left)
+
+    def _best(self, idle: int, count: int, taken: int) -> int:
+        cards = members(idle)
+        if count >= len(cards):
+            return idle if count == len(cards) else 0
+        worth = self.worths(idle | taken)
+        return max(self._sets(cards, count, taken), key=lambda one: worth(one | taken))
+
+    def _sets(self, cards: tuple[int, ...], count: int, taken: int) -> Iterable[int]:
+        """All sets on a small board; on a large one what is grown from `taken` and each card."""
         if self.is_small:
             return (sum(1 << card for card in one) for one in combinations(cards, count))
-        return sorted({self._grown(seed, cards, count) for seed in cards})
-
-    def _grown(self, seed: int, cards: tuple[int, ...], count: int) -> int:
-        """Add the card that is nearest to those in the set, and of these the one that the cards
-        outside miss the least.
-        """
+        before = members(taken)
         rows = self.board.bandwidth
-        left = {card: sum(rows[card][other] for other in cards) for card in cards}
-        slowest = dict.fromkeys(cards, 1 << 62)
-        reach = dict.fromkeys(cards, 0)
-        grown, card = 1 << seed, seed
-        for _ in range(count - 1):
-            for known in (left, slowest, reach):
-                del known[card]
-            for other in left:
-                most = rows[card][other]
-                slowest[other] = min(slowest[other], most)
-                reach[other] += most
-            card = max(left, key=lambda one: (slowest[one], reach[one], -left[one], -one))
-            grown |= 1 << card
-        return grown
+        return sorted({grown(rows, (*before, one), cards, count - 1) | 1 << one for one in cards})
 
 
 def _make_room(remembered: dict[Any, Any]) -> None:

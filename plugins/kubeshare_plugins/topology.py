@@ -1,5 +1,6 @@
 """Score and CardScore: cards that are well joined for pods of several, the others for shares."""
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -11,6 +12,7 @@ from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.points import BestSet, ByRoom, CardRank, Cards, Normaliser, RowScore
 from kubeshare_py.topology.card_sets import CardSets
+from kubeshare_py.topology.company import Company
 from kubeshare_py.topology.islands import intact
 
 #: The same for all cards: other policies decide, and idle cards that are the same to them come in
@@ -52,8 +54,12 @@ class Topology:
         """A set for several whole cards, else card by card."""
         claim = shape.claim
         if claim is not None and claim.exclusive and claim.count > 1:
-            return BestSet(partial(_best, claim.count))
+            return BestSet(partial(_best, claim.count), partial(_nearest, claim.count))
         return _IN_ORDER
+
+    def together(self, count: int) -> RowScore:
+        """A gang on one node is judged as one pod with so many cards."""
+        return partial(self._points, count)
 
     def _points(self, count: int, rows: Rows, cards: Cards | None) -> IntArray:
         boards, idle = rows.column("board"), rows.column("idle_cards")
@@ -102,10 +108,21 @@ def _speed_points(sets: CardSets, speed: int, count: int) -> int:
 
 def _best(count: int, rows: Rows, fits: NDArray[np.bool_]) -> tuple[int, ...]:
     """The best of the cards that fit; where nothing is known of them, the first."""
+    return _set(count, rows, fits, lambda sets, there: sets.choose(there, count))
+
+
+def _nearest(count: int, rows: Rows, fits: NDArray[np.bool_], company: Company) -> tuple[int, ...]:
+    """The best for a member of a gang."""
+    return _set(count, rows, fits, lambda sets, there: sets.part(there, count, company))
+
+
+def _set(
+    count: int, rows: Rows, fits: NDArray[np.bool_], choose: Callable[[CardSets, int], int]
+) -> tuple[int, ...]:
     bits: list[int] = rows.column("bit")[0].tolist()
     slots = np.flatnonzero(fits).tolist()
     there = sum(bits[slot] for slot in slots)
-    chosen = rows.boards[rows.column("board").item(0)].choose(there, count)
+    chosen = choose(rows.boards[rows.column("board").item(0)], there)
     if not chosen:
         return tuple(slots[:count])
     best = [slot for slot in slots if bits[slot] & chosen]

@@ -30,9 +30,13 @@ class GangDriver(Driver):
     """What the machine wants is kept by kind; `settle` lets it do all that time makes it do."""
 
     def __init__(
-        self, cards: dict[str, int], document: object = None, rules: RepairRules | None = None
+        self,
+        cards: dict[str, int],
+        document: object = None,
+        rules: RepairRules | None = None,
+        **node_fields: Any,
     ) -> None:
-        super().__init__(cards, document, rules=rules)
+        super().__init__(cards, document, rules=rules, **node_fields)
         self.told: dict[str, str] = {}
         self.evicted: list[str] = []
         self.troubles: list[str] = []

@@ -22,6 +22,7 @@ from tests.controlplane.running import free_ports
 from tests.fake_nvml.board import Board
 from tests.fake_nvml.build import NO_COMPILER, build, compiler
 from tests.stories.conftest import Json, Stage, card, gpu
+from tests.stories.gang_pods import gang
 from tests.stories.observer import Observer
 from tests.stories.scraping import start_collector
 
@@ -167,6 +168,27 @@ async def test_pods_get_the_cards_that_are_joined_best(
         assert "GPU0 GPU1 GPU2 GPU3 (broken); GPU4 GPU5 GPU6 GPU7 (broken)" in shown
         told = await boards.ask(command="why", pod="four", namespace="default")
         assert "joined: 3 pairs by NV1, 3 pairs by NV2; the slowest hop" in told
+
+
+async def test_a_gang_gets_a_quad_and_who_replaces_a_dead_member_comes_back_to_it(
+    boards: Boards,
+) -> None:
+    async with scraping(boards):
+        stage = boards.stage
+        _, first = await boards.placed("share", "0.5", **ON_DGX)
+        (home,) = (quad for quad in QUADS if first[0] not in quad)
+        names = [f"train-{number}" for number in range(4)]
+        for name in names:
+            await stage.create(name, gang("train", 4), **ON_DGX)
+        found = {name: (await boards.cards(name))[1] for name in names}
+        # Each for itself they would fill up the quad that is broken.
+        assert sorted(card for cards in found.values() for card in cards) == [*home]
+        others = [(await boards.placed(name, "1.0", **ON_DGX))[1] for name in ("one", "two")]
+        assert not {*home} & {card for cards in others for card in cards}
+        await stage.gone("train-2")
+        # A card of each quad is idle; a pod of no gang gets the lower one.
+        await stage.create("train-4", gang("train", 4), **ON_DGX)
+        assert (await boards.cards("train-4"))[1] == found["train-2"]
 
 
 async def test_cards_behind_switches_are_all_alike_and_faster(boards: Boards) -> None:

@@ -3,7 +3,7 @@
 Written from docs/decisions/0009-which-cards.md, on sets of numbers, with nothing of the package.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import combinations, permutations
 
@@ -64,21 +64,36 @@ def broken(matrix: Matrix, idle: Cards, taken: Cards) -> list[int]:
     ]
 
 
-def best(matrix: Matrix, idle: Iterable[int], count: int) -> Cards:
-    """Empty where there are not so many."""
-    there = frozenset(idle)
-    sets = [frozenset(one) for one in combinations(sorted(there), count)] if count else []
+def best(matrix: Matrix, idle: Iterable[int], count: int, taken: Iterable[int] = ()) -> Cards:
+    """Empty where there are not so many. Together with what is taken it is as good as can be."""
+    before = frozenset(taken)
+    there = frozenset(idle) | before
+    sets = [frozenset(one) for one in combinations(sorted(there - before), count)] if count else []
     return min(
         sets,
         key=lambda one: (
-            -slowest_hop(matrix, one),
-            broken(matrix, there, one),
-            -total(matrix, one),
-            -total(matrix, there - one),
+            -slowest_hop(matrix, one | before),
+            broken(matrix, there, one | before),
+            -total(matrix, one | before),
+            -total(matrix, there - before - one),
             sorted(one),
         ),
         default=frozenset(),
     )
+
+
+def hops_of_best_parts(matrix: Matrix, cards: Iterable[int], sizes: Sequence[int]) -> list[int]:
+    """Divided among pods that want so many each: the slowest hop of each, the worst first."""
+
+    def parts(left: Cards, wanted: Sequence[int]) -> Iterator[list[int]]:
+        if not wanted:
+            yield []
+            return
+        for part in combinations(sorted(left), wanted[0]):
+            for rest in parts(left - {*part}, wanted[1:]):
+                yield [slowest_hop(matrix, frozenset(part)), *rest]
+
+    return max(sorted(hops) for hops in parts(frozenset(cards), sizes))
 
 
 def first_for_shares(matrix: Matrix, idle: Iterable[int]) -> Sequence[int]:
