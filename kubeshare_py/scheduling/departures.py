@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from kubeshare_py.domain.effects import Effect, Evict
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.scheduling.bound_ranks import BoundRanks
-from kubeshare_py.scheduling.gangs import Gang, Gangs, Role
+from kubeshare_py.scheduling.gangs import Gang, Gangs
 from kubeshare_py.scheduling.pod_records import Record
 from kubeshare_py.scheduling.timers import Timers
 
@@ -83,9 +83,12 @@ class Departures:
 
     def _is_torn(self, gang: Gang) -> bool:
         """Whether too few would be left if all stayed that could."""
-        able = sum(uid in self._asked for uid in gang.members)
-        staying = gang.counts[Role.BOUND] + gang.counts[Role.BINDING] + gang.completed
-        return gang.minimum > 1 and staying + able < gang.minimum
+        able = [member for uid, member in gang.members.items() if uid in self._asked]
+        # Of those that are to go the gang itself takes no account.
+        least = gang.minimum
+        if gang.declared is None:
+            least = max(least, *(member.minimum for member in able))
+        return least > 1 and gang.placed + len(able) + gang.completed < least
 
     def _mark(self, record: Record, *, evicted: bool) -> None:
         record.evicted = evicted

@@ -97,11 +97,14 @@ class EvictionBooks:
             if not any(gives_way(victim, one) for one in preemptors):
                 yield f"{_name(victim)} was evicted for {list(map(_name, preemptors))}"
 
-    def in_vain(self, events: Iterable[Json]) -> Iterator[str]:
-        """Evictions, as events tell them, of which nobody had anything."""
+    def in_vain(self, events: Iterable[Json]) -> list[str]:
+        """Evictions, as events tell them, of which nobody had anything: of gangs as a whole."""
+        useful: dict[str, bool] = {}
         for victim, preemptors, node in self._told(events):
-            if not any(one["spec"].get("nodeName") == node for one in preemptors):
-                yield f"{_name(victim)} was evicted on {node} in vain"
+            here = any(one["spec"].get("nodeName") == node for one in preemptors)
+            name = group(victim) or _name(victim)
+            useful[name] = useful.get(name, False) or here
+        return [f"{name} was evicted in vain" for name, was in useful.items() if not was]
 
     def _told(self, events: Iterable[Json]) -> Iterator[tuple[Json, list[Json], str]]:
         """Of each event of an eviction: the victim, for whom it went, and from which node."""
