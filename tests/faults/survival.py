@@ -8,7 +8,8 @@ from tests.faults.arena import Arena
 from tests.faults.storm import Storm
 from tests.faults.weather import OF_REQUESTS, Kind, Weather
 
-#: Half the cards: pods are in each other's way.
+#: With fewer cards pods are in each other's way.
+CRAMPED = 'nodes: [{name: "n{n}", count: 2, gpus: [{model: T4, count: 2, memory: 16GiB}]}]'
 TIGHT = 'nodes: [{name: "n{n}", count: 3, gpus: [{model: T4, count: 4, memory: 16GiB}]}]'
 NODES = 'nodes: [{name: "n{n}", count: 6, gpus: [{model: T4, count: 4, memory: 16GiB}]}]'
 

@@ -6,6 +6,7 @@ from functools import partial
 import pytest
 
 from tests.faults.arena import Arena, pod, share
+from tests.faults.books import Books
 from tests.faults.conftest import Play
 from tests.faults.survival import TIGHT
 from tests.faults.weather import Weather
@@ -63,8 +64,8 @@ async def gain(found: Arena, *, seed: int) -> None:
         else:
             asked = rng.choice(["0.3", "0.5", "1.0", "2"])
             new = [f"pod-{number}"]
-            await found.create(pod(*new, share(asked), priorityClassName=rank))
-        assert await books.until(lambda new=new: {*new} <= books.names(), found.pace.settles_s)
+            await found.create(pod(new[0], share(asked), priorityClassName=rank))
+        assert await books.until(partial(_are_there, books, new), found.pace.settles_s)
         await until_settled(found)
     assert books.evictions.evicted
     assert books.evictions.in_vain(await found.events()) == []

@@ -11,7 +11,7 @@ import pytest
 
 from tests.controlplane.running import ControlPlane
 from tests.faults.conftest import Play
-from tests.faults.survival import NODES, TIGHT, survive
+from tests.faults.survival import CRAMPED, NODES, TIGHT, survive
 
 _GIVEN = os.environ.get("KUBESHARE_STORM_SEEDS", "")
 SEEDS, OF_TWO = int(_GIVEN or 4), max(1, int(_GIVEN or 4) // 5)
@@ -56,4 +56,4 @@ def test_the_same_with_two_schedulers_and_late_requests_of_killed_leaders(
     play: Play, seed: int, preempts: bool
 ) -> None:
     story = partial(survive, seed=seed, faults=FAULTS_OF_TWO, schedulers=2)
-    play(story, TIGHT if preempts else NODES, elect=True, preempts=preempts)
+    play(story, CRAMPED if preempts else NODES, elect=True, preempts=preempts)
