@@ -71,6 +71,10 @@ async def gain(found: Arena, *, seed: int) -> None:
     assert books.evictions.in_vain(await found.events()) == []
 
 
+def _are_there(books: Books, names: list[str]) -> bool:
+    return {*names} <= books.names()
+
+
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=MORE) for seed in range(1, SEEDS))])
 def test_without_faults_each_eviction_is_for_somebody_who_gets_the_place(
     play: Play, seed: int

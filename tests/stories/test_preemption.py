@@ -10,6 +10,7 @@ from tests.stories.gang_pods import gang, job
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 HELD = "example.org/held"
+LARGE = 512
 
 
 @pytest.fixture
@@ -164,14 +165,14 @@ class TestGangs:
 class TestLargeGangs:
     @pytest.fixture
     def nodes(self) -> str:
-        return 'nodes: [{name: "n{n}", count: 32, gpus: [{model: A100, count: 8, memory: 40GiB}]}]'
+        return 'nodes: [{name: "n{n}", count: 64, gpus: [{model: A100, count: 8, memory: 40GiB}]}]'
 
-    async def test_a_gang_of_256_takes_all_cards_of_32_nodes(self, stage: Stage) -> None:
+    async def test_a_gang_of_512_takes_all_cards_of_64_nodes(self, stage: Stage) -> None:
         for name, labels, rank in (
             ("low", gpu("1.0"), "low"),
-            ("urgent", gang("urgent", 256), "high"),
+            ("urgent", gang("urgent", LARGE), "high"),
         ):
-            work = job(name, 256, labels, backoffLimit=10_000)
+            work = job(name, LARGE, labels, backoffLimit=10_000)
             work["spec"]["template"]["spec"]["priorityClassName"] = rank
             await stage.cluster.apply(work)
             await stage.until_in(JOBS, name, all_ready, timeout_s=240)
@@ -180,10 +181,10 @@ class TestLargeGangs:
         for pod in await stage.all_pods():
             ours = pod["metadata"]["name"].startswith("urgent")
             (urgent if ours else others).append(pod)
-        assert len({card(pod) for pod in urgent}) == 256
+        assert len({card(pod) for pod in urgent}) == LARGE
         staying = [pod for pod in others if not pod["metadata"].get("deletionTimestamp")]
         assert bound(staying) == []
 
 
 def all_ready(job: Json) -> bool:
-    return bool(job.get("status", {}).get("ready") == 256)
+    return bool(job.get("status", {}).get("ready") == LARGE)
