@@ -247,7 +247,6 @@ class Ledger:
         charge = Charge(node, resources, allocation)
         row = self.columns.row_for(node)
         self._earmarked.put(uid, charge)
-        self._switches.clear()
         self._add_earmark(charge, row, 1)
 
     def dissolve(self, uid: PodUid) -> None:
