@@ -15,7 +15,7 @@ Json = dict[str, Any]
 
 #: Whoever waited so long ago (s) may have been the reason: requests are late, watches silent.
 RECENT_S = 60.0
-_BY = re.compile(r"Preempted by (pod|pod group) (\S+) on node (\S+)")
+_BY = re.compile(r"Preempted by (the pod group of )?pod (\S+) on node (\S+)")
 
 
 class EvictionBooks:
@@ -113,11 +113,11 @@ class EvictionBooks:
                 continue
             found = _BY.fullmatch(event["note"])
             assert found is not None, event["note"]
-            kind, who, node = found.groups()
-            if kind == "pod":
-                preemptors = [self._known[who]]
-            else:
-                preemptors = [pod for pod in self._known.values() if group(pod) == who]
+            of_gang, uid, node = found.groups()
+            preemptors = [self._known[uid]]
+            if of_gang:
+                name = group(preemptors[0])
+                preemptors = [pod for pod in self._known.values() if group(pod) == name]
             yield self._known[event["regarding"]["uid"]], preemptors, node
 
 
