@@ -4,6 +4,7 @@
 
 `decided`: 512 pods of 1 GPU on 500 nodes of 8 cards. `mixed`: the same with pods of four shapes.
 `preempting`: the same gang where each of the 4,000 cards has a tenant of low priority.
+`leaving`: 100 of its victims are gone, one after the other, each in a turn of its own.
 `too big`: 1,000 pods of 8 GPUs on 5,000 nodes of which 4,400 have a tenant, until all are told why
 they wait. `still too big`: the same gang once more, after one of these tenants left. What counts
 is the time inside `handle`, the best of five runs; `longest_turn_ms` is the longest single call.
@@ -31,6 +32,7 @@ from kubeshare_py.scheduling.machine import Machine
 
 GIB = 1 << 30
 RUNS = 5
+LEFT = 100
 ONE = GpuClaim(milli=1000)
 EIGHT = GpuClaim(count=8, milli=1000, exclusive=True)
 #: What the pods of a mixed gang ask for in turn.
@@ -147,6 +149,17 @@ def preempting() -> Timed:
     return timed
 
 
+def leaving() -> Timed:
+    """The first 100 of these 512 are gone, one after the other: each makes one turn."""
+    timed = preempting()
+    victims = [uid for uid, record in timed.machine.records.items() if record.evicted]
+    timed.seconds = timed.longest_s = 0.0
+    for uid in victims[:LEFT]:
+        timed.handle(PodGone(uid))
+        assert not any(isinstance(effect, Bind) for effect in timed.turns())
+    return timed
+
+
 def a_full_card(number: int, card: int) -> Pod:
     """A tenant that holds all of a card, of one of three priorities."""
     node = NodeName(f"node-{number:05d}")
@@ -161,6 +174,7 @@ CASES: dict[str, Callable[[], Timed]] = {
     "decided": lambda: placed([ONE]),
     "mixed": lambda: placed(MIX),
     "preempting": preempting,
+    "leaving": leaving,
     "too big": lambda: refused(again=False),
     "still too big": lambda: refused(again=True),
 }

@@ -17,6 +17,12 @@ class ChangeLog:
         self._ring[self.end % self._size] = row
         self.end += 1
 
+    def add_all(self, rows: NDArray[np.int64]) -> None:
+        """These rows changed."""
+        places = np.arange(self.end, self.end + len(rows)) % self._size
+        self._ring[places] = rows
+        self.end += len(rows)
+
     def since(self, position: int, at_most: int) -> NDArray[np.int64] | None:
         """Rows that changed since `position`, repeats included; None when more than `at_most`.
 

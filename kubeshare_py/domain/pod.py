@@ -117,8 +117,8 @@ class Pod:
     which is then None; `mismatch` what its containers are told, if that is not the allocation's
     cards. `isolation` is the back-end that the pod wishes. `preempts` is
     False for preemptionPolicy Never. Of bound pods `labels` are what disruption budgets select by,
-    and `started` is the RFC 3339 start time. `nominated`: somebody said on it which node it would
-    get.
+    and `started` is the RFC 3339 start time. `nominated`: it says which node it would get,
+    or which cards.
     """
 
     uid: PodUid

@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from kubeshare_py.dialects import sharedgpu
-from kubeshare_py.dialects.results import ALLOCATION, GPU_UUID, is_result, visible_cards
+from kubeshare_py.dialects.results import ALLOCATION, EARMARK, GPU_UUID, is_result, visible_cards
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.events import FinishedMember
 from kubeshare_py.domain.group_objects import GroupReference
@@ -83,7 +83,7 @@ def to_domain(pod: PodFields) -> Pod:
         stale_results=() if bound else _stale_results(meta.annotations),
         isolation=(meta.labels or {}).get(sharedgpu.ISOLATION, ""),
         preempts=spec.preemption_policy != _NEVER,
-        nominated=bool(pod.status.nominated_node_name),
+        nominated=bool(pod.status.nominated_node_name or (meta.annotations or {}).get(EARMARK)),
         labels=_labels(meta.labels) if bound else (),
         started=pod.status.start_time or "" if bound else "",
     )

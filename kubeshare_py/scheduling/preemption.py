@@ -12,24 +12,24 @@ from dataclasses import dataclass
 
 from kubeshare_py.cluster.charge import Charge
 from kubeshare_py.domain.allocation import Allocation, CardCharge
-from kubeshare_py.domain.effects import Effect, Evict, Nominate, Preempt
+from kubeshare_py.domain.effects import Effect, Evict, Preempt
 from kubeshare_py.domain.identity import DecisionToken, PodUid
 from kubeshare_py.domain.preemption import PreemptionPlan, Seat
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling.books import Books
 from kubeshare_py.scheduling.bound_ranks import BoundRanks
+from kubeshare_py.scheduling.departures import Departures
 from kubeshare_py.scheduling.earmarks import Cause, Holder, Nominee
 from kubeshare_py.scheduling.gang_turns import GangTurns
 from kubeshare_py.scheduling.gangs import Gang
-from kubeshare_py.scheduling.pod_records import Record, State
+from kubeshare_py.scheduling.nominations import Nominations
+from kubeshare_py.scheduling.pod_records import Record
 from kubeshare_py.scheduling.preemption_planner import Planner, preemptor_of
 from kubeshare_py.scheduling.preemption_queue import PreemptionQueue, needed
 from kubeshare_py.scheduling.timers import Timers
 
 #: The reason in the victims' condition, and that of their event, as kube-scheduler's.
 REASON, EVENT = "PreemptionByScheduler", "Preempted"
-#: A deletion that did not happen is asked for again after this time (s).
-AGAIN_S = 10.0
 
 
 @dataclass(slots=True, eq=False)
@@ -58,47 +58,46 @@ class Preemption:
         self._records = records
         planner = self.planner = Planner(books.ledger, records, books.gangs, books.askers, profiles)
         self._patience_s = patience_s
-        self._due: Timers[UnderWay | None] = Timers()
-        #: Pods that leave, and since when.
-        self._leaving: dict[PodUid, float] = {}
+        self._given_up: Timers[UnderWay] = Timers()
         self.under_way: dict[Nominee, UnderWay] = {}
         self.ranks = BoundRanks()
+        self.departures = Departures(records, books.gangs, self.ranks)
+        self._nominations = Nominations(records, profiles)
         self.queue = PreemptionQueue(
             books, records, planner, gang_turns, self.under_way, self.ranks
         )
-        #: Waiting pods that carry a nomination, whosever it is.
-        self._nominated: set[PodUid] = set()
         self._now = 0.0
         self._searched = False
 
     @property
     def is_due(self) -> bool:
         """Whether a turn would search, or see that a nomination came to nothing."""
-        return self.queue.is_due or self._searched
+        return self.queue.is_due or self._searched or self._nominations.is_due
 
     @property
     def next_at(self) -> float:
         """When time alone changes something; infinity when it does not."""
-        return min(self._due.next_at, self.queue.next_at)
+        return min(
+            self._given_up.next_at,
+            self.queue.next_at,
+            self.departures.next_at,
+            self._nominations.next_at,
+        )
 
     def seen(self, record: Record | None, now: float) -> None:
         """What the API server shows of a pod."""
         if record is None:
             return
-        pod = record.pod
         self.ranks.note(record)
-        if pod.node_name is not None and pod.deleting:
-            self._leaving.setdefault(pod.uid, now)
-        elif pod.node_name is None and pod.nominated:
-            self._nominated.add(pod.uid)
+        self.departures.seen(record, now)
+        self._nominations.seen(record)
 
     def gone(self, uid: PodUid) -> None:
         """The pod holds nothing any more."""
-        self._nominated.discard(uid)
+        self._nominations.gone(uid)
         self.ranks.gone(uid)
-        if self._leaving.pop(uid, None) is not None:
-            for one in self.under_way.values():
-                one.awaited.discard(uid)
+        if self.departures.gone(uid):
+            self._not_awaited(uid)
 
     def dry_run(self, record: Record) -> tuple[PreemptionPlan, bool] | None:
         """What would be done for a pod that waits, whether it may be or not.
@@ -119,17 +118,12 @@ class Preemption:
     def time_passed(self, now: float, effects: list[Effect]) -> None:
         """Victims that do not go are asked again, and at last given up."""
         self.queue.time_passed(now)
-        for one in self._due.due(now):
-            if one is None or self.under_way.get(one.nominee) is not one:
-                continue
-            if now >= one.until:
+        self._nominations.time_passed(now)
+        for one in self._given_up.due(now):
+            if self.under_way.get(one.nominee) is one:
                 self._give_up(one)
-                continue
-            self._due.add(min(now + AGAIN_S, one.until), one)
-            for victim in one.plan.victims:
-                record = self._records.get(victim.uid)
-                if record is not None and record.evicted and not record.pod.deleting:
-                    effects.append(_eviction(record, one.plan))
+        for uid in self.departures.time_passed(now, effects):
+            self._not_awaited(uid)
 
     def turn(self, now: float, effects: list[Effect]) -> None:
         """At the end of a turn, before earmarks are laid: end plans, and make at most one."""
@@ -142,7 +136,7 @@ class Preemption:
         nominee = self.queue.take(now)
         self._searched = nominee is not None
         if nominee is None:
-            self._take_back_nominations(effects)
+            self._nominations.take_back(now, effects)
             return
         self._books.attempts.preemptions += 1
         plan = self._search(nominee, now)
@@ -158,7 +152,7 @@ class Preemption:
         members = needed(nominee, self._records)
         leaving = [
             self._records[uid]
-            for uid, since in self._leaving.items()
+            for uid, since in self.departures.since.items()
             if now < since + self._patience_s and self._books.ledger.charge_of(uid) is not None
         ]
         earmarks = self._books.earmarks
@@ -186,18 +180,14 @@ class Preemption:
         awaited = {victim.uid for victim in plan.victims} | {*plan.awaited}
         one = UnderWay(nominee, plan, now + self._patience_s, awaited)
         self.under_way[nominee] = one
-        self._due.add(now + AGAIN_S, one)
+        self._given_up.add(one.until, one)
         first = plan.seats[0]
         effects.append(Preempt(first.uid, first.key, plan))
-        self._nominated.update(seat.uid for seat in plan.seats)
-        effects += [Nominate(seat.uid, seat.key, seat.node, seat.cards) for seat in plan.seats]
+        self._nominations.begin(plan, effects)
         for victim in plan.victims:
-            record = self._records[victim.uid]
-            effects.append(_eviction(record, plan))
-            record.evicted = True
-            self.ranks.note(record)
-            self._leaving.setdefault(victim.uid, now)
-            self._books.gangs.file(record)
+            eviction = _eviction(self._records[victim.uid], plan)
+            effects.append(eviction)
+            self.departures.ask(eviction, lambda: self.under_way.get(nominee) is one, now)
 
     def _place(self, seat: Seat) -> Charge:
         shape, columns = self._records[seat.uid].shape, self._books.ledger.columns
@@ -224,23 +214,13 @@ class Preemption:
 
     def _end(self, one: UnderWay) -> None:
         del self.under_way[one.nominee]
+        self._nominations.end(one.plan)
         self.queue.again(one.nominee)
 
-    def _take_back_nominations(self, effects: list[Effect]) -> None:
-        """Nominations that no plan stands behind, such as those of a scheduler before this one.
-
-        Of a pod that is bound the API server takes it back; until it is, it may wait again.
-        """
-        plans = (one.plan for one in self.under_way.values())
-        nominees = {seat.uid for plan in plans for seat in plan.seats}
-        # Those that a plan stands behind stay: of others there are few.
-        for uid in sorted(self._nominated - nominees):
-            record = self._records.get(uid)
-            if record is None or record.state is State.BOUND:
-                self._nominated.discard(uid)
-            elif record.node is None:
-                effects.append(Nominate(uid, record.pod.key, None))
-                self._nominated.discard(uid)
+    def _not_awaited(self, uid: PodUid) -> None:
+        """It is gone, or stays."""
+        for one in self.under_way.values():
+            one.awaited.discard(uid)
 
 
 def _key_of(nominee: Nominee, first: Record) -> tuple[int | str, ...]:

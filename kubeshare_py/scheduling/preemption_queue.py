@@ -1,5 +1,6 @@
 """For whom to search for victims next: who was tried, does not fit, and may evict anybody."""
 
+import math
 from collections.abc import Mapping
 
 from kubeshare_py.domain.identity import PodUid
@@ -16,6 +17,8 @@ from kubeshare_py.scheduling.timers import Timers, backoff_s
 #: Failed searches that are remembered.
 FUTILE_KEPT = 4096
 
+#: Ranks above and below all.
+NOBODY, NOTHING = (math.inf, True), (-math.inf, False)
 #: Nominees of equal rank in the same line, and of the same namespace if that counts, fare alike.
 _Alike = tuple[object, ...]
 
@@ -42,12 +45,19 @@ class PreemptionQueue:
         self._gangs: dict[Gang, None] = {}
         self._retry: Timers[Line | Gang] = Timers()
         self._futile: dict[_Alike, tuple[int, float]] = {}
+        #: The least important bound pod when somebody was passed over who may evict nobody: the
+        #: most important such one.
+        self._passed_over_at = NOTHING
 
     @property
     def is_due(self) -> bool:
         """Whether somebody is to be searched for."""
         return bool(
-            self._lines or self._gangs or self._books.queue.newcomers or self._gang_turns.newcomers
+            self._lines
+            or self._gangs
+            or self._books.queue.newcomers
+            or self._gang_turns.newcomers
+            or self._lowest() < self._passed_over_at
         )
 
     @property
@@ -87,6 +97,8 @@ class PreemptionQueue:
 
     def take(self, now: float) -> Nominee | None:
         """Who stands first of those that may evict somebody."""
+        if self._lowest() < self._passed_over_at:
+            self._look_at_all()
         newcomers = self._books.queue.newcomers
         self._lines.update(newcomers)
         self._gangs.update(self._gang_turns.newcomers)
@@ -97,12 +109,14 @@ class PreemptionQueue:
             uid = self._first_of(line, now)
             if uid is None:
                 del self._lines[line]
+                self._passed_over_at = max(self._passed_over_at, self._lowest())
             else:
                 found.append((line.waiting[uid], uid))
         for gang in list(self._gangs):
             blocked = self._gang_turns.queue.line_of(gang)
             if blocked is None or blocked.shortage is None or not self._may_search(gang, now):
                 del self._gangs[gang]
+                self._passed_over_at = max(self._passed_over_at, self._lowest())
             else:
                 found.append((gang.key, gang))
         return min(found, key=lambda one: one[0])[1] if found else None
@@ -140,10 +154,19 @@ class PreemptionQueue:
             return False
         return self._is_above_somebody(nominee)
 
+    def _look_at_all(self) -> None:
+        """Somebody less important is bound now: whoever waits may be above him."""
+        self._passed_over_at = NOTHING
+        self._lines.update(dict.fromkeys(self._books.queue.blocked()))
+        for line in self._gang_turns.queue.lines():
+            self._gangs.update(dict.fromkeys(line.gangs))
+
+    def _lowest(self) -> tuple[float, bool]:
+        return self._ranks.lowest() or NOBODY
+
     def _is_above_somebody(self, nominee: Nominee) -> bool:
         preemptor = preemptor_of([one.pod for one in needed(nominee, self._records)])
-        lowest = self._ranks.lowest()
-        return lowest is not None and lowest < (preemptor.priority, preemptor.guarantee)
+        return self._lowest() < (preemptor.priority, preemptor.guarantee)
 
     def _alike(self, nominee: Nominee) -> _Alike:
         if isinstance(nominee, Gang):

@@ -71,11 +71,51 @@ def test_together_is_as_one_by_one(seed: int) -> None:
     assert picture(together) == laid
 
 
-def test_all_rows_that_changed_are_named() -> None:
-    ledger = a_ledger(0)
-    before = ledger.changed.end
-    ledger.lift([*ledger.earmarks])
-    changed = ledger.changed.since(before, 64)
-    assert changed is not None
+@pytest.mark.parametrize("seed", range(8))
+def test_all_rows_that_changed_are_named(seed: int) -> None:
+    ledger = a_ledger(seed)
     rows = {ledger.columns.row_of[charge.node] for charge in ledger.earmarks.values()}
-    assert {*changed.tolist()} == rows
+    for put in (ledger.lift, ledger.lay, ledger.lift):
+        before = ledger.changed.end
+        put([*ledger.earmarks])
+        changed = ledger.changed.since(before, 64)
+        assert changed is not None
+        assert {*changed.tolist()} == rows
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_to_lift_and_lay_again_and_again_is_as_the_first_time(seed: int) -> None:
+    """Whatever happens in between: the other ledger never sees these earmarks in this order."""
+    again, anew = a_ledger(seed), a_ledger(seed)
+    random, uids = Random(seed), [*again.earmarks][:16]
+    for number in range(24):
+        is_lifted = number % 2 == 0
+        (again.lift if is_lifted else again.lay)(uids)
+        (anew.lift if is_lifted else anew.lay)(random.sample(uids, len(uids)))
+        assert picture(again) == picture(anew), number
+        for what in random.sample(range(7), random.randrange(3)):
+            for ledger in (again, anew):
+                change(ledger, what, f"p{number // 6 * 3}", is_lifted)
+
+
+def change(ledger: Ledger, what: int, name: str, is_lifted: bool) -> None:
+    """Something else happens on a node."""
+    node, uid = NodeName("n1"), PodUid(name)
+    charges = (CardCharge(GpuUuid("n1-0"), 100, 0),)
+    if what == 0:
+        ledger.release(uid)
+    elif what == 1:
+        allocation = Allocation(token=DecisionToken(""), cards=charges)
+        ledger.charge(PodUid(f"new-{name}"), node, (("cpu", 1),), allocation)
+    elif what == 2:
+        ledger.put_cards(node, (a_gpu("n1-0", healthy=is_lifted), a_gpu("n1-1", index=1)))
+    elif what == 3:
+        ledger.charge(PodUid(f"native-{name}"), node, ((NATIVE_GPU, 1),), None)
+    elif what == 4:
+        ledger.put_node(a_node("n2", cpu=32_000))
+    elif what == 5:
+        ledger.put_cards(NodeName("n2"), tuple(a_gpu(f"n2-{at}", index=at) for at in range(9)))
+    else:
+        # One that is not lifted: of those that are, none is put elsewhere.
+        laid = [*ledger.earmarks][-1 if is_lifted else 0]
+        ledger.earmark(laid, NodeName("n3"), (("example.com/new", 1),), None)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 from prometheus_client.parser import text_string_to_metric_families
@@ -32,6 +33,18 @@ from tests.faults.proxy import FaultProxy
 from tests.faults.schedulers import Processes, Schedulers, Tasks
 
 PODS = "/api/v1/namespaces/default/pods"
+BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
+#: By name: the value, and whether such pods evict others.
+CLASSES = {
+    "low": (1, "PreemptLowerPriority"),
+    "middle": (50, "PreemptLowerPriority"),
+    "high": (1000, "PreemptLowerPriority"),
+    "polite": (1000, "Never"),
+}
+
+
+Json = Mapping[str, object]
 
 
 @dataclass(slots=True)
@@ -77,6 +90,30 @@ class Arena:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
 
+    async def release(self, name: str) -> None:
+        """Take away a pod's finalizers, if it is still there."""
+        patch = partial(self.ground.client.merge_patch, f"{PODS}/{name}")
+        try:
+            await persist(partial(patch, {"metadata": {"finalizers": None}}))
+        except KubeError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+
+    async def protect(self, selector: Json, least: Json) -> None:
+        """Replace the disruption budget."""
+        client, spec = self.ground.client, {"selector": selector, **least}
+        try:
+            await persist(partial(client.merge_patch, f"{BUDGETS}/kept", {"spec": spec}))
+        except KubeError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            body = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "spec": spec}
+            await persist(partial(client.create, BUDGETS, {**body, "metadata": {"name": "kept"}}))
+
+    async def events(self) -> list[dict[str, Any]]:
+        """All events there are."""
+        return await self.ground.client.list_all("/apis/events.k8s.io/v1/events")
+
     async def metrics(self) -> dict[str, float]:
         """What the leader says about itself, without labels."""
         lease = await self.ground.client.get(f"{leases_path('kube-system')}/kubeshare-scheduler")
@@ -96,11 +133,13 @@ async def arena(
     *,
     elect: bool = False,
     processes: bool = False,
+    preempts: bool = False,
 ) -> AsyncIterator[Arena]:
     """A cluster of this cluster file; no scheduler yet and good weather.
 
     With `elect` schedulers agree on a leader, and the proxy delivers what a dead one sent. They are
-    processes on a real control plane, and on request.
+    processes on a real control plane, and on request. With `preempts` pods evict others, and there
+    are classes of priority.
     """
     nodes, pace = read_cluster(text), pace_of(plane, processes=processes)
     books = Books(
@@ -108,7 +147,8 @@ async def arena(
             card.uuid: Card(node=node.name, memory=card.memory_bytes)
             for node in nodes
             for card in node.cards
-        }
+        },
+        preempts=preempts,
     )
     cards = CardsFile(folder / "cards.yaml", nodes)
     cards.write()
@@ -127,7 +167,7 @@ async def arena(
         )
         group = await enter(asyncio.TaskGroup())
         election = pace.election if elect else LeaderElection(leader_elect=False)
-        configuration = _configuration(cards.path, ground.certificates, election)
+        configuration = _configuration(cards.path, ground.certificates, election, preempts)
         kubeconfig = proxy.write_kubeconfig(
             folder / "of-scheduler", SCHEDULER, ground.tokens[SCHEDULER]
         )
@@ -137,6 +177,8 @@ async def arena(
         else:
             schedulers = tasks = Tasks(group, configuration, kubeconfig)
             stack.enter_context(tasks.listening())
+        for name, (value, policy) in CLASSES.items() if preempts else ():
+            await ground.client.create(PRIORITY_CLASSES, _priority_class(name, value, policy))
         found = Arena(ground, proxy, books, cards, nodes, schedulers, pace, group, session)
         try:
             async with found.keeping(books):
@@ -151,11 +193,13 @@ def pace_of(plane: ControlPlane | None, *, processes: bool = False) -> Pace:
 
 
 def _configuration(
-    cards: Path, certificates: Certificates, election: LeaderElection
+    cards: Path, certificates: Certificates, election: LeaderElection, preempts: bool
 ) -> SchedulerConfiguration:
     return SchedulerConfiguration(
-        profiles=read(NO_PREEMPTION).profiles,
+        profiles=read({} if preempts else NO_PREEMPTION).profiles,
         leader_election=election,
+        # A card may lie idle for a pod that starves, and the books do not know for whom.
+        earmark_seconds=0.0 if preempts else SchedulerConfiguration().earmark_seconds,
         inventory=Inventory(source="file", path=str(cards), interval_seconds=1.0),
         server=Server(
             bind_address="127.0.0.1",
@@ -166,18 +210,34 @@ def _configuration(
     )
 
 
+def _priority_class(name: str, value: int, policy: str) -> dict[str, object]:
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": name},
+        "value": value,
+        "preemptionPolicy": policy,
+    }
+
+
 def pod(
-    name: str, labels: dict[str, str], annotations: dict[str, str] | None = None
+    name: str,
+    labels: dict[str, str],
+    annotations: dict[str, str] | None = None,
+    finalizers: Sequence[str] = (),
+    **spec: object,
 ) -> dict[str, object]:
     """A pod for our scheduler that ends for good when it ends."""
+    metadata = {"name": name, "labels": labels, "annotations": annotations or {}}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "labels": labels, "annotations": annotations or {}},
+        "metadata": {**metadata, "finalizers": [*finalizers]},
         "spec": {
             "schedulerName": "kubeshare-scheduler",
             "restartPolicy": "Never",
             "containers": [{"name": "main", "image": "busybox"}],
+            **spec,
         },
     }
 

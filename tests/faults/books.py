@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.faults.gang_books import GangBooks
+from tests.faults.eviction_books import EvictionBooks
+from tests.faults.gang_books import GangBooks, is_over
 
 WHOLE = 1000
-_ALLOCATION, _PREFIX = "sharedgpu/allocation", "sharedgpu/"
+_ALLOCATION, _PREFIX, _EARMARK = "sharedgpu/allocation", "sharedgpu/", "sharedgpu/earmark"
 
 Json = dict[str, Any]
 
@@ -41,11 +42,13 @@ class Held:
 class Books:
     """Of all pods; `problems` is whatever was ever wrong. `pods` are those that exist, by uid."""
 
-    def __init__(self, cards: dict[str, Card]) -> None:
-        """`cards` by uuid: all there ever are, lost ones included."""
+    def __init__(self, cards: dict[str, Card], *, preempts: bool = False) -> None:
+        """`cards` by uuid: all there ever are, lost ones included. `preempts`: pods do it."""
         self.cards = cards
+        self.preempts = preempts
         self.pods: dict[str, Json] = {}
         self.gangs = GangBooks()
+        self.evictions = EvictionBooks()
         self.held: defaultdict[str, Held] = defaultdict(Held)
         self.problems: list[str] = []
         self.last: deque[str] = deque(maxlen=40)
@@ -96,6 +99,8 @@ class Books:
         self._release(uid)
         self.pods[uid] = pod
         self.gangs.seen(pod)
+        for problem in self.evictions.seen(pod, asyncio.get_running_loop().time()):
+            self._check(False, problem)
         before = self._node_of.get(uid, "")
         self._check(not before or before == node, f"{_name(pod)} moved from {before} to {node}")
         if not node:
@@ -110,6 +115,7 @@ class Books:
         pod = self.pods.pop(uid, None)
         if pod is not None:
             self.gangs.gone(pod)
+            self.evictions.gone(uid, asyncio.get_running_loop().time())
 
     def _charge(self, pod: Json, node: str) -> None:
         uid, written = pod["metadata"]["uid"], pod["metadata"].get("annotations", {})
@@ -123,11 +129,7 @@ class Books:
             self._check(card is not None and card.node == node, f"{_name(pod)}: {uuid} on {node}")
             self._charged.setdefault(uid, []).append((uuid, milli, memory, alone))
             held = self.held[uuid]
-            held.milli += milli
-            held.memory += memory
-            held.pods.add(uid)
-            if alone:
-                held.alone.add(uid)
+            _add(held, uid, milli, memory, alone)
             self._check(held.milli <= WHOLE, f"{uuid} gives {held.milli} milli")
             if card is not None:
                 self._check(held.memory <= card.memory, f"{uuid} gives {held.memory} bytes")
@@ -153,7 +155,11 @@ class Books:
         """The annotations of a bound pod agree with each other, its labels, and with before."""
         name, uid = _name(pod), pod["metadata"]["uid"]
         written = pod["metadata"].get("annotations", {})
-        mine = {key: value for key, value in written.items() if key.startswith(_PREFIX)}
+        mine = {
+            key: value
+            for key, value in written.items()
+            if key.startswith(_PREFIX) and key != _EARMARK
+        }
         now = json.dumps(mine, sort_keys=True)
         self._check(self._results.setdefault(uid, now) == now, f"{name}: results changed")
         wanted = request(pod)
@@ -217,7 +223,8 @@ class Books:
     def overlooked(self) -> list[str]:
         """Waiting pods that fit somewhere by plain arithmetic, or that nobody told a reason.
 
-        Gangs as a whole, until they have started.
+        Gangs as a whole, until they have started. Where pods preempt, those fit that would if
+        everybody was gone who may be evicted for them.
         """
         found = [*self.gangs.overlooked(self._room)]
         for pod in self.waiting():
@@ -227,33 +234,49 @@ class Books:
                 found.append(f"{_name(pod)} was told nothing")
         return found
 
+    def is_settled(self) -> bool:
+        """Whether evictions are at an end: no place is kept for anybody, no gang half gone."""
+        return not self.evictions.nominations() and not self.evictions.torn()
+
     def _room(self, pod: Json) -> int:
         """How many such pods fit at once."""
-        wanted = request(pod) or 0
+        held, wanted = self._held_for(pod), request(pod) or 0
         if wanted > WHOLE:
-            idle = Counter(
-                card.node for uuid, card in self.cards.items() if not self.held[uuid].pods
-            )
+            idle = Counter(card.node for uuid, card in self.cards.items() if not held[uuid].pods)
             return sum(count * WHOLE // wanted for count in idle.values())
         asked = pod["metadata"].get("labels", {}).get("sharedgpu/gpu_mem")
         room = 0
         for uuid, card in self.cards.items():
-            held = self.held[uuid]
+            one = held[uuid]
             each = int(asked) if asked else card.memory * wanted // WHOLE
-            if not held.alone:
-                room += min((WHOLE - held.milli) // wanted, (card.memory - held.memory) // each)
+            if not one.alone:
+                room += min((WHOLE - one.milli) // wanted, (card.memory - one.memory) // each)
         return room
+
+    def _held_for(self, pod: Json) -> defaultdict[str, Held]:
+        """What is held of each card by those that this pod could not have evicted."""
+        going = self.evictions.may_go(pod) if self.preempts else set()
+        if not going:
+            return self.held
+        held: defaultdict[str, Held] = defaultdict(Held)
+        for uid, charges in self._charged.items():
+            for uuid, milli, memory, alone in charges if uid not in going else ():
+                _add(held[uuid], uid, milli, memory, alone)
+        return held
+
+
+def _add(held: Held, uid: str, milli: int, memory: int, alone: bool) -> None:
+    held.milli += milli
+    held.memory += memory
+    held.pods.add(uid)
+    if alone:
+        held.alone.add(uid)
 
 
 def request(pod: Json) -> int | None:
     """Thousandths of a card that the labels ask for; None for a pod without them."""
     asked = pod["metadata"].get("labels", {}).get("sharedgpu/gpu_request")
     return None if asked is None else math.ceil(float(asked) * WHOLE - 1e-6)
-
-
-def is_over(pod: Json) -> bool:
-    """Whether it has ended and holds nothing any more."""
-    return pod["status"].get("phase") in ("Succeeded", "Failed")
 
 
 def _reason(pod: Json) -> str:

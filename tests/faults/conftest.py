@@ -23,7 +23,13 @@ class Play(Protocol):
     """Plays a story to its end."""
 
     def __call__(
-        self, story: Story, nodes: str, *, elect: bool = False, processes: bool = False
+        self,
+        story: Story,
+        nodes: str,
+        *,
+        elect: bool = False,
+        processes: bool = False,
+        preempts: bool = False,
     ) -> None:
         """In an arena with these nodes; the options are those of `arena`."""
 
@@ -32,9 +38,18 @@ class Play(Protocol):
 def play(tmp_path: Path, plane: ControlPlane | None) -> Play:
     """Play one story on the server that the tests were started for."""
 
-    def played(story: Story, nodes: str, *, elect: bool = False, processes: bool = False) -> None:
+    def played(
+        story: Story,
+        nodes: str,
+        *,
+        elect: bool = False,
+        processes: bool = False,
+        preempts: bool = False,
+    ) -> None:
         async def in_arena() -> None:
-            async with arena(tmp_path, nodes, plane, elect=elect, processes=processes) as found:
+            async with arena(
+                tmp_path, nodes, plane, elect=elect, processes=processes, preempts=preempts
+            ) as found:
                 await story(found)
 
         try:

@@ -9,7 +9,7 @@ Json = dict[str, Any]
 
 
 class GangBooks:
-    """Of all pods with labels of a group: `met` are groups that had their minimum bound once."""
+    """Of all pods with labels of a group: `met` had their minimum bound once, and have members."""
 
     def __init__(self) -> None:
         self.met: set[str] = set()
@@ -27,8 +27,12 @@ class GangBooks:
 
     def gone(self, pod: Json) -> None:
         """A pod that was deleted."""
-        if group(pod):
-            self._members[group(pod)].pop(pod["metadata"]["uid"], None)
+        name = group(pod)
+        if not name:
+            return
+        self._members[name].pop(pod["metadata"]["uid"], None)
+        if not _placed(self._members[name].values()):
+            self.met.discard(name)  # whoever is left begins anew
 
     def waits(self, pod: Json) -> bool:
         """Whether it can only start with others."""
@@ -41,11 +45,11 @@ class GangBooks:
         """
         for name, members in self._members.items():
             placed = _placed(members.values())
-            waiting = [pod for pod in members.values() if pod not in placed and not _leaves(pod)]
+            waiting = [pod for pod in members.values() if pod not in placed and not leaves(pod)]
             if name in self.met or not members:
                 continue
             need = minimum(next(iter(members.values()))) - len(placed)
-            if any(not _leaves(pod) and not _is_over(pod) for pod in placed):
+            if any(not leaves(pod) and not is_over(pod) for pod in placed):
                 yield f"{name} started in part: {len(placed)}, {need} too few"
             elif len(waiting) >= need and room(waiting[0]) >= need:
                 yield f"{name} fits whole and waits"
@@ -67,9 +71,11 @@ def _placed(pods: Any) -> list[Json]:
     return [pod for pod in pods if pod["spec"].get("nodeName")]
 
 
-def _is_over(pod: Json) -> bool:
+def is_over(pod: Json) -> bool:
+    """Whether it has ended and holds nothing any more."""
     return pod["status"].get("phase") in ("Succeeded", "Failed")
 
 
-def _leaves(pod: Json) -> bool:
+def leaves(pod: Json) -> bool:
+    """Whether it is being deleted."""
     return "deletionTimestamp" in pod["metadata"]

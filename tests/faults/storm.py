@@ -8,11 +8,13 @@ from functools import partial
 
 from kubeshare_py.edges.kube_persistence import persist
 from kubeshare_py.framework.leader_election import seconds
-from tests.faults.arena import Arena, pod, share
+from tests.faults.arena import CLASSES, Arena, pod, share
+from tests.faults.gang_books import leaves
 from tests.faults.schedulers import Processes
 
 GANG_REQUESTS = ["0.3", "0.5", "1.0", "2"]
 REQUESTS = ["0.1", "0.2", "0.25", "0.3", "0.5", "0.5", "0.7", "1.0", "2"]
+HELD = "example.org/held"
 #: Without faults for so many steps no scheduler can be alive.
 MOST_STEPS_A_FAULT = 10
 #: Creations, one after the other, while nobody can renew the Lease.
@@ -26,6 +28,7 @@ class Storm:
         self._arena = arena
         self._schedulers = schedulers
         self._rng = random.Random(seed)
+        self._ranks = ["", "", *CLASSES] if arena.books.preempts else []
         self._names: list[str] = []
         self._gangs: list[list[str]] = []
         self._closed: set[str] = set()
@@ -34,13 +37,14 @@ class Storm:
 
     @property
     def kept(self) -> set[str]:
-        """Pods that were created and that nobody deleted."""
-        return set(self._names)
+        """Pods that were created and that neither anybody deleted nor the scheduler evicted."""
+        return set(self._names) - self._arena.books.evictions.names()
 
     async def blow(self, faults: int) -> None:
         """Go on until so many faults have happened; schedulers are killed now and then."""
         everyday = [self._create] * 12 + [self._delete] * 6 + [self._cordon, self._lose_card] * 2
         everyday += [self._create_gang] * 3 + [self._delete_gang] * 2
+        everyday += [self._budget] if self._ranks else []
         choices = everyday * self._arena.pace.everyday + [
             self._kill, self._pause, self._compact, self._cut, self._outage
         ]  # fmt: skip
@@ -54,6 +58,18 @@ class Storm:
             await self._rng.choice(choices)()
             await asyncio.sleep(self._rng.random() * self._arena.pace.longest_step_s)
         raise AssertionError(f"only {self._arena.proxy.counts.total()} of {faults} faults")
+
+    async def let_go(self) -> None:
+        """Take away what keeps deleted pods there, a while later, for ever."""
+        while True:
+            held = [
+                pod["metadata"]["name"]
+                for pod in self._arena.books.pods.values()
+                if leaves(pod) and pod["metadata"].get("finalizers")
+            ]
+            for name in held:
+                await self._arena.release(name)
+            await asyncio.sleep(self._rng.random() * self._arena.pace.longest_pause_s)
 
     async def calm(self) -> None:
         """End all faults and bring back whatever was taken away."""
@@ -80,7 +96,8 @@ class Storm:
             plan = {"kubeshare.sim/run-seconds": str(runs_s)}
             if self._rng.random() < 0.3:
                 plan["kubeshare.sim/stop-seconds"] = "1.5"
-            await self._arena.create(pod(name, labels, plan))
+            held = [HELD] if self._ranks and self._rng.random() < 0.2 else []
+            await self._arena.create(pod(name, labels, plan, held, **self._rank()))
             self._names.append(name)
 
     async def _create_gang(self) -> None:
@@ -94,8 +111,20 @@ class Storm:
         members = [f"{name}-{number}" for number in range(size)]
         self.made += size
         self._gangs.append(members)
+        rank = self._rank()
         for member in members:
-            await self._arena.create(pod(member, share(asked, **group), plan))
+            await self._arena.create(pod(member, share(asked, **group), plan, **rank))
+
+    def _rank(self) -> dict[str, str]:
+        """The class of the next pod or gang, where there are classes."""
+        rank = self._rng.choice(self._ranks) if self._ranks else ""
+        return {"priorityClassName": rank} if rank else {}
+
+    async def _budget(self) -> None:
+        """Now and then other pods are to be disturbed no further."""
+        least = {"minAvailable": self._rng.choice([1, 3])}
+        rank = self._rng.choice(["1", "50", "100"])
+        await self._arena.protect({"matchLabels": {"sharedgpu/priority": rank}}, least)
 
     async def _delete_gang(self) -> None:
         if self._gangs:

@@ -8,6 +8,9 @@ from tests.faults.arena import Arena
 from tests.faults.storm import Storm
 from tests.faults.weather import OF_REQUESTS, Kind, Weather
 
+#: With fewer cards pods are in each other's way.
+CRAMPED = 'nodes: [{name: "n{n}", count: 2, gpus: [{model: T4, count: 2, memory: 16GiB}]}]'
+TIGHT = 'nodes: [{name: "n{n}", count: 3, gpus: [{model: T4, count: 4, memory: 16GiB}]}]'
 NODES = 'nodes: [{name: "n{n}", count: 6, gpus: [{model: T4, count: 4, memory: 16GiB}]}]'
 
 MANY_LATE = [*OF_REQUESTS, *[Kind.DELAYED] * 10]
@@ -21,15 +24,24 @@ async def survive(found: Arena, *, seed: int, faults: int, schedulers: int = 1) 
     )
     now = asyncio.get_running_loop().time
     started = now()
+    letting_go = found.group.create_task(storm.let_go())
     await storm.blow(faults)
     calmed = now()
     await storm.calm()
     settled = await books.until(
-        lambda: not books.overlooked() and storm.kept <= books.names(), found.pace.settles_s
+        lambda: (
+            not books.overlooked()
+            and storm.kept <= books.names()
+            and not books.evictions.nominations()
+        ),
+        found.pace.settles_s,
     )
-    if not settled or books.problems or books.gaps:
+    letting_go.cancel()
+    wrong = [*books.problems, *books.evictions.undue(await found.events())]
+    if not settled or wrong or books.gaps:
         lost = sorted(storm.kept - books.names())
-        what = f"seed {seed}: {books.problems} {books.overlooked()}, {books.gaps} gaps, lost {lost}"
+        left = books.evictions.nominations()
+        what = f"seed {seed}: {wrong} {books.overlooked()}, {books.gaps} gaps, lost {lost}, {left}"
         said = found.schedulers.last_words()
         pytest.fail("\n".join([what, *proxy.last, *books.last, *said]))
     assert proxy.counts.total() >= faults
@@ -37,6 +49,6 @@ async def survive(found: Arena, *, seed: int, faults: int, schedulers: int = 1) 
         f"\nseed {seed}: {proxy.counts.total()} faults in {calmed - started:.0f} s, all well "
         f"after {now() - calmed:.0f} s; {storm.made} pods, {storm.kills} kills, "
         f"{storm.pauses} pauses, {storm.outages} outages, {found.schedulers.resigned} "
-        f"resignations, {books.versions} versions: "
+        f"resignations, {len(books.evictions.evicted)} evictions, {books.versions} versions: "
         + ", ".join(f"{kind} {count}" for kind, count in sorted(proxy.counts.items()))
     )

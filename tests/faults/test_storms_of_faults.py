@@ -11,7 +11,7 @@ import pytest
 
 from tests.controlplane.running import ControlPlane
 from tests.faults.conftest import Play
-from tests.faults.survival import NODES, survive
+from tests.faults.survival import CRAMPED, NODES, TIGHT, survive
 
 _GIVEN = os.environ.get("KUBESHARE_STORM_SEEDS", "")
 SEEDS, OF_TWO = int(_GIVEN or 4), max(1, int(_GIVEN or 4) // 5)
@@ -24,11 +24,12 @@ FAULTS = max(math.ceil(LEAST_FAULTS / SEEDS), int(os.environ.get("KUBESHARE_STOR
 FAULTS_OF_TWO = FAULTS // 4
 
 
-def seeds() -> list[object]:
+def seeds(first: int = 0) -> list[object]:
     """As many as asked for, not all of them in true time."""
     long = pytest.mark.embedded_only("takes ten times as long: KUBESHARE_STORM_SEEDS runs it")
     return [
-        pytest.param(seed, marks=() if seed < BEFORE_A_REAL_ONE else long) for seed in range(SEEDS)
+        pytest.param(first + number, marks=() if number < BEFORE_A_REAL_ONE else long)
+        for number in range(SEEDS)
     ]
 
 
@@ -40,9 +41,19 @@ def test_after_a_storm_every_pod_that_fits_is_bound_and_no_card_was_ever_overful
     play(partial(survive, seed=seed, faults=faults), NODES)
 
 
+@pytest.mark.parametrize("seed", seeds(200))
+def test_the_same_where_pods_evict_others(
+    play: Play, plane: ControlPlane | None, seed: int
+) -> None:
+    faults = FAULTS if plane is None else FAULTS // 3
+    play(partial(survive, seed=seed, faults=faults), TIGHT, preempts=True)
+
+
 @pytest.mark.embedded_only("processes that stand still may bind late: see under the fence")
+@pytest.mark.parametrize("preempts", [False, True])
 @pytest.mark.parametrize("seed", range(100, 100 + OF_TWO))
 def test_the_same_with_two_schedulers_and_late_requests_of_killed_leaders(
-    play: Play, seed: int
+    play: Play, seed: int, preempts: bool
 ) -> None:
-    play(partial(survive, seed=seed, faults=FAULTS_OF_TWO, schedulers=2), NODES, elect=True)
+    story = partial(survive, seed=seed, faults=FAULTS_OF_TWO, schedulers=2)
+    play(story, CRAMPED if preempts else NODES, elect=True, preempts=preempts)

@@ -294,3 +294,97 @@ def test_of_an_elastic_gang_only_those_go_who_are_in_the_way() -> None:
     cluster.show(replace(other, node_name=NodeName("n2"), allocation=alone))
     cluster.show(a_pod("urgent", a_shape(cpu=60_000), priority=9))
     assert cluster.victims == ["g-1"]
+
+
+def test_whoever_waited_in_vain_is_above_a_pod_that_is_bound_later() -> None:
+    cluster = PreemptionDriver({"n1": 1})
+    cluster.fill(pod("high", 600, 9))
+    small = pod("small", 400, 0)
+    binds = cluster.show(small)
+    cluster.show(pod("polite", 400, 9, preempts=False), pod("second", 400, 1))
+    assert cluster.victims == []
+    cluster.bound(binds, small)
+    assert cluster.victims == ["small"]
+
+
+def test_a_gang_that_waited_in_vain_is_above_a_pod_that_is_bound_later() -> None:
+    cluster = PreemptionDriver({"n1": 2})
+    cluster.fill(pod("high", 1000, 9), pod("other", 600, 9))
+    small = pod("small", 400, 0)
+    binds = cluster.show(small)
+    cluster.show(*members(a_group(1), 1, a_claim(400), priority=1))
+    assert cluster.victims == []
+    cluster.bound(binds, small)
+    assert cluster.victims == ["small"]
+
+
+def test_who_did_not_go_may_be_asked_for_another(cluster: PreemptionDriver) -> None:
+    cluster.show(pod("urgent", 1000, 9))
+    assert names(cluster.left("five")) == ["urgent"]
+    cluster.later(15)
+    assert cluster.victims == ["two", "one"]
+    cluster.show(pod("again", 500, 8))
+    assert cluster.victims == ["two", "one", "one"]
+
+
+def test_whom_another_waits_for_and_who_stays_is_not_waited_for(cluster: PreemptionDriver) -> None:
+    cluster.show(pod("urgent", 1000, 9))
+    assert names(cluster.left("five")) == ["urgent"]
+    cluster.show(pod("again", 500, 8))
+    assert cluster.victims == ["two", "one"]
+    cluster.later(15)
+    assert cluster.victims == ["two", "one", "one"]
+
+
+def test_a_gang_of_which_some_have_left_goes_whole() -> None:
+    cluster = PreemptionDriver({"n1": 3})
+    cluster.fill(*members(a_group(3), 3))
+    cluster.show(pod("urgent", 1000, 9))
+    assert cluster.victims == ["g-0", "g-1", "g-2"]
+    assert names(cluster.left("g-1")) == ["urgent"]
+    cluster.leaves("g-2")
+    cluster.later(15)
+    assert cluster.victims == ["g-0", "g-1", "g-2", "g-0"]
+    cluster.left("g-0", "g-2")
+    cluster.later(30)
+    assert cluster.victims == ["g-0", "g-1", "g-2", "g-0"]
+
+
+def test_a_gang_of_which_nobody_left_stays() -> None:
+    cluster = PreemptionDriver({"n1": 4})
+    cluster.fill(*members(a_group(3), 3), pod("free", 1000, 9))
+    urgent = pod("urgent", 1000, 9)
+    cluster.show(urgent)
+    cluster.gone(urgent)
+    cluster.later(30)
+    assert cluster.victims == ["g-0", "g-1", "g-2"]
+    gang = cluster.machine.gangs.of(pod("g-0").uid)
+    assert gang is not None
+    assert gang.placed == 3
+
+
+def test_a_nomination_that_is_still_shown_is_taken_back_again(cluster: PreemptionDriver) -> None:
+    cluster.show(pod("low", 1000, 0, nominated=True))
+    assert cluster.nominated == {"low": None}
+    cluster.nominated.clear()
+    cluster.later(15)
+    assert cluster.nominated == {"low": None}
+    cluster.show(pod("low", 1000, 0))
+    cluster.nominated.clear()
+    cluster.later(60)
+    assert cluster.nominated == {}
+
+
+def test_a_nomination_that_arrives_late_is_taken_back(cluster: PreemptionDriver) -> None:
+    urgent = pod("urgent", 1000, 9)
+    cluster.show(urgent)
+    binds = cluster.left("five")
+    bound = replace(urgent, node_name=binds[0].node, allocation=binds[0].allocation)
+    cluster.bound(binds, urgent)
+    cluster.nominated.clear()
+    cluster.show(replace(bound, nominated=True))
+    assert cluster.nominated == {"urgent": None}
+    cluster.show(bound)
+    cluster.nominated.clear()
+    cluster.later(60)
+    assert cluster.nominated == {}

@@ -25,7 +25,8 @@ class Observer:
             card.uuid: card.memory_bytes for node in nodes for card in node.cards
         }
         self._home: dict[str, str] = {card.uuid: node.name for node in nodes for card in node.cards}
-        self._pods: dict[str, LooseObject] = {}
+        #: Bound pods by node and uid: all that a version may have made wrong is on one node.
+        self._on: defaultdict[str, dict[str, LooseObject]] = defaultdict(dict)
         self._node_of: dict[str, str] = {}
         self.problems: list[str] = []
 
@@ -43,27 +44,38 @@ class Observer:
 
     def listed(self, pods: Iterable[LooseObject]) -> None:
         """All pods at one instant."""
-        self._pods = {pod.uid: pod for pod in pods}
-        self._judge()
+        self._on.clear()
+        for pod in pods:
+            self._put(pod)
+        for node in self._on:
+            self._judge(node)
 
     def seen(self, change: str, pod: LooseObject) -> None:
         """One pod changed."""
+        node = self._put(pod)
         if change == "DELETED":
-            self._pods.pop(pod.uid, None)
-        else:
-            self._pods[pod.uid] = pod
-        self._judge()
+            self._on[node].pop(pod.uid, None)
+        if node:
+            self._judge(node)
 
-    def _judge(self) -> None:
+    def _put(self, pod: LooseObject) -> str:
+        """Take a pod in; where it is, "" for nowhere. A pod that has a node keeps it."""
+        node, before = pod.spec.get("nodeName", ""), self._node_of.get(pod.uid, "")
+        self._check(not before or before == node, f"{pod.key} moved from {before} to {node}")
+        self._on[before].pop(pod.uid, None)
+        if node:
+            self._node_of[pod.uid] = node
+            self._on[node][pod.uid] = pod
+        return str(node)
+
+    def _judge(self, node: str) -> None:
         milli: Counter[str] = Counter()
         memory: Counter[str] = Counter()
         tenants: Counter[str] = Counter()
         alone: set[str] = set()
-        ports: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        for pod in self._pods.values():
-            node = pod.spec.get("nodeName", "")
-            self._check_node(pod, node)
-            if not node or is_finished(pod):
+        ports: Counter[str] = Counter()
+        for pod in self._on[node].values():
+            if is_finished(pod):
                 continue
             given, labels = pod.metadata.annotations or {}, pod.metadata.labels or {}
             if "sharedgpu/allocation" not in given:
@@ -80,21 +92,13 @@ class Observer:
                 alone.update(uuids)
             elif asked:
                 self._check(len(uuids) == 1, f"{pod.key} has {uuids}")
-                ports[node][given["sharedgpu/gpu_manager_port"]] += 1
+                ports[given["sharedgpu/gpu_manager_port"]] += 1
         for uuid, used in milli.items():
             self._check(used <= WHOLE, f"{uuid} gives {used} milli")
             self._check(memory[uuid] <= self._capacity[uuid], f"{uuid} gives too much memory")
             self._check(uuid not in alone or tenants[uuid] == 1, f"{uuid} is not alone")
-        for node, used_ports in ports.items():
-            twice = [port for port, count in used_ports.items() if count > 1]
-            self._check(not twice, f"ports {twice} are used twice on {node}")
-
-    def _check_node(self, pod: LooseObject, node: str) -> None:
-        """A pod that has a node keeps it."""
-        before = self._node_of.get(pod.uid, "")
-        self._check(not before or before == node, f"{pod.key} moved from {before} to {node}")
-        if node:
-            self._node_of[pod.uid] = node
+        twice = [port for port, count in ports.items() if count > 1]
+        self._check(not twice, f"ports {twice} are used twice on {node}")
 
     def _check(self, right: bool, problem: str) -> None:
         if not right and problem not in self.problems:

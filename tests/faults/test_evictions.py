@@ -1,0 +1,82 @@
+"""Evictions when requests fail: whoever must go goes, and nobody goes for nothing."""
+
+import random
+from functools import partial
+
+import pytest
+
+from tests.faults.arena import Arena, pod, share
+from tests.faults.books import Books
+from tests.faults.conftest import Play
+from tests.faults.survival import TIGHT
+from tests.faults.weather import Weather
+
+SEEDS = 4
+MORE = pytest.mark.embedded_only("one history will do")
+CARDS, NEWCOMERS = 12, 60
+#: Reads of pods, too.
+DELETIONS = "/pods/[^/]+$"
+
+
+async def create_gang(found: Arena, name: str, size: int, asked: str, rank: str) -> list[str]:
+    group = {"group_name": name, "group_headcount": str(size), "group_threshold": "1.0"}
+    for number in range(size):
+        labels = share(asked, **group)
+        await found.create(pod(f"{name}-{number}", labels, priorityClassName=rank))
+    return [f"{name}-{number}" for number in range(size)]
+
+
+async def until_settled(found: Arena) -> None:
+    books, left = found.books, found.books.evictions
+    settled = await books.until(
+        lambda: not books.overlooked() and books.is_settled(), found.pace.settles_s
+    )
+    wrong = [*books.problems, *left.undue(await found.events())]
+    assert settled, (books.overlooked(), left.torn(), left.nominations())
+    assert not wrong
+
+
+async def go_whole(found: Arena) -> None:
+    """Some requests fail: of a gang some members leave soon, others must be asked again."""
+    found.schedulers.start()
+    for number in range(CARDS // 4):
+        await create_gang(found, f"gang-{number}", 4, "1.0", "low")
+    assert await found.books.until(lambda: found.books.bound() == CARDS, found.pace.settles_s)
+    found.proxy.weather = Weather(5, requests=1.0, watches=0.0, where=DELETIONS)
+    await found.create(pod("urgent", share("1.0"), priorityClassName="high"))
+    assert await found.books.until(lambda: found.books.is_bound("urgent"), found.pace.settles_s)
+    await until_settled(found)
+    assert len(found.books.evictions.evicted) == 4
+
+
+def test_a_gang_that_gives_way_goes_whole_whatever_is_answered(play: Play) -> None:
+    play(go_whole, TIGHT, preempts=True)
+
+
+async def gain(found: Arena, *, seed: int) -> None:
+    """Nothing goes wrong, nobody deletes anything, no pod ends, and one comes after the other."""
+    rng, books = random.Random(seed), found.books
+    found.schedulers.start()
+    for number in range(NEWCOMERS):
+        rank = rng.choice(["low", "middle", "high"])
+        if rng.random() < 0.2:
+            new = await create_gang(found, f"gang-{number}", rng.choice([2, 3]), "1.0", rank)
+        else:
+            asked = rng.choice(["0.3", "0.5", "1.0", "2"])
+            new = [f"pod-{number}"]
+            await found.create(pod(new[0], share(asked), priorityClassName=rank))
+        assert await books.until(partial(_are_there, books, new), found.pace.settles_s)
+        await until_settled(found)
+    assert books.evictions.evicted
+    assert books.evictions.in_vain(await found.events()) == []
+
+
+def _are_there(books: Books, names: list[str]) -> bool:
+    return {*names} <= books.names()
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=MORE) for seed in range(1, SEEDS))])
+def test_without_faults_each_eviction_is_for_somebody_who_gets_the_place(
+    play: Play, seed: int
+) -> None:
+    play(partial(gain, seed=seed), TIGHT, preempts=True)
