@@ -7,6 +7,7 @@ unit with all that are left, wherever they are.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations, islice, product
 
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.budget import Budget
@@ -21,6 +22,8 @@ GivesWay = Callable[[Pod], bool]
 Importance = tuple[int, int, int, PodUid]
 #: kube-scheduler adds this to each priority before it adds them up: fewer pods weigh less.
 _ABOVE_ZERO = 1 << 31
+#: So many choices of members that a gang can do without are looked at for each set of pods.
+MOST_CHOICES = 64
 _DIGITS_ONLY = str.maketrans("", "", "-:.TZ")
 
 
@@ -46,6 +49,15 @@ class Unit:
     def uids(self) -> list[PodUid]:
         """Its pods."""
         return [record.pod.uid for record in self.records]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What of a gang may go: some members one by one and, if so, then all that is left of it."""
+
+    gang: Gang
+    singles: Sequence[Record]
+    rest: Unit | None = None
 
 
 def importance(pod: Pod) -> Importance:
@@ -103,21 +115,29 @@ class Evictable:
         ]
         return sorted(found, key=lambda record: importance(record.pod))
 
-    def units(self, records: Sequence[Record]) -> list[Unit]:
+    def choices(self, records: Sequence[Record]) -> Iterator[list[Unit]]:
         """These pods in units, those first that should rather stay: in the order of reprieve.
 
-        Pods that cannot go without others that must stay are left out.
+        Pods that cannot go without others that must stay are left out. Of a gang that must keep
+        its minimum only some may go, whichever: several choices then, of which MOST_CHOICES count.
         """
-        units: list[Unit] = []
+        alone: list[Record] = []
         members: dict[Gang, list[Record]] = {}
         for record in records:
             gang = self._gangs.of(record.pod.uid)
             if gang is None or gang.minimum <= 1:
-                units.append(Unit((record,)))
+                alone.append(record)
             else:
                 members.setdefault(gang, []).append(record)
-        for gang, several in members.items():
-            units += self._of_gang(gang, several)
+        of_gangs = [self._of_gang(gang, several) for gang, several in members.items()]
+        for chosen in islice(product(*of_gangs), MOST_CHOICES):
+            units = [Unit((record,)) for record in alone]
+            units += [
+                Unit((record,), part.rest, part.gang) for part in chosen for record in part.singles
+            ]
+            yield self._in_order_of_reprieve(units + [part.rest for part in chosen if part.rest])
+
+    def _in_order_of_reprieve(self, units: list[Unit]) -> list[Unit]:
         units.sort(key=lambda unit: unit.importance)
         if self._budgets:
             self._count_violations(units)
@@ -140,23 +160,24 @@ class Evictable:
             return False
         return self._gives_way(record.pod)
 
-    def _of_gang(self, gang: Gang, records: Sequence[Record]) -> Iterator[Unit]:
-        """The members above the minimum, and the rest of the gang."""
+    def _of_gang(self, gang: Gang, records: Sequence[Record]) -> Iterable["_Part"]:
+        """The members above the minimum, and the rest of the gang; or any so many, if it stays."""
         placed = [
             member.record
             for member in gang.members.values()
             if member.role in (Role.BOUND, Role.BINDING) and member.record.pod.uid not in self.gone
         ]
         above = len(placed) + gang.completed - gang.minimum if gang.met else 0
-        tail = records[max(0, len(records) - max(0, above)) :]
+        least_first = records[::-1]
+        tail = least_first[: max(0, above)]
+        if len(tail) == len(records):
+            return [_Part(gang, tail)]
         singles = {record.pod.uid for record in tail}
-        rest: Unit | None = None
-        if len(tail) < len(records):
-            left = [record for record in placed if record.pod.uid not in singles]
-            if all(map(self._may_go, left)):
-                rest = Unit(tuple(left), gang=gang, whole=True)
-                yield rest
-        yield from (Unit((record,), rest, gang) for record in tail)
+        left = [record for record in placed if record.pod.uid not in singles]
+        if all(map(self._may_go, left)):
+            return [_Part(gang, tail, Unit(tuple(left), gang=gang, whole=True))]
+        some = islice(combinations(least_first, len(tail)), MOST_CHOICES)
+        return [_Part(gang, chosen) for chosen in some]
 
     def _count_violations(self, units: Sequence[Unit]) -> None:
         """The most important use the budgets up first, as in kube-scheduler."""

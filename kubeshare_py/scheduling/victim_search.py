@@ -57,7 +57,11 @@ class VictimSearch:
             near = shape.claim is not None and shape.claim.one_numa_node
             if (near or not sets or not cards_alone) and len(records) not in map(len, sets):
                 sets.append(records)
-            ways += [Way(position, tuple(self._evictable.units(some))) for some in sets]
+            ways += [
+                Way(position, tuple(units))
+                for some in sets
+                for units in self._evictable.choices(some)
+            ]
         found = self._lean(shape, ways)
         for way in found:
             way.cost = cost(way.units)
