@@ -68,6 +68,10 @@ class IsolationChoice:
         if not self.allowed:
             raise ValueError("a profile needs at least one isolation back-end")
 
+    def allows(self, wish: str) -> bool:
+        """Whether this is one of them, or nothing is wished."""
+        return not wish or wish in self.allowed
+
     def chosen(self, wish: str) -> IsolationBackend:
         """The one that the pod wishes (the value of its label) if it may, else the first."""
         return next((one for one in self.allowed if one == wish), self.allowed[0])

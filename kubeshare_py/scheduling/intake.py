@@ -1,6 +1,6 @@
 """How a pod comes to wait: held with a reason, in the line of its shape, or in a backoff before."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from kubeshare_py.domain.diagnosis import Diagnosis
@@ -147,8 +147,18 @@ def _hold_reason(pod: Pod, profile: Profile, gangs: Gangs) -> str | None:
         return f"not supported yet: {', '.join(pod.unsupported)}"
     if pod.group_reference is not None and pod.group is None:
         return gangs.objects.reason(pod)
+    return next(_held_by(pod, profile), None)
+
+
+def _held_by(pod: Pod, profile: Profile) -> Iterator[str]:
+    """What the pod's profile has against it."""
     if _is_scaled(pod) and scaled(pod.shape, profile.capacities) is None:
         model = pod.shape.claim.share_of if pod.shape.claim else ""
-        return f"it asks for a share of {model}, which is not in gpuCapacities of its profile"
-    said = (plugin.pre_enqueue(pod) for plugin in profile.pre_enqueue)
-    return next((reason for reason in said if reason is not None), None)
+        yield f"it asks for a share of {model}, which is not in gpuCapacities of its profile"
+    if chosen_backend(pod, profile) is not None and not profile.isolation.allows(pod.isolation):
+        allowed = ", ".join(profile.isolation.allowed)
+        yield f'sharedgpu/isolation="{pod.isolation}": this scheduler allows {allowed}'
+    for plugin in profile.pre_enqueue:
+        reason = plugin.pre_enqueue(pod)
+        if reason is not None:
+            yield reason

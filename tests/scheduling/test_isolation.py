@@ -50,8 +50,23 @@ def test_a_pod_that_wishes_another_one_gets_it() -> None:
     assert {*found} == {"sharedgpu/mps_thread_percentage", "sharedgpu/mps_memory"}
 
 
-def test_a_wish_that_the_profile_does_not_allow_changes_nothing() -> None:
-    assert written("gemini") == written("")
+@pytest.mark.parametrize("wish", ["gemini", "strongest"])
+def test_a_wish_that_the_profile_does_not_allow_is_told_and_the_pod_waits(wish: str) -> None:
+    driver = Driver({"n1": 2}, THREE)
+    pod = asking("a", wish, a_claim(500))
+    assert driver.seen(pod) == []
+    view = why(driver.machine, pod.key)
+    assert view is not None
+    assert (
+        view.pod.message == f'sharedgpu/isolation="{wish}": this scheduler allows driver, mps, none'
+    )
+    assert len(driver.seen(replace(pod, isolation="mps"))) == 1
+
+
+def test_who_has_cards_of_its_own_or_none_may_wish_anything() -> None:
+    driver = Driver({"n1": 2}, THREE)
+    assert len(driver.seen(asking("a", "gemini", whole(1)))) == 1
+    assert len(driver.seen(a_pod("b", a_shape(), isolation="gemini"))) == 1
 
 
 @pytest.mark.parametrize("document", [THREE, {}])
