@@ -1,11 +1,9 @@
 """Urgent pods take cards from less urgent ones: who goes, who is told what, and how it ends."""
 
 from collections.abc import AsyncIterator
-from functools import partial
 
 import pytest
 
-from tests.controlplane.running import ControlPlane
 from tests.stories.conftest import JOBS, PODS, Json, Stage, annotations, bound, card, gpu
 from tests.stories.gang_pods import gang, job
 
@@ -163,35 +161,34 @@ class TestGangs:
         await stage.until_all(taken)
 
 
+#: Members of a large gang; a real control plane on two cores takes a minute or two for them.
+LARGE = 512
+
+
 class TestLargeGangs:
     @pytest.fixture
-    def size(self, plane: ControlPlane | None) -> int:
-        """A real control plane on a small machine takes minutes for 512."""
-        return 512 if plane is None else 256
-
-    @pytest.fixture
-    def nodes(self, size: int) -> str:
+    def nodes(self) -> str:
         cards = "gpus: [{model: A100, count: 8, memory: 40GiB}]"
-        return f'nodes: [{{name: "n{{n}}", count: {size // 8}, {cards}}}]'
+        return f'nodes: [{{name: "n{{n}}", count: {LARGE // 8}, {cards}}}]'
 
-    async def test_a_large_gang_takes_all_cards_of_a_cluster(self, stage: Stage, size: int) -> None:
+    async def test_a_large_gang_takes_all_cards_of_a_cluster(self, stage: Stage) -> None:
         for name, labels, rank in (
             ("low", gpu("1.0"), "low"),
-            ("urgent", gang("urgent", size), "high"),
+            ("urgent", gang("urgent", LARGE), "high"),
         ):
-            work = job(name, size, labels, backoffLimit=10_000)
+            work = job(name, LARGE, labels, backoffLimit=10_000)
             work["spec"]["template"]["spec"]["priorityClassName"] = rank
             await stage.cluster.apply(work)
-            await stage.until_in(JOBS, name, partial(all_ready, size), timeout_s=240)
+            await stage.until_in(JOBS, name, all_ready, timeout_s=240)
         urgent: list[Json] = []
         others: list[Json] = []
         for pod in await stage.all_pods():
             ours = pod["metadata"]["name"].startswith("urgent")
             (urgent if ours else others).append(pod)
-        assert len({card(pod) for pod in urgent}) == size
+        assert len({card(pod) for pod in urgent}) == LARGE
         staying = [pod for pod in others if not pod["metadata"].get("deletionTimestamp")]
         assert bound(staying) == []
 
 
-def all_ready(size: int, job: Json) -> bool:
-    return bool(job.get("status", {}).get("ready") == size)
+def all_ready(job: Json) -> bool:
+    return bool(job.get("status", {}).get("ready") == LARGE)
