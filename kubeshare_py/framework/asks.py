@@ -16,15 +16,13 @@ from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.rows import AllRows, Rows, SomeRows
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.points import MOST_KEPT, MOST_PODS, PLACES, AtMost, Cards, Hint
+from kubeshare_py.framework.points import MOST_PODS, AtMost, Cards, Hint
 from kubeshare_py.framework.questions import Questions
 from kubeshare_py.framework.reasons import NO_CARD, NO_NODE, Reason
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.topology.company import Company
 
 SHAPES_KEPT = 256
-TOO_FEW_GPUS = "too few GPUs"
-NO_USABLE_GPU = "no usable GPU"
 
 
 @dataclass(slots=True)
@@ -110,14 +108,14 @@ class Asker:
         if count == 1 and company.taken & columns.bit.item(row, answers.slots.item(row)):
             return self._choice(answers, row)  # the gang has the best card already
         asked = SomeRows(columns, np.array([row]))
-        return Choice(row, self._best_slots(answers.questions, asked, company))
+        return Choice(row, answers.questions.best_slots(asked, company))
 
     def _choice(self, answers: Answers, row: int) -> Choice:
         count = answers.questions.count
         if count == 1:
             return Choice(row, (answers.slots.item(row),))
         asked = SomeRows(self._ledger.columns, np.array([row]))
-        return Choice(row, self._best_slots(answers.questions, asked) if count else ())
+        return Choice(row, answers.questions.best_slots(asked) if count else ())
 
     def keys(self, shape: Shape) -> IntArray:
         """One number per row, 0 or more where the shape fits; not to be changed."""
@@ -126,7 +124,7 @@ class Asker:
     def keys_on(self, shape: Shape, rows: Rows) -> IntArray:
         """What `keys` would be if the rows were these, but for scores: 0 where the shape fits."""
         questions = self._questions(shape)
-        minus, _ = self._minus(questions, rows, self._static(questions, rows))
+        minus, _ = self._minus(questions, rows, questions.static_reasons(rows))
         return minus
 
     def fits_any(self, shape: Shape, rows: IntArray) -> bool:
@@ -144,7 +142,7 @@ class Asker:
         if answers.questions.count:
             rows = np.flatnonzero(masks & NO_CARD)
             masks[rows] &= ~NO_CARD
-            masks[rows] |= self._card_reasons(answers.questions, rows)
+            masks[rows] |= answers.questions.card_reasons(SomeRows(self._ledger.columns, rows))
         return masks
 
     def diagnose(self, shape: Shape) -> Diagnosis:
@@ -183,7 +181,7 @@ class Asker:
         if not questions.count:
             return near
         rows = SomeRows(self._ledger.columns, near)
-        useful = self._combined_reasons(questions, rows) & questions.reasons.unresolvable == 0
+        useful = questions.combined_reasons(rows) & questions.reasons.unresolvable == 0
         enough: IntArray = near[useful.sum(1) >= questions.count]
         return enough
 
@@ -196,9 +194,7 @@ class Asker:
     def lack_only_cards(self, shape: Shape, rows: Rows) -> NDArray[np.bool_]:
         """Which of these rows fit but for their cards."""
         questions = self._questions(shape)
-        only: NDArray[np.bool_] = (
-            self._without_cards(questions, rows, self._static(questions, rows)) == 0
-        )
+        only: NDArray[np.bool_] = questions.without_cards(rows, questions.static_reasons(rows)) == 0
         return only
 
     def rate(self, shape: Shape, rows: Rows) -> tuple[IntArray, IntArray | None]:
@@ -207,7 +203,7 @@ class Asker:
         Also each row's best card slot, if the shape claims one card.
         """
         questions = self._questions(shape)
-        keys, slots, _ = self._ask(questions, rows, self._static(questions, rows))
+        keys, slots, _ = self._ask(questions, rows, questions.static_reasons(rows))
         return keys, slots
 
     def room(self, shape: Shape, rows: Rows) -> IntArray:
@@ -223,7 +219,7 @@ class Asker:
     def cards_of(self, shape: Shape, row: Rows) -> tuple[int, ...]:
         """Which card slots of this one row the shape gets; it must fit there."""
         questions = self._questions(shape)
-        return self._best_slots(questions, row) if questions.count else ()
+        return questions.best_slots(row) if questions.count else ()
 
     # --- inside --------------------------------------------------------------------------------
 
@@ -252,7 +248,7 @@ class Asker:
                 self._ask_all(answers)
                 return answers
             rows = SomeRows(ledger.columns, relabelled)
-            answers.static[relabelled] = self._static(answers.questions, rows)
+            answers.static[relabelled] = answers.questions.static_reasons(rows)
         if seen != ledger.changed.end:
             changed = ledger.changed.since(seen, ledger.columns.rows)
             if changed is None:
@@ -265,7 +261,7 @@ class Asker:
         columns = self._ledger.columns
         rows = AllRows(columns)
         answers.layout = columns.layout
-        answers.static = self._static(answers.questions, rows)
+        answers.static = answers.questions.static_reasons(rows)
         keys, slots, answers.raw = self._ask(answers.questions, rows, answers.static)
         answers.keys = keys
         if slots is not None:
@@ -280,15 +276,6 @@ class Asker:
             answers.slots[index] = slots
         for remembered, fresh in zip(answers.raw, raw, strict=True):
             remembered[index] = fresh
-
-    def _static(self, questions: Questions, rows: Rows) -> IntArray:
-        """Minus the reasons that depend on the node object alone."""
-        masks: IntArray = np.where(rows.column("present"), 0, NO_NODE)
-        for question in questions.static:
-            mask = question(rows)
-            if mask is not None:
-                masks |= mask
-        return -masks
 
     def _ask(
         self, questions: Questions, rows: Rows, static: IntArray
@@ -312,7 +299,7 @@ class Asker:
 
         While every plugin has bits of its own, taking away is what setting bits would be.
         """
-        minus = self._without_cards(questions, rows, static)
+        minus = questions.without_cards(rows, static)
         if not questions.count:
             return minus, None
         if questions.by_room is not None:
@@ -321,80 +308,14 @@ class Asker:
                 # Only idle cards are kept, and an idle card fits whatever may be asked by room.
                 ranked -= rows.column("keep")
         else:
-            fits = self._card_fits(questions, rows)
+            fits = questions.card_fits(rows)
             if questions.count > 1:
                 return minus - (fits.sum(1) < questions.count), None
-            ranked = np.where(fits, self._rank(questions, rows), -NO_CARD)
+            ranked = np.where(fits, questions.rank(rows), -NO_CARD)
         slot = ranked.argmax(1)
         picked = slot + self._offsets(*ranked.shape)
         # The best rank is 0 or more, or -NO_CARD where no card fits.
         return minus + np.minimum(ranked.take(picked), 0), Cards(slot, picked)
-
-    @staticmethod
-    def _without_cards(questions: Questions, rows: Rows, static: IntArray) -> IntArray:
-        """Minus each row's reasons, those of its cards left out."""
-        minus = static
-        for question in questions.row_filters:
-            mask = question(rows)
-            if mask is not None:
-                minus = minus - mask if questions.reasons.distinct else -(-minus | mask)
-        return minus
-
-    def _card_fits(self, questions: Questions, rows: Rows) -> NDArray[np.bool_]:
-        if not questions.cards:
-            unflagged: NDArray[np.bool_] = rows.column("flags") == 0
-            return unflagged
-        fits = questions.cards[0].fits(rows)
-        for question in questions.cards[1:]:
-            fits = fits & question.fits(rows)
-        return fits
-
-    def _card_reasons(self, questions: Questions, index: IntArray) -> IntArray:
-        """What the count-th nearest card of each row lacks: 0 exactly if `count` cards fit."""
-        combined = self._combined_reasons(questions, SomeRows(self._ledger.columns, index))
-        if questions.count > combined.shape[1]:
-            few = questions.reasons.register("framework", TOO_FEW_GPUS, resolvable=False)
-            return np.full(len(index), few, np.int64)
-        nth: IntArray = np.partition(combined, questions.count - 1, axis=1)[:, questions.count - 1]
-        return nth
-
-    def _combined_reasons(self, questions: Questions, rows: Rows) -> IntArray:
-        """What each card of the rows lacks."""
-        combined = np.zeros_like(rows.column("flags"))
-        for question in questions.cards:
-            combined |= question.reasons(rows)
-        if not questions.cards:
-            useless = questions.reasons.register("framework", NO_USABLE_GPU)
-            combined = np.where(rows.column("flags"), useless, combined)
-        return combined
-
-    def _rank(
-        self, questions: Questions, rows: Rows, keep: IntArray | None = None
-    ) -> IntArray | int:
-        """`keep` in place of the column of this name."""
-        total: IntArray | int = 0
-        for rank, weight in questions.ranks:
-            points = rank(rows)
-            total = total + (points if weight == 1 else points * weight)
-        if not questions.keeps:
-            return total
-        return total * PLACES + MOST_KEPT - (rows.column("keep") if keep is None else keep)
-
-    def _best_slots(
-        self, questions: Questions, rows: Rows, company: Company | None = None
-    ) -> tuple[int, ...]:
-        fits = self._card_fits(questions, rows)[0]
-        for among in questions.among:
-            fits = among.leave(rows, fits)
-        best_set, keep = questions.best_set, None
-        if best_set is not None:
-            if company is None or best_set.near is None:
-                return best_set.choose(rows, fits)
-            return best_set.near(rows, fits, company)
-        if company is not None:
-            keep = _kept_near(rows, fits, company)
-        ranked = np.where(fits, self._rank(questions, rows, keep), -1).ravel()
-        return tuple(np.argsort(-ranked, kind="stable")[: questions.count].tolist())
 
     def _offsets(self, rows: int, width: int) -> IntArray:
         """Flat index of each row's first card."""
@@ -402,15 +323,6 @@ class Asker:
             self._most_lines, self._width = max(rows, 1024), width
             self._lines = np.arange(self._most_lines) * width
         return self._lines[:rows]
-
-
-def _kept_near(rows: Rows, fits: NDArray[np.bool_], company: Company) -> IntArray:
-    """In place of the column `keep` of one row, for a member of a gang."""
-    bits: list[int] = rows.column("bit")[0].tolist()
-    fitting = sum(bit for bit, fit in zip(bits, fits.tolist(), strict=True) if fit)
-    idle = fitting & rows.column("idle_cards").item(0)
-    places = rows.boards[rows.column("board").item(0)].places(idle, company)
-    return np.array([places[bit.bit_length() - 1] if bit else MOST_KEPT for bit in bits], np.int64)
 
 
 def _best_normalised(answers: Answers) -> int:

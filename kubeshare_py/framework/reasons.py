@@ -6,6 +6,9 @@ from dataclasses import dataclass
 NO_CARD = 1
 #: Marks rows without a node. Not a reason: such rows are not counted.
 NO_NODE = 2
+#: What the framework itself says of cards.
+TOO_FEW_GPUS = "too few GPUs"
+NO_USABLE_GPU = "no usable GPU"
 _FIRST_BIT = 2
 _LAST_BIT = 61
 

@@ -37,10 +37,9 @@ from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import TOO_MUCH, GpuClaim
-from kubeshare_py.framework.asks import TOO_FEW_GPUS
 from kubeshare_py.framework.model_table import ModelTable
 from kubeshare_py.framework.points import CardQuestion, RowRoom
-from kubeshare_py.framework.reasons import ReasonTable
+from kubeshare_py.framework.reasons import TOO_FEW_GPUS, ReasonTable
 
 
 class GpuFit:
