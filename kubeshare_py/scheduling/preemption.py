@@ -161,7 +161,8 @@ class Preemption:
             return None  # it is tried first, and this one then again
         name = nominee.name if isinstance(nominee, Gang) else ""
         preemptor = preemptor_of([record.pod for record in members], name)
-        plan = self.planner.plan(preemptor, members, leaving)
+        number = self._books.attempts.preemptions
+        plan = self.planner.plan(preemptor, members, leaving, number=number)
         return plan if plan is None or plan.victims or plan.awaited else None
 
     def _begin(

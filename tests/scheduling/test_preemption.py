@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from kubeshare_py.domain.allocation import Allocation
+from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.budget import Budget
 from kubeshare_py.domain.events import BudgetGone, BudgetSeen, PodSeen
-from kubeshare_py.domain.identity import DecisionToken, NodeName, PodKey
+from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey
 from kubeshare_py.domain.pod import Requirement
 from kubeshare_py.domain.view import PreemptionView
 from kubeshare_py.scheduling.explanation import why
+from kubeshare_py.scheduling.preemption_search import MOST_NODES
 from kubeshare_py.scheduling.preemption_view import NEVER, OFF
 from tests.builders import NO_PREEMPTION, a_claim, a_pod, a_shape, whole
 from tests.scheduling.gang_driver import a_group, members, names
@@ -274,6 +275,24 @@ def test_to_ask_changes_nothing(cluster: PreemptionDriver) -> None:
     why_not(cluster, "polite")
     assert names(cluster.left("one", "two")) == ["polite"]
     assert cluster.victims == ["two", "one", "five"]
+
+
+def test_to_ask_does_not_choose_the_nodes_that_are_looked_at() -> None:
+    nodes = [f"n{number:03}" for number in range(MOST_NODES + 1)]
+    chosen = []
+    for is_asked in (False, True):
+        cluster = PreemptionDriver(dict.fromkeys(nodes, 1))
+        for number, node in enumerate(nodes):
+            card = CardCharge(GpuUuid(f"GPU-{node}-0"), 1000, 0, "")
+            held = Allocation(token=DecisionToken("old"), cards=(card,))
+            one = pod(f"on-{node}", 1000, min(number, 2))
+            cluster.tell(PodSeen(replace(one, node_name=NodeName(node), allocation=held)))
+        cluster.show(pod("polite", 1000, 8, preempts=False))
+        if is_asked:
+            why_not(cluster, "polite")
+        cluster.show(pod("urgent", 1000, 9))
+        chosen.append(cluster.victims)
+    assert chosen[0] == chosen[1] != []
 
 
 def test_whom_a_later_victim_makes_needless_is_spared() -> None:
