@@ -71,7 +71,7 @@ class Preemption:
 
     @property
     def is_due(self) -> bool:
-        """Whether a turn would search, or see that a nomination came to nothing."""
+        """Whether a turn would search, or see that a plan or a nomination came to nothing."""
         return self.queue.is_due or self._searched or self._nominations.is_due
 
     @property
@@ -124,6 +124,8 @@ class Preemption:
                 self._give_up(one)
         for uid in self.departures.time_passed(now, effects):
             self._not_awaited(uid)
+            # Nothing became free, so that nobody else wakes who waited for it.
+            self._searched = True
 
     def turn(self, now: float, effects: list[Effect]) -> None:
         """At the end of a turn, before earmarks are laid: end plans, and make at most one."""

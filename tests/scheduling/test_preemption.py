@@ -370,6 +370,17 @@ def test_whom_another_waits_for_and_who_stays_is_not_waited_for(cluster: Preempt
     assert cluster.victims == ["two", "one", "one"]
 
 
+def test_who_stays_is_not_waited_for_whoever_else_is_bound(cluster: PreemptionDriver) -> None:
+    cluster.fill(a_pod("least", a_shape(cpu=1), priority=-9))
+    urgent = pod("urgent", 1000, 9)
+    cluster.show(urgent)
+    cluster.gone(urgent)
+    cluster.show(pod("again", 500, 8))
+    assert cluster.victims == ["two", "one"]
+    cluster.later(15)
+    assert cluster.victims == ["two", "one", "one"]
+
+
 def test_a_gang_of_which_some_have_left_goes_whole() -> None:
     cluster = PreemptionDriver({"n1": 3})
     cluster.fill(*members(a_group(3), 3))
