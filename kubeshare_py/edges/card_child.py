@@ -4,8 +4,7 @@ It is a process of its own because a call into the driver may never return, or t
 with it: then it is killed and started again, and the collector goes on answering. Its arguments
 are how often to read, how often to open a driver again that has lost a card (s), and below which
 folder the node's own are. It writes a JSON line (`Report`) per reading and ends when its standard
-input does. What it does not import is
-memory saved on every node.
+input does. What it does not import is memory saved on every node.
 """
 
 import ctypes

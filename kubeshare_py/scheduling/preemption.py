@@ -71,7 +71,7 @@ class Preemption:
 
     @property
     def is_due(self) -> bool:
-        """Whether a turn would search, or see that a nomination came to nothing."""
+        """Whether a turn would search, or see that a plan or a nomination came to nothing."""
         return self.queue.is_due or self._searched or self._nominations.is_due
 
     @property
@@ -124,6 +124,8 @@ class Preemption:
                 self._give_up(one)
         for uid in self.departures.time_passed(now, effects):
             self._not_awaited(uid)
+            # Nothing became free, so that nobody else wakes who waited for it.
+            self._searched = True
 
     def turn(self, now: float, effects: list[Effect]) -> None:
         """At the end of a turn, before earmarks are laid: end plans, and make at most one."""
@@ -161,7 +163,8 @@ class Preemption:
             return None  # it is tried first, and this one then again
         name = nominee.name if isinstance(nominee, Gang) else ""
         preemptor = preemptor_of([record.pod for record in members], name)
-        plan = self.planner.plan(preemptor, members, leaving)
+        number = self._books.attempts.preemptions
+        plan = self.planner.plan(preemptor, members, leaving, number=number)
         return plan if plan is None or plan.victims or plan.awaited else None
 
     def _begin(

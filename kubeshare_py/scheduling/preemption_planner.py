@@ -47,7 +47,6 @@ class Planner:
         self._askers = askers
         self._profiles = profiles
         self.budgets: dict[PodKey, Budget] = {}
-        self._plans = 0
 
     def budgets_changed(self, event: BudgetEvent) -> None:
         """What the API server shows of disruption budgets."""
@@ -67,17 +66,18 @@ class Planner:
         members: Sequence[Record],
         leaving: Sequence[Record] = (),
         rule: Callable[[Pod], bool] | None = None,
+        number: int = 0,
     ) -> PreemptionPlan | None:
         """Places for all these pods and who must go for them; None if no eviction would help.
 
         `leaving` are pods that go anyhow. `rule` says who gives way, instead of the profile.
+        `number` chooses the nodes and places that are looked at, where there are too many for all.
         """
         gives_way = rule or self.rule(members[0].pod.scheduler_name, preemptor)
         ours = self._profiles
-        self._plans += 1
         best: Draft | None = None
         models = self._models_for(members)
-        for among, model in product(self._places_for(members), models):
+        for among, model in product(self._places_for(members, number), models):
             evictable = Evictable(
                 self._ledger,
                 self._records,
@@ -86,7 +86,7 @@ class Planner:
                 lambda pod: pod.scheduler_name in ours and gives_way(pod),
             )
             search = PreemptionSearch(self._ledger, self._askers, evictable, leaving, model)
-            draft = search.find(members, self._plans, among)
+            draft = search.find(members, number, among)
             if draft is not None and (best is None or cost(draft.units) < cost(best.units)):
                 best = draft
         return None if best is None else self._as_plan(preemptor, best, leaving)
@@ -108,7 +108,7 @@ class Planner:
         shapes = [(record.pod.scheduler_name, record.shape) for record in members]
         return list(models_for(shapes, self._ledger.columns.model_names))
 
-    def _places_for(self, members: Sequence[Record]) -> Iterator[IntArray | None]:
+    def _places_for(self, members: Sequence[Record], search: int) -> Iterator[IntArray | None]:
         """The rows of each place that must hold them all; once None where they may be anywhere.
 
         Where members of their gang are already, only that place.
@@ -127,7 +127,7 @@ class Planner:
             return  # no place is theirs
         numbers = np.array([*taken]) if taken else np.unique(places)
         numbers = numbers[numbers != NOWHERE]
-        start = self._plans * MOST_PLACES % max(1, len(numbers))
+        start = search * MOST_PLACES % max(1, len(numbers))
         for number in np.roll(numbers, -start)[:MOST_PLACES].tolist():
             yield np.flatnonzero(places == number)
 

@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from kubeshare_py.domain.allocation import Allocation
+from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.budget import Budget
 from kubeshare_py.domain.events import BudgetGone, BudgetSeen, PodSeen
-from kubeshare_py.domain.identity import DecisionToken, NodeName, PodKey
+from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey
 from kubeshare_py.domain.pod import Requirement
 from kubeshare_py.domain.view import PreemptionView
 from kubeshare_py.scheduling.explanation import why
+from kubeshare_py.scheduling.preemption_search import MOST_NODES
 from kubeshare_py.scheduling.preemption_view import NEVER, OFF
 from tests.builders import NO_PREEMPTION, a_claim, a_pod, a_shape, whole
 from tests.scheduling.gang_driver import a_group, members, names
@@ -276,6 +277,24 @@ def test_to_ask_changes_nothing(cluster: PreemptionDriver) -> None:
     assert cluster.victims == ["two", "one", "five"]
 
 
+def test_to_ask_does_not_choose_the_nodes_that_are_looked_at() -> None:
+    nodes = [f"n{number:03}" for number in range(MOST_NODES + 1)]
+    chosen = []
+    for is_asked in (False, True):
+        cluster = PreemptionDriver(dict.fromkeys(nodes, 1))
+        for number, node in enumerate(nodes):
+            card = CardCharge(GpuUuid(f"GPU-{node}-0"), 1000, 0, "")
+            held = Allocation(token=DecisionToken("old"), cards=(card,))
+            one = pod(f"on-{node}", 1000, min(number, 2))
+            cluster.tell(PodSeen(replace(one, node_name=NodeName(node), allocation=held)))
+        cluster.show(pod("polite", 1000, 8, preempts=False))
+        if is_asked:
+            why_not(cluster, "polite")
+        cluster.show(pod("urgent", 1000, 9))
+        chosen.append(cluster.victims)
+    assert chosen[0] == chosen[1] != []
+
+
 def test_whom_a_later_victim_makes_needless_is_spared() -> None:
     cluster = PreemptionDriver({"n1": 2})
     cluster.fill(pod("high", 500, 20), pod("half", 500, 0), pod("full", 1000, 1))
@@ -345,6 +364,17 @@ def test_who_did_not_go_may_be_asked_for_another(cluster: PreemptionDriver) -> N
 def test_whom_another_waits_for_and_who_stays_is_not_waited_for(cluster: PreemptionDriver) -> None:
     cluster.show(pod("urgent", 1000, 9))
     assert names(cluster.left("five")) == ["urgent"]
+    cluster.show(pod("again", 500, 8))
+    assert cluster.victims == ["two", "one"]
+    cluster.later(15)
+    assert cluster.victims == ["two", "one", "one"]
+
+
+def test_who_stays_is_not_waited_for_whoever_else_is_bound(cluster: PreemptionDriver) -> None:
+    cluster.fill(a_pod("least", a_shape(cpu=1), priority=-9))
+    urgent = pod("urgent", 1000, 9)
+    cluster.show(urgent)
+    cluster.gone(urgent)
     cluster.show(pod("again", 500, 8))
     assert cluster.victims == ["two", "one"]
     cluster.later(15)
