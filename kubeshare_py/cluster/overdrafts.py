@@ -43,8 +43,10 @@ class Overdrafts:
     def trial(self) -> Iterator[None]:
         """What changes meanwhile does so only for a while, or is nobody's yet: it is no news."""
         self._is_trial = True
-        yield
-        self._is_trial = False
+        try:
+            yield
+        finally:
+            self._is_trial = False
 
     def is_well(self, node: NodeName) -> None:
         """Nothing of this node is overdrawn any more."""

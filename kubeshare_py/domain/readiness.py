@@ -12,7 +12,10 @@ from kubeshare_py.domain.isolation import IsolationBackend
 
 
 class Lack(StrEnum):
-    """What may be missing, as collectors call it; newer ones may know others."""
+    """What may be missing, as collectors call it. Whatever others they may call is `OTHER`.
+
+    So that nobody who writes words of his own makes the scheduler remember each of them.
+    """
 
     OLD_DRIVER = "old-driver"
     CGROUP_V1 = "cgroup-v1"
@@ -20,6 +23,7 @@ class Lack(StrEnum):
     NO_HOOK = "no-hook"
     NO_DAEMON = "no-daemon"
     NO_LIBRARY = "no-library"
+    OTHER = "other"
 
 
 #: In place of what is missing, where nothing is.
@@ -35,6 +39,7 @@ _WORDS: Mapping[str, str] = {
     Lack.NO_HOOK: "no CDI specification with the hook for memory limits",
     Lack.NO_DAEMON: "no running MPS daemon",
     Lack.NO_LIBRARY: "no libgemhook.so.1 on its node",
+    Lack.OTHER: "something missing that this version does not know",
 }
 
 
@@ -59,7 +64,7 @@ def lack_of(told: Told, backend: IsolationBackend) -> str | None:
 
 def in_words(lack: str) -> str:
     """What a card has, or has not, that a back-end does not work with."""
-    return _WORDS.get(lack, lack)
+    return _WORDS[lack]
 
 
 def as_labels(told: Told) -> tuple[tuple[str, str], ...]:
@@ -83,8 +88,12 @@ def _of_labels(labels: tuple[tuple[str, str], ...]) -> Told:
     words = dict(labels)
     return one_object(
         tuple(
-            Readiness(backend, "" if word == READY else word)
+            Readiness(backend, "" if word == READY else _known(word))
             for backend in NEEDY
             if (word := words.get(backend, ""))
         )
     )
+
+
+def _known(word: str) -> Lack:
+    return Lack(word) if word in _WORDS else Lack.OTHER

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 
 from kubeshare_py.domain.identity import PodUid
+from kubeshare_py.domain.pod import Pod
 from kubeshare_py.scheduling.books import Books
 from kubeshare_py.scheduling.bound_ranks import BoundRanks
 from kubeshare_py.scheduling.earmarks import Nominee
@@ -142,7 +143,18 @@ class PreemptionQueue:
             return None
         if not self._is_above_somebody(head[1]):
             return None
-        able = (uid for uid in line.waiting if self._may_search(uid, now))
+        # Thousands may wait in one line, and most of them alike: one is asked for all of those.
+        verdicts: dict[tuple[object, ...], bool] = {}
+        able = []
+        for uid in line.waiting:
+            if uid in self._under_way:
+                continue
+            pod = self._records[uid].pod
+            alike = (*_standing(pod), pod.preempts)
+            if alike not in verdicts:
+                verdicts[alike] = self._may_search(uid, now)
+            if verdicts[alike]:
+                able.append(uid)
         return min(able, key=line.waiting.__getitem__, default=None)
 
     def _may_search(self, nominee: Nominee, now: float) -> bool:
@@ -172,10 +184,13 @@ class PreemptionQueue:
         if isinstance(nominee, Gang):
             return (nominee, nominee.need)
         record = self._records[nominee]
-        pod = record.pod
-        guarantee = pod.label_priority > 0
-        namespace = pod.key.namespace if guarantee else ""
-        return (pod.scheduler_name, record.shape, pod.priority, guarantee, namespace)
+        return (record.pod.scheduler_name, record.shape, *_standing(record.pod))
+
+
+def _standing(pod: Pod) -> tuple[int, bool, str]:
+    """What decides, of pods of one line, who gives way to this one."""
+    guarantee = pod.label_priority > 0
+    return pod.priority, guarantee, pod.key.namespace if guarantee else ""
 
 
 def needed(nominee: Nominee, records: Mapping[PodUid, Record]) -> list[Record]:

@@ -132,13 +132,11 @@ def test_two_words_on_one_card_are_none() -> None:
     assert known(step) == [DAEMON, DAEMON, ()]
 
 
-def test_what_a_newer_collector_calls_something_is_kept_and_a_back_end_of_its_own_left_out() -> (
-    None
-):
+def test_words_of_a_newer_collector_are_one_and_back_ends_of_its_own_are_left_out() -> None:
     [common, *rest] = told(DAEMON)
     newer = Series({**common.labels, "mps": "no-quota", "partitions": "ready"}, 1)
     [card] = read(Reading(), newer, *rest).reading.cards[A]
-    assert Readiness(IsolationBackend.MPS, "no-quota") in card.readiness
+    assert Readiness(IsolationBackend.MPS, Lack.OTHER) in card.readiness
     assert len(card.readiness) == 2
 
 
