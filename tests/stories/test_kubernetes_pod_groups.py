@@ -69,7 +69,9 @@ async def test_a_topology_constraint_keeps_the_group_together(stage: Stage) -> N
     constraints = {"topology": [{"key": rack}]}
     await pod_group(stage, "racked", schedulingPolicy=gang, schedulingConstraints=constraints)
     await members(stage, "racked", 2)
-    await stage.waiting("m1", f"needs 2 pods to start together in one {rack}; no node has this label")
+    await stage.waiting(
+        "m1", f"needs 2 pods to start together in one {rack}; no node has this label"
+    )
     await stage.patch_node("n1", {"metadata": {"labels": {rack: "r1"}}})
     pods = await stage.until_all(lambda pods: len(bound(pods)) == 2)
     assert {pod["spec"]["nodeName"] for pod in pods} == {"n1"}
