@@ -159,27 +159,7 @@ def scheduler_values(
     ledger: LedgerFigures, pods: PodFigures, process: ProcessFigures, tallies: Tallies
 ) -> Values:
     """All values by metric; those without labels have the key ()."""
-    age = process.inventory_age_s
-    plain: dict[str, Value] = {
-        "kubeshare_cards": ledger.cards,
-        "kubeshare_idle_cards": ledger.idle_cards,
-        "kubeshare_earmarked_cards": ledger.earmarked_cards,
-        "kubeshare_overcommitted_cards": ledger.overcommitted_cards,
-        "kubeshare_allocation_problems": pods.allocation_problems,
-        "kubeshare_fragmentation_ratio": ledger.broken_milli / (ledger.free_milli or 1),
-        "kubeshare_silent_nodes": ledger.silent_nodes,
-        "kubeshare_binds_in_flight": ledger.binds_in_flight,
-        "kubeshare_reports_queued": process.reports_queued,
-        "kubeshare_reports_dropped_total": process.reports_dropped,
-        "scheduler_scheduling_algorithm_duration_seconds": tallies.algorithm_seconds,
-        "scheduler_pod_scheduling_attempts": tallies.pod_attempts,
-        "scheduler_preemption_attempts_total": process.preemption_attempts,
-        "scheduler_preemption_victims": tallies.preemption_victims,
-        "kubeshare_turn_duration_seconds": tallies.turn_seconds,
-        "kubeshare_loop_lag_seconds": process.loop_lag_s,
-        "kubeshare_config_last_reload_successful": int(tallies.reloaded),
-        **({} if age is None else {"kubeshare_inventory_age_seconds": age}),
-    }
+    plain = _without_labels(ledger, pods, process, tallies)
     queues = ("active", "backoff", "unschedulable", "gated")
     return {
         **{name: {(): value} for name, value in plain.items()},
@@ -212,6 +192,32 @@ def scheduler_values(
         "kubeshare_config_reloads_total": {
             (result,): count for result, count in tallies.reloads.items()
         },
+    }
+
+
+def _without_labels(
+    ledger: LedgerFigures, pods: PodFigures, process: ProcessFigures, tallies: Tallies
+) -> dict[str, Value]:
+    age = process.inventory_age_s
+    return {
+        "kubeshare_cards": ledger.cards,
+        "kubeshare_idle_cards": ledger.idle_cards,
+        "kubeshare_earmarked_cards": ledger.earmarked_cards,
+        "kubeshare_overcommitted_cards": ledger.overcommitted_cards,
+        "kubeshare_allocation_problems": pods.allocation_problems,
+        "kubeshare_fragmentation_ratio": ledger.broken_milli / (ledger.free_milli or 1),
+        "kubeshare_silent_nodes": ledger.silent_nodes,
+        "kubeshare_binds_in_flight": ledger.binds_in_flight,
+        "kubeshare_reports_queued": process.reports_queued,
+        "kubeshare_reports_dropped_total": process.reports_dropped,
+        "scheduler_scheduling_algorithm_duration_seconds": tallies.algorithm_seconds,
+        "scheduler_pod_scheduling_attempts": tallies.pod_attempts,
+        "scheduler_preemption_attempts_total": process.preemption_attempts,
+        "scheduler_preemption_victims": tallies.preemption_victims,
+        "kubeshare_turn_duration_seconds": tallies.turn_seconds,
+        "kubeshare_loop_lag_seconds": process.loop_lag_s,
+        "kubeshare_config_last_reload_successful": int(tallies.reloaded),
+        **({} if age is None else {"kubeshare_inventory_age_seconds": age}),
     }
 
 

@@ -13,7 +13,7 @@ from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.budget import Budget
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.pod import Pod
-from kubeshare_py.scheduling.gangs import Gang, Gangs, Role
+from kubeshare_py.scheduling.gangs import PLACED, Gang, Gangs
 from kubeshare_py.scheduling.pod_records import Record, State
 
 #: Whether a pod gives way: what a profile's PostFilter plugins say together.
@@ -160,12 +160,12 @@ class Evictable:
             return False
         return self._gives_way(record.pod)
 
-    def _of_gang(self, gang: Gang, records: Sequence[Record]) -> Iterable["_Part"]:
+    def _of_gang(self, gang: Gang, records: Sequence[Record]) -> Iterable[_Part]:
         """The members above the minimum, and the rest of the gang; or any so many, if it stays."""
         placed = [
             member.record
             for member in gang.members.values()
-            if member.role in (Role.BOUND, Role.BINDING) and member.record.pod.uid not in self.gone
+            if member.role in PLACED and member.record.pod.uid not in self.gone
         ]
         above = len(placed) + gang.completed - gang.minimum if gang.met else 0
         least_first = records[::-1]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from kubeshare_py.domain.view import ClusterView, NodeView, PodView
-from kubeshare_py.terminal.amounts import asks_of, counted
+from kubeshare_py.terminal.amounts import asks_of, counted, is_unclear
 from kubeshare_py.terminal.cards import card_label, holds, node_state, ordered, warnings
 from kubeshare_py.terminal.grid import printable
 
@@ -73,5 +73,6 @@ def _pod_lines(view: ClusterView) -> Iterator[tuple[str, str]]:
 def _pod(pod: PodView, held: str) -> str:
     state = "being bound" if pod.state in _PLACING else pod.state
     place = f" to {pod.node}" + (f" GPU {held}" if held else "") if pod.node else ""
-    line = f"pod {pod.namespace}/{pod.name} {state}{place} ({asks_of(pod)})"
+    asked = "" if is_unclear(pod) else f" ({asks_of(pod)})"
+    line = f"pod {pod.namespace}/{pod.name} {state}{place}{asked}"
     return f"{line}: {pod.message}" if pod.message else line

@@ -1,13 +1,13 @@
 """A cluster, the proxy in front of it, schedulers behind the proxy, and the books."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import aiohttp
 from prometheus_client.parser import text_string_to_metric_families
@@ -125,31 +125,25 @@ class Arena:
             return {one.name: one.value for one in samples if not one.labels}
 
 
+class Options(TypedDict, total=False):
+    """With `elect` schedulers agree on a leader, and the proxy delivers what a dead one sent. They
+    are `processes` on a real control plane, and on request. With `preempts` pods evict others, and
+    there are classes of priority.
+    """
+
+    elect: bool
+    processes: bool
+    preempts: bool
+
+
 @asynccontextmanager
 async def arena(
-    folder: Path,
-    text: str,
-    plane: ControlPlane | None = None,
-    *,
-    elect: bool = False,
-    processes: bool = False,
-    preempts: bool = False,
+    folder: Path, text: str, plane: ControlPlane | None = None, **options: Unpack[Options]
 ) -> AsyncIterator[Arena]:
-    """A cluster of this cluster file; no scheduler yet and good weather.
-
-    With `elect` schedulers agree on a leader, and the proxy delivers what a dead one sent. They are
-    processes on a real control plane, and on request. With `preempts` pods evict others, and there
-    are classes of priority.
-    """
-    nodes, pace = read_cluster(text), pace_of(plane, processes=processes)
-    books = Books(
-        {
-            card.uuid: Card(node=node.name, memory=card.memory_bytes)
-            for node in nodes
-            for card in node.cards
-        },
-        preempts=preempts,
-    )
+    """A cluster of this cluster file; no scheduler yet and good weather."""
+    elect, preempts = options.get("elect", False), options.get("preempts", False)
+    nodes, pace = read_cluster(text), pace_of(plane, **options)
+    books = Books(_cards(nodes), preempts=preempts)
     cards = CardsFile(folder / "cards.yaml", nodes)
     cards.write()
     async with AsyncExitStack() as stack:
@@ -187,9 +181,17 @@ async def arena(
             await schedulers.kill()
 
 
-def pace_of(plane: ControlPlane | None, *, processes: bool = False) -> Pace:
+def pace_of(plane: ControlPlane | None, **options: Unpack[Options]) -> Pace:
     """Whether time can be made faster."""
-    return FAST if plane is None and not processes else TRUE
+    return FAST if plane is None and not options.get("processes") else TRUE
+
+
+def _cards(nodes: Iterable[SimulatedNode]) -> dict[str, Card]:
+    return {
+        card.uuid: Card(node=node.name, memory=card.memory_bytes)
+        for node in nodes
+        for card in node.cards
+    }
 
 
 def _configuration(

@@ -3,12 +3,12 @@
 import gc
 from collections.abc import Awaitable
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, Unpack
 
 import pytest
 
 from tests.controlplane.running import ControlPlane
-from tests.faults.arena import Arena, arena, pace_of
+from tests.faults.arena import Arena, Options, arena, pace_of
 from tests.faults.fast_time import run
 
 
@@ -22,38 +22,21 @@ class Story(Protocol):
 class Play(Protocol):
     """Plays a story to its end."""
 
-    def __call__(
-        self,
-        story: Story,
-        nodes: str,
-        *,
-        elect: bool = False,
-        processes: bool = False,
-        preempts: bool = False,
-    ) -> None:
-        """In an arena with these nodes; the options are those of `arena`."""
+    def __call__(self, story: Story, nodes: str, **options: Unpack[Options]) -> None:
+        """In an arena with these nodes."""
 
 
 @pytest.fixture
 def play(tmp_path: Path, plane: ControlPlane | None) -> Play:
     """Play one story on the server that the tests were started for."""
 
-    def played(
-        story: Story,
-        nodes: str,
-        *,
-        elect: bool = False,
-        processes: bool = False,
-        preempts: bool = False,
-    ) -> None:
+    def played(story: Story, nodes: str, **options: Unpack[Options]) -> None:
         async def in_arena() -> None:
-            async with arena(
-                tmp_path, nodes, plane, elect=elect, processes=processes, preempts=preempts
-            ) as found:
+            async with arena(tmp_path, nodes, plane, **options) as found:
                 await story(found)
 
         try:
-            run(in_arena, pace_of(plane, processes=processes).speed)
+            run(in_arena, pace_of(plane, **options).speed)
         finally:
             # What schedulers listed is kept from the collector; here they come and go.
             gc.unfreeze()

@@ -59,3 +59,10 @@ class PreemptionDriver(GangDriver):
 def pod(name: str, milli: int = 1000, priority: int = 0, **fields: Any) -> Pod:
     """A pod that wants a share of one card."""
     return a_pod(name, a_shape(a_claim(milli)), priority=priority, **fields)
+
+
+def two_cards() -> PreemptionDriver:
+    """One with two tenants of priority 1 and 2, and one with a tenant of priority 5."""
+    driver = PreemptionDriver({"n1": 2})
+    driver.fill(pod("one", 500, 1), pod("two", 500, 2), pod("five", 1000, 5))
+    return driver

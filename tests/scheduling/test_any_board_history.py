@@ -13,7 +13,8 @@ from kubeshare_py.domain.events import InventoryRead, PodGone
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodUid
 from kubeshare_py.topology.board import board_of
-from tests.builders import GIB, MODEL, a_claim, a_machine, a_pod, a_shape, whole
+from tests.builders import a_claim, a_machine, a_pod, a_shape, whole
+from tests.scheduling.boarded import placed_on
 from tests.scheduling.driver import Driver
 from tests.topology import plain
 from tests.topology.test_any_board import boards
@@ -29,16 +30,13 @@ _ANY = st.lists(boards(most=6), min_size=3, max_size=3)
 
 
 def on(node: NodeName, board: list[Gpu], cards: int) -> tuple[Gpu, ...]:
-    """So many cards of the board; uuids in another order than indices."""
-    return tuple(
-        replace(
-            card,
-            uuid=GpuUuid(f"{node}-{(card.index * 5 + 3) % 7}-{card.index}"),
-            model=MODEL,
-            memory_bytes=40 * GIB,
-            links=tuple(link for link in card.links if link.peer < cards),
-        )
-        for card in board[:cards]
+    """So many cards of the board."""
+    return placed_on(
+        node,
+        (
+            replace(card, links=tuple(link for link in card.links if link.peer < cards))
+            for card in board[:cards]
+        ),
     )
 
 

@@ -15,15 +15,12 @@ from kubeshare_py.scheduling.preemption_search import MOST_NODES
 from kubeshare_py.scheduling.preemption_view import NEVER, OFF
 from tests.builders import NO_PREEMPTION, a_claim, a_pod, a_shape, whole
 from tests.scheduling.gang_driver import a_group, members, names
-from tests.scheduling.preemption_driver import PreemptionDriver, pod
+from tests.scheduling.preemption_driver import PreemptionDriver, pod, two_cards
 
 
 @pytest.fixture
 def cluster() -> PreemptionDriver:
-    """Two cards: one with two tenants of priority 1 and 2, one with a tenant of priority 5."""
-    driver = PreemptionDriver({"n1": 2})
-    driver.fill(pod("one", 500, 1), pod("two", 500, 2), pod("five", 1000, 5))
-    return driver
+    return two_cards()
 
 
 def test_only_tenants_of_the_card_that_is_needed_go(cluster: PreemptionDriver) -> None:
@@ -91,50 +88,11 @@ def test_the_profile_may_let_labels_count_everywhere_or_nowhere() -> None:
         assert cluster.victims == victims
 
 
-def test_what_leaves_anyhow_is_waited_for_first(cluster: PreemptionDriver) -> None:
-    cluster.leaves("five")
-    cluster.show(pod("urgent", 1000, 9))
-    assert cluster.victims == []
-    assert names(cluster.left("five")) == ["urgent"]
-
-
 def test_each_of_several_gets_victims_of_its_own(cluster: PreemptionDriver) -> None:
     cluster.show(pod("urgent-1", 1000, 9), pod("urgent-2", 1000, 9))
     assert sorted(cluster.victims) == ["five", "one", "two"]
     cluster.left("one", "two", "five")
     assert names(cluster.binds[-2:]) == ["urgent-1", "urgent-2"]
-
-
-def test_one_plan_at_a_time_and_nobody_is_asked_twice(cluster: PreemptionDriver) -> None:
-    cluster.show(pod("urgent", 1000, 9))
-    cluster.leaves("one")
-    cluster.leaves("two")
-    cluster.later(60)
-    assert cluster.victims == ["two", "one"]
-    assert len(cluster.plans) == 1
-
-
-def test_who_was_not_deleted_is_asked_again(cluster: PreemptionDriver) -> None:
-    cluster.show(pod("urgent", 1000, 9))
-    cluster.leaves("two")
-    cluster.later(15)
-    assert cluster.victims == ["two", "one", "one"]
-
-
-def test_victims_that_do_not_leave_in_time_are_given_up(cluster: PreemptionDriver) -> None:
-    cluster.show(pod("urgent", 500, 9))
-    cluster.leaves("one")
-    cluster.later(125)
-    assert cluster.victims == ["one", "two"]
-    assert len(cluster.plans) == 2
-
-
-def test_a_nominee_that_is_gone_holds_nothing(cluster: PreemptionDriver) -> None:
-    urgent = pod("urgent", 1000, 9)
-    cluster.show(urgent)
-    cluster.gone(urgent)
-    cluster.left("one")
-    assert names(cluster.show(pod("small", 500))) == ["small"]
 
 
 def test_a_more_urgent_pod_takes_over(cluster: PreemptionDriver) -> None:
@@ -223,20 +181,6 @@ def test_whole_cards_take_the_cheapest_cards() -> None:
     cluster.fill(*(pod(f"low-{number}", 1000, number) for number in range(4)))
     cluster.show(a_pod("urgent", a_shape(whole(2)), priority=9))
     assert cluster.victims == ["low-1", "low-0"]
-
-
-def test_a_nomination_of_a_scheduler_before_is_taken_back(cluster: PreemptionDriver) -> None:
-    cluster.show(pod("left-over", 1000, 0, nominated=True))
-    assert cluster.nominated == {"left-over": None}
-
-
-def test_the_echo_of_a_nomination_changes_nothing(cluster: PreemptionDriver) -> None:
-    urgent = pod("urgent", 1000, 9)
-    cluster.show(urgent)
-    cluster.tell(PodSeen(replace(urgent, nominated=True, stale_results=("sharedgpu/earmark",))))
-    cluster.turn()
-    assert cluster.nominated == {"urgent": "n1"}
-    assert len(cluster.plans) == 1
 
 
 def why_not(cluster: PreemptionDriver, name: str) -> PreemptionView:
@@ -350,86 +294,3 @@ def test_a_gang_that_waited_in_vain_is_above_a_pod_that_is_bound_later() -> None
     assert cluster.victims == []
     cluster.bound(binds, small)
     assert cluster.victims == ["small"]
-
-
-def test_who_did_not_go_may_be_asked_for_another(cluster: PreemptionDriver) -> None:
-    cluster.show(pod("urgent", 1000, 9))
-    assert names(cluster.left("five")) == ["urgent"]
-    cluster.later(15)
-    assert cluster.victims == ["two", "one"]
-    cluster.show(pod("again", 500, 8))
-    assert cluster.victims == ["two", "one", "one"]
-
-
-def test_whom_another_waits_for_and_who_stays_is_not_waited_for(cluster: PreemptionDriver) -> None:
-    cluster.show(pod("urgent", 1000, 9))
-    assert names(cluster.left("five")) == ["urgent"]
-    cluster.show(pod("again", 500, 8))
-    assert cluster.victims == ["two", "one"]
-    cluster.later(15)
-    assert cluster.victims == ["two", "one", "one"]
-
-
-def test_who_stays_is_not_waited_for_whoever_else_is_bound(cluster: PreemptionDriver) -> None:
-    cluster.fill(a_pod("least", a_shape(cpu=1), priority=-9))
-    urgent = pod("urgent", 1000, 9)
-    cluster.show(urgent)
-    cluster.gone(urgent)
-    cluster.show(pod("again", 500, 8))
-    assert cluster.victims == ["two", "one"]
-    cluster.later(15)
-    assert cluster.victims == ["two", "one", "one"]
-
-
-def test_a_gang_of_which_some_have_left_goes_whole() -> None:
-    cluster = PreemptionDriver({"n1": 3})
-    cluster.fill(*members(a_group(3), 3))
-    cluster.show(pod("urgent", 1000, 9))
-    assert cluster.victims == ["g-0", "g-1", "g-2"]
-    assert names(cluster.left("g-1")) == ["urgent"]
-    cluster.leaves("g-2")
-    cluster.later(15)
-    assert cluster.victims == ["g-0", "g-1", "g-2", "g-0"]
-    cluster.left("g-0", "g-2")
-    cluster.later(30)
-    assert cluster.victims == ["g-0", "g-1", "g-2", "g-0"]
-
-
-def test_a_gang_of_which_nobody_left_stays() -> None:
-    cluster = PreemptionDriver({"n1": 4})
-    cluster.fill(*members(a_group(3), 3), pod("free", 1000, 9))
-    urgent = pod("urgent", 1000, 9)
-    cluster.show(urgent)
-    cluster.gone(urgent)
-    cluster.later(30)
-    assert cluster.victims == ["g-0", "g-1", "g-2"]
-    gang = cluster.machine.gangs.of(pod("g-0").uid)
-    assert gang is not None
-    assert gang.placed == 3
-
-
-def test_a_nomination_that_is_still_shown_is_taken_back_again(cluster: PreemptionDriver) -> None:
-    cluster.show(pod("low", 1000, 0, nominated=True))
-    assert cluster.nominated == {"low": None}
-    cluster.nominated.clear()
-    cluster.later(15)
-    assert cluster.nominated == {"low": None}
-    cluster.show(pod("low", 1000, 0))
-    cluster.nominated.clear()
-    cluster.later(60)
-    assert cluster.nominated == {}
-
-
-def test_a_nomination_that_arrives_late_is_taken_back(cluster: PreemptionDriver) -> None:
-    urgent = pod("urgent", 1000, 9)
-    cluster.show(urgent)
-    binds = cluster.left("five")
-    bound = replace(urgent, node_name=binds[0].node, allocation=binds[0].allocation)
-    cluster.bound(binds, urgent)
-    cluster.nominated.clear()
-    cluster.show(replace(bound, nominated=True))
-    assert cluster.nominated == {"urgent": None}
-    cluster.show(bound)
-    cluster.nominated.clear()
-    cluster.later(60)
-    assert cluster.nominated == {}

@@ -154,3 +154,10 @@ def test_plain_lines_tell_then_only_what_changes() -> None:
     ]
     assumed = replace(after, pods=(replace(bound, state="assumed"), two))
     assert change_lines(after, assumed) == []
+
+
+def test_plain_lines_do_not_say_what_nobody_understood() -> None:
+    before = a_small_view()
+    typo = replace(before.pods[2], state="held", count=0, message="gpu_limit: must be a number")
+    (line,) = change_lines(before, replace(before, pods=(*before.pods[:2], typo)))
+    assert line == "pod team/big held: gpu_limit: must be a number"

@@ -1,0 +1,151 @@
+"""A preemption that is being carried out: who leaves and who does not, and what nominees say."""
+
+from dataclasses import replace
+
+import pytest
+
+from kubeshare_py.domain.events import PodSeen
+from tests.builders import a_pod, a_shape
+from tests.scheduling.gang_driver import a_group, members, names
+from tests.scheduling.preemption_driver import PreemptionDriver, pod, two_cards
+
+
+@pytest.fixture
+def cluster() -> PreemptionDriver:
+    return two_cards()
+
+
+def test_what_leaves_anyhow_is_waited_for_first(cluster: PreemptionDriver) -> None:
+    cluster.leaves("five")
+    cluster.show(pod("urgent", 1000, 9))
+    assert cluster.victims == []
+    assert names(cluster.left("five")) == ["urgent"]
+
+
+def test_one_plan_at_a_time_and_nobody_is_asked_twice(cluster: PreemptionDriver) -> None:
+    cluster.show(pod("urgent", 1000, 9))
+    cluster.leaves("one")
+    cluster.leaves("two")
+    cluster.later(60)
+    assert cluster.victims == ["two", "one"]
+    assert len(cluster.plans) == 1
+
+
+def test_who_was_not_deleted_is_asked_again(cluster: PreemptionDriver) -> None:
+    cluster.show(pod("urgent", 1000, 9))
+    cluster.leaves("two")
+    cluster.later(15)
+    assert cluster.victims == ["two", "one", "one"]
+
+
+def test_victims_that_do_not_leave_in_time_are_given_up(cluster: PreemptionDriver) -> None:
+    cluster.show(pod("urgent", 500, 9))
+    cluster.leaves("one")
+    cluster.later(125)
+    assert cluster.victims == ["one", "two"]
+    assert len(cluster.plans) == 2
+
+
+def test_a_nominee_that_is_gone_holds_nothing(cluster: PreemptionDriver) -> None:
+    urgent = pod("urgent", 1000, 9)
+    cluster.show(urgent)
+    cluster.gone(urgent)
+    cluster.left("one")
+    assert names(cluster.show(pod("small", 500))) == ["small"]
+
+
+def test_a_nomination_of_a_scheduler_before_is_taken_back(cluster: PreemptionDriver) -> None:
+    cluster.show(pod("left-over", 1000, 0, nominated=True))
+    assert cluster.nominated == {"left-over": None}
+
+
+def test_the_echo_of_a_nomination_changes_nothing(cluster: PreemptionDriver) -> None:
+    urgent = pod("urgent", 1000, 9)
+    cluster.show(urgent)
+    cluster.tell(PodSeen(replace(urgent, nominated=True, stale_results=("sharedgpu/earmark",))))
+    cluster.turn()
+    assert cluster.nominated == {"urgent": "n1"}
+    assert len(cluster.plans) == 1
+
+
+def test_who_did_not_go_may_be_asked_for_another(cluster: PreemptionDriver) -> None:
+    cluster.show(pod("urgent", 1000, 9))
+    assert names(cluster.left("five")) == ["urgent"]
+    cluster.later(15)
+    assert cluster.victims == ["two", "one"]
+    cluster.show(pod("again", 500, 8))
+    assert cluster.victims == ["two", "one", "one"]
+
+
+def test_whom_another_waits_for_and_who_stays_is_not_waited_for(cluster: PreemptionDriver) -> None:
+    cluster.show(pod("urgent", 1000, 9))
+    assert names(cluster.left("five")) == ["urgent"]
+    cluster.show(pod("again", 500, 8))
+    assert cluster.victims == ["two", "one"]
+    cluster.later(15)
+    assert cluster.victims == ["two", "one", "one"]
+
+
+def test_who_stays_is_not_waited_for_whoever_else_is_bound(cluster: PreemptionDriver) -> None:
+    cluster.fill(a_pod("least", a_shape(cpu=1), priority=-9))
+    urgent = pod("urgent", 1000, 9)
+    cluster.show(urgent)
+    cluster.gone(urgent)
+    cluster.show(pod("again", 500, 8))
+    assert cluster.victims == ["two", "one"]
+    cluster.later(15)
+    assert cluster.victims == ["two", "one", "one"]
+
+
+def test_a_gang_of_which_some_have_left_goes_whole() -> None:
+    cluster = PreemptionDriver({"n1": 3})
+    cluster.fill(*members(a_group(3), 3))
+    cluster.show(pod("urgent", 1000, 9))
+    assert cluster.victims == ["g-0", "g-1", "g-2"]
+    assert names(cluster.left("g-1")) == ["urgent"]
+    cluster.leaves("g-2")
+    cluster.later(15)
+    assert cluster.victims == ["g-0", "g-1", "g-2", "g-0"]
+    cluster.left("g-0", "g-2")
+    cluster.later(30)
+    assert cluster.victims == ["g-0", "g-1", "g-2", "g-0"]
+
+
+def test_a_gang_of_which_nobody_left_stays() -> None:
+    cluster = PreemptionDriver({"n1": 4})
+    cluster.fill(*members(a_group(3), 3), pod("free", 1000, 9))
+    urgent = pod("urgent", 1000, 9)
+    cluster.show(urgent)
+    cluster.gone(urgent)
+    cluster.later(30)
+    assert cluster.victims == ["g-0", "g-1", "g-2"]
+    gang = cluster.machine.gangs.of(pod("g-0").uid)
+    assert gang is not None
+    assert gang.placed == 3
+
+
+def test_a_nomination_that_is_still_shown_is_taken_back_again(cluster: PreemptionDriver) -> None:
+    cluster.show(pod("low", 1000, 0, nominated=True))
+    assert cluster.nominated == {"low": None}
+    cluster.nominated.clear()
+    cluster.later(15)
+    assert cluster.nominated == {"low": None}
+    cluster.show(pod("low", 1000, 0))
+    cluster.nominated.clear()
+    cluster.later(60)
+    assert cluster.nominated == {}
+
+
+def test_a_nomination_that_arrives_late_is_taken_back(cluster: PreemptionDriver) -> None:
+    urgent = pod("urgent", 1000, 9)
+    cluster.show(urgent)
+    binds = cluster.left("five")
+    bound = replace(urgent, node_name=binds[0].node, allocation=binds[0].allocation)
+    cluster.bound(binds, urgent)
+    cluster.nominated.clear()
+    cluster.show(replace(bound, nominated=True))
+    assert cluster.nominated == {"urgent": None}
+    cluster.show(bound)
+    cluster.nominated.clear()
+    cluster.later(60)
+    assert cluster.nominated == {}
