@@ -2,7 +2,6 @@
 
 import math
 from collections import OrderedDict
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from kubeshare_py.domain.diagnosis import Diagnosis
@@ -10,7 +9,6 @@ from kubeshare_py.domain.effects import Effect
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.asks import Choice
 from kubeshare_py.framework.rooms import Rooms
-from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling import queue_moves
 from kubeshare_py.scheduling.attempts import count
 from kubeshare_py.scheduling.books import Books
@@ -48,11 +46,11 @@ class _Known:
 class GangTurns:
     """Works on the machine's books; holds which gangs wait for room."""
 
-    def __init__(self, books: Books, profiles: Mapping[str, Profile], rules: RepairRules) -> None:
+    def __init__(self, books: Books, rules: RepairRules) -> None:
         self._books = books
         self.rooms: dict[str, Rooms] = {}
-        self.use_profiles(profiles)
-        places = self.places = GangPlaces(books.ledger, profiles, books.askers, self.rooms)
+        self.use_profiles()
+        places = self.places = GangPlaces(books.ledger, books.profiles, books.askers, self.rooms)
         columns = books.ledger.columns
         self._plan = GangPlan(books.cycle, books.askers, self.rooms, books.work, places, columns)
         kept_out = books.ledger, books.queue, books.moves, books.gangs, places
@@ -86,9 +84,9 @@ class GangTurns:
             return True
         return bool(self.queue.joined)
 
-    def use_profiles(self, profiles: Mapping[str, Profile]) -> None:
+    def use_profiles(self) -> None:
         """Other plugins say how much room there is."""
-        for name, profile in profiles.items():
+        for name, profile in self._books.profiles.items():
             self.rooms[name] = Rooms(profile, self._books.ledger, self._books.askers[name])
 
     def start_anew(self) -> None:

@@ -78,11 +78,9 @@ class Machine:
         #: is news.
         self.decides = False
         self._overcommitment = Overcommitment(self.ledger, lambda uid: self.records[uid].pod.key)
-        gang_turns = self.gang_turns = GangTurns(books, self.profiles, repair or RepairRules())
+        gang_turns = self.gang_turns = GangTurns(books, repair or RepairRules())
         self._starvation = Starvation(books, gang_turns, earmarks or EarmarkRules())
-        self.preemption = Preemption(
-            books, self.records, self.profiles, gang_turns, preemption_patience_s
-        )
+        self.preemption = Preemption(books, gang_turns, preemption_patience_s)
         self._pods = PodNews(books, self.preemption)
         self._turns = Turns(books, gang_turns, self._starvation, self.preemption)
 
@@ -112,7 +110,7 @@ class Machine:
         for profile in profiles:
             self.profiles[profile.scheduler_name] = profile
             self.askers[profile.scheduler_name] = Asker(profile, self.ledger, self._books.work)
-        self.gang_turns.use_profiles(self.profiles)
+        self.gang_turns.use_profiles()
         effects: list[Effect] = []
         waiting = []
         for record in self.records.values():

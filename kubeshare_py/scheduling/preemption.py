@@ -7,7 +7,6 @@ given up when nobody is left to be waited for and the nominee still does not fit
 victims do not leave in time; then another search may follow.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kubeshare_py.cluster.charge import Charge
@@ -15,7 +14,6 @@ from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.effects import Effect, Evict, Preempt
 from kubeshare_py.domain.identity import DecisionToken, PodUid
 from kubeshare_py.domain.preemption import PreemptionPlan, Seat
-from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling.books import Books
 from kubeshare_py.scheduling.bound_ranks import BoundRanks
 from kubeshare_py.scheduling.departures import Departures
@@ -45,16 +43,10 @@ class UnderWay:
 class Preemption:
     """Works on the machine's books, at the end of each turn."""
 
-    def __init__(
-        self,
-        books: Books,
-        records: Mapping[PodUid, Record],
-        profiles: Mapping[str, Profile],
-        gang_turns: GangTurns,
-        patience_s: float,
-    ) -> None:
+    def __init__(self, books: Books, gang_turns: GangTurns, patience_s: float) -> None:
         """`patience_s`: who has not left by then is not waited for any longer."""
         self._books = books
+        records, profiles = books.records, books.profiles
         self._records = records
         planner = self.planner = Planner(books.ledger, records, books.gangs, books.askers, profiles)
         self._patience_s = patience_s
@@ -63,9 +55,7 @@ class Preemption:
         self.ranks = BoundRanks()
         self.departures = Departures(records, books.gangs, self.ranks)
         self._nominations = Nominations(records, profiles)
-        self.queue = PreemptionQueue(
-            books, records, planner, gang_turns, self.under_way, self.ranks
-        )
+        self.queue = PreemptionQueue(books, planner, gang_turns, self.under_way, self.ranks)
         self._now = 0.0
         self._searched = False
 

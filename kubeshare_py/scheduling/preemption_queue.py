@@ -30,14 +30,13 @@ class PreemptionQueue:
     def __init__(
         self,
         books: Books,
-        records: Mapping[PodUid, Record],
         planner: Planner,
         gang_turns: GangTurns,
         under_way: Mapping[Nominee, object],
         ranks: BoundRanks,
     ) -> None:
         self._books = books
-        self._records = records
+        self._records = books.records
         self._planner = planner
         self._gang_turns = gang_turns
         self._under_way = under_way
