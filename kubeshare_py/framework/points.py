@@ -148,7 +148,7 @@ class QueueSort(Protocol):
     name: str
 
     def key(self, pod: Pod) -> tuple[int | str, ...]:
-        """Pods are tried in ascending order of this; it must end in something unique."""
+        """Pods are tried in ascending order of this; equal ones in the order of their arrival."""
 
 
 @runtime_checkable

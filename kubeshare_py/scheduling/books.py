@@ -7,6 +7,7 @@ from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.framework.asks import Asker, Work
 from kubeshare_py.framework.scheduler_profile import Profile
+from kubeshare_py.scheduling.arrivals import Arrivals
 from kubeshare_py.scheduling.attempts import Attempts
 from kubeshare_py.scheduling.binds import Binds
 from kubeshare_py.scheduling.cycle import Cycle
@@ -24,6 +25,7 @@ class Books:
     """Who is there, who waits, who holds what. `profiles` and `askers` may be replaced in place."""
 
     profiles: dict[str, Profile]
+    arrivals: Arrivals
     askers: dict[str, Asker]
     records: dict[PodUid, Record]
     ledger: Ledger
@@ -50,6 +52,7 @@ def empty_books(profiles: Sequence[Profile], name: str) -> Books:
     intake = Intake(records, queue, moves, by_name, reports, gangs, earmarks)
     return Books(
         profiles=by_name,
+        arrivals=Arrivals(),
         askers=askers,
         records=records,
         ledger=ledger,

@@ -2,7 +2,7 @@
 
 import math
 from collections import OrderedDict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.effects import Effect
@@ -230,10 +230,10 @@ class GangTurns:
         """It stands where the last of those that it needs would stand."""
         for record in gang.waiting.values():
             if not record.key or gang.keyed_by != gang.first:
-                record.key = self._books.intake.key(record.pod, gang)
+                record.key = self._books.intake.key(record, gang)
         gang.keyed_by = gang.first
         last = sorted(gang.waiting.values(), key=lambda record: record.key)[gang.need - 1]
-        return self._books.intake.key(replace(last.pod, uid=gang.first[1]), gang)
+        return self._books.intake.gang_key(last, gang)
 
     def _disperse(self, gang: Gang) -> None:
         """From now on each member waits for itself."""

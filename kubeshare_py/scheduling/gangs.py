@@ -23,6 +23,8 @@ from kubeshare_py.scheduling.pod_records import Record, State
 K = TypeVar("K")
 #: How many pods of which shape under which profile.
 Shapes = Counter[tuple[str, Shape]]
+#: creationTimestamp and arrival of a gang's first member; 0 where it has had none.
+First = tuple[str, int]
 #: How many members are needed, how many of which shape there are, and where they must be: the
 #: label of a place, and the nodes of those that are in it already.
 Composition = tuple[int, frozenset[tuple[tuple[str, Shape], int]], str, tuple[NodeName, ...]]
@@ -94,11 +96,11 @@ class Gang:
     counts: Counter[Role] = field(default_factory=Counter)
     asked: Counter[int] = field(default_factory=Counter)
     granted: Counter[int] = field(default_factory=Counter)
-    #: creationTimestamp and uid of the first member; those by which the members' keys were made,
-    #: and those by which they stand in lines.
-    first: tuple[str, PodUid] = ("", PodUid(""))
-    keyed_by: tuple[str, PodUid] | None = None
-    lined_by: tuple[str, PodUid] | None = None
+    #: Its first member; the one by which the members' keys were made, and the one by which they
+    #: stand in lines.
+    first: First = ("", 0)
+    keyed_by: First | None = None
+    lined_by: First | None = None
     met: bool = False
     #: The minimum that its PodGroup object names, None where there is no such object.
     declared: int | None = None
@@ -266,7 +268,7 @@ class Gangs:
         known = gang.members.get(pod.uid)
         if known is None or known != member:
             gang.put(pod.uid, member)
-            first = (pod.created, pod.uid)
+            first = (pod.created, record.arrived)
             if not gang.first[1] or first < gang.first:
                 gang.first = first
             self.touched[gang] = None

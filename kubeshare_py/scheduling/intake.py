@@ -79,7 +79,7 @@ class Intake:
     def join_line(self, record: Record, gang: Gang | None, event: str) -> None:
         """Let the pod wait for a place of its own; members of a gang are as old as the first."""
         pod = record.pod
-        record.key = self.key(pod, gang)
+        record.key = self.key(record, gang)
         place_of = None
         if gang is not None and pod.group is not None and pod.group.within:
             place_of = (gang.namespace, gang.name, pod.group.within)
@@ -93,10 +93,21 @@ class Intake:
         if line.blocked:
             self._reports.newcomers(line)
 
-    def key(self, pod: Pod, gang: Gang | None) -> SortKey:
-        """Where a pod stands in the queue."""
-        if gang is not None:
-            pod = replace(pod, created=gang.first[0])
+    def key(self, record: Record, gang: Gang | None) -> SortKey:
+        """Where a pod stands in the queue: what its profile leaves equal, arrival decides.
+
+        Members of a gang stand where its first one would, in the order of their own arrival.
+        """
+        if gang is None:
+            return self._sorted_by(record.pod), record.arrived
+        return *self.gang_key(record, gang), record.arrived
+
+    def gang_key(self, last: Record, gang: Gang) -> SortKey:
+        """Where a gang stands: with the priority of this member, as old as its first one."""
+        created, arrived = gang.first
+        return self._sorted_by(replace(last.pod, created=created)), arrived
+
+    def _sorted_by(self, pod: Pod) -> tuple[int | str, ...]:
         return self._profiles[pod.scheduler_name].queue_sort.key(pod)
 
     def back_off(self, record: Record, now: float) -> None:

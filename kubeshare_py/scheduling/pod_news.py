@@ -5,6 +5,7 @@ from kubeshare_py.domain.events import FinishedMember, PodGroupEvent, PodsListed
 from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.scheduling import outsiders, queue_moves
+from kubeshare_py.scheduling.arrivals import in_order_of_arrival
 from kubeshare_py.scheduling.books import Books
 from kubeshare_py.scheduling.pod_records import Record, State
 from kubeshare_py.scheduling.preemption import Preemption
@@ -31,7 +32,8 @@ class PodNews:
             if record is not None and record.state in _UNDECIDED:
                 self.gone(pod.uid)
         elif record is None:
-            books.intake.enqueue(Record(pod, State.HELD), now, effects, queue_moves.POD_ADD)
+            record = Record(pod, State.HELD, books.arrivals.next())
+            books.intake.enqueue(record, now, effects, queue_moves.POD_ADD)
         elif record.state in _UNDECIDED:
             if _matters(record.pod, pod):
                 event = queue_moves.update_event(record.pod, pod)
@@ -62,7 +64,8 @@ class PodNews:
         books = self._books
         is_ours = pod.scheduler_name in books.profiles
         if record is None:
-            record = books.records[pod.uid] = Record(pod, State.HELD)
+            record = Record(pod, State.HELD, books.arrivals.next())
+            books.records[pod.uid] = record
         if record.state is State.BOUND and record.node == node:
             # What it holds was settled when it was bound: whoever edits the annotation of a bound
             # pod takes no card and frees none. A resize changes what it takes of the node.
@@ -106,7 +109,7 @@ class PodNews:
     ) -> None:
         """These are all pods. Not `decides`: another may have placed them, which is no news."""
         books = self._books
-        listed = {pod.uid: pod for pod in event.pods}
+        listed = {pod.uid: pod for pod in in_order_of_arrival(event.pods)}
         for uid in [uid for uid in books.records if uid not in listed]:
             if uid not in event.unreadable:
                 self.gone(uid)

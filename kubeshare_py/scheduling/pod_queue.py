@@ -14,7 +14,9 @@ from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.pod import Shape
 
-SortKey = tuple[int | str, ...]
+#: What QueueSort answered, then the arrival of the pod; of a gang's members that of its first one,
+#: then their own. () where it is not worked out yet.
+SortKey = tuple[tuple[int | str, ...] | int, ...]
 
 #: Of pods that must be in one place with their gang: its namespace and name, and the label.
 PlaceOf = tuple[str, str, str]

@@ -27,6 +27,8 @@ class Record:
 
     pod: Pod
     state: State
+    #: Its number in the order in which this process heard of pods; see `arrivals`.
+    arrived: int
     key: SortKey = ()
     node: NodeName | None = None
     allocation: Allocation | None = None

@@ -21,6 +21,7 @@ from kubeshare_py.scheduling.earmarks import Cause, Holder, Nominee
 from kubeshare_py.scheduling.gang_turns import GangTurns
 from kubeshare_py.scheduling.gangs import Gang
 from kubeshare_py.scheduling.nominations import Nominations
+from kubeshare_py.scheduling.pod_queue import SortKey
 from kubeshare_py.scheduling.pod_records import Record
 from kubeshare_py.scheduling.preemption_planner import Planner, preemptor_of
 from kubeshare_py.scheduling.preemption_queue import PreemptionQueue, needed
@@ -216,7 +217,7 @@ class Preemption:
             one.awaited.discard(uid)
 
 
-def _key_of(nominee: Nominee, first: Record) -> tuple[int | str, ...]:
+def _key_of(nominee: Nominee, first: Record) -> SortKey:
     return nominee.key if isinstance(nominee, Gang) else first.key
 
 

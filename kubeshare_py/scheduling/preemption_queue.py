@@ -10,7 +10,7 @@ from kubeshare_py.scheduling.bound_ranks import BoundRanks
 from kubeshare_py.scheduling.earmarks import Nominee
 from kubeshare_py.scheduling.gang_turns import GangTurns
 from kubeshare_py.scheduling.gangs import Gang
-from kubeshare_py.scheduling.pod_queue import Line
+from kubeshare_py.scheduling.pod_queue import Line, SortKey
 from kubeshare_py.scheduling.pod_records import Record
 from kubeshare_py.scheduling.preemption_planner import Planner, preemptor_of
 from kubeshare_py.scheduling.timers import Timers, backoff_s
@@ -104,7 +104,7 @@ class PreemptionQueue:
         self._gangs.update(self._gang_turns.newcomers)
         newcomers.clear()
         self._gang_turns.newcomers.clear()
-        found: list[tuple[tuple[int | str, ...], Nominee]] = []
+        found: list[tuple[SortKey, Nominee]] = []
         for line in list(self._lines):
             uid = self._first_of(line, now)
             if uid is None:

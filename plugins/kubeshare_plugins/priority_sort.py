@@ -1,10 +1,10 @@
-"""QueueSort: spec.priority, then `sharedgpu/priority`, then age, then uid."""
+"""QueueSort: spec.priority, then `sharedgpu/priority`, then age."""
 
 from kubeshare_py.domain.pod import Pod
 
 
 class PrioritySort:
-    """Higher priority first; within one, the label's priority; then who was created first.
+    """Higher priority first; within one, the label's priority; then the pod that was created first.
 
     `sharedgpu/priority` is user input, so it only orders pods that the cluster's own priority
     leaves equal.
@@ -14,4 +14,4 @@ class PrioritySort:
 
     def key(self, pod: Pod) -> tuple[int | str, ...]:
         """Ascending: the first to be tried is the smallest."""
-        return (-pod.priority, -pod.label_priority, pod.created, pod.uid)
+        return (-pod.priority, -pod.label_priority, pod.created)

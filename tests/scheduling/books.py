@@ -48,6 +48,8 @@ class Books:
     cards: dict[NodeName, dict[str, Gpu]] = field(default_factory=dict)
     pods: dict[PodUid, Pod] = field(default_factory=dict)
     held: dict[PodUid, Holding] = field(default_factory=dict)
+    #: How many pods the machine had heard of when it heard of this one, which counts.
+    arrived: dict[PodUid, int] = field(default_factory=dict)
 
     def event(self, event: Event, now: float) -> None:
         """The machine is told this."""
@@ -59,7 +61,7 @@ class Books:
             case PodsListed(pods, asked_at):
                 for uid in self.pods.keys() - {pod.uid for pod in pods}:
                     self._gone(uid)
-                for pod in pods:
+                for pod in sorted(pods, key=lambda pod: pod.key):
                     self._listed(pod, asked_at)
             case BindAnswered():
                 self._answered(event, now)
@@ -243,6 +245,7 @@ class Books:
         assert (allocation.port is not None) == (not claim.exclusive)
 
     def _seen(self, pod: Pod) -> None:
+        self.arrived.setdefault(pod.uid, len(self.arrived) + 1)
         held = self.held.get(pod.uid)
         if pod.node_name is None:
             if held is None or not held.settled:

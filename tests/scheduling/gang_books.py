@@ -23,7 +23,8 @@ from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.pod import Pod, PodGroup
 from tests.scheduling.books import Books, Holding
 
-Key = tuple[int | str, ...]
+#: What the pods are sorted by, and who arrived when; of a gang, its first member.
+Key = tuple[tuple[int | str, ...] | int, ...]
 REPAIR_S, LONGEST_BACKOFF_S = 60.0, 10.0
 
 
@@ -40,7 +41,7 @@ class GangBooks(Books):
     kept: set[PodUid] = field(default_factory=set)
     last_try: set[PodUid] = field(default_factory=set)
     armed_at: dict[str, float] = field(default_factory=dict)
-    first: dict[str, tuple[str, PodUid]] = field(default_factory=dict)
+    first: dict[str, tuple[str, int]] = field(default_factory=dict)
     told: dict[PodUid, str] = field(default_factory=dict)
     #: Whether the scheduler was ever asked to decide: until then it learns what others did.
     decides: bool = False
@@ -188,9 +189,17 @@ class GangBooks(Books):
 
     def key(self, name: str) -> Key:
         """Where the gang stands."""
-        created, uid = self.first[name]
-        ranks = sorted((-p.priority, -p.label_priority, p.uid) for p in self.candidates(name))
-        return (*ranks[self.need(name) - 1][:2], created, uid)
+        created, arrived = self.first[name]
+        ranks = sorted((-p.priority, -p.label_priority) for p in self.candidates(name))
+        return (*ranks[self.need(name) - 1], created), arrived
+
+    def key_alone(self, pod: Pod) -> Key:
+        """Where a pod stands that is not decided with others."""
+        name, arrived = pod.group.name if pod.group is not None else "", self.arrived[pod.uid]
+        if name not in self.first:
+            return (-pod.priority, -pod.label_priority, pod.created), arrived
+        created, first = self.first[name]
+        return (-pod.priority, -pod.label_priority, created), first, arrived
 
     def _check_turn(self, pod: Pod, decided: set[str]) -> None:
         """No gang that stands before this pod would fit."""
@@ -204,8 +213,7 @@ class GangBooks(Books):
                 return  # some came back from a backoff, nobody here knows when
             mine = self.key(name)
         else:
-            created = self.first[name][0] if name in self.first else pod.created
-            mine = (-pod.priority, -pod.label_priority, created, pod.uid)
+            mine = self.key_alone(pod)
         for other in self.names():
             if other not in decided and self.fits(other):
                 assert self.key(other) > mine, f"{pod.key} went before {other}"
@@ -238,8 +246,9 @@ class GangBooks(Books):
         for uid, pod in self.pods.items():
             held = self.held.get(uid)
             name = _named(pod) if held is None else _group(held)
-            if name and (name not in self.first or (pod.created, uid) < self.first[name]):
-                self.first[name] = (pod.created, uid)
+            first = pod.created, self.arrived[uid]
+            if name and (name not in self.first or first < self.first[name]):
+                self.first[name] = first
         left = {*self.names(), *(member.group for member in self.finished.values())}
         self.first = {name: first for name, first in self.first.items() if name in left}
         self.met &= left

@@ -21,7 +21,7 @@ from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.pod import PodGroup, Shape
 from tests.builders import a_claim, a_gpu, a_machine, a_pod, a_shape, whole
 from tests.scheduling.gang_books import GangBooks
-from tests.scheduling.world import ACTIONS, NODES, Step, World
+from tests.scheduling.world import ACTIONS, NODES, Step, World, scrambled
 
 GANG_ACTIONS = ACTIONS + 14
 X = GroupApi.COSCHEDULING
@@ -107,10 +107,10 @@ class GangWorld(World):
         group, shapes, usual = self.jobs[name]
         self.count += 1
         pod = a_pod(
-            f"{self.count:03d}",
+            scrambled(self.count),
             shapes[self.count % len(shapes)],
             priority=usual if priority is None else priority,
-            created=f"{self.count:06d}",
+            created=f"{self.count // 3:06d}",
             group=None if name in self.described else group,
             group_reference=GroupReference(X, name) if name in self.described else None,
             owner=name,

@@ -33,9 +33,7 @@ class EarmarkBooks(GangBooks):
         taken = []
         for bind in binds:
             pod = self.pods[bind.uid]
-            name = pod.group.name if pod.group is not None else ""
-            created = self.first[name][0] if name in self.first else pod.created
-            mine = (-pod.priority, -pod.label_priority, created, pod.uid)
+            mine = self.key_alone(pod)
             for key, places in self.before.items():
                 if key < mine and self.after.get(key) == places and self._takes(bind, key):
                     taken.append(bind)

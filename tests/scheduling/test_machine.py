@@ -86,7 +86,7 @@ def test_without_inventory_gpu_pods_wait_and_others_are_placed() -> None:
     assert [type(effect) for effect in machine.handle(BindSlotsFree(9), 0.0)] == [Bind]
 
 
-def test_spec_priority_goes_before_label_priority_before_age_before_uid() -> None:
+def test_spec_priority_goes_before_label_priority_before_age_before_arrival() -> None:
     driver = Driver({"n1": 1})
     blocker = a_pod("blocker", a_shape(a_claim(1000)))
     driver.place(blocker)
@@ -106,7 +106,7 @@ def test_spec_priority_goes_before_label_priority_before_age_before_uid() -> Non
         (bind,) = driver.decide()
         order.append(bind.key.name)
         last = next(pod for pod in pods if pod.uid == bind.uid)
-    assert order == ["spec", "label", "z-old", "x-new", "y-new"]
+    assert order == ["spec", "label", "z-old", "y-new", "x-new"]
 
 
 def test_a_high_priority_pod_of_another_shape_is_tried_first() -> None:

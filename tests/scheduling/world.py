@@ -54,6 +54,11 @@ ACTIONS = 16
 Step = tuple[int, int, int]
 
 
+def scrambled(number: int) -> str:
+    """A name for each number up to 1000, in another order."""
+    return f"{number * 617 % 1000:03d}"
+
+
 class World:
     """Runs a history; every event and effect passes the books."""
 
@@ -125,10 +130,10 @@ class World:
         """A pod is created, now and then a gated, malformed or urgent one."""
         self.count += 1
         pod = a_pod(
-            f"{self.count:03d}",
+            scrambled(self.count),
             SHAPES[which % len(SHAPES)],
             priority=how % 3,
-            created=f"{self.count:06d}",
+            created=f"{self.count // 3:06d}",
             gates=("wait",) if how == 7 else (),
             problem=InvalidRequest(field="l", value="v", rule="r") if how == 8 else None,
         )
@@ -238,7 +243,7 @@ class World:
             self.count += 1
             native = (("cpu", 100), ("nvidia.com/gpu", 1 + how % 2)) if how > 5 else (("cpu", 100),)
             shape = a_shape(resources=native)
-            pod = a_pod(f"{self.count:03d}", shape, scheduler_name="other")
+            pod = a_pod(scrambled(self.count), shape, scheduler_name="other")
         self.stored[pod.uid] = replace(pod, node_name=name, allocation=allocation)
         self.watch.append(PodSeen(self.stored[pod.uid]))
 

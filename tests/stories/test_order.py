@@ -21,6 +21,9 @@ async def stage(empty_stage: Stage) -> AsyncIterator[Stage]:
         yield empty_stage
 
 
+EIGHT = "nodes: [{name: n1, gpus: [{model: T4, count: 8, memory: 16GiB}]}]"
+
+
 async def placed_in_turn(stage: Stage, names: list[str]) -> list[str]:
     """Whole-card pods one after the other: whenever one is bound it is deleted."""
     order = []
@@ -90,3 +93,30 @@ async def test_a_changed_label_moves_a_waiting_pod_to_the_front(stage: Stage) ->
     await stage.waiting("small")
     await stage.gone("holder")
     assert (await placed_in_turn(stage, ["first"])) == ["second"]
+
+
+@pytest.mark.parametrize("nodes", [EIGHT])
+async def test_of_24_pods_created_one_after_another_for_8_cards_the_first_eight_start(
+    stage: Stage,
+) -> None:
+    await stage.create("holder", gpu("8", "8"))
+    await stage.running("holder")
+    # Neither the names nor, on any server, the uids are in this order.
+    names = [f"p{number * 7 % 24:02d}" for number in range(24)]
+    for name in names:
+        await stage.create(name, gpu("1"))
+    for name in names:
+        await stage.waiting(name)
+    await stage.gone("holder")
+    assert sorted(await stage.until_bound(8)) == sorted(names[:8])
+
+
+@pytest.mark.parametrize("nodes", [EIGHT])
+async def test_pods_that_a_list_finds_start_by_second_and_then_by_name(
+    empty_stage: Stage,
+) -> None:
+    made = [await empty_stage.create(f"p{number * 7 % 24:02d}", gpu("1")) for number in range(24)]
+    age = [(pod["metadata"]["creationTimestamp"], pod["metadata"]["name"]) for pod in made]
+    async with empty_stage.scheduler(NO_PREEMPTION):
+        first = await empty_stage.until_bound(8)
+    assert sorted(first) == sorted(name for _, name in sorted(age)[:8])
