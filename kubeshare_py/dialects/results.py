@@ -27,19 +27,20 @@ MEMORY_MIB = "sharedgpu/gpu_mem_mib"
 MPS_THREADS = "sharedgpu/mps_thread_percentage"
 MPS_MEMORY = "sharedgpu/mps_memory"
 
-_RESULT_KEYS = frozenset(
+#: All but those for one container each, which say `container` or `init` and its number.
+KEYS = frozenset(
     {
         ALLOCATION, GPU_UUID, GPU_MODEL, GPU_MEM, CELL_ID, MANAGER_PORT, FENCE,
         MEMORY_MIB, MPS_THREADS, MPS_MEMORY, EARMARK,
     }
 )  # fmt: skip
-_OF_ONE_CONTAINER = re.compile(r"sharedgpu/(container|init)-[0-9]+\.gpu_uuid")
+OF_ONE_CONTAINER = re.compile(r"sharedgpu/(container|init)-[0-9]+\.gpu_uuid")
 
 
 def is_result(key: str) -> bool:
     """Whether this annotation is the scheduler's to write: a pod must not bring it along."""
     return key.startswith("sharedgpu/") and (
-        key in _RESULT_KEYS or _OF_ONE_CONTAINER.fullmatch(key) is not None
+        key in KEYS or OF_ONE_CONTAINER.fullmatch(key) is not None
     )
 
 

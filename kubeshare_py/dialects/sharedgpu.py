@@ -35,6 +35,8 @@ GROUP = "sharedgpu/group_name"
 GROUP_OTHER_NAME = "sharedgpu/pod_group_name"
 HEADCOUNT = "sharedgpu/group_headcount"
 THRESHOLD = "sharedgpu/group_threshold"
+#: Of KubeShare 2.0's older manifests: its scheduler does not read it, and neither do we.
+MIN_AVAILABLE = "sharedgpu/min_available"
 
 LOWEST_PRIORITY, HIGHEST_PRIORITY = -1, 100
 #: Far above any node; keeps what follows within 64 bits.

@@ -93,11 +93,16 @@ class GpuRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvalidRequest:
-    """Why a pod's request cannot be understood: the field, its value, the rule it breaks."""
+    """Why a pod's request cannot be understood: the field, its value, the rule it breaks.
+
+    Without a value the rule is about the field itself.
+    """
 
     field: str
-    value: str
+    value: str | None = None
     rule: str
 
     def __str__(self) -> str:
+        if self.value is None:
+            return f"{self.field} {self.rule}"
         return f'{self.field}="{self.value}": {self.rule}'

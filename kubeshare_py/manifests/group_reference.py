@@ -4,9 +4,6 @@ Labels: https://github.com/kubernetes-sigs/scheduler-plugins/tree/master/pkg/cos
 Field: `spec.schedulingGroup.podGroupName`, alpha in Kubernetes 1.36.
 """
 
-import re
-from collections.abc import Mapping
-
 import msgspec
 
 from kubeshare_py.domain.group_objects import GroupApi, GroupReference
@@ -19,14 +16,6 @@ LABEL = "scheduling.x-k8s.io/pod-group"
 #: Of the plugin's releases before 0.23.
 OLD_LABEL = "pod-group.scheduling.sigs.k8s.io"
 FIELD = "spec.schedulingGroup"
-#: Annotation of members or of PodGroups: the node label of which all must share a value.
-WITHIN = "sharedgpu/group_within"
-#: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set
-_LABEL_KEY = re.compile(
-    r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
-)
-#: So much of a value that is none is shown.
-_SHOWN = 60
 
 
 def group_reference(
@@ -47,16 +36,6 @@ def group_reference(
     if field:
         return GroupReference(GroupApi.KUBERNETES, field)
     return GroupReference(GroupApi.COSCHEDULING, label) if label else None
-
-
-def within_problem(annotations: Mapping[str, str]) -> InvalidRequest | None:
-    """What is wrong with the annotation; None if it is not there."""
-    text = annotations.get(WITHIN)
-    if not text or _LABEL_KEY.fullmatch(text):
-        return None
-    shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-    rule = "must be the name of a node label, such as topology.kubernetes.io/zone"
-    return InvalidRequest(field=WITHIN, value=shown, rule=rule)
 
 
 def named_in(spec: PodSpec) -> str:

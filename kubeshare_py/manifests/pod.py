@@ -4,6 +4,8 @@ from dataclasses import replace
 from functools import lru_cache
 
 from kubeshare_py.dialects import sharedgpu
+from kubeshare_py.dialects.group_within import WITHIN, within_problem
+from kubeshare_py.dialects.pod_keys import unknown_key
 from kubeshare_py.dialects.results import ALLOCATION, EARMARK, GPU_UUID, is_result, visible_cards
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.events import FinishedMember
@@ -13,7 +15,8 @@ from kubeshare_py.domain.pod import Labels, Pod, PodGroup
 from kubeshare_py.domain.request import InvalidRequest
 from kubeshare_py.manifests.allocation import read_allocation
 from kubeshare_py.manifests.effective_requests import demand
-from kubeshare_py.manifests.group_reference import WITHIN, group_reference, within_problem
+from kubeshare_py.manifests.group_reference import group_reference
+from kubeshare_py.manifests.metadata import ObjectMeta
 from kubeshare_py.manifests.placement import shape_of
 from kubeshare_py.manifests.pod_fields import PodFields, PodSpec
 from kubeshare_py.manifests.unsupported import unsupported_fields
@@ -56,7 +59,7 @@ def to_domain(pod: PodFields) -> Pod:
     """
     meta, spec = pod.metadata, pod.spec
     bound = bool(spec.node_name)
-    asked = sharedgpu.read(meta.labels or {}, meta.annotations)
+    asked = _asked(meta, bound)
     needs = demand(spec, pod.status if bound else None)
     held = _held(meta.annotations) if bound and meta.annotations else None
     reference = _reference(pod, asked.group)
@@ -87,6 +90,13 @@ def to_domain(pod: PodFields) -> Pod:
         labels=_labels(meta.labels) if bound else (),
         started=pod.status.start_time or "" if bound else "",
     )
+
+
+def _asked(meta: ObjectMeta, bound: bool) -> sharedgpu.Asked:
+    """What it asks. Keys that are not known matter as long as there is something to decide."""
+    asked = sharedgpu.read(meta.labels or {}, meta.annotations)
+    unknown = None if bound else unknown_key(meta.labels, meta.annotations)
+    return asked if unknown is None else replace(asked, request=None, problem=unknown)
 
 
 def _reference(pod: PodFields, group: PodGroup | None) -> GroupReference | InvalidRequest | None:

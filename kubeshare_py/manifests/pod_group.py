@@ -16,9 +16,9 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
+from kubeshare_py.dialects.group_within import WITHIN, within_problem
 from kubeshare_py.domain.events import PodGroupGone, PodGroupSeen
 from kubeshare_py.domain.group_objects import GroupApi, PodGroupObject
-from kubeshare_py.manifests.group_reference import WITHIN, within_problem
 from kubeshare_py.manifests.metadata import ObjectMeta
 from kubeshare_py.manifests.watch import ADDED, DELETED, MODIFIED, UNDECODABLE
 

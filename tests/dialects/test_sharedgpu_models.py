@@ -102,6 +102,7 @@ def test_what_cannot_be_understood_is_refused_by_name(key: str, text: str, rule:
     problem = problem_of(SHARE, **{key.removeprefix("sharedgpu/"): text})
     assert problem.field == key
     assert rule in problem.rule
+    assert problem.value is not None
     assert len(problem.value) <= 61
     assert text.startswith(problem.value.removesuffix("…"))
 

@@ -19,6 +19,25 @@ HELD = Allocation(
 )
 
 
+def test_a_key_that_is_not_known_holds_the_pod_until_it_is_bound() -> None:
+    labels = {"sharedgpu/gpu_limit": "1.0", "sharedgpu/gpu_requset": "0.5"}
+    found = pod(labels=labels | {"sharedgpu/priority": "9"})
+    assert str(found.problem) == (
+        "label sharedgpu/gpu_requset is not known; did you mean sharedgpu/gpu_request?"
+    )
+    assert (found.request, found.shape.claim, found.label_priority) == (None, None, 9)
+    annotations = {"sharedgpu/allocation": write_allocation(HELD)}
+    bound = pod({"nodeName": "n"}, labels=labels, annotations=annotations)
+    assert bound.problem is None
+    assert bound.request is not None
+    assert bound.allocation == HELD
+
+
+def test_a_label_that_was_written_as_an_annotation_holds_the_pod() -> None:
+    found = pod(annotations={"sharedgpu/gpu_request": "0.5"})
+    assert str(found.problem) == "sharedgpu/gpu_request is a label, not an annotation"
+
+
 def test_a_bare_pod() -> None:
     found = pod(creationTimestamp="2026-01-02T03:04:05Z")
     assert (found.uid, found.key) == ("u", PodKey("ns", "p"))

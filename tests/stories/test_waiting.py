@@ -43,6 +43,18 @@ async def test_a_malformed_label_is_named_with_its_value_and_rule(stage: Stage) 
     await stage.running("other")
 
 
+async def test_a_misspelt_label_holds_the_pod_until_it_is_mended(stage: Stage) -> None:
+    misspelt = {"sharedgpu/gpu_limit": "1.0", "sharedgpu/gpu_requset": "0.5"}
+    await stage.create("typo", misspelt)
+    message = await stage.waiting("typo")
+    known = "label sharedgpu/gpu_requset is not known; did you mean sharedgpu/gpu_request?"
+    assert message == known
+    labels = {"sharedgpu/gpu_requset": None, "sharedgpu/gpu_request": "0.5"}
+    pod = "/api/v1/namespaces/default/pods/typo"
+    await stage.client.merge_patch(pod, {"metadata": {"labels": labels}})
+    await stage.running("typo")
+
+
 async def test_an_edited_label_is_seen(stage: Stage) -> None:
     await stage.create("typo", gpu("0.5", "half"))
     await stage.waiting("typo")
