@@ -3,9 +3,11 @@
 Label meanings and the order of checks follow KubeShare 2.0 (pod labels, README and
 pkg/scheduler/pod.go of github.com/NTHU-LSALab/KubeShare, release-2.0). Deliberate differences: any
 decimal is a number, so "0", "10" and "100" are understood; a malformed gang is an error instead of
-no gang; amounts are computed exactly. `sharedgpu/numa_bind` is ours.
+no gang; amounts are computed exactly; memory may have a unit; a request needs no limit beside it.
+`sharedgpu/numa_bind` is ours.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -18,6 +20,7 @@ from kubeshare_py.dialects.decimals import fraction, integer, plain_decimal, tho
 from kubeshare_py.dialects.sharedgpu_models import NOTHING_SAID, ModelTexts
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import PodGroup
+from kubeshare_py.domain.quantity import amount
 from kubeshare_py.domain.request import GpuClaim, GpuRequest, InvalidRequest
 
 DIALECT = "sharedgpu"
@@ -43,6 +46,13 @@ LOWEST_PRIORITY, HIGHEST_PRIORITY = -1, 100
 MOST_CARDS = 1_000_000
 
 _NUMBER = "must be a decimal number, digits with at most one point, such as 0.5, 1 or 2.0"
+_WHOLE_CARDS = "must be a whole number of cards when it is above 1"
+_MOST = f"must be at most {MOST_CARDS}"
+#: Memory with a unit or an exponent, as Kubernetes writes quantities (https://kubernetes.io/docs/
+#: reference/kubernetes-api/common-definitions/quantity/). Not understood are thousandths of a byte,
+#: since who writes "512m" means "512M", and fractions of a byte without a unit. RE2 reads it too.
+MEMORY_QUANTITY = "[0-9]+([.][0-9]+)?([KMGTPE]i|[kMGTPE]|[eE][0-9]{1,3})"
+_MEMORY_QUANTITY = re.compile(MEMORY_QUANTITY)
 _FLAGS = (None, "", "true", "false")
 # Each distinct text is read once; a cluster has few distinct requests and many pods.
 _REMEMBERED = 4096
@@ -136,7 +146,10 @@ def _request(
     guarantee: bool,
 ) -> GpuRequest | InvalidRequest | None:
     """The request; None for a limit of 0, which is how a pod says that it wants no GPU."""
-    limit = _limit(limit_text)
+    if limit_text is None and share_text is not None:
+        limit = _implied_limit(share_text)
+    else:
+        limit = _limit(limit_text)
     if isinstance(limit, InvalidRequest):
         return limit
     share = _share(share_text, limit)
@@ -184,15 +197,30 @@ def _claim(count: int, milli: int, total_bytes: int, model: str | None, *, near:
 def _limit(text: str | None) -> Decimal | InvalidRequest:
     """The limit as written: a whole number if it is above 1."""
     if text is None:
-        return _invalid(LIMIT, None, "is missing; a pod that asks for a GPU needs it, such as 1.0")
+        rule = f"alone asks for no card: add {REQUEST}, or {LIMIT} for a card without a share"
+        return InvalidRequest(field=MEMORY, rule=rule)
     limit = plain_decimal(text)
     if limit is None:
         return _invalid(LIMIT, text, _NUMBER)
     if limit > 1 and limit != int(limit):
-        return _invalid(LIMIT, text, "must be a whole number of cards when it is above 1")
+        return _invalid(LIMIT, text, _WHOLE_CARDS)
     if limit > MOST_CARDS:
-        return _invalid(LIMIT, text, f"must be at most {MOST_CARDS}")
+        return _invalid(LIMIT, text, _MOST)
     return limit
+
+
+def _implied_limit(request: str) -> Decimal | InvalidRequest:
+    """The limit of a pod that only has a request: a card for a share, or those that it asks for."""
+    share = plain_decimal(request)
+    if share is None:
+        return _invalid(REQUEST, request, _NUMBER)
+    if share <= 1:
+        return Decimal(1)
+    if share != int(share):
+        return _invalid(REQUEST, request, _WHOLE_CARDS)
+    if share > MOST_CARDS:
+        return _invalid(REQUEST, request, _MOST)
+    return share
 
 
 def _share(text: str | None, limit: Decimal) -> Decimal | InvalidRequest:
@@ -210,11 +238,15 @@ def _share(text: str | None, limit: Decimal) -> Decimal | InvalidRequest:
 
 
 def _memory(text: str | None) -> int | InvalidRequest:
-    """Bytes in all, 0 when nothing is said."""
-    memory = 0 if text is None else integer(text)
+    """Bytes in all, rounded up, 0 when nothing is said."""
+    if text is None:
+        return 0
+    if _MEMORY_QUANTITY.fullmatch(text):
+        return amount("memory", text)
+    memory = integer(text)
     if memory is None or memory < 0:
-        rule = "must be a whole number of bytes without a unit, such as 1073741824"
-        return _invalid(MEMORY, text, rule)
+        rule = "must be a whole number of bytes, such as 1073741824, or have a unit, such as 8Gi"
+        return InvalidRequest(field=MEMORY, value=text, rule=rule)
     return memory
 
 

@@ -9,6 +9,7 @@ pages; a bound pod in the middle of a resize takes the most of what it wants, wa
 from dataclasses import dataclass
 from functools import lru_cache
 
+from kubeshare_py.domain.quantity import MOST, BadQuantity, Quantity, amount
 from kubeshare_py.manifests.pod_fields import (
     Container,
     ContainerStatus,
@@ -17,7 +18,6 @@ from kubeshare_py.manifests.pod_fields import (
     ResourceList,
     Resources,
 )
-from kubeshare_py.manifests.quantity import MOST, BadQuantity, Quantity, amount
 
 _Items = tuple[tuple[str, Quantity], ...]
 #: Lists of which the largest amount counts, resource by resource.

@@ -7,8 +7,8 @@ import msgspec
 
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.node import Node, Taint
+from kubeshare_py.domain.quantity import BadQuantity, Quantity, amount
 from kubeshare_py.manifests.metadata import ObjectMeta
-from kubeshare_py.manifests.quantity import BadQuantity, Quantity, amount
 
 
 class TaintFields(msgspec.Struct, frozen=True, gc=False):

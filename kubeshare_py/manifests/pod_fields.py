@@ -7,8 +7,8 @@ https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/
 
 import msgspec
 
+from kubeshare_py.domain.quantity import Quantity
 from kubeshare_py.manifests.metadata import ObjectMeta
-from kubeshare_py.manifests.quantity import Quantity
 
 ResourceList = dict[str, Quantity]
 

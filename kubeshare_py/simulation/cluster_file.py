@@ -9,6 +9,7 @@ import msgspec
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.domain.node import Taint
+from kubeshare_py.domain.quantity import is_quantity
 from kubeshare_py.inventory.card_file import read_topology
 from kubeshare_py.inventory.documents import DocumentProblem, memory_bytes, read_document
 from kubeshare_py.inventory.made_up_uuids import made_up_uuid
@@ -16,7 +17,6 @@ from kubeshare_py.topology.wiring import Wiring, wired
 
 #: RFC 1123 subdomain, as Kubernetes asks of a node's name.
 _NODE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_QUANTITY = re.compile(r"\d+(\.\d+)?(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?")
 _DEFAULT_ALLOCATABLE = {"cpu": "32", "memory": "128Gi", "ephemeral-storage": "500Gi", "pods": "110"}
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
@@ -124,7 +124,7 @@ def _taint(taint: _Taint, at: int) -> Taint:
 def _allocatable(given: Mapping[str, str | int]) -> dict[str, str]:
     amounts = _DEFAULT_ALLOCATABLE | {name: str(amount) for name, amount in given.items()}
     for name, amount in amounts.items():
-        if not _QUANTITY.fullmatch(amount):
+        if not is_quantity(amount):
             raise _FieldProblem(f"allocatable.{name}", f"{amount!r} is not a quantity")
     return amounts
 

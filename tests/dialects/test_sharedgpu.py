@@ -128,15 +128,36 @@ def test_a_share_just_below_one_becomes_a_whole_shared_card() -> None:
 # --- limit and request ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "labels", [{"gpu_request": "0.5"}, {"gpu_mem": "1"}, {"gpu_request": "0"}, {"gpu_mem": "x"}]
-)
-def test_a_limit_is_needed_once_anything_is_asked(labels: dict[str, str]) -> None:
-    problem = problem_of(**labels)
-    assert problem.field == LIMIT
-    assert str(problem) == (
-        'sharedgpu/gpu_limit="": is missing; a pod that asks for a GPU needs it, such as 1.0'
+@pytest.mark.parametrize("memory", ["1", "x"])
+def test_memory_alone_asks_for_no_card(memory: str) -> None:
+    assert str(problem_of(gpu_mem=memory)) == (
+        "sharedgpu/gpu_mem alone asks for no card: add sharedgpu/gpu_request,"
+        " or sharedgpu/gpu_limit for a card without a share"
     )
+
+
+@pytest.mark.parametrize("request_", ["0", "0.0", "0.5", "1", "1.00", "2", "3.0", "1000000"])
+def test_without_a_limit_a_share_may_use_its_card_and_whole_cards_are_whole(request_: str) -> None:
+    limit = request_ if Decimal(request_) > 1 else "1.0"
+    assert asked(gpu_request=request_) == asked(gpu_request=request_, gpu_limit=limit)
+    assert request_of(gpu_request=request_, gpu_mem="8").claim.count == max(1, int(float(request_)))
+
+
+@pytest.mark.parametrize(
+    ("request_", "rule"),
+    [
+        ("1.5", "must be a whole number of cards when it is above 1"),
+        ("1000001", "must be at most 1000000"),
+        ("half", "must be a decimal number, digits with at most one point, such as 0.5, 1 or 2.0"),
+        ("", "must be a decimal number, digits with at most one point, such as 0.5, 1 or 2.0"),
+    ],
+)
+def test_a_request_alone_is_named_when_it_is_wrong(request_: str, rule: str) -> None:
+    assert str(problem_of(gpu_request=request_)) == f'{REQUEST}="{request_}": {rule}'
+
+
+def test_an_empty_limit_is_no_missing_one() -> None:
+    assert problem_of(gpu_request="0.5", gpu_limit="").field == LIMIT
 
 
 def test_a_request_above_its_limit_is_refused() -> None:
@@ -201,10 +222,46 @@ def test_memory_is_in_bytes_and_nothing_leaves_it_to_the_share(
     assert request.claim.memory_bytes == memory
 
 
-@pytest.mark.parametrize("text", ["-1", "1Gi", "", "1.0", "1e9", "0x10", " 1", "1_0", str(2**63)])
-def test_memory_with_a_unit_or_sign_is_refused(text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "memory"),
+    [
+        *(("8Gi", 8 * 2**30), ("8G", 8 * 10**9), ("512Mi", 2**29), ("1e9", 10**9), ("1E3", 1000)),
+        *(("1.5Gi", 3 * 2**29), ("0.1Ki", 103), ("0Gi", None), ("007Ki", 7168), ("1k", 1000)),
+        *(("1E", 2**53), ("9e999", 2**53), ("1Pi", 2**50)),
+    ],
+)
+def test_memory_may_have_a_unit_and_is_rounded_up_to_bytes(text: str, memory: int | None) -> None:
+    request = request_of(gpu_limit="1", gpu_request="0.5", gpu_mem=text)
+    assert request.claim.memory_bytes == memory
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "-1",
+            "",
+            "1.0",
+            "0.5",
+            "0x10",
+            " 1",
+            "1_0",
+            str(2**63),
+            "8gi",
+            "8GB",
+            "8GiB",
+            "8K",
+            "Gi",
+        ),
+        *("512m", "1n", "1u", "1e-3", "-1Gi", "1 Gi", "1e9999", ".5Gi", "1.Gi", "1Gi\n"),
+    ],
+)
+def test_memory_with_another_unit_or_a_sign_is_refused(text: str) -> None:
     problem = problem_of(gpu_limit="1", gpu_request="0.5", gpu_mem=text)
-    assert (problem.field, problem.value) == (MEMORY, text)
+    assert str(problem) == (
+        f'{MEMORY}="{text}": must be a whole number of bytes, such as 1073741824,'
+        " or have a unit, such as 8Gi"
+    )
 
 
 @pytest.mark.parametrize(("total", "each"), [("10", 4), ("9", 3), ("1", 1), ("0", None)])

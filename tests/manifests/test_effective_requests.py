@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubeshare_py.manifests.quantity import MOST
+from kubeshare_py.domain.quantity import MOST
 from tests.manifests.written import container, pod, sidecar
 
 MI = 2**20

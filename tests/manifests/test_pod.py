@@ -124,11 +124,11 @@ def test_a_pod_being_deleted_is_known_to_be() -> None:
 
 
 def test_a_request_that_cannot_be_understood_is_a_problem_of_the_pod() -> None:
-    found = pod(labels={"sharedgpu/gpu_request": "0.5"})
+    found = pod(labels={"sharedgpu/gpu_mem": "1"})
     assert found.request is None
     assert found.shape.claim is None
     assert found.problem is not None
-    assert found.problem.field == "sharedgpu/gpu_limit"
+    assert found.problem.field == "sharedgpu/gpu_mem"
 
 
 def test_a_member_knows_its_group() -> None:

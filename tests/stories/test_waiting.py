@@ -35,6 +35,12 @@ async def test_memory_is_checked_and_named(stage: Stage) -> None:
     assert message == "0/1 nodes are available: 1 Insufficient GPU memory."
 
 
+async def test_a_request_and_memory_with_a_unit_are_enough(stage: Stage) -> None:
+    await stage.create("first", {"sharedgpu/gpu_request": "0.5", "sharedgpu/gpu_mem": "8Gi"})
+    running = await stage.running("first")
+    assert running["metadata"]["annotations"]["sharedgpu/gpu_mem"] == str(8 << 30)
+
+
 async def test_a_malformed_label_is_named_with_its_value_and_rule(stage: Stage) -> None:
     await stage.create("typo", gpu("0.5", "half"))
     message = await stage.waiting("typo")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubeshare_py.manifests.quantity import MOST, BadQuantity, amount
+from kubeshare_py.domain.quantity import MOST, BadQuantity, amount
 
 FACTORS: dict[str, int | Fraction] = {
     **{"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18},

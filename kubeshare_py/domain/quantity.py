@@ -40,6 +40,15 @@ def amount(resource: str, quantity: Quantity) -> int:
     return min(MOST, -(-exact.numerator // exact.denominator))
 
 
+def is_quantity(text: str) -> bool:
+    """Whether `amount` can read it."""
+    try:
+        _exact(text)
+    except BadQuantity:
+        return False
+    return True
+
+
 def _exact(text: str) -> Fraction:
     found = _QUANTITY.fullmatch(text)
     if found is None:
