@@ -58,6 +58,8 @@ def _container(where: str, container: ContainerFields, injection: Injection) -> 
 
 
 def _has(env: tuple[EnvVar, ...], variable: Variable) -> bool:
+    if variable.is_default:
+        return any(one.name == variable.name for one in env)
     wanted = (variable.name, variable.value, variable.field_path)
     return any((one.name, one.value, _field_path(one)) == wanted for one in env)
 

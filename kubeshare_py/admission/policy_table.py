@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from kubeshare_py.dialects.sharedgpu import REQUEST
+from kubeshare_py.dialects.sharedgpu import LIMIT, REQUEST
 from kubeshare_py.domain.isolation import IsolationBackend
 from kubeshare_py.isolation.backend import HostVolume, Mount, Variable
 from kubeshare_py.isolation.containers import (
@@ -18,7 +18,7 @@ from kubeshare_py.isolation.containers import (
     Injection,
     with_share,
 )
-from kubeshare_py.isolation.reach import ASKING, WHOLE_CARDS, Reach
+from kubeshare_py.isolation.reach import ASKING, NO_CARDS, WHOLE_CARDS, Reach
 from kubeshare_py.manifests.unsupported import DEVICE_CLASS, GPU_DOMAINS
 
 _HEAD = "{{- /* Tables of kubeshare_py/isolation as CEL; written by `make manifests`. */}}\n"
@@ -50,7 +50,8 @@ def template() -> str:
 def _reach(labels: str) -> str:
     asking = _literal(list(ASKING))
     return (
-        f"!{asking}.exists(label, label in variables.{labels}) ? '{Reach.VOID}' :\n"
+        f"!{asking}.exists(label, label in variables.{labels}) ||\n"
+        f"variables.{labels}[?'{LIMIT}'].orValue('').matches('{NO_CARDS}') ? '{Reach.VOID}' :\n"
         f"variables.{labels}[?'{REQUEST}'].orValue('').matches('{WHOLE_CARDS}')"
         f" ? '{Reach.WHOLE}' : '{Reach.SHARE}'"
     )
@@ -83,7 +84,8 @@ def _literal(value: object) -> str:
 
 
 def _variable(one: Variable) -> Mapping[str, str]:
-    return {"name": one.name, "value": one.value, "path": one.field_path}
+    default = "true" if one.is_default else "false"
+    return {"name": one.name, "value": one.value, "path": one.field_path, "default": default}
 
 
 def _mount(one: Mount) -> Mapping[str, str]:

@@ -16,12 +16,14 @@ class Variable:
     """One environment variable: of a fixed value, or of a field of the pod (downward API).
 
     The kubelet reads the field when a container starts; an annotation that is not there is an
-    empty value and no error (kubelet, makeEnvironmentVariables).
+    empty value and no error (kubelet, makeEnvironmentVariables). `is_default`: an entry of the same
+    name in the container is kept, whatever its value; of all other variables it is refused.
     """
 
     name: str
     value: str = ""
     field_path: str = ""
+    is_default: bool = False
 
     @classmethod
     def of_annotation(cls, name: str, key: str) -> "Variable":

@@ -18,6 +18,10 @@ VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
 PRELOAD = "LD_PRELOAD"
 VOID = Variable(VISIBLE_DEVICES, "void")
 CARDS = Variable.of_annotation(VISIBLE_DEVICES, GPU_UUID)
+#: Which parts of the driver the container gets. KubeShare 2.0 sets it so in every container with a
+#: card (pkg/scheduler/pod.go of github.com/NTHU-LSALab/KubeShare, release-2.0), and overrides what
+#: the pod says; here the pod's own entry, for graphics or video, is kept.
+CAPABILITIES = Variable("NVIDIA_DRIVER_CAPABILITIES", "compute,utility", is_default=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,14 +35,14 @@ class Injection:
 
 
 NO_CARD = Injection(variables=(VOID,))
-WHOLE_CARD = Injection(variables=(CARDS,))
+WHOLE_CARD = Injection(variables=(CARDS, CAPABILITIES))
 
 
 def with_share(backend: IsolationBackend) -> Injection:
     """What containers with a share get by this back-end."""
     found = BACKENDS[backend]
     return Injection(
-        variables=(CARDS, *found.variables),
+        variables=(CARDS, CAPABILITIES, *found.variables),
         preload=found.preload,
         mounts=found.mounts,
         volumes=found.volumes,

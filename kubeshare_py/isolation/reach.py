@@ -1,8 +1,9 @@
 """What a pod's containers are told of cards, known when the pod is created: from its labels alone.
 
-A pod of ours whose labels ask for nothing is told `void`. One that asks is told what the scheduler
-will have written by the time its containers start; shares come with the profile's back-end, whole
-cards need none. The labels may change until the pod is bound, what its containers are told may not.
+A pod of ours whose labels ask for nothing, or with a limit of 0, is told `void`. One that asks is
+told what the scheduler will have written by the time its containers start; shares come with the
+profile's back-end, whole cards need none. The labels may change until the pod is bound, what its
+containers are told may not.
 """
 
 import re
@@ -13,6 +14,8 @@ from kubeshare_py.dialects.sharedgpu import LIMIT, MEMORY, REQUEST
 
 #: Labels that ask for a card; one of them is enough to be told.
 ASKING = (LIMIT, REQUEST, MEMORY)
+#: A limit that asks for no card, as written; also for RE2.
+NO_CARDS = "^0+([.]0*)?$"
 #: A request above one card, as written; also for RE2, which the API server's CEL uses.
 WHOLE_CARDS = "^0*([2-9]|[1-9][0-9]+)([.][0-9]*)?$"
 
@@ -27,6 +30,7 @@ class Reach(StrEnum):
 
 def reach(labels: Mapping[str, str]) -> Reach:
     """Read it from the pod's labels."""
-    if not any(label in labels for label in ASKING):
+    asks = any(label in labels for label in ASKING)
+    if not asks or re.search(NO_CARDS, labels.get(LIMIT, "")):
         return Reach.VOID
     return Reach.WHOLE if re.search(WHOLE_CARDS, labels.get(REQUEST, "")) else Reach.SHARE

@@ -11,6 +11,7 @@ _NAMES = st.sampled_from(
     [
         *("NVIDIA_VISIBLE_DEVICES", "LD_PRELOAD", "LD_PRELOAD", "NVIDIA_GPU_MEMORY_LIMIT"),
         *("CUDA_MPS_PIPE_DIRECTORY", "POD_NAME", "USER_A", "USER_B"),
+        "NVIDIA_DRIVER_CAPABILITIES",
     ]
 )
 _VALUES = st.sampled_from(
@@ -42,6 +43,8 @@ _LABELS = st.sampled_from(
         *({}, {"sharedgpu/priority": "1"}, SHARE, SHARE, SHARE),
         {"sharedgpu/gpu_request": "2", "sharedgpu/gpu_limit": "2"},
         *({"sharedgpu/gpu_limit": "1.0"}, {"sharedgpu/gpu_mem": "1"}),
+        *({"sharedgpu/gpu_limit": zero} for zero in ("0", "0.0", "00.00", "0.5")),
+        {"sharedgpu/gpu_limit": "0", "sharedgpu/gpu_request": "2", "sharedgpu/gpu_mem": "1"},
     ]
 )
 _WISHES = st.sampled_from(["", "none", "driver", "mps", "mps", "gemini", "gemini", "other"])

@@ -10,6 +10,8 @@ from tests.admission.any_pod import pods
 from tests.admission.patched import SHARE, Json, a_pod, answered, env_of, patched, review
 
 CARDS = "metadata.annotations['sharedgpu/gpu_uuid']"
+#: What each container of a pod with a card gets.
+WITH_CARD = {"NVIDIA_VISIBLE_DEVICES": CARDS, "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}
 LIBRARY = "/kubeshare/library/libgemhook.so.1"
 GEMINI = {**SHARE, "sharedgpu/isolation": "gemini"}
 FROM_SECRET = {"name": "LD_PRELOAD", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}
@@ -23,9 +25,9 @@ def preloads(*env: Json) -> list[Json]:
 def test_every_container_with_a_card_is_told_init_containers_and_sidecars_too() -> None:
     sidecar = {"name": "side", "restartPolicy": "Always"}
     found = patched(a_pod(SHARE, initContainers=[{"name": "init"}, sidecar]))
-    assert env_of(found) == {"NVIDIA_VISIBLE_DEVICES": CARDS}
+    assert env_of(found) == WITH_CARD
     for index in (0, 1):
-        assert env_of(found, "initContainers", index) == {"NVIDIA_VISIBLE_DEVICES": CARDS}
+        assert env_of(found, "initContainers", index) == WITH_CARD
 
 
 def test_containers_of_pods_without_a_card_are_told_void() -> None:
@@ -33,12 +35,29 @@ def test_containers_of_pods_without_a_card_are_told_void() -> None:
     assert env_of(found) == env_of(found, "initContainers") == {"NVIDIA_VISIBLE_DEVICES": "void"}
 
 
+@pytest.mark.parametrize("isolation", ["none", "mps"])
+def test_a_limit_of_0_brings_no_card_and_nothing_of_a_back_end(isolation: str) -> None:
+    labels = {"sharedgpu/gpu_limit": "0", "sharedgpu/isolation": isolation}
+    found = patched(a_pod(labels))
+    assert env_of(found) == {"NVIDIA_VISIBLE_DEVICES": "void"}
+    assert "volumes" not in found["spec"]
+    assert "volumeMounts" not in found["spec"]["containers"][0]
+
+
+@pytest.mark.parametrize("theirs", ["all", "", "graphics,compute,utility"])
+def test_a_container_that_says_which_parts_of_the_driver_it_needs_keeps_them(theirs: str) -> None:
+    own = {"name": "NVIDIA_DRIVER_CAPABILITIES", "value": theirs}
+    found = patched(a_pod(SHARE, own))["spec"]["containers"][0]["env"]
+    assert [one for one in found if "CAPABILITIES" in one["name"]] == [own]
+
+
 def test_ours_come_first_so_that_the_users_may_refer_to_them() -> None:
     user = {"name": "CARDS", "value": "$(NVIDIA_VISIBLE_DEVICES)"}
     labels = {**SHARE, "sharedgpu/isolation": "driver"}
     found = patched(a_pod(labels, user))["spec"]["containers"][0]["env"]
     assert [one["name"] for one in found] == [
-        "NVIDIA_VISIBLE_DEVICES", "NVIDIA_GPU_MEMORY_REQUEST", "NVIDIA_GPU_MEMORY_LIMIT", "CARDS"
+        "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES",
+        "NVIDIA_GPU_MEMORY_REQUEST", "NVIDIA_GPU_MEMORY_LIMIT", "CARDS",
     ]  # fmt: skip
 
 

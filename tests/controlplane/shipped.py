@@ -12,6 +12,8 @@ MANIFESTS = Path(__file__).parents[2] / "deploy/kubeshare.yaml"
 #: Who the scheduler is, and what it and those who look at it may do.
 IDENTITY = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
 POLICIES = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+#: Kubernetes 1.36 and newer.
+MUTATING = ("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding")
 
 Json = dict[str, Any]
 

@@ -184,6 +184,7 @@ def check(pod: Json, ask: Ask, board: set[str]) -> list[str]:
         "NVIDIA_VISIBLE_DEVICES": visible,
         "MINE": f"cards {visible}",
         "LD_PRELOAD": "/mine.so",
+        **({"NVIDIA_DRIVER_CAPABILITIES": "compute,utility"} if ask.cards else {}),
         **{name: value.format(**words) for name, value in ask.told.items()},
     }
     environments = started(pod)

@@ -75,6 +75,7 @@ VARIANTS = {
         f"cards={CARDS}",
         'config.inventory.source="file"',
         "policies.results=false",
+        'admission.by="none"',
         "flowSchemas=false",
         "resources=null",
         "collector.enabled=false",
@@ -313,7 +314,8 @@ def test_mps_daemons_may_mount_and_reach_all_users_clients_and_nothing_else() ->
 
 def test_without_the_wish_there_is_nothing_of_mps() -> None:
     assert len(of(rendered(), "DaemonSet")) == 1
-    assert "kubeshare-mps" not in MANIFESTS.read_text()
+    named = {one["metadata"]["name"] for one in yaml.safe_load_all(MANIFESTS.read_text()) if one}
+    assert "kubeshare-mps" not in named
 
 
 def test_where_nobody_elects_there_is_no_fence_and_never_a_second_process() -> None:
@@ -335,7 +337,8 @@ def test_cards_by_hand_are_beside_the_configuration_that_names_them() -> None:
 
 
 def test_all_names_follow_the_name_and_the_namespace() -> None:
-    text = template("--set=name=other", "--namespace=gpu")
+    # Policies about pods name the profiles' schedulerNames and say whose work they guard.
+    text = template("--set=name=other,admission.by=none", "--namespace=gpu")
     said = [one for one in yaml.safe_load_all(text) if one]
     [deployment] = of(said, "Deployment")
     assert deployment["metadata"]["namespace"] == "gpu"
@@ -395,31 +398,86 @@ def test_only_pods_of_ours_wait_for_the_webhook() -> None:
     assert policies == {"environment.kubeshare.io": "Fail", "others.kubeshare.io": "Ignore"}
 
 
-def test_pods_of_others_need_somebody_who_tells_them() -> None:
-    assert "say in admission.by" in refused("admission.others=true")
+@pytest.mark.parametrize("by", ["none", "nobody"])
+def test_pods_of_others_cannot_be_patched_by_nothing(by: str) -> None:
+    said = refused(f'admission={{"by": "{by}", "others": true}}')
+    assert "admission.others: true: needs admission.by auto, policy or webhook, not none" in said
 
 
 @pytest.mark.parametrize("version", ["v1.35.4", "v1.30.0", "v1.35.9-gke.1"])
 def test_policies_that_the_cluster_does_not_know_are_refused_with_the_way_out(version: str) -> None:
     said = refused('admission.by="policy"', kubernetes=version)
-    assert f"from Kubernetes 1.36 on, and this is {version}: use webhook" in said
+    assert f"admission.by: policy: this cluster ({version}) does not serve" in said
+    assert "use auto or webhook" in said
+
+
+def mutators(*arguments: str, kubernetes: str = NEWEST) -> set[str]:
+    """Kinds of what patches new pods, as a user's Helm renders it without a cluster."""
+    text = template(*arguments, kubernetes=kubernetes)
+    kinds = {one["kind"] for one in yaml.safe_load_all(text) if one}
+    return {one for one in kinds if one.startswith("Mutating") and not one.endswith("Binding")}
+
+
+POLICY, WEBHOOK = {"MutatingAdmissionPolicy"}, {"MutatingWebhookConfiguration"}
 
 
 @pytest.mark.parametrize(
-    ("by", "versions"),
+    ("by", "kubernetes", "found"),
     [
-        ("policy", ["v1.36.0", "v1.36.1-eks-abc", "v1.37.0"]),
-        ("webhook", ["v1.30.0", "v1.35.4", "v1.36.3"]),
+        *(("auto", version, POLICY) for version in ("v1.36.0", "v1.36.1-eks-abc", "v1.37.0")),
+        *(("auto", version, WEBHOOK) for version in ("v1.30.0", "v1.35.4", "v1.35.9-gke.1")),
+        *(("policy", version, POLICY) for version in ("v1.36.0", "v1.37.0")),
+        *(("webhook", version, WEBHOOK) for version in ("v1.30.0", "v1.36.3")),
+        *((by, "v1.36.3", set()) for by in ("none", "nobody")),
     ],
 )
-def test_each_way_of_telling_is_rendered_for_the_releases_that_have_it(
-    by: str, versions: list[str]
+def test_pods_are_patched_by_what_the_release_of_kubernetes_has(
+    by: str, kubernetes: str, found: set[str]
 ) -> None:
-    for version in versions:
-        text = template(f"--set=admission.by={by}", f"--kube-version={version}")
-        kinds = {one["kind"] for one in yaml.safe_load_all(text) if one}
-        assert ("MutatingAdmissionPolicy" in kinds) == (by == "policy")
-        assert ("MutatingWebhookConfiguration" in kinds) == (by == "webhook")
+    assert mutators(f"--set=admission.by={by}", kubernetes=kubernetes) == found
+    if by == "auto":
+        assert mutators(kubernetes=kubernetes) == found  # the default
+
+
+def test_what_the_cluster_serves_goes_before_its_version() -> None:
+    served = "--api-versions=v1/Pod"
+    assert mutators(served) == WEBHOOK
+    kind = "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"
+    assert mutators(f"{served},{kind}", kubernetes="v1.35.4") == POLICY
+
+
+def test_where_nothing_patches_pods_nothing_refuses_those_that_are_not_patched() -> None:
+    for by in ("none", "nobody"):
+        text = template(f"--set=admission.by={by}")
+        assert "kubeshare-environment" not in text
+        assert "kubeshare-ephemeral" not in text
+
+
+def notes(by: str) -> str:
+    """What Helm says after an installation."""
+    done = helm("install", "k", CHART, "--dry-run=client", f"--set=admission.by={by}")
+    assert done.returncode == 0, done.stderr
+    return done.stdout.partition("NOTES:")[2]
+
+
+def test_the_notes_say_what_gives_containers_their_cards() -> None:
+    assert "by the MutatingAdmissionPolicy kubeshare-environment" in notes("policy")
+    assert "rollout status deployment/kubeshare-admission" in notes("webhook")
+    nothing = notes("none")
+    assert "metadata.annotations['sharedgpu/gpu_uuid']" in nothing
+    assert "called none now" not in nothing
+    assert nothing in notes("nobody").replace(
+        "The value nobody is called none now; it is still accepted.\n", ""
+    )
+
+
+def test_the_plain_manifests_say_for_what_they_were_rendered() -> None:
+    head = MANIFESTS.read_text().partition("\n---\n")[0]
+    assert "Kubernetes 1.36.0 and newer, with admission.by: policy" in head
+    [command] = [line for line in head.splitlines() if "helm template" in line]
+    arguments = command.removeprefix("#").split()[1:]
+    done = helm(*(str(CHART) if one.startswith("deploy/") else one for one in arguments))
+    assert "kind: MutatingWebhookConfiguration" in done.stdout
 
 
 def test_clusters_older_than_the_policies_that_always_come_along_are_refused() -> None:

@@ -1,7 +1,7 @@
 import pytest
 
 from kubeshare_py.domain.isolation import IsolationBackend
-from kubeshare_py.isolation.containers import PRELOAD, VISIBLE_DEVICES, injection
+from kubeshare_py.isolation.containers import CAPABILITIES, PRELOAD, VISIBLE_DEVICES, injection
 from kubeshare_py.isolation.reach import Reach
 
 NONE = IsolationBackend.NONE
@@ -15,6 +15,19 @@ def test_every_container_is_told_its_cards_first(reach: Reach, backend: Isolatio
     assert (first.value == "void") == (reach is Reach.VOID)
     names = [one.name for one in (first, *others)]
     assert len({*names, PRELOAD}) == len(names) + 1
+
+
+@pytest.mark.parametrize("reach", Reach)
+@pytest.mark.parametrize("backend", IsolationBackend)
+def test_a_container_with_a_card_gets_the_drivers_parts_that_kubeshare_gives_it(
+    reach: Reach, backend: IsolationBackend
+) -> None:
+    found = [one for one in injection(reach, backend).variables if "CAPABILITIES" in one.name]
+    assert found == ([] if reach is Reach.VOID else [CAPABILITIES])
+    assert (CAPABILITIES.name, CAPABILITIES.value) == (
+        "NVIDIA_DRIVER_CAPABILITIES",
+        "compute,utility",
+    )
 
 
 @pytest.mark.parametrize("backend", IsolationBackend)

@@ -27,8 +27,8 @@ def test_it_agrees_with_what_the_labels_mean(
     if asked.request is not None:
         whole = asked.request.claim.exclusive
         assert found is (Reach.WHOLE if whole else Reach.SHARE)
-    elif not labels:
-        assert found is Reach.VOID
+    elif asked.problem is None:
+        assert found is Reach.VOID  # no label, or a limit of 0
 
 
 @pytest.mark.parametrize("label", [sharedgpu.MODEL, sharedgpu.PRIORITY, sharedgpu.GROUP])
@@ -36,10 +36,21 @@ def test_labels_that_ask_for_no_card_leave_the_pod_without(label: str) -> None:
     assert reach({label: "1"}) is Reach.VOID
 
 
+@pytest.mark.parametrize("zero", ["0", "0.0", "00.00", "0." + "0" * 60])
+def test_a_limit_of_0_asks_for_no_card_whatever_else_is_said(zero: str) -> None:
+    for more in ({}, {sharedgpu.MEMORY: "1024"}, {sharedgpu.REQUEST: "2"}):
+        assert reach({sharedgpu.LIMIT: zero, **more}) is Reach.VOID
+
+
+@pytest.mark.parametrize("some", ["0.5", "1", "10", "0.001", "00.10", ""])
+def test_a_limit_above_0_asks_for_one(some: str) -> None:
+    assert reach({sharedgpu.LIMIT: some}) is Reach.SHARE
+
+
 @pytest.mark.parametrize(
     ("request_", "found"),
     [
-        *(("0", Reach.SHARE), ("0.99", Reach.SHARE), ("1", Reach.SHARE), ("01.00", Reach.SHARE)),
+        *(("0", Reach.VOID), ("0.99", Reach.SHARE), ("1", Reach.SHARE), ("01.00", Reach.SHARE)),
         *(("2", Reach.WHOLE), ("2.0", Reach.WHOLE), ("10", Reach.WHOLE), ("019.", Reach.WHOLE)),
     ],
 )

@@ -15,8 +15,8 @@ from kubeshare_py.edges.kube_errors import KubeError
 from tests.controlplane.build import TESTED, build
 from tests.controlplane.cleaning import clean
 from tests.controlplane.running import ControlPlane
-from tests.controlplane.shipped import POLICIES, shipped, write
-from tests.policies.environment import installed
+from tests.controlplane.shipped import MUTATING, POLICIES, shipped, write
+from tests.policies.environment import has_policies, installed
 
 PODS = "/api/v1/namespaces/default/pods"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
@@ -93,6 +93,14 @@ class Cluster:
         await self.admin.merge_patch(path, {"spec": spec})
 
 
+def policies(plane: ControlPlane) -> list[Json]:
+    """Those that are shipped; without the guard of environments where none can be put into pods."""
+    if has_policies(plane):
+        return shipped(*POLICIES, *MUTATING)
+    guards = ("kubeshare-environment", "kubeshare-ephemeral")
+    return [one for one in shipped(*POLICIES) if one["metadata"]["name"] not in guards]
+
+
 @pytest.fixture(scope="module")
 def ground(
     plane: ControlPlane | None, tmp_path_factory: pytest.TempPathFactory
@@ -111,7 +119,7 @@ def guarded(
     """A control plane with the policies."""
     if plane is None:
         pytest.skip("admission policies need a real API server: make e2e")
-    file = write(shipped(*POLICIES), tmp_path_factory.mktemp("policies") / "policies.yaml")
+    file = write(policies(plane), tmp_path_factory.mktemp("policies") / "policies.yaml")
     plane.start_server_again()
     plane.create(file)
     yield plane

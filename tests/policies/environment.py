@@ -19,7 +19,7 @@ from kubeshare_py.domain.isolation import IsolationBackend
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_config import load
 from kubeshare_py.edges.kube_errors import KubeError
-from tests.controlplane.helm import template
+from tests.controlplane.helm import PLAIN_FOR, template
 from tests.controlplane.processes import process
 from tests.controlplane.running import ControlPlane, free_ports
 from tests.controlplane.shipped import Json, write
@@ -148,6 +148,7 @@ def _objects(by: str) -> list[Json]:
     text = template(
         f"--set=admission.by={by},admission.others=true",
         f"--set-json=config.profiles={json.dumps([_PROFILE])}",
+        kubernetes=PLAIN_FOR,
     )
     return [one for one in yaml.safe_load_all(text) if one]
 

@@ -31,7 +31,7 @@ from tests.policies.environment import (
 pytestmark = pytest.mark.real_only("the embedded API server has no admission policies")
 
 NOT_THERE = "MutatingAdmissionPolicy is v1 from Kubernetes 1.36 on"
-VISIBLE = "NVIDIA_VISIBLE_DEVICES"
+VISIBLE, CAPABILITIES = "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES"
 CARDS = "metadata.annotations['sharedgpu/gpu_uuid']"
 SHARE = {"sharedgpu/gpu_request": "0.5", "sharedgpu/gpu_limit": "1.0"}
 ALL = {"name": VISIBLE, "value": "all"}
@@ -79,13 +79,31 @@ async def test_policy_and_webhook_make_the_same_pod(cluster: Clients, pod: Json)
 async def test_every_container_is_told(cluster: Clients, namespace: str) -> None:
     inits = [{"name": "init", "image": "x"}, {"name": "s", "image": "x", "restartPolicy": "Always"}]
     labels = {**SHARE, "sharedgpu/isolation": "driver"}
-    told = {VISIBLE: CARDS}
+    told = {VISIBLE: CARDS, CAPABILITIES: "compute,utility"}
     told["NVIDIA_GPU_MEMORY_REQUEST"] = "metadata.annotations['sharedgpu/gpu_mem_mib']"
     told["NVIDIA_GPU_MEMORY_LIMIT"] = "metadata.annotations['sharedgpu/gpu_mem_mib']"
     made = await cluster.would_be(a_pod(labels, initContainers=inits), namespace)
     assert env_of(made) == env_of(made, "initContainers", 0) == told
     assert env_of(made, "initContainers", 1) == told
     assert env_of(await cluster.would_be(a_pod(), namespace)) == VOID
+
+
+@pytest.mark.parametrize("namespace", [POLICY, WEBHOOK])
+async def test_a_limit_of_0_brings_no_card_and_nothing_of_a_back_end(
+    cluster: Clients, namespace: str
+) -> None:
+    labels = {"sharedgpu/gpu_limit": "0", "sharedgpu/isolation": "mps"}
+    made = await cluster.would_be(a_pod(labels), namespace)
+    assert env_of(made) == VOID
+    assert "volumes" not in made["spec"]
+
+
+@pytest.mark.parametrize("namespace", [POLICY, WEBHOOK, GUARDED])
+async def test_a_container_says_itself_which_parts_of_the_driver_it_needs(
+    cluster: Clients, namespace: str
+) -> None:
+    made = await cluster.would_be(a_pod(SHARE, {"name": CAPABILITIES, "value": "all"}), namespace)
+    assert env_of(made) == {VISIBLE: CARDS, CAPABILITIES: "all"}
 
 
 @pytest.mark.parametrize("namespace", [POLICY, WEBHOOK, GUARDED])

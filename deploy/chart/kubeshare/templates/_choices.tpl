@@ -1,3 +1,42 @@
+{{- /* What patches new pods: policy, webhook or none. Helm knows a cluster's kinds only while it talks to one; otherwise
+(helm template without --api-versions) the release decides, of which --kube-version says another one. */}}
+{{- define "kubeshare.admission" -}}
+{{- $by := .Values.admission.by }}
+{{- $served := .Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy" }}
+{{- if not (.Capabilities.APIVersions.Has "v1/Pod") }}
+{{- $served = semverCompare ">=1.36.0-0" .Capabilities.KubeVersion.Version }}
+{{- end }}
+{{- if and (eq $by "policy") (not $served) }}
+{{- fail (printf "admission.by: policy: this cluster (%s) does not serve MutatingAdmissionPolicy in admissionregistration.k8s.io/v1, as Kubernetes does from 1.36 on: use auto or webhook" .Capabilities.KubeVersion.Version) }}
+{{- end }}
+{{- if eq $by "auto" }}{{ $served | ternary "policy" "webhook" }}
+{{- else if eq $by "nobody" }}none
+{{- else }}{{ $by }}
+{{- end }}
+{{- end }}
+
+{{- /* All that patch pods after this upgrade, as words: that of `kubeshare.admission`, and beside it the one before, until
+the new one is in force. API servers notice a new policy after a second, and a webhook has to start; Helm deletes what an
+upgrade leaves out at once, Deployments before webhooks. So the one before is left out by the next upgrade. Both change a
+pod in the same way, and the second of them finds nothing to do. */}}
+{{- define "kubeshare.mutators" -}}
+{{- $by := include "kubeshare.admission" . }}
+{{- $api := "admissionregistration.k8s.io/v1" }}
+{{- $found := list $by }}
+{{- if and .Release.IsUpgrade (.Capabilities.APIVersions.Has (printf "%s/MutatingAdmissionPolicy" $api)) }}
+{{- $policy := lookup $api "MutatingAdmissionPolicyBinding" "" "kubeshare-environment" }}
+{{- if and (eq $by "policy") (not $policy) (lookup $api "MutatingWebhookConfiguration" "" "kubeshare-admission") }}
+{{- $found = append $found "webhook" }}
+{{- else if and (eq $by "webhook") $policy }}
+{{- $server := lookup "apps/v1" "Deployment" .Release.Namespace "kubeshare-admission" | default dict }}
+{{- if not (dig "status" "availableReplicas" 0 $server) }}
+{{- $found = append $found "policy" }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- join " " $found }}
+{{- end }}
+
 {{- /* The isolation back-ends of each profile by its schedulerName, as CEL: JSON is CEL. */}}
 {{- define "kubeshare.cel.choices" -}}
 {{- $found := dict }}
@@ -44,8 +83,8 @@ object.spec.schedulerName in {{ include "kubeshare.cel.choices" . }}
 {{- /* Steps of a JSON patch that put the entries `.wanted` first; `.list` is a kind of containers. */}}
 {{- define "kubeshare.cel.entries" -}}
 {{ .wanted }}.reverse().filter(one, !object.spec.{{ .list }}[at].?env.orValue([]).exists(entry,
-  entry.name == one.name && entry.?value.orValue('') == one.value
-  && entry.?valueFrom.?fieldRef.?fieldPath.orValue('') == one.path))
+  entry.name == one.name && (one.default == 'true' || (entry.?value.orValue('') == one.value
+  && entry.?valueFrom.?fieldRef.?fieldPath.orValue('') == one.path))))
 .map(one, JSONPatch{op: 'add', path: '/spec/{{ .list }}/' + string(at) + '/env/0', value: one.path == ''
   ? Object.spec.{{ .list }}.env{name: one.name, value: one.value}
   : Object.spec.{{ .list }}.env{name: one.name, valueFrom: Object.spec.{{ .list }}.env.valueFrom{

@@ -1,19 +1,21 @@
 {{- /* Tables of kubeshare_py/isolation as CEL; written by `make manifests`. */}}
 {{- define "kubeshare.cel.reach" -}}
-!["sharedgpu/gpu_limit","sharedgpu/gpu_request","sharedgpu/gpu_mem"].exists(label, label in variables.labels) ? 'void' :
+!["sharedgpu/gpu_limit","sharedgpu/gpu_request","sharedgpu/gpu_mem"].exists(label, label in variables.labels) ||
+variables.labels[?'sharedgpu/gpu_limit'].orValue('').matches('^0+([.]0*)?$') ? 'void' :
 variables.labels[?'sharedgpu/gpu_request'].orValue('').matches('^0*([2-9]|[1-9][0-9]+)([.][0-9]*)?$') ? 'whole' : 'share'
 {{- end }}
 {{- define "kubeshare.cel.reachBefore" -}}
-!["sharedgpu/gpu_limit","sharedgpu/gpu_request","sharedgpu/gpu_mem"].exists(label, label in variables.labelsBefore) ? 'void' :
+!["sharedgpu/gpu_limit","sharedgpu/gpu_request","sharedgpu/gpu_mem"].exists(label, label in variables.labelsBefore) ||
+variables.labelsBefore[?'sharedgpu/gpu_limit'].orValue('').matches('^0+([.]0*)?$') ? 'void' :
 variables.labelsBefore[?'sharedgpu/gpu_request'].orValue('').matches('^0*([2-9]|[1-9][0-9]+)([.][0-9]*)?$') ? 'whole' : 'share'
 {{- end }}
 {{- define "kubeshare.cel.variables" -}}
-{"void": [{"name":"NVIDIA_VISIBLE_DEVICES","value":"void","path":""}],
-"whole": [{"name":"NVIDIA_VISIBLE_DEVICES","value":"","path":"metadata.annotations['sharedgpu/gpu_uuid']"}],
-"none": [{"name":"NVIDIA_VISIBLE_DEVICES","value":"","path":"metadata.annotations['sharedgpu/gpu_uuid']"}],
-"driver": [{"name":"NVIDIA_VISIBLE_DEVICES","value":"","path":"metadata.annotations['sharedgpu/gpu_uuid']"},{"name":"NVIDIA_GPU_MEMORY_REQUEST","value":"","path":"metadata.annotations['sharedgpu/gpu_mem_mib']"},{"name":"NVIDIA_GPU_MEMORY_LIMIT","value":"","path":"metadata.annotations['sharedgpu/gpu_mem_mib']"}],
-"mps": [{"name":"NVIDIA_VISIBLE_DEVICES","value":"","path":"metadata.annotations['sharedgpu/gpu_uuid']"},{"name":"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE","value":"","path":"metadata.annotations['sharedgpu/mps_thread_percentage']"},{"name":"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT","value":"","path":"metadata.annotations['sharedgpu/mps_memory']"},{"name":"CUDA_MPS_PIPE_DIRECTORY","value":"/tmp/nvidia-mps","path":""}],
-"gemini": [{"name":"NVIDIA_VISIBLE_DEVICES","value":"","path":"metadata.annotations['sharedgpu/gpu_uuid']"},{"name":"POD_MANAGER_PORT","value":"","path":"metadata.annotations['sharedgpu/gpu_manager_port']"},{"name":"KUBESHARE_NAMESPACE","value":"","path":"metadata.namespace"},{"name":"KUBESHARE_NAME","value":"","path":"metadata.name"},{"name":"POD_NAME","value":"$(KUBESHARE_NAMESPACE)/$(KUBESHARE_NAME)","path":""}]}
+{"void": [{"name":"NVIDIA_VISIBLE_DEVICES","value":"void","path":"","default":"false"}],
+"whole": [{"name":"NVIDIA_VISIBLE_DEVICES","value":"","path":"metadata.annotations['sharedgpu/gpu_uuid']","default":"false"},{"name":"NVIDIA_DRIVER_CAPABILITIES","value":"compute,utility","path":"","default":"true"}],
+"none": [{"name":"NVIDIA_VISIBLE_DEVICES","value":"","path":"metadata.annotations['sharedgpu/gpu_uuid']","default":"false"},{"name":"NVIDIA_DRIVER_CAPABILITIES","value":"compute,utility","path":"","default":"true"}],
+"driver": [{"name":"NVIDIA_VISIBLE_DEVICES","value":"","path":"metadata.annotations['sharedgpu/gpu_uuid']","default":"false"},{"name":"NVIDIA_DRIVER_CAPABILITIES","value":"compute,utility","path":"","default":"true"},{"name":"NVIDIA_GPU_MEMORY_REQUEST","value":"","path":"metadata.annotations['sharedgpu/gpu_mem_mib']","default":"false"},{"name":"NVIDIA_GPU_MEMORY_LIMIT","value":"","path":"metadata.annotations['sharedgpu/gpu_mem_mib']","default":"false"}],
+"mps": [{"name":"NVIDIA_VISIBLE_DEVICES","value":"","path":"metadata.annotations['sharedgpu/gpu_uuid']","default":"false"},{"name":"NVIDIA_DRIVER_CAPABILITIES","value":"compute,utility","path":"","default":"true"},{"name":"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE","value":"","path":"metadata.annotations['sharedgpu/mps_thread_percentage']","default":"false"},{"name":"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT","value":"","path":"metadata.annotations['sharedgpu/mps_memory']","default":"false"},{"name":"CUDA_MPS_PIPE_DIRECTORY","value":"/tmp/nvidia-mps","path":"","default":"false"}],
+"gemini": [{"name":"NVIDIA_VISIBLE_DEVICES","value":"","path":"metadata.annotations['sharedgpu/gpu_uuid']","default":"false"},{"name":"NVIDIA_DRIVER_CAPABILITIES","value":"compute,utility","path":"","default":"true"},{"name":"POD_MANAGER_PORT","value":"","path":"metadata.annotations['sharedgpu/gpu_manager_port']","default":"false"},{"name":"KUBESHARE_NAMESPACE","value":"","path":"metadata.namespace","default":"false"},{"name":"KUBESHARE_NAME","value":"","path":"metadata.name","default":"false"},{"name":"POD_NAME","value":"$(KUBESHARE_NAMESPACE)/$(KUBESHARE_NAME)","path":"","default":"false"}]}
 {{- end }}
 {{- define "kubeshare.cel.preload" -}}
 {"void": "",
