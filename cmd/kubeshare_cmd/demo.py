@@ -5,10 +5,10 @@ import sys
 from pathlib import Path
 
 from kubeshare_plugins import IN_TREE
+from kubeshare_py.documents.problems import DocumentProblem
 from kubeshare_py.edges import configuration_file, process
 from kubeshare_py.edges.plugin_entry_points import with_entry_points
 from kubeshare_py.framework.configuration import ConfigurationError
-from kubeshare_py.inventory.documents import DocumentProblem
 from kubeshare_py.programs import demo
 
 EXAMPLES = """examples:

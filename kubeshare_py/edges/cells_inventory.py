@@ -9,12 +9,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import yaml
-
+from kubeshare_py.documents.problems import DocumentProblem
+from kubeshare_py.documents.yaml_text import read_yaml
 from kubeshare_py.domain.events import InventoryRead
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges import decision_log
+from kubeshare_py.edges.document_files import read_bytes
 from kubeshare_py.topology.cards_in_cells import Leaves, leaves_by_node, with_cells
 from kubeshare_py.topology.cells import Cells
 from kubeshare_py.topology.cells_file import CellsError, read_cells
@@ -76,12 +77,13 @@ class CellsInventory:
             if stamp == self._stamp:
                 return False
             cells = await asyncio.to_thread(_read, self.path)
-        except (OSError, UnicodeError, yaml.YAMLError, CellsError) as error:
+        except (OSError, DocumentProblem, CellsError) as error:
             # Read again the next time, whatever its stamp: it may have been half written.
             self._stamp = None
-            if str(error) != self._failure:
-                self._failure = str(error)
-                decision_log.warn("cells", message=f"{self.path}: {error}")
+            message = str(error) if isinstance(error, DocumentProblem) else f"{self.path}: {error}"
+            if message != self._failure:
+                self._failure = message
+                decision_log.warn("cells", message=message)
             return False
         self._stamp, self._failure = stamp, ""
         self._leaves, self._notes = leaves_by_node(cells), cells.notes
@@ -116,4 +118,4 @@ def _stamp(path: str) -> tuple[int, int, int]:
 
 
 def _read(path: str) -> Cells:
-    return read_cells(yaml.safe_load(Path(path).read_text(encoding="utf-8")))
+    return read_cells(read_yaml(read_bytes(path), path))

@@ -1,10 +1,10 @@
 """Reads a configuration file into the typed configuration, and prints one."""
 
-from pathlib import Path
-from typing import Any
-
 import yaml
 
+from kubeshare_py.documents.problems import DocumentProblem
+from kubeshare_py.documents.yaml_text import read_yaml
+from kubeshare_py.edges.document_files import read_bytes
 from kubeshare_py.framework.configuration import (
     ConfigurationError,
     SchedulerConfiguration,
@@ -21,11 +21,12 @@ def load(path: str | None) -> SchedulerConfiguration:
     if path is None:
         return read(None)
     try:
-        document: Any = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-        return read(document)
+        return read(read_yaml(read_bytes(path), path))
     except OSError as error:
         raise ConfigurationError(f"{path}: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeError, ConfigurationError) as error:
+    except DocumentProblem as problem:
+        raise ConfigurationError(str(problem)) from problem
+    except ConfigurationError as error:
         raise ConfigurationError(f"{path}: {error}") from error
 
 

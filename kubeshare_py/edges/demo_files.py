@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from kubeshare_py.inventory.documents import DocumentProblem
+from kubeshare_py.documents.problems import DocumentProblem
+from kubeshare_py.documents.yaml_text import read_yaml_documents
+from kubeshare_py.edges.document_files import read_bytes
 from kubeshare_py.simulation.cluster_file import SimulatedNode, read_cluster
 
 _PACKAGE = Path(__file__).parents[1]
@@ -24,16 +24,13 @@ def find(name: str) -> Path:
 def read_nodes(path: str | None) -> tuple[SimulatedNode, ...]:
     """The nodes of a cluster file, the demo's without a path; raises DocumentProblem."""
     file = Path(path) if path else find("demo-cluster.yaml")
-    return read_cluster(_text(file), str(file))
+    return read_cluster(_bytes(file), str(file))
 
 
 def read_workloads(path: str | None) -> tuple[dict[str, Any], ...]:
     """The objects of a YAML file, the demo's without a path; raises DocumentProblem."""
     file = Path(path) if path else find("demo-workloads.yaml")
-    try:
-        documents = [found for found in yaml.safe_load_all(_text(file)) if found]
-    except yaml.YAMLError as error:
-        raise DocumentProblem(str(file), "", str(error)) from error
+    documents: list[Any] = [one for one in read_yaml_documents(_bytes(file), str(file)) if one]
     for number, found in enumerate(documents):
         where = f"document {number + 1}"
         if not isinstance(found, dict) or not {"apiVersion", "kind"} <= found.keys():
@@ -45,10 +42,8 @@ def read_workloads(path: str | None) -> tuple[dict[str, Any], ...]:
     return tuple(documents)
 
 
-def _text(file: Path) -> str:
+def _bytes(file: Path) -> bytes:
     try:
-        return file.read_text(encoding="utf-8")
+        return read_bytes(file)
     except OSError as error:
         raise DocumentProblem(str(file), "", str(error.strerror)) from error
-    except UnicodeError as error:
-        raise DocumentProblem(str(file), "", str(error)) from error

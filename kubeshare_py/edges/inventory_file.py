@@ -5,11 +5,12 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from kubeshare_py.documents.problems import DocumentProblem
 from kubeshare_py.domain.events import InventoryFailed, InventoryRead
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.edges.document_files import read_bytes
 from kubeshare_py.inventory.card_file import CardGroup, cards_by_node, read_card_file
-from kubeshare_py.inventory.documents import DocumentProblem
 
 INTERVAL_S = 2.0
 
@@ -44,9 +45,8 @@ async def readings(
         try:
             now = _Seen(await asyncio.to_thread(_stamp, file), frozenset(nodes()))
             if seen is None or now.stamp != seen.stamp:
-                text = await asyncio.to_thread(file.read_text, encoding="utf-8")
-                groups = read_card_file(text, path)
-        except (OSError, UnicodeDecodeError, DocumentProblem) as problem:
+                groups = await asyncio.to_thread(_read, path)
+        except (OSError, DocumentProblem) as problem:
             # Read again the next time, whatever its stamp: it may have been half written.
             seen = None
             if str(problem) != failure:
@@ -63,6 +63,10 @@ async def readings(
                 if is_news:
                     yield InventoryRead(changed)
         await sleep(interval_s)
+
+
+def _read(path: str) -> tuple[CardGroup, ...]:
+    return read_card_file(read_bytes(path), path)
 
 
 def _stamp(file: Path) -> tuple[int, int]:

@@ -18,7 +18,10 @@ from kubernetes import client as kubernetes_client
 from kubernetes import config as kubernetes_config
 from kubernetes.config import exec_provider, incluster_config, kube_config
 
+from kubeshare_py.documents.problems import DocumentProblem
+from kubeshare_py.documents.yaml_text import read_yaml
 from kubeshare_py.edges.credentials import Credentials, KubeConfigError, Reading
+from kubeshare_py.edges.document_files import read_bytes
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 #: Files are read again this often: projected tokens and certificates are rotated in place.
@@ -76,6 +79,7 @@ def _read_kubeconfig(paths: str, context: str | None) -> Reading:
     source = f"kubeconfig {paths}"
     if not any(Path(path).expanduser().is_file() for path in paths.split(os.pathsep)):
         raise KubeConfigError(f"{source}: no such file")
+    _check(paths)
     configuration = kubernetes_client.Configuration()
     try:
         merger = _files.KubeConfigMerger(paths)
@@ -96,9 +100,25 @@ def _read_kubeconfig(paths: str, context: str | None) -> Reading:
             raise KubeConfigError(f"{source}: {_why_no_credentials(merger.config, user)}")
     except (kubernetes_config.ConfigException, OSError, yaml.YAMLError) as error:
         raise KubeConfigError(f"{source}: {' '.join(str(error).split())}") from error
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise KubeConfigError(f"{source}: not a kubeconfig ({error})") from error
     return replace(reading, valid_s=_valid_s(getattr(loader, "expiry", None), user))
+
+
+def _check(paths: str) -> None:
+    """Read the files as the package will, but with limits and with places in what is wrong.
+
+    Raises KubeConfigError. A file that is missing is left to the package.
+    """
+    for path in paths.split(os.pathsep):
+        try:
+            read_yaml(read_bytes(Path(path).expanduser()), path)
+        except DocumentProblem as problem:
+            raise KubeConfigError(f"kubeconfig {problem}") from problem
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise KubeConfigError(f"kubeconfig {path}: {error.strerror}") from error
 
 
 def _persister(merger: Any) -> Callable[[], None]:

@@ -38,7 +38,7 @@ def default_namespace(
         return _namespace(merged.value, context) or DEFAULT
     except (kubernetes_config.ConfigException, OSError, yaml.YAMLError):
         return DEFAULT
-    except (AttributeError, KeyError, TypeError, ValueError):
+    except (AttributeError, LookupError, TypeError, ValueError, RecursionError):
         # Not a kubeconfig: whoever needs credentials from it says so.
         return DEFAULT
 

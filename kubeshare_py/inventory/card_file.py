@@ -6,9 +6,10 @@ from fnmatch import fnmatchcase
 
 import msgspec
 
+from kubeshare_py.documents.problems import DocumentProblem
+from kubeshare_py.documents.typed import memory_bytes, read_document
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
-from kubeshare_py.inventory.documents import DocumentProblem, memory_bytes, read_document
 from kubeshare_py.inventory.made_up_uuids import made_up_uuid
 from kubeshare_py.topology.matrix import MatrixProblem, read_matrix
 from kubeshare_py.topology.wiring import Wiring, wired
@@ -34,7 +35,7 @@ class CardGroup:
     wiring: Wiring
 
 
-def read_card_file(text: str, source: str = "inventory file") -> tuple[CardGroup, ...]:
+def read_card_file(text: bytes | str, source: str = "inventory file") -> tuple[CardGroup, ...]:
     """The groups of an inventory file; raises DocumentProblem with file, field and rule."""
     document = read_document(text, source, _Document)
     groups: list[CardGroup] = []

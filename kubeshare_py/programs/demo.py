@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from kubeshare_py.documents.problems import DocumentProblem
 from kubeshare_py.edges.demo_files import read_nodes, read_workloads
 from kubeshare_py.edges.embedded_cluster import embedded_cluster
 from kubeshare_py.edges.kube_errors import KubeError
 from kubeshare_py.edges.live_screen import show
 from kubeshare_py.framework.configuration import SchedulerConfiguration
 from kubeshare_py.framework.profile_making import PluginFactory
-from kubeshare_py.inventory.documents import DocumentProblem
 from kubeshare_py.programs.embedded_scheduler import running_scheduler
 from kubeshare_py.scheduling.explanation import cluster_view
 

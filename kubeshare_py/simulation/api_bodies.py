@@ -5,8 +5,9 @@ from functools import partial
 from typing import Any
 
 import msgspec
-import yaml
 
+from kubeshare_py.documents.problems import DocumentProblem
+from kubeshare_py.documents.yaml_text import read_yaml
 from kubeshare_py.simulation import api_pruning
 from kubeshare_py.simulation.api_messages import JSON, ApiRequest
 from kubeshare_py.simulation.api_protobuf import NotReadable, decode_protobuf
@@ -61,8 +62,8 @@ def decode_body(request: ApiRequest) -> Any:
 def decode_bytes(body: bytes, *, is_yaml: bool = False) -> Any:
     """JSON, or YAML (of which JSON is a part); refuses anything else with 400."""
     try:
-        return yaml.safe_load(body) if is_yaml else msgspec.json.decode(body)
-    except (msgspec.DecodeError, yaml.YAMLError, UnicodeDecodeError) as error:
+        return read_yaml(body, "") if is_yaml else msgspec.json.decode(body)
+    except (msgspec.DecodeError, DocumentProblem, UnicodeDecodeError, RecursionError) as error:
         raise bad_request(f"the object provided is unrecognized: {error}") from error
 
 

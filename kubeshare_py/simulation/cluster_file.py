@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import msgspec
 
+from kubeshare_py.documents.problems import DocumentProblem
+from kubeshare_py.documents.typed import memory_bytes, read_document
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.domain.node import Taint
 from kubeshare_py.domain.quantity import is_quantity
 from kubeshare_py.inventory.card_file import read_topology
-from kubeshare_py.inventory.documents import DocumentProblem, memory_bytes, read_document
 from kubeshare_py.inventory.made_up_uuids import made_up_uuid
 from kubeshare_py.topology.wiring import Wiring, wired
 
@@ -32,7 +33,7 @@ class SimulatedNode:
     cards: tuple[Gpu, ...]
 
 
-def read_cluster(text: str, source: str = "cluster file") -> tuple[SimulatedNode, ...]:
+def read_cluster(text: bytes | str, source: str = "cluster file") -> tuple[SimulatedNode, ...]:
     """The nodes that a cluster file describes, in its order.
 
     Raises DocumentProblem with file, field and rule.

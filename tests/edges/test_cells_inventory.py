@@ -10,6 +10,7 @@ from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges.cells_inventory import CellsInventory
 from tests.builders import a_gpu
+from tests.documents.unreadable import UNREADABLE
 
 FILE = """
 cellTypes:
@@ -111,6 +112,20 @@ async def test_a_file_with_a_mistake_is_reported_and_the_last_good_one_stays(
     assert "No such file" in said(caplog)[-1]
     write(file, FILE)
     assert await inventory.load()
+
+
+@pytest.mark.parametrize(("text", "why"), UNREADABLE.items())
+async def test_no_text_ends_the_reading(
+    file: Path, caplog: pytest.LogCaptureFixture, text: str, why: str
+) -> None:
+    inventory = await loaded(file)
+    write(file, text)
+    assert not await inventory.load()
+    assert not await inventory.load()
+    (mistake,) = said(caplog)
+    assert mistake.startswith(f"{file}: line ")
+    assert why in mistake
+    assert told(inventory.join(read("juno")))["juno"] == [("1/juno/2", 11), ("1/juno/1", 11)]
 
 
 async def test_what_is_not_there_is_said_once_and_the_rest_counts(

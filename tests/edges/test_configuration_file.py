@@ -45,9 +45,13 @@ def test_what_a_file_says_is_in_effect(tmp_path: Path) -> None:
         ("gangRepair: retry", "gangRepair: must be release or report"),
         ("gangRepairSeconds: 0", "gangRepairSeconds: "),
         ("earmarkSeconds: -1", "earmarkSeconds: "),
-        ("a: [b", "while parsing a flow sequence"),
-        ("\x01", "unacceptable character"),
-        (b"\xff\xfe\x00", "'utf-8' codec can't decode"),
+        ("a: [b", "line 2, column 1: is not YAML: "),
+        ("inventory: {}\n\x01", "line 2, column 1: the character U+0001 cannot be in YAML"),
+        (b"kind:\n  \xff", "line 2, column 3: is not UTF-8: "),
+        ("parallelBinds: 1\nparallelBinds: 2", "line 2, column 1: 'parallelBinds' is there twice"),
+        ("parallelBinds: " + "9" * 5000, "line 1, column 16: a number of more than 64 bits"),
+        ("server: {port: 2026-02-30}", "server.port: "),
+        ("profiles: " + "[" * 3000, "line 1, column 74: lists and mappings in each other"),
     ],
 )
 def test_the_file_and_the_place_in_it_are_named(

@@ -9,6 +9,7 @@ import pytest
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.edges import configuration_file
 from kubeshare_py.edges.configuration_watch import Update, updates
+from tests.documents.unreadable import UNREADABLE
 
 BIN_PACK = "profiles: [{plugins: {score: {enabled: [{name: BinPack}]}}}]"
 SPREAD = """
@@ -96,6 +97,7 @@ async def test_what_cannot_be_exchanged_is_named(file: Path) -> None:
     [
         ("profiles: 3", "profiles: Expected `array`"),
         ("a: [", "expected"),
+        *UNREADABLE.items(),
         ("profiles: [{plugins: {score: {enabled: [{name: Nobody}]}}}]", "no plugin Nobody"),
         ("profiles: [{schedulerName: other}]", "the schedulerNames changed"),
     ],

@@ -6,9 +6,12 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
 
+import pytest
+
 from kubeshare_py.domain.events import InventoryFailed, InventoryRead
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges.inventory_file import readings
+from tests.documents.unreadable import UNREADABLE
 
 A, B = NodeName("a"), NodeName("b")
 
@@ -67,6 +70,20 @@ async def test_a_mistake_is_reported_once_and_the_last_good_file_stays(tmp_path:
         assert failed == InventoryFailed(f"{file}: nodes[0].cards: Expected `array`, got `int`")
         write(file, f"nodes: [{group('a', 1)}]")
         assert await following(inventory) == InventoryRead(())
+
+
+@pytest.mark.parametrize(("text", "said"), UNREADABLE.items())
+async def test_no_text_ends_the_reading(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "inventory.yaml"
+    write(file, f"nodes: [{group('a', 1)}]")
+    async with aclosing(readings(str(file), lambda: [A], sleep=turn)) as inventory:
+        assert counts(await following(inventory)) == {"a": 1}
+        write(file, text)
+        failed = await following(inventory)
+        assert isinstance(failed, InventoryFailed)
+        assert said in failed.message
+        write(file, f"nodes: [{group('a', 2)}]")
+        assert counts(await following(inventory)) == {"a": 2}
 
 
 async def test_an_empty_file_is_an_inventory_too(tmp_path: Path) -> None:

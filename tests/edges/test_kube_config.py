@@ -15,6 +15,7 @@ from cryptography.x509.oid import NameOID
 
 from kubeshare_py.edges.credentials import Credentials, KubeConfigError, Reading
 from kubeshare_py.edges.kube_config import load
+from tests.documents.unreadable import UNREADABLE
 
 
 def pem_pair() -> tuple[str, str]:
@@ -171,6 +172,7 @@ def test_another_context_can_be_chosen(tmp_path: Path) -> None:
     [
         ("", "empty"),
         ("{", "expected"),
+        *UNREADABLE.items(),
         ("[]", "not a kubeconfig"),
         ("just text", "not a kubeconfig"),
         ("clusters: []", "current-context"),

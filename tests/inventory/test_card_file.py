@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from kubeshare_py.documents.problems import DocumentProblem
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.inventory.card_file import cards_by_node, read_card_file
-from kubeshare_py.inventory.documents import DocumentProblem
 
 EXAMPLE = Path(__file__).parents[2] / "config" / "inventory.yaml"
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from kubeshare_py.documents.problems import DocumentProblem
 from kubeshare_py.domain.node import Taint
-from kubeshare_py.inventory.documents import DocumentProblem
 from kubeshare_py.simulation.cluster_file import read_cluster
 
 DEMO = Path(__file__).parents[2] / "config" / "demo-cluster.yaml"
@@ -62,7 +62,7 @@ nodes:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("nodes: [", "c.yaml: line 1: is not YAML: expected the node content, but found"),
+        ("nodes: [", "c.yaml: line 2, column 1: is not YAML: did not find expected node"),
         ("{}", "c.yaml: Object missing required field `nodes`"),
         ("nodes: [{name: a, colour: red}]", "c.yaml: nodes[0]: Object contains unknown field"),
         ("nodes: [{name: a}, {name: b, count: x}]", "c.yaml: nodes[1].count: Expected `int`"),

@@ -3,7 +3,9 @@
 from typing import TypeVar
 
 import msgspec
-import yaml
+
+from kubeshare_py.documents.problems import DocumentProblem
+from kubeshare_py.documents.yaml_text import read_yaml
 
 Document = TypeVar("Document")
 
@@ -20,27 +22,13 @@ _UNITS = {
 }
 
 
-class DocumentProblem(ValueError):
-    """A document breaks a rule: which file, which field (`nodes[0].count`), which rule."""
-
-    def __init__(self, source: str, path: str, rule: str) -> None:
-        self.source = source
-        self.path = path
-        self.rule = rule
-        super().__init__(": ".join(part for part in (source, path, rule) if part))
-
-
-def read_document(text: str, source: str, kind: type[Document]) -> Document:
+def read_document(text: bytes | str, source: str, kind: type[Document]) -> Document:
     """Read YAML `text` into the msgspec struct `kind`.
 
     Raises DocumentProblem when the text is not YAML or does not have the struct's shape.
     """
     try:
-        raw = yaml.safe_load(text)
-    except yaml.YAMLError as problem:
-        raise DocumentProblem(source, _position(problem), _reason(problem)) from problem
-    try:
-        return msgspec.convert(raw, kind)
+        return msgspec.convert(read_yaml(text, source), kind)
     except msgspec.ValidationError as problem:
         rule, _, path = str(problem).partition(" - at `$")
         raise DocumentProblem(source, path.rstrip("`").lstrip("."), rule) from problem
@@ -62,12 +50,3 @@ def memory_bytes(amount: int | str) -> int:
     if value <= 0:
         raise ValueError(f"{amount!r} is not more than 0 bytes")
     return value
-
-
-def _position(problem: yaml.YAMLError) -> str:
-    mark = getattr(problem, "problem_mark", None)
-    return f"line {mark.line + 1}" if mark is not None else ""
-
-
-def _reason(problem: yaml.YAMLError) -> str:
-    return f"is not YAML: {getattr(problem, 'problem', None) or problem}"

@@ -1,0 +1,20 @@
+"""What is wrong with a file, and where."""
+
+
+class DocumentProblem(ValueError):
+    """A document breaks a rule: which file, which field (`nodes[0].count`), which rule."""
+
+    def __init__(self, source: str, path: str, rule: str) -> None:
+        self.source = source
+        self.path = path
+        self.rule = rule
+        super().__init__(": ".join(part for part in (source, path, rule) if part))
+
+
+class YamlProblem(DocumentProblem):
+    """A text is not the YAML that is read here; `line` and `column` count from 1."""
+
+    def __init__(self, source: str, line: int, column: int, rule: str) -> None:
+        self.line = line
+        self.column = column
+        super().__init__(source, f"line {line}, column {column}", rule)
