@@ -1,7 +1,8 @@
 """LIST and WATCH of one resource, for ever: a list, then changes, and a new list when it must be.
 
-The list is the beginning of a watch where the server can do that (WatchList), else it is read by
-pages. Rules: https://kubernetes.io/docs/reference/using-api/api-concepts/
+The list is the beginning of a watch where the server can do that (WatchList). Whatever goes wrong
+with it, the list is then read by pages, as client-go does: the server has answered, and may go on
+refusing for ever. Rules: https://kubernetes.io/docs/reference/using-api/api-concepts/
 """
 
 import asyncio
@@ -45,7 +46,7 @@ READ_SLACK_S = 30.0
 SHORT_LIFE_S = 5.0
 #: After so long without a word (s) the server may have been restored to another past: list again.
 OUTAGE_S = 120.0
-#: Answers of servers that cannot begin a watch with a list.
+#: Answers of servers that can never begin a watch with a list.
 _CANNOT_STREAM = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY})
 _LOOK_TIMEOUT_S = 10.0
 
@@ -76,6 +77,15 @@ class _Expired(Exception):
     """The server no longer has the history from where the watch should go on: list again."""
 
 
+class _NotStreamed(Exception):
+    """The server did not begin the watch with the list; `is_for_good`: it never will."""
+
+    def __init__(self, error: KubeFailure) -> None:
+        super().__init__(str(error))
+        status = error.status if isinstance(error, KubeError) else 0
+        self.is_for_good = status in _CANNOT_STREAM or isinstance(error, _NoEnd)
+
+
 class _NoEnd(KubeUnreachable):
     """A watch was to begin with the list, and its end was never told: an old server, or a proxy."""
 
@@ -84,11 +94,13 @@ class _NoEnd(KubeUnreachable):
 class _Position:
     """Where the watch is ("" before the list), whether it got anything since, and when (s).
 
-    `reopened`: how many connections in a row were left because they were silent. `unreachable`:
-    the last one broke, so it may be another server that answers now.
+    `answered`: the server began to answer. `reopened`: how many connections in a row were left
+    because they were silent. `unreachable`: the last one broke, so it may be another server that
+    answers now.
     """
 
     resource_version: str = ""
+    answered: bool = False
     moved: bool = False
     heard_at: float = 0.0
     reopened: int = 0
@@ -156,23 +168,29 @@ async def follow_reduced(
         connected=options.get("connected", lambda is_connected: None),
         gives_up_at=options.get("gives_up_at", frozenset()),
     )
+    by_pages = False
     while True:
-        position, streams = _Position(), source.streams
+        position = _Position()
         try:
-            if not streams:
+            if by_pages:
                 listed, position.resource_version = await _list(source)
                 yield listed
             async with aclosing(_watch(source, position)) as stream:
                 async for news in stream:
                     yield news
+        except _NotStreamed as error:
+            if by_pages:
+                await _pause(source, "list", error)  # its list names no version
+            else:
+                _log.info("list %s by pages: %s", path, error)
+            by_pages = True
+            source.streams &= not error.is_for_good
         except (KubeFailure, UnreadableAnswer) as error:
             if isinstance(error, KubeError) and error.status in source.gives_up_at:
                 raise
-            if streams == source.streams:
-                await _pause(source, "list", error)
-            else:
-                _log.info("list %s by pages: %s", path, error)
+            await _pause(source, "list", error)
         except _Expired as error:
+            by_pages = not source.streams
             if not position.moved:
                 await _pause(source, "watch", error)
 
@@ -205,7 +223,8 @@ async def _watch(
 ) -> AsyncGenerator[Listed[R] | Changes[T], None]:
     """Watch and reconnect until the server has forgotten our position: then raises _Expired.
 
-    Without a position the watch begins with the list, and what goes wrong before its end is raised.
+    Without a position the watch begins with the list: what goes wrong before its end is raised, as
+    _NotStreamed unless the server is away or busy.
     """
     loop = asyncio.get_running_loop()
     position.heard_at = loop.time()
@@ -221,8 +240,9 @@ async def _watch(
         position.unreachable = isinstance(error, KubeUnreachable)
         if not position.resource_version:
             error = error or _NoEnd("the watch ended before the list did")
-            source.streams = _can_stream(error)
-            raise error
+            if _is_away(error, position):
+                raise error
+            raise _NotStreamed(error) from error
         if error is not None and not error.may_pass:
             raise _Expired(str(error)) from error
         if loop.time() - position.heard_at > OUTAGE_S:
@@ -261,6 +281,7 @@ async def _connection(
         aclosing(heard(chunks, _patience(source, position), look)) as heeded,
     ):
         position.heard_at = loop.time()
+        position.answered = True
         source.connected(True)
         async for lines in complete_lines(heeded):
             position.heard_at = loop.time()
@@ -332,10 +353,11 @@ async def _version_there(source: _Source[T, R], position: _Position) -> str:
     return there
 
 
-def _can_stream(error: KubeFailure) -> bool:
-    """Whether it is worth asking again for a list in a watch."""
-    refused = isinstance(error, KubeError) and error.status in _CANNOT_STREAM
-    return not refused and not isinstance(error, _NoEnd)
+def _is_away(error: KubeFailure, position: _Position) -> bool:
+    """Whether the server would answer nothing else either: it is not there, or asks to wait."""
+    if isinstance(error, KubeError):
+        return error.status == HTTPStatus.TOO_MANY_REQUESTS
+    return not position.answered
 
 
 def _stop(decoded: list[Line[T]]) -> KubeFailure | None:

@@ -5,6 +5,7 @@ from contextlib import aclosing
 from pathlib import Path
 
 import msgspec
+import pytest
 from aiohttp import web
 
 from kubeshare_py.edges.backoff import Backoff
@@ -324,9 +325,11 @@ class Streaming:
             await self.closing.wait()
         return response
 
-    async def see(self, count: int, patience: Patience = PATIENT) -> list[str]:
+    async def see(
+        self, count: int, patience: Patience = PATIENT, sleep: NoSleep | None = None
+    ) -> list[str]:
         seen: list[str] = []
-        backoff = Backoff(sleep=NoSleep())
+        backoff = Backoff(sleep=sleep or NoSleep())
         async with (
             client_of(self.answer) as client,
             aclosing(
@@ -376,6 +379,89 @@ async def test_a_watch_that_ends_before_the_list_leads_to_a_list_by_pages() -> N
 async def test_a_server_that_never_tells_the_end_of_the_list_is_asked_for_pages() -> None:
     server = Streaming([change("ADDED", "a", 3)], [change("ADDED", "b", 110)], silent=[0])
     assert await server.see(2, Patience(look_s=0.05)) == ["['paged']", "ADDED b"]
+
+
+class Refusing(Streaming):
+    """Answers each list in a watch with the next refusal, while there are any."""
+
+    def __init__(self, *refusals: web.Response | list[object], lists_fail: int = 0) -> None:
+        #: Of watches from a version: the history is gone twice, then they stay open.
+        super().__init__([error(410)], [error(410)], [change("ADDED", "b", 110)])
+        self.refusals = list(refusals)
+        self.lists_fail = lists_fail
+        self.asked: list[str] = []
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        if "sendInitialEvents" in request.query:
+            self.asked.append("streamed")
+            refusal = self.refusals.pop(0)
+            if isinstance(refusal, web.Response):
+                return refusal
+            response = web.StreamResponse()
+            await response.prepare(request)
+            await send_lines(response, *refusal)
+            return response
+        if "watch" not in request.query:
+            self.asked.append("paged")
+            if self.lists_fail:
+                self.lists_fail -= 1
+                return status(503)
+        return await super().answer(request)
+
+
+DISABLED = error(500) | {"object": {"code": 500, "message": "RequestWatchProgress is disabled"}}
+
+
+@pytest.mark.parametrize("code", [401, 403, 404, 405, 410, 500, 501, 503, 504])
+async def test_any_refusal_of_a_list_in_a_watch_leads_to_a_list_by_pages(code: int) -> None:
+    server = Refusing(*(status(code) for _ in range(3)))
+    assert await server.see(4) == ["['paged']"] * 3 + ["ADDED b"]
+    assert server.asked == ["streamed", "paged"] * 3
+
+
+async def test_so_does_a_refusal_that_is_the_first_event() -> None:
+    """kube-apiserver 1.36 on an etcd that cannot be asked for progress (before 3.4.31, 3.5.13)."""
+    server = Refusing([DISABLED], [change("ADDED", "a", 3), DISABLED], [DISABLED])
+    assert await server.see(4) == ["['paged']"] * 3 + ["ADDED b"]
+    assert server.asked == ["streamed", "paged"] * 3
+
+
+@pytest.mark.parametrize("code", [400, 422])
+async def test_a_server_that_does_not_know_lists_in_watches_is_asked_once(code: int) -> None:
+    server = Refusing(status(code))
+    assert await server.see(4) == ["['paged']"] * 3 + ["ADDED b"]
+    assert server.asked == ["streamed", "paged", "paged", "paged"]
+
+
+async def test_a_busy_server_is_asked_for_a_list_in_a_watch_again_after_a_while() -> None:
+    server, sleep = Refusing(status(429), status(500), status(500), status(500)), NoSleep()
+    await server.see(4, sleep=sleep)
+    assert server.asked == ["streamed", *["streamed", "paged"] * 3]
+    assert len(sleep.asked) == 3  # the busy server, and two histories that were gone at once
+
+
+async def test_while_lists_by_pages_fail_too_nothing_else_is_asked_for() -> None:
+    server, sleep = Refusing(*(status(503) for _ in range(3)), lists_fail=3), NoSleep()
+    await server.see(2, sleep=sleep)
+    assert server.asked[:5] == ["streamed", "paged", "paged", "paged", "paged"]
+    assert len(sleep.asked) >= 3
+
+
+async def test_a_list_that_names_no_version_is_not_asked_for_in_a_tight_loop() -> None:
+    sleep = NoSleep()
+
+    async def answer(request: web.Request) -> web.Response:
+        if "watch" in request.query:
+            return status(500)
+        return web.json_response({"metadata": {}, "items": []})
+
+    async with (
+        client_of(answer) as client,
+        aclosing(follow(client, PATH, Codec(Thing), backoff=Backoff(sleep=sleep))) as stream,
+    ):
+        for _ in range(3):
+            await anext(stream)
+    assert len(sleep.asked) == 2
 
 
 async def test_a_server_that_went_back_in_time_is_noticed_although_it_is_silent() -> None:
