@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check e2e manifests bench clean
+.PHONY: help setup demo test check e2e manifests bench release release-lock clean
 
 help:  ## list the targets
-	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | while IFS='|' read -r name text; do printf '  make %-9s %s\n' "$$name" "$$text"; done
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | while IFS='|' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "kubeshare-py needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version). Try: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 2; }
@@ -43,6 +43,13 @@ manifests: $(STAMP)  ## the chart's tables from the code, deploy/kubeshare.yaml 
 
 bench: $(STAMP)  ## decisions a second, by cluster size
 	@$(BIN)/python benchmarks/decisions.py
+
+release: $(STAMP)  ## VERSION=x.y.z: cut it and build all of its files, twice (needs Debian 12)
+	@test -n "$(VERSION)" || { echo "make release VERSION=x.y.z" >&2; exit 2; }
+	@$(BIN)/python -m deploy.release "$(VERSION)"
+
+release-lock: $(STAMP)  ## pin what the image is made of, as it is today (needs Debian 12)
+	@$(BIN)/python -m deploy.release.lock
 
 clean:  ## forget what the targets made
 	rm -rf $(VENV) .demo dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,95 @@
+"""Build all files of a release from one folder: wheels, sdist, chart, manifests, image, papers."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from deploy.release import archive, bill, debian, image, python_packages
+
+MANIFESTS, CHART, DOCKERFILE = (
+    "deploy/kubeshare.yaml",
+    "deploy/chart/kubeshare",
+    "deploy/Dockerfile",
+)
+SUMS = "SHA256SUMS"
+
+
+class CannotBuild(Exception):
+    """A tool that is called failed. The text is what it said."""
+
+
+def export(checkout: Path, folder: Path) -> None:
+    """Copy what git tracks, as it is in the working tree, and nothing that lies beside it."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=checkout, check=True, capture_output=True, text=True
+    )
+    for name in filter(None, listed.stdout.split("\0")):
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(checkout / name, target, follow_symlinks=False)
+
+
+def build(
+    source: Path, scratch: Path, output: Path, *, version: str, epoch: int, downloads: Path
+) -> None:
+    """Fill `output`, an empty folder, from `source`; `downloads` keeps packages for a second time.
+
+    Raises CannotBuild, debian.Unavailable, python_packages.CannotInstall.
+    """
+    _python_build(source, output, epoch)
+    chart = archive.tar_of(source / CHART, epoch=epoch, under="kubeshare/")
+    (output / f"kubeshare-{version}.tgz").write_bytes(archive.gzipped(chart))
+    shutil.copyfile(source / MANIFESTS, output / f"kubeshare-{version}.yaml")
+    root = scratch / "root"
+    packages = debian.pinned((source / "deploy/release" / debian.LOCK.name).read_text())
+    debian.unpack(debian.download(packages, downloads), root)
+    below = archive.tar_of(root, epoch=epoch)
+    [wheel] = output.glob("kubeshare_py-*.whl")
+    python_packages.install(wheel, root)
+    app = archive.tar_of(root / "app", epoch=epoch, under="app/")
+    parts = bill.parts_of(root)
+    (output / f"kubeshare-{version}.cdx.json").write_text(bill.bill(parts, version, epoch))
+    (output / f"kubeshare-{version}-licences.txt").write_text(bill.licences(parts, root))
+    layers = [("Debian 12: deploy/release/debian.lock", below), ("pip install kubeshare-py", app)]
+    layout = scratch / "layout"
+    layout.mkdir()
+    image.write_layout(
+        layers,
+        image.settings_of((source / DOCKERFILE).read_text()),
+        layout,
+        version=version,
+        epoch=epoch,
+    )
+    (output / f"kubeshare-scheduler-{version}-amd64.tar").write_bytes(
+        image.layout_tar(layout, epoch)
+    )
+
+
+def sums(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of each file by its name."""
+    files = sorted(path for path in folder.iterdir() if path.name != SUMS)
+    return {path.name: archive.sha256(path.read_bytes()) for path in files}
+
+
+def _python_build(source: Path, output: Path, epoch: int) -> None:
+    """Make wheel and sdist with the build backend that is installed here."""
+    command = [
+        sys.executable,
+        "-m",
+        "build",
+        "--no-isolation",
+        "--outdir",
+        str(output),
+        str(source),
+    ]
+    done = subprocess.run(
+        command,
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "SOURCE_DATE_EPOCH": str(epoch)},
+    )
+    if done.returncode:
+        raise CannotBuild(done.stdout + done.stderr)

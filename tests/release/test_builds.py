@@ -1,0 +1,135 @@
+"""The pieces of a release that can be built anywhere, and that they depend on nothing else."""
+
+import gzip
+import hashlib
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import tomllib
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+from deploy.release import archive, bill, debian, image, python_packages
+from tests.architecture.test_house_style import ROOT
+
+EPOCH = 1_790_000_000
+DOCKERFILE = (ROOT / "deploy/Dockerfile").read_text()
+
+
+def some_files(folder: Path, *, order: tuple[str, ...], umask: int) -> Path:
+    folder.mkdir()
+    (folder / "sub").mkdir()
+    for name in order:
+        (folder / name).write_text(f"in {name}")
+        (folder / name).chmod(0o666 & ~umask)
+    (folder / "sub/run").write_text("#!/bin/sh")
+    (folder / "sub/run").chmod(0o777 & ~umask)
+    (folder / "link").symlink_to("sub/run")
+    return folder
+
+
+def test_an_archive_depends_on_nothing_but_its_files(tmp_path: Path) -> None:
+    first = some_files(tmp_path / "one", order=("a", "b"), umask=0o022)
+    second = some_files(tmp_path / "two", order=("b", "a"), umask=0o077)
+    os.utime(second / "a", (1, 1))
+    made = archive.tar_of(first, epoch=EPOCH, under="app/")
+    assert made == archive.tar_of(second, epoch=EPOCH, under="app/")
+    assert archive.gzipped(made) == archive.gzipped(made)
+    with tarfile.open(fileobj=io.BytesIO(made)) as read:
+        found = {one.name: one for one in read}
+    assert sorted(found) == ["app/a", "app/b", "app/link", "app/sub", "app/sub/run"]
+    assert {(one.uid, one.gid, one.mtime) for one in found.values()} == {(0, 0, EPOCH)}
+    assert found["app/sub/run"].mode == 0o755
+    assert found["app/a"].mode == 0o644
+
+
+def test_the_image_runs_what_the_dockerfile_says() -> None:
+    settings = image.settings_of(DOCKERFILE)
+    assert settings.user == "65532:65532"
+    assert settings.entrypoint == ["/usr/bin/python3", "-m", "kubeshare_cmd.scheduler"]
+    assert settings.environment[:2] == ["PYTHONPATH=/app", "PYTHONSAFEPATH=1"]
+    assert settings.ports == ["10259"]
+
+
+def test_a_layout_leads_from_its_index_to_every_blob(tmp_path: Path) -> None:
+    folders = {name: some_files(tmp_path / name, order=("a",), umask=0) for name in ("root", "app")}
+    layers = [(name, archive.tar_of(one, epoch=EPOCH)) for name, one in folders.items()]
+    folder = tmp_path / "layout"
+    folder.mkdir()
+    image.write_layout(layers, image.settings_of(DOCKERFILE), folder, version="9.8.7", epoch=EPOCH)
+
+    def blob(described: dict[str, object]) -> bytes:
+        content = (folder / "blobs" / str(described["digest"]).replace(":", "/")).read_bytes()
+        assert len(content) == described["size"]
+        assert f"sha256:{hashlib.sha256(content).hexdigest()}" == described["digest"]
+        return content
+
+    [only] = json.loads((folder / "index.json").read_text())["manifests"]
+    manifest = json.loads(blob(only))
+    config = json.loads(blob(manifest["config"]))
+    unpacked = [gzip.decompress(blob(one)) for one in manifest["layers"]]
+    assert unpacked == [tar for _, tar in layers]
+    assert config["rootfs"]["diff_ids"] == [f"sha256:{archive.sha256(one)}" for one in unpacked]
+    assert config["config"]["User"] == "65532:65532"
+    assert only["annotations"] == {"org.opencontainers.image.ref.name": "9.8.7"}
+
+
+def test_every_package_of_debian_is_pinned_to_one_file() -> None:
+    packages = debian.pinned(debian.LOCK.read_text())
+    names = [one.name for one in packages]
+    assert names == sorted({*names})
+    assert all(re.fullmatch(r"[0-9a-f]{64}", one.digest) for one in packages)
+    assert not {"bash", "dash", "busybox", "dpkg", "apt", "coreutils", "perl-base"} & {*names}
+
+
+def test_the_lock_has_all_that_we_depend_on() -> None:
+    pins = dict(re.findall(r"^([a-z0-9-]+)==(\S+)", python_packages.LOCK.read_text(), re.MULTILINE))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [Requirement(one) for one in project["dependencies"]]
+    assert {one.name for one in wanted} <= {*pins}
+    assert [one.name for one in wanted if pins[one.name] not in one.specifier] == []
+
+
+def test_the_bill_and_the_licences_name_what_is_in_the_root(tmp_path: Path) -> None:
+    about = tmp_path / "app/thing-1.0.dist-info"
+    (about / "licenses").mkdir(parents=True)
+    (about / "METADATA").write_text("Name: thing\nVersion: 1.0\nLicense-Expression: MIT\n\nLong.")
+    (about / "licenses/LICENSE").write_text("Do what you like.")
+    described = tmp_path / "var/lib/dpkg/status.d"
+    described.mkdir(parents=True)
+    (described / "libthing").write_text("Package: libthing\nVersion: 1:2.0-3\n")
+    parts = bill.parts_of(tmp_path)
+    found = json.loads(bill.bill(parts, "9.8.7", EPOCH))
+    assert bill.bill(parts, "9.8.7", EPOCH) == bill.bill(parts, "9.8.7", EPOCH)
+    assert [one["purl"] for one in found["components"]] == [
+        "pkg:deb/debian/libthing@1:2.0-3",
+        "pkg:pypi/thing@1.0",
+    ]
+    page = bill.licences(parts, tmp_path)
+    assert "thing 1.0 (Python): MIT\n\nDo what you like." in page
+    assert "libthing 1:2.0-3 (Debian): see below\n\nIt ships no text of it." in page
+
+
+def test_wheel_and_sdist_are_the_same_when_they_are_built_again(tmp_path: Path) -> None:
+    made = []
+    for name in ("one", "two"):
+        command = [
+            sys.executable,
+            "-m",
+            "build",
+            "--no-isolation",
+            "--outdir",
+            str(tmp_path / name),
+        ]
+        environment = {**os.environ, "SOURCE_DATE_EPOCH": str(EPOCH)}
+        subprocess.run(command, check=True, cwd=ROOT, env=environment, capture_output=True)
+        made.append(
+            {one.name: archive.sha256(one.read_bytes()) for one in (tmp_path / name).iterdir()}
+        )
+    assert made[0] == made[1]
+    assert sorted(name.rpartition(".")[2] for name in made[0]) == ["gz", "whl"]
