@@ -20,6 +20,7 @@ from kubeshare_py.edges.simulated_collectors import SimulatedCollectors
 from kubeshare_py.edges.simulated_controllers import SimulatedControllers
 from kubeshare_py.edges.simulated_kubelets import SimulatedKubelets
 from kubeshare_py.framework.configuration import ConfigurationError
+from kubeshare_py.simulation.applied import as_applied
 from kubeshare_py.simulation.cluster_file import SimulatedNode
 
 SERVICE = "kubeshare-scheduler"
@@ -36,7 +37,10 @@ class EmbeddedCluster:
     kubeconfig: Path
 
     async def apply(self, workload: dict[str, Any]) -> None:
-        """Create an object, in `default` unless it says where; raises KubeFailure."""
+        """Create an object as `kubectl apply` does, in `default` unless it says where.
+
+        Raises KubeFailure.
+        """
         group_version, kind = workload["apiVersion"], workload["kind"]
         root = f"/apis/{group_version}" if "/" in group_version else f"/api/{group_version}"
         served = (await self.client.get(root))["resources"]
@@ -47,8 +51,9 @@ class EmbeddedCluster:
             raise KubeError(HTTPStatus.NOT_FOUND, "NotFound", f"no kind {kind} in {group_version}")
         if found["namespaced"]:
             namespace = workload.get("metadata", {}).get("namespace", "default")
+            workload = {**workload, "metadata": {**workload["metadata"], "namespace": namespace}}
             root = f"{root}/namespaces/{namespace}"
-        await self.client.create(f"{root}/{found['name']}", workload)
+        await self.client.create(f"{root}/{found['name']}", as_applied(workload))
 
     async def publish_scheduler(self, url: str) -> None:
         """Make the scheduler's state endpoint reachable as a Service, as a chart does.

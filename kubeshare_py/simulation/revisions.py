@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import msgspec
 
 from kubeshare_py.simulation.api_names import SUFFIX_ALPHABET
+from kubeshare_py.simulation.applied import LAST_APPLIED
 from kubeshare_py.simulation.loose_objects import Json, LooseObject
 from kubeshare_py.simulation.object_kinds import DEPLOYMENTS
 from kubeshare_py.simulation.ownership import reference_to
@@ -18,7 +19,7 @@ REVISION = "deployment.kubernetes.io/revision"
 _HISTORY = "deployment.kubernetes.io/revision-history"
 _LONGEST_HISTORY = 2000
 _NOT_COPIED = {
-    "kubectl.kubernetes.io/last-applied-configuration",
+    LAST_APPLIED,
     "deprecated.deployment.rollback.to",
     REVISION,
     _HISTORY,

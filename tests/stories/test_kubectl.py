@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kubeshare_py.edges.demo_files import find, read_nodes
+from kubeshare_py.edges.demo_files import find, read_nodes, read_workloads
 from tests.conftest import NewCluster
 from tests.stories.conftest import Stage
 
@@ -102,3 +102,23 @@ async def test_apply_again_changes_nothing_and_delete_takes_all_away(kubectl: Ku
     assert {line.split()[-1] for line in again.splitlines()} == {"unchanged"}
     await kubectl("delete", "-f", file, "--timeout=10s")
     await kubectl.until(lambda text: "No resources" in text, "get", "pods")
+
+
+async def test_applying_what_the_demo_applied_changes_and_warns_of_nothing(
+    stage: Stage, kubectl: Kubectl
+) -> None:
+    for workload in read_workloads(None):
+        await stage.cluster.apply(workload)
+    again = await kubectl("apply", "-f", str(find("demo-workloads.yaml")))
+    assert {line.split()[-1] for line in again.splitlines()} == {"unchanged"}
+
+
+async def test_the_pod_of_the_readme_waits_until_the_cards_it_waits_for_are_freed(
+    stage: Stage, kubectl: Kubectl
+) -> None:
+    workloads = {one["metadata"]["name"]: one for one in read_workloads(None)}
+    assert "annotations" not in workloads["render"]["metadata"]  # it runs until it is deleted
+    await kubectl("apply", "-f", str(find("demo-workloads.yaml")))
+    await kubectl("wait", "--for=condition=PodScheduled=false", "pod/preview", "--timeout=10s")
+    await kubectl("delete", "pod", "render", "--timeout=10s")
+    await kubectl("wait", "--for=condition=Ready", "pod/preview", "--timeout=10s")
