@@ -11,25 +11,30 @@ from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.domain.view import NodeWhy
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.pod_records import Record
+from kubeshare_py.scheduling.visibility import UNNAMED, Sees, holder_name, sees_all
 
 _MOST = 3
 
 
-def advice(machine: Machine, record: Record, nodes: Sequence[NodeWhy]) -> Iterator[str]:
+def advice(
+    machine: Machine, record: Record, nodes: Sequence[NodeWhy], sees: Sees = sees_all
+) -> Iterator[str]:
     """At most a handful of sentences: whose end would help, and which smaller request would fit."""
     claim = record.shape.claim
     if claim is None:
         return
     amounts = {name.name: _only_amounts(name) for name in nodes}
     candidates = [NodeName(name) for name, only in amounts.items() if only]
-    yield from _earmarked(machine, record.pod.uid, [NodeName(node.name) for node in nodes])
-    leaving = [sentence for name in candidates for sentence in _leavers(machine, claim, name)]
+    yield from _earmarked(machine, record.pod.uid, [NodeName(node.name) for node in nodes], sees)
+    leaving = [text for name in candidates for text in _leavers(machine, claim, name, sees)]
     yield from leaving[:_MOST]
     if claim.count == 1 and not claim.share_of:
         yield from _smaller(machine, claim, candidates)
 
 
-def _earmarked(machine: Machine, uid: PodUid, names: Sequence[NodeName]) -> Iterator[str]:
+def _earmarked(
+    machine: Machine, uid: PodUid, names: Sequence[NodeName], sees: Sees
+) -> Iterator[str]:
     """For whom cards of these nodes are kept, and how many; `uid`: who wants to know."""
     ledger, there = machine.ledger, set(names)
     for holder in machine.earmarks.holders[:_MOST]:
@@ -42,7 +47,7 @@ def _earmarked(machine: Machine, uid: PodUid, names: Sequence[NodeName]) -> Iter
             if uid in holder.uids:
                 yield f"{kept} earmarked for it, {since}: it starts when those who hold them end"
             else:
-                yield f"{kept} earmarked for {holder.name}, {since}"
+                yield f"{kept} earmarked for {holder_name(machine, holder, sees)}, {since}"
 
 
 def _only_amounts(node: NodeWhy) -> bool:
@@ -54,7 +59,7 @@ def _only_amounts(node: NodeWhy) -> bool:
     return all(one.subject or one.resource == "gpu" for one in node.shortfalls)
 
 
-def _leavers(machine: Machine, claim: GpuClaim, name: NodeName) -> Iterator[str]:
+def _leavers(machine: Machine, claim: GpuClaim, name: NodeName, sees: Sees) -> Iterator[str]:
     """Pods each of whose end alone would make room on one card of this node."""
     if claim.count > 1:
         return
@@ -64,7 +69,8 @@ def _leavers(machine: Machine, claim: GpuClaim, name: NodeName) -> Iterator[str]
             if _would_do(ledger, claim, name, card):
                 key = machine.records[uid].pod.key
                 held = f"{_share(card.milli)} of {card.uuid}"
-                yield f"it fits on {name} when {key} ends (it holds {held})"
+                who = key if sees(key.namespace) else UNNAMED
+                yield f"it fits on {name} when {who} ends (it holds {held})"
                 break
 
 

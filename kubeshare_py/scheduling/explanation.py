@@ -8,29 +8,22 @@ from dataclasses import replace
 from typing import TypeVar
 
 from kubeshare_py.domain.diagnosis import Shortfall
-from kubeshare_py.domain.identity import NodeName, PodKey
-from kubeshare_py.domain.isolation import UNHELD
+from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.domain.readiness import in_words
-from kubeshare_py.domain.request import GpuClaim
-from kubeshare_py.domain.view import ClusterView, LackView, NodeWhy, PodView, WhyView
+from kubeshare_py.domain.view import ClusterView, NodeWhy, PodView, WhyView
 from kubeshare_py.framework.points import Explain
 from kubeshare_py.framework.reasons import NO_NODE
 from kubeshare_py.scheduling.advice import advice
 from kubeshare_py.scheduling.card_topology import ring
-from kubeshare_py.scheduling.gang_reports import too_few
-from kubeshare_py.scheduling.gangs import Gang
-from kubeshare_py.scheduling.held_by import Hold, backend_of, hold_on, lacks_on
+from kubeshare_py.scheduling.held_by import lacks_on
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.node_view import node_view
-from kubeshare_py.scheduling.pod_queue import Line
 from kubeshare_py.scheduling.pod_records import Record, State
+from kubeshare_py.scheduling.pod_view import Told, pod_view
 from kubeshare_py.scheduling.preemption_view import preemption_view
+from kubeshare_py.scheduling.visibility import Sees, sees_all
 
 T = TypeVar("T")
-#: What owners of a line's pods would be told, worked out at most once in a portion.
-Told = dict[Line, str]
-
 #: About 5 ms each.
 NODES_A_PORTION, PODS_A_PORTION = 20, 500
 
@@ -46,51 +39,99 @@ def cluster_view(machine: Machine) -> ClusterView:
     )
 
 
-def cluster_portions(machine: Machine, *, topology: bool = False) -> Iterator[ClusterView]:
+def cluster_portions(
+    machine: Machine, *, topology: bool = False, sees: Sees = sees_all
+) -> Iterator[ClusterView]:
     """The same a little at a time, first nodes by name, then pods in no order.
 
-    With `topology` nodes tell how their cards are joined.
+    With `topology` nodes tell how their cards are joined. Pods of namespaces that the reader does
+    not see are left out, and are tenants of cards without a name.
 
     The machine may go on between portions: each is of its own instant, and takes some
     milliseconds, where all of a large cluster would take seconds.
     """
+    yield overview(machine)
+    empty = ClusterView(scheduler=machine.name, ready=machine.ready, inventory="")
+    rows = machine.ledger.columns.row_of
+    for names in _portions(sorted(rows), NODES_A_PORTION):
+        nodes = tuple(node_view(machine, name, topology, sees) for name in names if name in rows)
+        yield replace(empty, nodes=nodes)
+    for uids in _portions(list(machine.records), PODS_A_PORTION):
+        yield replace(empty, pods=tuple(_pod_views(machine, uids, sees)))
+
+
+def pod_portions(
+    machine: Machine, namespace: str = "", sees: Sees = sees_all
+) -> Iterator[ClusterView]:
+    """The pods of one namespace, "" for all, a little at a time; then the nodes that they are on.
+
+    These nodes have only the cards that the pods hold.
+    """
+    yield overview(machine)
+    empty = ClusterView(scheduler=machine.name, ready=machine.ready, inventory="")
+    records = machine.records
+    chosen = [uid for uid, one in records.items() if namespace in ("", one.pod.key.namespace)]
+    held: dict[str, set[str]] = {}
+    for uids in _portions(chosen, PODS_A_PORTION):
+        pods = tuple(_pod_views(machine, uids, sees))
+        for pod in pods:
+            if pod.node:
+                held.setdefault(pod.node, set()).update(pod.cards)
+        yield replace(empty, pods=pods)
+    rows = machine.ledger.columns.row_of
+    for names in _portions(sorted(held), NODES_A_PORTION):
+        there = [node_view(machine, one, False, sees) for one in rows.keys() & {*names}]
+        nodes = (
+            replace(node, cards=tuple(card for card in node.cards if card.uuid in held[node.name]))
+            for node in there
+        )
+        yield replace(empty, nodes=tuple(sorted(nodes, key=lambda node: node.name)))
+
+
+def overview(machine: Machine) -> ClusterView:
+    """What is said of the cluster as a whole: no nodes, no pods."""
     inventory = "read" if machine.inventory_read else "unread"
-    yield ClusterView(
+    return ClusterView(
         scheduler=machine.name,
         ready=machine.ready,
         inventory=machine.inventory_failure or inventory,
         overcommitted=tuple(machine.ledger.overcommitted()),
     )
-    empty = ClusterView(scheduler=machine.name, ready=machine.ready, inventory=inventory)
-    rows = machine.ledger.columns.row_of
-    for names in _portions(sorted(rows), NODES_A_PORTION):
-        nodes = tuple(node_view(machine, name, topology) for name in names if name in rows)
-        yield replace(empty, nodes=nodes)
-    for uids in _portions(list(machine.records), PODS_A_PORTION):
-        found = (machine.records[uid] for uid in uids if uid in machine.records)
-        ours = (one for one in found if one.pod.scheduler_name in machine.profiles)
-        told: Told = {}
-        yield replace(empty, pods=tuple(_pod_view(machine, record, told) for record in ours))
 
 
 def _portions(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     return (items[start : start + size] for start in range(0, len(items), size))
 
 
-def why(machine: Machine, key: PodKey) -> WhyView | None:
-    """Why this pod is where it is; None when there is no such pod of ours."""
+def _pod_views(machine: Machine, uids: Sequence[PodUid], sees: Sees) -> Iterator[PodView]:
+    """Those of ours that are still there and may be named."""
+    told: Told = {}
+    for uid in uids:
+        record = machine.records.get(uid)
+        if record is None or record.pod.scheduler_name not in machine.profiles:
+            continue
+        if sees(record.pod.key.namespace):
+            yield pod_view(machine, record, told)
+
+
+def why(machine: Machine, key: PodKey, sees: Sees = sees_all) -> WhyView | None:
+    """Why this pod is where it is; None when there is no such pod of ours.
+
+    Other pods are named if the reader sees their namespace.
+    """
     found = [record for record in machine.records.values() if record.pod.key == key]
     record = next((r for r in found if r.pod.scheduler_name in machine.profiles), None)
     if record is None:
         return None
-    view = _pod_view(machine, record, {})
+    view = pod_view(machine, record, {})
     if record.node is not None:
         return _where(machine, record, record.node, view)
     if record.state is State.HELD:
         return WhyView(pod=view, message=view.message)
     nodes = tuple(_node_whys(machine, record))
-    suggestions = tuple(advice(machine, record, nodes))
-    preemption = preemption_view(machine, record) if record.state is State.WAITING else None
+    suggestions = tuple(advice(machine, record, nodes, sees))
+    waits = record.state is State.WAITING
+    preemption = preemption_view(machine, record, sees) if waits else None
     return WhyView(
         pod=view, message=view.message, nodes=nodes, advice=suggestions, preemption=preemption
     )
@@ -151,85 +192,6 @@ def _shortfalls(machine: Machine, name: str, shape: Shape, row: int) -> list[Sho
     if "" in hopeless:
         return [one for one in found if one.asked is None]
     return [one for one in found if one.asked is None or one.subject not in hopeless]
-
-
-def _pod_view(machine: Machine, record: Record, told: Told) -> PodView:
-    pod, claim = record.pod, record.pod.shape.claim
-    allocation = record.allocation
-    backend = backend_of(record, machine.profiles)
-    hold = hold_on(machine.ledger, record.node, allocation) if record.node else Hold()
-    return PodView(
-        namespace=pod.key.namespace,
-        name=pod.key.name,
-        uid=pod.uid,
-        state=record.state.name.lower(),
-        profile=pod.scheduler_name,
-        priority=pod.priority,
-        label_priority=pod.label_priority,
-        created=pod.created,
-        count=claim.count if claim else 0,
-        milli=claim.milli if claim else 0,
-        memory_bytes=claim.memory_bytes if claim else None,
-        models=_models(claim) if claim else (),
-        share_of=claim.share_of if claim else "",
-        node=record.node or "",
-        cards=tuple(card.uuid for card in allocation.cards) if allocation else (),
-        port=allocation.port if allocation else None,
-        message=_message(machine, record, told),
-        isolation=backend or "",
-        unheld=hold.unheld if record.node else UNHELD[backend] if backend else (),
-        lacks=(
-            *(LackView(uuid=uuid, lack=in_words(lack)) for uuid, lack in hold.lacks),
-            *(LackView(uuid=uuid) for uuid in hold.untold),
-        ),
-    )
-
-
-def _models(claim: GpuClaim) -> tuple[str, ...]:
-    """What the pod says about models, in words."""
-    if claim.wish is None:
-        return claim.models
-    return (" that is also ".join((*claim.models, str(claim.wish))),)
-
-
-def _message(machine: Machine, record: Record, told: Told) -> str:
-    if record.node is not None:
-        return record.pod.allocation_problem
-    if record.state is State.HELD and record.pod.gates:
-        return f"waiting for scheduling gates: [{' '.join(record.pod.gates)}]"
-    if record.told is not None:
-        return record.told.message
-    gang = machine.gangs.of(record.pod.uid)
-    if gang is not None and gang.together:
-        return _gang_message(machine, record, gang)
-    line = machine.queue.line_of(record.pod.uid)
-    return "" if line is None else _line_message(machine, line, told)
-
-
-def _line_message(machine: Machine, line: Line, told: Told) -> str:
-    if not machine.decides:
-        if line not in told:
-            told[line] = _supposed(machine, line)
-        return told[line]
-    return line.diagnosis.message if line.blocked and line.diagnosis is not None else ""
-
-
-def _gang_message(machine: Machine, record: Record, gang: Gang) -> str:
-    if record.state is not State.WAITING:
-        return ""
-    if gang.diagnosis is not None:
-        return gang.diagnosis.message
-    missing = not machine.decides and len(gang.waiting) < gang.need
-    return too_few(gang).message if missing else ""
-
-
-def _supposed(machine: Machine, line: Line) -> str:
-    """What the leader will have told them: who stands by has told nobody anything."""
-    asker = machine.askers[line.profile]
-    known = machine.ready and machine.inventory_read
-    if not known or not asker.masks(line.shape).all():
-        return ""
-    return asker.diagnose(line.shape).message
 
 
 def _by_name(view: PodView) -> tuple[str, str]:

@@ -8,10 +8,14 @@ from kubeshare_py.domain.view import BackendView, CardView, NodeView, Tenant
 from kubeshare_py.scheduling.card_topology import node_topology
 from kubeshare_py.scheduling.held_by import hold_on
 from kubeshare_py.scheduling.machine import Machine
+from kubeshare_py.scheduling.visibility import Sees, holder_name, sees_all
 
 
-def node_view(machine: Machine, name: NodeName, topology: bool) -> NodeView:
-    """It and its cards; with `topology` how these are joined. Raises KeyError for other names."""
+def node_view(machine: Machine, name: NodeName, topology: bool, sees: Sees = sees_all) -> NodeView:
+    """It and its cards; with `topology` how these are joined. Raises KeyError for other names.
+
+    A pod that may not be named is a tenant with the namespace "" and the name "".
+    """
     columns = machine.ledger.columns
     row = columns.row_of[name]
     node = columns.nodes[row]
@@ -22,15 +26,15 @@ def node_view(machine: Machine, name: NodeName, topology: bool) -> NodeView:
         unschedulable=node.unschedulable if node else False,
         silent=name in machine.silent_nodes,
         native_gpus=machine.ledger.native_gpus(name),
-        cards=tuple(_card_views(machine, name, row)),
+        cards=tuple(_card_views(machine, name, row, sees)),
         topology=node_topology(machine.ledger, name) if topology else None,
     )
 
 
-def _card_views(machine: Machine, name: NodeName, row: int) -> list[CardView]:
+def _card_views(machine: Machine, name: NodeName, row: int, sees: Sees) -> list[CardView]:
     columns, ledger = machine.ledger.columns, machine.ledger
-    tenants = _tenants(machine, name)
-    waited_for = _waited_for(machine, name)
+    tenants = _tenants(machine, name, sees)
+    waited_for = _waited_for(machine, name, sees)
     backends = _backends(machine)
     indexes = {gpu.uuid: gpu.index for gpu in ledger.inventory.get(name, ())}
     views = []
@@ -78,19 +82,20 @@ def _backend_view(told: Told, backend: IsolationBackend) -> BackendView:
     return BackendView(backend=backend, ready=ready, lack=in_words(lack) if lack else "")
 
 
-def _tenants(machine: Machine, name: NodeName) -> dict[str, list[Tenant]]:
+def _tenants(machine: Machine, name: NodeName, sees: Sees) -> dict[str, list[Tenant]]:
     """Pods' parts, by the card's uuid."""
     tenants: dict[str, list[Tenant]] = {}
     for uid, charge in machine.ledger.pods_on(name).items():
         key = machine.records[uid].pod.key
+        seen = sees(key.namespace)
         hold = hold_on(machine.ledger, name, charge.allocation)
         lacking = {uuid for uuid, _ in hold.lacks}
         by_nature = charge.allocation.unheld if charge.allocation else ()
         for card in charge.allocation.cards if charge.allocation else ():
             tenants.setdefault(card.uuid, []).append(
                 Tenant(
-                    namespace=key.namespace,
-                    name=key.name,
+                    namespace=key.namespace if seen else "",
+                    name=key.name if seen else "",
                     milli=card.milli,
                     memory_bytes=card.memory_bytes,
                     exclusive=charge.allocation is not None and charge.allocation.exclusive,
@@ -100,11 +105,12 @@ def _tenants(machine: Machine, name: NodeName) -> dict[str, list[Tenant]]:
     return tenants
 
 
-def _waited_for(machine: Machine, name: NodeName) -> dict[str, set[str]]:
+def _waited_for(machine: Machine, name: NodeName, sees: Sees) -> dict[str, set[str]]:
     """For whom cards of a node are earmarked."""
     found: dict[str, set[str]] = {}
     for uid, charge in machine.ledger.earmarks_on(name).items():
         holder = machine.earmarks.holder_of(uid)
         for card in charge.allocation.cards if charge.allocation and holder else ():
-            found.setdefault(card.uuid, set()).add(holder.name if holder else "")
+            shown = holder_name(machine, holder, sees) if holder else ""
+            found.setdefault(card.uuid, set()).add(shown)
     return found

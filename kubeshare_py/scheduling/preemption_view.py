@@ -3,13 +3,19 @@
 from kubeshare_py.domain.view import PreemptionView, SeatView, VictimView
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.pod_records import Record
+from kubeshare_py.scheduling.visibility import Sees, sees_all
 
 NEVER = "its preemptionPolicy is Never"
 OFF = "its profile evicts nobody"
 
 
-def preemption_view(machine: Machine, record: Record) -> PreemptionView | None:
-    """The plan, also where nobody will carry it out; None where no eviction would help."""
+def preemption_view(
+    machine: Machine, record: Record, sees: Sees = sees_all
+) -> PreemptionView | None:
+    """The plan, also where nobody will carry it out; None where no eviction would help.
+
+    A victim that may not be named has the namespace "" and the name "".
+    """
     if not machine.ready or not machine.inventory_read:
         return None
     found = machine.preemption.dry_run(record)
@@ -21,8 +27,8 @@ def preemption_view(machine: Machine, record: Record) -> PreemptionView | None:
         obstacle=_obstacle(machine, record),
         victims=tuple(
             VictimView(
-                namespace=victim.key.namespace,
-                name=victim.key.name,
+                namespace=victim.key.namespace if sees(victim.key.namespace) else "",
+                name=victim.key.name if sees(victim.key.namespace) else "",
                 node=victim.node,
                 priority=victim.priority,
                 cards=tuple(victim.cards),
