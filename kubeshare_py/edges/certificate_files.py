@@ -13,15 +13,18 @@ CHECK_S = 30.0
 class CertificateFiles:
     """The context of a server; new files are used for connections that are made then."""
 
-    def __init__(self, certificate: str, key: str) -> None:
-        """Raises ConfigurationError for files that cannot be used."""
-        self._paths = (Path(certificate), Path(key))
+    def __init__(self, certificate: str, key: str, setting: str = "--certificate-file") -> None:
+        """Raises ConfigurationError for files that cannot be used; it names the setting.
+
+        Without a key file, the key is in that of the certificate.
+        """
+        self._paths = (Path(certificate), Path(key or certificate))
         self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         try:
             self._used = self._read()
             self.context.load_cert_chain(*self._paths)
         except (OSError, ssl.SSLError) as error:
-            raise ConfigurationError(f"--certificate-file {certificate}: {error}") from error
+            raise ConfigurationError(f"{setting} {certificate}: {error}") from error
 
     @property
     def problem(self) -> str:

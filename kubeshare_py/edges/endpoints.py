@@ -1,18 +1,32 @@
 """Everything that one scheduler process serves: its state, its health, its metrics."""
 
+import asyncio
+import tempfile
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 
 from kubeshare_py.edges import health, probes
+from kubeshare_py.edges.certificate_files import CertificateFiles
 from kubeshare_py.edges.delegated_auth import MOST_ASKED, DelegatedAuth
+from kubeshare_py.edges.front_proxy import FrontProxy
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.leadership import Leadership
 from kubeshare_py.edges.metrics_page import MetricsPage
+from kubeshare_py.edges.own_authority import OwnAuthority, Pace, api_service
 from kubeshare_py.edges.report_lane import ReportLane
-from kubeshare_py.edges.state_server import serve
+from kubeshare_py.edges.state_access import Access
+from kubeshare_py.edges.state_api import StateApi, Views
+from kubeshare_py.edges.state_server import serve, tokens_of
 from kubeshare_py.edges.vital_signs import VitalSigns
 from kubeshare_py.framework.configuration import SchedulerConfiguration
-from kubeshare_py.scheduling.explanation import cluster_portions, why
+from kubeshare_py.manifests.state_group import API_SERVICE
+from kubeshare_py.scheduling.explanation import cluster_portions, pod_portions, why
+from kubeshare_py.scheduling.machine import Machine
+from kubeshare_py.scheduling.visibility import namespaces
+
+#: Nothing but reading the state waits for the API server's trust.
+PACE = Pace(retry_s=15.0)
 
 
 @asynccontextmanager
@@ -35,14 +49,59 @@ async def endpoints(
     checks = probes.routes(
         lambda: health.live_checks(signs), lambda: health.ready_checks(signs, interval_s)
     )
-    async with client.another(concurrency=MOST_ASKED) as asking:
-        server = serve(
-            configuration.server,
-            ready=lambda: machine.ready,
-            cluster=lambda topology: cluster_portions(machine, topology=topology),
-            why=lambda key: why(machine, key),
-            others=[*checks, *page.routes()],
-            denial=DelegatedAuth(asking, signs.clock).denial,
+    async with AsyncExitStack() as stack:
+        asking = await stack.enter_async_context(client.another(concurrency=MOST_ASKED))
+        own = await stack.enter_async_context(client.another(concurrency=1))
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kubeshare-")))
+        certificate = _certificate(configuration, own, folder)
+        proxy = FrontProxy(own, certificate.context)
+        reviews = DelegatedAuth(asking, signs.clock)
+        access = Access(
+            tokens=tokens_of(configuration.server),
+            reviews=reviews,
+            forwarded=proxy.user,
+            namespaces=lambda: namespaces(machine),
         )
-        async with server as url:
+        url = await stack.enter_async_context(
+            serve(
+                configuration.server,
+                ready=lambda: machine.ready,
+                cluster=lambda topology: cluster_portions(machine, topology=topology),
+                why=lambda key: why(machine, key),
+                others=[*checks, *page.routes(), *StateApi(_views(machine), access).routes()],
+                denial=reviews.denial,
+                context=certificate.context,
+            )
+        )
+        group = await stack.enter_async_context(asyncio.TaskGroup())
+        running = [group.create_task(certificate.keep())]
+        if configuration.server.api_service:
+            running.append(group.create_task(proxy.keep()))
+        try:
             yield url
+        finally:
+            for task in running:
+                task.cancel()
+
+
+def _views(machine: Machine) -> Views:
+    return Views(
+        ready=lambda: machine.ready,
+        cluster=lambda topology, sees: cluster_portions(machine, topology=topology, sees=sees),
+        pods=lambda namespace, sees: pod_portions(machine, namespace, sees),
+        why=lambda key, sees: why(machine, key, sees),
+    )
+
+
+def _certificate(
+    configuration: SchedulerConfiguration, client: KubeClient, folder: Path
+) -> CertificateFiles | OwnAuthority:
+    """That of the files; or one that it makes, and tells the API server of."""
+    settings = configuration.server
+    if settings.certificate_file:
+        setting = "server.certificateFile:"
+        return CertificateFiles(settings.certificate_file, settings.key_file, setting)
+    host = f"{settings.service}.{configuration.leader_election.resource_namespace}"
+    names = (f"{host}.svc", host, "localhost")
+    caller = api_service(API_SERVICE) if settings.api_service else None
+    return OwnAuthority(client, caller, names, folder, PACE)

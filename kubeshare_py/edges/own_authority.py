@@ -1,16 +1,16 @@
-"""A webhook's certificate that it makes itself, and the API server's trust in it.
+"""A server's certificate that it makes itself, and the API server's trust in it.
 
 A process makes an authority and a certificate that live for a day, adds the authority to `caBundle`
-of its MutatingWebhookConfiguration, and only then uses the certificate; before the end it does so
-again. No key leaves the process, so that replicas need no Secret in common. Rights: get and patch
-on that one object.
+of the object by which the API server calls it (a MutatingWebhookConfiguration, an APIService), and
+only then uses the certificate; before the end it does so again. No key leaves the process, so that
+replicas need no Secret in common. Rights: get and patch on that one object.
 """
 
 import asyncio
 import base64
 import binascii
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,10 +19,11 @@ from typing import Any
 from kubeshare_py.edges import decision_log
 from kubeshare_py.edges.certificate_bundle import with_authority
 from kubeshare_py.edges.certificates import Certificates, make_certificates
-from kubeshare_py.edges.kube_client import KubeClient
+from kubeshare_py.edges.kube_client import KubeClient, Object
 from kubeshare_py.edges.kube_errors import KubeFailure
 
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+API_SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
 JSON_PATCH = "application/json-patch+json"
 
 
@@ -41,20 +42,53 @@ class Pace:
     retry_s: float = 2.0
 
 
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The object by which the API server calls us: its path, and its bundles by JSON pointer.
+
+    A bundle is base64, "" where there is none yet.
+    """
+
+    path: str
+    bundles: Callable[[Object], Iterable[tuple[str, str]]]
+
+
+def webhooks(name: str) -> Caller:
+    """The MutatingWebhookConfiguration of this name."""
+
+    def bundles(found: Object) -> Iterable[tuple[str, str]]:
+        for index, webhook in enumerate(found.get("webhooks") or []):
+            where = f"/webhooks/{index}/clientConfig/caBundle"
+            yield where, webhook["clientConfig"].get("caBundle", "")
+
+    return Caller(f"{CONFIGURATIONS}/{name}", bundles)
+
+
+def api_service(name: str) -> Caller:
+    """The APIService of this name; one that trusts everybody is left as it is."""
+
+    def bundles(found: Object) -> Iterable[tuple[str, str]]:
+        if not found["spec"].get("insecureSkipTLSVerify"):
+            yield "/spec/caBundle", found["spec"].get("caBundle") or ""
+
+    return Caller(f"{API_SERVICES}/{name}", bundles)
+
+
 class OwnAuthority:
     """Certificates of one process for `names`; files are made below `folder`."""
 
     def __init__(
         self,
         client: KubeClient,
-        configuration: str,
+        caller: Caller | None,
         names: tuple[str, ...],
         folder: Path,
         pace: Pace,
     ) -> None:
-        """`configuration` names the MutatingWebhookConfiguration."""
+        """Without a `caller` nobody is told, and new certificates are made in time all the same."""
         self._client = client
-        self._path = f"{CONFIGURATIONS}/{configuration}"
+        self._caller = caller
+        self._said = ""
         self._names = names
         self._folder = folder
         self._pace = pace
@@ -82,8 +116,9 @@ class OwnAuthority:
             told = await self._tell(files.ca_file.read_bytes())
         except KubeFailure as failure:
             self._problem = "the API server could not be told whom to trust"
-            decision_log.warn("certificate", message=f"{self._problem}: {failure}")
+            self._say(f"{self._problem}: {failure}")
             return self._pace.retry_s
+        self._said = ""
         if told:
             decision_log.inform("certificate", message="the API server is told to trust it")
             await sleep(self._pace.settle_s)
@@ -104,22 +139,29 @@ class OwnAuthority:
 
         The test keeps replicas that write at once from undoing each other's work.
         """
-        found = await self._client.get(self._path)
+        if self._caller is None:
+            return False
+        found = await self._client.get(self._caller.path)
         version = found["metadata"]["resourceVersion"]
         patch: list[dict[str, Any]] = [
             {"op": "test", "path": "/metadata/resourceVersion", "value": version}
         ]
-        for index, webhook in enumerate(found.get("webhooks") or []):
-            before = _decoded(webhook["clientConfig"].get("caBundle", ""))
+        for where, bundle in self._caller.bundles(found):
+            before = _decoded(bundle)
             after = with_authority(before, authority, datetime.now(UTC))
             if after != before:
                 value = base64.b64encode(after).decode()
-                where = f"/webhooks/{index}/clientConfig/caBundle"
                 patch.append({"op": "add", "path": where, "value": value})
         if len(patch) == 1:
             return False
-        await self._client.request("PATCH", self._path, body=patch, content_type=JSON_PATCH)
+        await self._client.request("PATCH", self._caller.path, body=patch, content_type=JSON_PATCH)
         return True
+
+    def _say(self, message: str) -> None:
+        """Log it, once as long as it is the same."""
+        if message != self._said:
+            self._said = message
+            decision_log.warn("certificate", message=message)
 
 
 def _decoded(bundle: str) -> bytes:

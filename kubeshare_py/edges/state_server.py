@@ -3,16 +3,14 @@
 `GET /state/v1/cluster` and `GET /state/v1/why/{namespace}/{pod}` answer the values of `domain.view`
 as JSON. A bearer token is asked for in `Authorization` or, because an API server's service proxy
 takes that header away, in `X-KubeShare-Authorization`: one of the token file's, or one whose owner
-the API server lets get the path. Other routes are served beside it.
+the API server lets get the path. Other routes are served beside it, `state_api`'s too.
 """
 
-import asyncio
-import hmac
 import ssl
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from http import HTTPStatus
 from pathlib import Path
 
 import msgspec
@@ -21,12 +19,12 @@ from aiohttp.typedefs import Handler, Middleware
 
 from kubeshare_py.domain.identity import PodKey
 from kubeshare_py.domain.view import ClusterView, WhyView
-from kubeshare_py.edges import probes
+from kubeshare_py.edges import probes, state_api
 from kubeshare_py.edges.certificates import make_certificates
 from kubeshare_py.edges.delegated_auth import NOT_VALID, Denial
+from kubeshare_py.edges.state_access import NO_TOKENS, bearers, holds_one
+from kubeshare_py.edges.state_stream import ViewStreams
 from kubeshare_py.framework.configuration import ConfigurationError, Server
-
-_NO_TOKENS = "no tokens are configured (server.tokenFile)"
 
 #: Why the owner of a token may not do a verb to a path; None if he may.
 Denies = Callable[[str, str, str], Awaitable[Denial | None]]
@@ -41,21 +39,24 @@ async def serve(
     why: Callable[[PodKey], WhyView | None],
     others: Iterable[web.RouteDef] = (),
     denial: Denies | None = None,
+    context: ssl.SSLContext | None = None,
 ) -> AsyncIterator[str]:
     """Serve while the context is open; yields the URL.
 
-    Without certificate files a certificate is made for the life of the process. `cluster` gives a
-    view in portions: the first says what is no list, and others get their turn after each; it is
-    told whether the topology of nodes is asked for (`?topology=1`).
+    Without a `context`, and without certificate files, a certificate is made for the life of the
+    process. `cluster` gives a view in portions: the first says what is no list, and others get
+    their turn after each; it is told whether the topology of nodes is asked for (`?topology=1`).
     `denial` judges tokens that are not in the token file; without both, every request is refused
-    but for those of health checks. Raises ConfigurationError for files that cannot be used.
+    but for those of health checks and of `state_api`, which judges by itself. Raises
+    ConfigurationError for files that cannot be used.
     """
-    tokens = _tokens(settings.token_file)
+    tokens = tokens_of(settings)
+    streams = ViewStreams()
     with tempfile.TemporaryDirectory(prefix="kubeshare-") as directory:
-        context = _context(settings, Path(directory))
+        context = context or _context(settings, Path(directory))
         app = web.Application(middlewares=[_guard(tokens, denial)])
         app.router.add_routes(others)
-        app.router.add_get("/state/v1/cluster", _cluster(cluster))
+        app.router.add_get("/state/v1/cluster", _cluster(cluster, streams), allow_head=False)
         app.router.add_get("/state/v1/why/{namespace}/{pod}", _why(ready, why))
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()
@@ -71,7 +72,9 @@ async def serve(
             await runner.cleanup()
 
 
-def _tokens(path: str) -> tuple[str, ...]:
+def tokens_of(settings: Server) -> tuple[str, ...]:
+    """The tokens of the token file. Raises ConfigurationError."""
+    path = settings.token_file
     if not path:
         return ()
     try:
@@ -100,17 +103,15 @@ def _guard(tokens: Collection[str], denial: Denies | None) -> Middleware:
     async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
         if f"/{request.path.split('/')[1]}" in probes.PATHS:
             return await handler(request)
-        given = [
-            _bearer(request.headers.get(name, ""))
-            for name in ("X-KubeShare-Authorization", "Authorization")
-        ]
-        if any(_same(one, token) for one in given if one for token in tokens):
+        if state_api.owns(request.path):
+            return await handler(request)  # it asks by itself
+        given = bearers(request)
+        if holds_one(given, tokens):
             return await handler(request)
         if denial is None:
-            message = NOT_VALID.message if tokens else _NO_TOKENS
+            message = NOT_VALID.message if tokens else NO_TOKENS
             return _answer(NOT_VALID.status, {"message": message})
-        # The user's own token; the other header may be that of a proxy.
-        token = next(filter(None, given), "")
+        token = next(iter(given), "")
         denied = await denial(token, request.method.lower(), request.path) if token else NOT_VALID
         if denied is not None:
             return _answer(denied.status, {"message": denied.message})
@@ -119,28 +120,12 @@ def _guard(tokens: Collection[str], denial: Denies | None) -> Middleware:
     return check
 
 
-def _bearer(header: str) -> str:
-    scheme, _, token = header.partition(" ")
-    return token.strip() if scheme.lower() == "bearer" else ""
-
-
-def _same(given: str, token: str) -> bool:
-    return hmac.compare_digest(given.encode(errors="surrogateescape"), token.encode())
-
-
-def _cluster(portions: Callable[[bool], Iterable[ClusterView]]) -> Handler:
+def _cluster(portions: Callable[[bool], Iterable[ClusterView]], streams: ViewStreams) -> Handler:
     async def handler(request: web.Request) -> web.StreamResponse:
-        whole: dict[str, object] = {}
-        lists: dict[str, list[bytes]] = {"nodes": [], "pods": []}
-        for portion in portions(bool(request.query.get("topology"))):
-            whole = whole or msgspec.to_builtins(replace(portion, nodes=(), pods=()))
-            for name, texts in lists.items():
-                if items := getattr(portion, name):
-                    texts.append(msgspec.json.encode(items)[1:-1])
-            await asyncio.sleep(0)
-        for name, texts in lists.items():
-            whole[name] = msgspec.Raw(b"[%b]" % b",".join(texts))
-        return _answer(200, whole)
+        if streams.busy:
+            message = {"message": "too many read the state; try again"}
+            return _answer(HTTPStatus.TOO_MANY_REQUESTS, message)
+        return await streams.send(request, portions(bool(request.query.get("topology"))), {})
 
     return handler
 

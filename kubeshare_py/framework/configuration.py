@@ -83,7 +83,11 @@ class ProfileConfiguration(Struct, frozen=True):
 
 
 class Server(Struct, frozen=True):
-    """The read-only state endpoint: address, certificate, and the file of accepted tokens."""
+    """The read-only state endpoint: address, certificate, and the file of accepted tokens.
+
+    With `api_service` kube-apiserver may forward requests of its users to it, as the APIService
+    v1.state.kubeshare.io says.
+    """
 
     bind_address: str = "0.0.0.0"
     port: Annotated[int, Meta(ge=0, le=65_535)] = 10259
@@ -91,6 +95,7 @@ class Server(Struct, frozen=True):
     certificate_file: str = ""
     key_file: str = ""
     token_file: str = ""
+    api_service: bool = True
 
     def address(self, url: str) -> str:
         """Where others ask for it: its Service, and the port of its URL."""

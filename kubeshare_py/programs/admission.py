@@ -15,7 +15,7 @@ from kubeshare_py.edges.admission_server import serve
 from kubeshare_py.edges.certificate_files import CertificateFiles
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_config import load
-from kubeshare_py.edges.own_authority import OwnAuthority, Pace
+from kubeshare_py.edges.own_authority import OwnAuthority, Pace, webhooks
 from kubeshare_py.framework.configuration import SchedulerConfiguration
 
 
@@ -67,4 +67,4 @@ async def _certificate(
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="kubeshare-"))
     client = await stack.enter_async_context(KubeClient(load(settings.kubeconfig), concurrency=1))
     names = (f"{settings.service}.svc", settings.service)
-    return OwnAuthority(client, settings.webhooks, names, Path(folder), pace)
+    return OwnAuthority(client, webhooks(settings.webhooks), names, Path(folder), pace)

@@ -23,7 +23,7 @@ from kubeshare_py.edges.certificate_bundle import MOST, with_authority
 from kubeshare_py.edges.certificates import make_certificates
 from kubeshare_py.edges.credentials import Credentials, Reading
 from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.edges.own_authority import CONFIGURATIONS, OwnAuthority, Pace
+from kubeshare_py.edges.own_authority import CONFIGURATIONS, OwnAuthority, Pace, webhooks
 
 PATH = f"{CONFIGURATIONS}/kubeshare-admission"
 NOW = Pace(renew_after=timedelta(0))
@@ -88,7 +88,8 @@ class Steps:
 
 
 def authority(client: KubeClient, folder: Path, pace: Pace | None = None) -> OwnAuthority:
-    return OwnAuthority(client, "kubeshare-admission", ("a.b.svc",), folder, pace or Pace())
+    caller = webhooks("kubeshare-admission")
+    return OwnAuthority(client, caller, ("a.b.svc",), folder, pace or Pace())
 
 
 async def go(own: OwnAuthority, count: int) -> list[float]:

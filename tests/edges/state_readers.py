@@ -1,0 +1,104 @@
+"""The routes of the state group on a plain HTTP server, and readers with rights of our choice."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from http import HTTPStatus
+
+from aiohttp import web
+from aiohttp.test_utils import TestClient
+
+from kubeshare_py.domain.identity import PodKey
+from kubeshare_py.domain.view import ClusterView, WhyView
+from kubeshare_py.edges.delegated_auth import (
+    KEPT_S,
+    NOT_VALID,
+    Denial,
+    Path,
+    Reading,
+    User,
+    forbidden,
+)
+from kubeshare_py.edges.state_access import Access
+from kubeshare_py.edges.state_api import StateApi, Views
+from kubeshare_py.scheduling.visibility import Sees
+from tests.edges.served_app import asking
+from tests.terminal.views import a_small_view, a_why
+
+ROOT = "/apis/state.kubeshare.io/v1"
+
+
+@dataclass
+class Rights:
+    """What users may do: (verb, resource, namespace), "" for the whole cluster."""
+
+    of: dict[str, set[tuple[str, str, str]]] = field(default_factory=dict)
+    asked: list[Path | Reading] = field(default_factory=list)
+    away: bool = False
+
+    async def user(self, token: str) -> User | Denial:
+        return User(token) if token in self.of else NOT_VALID
+
+    async def refuses(
+        self, user: User, asked: Path | Reading, kept_s: float = KEPT_S
+    ) -> Denial | None:
+        self.asked.append(asked)
+        if self.away:
+            return Denial(HTTPStatus.SERVICE_UNAVAILABLE, "the API server cannot be asked")
+        assert isinstance(asked, Reading)
+        own = self.of.get(user.username, set())
+        places = {"", asked.namespace}
+        allowed = any((asked.verb, asked.resource, place) in own for place in places)
+        return None if allowed else forbidden(user, asked)
+
+
+@dataclass
+class State:
+    """What the scheduler says; `ready` and `portions` may be changed while it is served."""
+
+    client: TestClient[web.Request, web.Application]
+    rights: Rights
+    ready: bool = True
+    #: Namespaces that the reader of the last answer was seen to see.
+    seen: list[str] = field(default_factory=list)
+
+    async def ask(self, path: str, user: str = "", **headers: str) -> tuple[int, dict[str, object]]:
+        """GET below the group, as kube-apiserver forwards it for a user."""
+        given = {**({"X-Remote-User": user} if user else {}), **headers}
+        async with self.client.get(path, headers=given) as answer:
+            return answer.status, await answer.json()
+
+
+@asynccontextmanager
+async def state_of(rights: Rights, *tokens: str) -> AsyncIterator[State]:
+    """Serve the small view; only default/train has a why."""
+    held: list[State] = []
+
+    def shown(sees: Sees) -> Iterator[ClusterView]:
+        state = held[0]
+        state.seen[:] = [one for one in ("default", "team") if sees(one)]
+        yield a_small_view()
+
+    def why(key: PodKey, sees: Sees) -> WhyView | None:
+        held[0].seen[:] = [one for one in ("default", "team") if sees(one)]
+        return a_why() if key == PodKey("default", "train") else None
+
+    def forwarded(request: web.Request) -> User | None:
+        name = request.headers.get("X-Remote-User")
+        return User(name) if name else None
+
+    views = Views(
+        ready=lambda: held[0].ready,
+        cluster=lambda topology, sees: shown(sees),
+        pods=lambda namespace, sees: shown(sees),
+        why=why,
+    )
+    access = Access(
+        tokens=tokens,
+        reviews=rights,
+        forwarded=forwarded,
+        namespaces=lambda: {"default", "team"},
+    )
+    async with asking(StateApi(views, access).routes()) as client:
+        held.append(State(client, rights))
+        yield held[0]
