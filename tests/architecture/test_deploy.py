@@ -25,6 +25,7 @@ NAME, NAMESPACE = "kubeshare-scheduler", "kube-system"
 #: Values that are explained one by one.
 NESTED = (
     "image",
+    "apiService",
     "collector",
     "policies",
     "admission",
@@ -35,7 +36,7 @@ NESTED = (
 )
 #: The chart's own: what the values cannot say.
 OURS = {"apiVersion", "kind", "server.service", "server.certificateFile", "server.keyFile"}
-OURS |= {"leaderElection.resourceNamespace", "leaderElection.resourceName"}
+OURS |= {"server.apiService", "leaderElection.resourceNamespace", "leaderElection.resourceName"}
 
 
 def policy(name: str) -> tuple[dict[str, Any], dict[str, Any]]:

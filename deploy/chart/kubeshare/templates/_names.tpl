@@ -89,6 +89,9 @@ pod's own volume needs: made here, it would be there for the pod, with nothing b
 {{- $_ := set $server "certificateFile" "/etc/kubeshare-tls/tls.crt" }}
 {{- $_ := set $server "keyFile" "/etc/kubeshare-tls/tls.key" }}
 {{- end }}
+{{- if not .Values.apiService.enabled }}
+{{- $_ := set $server "apiService" false }}
+{{- end }}
 {{- $election := dict "resourceNamespace" .Release.Namespace "resourceName" .Values.name }}
 {{- $ours := dict "server" $server "leaderElection" $election }}
 {{- $inventory := .Values.config.inventory | default dict }}
