@@ -3,6 +3,7 @@
 import argparse
 import sys
 
+from kubeshare_cmd.ports import port
 from kubeshare_py.edges import configuration_file, process
 from kubeshare_py.edges.admission_server import PORT
 from kubeshare_py.framework.configuration import ConfigurationError
@@ -29,7 +30,7 @@ def main() -> int:
     add("--config", metavar="FILE", help="the scheduler's configuration (default: built in)")
     add("--kubeconfig", metavar="FILE", help="default: in-cluster, or kubectl's")
     add("--address", metavar="IP", default="", help="to listen on; default: all")
-    add("--port", metavar="N", type=int, default=PORT, help=f"default: {PORT}")
+    add("--port", metavar="N", type=port, default=PORT, help=f"default: {PORT}")
     add(
         "--service", metavar="NAME.NAMESPACE", default="kubeshare-admission.kube-system",
         help="by which the API server calls it; default: kubeshare-admission.kube-system",

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from kubeshare_cmd.ports import port
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges.card_sampler import INTERVAL_S, ROOT, STALE_AFTER_S
 from kubeshare_py.edges.collector_server import PORT
@@ -35,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add = parser.add_argument
     add("--node-name", metavar="NAME", help="default: $NODE_NAME or the host's name")
     add("--address", metavar="IP", default="", help="to listen on; default: all")
-    add("--port", metavar="N", type=int, default=PORT, help=f"default: {PORT}")
+    add("--port", metavar="N", type=port, default=PORT, help=f"default: {PORT}")
     add("--interval", metavar="S", type=float, default=INTERVAL_S, help="between readings; 5 s")
     add(
         "--stale-after", metavar="S", type=float, default=STALE_AFTER_S,
@@ -54,8 +55,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("-o goes with --once")
     if not 0 < given.interval < given.stale_after:
         parser.error("--interval must be more than 0 and less than --stale-after")
-    if not 0 <= given.port < 2**16:
-        parser.error(f"--port {given.port} is no port")
     settings = Settings(
         node=NodeName(given.node_name) if given.node_name else own_node(),
         address=given.address,

@@ -4,6 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from kubeshare_cmd.ports import port
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.documents.problems import DocumentProblem
 from kubeshare_py.edges import configuration_file, process
@@ -33,7 +34,7 @@ def main() -> int:
     parser.add_argument("--no-workloads", action="store_true", help="start with an empty cluster")
     parser.add_argument("--config", metavar="FILE", help="the scheduler's configuration")
     parser.add_argument("--directory", metavar="DIR", default=".demo", help="kubeconfig goes there")
-    parser.add_argument("--port", type=int, default=0, help="API server's port (default: any)")
+    parser.add_argument("--port", type=port, default=0, help="API server's port (default: any)")
     parser.add_argument("--plain", action="store_true", help="lines instead of the live view")
     parser.add_argument("--seconds", type=float, metavar="S", help="end after so long")
     arguments = parser.parse_args()

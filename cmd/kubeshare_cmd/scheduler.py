@@ -3,12 +3,16 @@
 import argparse
 import sys
 
-import msgspec
-
+from kubeshare_cmd.overrides import with_election, with_url
 from kubeshare_plugins import IN_TREE
-from kubeshare_py.edges import configuration_file, configuration_watch, process
+from kubeshare_py.edges import (
+    configuration_file,
+    configuration_watch,
+    configured_files,
+    process,
+)
 from kubeshare_py.edges.plugin_entry_points import with_entry_points
-from kubeshare_py.framework.configuration import ConfigurationError, SchedulerConfiguration
+from kubeshare_py.framework.configuration import ConfigurationError
 from kubeshare_py.programs import scheduler
 
 EXAMPLES = """examples:
@@ -42,10 +46,11 @@ def main() -> int:
         factories = with_entry_points(IN_TREE)
         configuration = written = configuration_file.load(arguments.config)
         if arguments.prometheus_url:
-            configuration = _with_url(configuration, arguments.prometheus_url)
+            configuration = with_url(configuration, arguments.prometheus_url)
         if arguments.leader_elect:
-            configuration = _with_election(configuration, arguments.leader_elect == "true")
+            configuration = with_election(configuration, arguments.leader_elect == "true")
         machine = scheduler.machine(configuration, factories)
+        configured_files.check(configuration)
         if arguments.check_config:
             print(configuration_file.text(configuration), end="")
             return 0
@@ -58,16 +63,6 @@ def main() -> int:
     except ConfigurationError as error:
         print(f"kubeshare-scheduler: {error}", file=sys.stderr)
         return 2
-
-
-def _with_url(configuration: SchedulerConfiguration, url: str) -> SchedulerConfiguration:
-    inventory = msgspec.structs.replace(configuration.inventory, source="prometheus", url=url)
-    return msgspec.structs.replace(configuration, inventory=inventory)
-
-
-def _with_election(configuration: SchedulerConfiguration, elect: bool) -> SchedulerConfiguration:
-    election = msgspec.structs.replace(configuration.leader_election, leader_elect=elect)
-    return msgspec.structs.replace(configuration, leader_election=election)
 
 
 if __name__ == "__main__":

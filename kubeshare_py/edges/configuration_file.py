@@ -11,6 +11,7 @@ from kubeshare_py.framework.configuration import (
     effective,
     read,
 )
+from kubeshare_py.inventory.series_selectors import SelectorProblem, parse_matchers
 
 
 def load(path: str | None) -> SchedulerConfiguration:
@@ -21,13 +22,24 @@ def load(path: str | None) -> SchedulerConfiguration:
     if path is None:
         return read(None)
     try:
-        return read(read_yaml(read_bytes(path), path))
+        configuration = read(read_yaml(read_bytes(path), path))
+        _check_selector(configuration.inventory.selector)
     except OSError as error:
         raise ConfigurationError(f"{path}: {error.strerror}") from error
     except DocumentProblem as problem:
         raise ConfigurationError(str(problem)) from problem
     except ConfigurationError as error:
         raise ConfigurationError(f"{path}: {error}") from error
+    return configuration
+
+
+def _check_selector(text: str) -> None:
+    try:
+        parse_matchers(text)
+    except SelectorProblem as problem:
+        example = 'such as job="kubeshare-collector"'
+        said = f"inventory.selector: {problem.rule} at character {problem.position}, {example},"
+        raise ConfigurationError(f"{said} not {text!r}") from problem
 
 
 def text(configuration: SchedulerConfiguration) -> str:

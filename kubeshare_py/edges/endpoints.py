@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kubeshare_py.edges import health, probes
 from kubeshare_py.edges.certificate_files import CertificateFiles
+from kubeshare_py.edges.configured_files import accepted_tokens
 from kubeshare_py.edges.delegated_auth import MOST_ASKED, DelegatedAuth
 from kubeshare_py.edges.front_proxy import FrontProxy
 from kubeshare_py.edges.kube_client import KubeClient
@@ -17,7 +18,7 @@ from kubeshare_py.edges.own_authority import OwnAuthority, Pace, api_service
 from kubeshare_py.edges.report_lane import ReportLane
 from kubeshare_py.edges.state_access import Access
 from kubeshare_py.edges.state_api import StateApi, Views
-from kubeshare_py.edges.state_server import serve, tokens_of
+from kubeshare_py.edges.state_server import serve
 from kubeshare_py.edges.vital_signs import VitalSigns
 from kubeshare_py.framework.configuration import SchedulerConfiguration
 from kubeshare_py.manifests.state_group import API_SERVICE
@@ -57,7 +58,7 @@ async def endpoints(
         proxy = FrontProxy(own, certificate.context)
         reviews = DelegatedAuth(asking, signs.clock)
         access = Access(
-            tokens=tokens_of(configuration.server),
+            tokens=accepted_tokens(configuration.server.token_file),
             reviews=reviews,
             forwarded=proxy.user,
             namespaces=lambda: namespaces(machine),

@@ -21,6 +21,7 @@ from kubeshare_py.domain.identity import PodKey
 from kubeshare_py.domain.view import ClusterView, WhyView
 from kubeshare_py.edges import probes, state_api
 from kubeshare_py.edges.certificates import make_certificates
+from kubeshare_py.edges.configured_files import accepted_tokens, served_certificate
 from kubeshare_py.edges.delegated_auth import NOT_VALID, Denial
 from kubeshare_py.edges.state_access import NO_TOKENS, bearers, holds_one
 from kubeshare_py.edges.state_stream import ViewStreams
@@ -50,7 +51,7 @@ async def serve(
     but for those of health checks and of `state_api`, which judges by itself. Raises
     ConfigurationError for files that cannot be used.
     """
-    tokens = tokens_of(settings)
+    tokens = accepted_tokens(settings.token_file)
     streams = ViewStreams()
     with tempfile.TemporaryDirectory(prefix="kubeshare-") as directory:
         context = context or _context(settings, Path(directory))
@@ -72,30 +73,10 @@ async def serve(
             await runner.cleanup()
 
 
-def tokens_of(settings: Server) -> tuple[str, ...]:
-    """The tokens of the token file. Raises ConfigurationError."""
-    path = settings.token_file
-    if not path:
-        return ()
-    try:
-        lines = Path(path).read_text(encoding="utf-8").split()
-    except OSError as error:
-        raise ConfigurationError(f"server.tokenFile: {path}: {error.strerror}") from error
-    except UnicodeError as error:
-        raise ConfigurationError(f"server.tokenFile: {path}: {error}") from error
-    return tuple(lines)
-
-
 def _context(settings: Server, directory: Path) -> ssl.SSLContext:
     if not settings.certificate_file:
         return make_certificates(directory).server_context()
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    try:
-        context.load_cert_chain(settings.certificate_file, settings.key_file or None)
-    except (OSError, ssl.SSLError) as error:
-        where = f"server.certificateFile: {settings.certificate_file}"
-        raise ConfigurationError(f"{where}: {error}") from error
-    return context
+    return served_certificate(settings)
 
 
 def _guard(tokens: Collection[str], denial: Denies | None) -> Middleware:

@@ -5,15 +5,16 @@ profile's plugins; `disabled: [{name: "*"}]` clears them first, as in kube-sched
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
 from kubeshare_py.domain.isolation import IsolationBackend
-from kubeshare_py.framework.arguments import located
+from kubeshare_py.framework.field_errors import explained
 from kubeshare_py.framework.inventory_settings import Inventory
 from kubeshare_py.framework.leader_election import LeaderElection
+from kubeshare_py.framework.settings_rules import label_problem
 
 API_VERSION = "kubeshare.io/v1"
 KIND = "KubeShareSchedulerConfiguration"
@@ -97,6 +98,13 @@ class Server(Struct, frozen=True):
     token_file: str = ""
     api_service: bool = True
 
+    def check(self) -> None:
+        """Raise ValueError, its text beginning with the field, for settings that cannot be."""
+        if problem := label_problem(self.service):
+            raise ValueError(f"service: {problem}")
+        if self.key_file and not self.certificate_file:
+            raise ValueError(f"keyFile: {self.key_file}: needs certificateFile beside it")
+
     def address(self, url: str) -> str:
         """Where others ask for it: its Service, and the port of its URL."""
         return f"https:{self.service}:{url.rpartition(':')[2]}"
@@ -124,7 +132,7 @@ class SchedulerConfiguration(Struct, frozen=True):
     parallel_binds: Annotated[int, Meta(ge=1)] = 32
     leader_election: LeaderElection = LeaderElection()
     gang_repair_seconds: Annotated[float, Meta(ge=1, le=86_400)] = 60.0
-    gang_repair: str = "release"
+    gang_repair: Literal["release", "report"] = "release"
     earmark_seconds: Annotated[float, Meta(ge=0, le=604_800)] = 60.0
     earmark_patience_seconds: Annotated[float, Meta(ge=0, le=604_800)] = 3600.0
     preemption_patience_seconds: Annotated[float, Meta(ge=1, le=604_800)] = 120.0
@@ -164,15 +172,14 @@ def read(document: object) -> SchedulerConfiguration:
             {} if document is None else document, SchedulerConfiguration
         )
     except msgspec.ValidationError as error:
-        raise ConfigurationError(located(str(error))) from error
+        raise ConfigurationError(explained(str(error), document, SchedulerConfiguration)) from error
     for field, wanted in (("api_version", API_VERSION), ("kind", KIND)):
         if getattr(configuration, field) != wanted:
             camel = "apiVersion" if field == "api_version" else field
             raise ConfigurationError(f"{camel}: must be {wanted}")
-    if configuration.gang_repair not in ("release", "report"):
-        raise ConfigurationError("gangRepair: must be release or report")
     for section, settings in (
         ("inventory", configuration.inventory),
+        ("server", configuration.server),
         ("leaderElection", configuration.leader_election),
     ):
         try:

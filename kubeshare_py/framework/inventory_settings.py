@@ -1,12 +1,15 @@
 """The `inventory` of a configuration: which source tells of cards, and where it is."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
-SOURCES = ("prometheus", "scrape", "annotation", "file")
-_SCHEMES = ("http", "https")
+from kubeshare_py.framework.settings_rules import (
+    label_problem,
+    label_selector_problem,
+    url_problem,
+)
 
 
 class Inventory(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -20,13 +23,13 @@ class Inventory(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     Prometheus or the collectors, whichever is asked.
     """
 
-    source: str = "prometheus"
+    source: Literal["prometheus", "scrape", "annotation", "file"] = "prometheus"
     url: str = "http://prometheus-k8s.monitoring:9090"
     selector: str = 'job="kubeshare-collector"'
     namespace: str = ""
     pod_selector: str = "app.kubernetes.io/name=kubeshare-collector"
     port: Annotated[int, Meta(ge=1, le=65_535)] = 9004
-    scheme: str = "http"
+    scheme: Literal["http", "https"] = "http"
     server_name: str = ""
     path: str = ""
     cells_file: str = ""
@@ -40,11 +43,13 @@ class Inventory(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 
     def check(self) -> None:
         """Raise ValueError, its text beginning with the field, for settings that cannot be."""
-        if self.source not in SOURCES:
-            raise ValueError(f"source: must be one of {', '.join(SOURCES)}")
         if self.source == "file" and not self.path:
             raise ValueError("path: must name the file when source is file")
-        if self.scheme not in _SCHEMES:
-            raise ValueError("scheme: must be http or https")
+        if problem := url_problem(self.url):
+            raise ValueError(f"url: {problem}")
         if self.source == "scrape" and not self.pod_selector:
             raise ValueError("podSelector: must select the collectors' pods when source is scrape")
+        if self.pod_selector and (problem := label_selector_problem(self.pod_selector)):
+            raise ValueError(f"podSelector: {problem}")
+        if self.namespace and (problem := label_problem(self.namespace)):
+            raise ValueError(f"namespace: {problem}")

@@ -19,10 +19,11 @@ _MATCHER = re.compile(
 
 
 class SelectorProblem(ValueError):
-    """A selector that Prometheus would refuse; `position` counts characters from 1."""
+    """A selector that Prometheus would refuse by `rule`; `position` counts characters from 1."""
 
     def __init__(self, position: int, rule: str) -> None:
         self.position = position
+        self.rule = rule
         super().__init__(f"1:{position}: parse error: {rule}")
 
 

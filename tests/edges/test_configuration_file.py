@@ -43,6 +43,12 @@ def test_what_a_file_says_is_in_effect(tmp_path: Path) -> None:
         ("parallelBinds: 0", "parallelBinds: "),
         ("inventry: {}", "inventry: "),
         ("gangRepair: retry", "gangRepair: must be release or report"),
+        ("inventory: {url: 'prometheus:9090'}", "inventory.url: must be a URL such as http://"),
+        (
+            "inventory: {selector: 'job='}",
+            "inventory.selector: expected label, operator and quoted value at character 1, such as"
+            """ job="kubeshare-collector", not 'job='""",
+        ),
         ("gangRepairSeconds: 0", "gangRepairSeconds: "),
         ("earmarkSeconds: -1", "earmarkSeconds: "),
         ("a: [b", "line 2, column 1: is not YAML: "),

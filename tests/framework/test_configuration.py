@@ -147,9 +147,31 @@ def test_arguments_reach_the_plugin() -> None:
         ({"kind": "Pod"}, "kind: must be KubeShareSchedulerConfiguration"),
         (
             {"inventory": {"source": "nvml"}},
-            "inventory.source: must be one of prometheus, scrape, annotation, file",
+            "inventory.source: must be one of annotation, file, prometheus, scrape, not 'nvml'",
         ),
-        ({"inventory": {"scheme": "ftp"}}, "inventory.scheme: must be http or https"),
+        ({"inventory": {"scheme": "ftp"}}, "inventory.scheme: must be http or https, not 'ftp'"),
+        ({"gangRepair": 3}, "gangRepair: must be release or report, not 3"),
+        (
+            one_profile(isolation=["none", "mpss"]),
+            "profiles[0].isolation[1]: must be one of none, driver, mps, gemini, not 'mpss'",
+        ),
+        (
+            {"inventory": {"source": "scrape", "podSelector": "a in (b"}},
+            "inventory.podSelector: cannot be parsed at 'a in (b': must be requirements such as",
+        ),
+        ({"inventory": {"namespace": "A"}}, "inventory.namespace: must be at most 63 lower-case"),
+        ({"server": {"service": "a.b"}}, "server.service: must be at most 63 lower-case letters"),
+        ({"server": {"keyFile": "k"}}, "server.keyFile: k: needs certificateFile beside it"),
+        ({"server": {"port": "x"}}, "server.port: Expected `int`, got `str` ('x')"),
+        (
+            {"inventory": {"uri": ""}},
+            "inventory.uri: no such field; there are source, url, selector, ",
+        ),
+        (
+            {"gpuCapacities": {}},
+            "gpuCapacities: no such field; there are apiVersion, kind, profiles, ",
+        ),
+        (one_profile(gpuCapacities={"T4": 0}), "profiles[0].gpuCapacities[...]: Expected `int` >="),
         (
             {"inventory": {"source": "scrape", "podSelector": ""}},
             "inventory.podSelector: must select the collectors' pods",
@@ -160,7 +182,7 @@ def test_arguments_reach_the_plugin() -> None:
             {"inventory": {"intervalSeconds": float("nan")}},
             "inventory.intervalSeconds: Expected `float` > 0",
         ),
-        ({"server": {"port": 65_536}}, "server.port: Expected `int` <= 65535"),
+        ({"server": {"port": 65_536}}, "server.port: Expected `int` <= 65535, not 65536"),
         ({"parallelBinds": 0}, "parallelBinds: Expected `int` >= 1"),
         ({"profiles": [{}, {}]}, "profiles[1].schedulerName: kubeshare-scheduler is there twice"),
     ],

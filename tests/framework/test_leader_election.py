@@ -23,12 +23,30 @@ def test_everything_else_is_no_duration(text: str) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"leaseDuration": "10s"}, "leaderElection.renewDeadline: must be shorter than leaseD"),
-        ({"retryPeriod": "9s"}, "leaderElection.retryPeriod: 1.2 of them must be shorter"),
-        ({"retryPeriod": "0s"}, "leaderElection.retryPeriod: must be longer than 0"),
-        ({"renewDeadline": "ten"}, "leaderElection.renewDeadline: must be a duration"),
-        ({"leaseDuration": 15}, "leaderElection.leaseDuration: Expected `str`, got `int`"),
-        ({"resourceName": ""}, "leaderElection.resourceName: must not be empty"),
+        (
+            {"leaseDuration": "10s"},
+            "leaderElection.renewDeadline: 10s must be shorter than leaseDuration, 10s",
+        ),
+        (
+            {"retryPeriod": "9s"},
+            "leaderElection.retryPeriod: 1.2 times 9s must be shorter than renewDeadline, 10s",
+        ),
+        (
+            {"retryPeriod": "0s"},
+            "leaderElection.retryPeriod: must be longer than 0, such as 2s, not '0s'",
+        ),
+        *(
+            (
+                {"renewDeadline": bad},
+                "leaderElection.renewDeadline: must be a duration such as 15s, 1m30s or 500ms,"
+                f" not {bad!r}",
+            )
+            for bad in ("ten", 15, 1.5, True)
+        ),
+        ({"resourceName": ""}, "leaderElection.resourceName: must be at most 253 lower-case"),
+        ({"resourceName": "A_b"}, "leaderElection.resourceName: must be at most 253 lower-case"),
+        ({"resourceName": "a" * 254}, "leaderElection.resourceName: must be at most 253"),
+        ({"resourceNamespace": "a.b"}, "leaderElection.resourceNamespace: must be at most 63"),
         ({"resourceLock": "leases"}, "leaderElection.resourceLock: no such field"),
         ({"leaderElect": "no"}, "leaderElection.leaderElect: Expected `bool`, got `str`"),
     ],

@@ -64,19 +64,38 @@ async def test_check_config_prints_what_is_in_effect(tmp_path: Path) -> None:
             "bad.yaml: profiles[0].schedulerName: Expected `str`, got `int`",
         ),
         ("server: {tokenFile: nowhere}", "server.tokenFile: nowhere: No such file or directory"),
+        ("inventory: {caFile: nowhere}", "inventory.caFile: nowhere: No such file or directory"),
+        ("inventory: {url: here}", "bad.yaml: inventory.url: must be a URL such as http://"),
+        ("inventory: {selector: job}", "bad.yaml: inventory.selector: expected label, operator"),
     ],
 )
 async def test_a_configuration_that_cannot_be_used_ends_it_with_2(
     cluster: EmbeddedCluster, tmp_path: Path, content: str, said: str
 ) -> None:
     (tmp_path / "bad.yaml").write_text(content)
-    code, printed, errors = await run(
-        tmp_path, "scheduler", "--config", "bad.yaml", "--kubeconfig", "mine"
-    )
+    for purpose in (["--kubeconfig", "mine"], ["--check-config"]):
+        code, printed, errors = await run(tmp_path, "scheduler", "--config", "bad.yaml", *purpose)
+        assert (code, printed) == (2, "")
+        [line] = errors.splitlines()
+        assert line.startswith("kubeshare-scheduler: ")
+        assert said in line
+
+
+async def test_an_address_of_prometheus_without_a_scheme_ends_it_with_2(tmp_path: Path) -> None:
+    code, _, errors = await run(tmp_path, "scheduler", "--prometheus-url", "here:9090")
+    assert code == 2
+    assert errors.startswith("kubeshare-scheduler: --prometheus-url: must be a URL such as http://")
+
+
+@pytest.mark.parametrize("program", ["admission", "collector", "demo"])
+@pytest.mark.parametrize("port", ["99999", "-1", "https"])
+async def test_every_program_refuses_a_port_that_is_none(
+    tmp_path: Path, program: str, port: str
+) -> None:
+    code, printed, errors = await run(tmp_path, program, f"--port={port}")
     assert (code, printed) == (2, "")
-    [line] = errors.splitlines()
-    assert line.startswith("kubeshare-scheduler: ")
-    assert said in line
+    said = f"--port: must be a whole number from 0 to 65535, such as 9443, not '{port}'"
+    assert said in errors.splitlines()[-1]
 
 
 @pytest.mark.parametrize("content", [None, "clusters: 3"])

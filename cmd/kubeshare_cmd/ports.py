@@ -1,0 +1,13 @@
+"""The type of `--port` for argparse."""
+
+import argparse
+
+_MOST = 65_535
+
+
+def port(text: str) -> int:
+    """A port to listen on; 0 is any free one. Raises ArgumentTypeError, which argparse shows."""
+    if not (text.isascii() and text.isdecimal() and int(text) <= _MOST):
+        rule = f"must be a whole number from 0 to {_MOST}, such as 9443, not {text!r}"
+        raise argparse.ArgumentTypeError(rule)
+    return int(text)

@@ -1,0 +1,96 @@
+"""What msgspec says of a bad field, in words for the file's author: path, rule, value, choices."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import inspect
+
+_UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(.*)`")
+_STEP = re.compile(r"\[(\d+|\.\.\.)\]|([^.\[\]]+)")
+#: Stands for a value that is not known, and one that would be too long to repeat.
+_UNKNOWN = object()
+_PAIR = 2
+
+
+def explained(message: str, document: object, kind: Any) -> str:
+    """A message of msgspec.ValidationError with the path first, as in `profiles[0].isolation[0]`.
+
+    `document` is what was converted to `kind`: the value at the path is repeated, and what is
+    allowed there is listed. The path of the whole is `document`.
+    """
+    text, found, place = message.rpartition(" - at `")
+    # The place is "$.a[0].b`", or for a bad key "key` in `$.a[0]`".
+    path = place.split("`")[-2].removeprefix("$").removeprefix(".") if found else ""
+    text = text if found else message
+    steps = [number or name for number, name in _STEP.findall(path)]
+    expected = _type_at(inspect.type_info(kind), steps)
+    unknown = _UNKNOWN_FIELD.fullmatch(text)
+    if unknown:
+        where = f"{path}.{unknown[1]}".removeprefix(".")
+        return f"{where}: no such field; there are {', '.join(_fields(expected))}"
+    value = _UNKNOWN if place.startswith("key`") else _value_at(document, steps)
+    return f"{path or 'document'}: {_rule(text, expected, value)}"
+
+
+def one_of(choices: Sequence[str]) -> str:
+    """`a or b`, or `one of a, b, c`."""
+    return " or ".join(choices) if len(choices) <= _PAIR else f"one of {', '.join(choices)}"
+
+
+def _rule(text: str, expected: inspect.Type | None, value: object) -> str:
+    """What must be there, and what is there instead."""
+    wanted = _wanted(expected)
+    if value is _UNKNOWN:
+        return text
+    if wanted:
+        return f"must be {wanted}, not {value!r}"
+    return f"{text} ({value!r})" if "got" in text else f"{text}, not {value!r}"
+
+
+def _wanted(expected: inspect.Type | None) -> str:
+    """In words, where the type has some: its choices, or its description."""
+    match expected:
+        case inspect.EnumType(cls=choices):
+            return one_of([str(one.value) for one in choices])
+        case inspect.LiteralType(values=values):
+            return one_of([str(one) for one in values])
+        case inspect.Metadata(extra_json_schema=schema):
+            return str((schema or {}).get("description", ""))
+        case _:
+            return ""
+
+
+def _fields(expected: inspect.Type | None) -> list[str]:
+    if not isinstance(expected, inspect.StructType):
+        return []
+    return [field.encode_name for field in expected.fields]
+
+
+def _type_at(kind: inspect.Type, steps: Sequence[str]) -> inspect.Type | None:
+    """The type of what is at a path; None where it may be anything."""
+    found: inspect.Type | None = kind
+    for step in steps:
+        match found:
+            case inspect.StructType(fields=fields):
+                found = next((one.type for one in fields if one.encode_name == step), None)
+            case inspect.VarTupleType(item_type=item) | inspect.ListType(item_type=item):
+                found = item
+            case inspect.DictType(value_type=value):
+                found = value
+            case _:
+                return None
+    return found
+
+
+def _value_at(document: object, steps: Sequence[str]) -> object:
+    """What is at a path, if it is short enough to be repeated."""
+    found = document
+    for step in steps:
+        if isinstance(found, dict) and step in found:
+            found = found[step]
+        elif isinstance(found, list) and step.isdecimal():
+            found = found[int(step)]
+        else:
+            return _UNKNOWN
+    return found if isinstance(found, str | int | float) else _UNKNOWN

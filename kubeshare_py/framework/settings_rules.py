@@ -1,0 +1,66 @@
+"""Rules for texts of a configuration; each answers what is wrong, "" where nothing is.
+
+Names: https://kubernetes.io/docs/concepts/overview/working-with-objects/names/
+Label selectors: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors
+"""
+
+import re
+
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_DNS_LABEL = re.compile(_LABEL)
+_SUBDOMAIN = re.compile(rf"{_LABEL}(\.{_LABEL})*")
+_LONGEST_LABEL, _LONGEST_SUBDOMAIN = 63, 253
+
+_URL = re.compile(
+    r"https?://([^\s/?#@]+@)?(\[[0-9a-fA-F:.]+\]|[^\s/?#@:\[\]]+)(:(?P<port>[0-9]{1,5}))?(/[^\s?#]*)?"
+)
+_MOST_PORT = 65_535
+
+_PREFIX = rf"(?:{_LABEL}(?:\.{_LABEL})*/)?"
+_NAME = "[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+_KEY, _VALUE = _PREFIX + _NAME, f"(?:{_NAME})?"
+_VALUES = rf"\(\s*{_VALUE}\s*(?:,\s*{_VALUE}\s*)*\)"
+_REQUIREMENT = re.compile(
+    rf"\s*(?:!?\s*{_KEY}|{_KEY}\s*(?:==|!=|=)\s*{_VALUE}|{_KEY}\s+(?:in|notin)\s*{_VALUES})\s*"
+)
+#: Between requirements, and not between values in parentheses.
+_COMMA = re.compile(r",(?![^(]*\))")
+
+
+def url_problem(text: str) -> str:
+    """Of the address of an HTTP server."""
+    found = _URL.fullmatch(text)
+    if not found or int(found["port"] or 0) > _MOST_PORT:
+        return f"must be a URL such as http://prometheus-k8s.monitoring:9090, not {text!r}"
+    return ""
+
+
+def label_problem(text: str) -> str:
+    """Of the name of a namespace or a Service."""
+    if len(text) <= _LONGEST_LABEL and _DNS_LABEL.fullmatch(text):
+        return ""
+    return (
+        "must be at most 63 lower-case letters, digits and dashes, with a letter or digit first and"
+        f" last, such as kube-system, not {text!r}"
+    )
+
+
+def subdomain_problem(text: str) -> str:
+    """Of the name of a Lease."""
+    if len(text) <= _LONGEST_SUBDOMAIN and _SUBDOMAIN.fullmatch(text):
+        return ""
+    return (
+        "must be at most 253 lower-case letters, digits, dashes and dots, with a letter or digit"
+        f" first and last in each part, such as kubeshare-scheduler, not {text!r}"
+    )
+
+
+def label_selector_problem(text: str) -> str:
+    """Of a label selector as in `kubectl get -l`."""
+    for part in _COMMA.split(text):
+        if not _REQUIREMENT.fullmatch(part):
+            return (
+                f"cannot be parsed at {part.strip()!r}: must be requirements such as"
+                f" app=collector,tier in (gpu,cpu),!old, not {text!r}"
+            )
+    return ""
