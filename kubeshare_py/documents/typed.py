@@ -1,5 +1,6 @@
 """Typed reading of small YAML documents, with errors that name file, field and rule."""
 
+import re
 from typing import TypeVar
 
 import msgspec
@@ -20,6 +21,11 @@ _UNITS = {
     "Gi": 2**30,
     "Ti": 2**40,
 }
+
+
+#: More digits than any amount has; longer ones would only cost time.
+_DIGITS = re.compile("[0-9]{1,40}")
+_MOST_SHOWN = 40
 
 
 def read_document(text: bytes | str, source: str, kind: type[Document]) -> Document:
@@ -44,8 +50,9 @@ def memory_bytes(amount: int | str) -> int:
     else:
         digits = amount.strip().rstrip("kKMGTiB")
         unit = amount.strip()[len(digits) :].removesuffix("B")
-        if not digits.strip().isdecimal() or unit not in _UNITS:
-            raise ValueError(f"{amount!r} is not an amount of memory such as 40GiB or 40960MiB")
+        if not _DIGITS.fullmatch(digits.strip()) or unit not in _UNITS:
+            shown = amount if len(amount) <= _MOST_SHOWN else f"{amount[:_MOST_SHOWN]}…"
+            raise ValueError(f"{shown!r} is not an amount of memory such as 40GiB or 40960MiB")
         value = int(digits) * _UNITS[unit]
     if value <= 0:
         raise ValueError(f"{amount!r} is not more than 0 bytes")

@@ -5,6 +5,15 @@ Shares are integers in thousandths of a GPU (`milli`), memory is in bytes; there
 
 from dataclasses import dataclass
 
+from kubeshare_py.domain.bounds import (
+    CARD_BYTES,
+    CARD_INDEX,
+    CARD_NAME,
+    CARD_TENANTS,
+    CELL_PRIORITY,
+    LINK_SPEED,
+    NUMA_NODE,
+)
 from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.domain.readiness import Told
 
@@ -17,11 +26,21 @@ class PeerLink:
 
     No uuid is in it, so that cards of equal boards have equal links. `kind` is a word of
     `nvidia-smi topo -m`; `speed` in MB/s, both directions summed, 0 where nobody says.
+
+    Invariants: peer and speed within their bounds (`bounds`).
     """
 
     peer: int
     kind: str
     speed: int
+
+    def __post_init__(self) -> None:
+        problem = CARD_INDEX.problem(self.peer)
+        if problem:
+            raise ValueError(f"a link to card {problem}")
+        problem = LINK_SPEED.problem(self.speed)
+        if problem:
+            raise ValueError(f"a link's speed {problem}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +53,8 @@ class Gpu:
     from a cells file: a card in no cell has none and 0. `readiness` says which isolation back-ends
     have what they need of it, as far as anybody tells.
 
-    Invariants: uuid not empty, index >= 0, memory_bytes > 0. `max_tenants` 0 means no limit.
+    Invariants: uuid not empty; it, the model and all amounts within their bounds (`bounds`).
+    `max_tenants` 0 means no limit.
     """
 
     uuid: GpuUuid
@@ -54,12 +74,18 @@ class Gpu:
     def __post_init__(self) -> None:
         if not self.uuid:
             raise ValueError("a GPU needs a UUID")
-        if self.index < 0:
-            raise ValueError(f"GPU {self.uuid}: index {self.index} must be at least 0")
-        if self.memory_bytes <= 0:
-            raise ValueError(f"GPU {self.uuid}: memory {self.memory_bytes} must be above 0")
-        if self.max_tenants < 0:
-            raise ValueError(f"GPU {self.uuid}: max_tenants {self.max_tenants} must be at least 0")
+        for name, bound, amount in (
+            ("length of its uuid", CARD_NAME, len(self.uuid)),
+            ("length of its model", CARD_NAME, len(self.model) or 1),
+            ("index", CARD_INDEX, self.index),
+            ("memory", CARD_BYTES, self.memory_bytes),
+            ("max_tenants", CARD_TENANTS, self.max_tenants),
+            ("NUMA node", NUMA_NODE, self.numa_node or 0),
+            ("cell priority", CELL_PRIORITY, self.cell_priority),
+        ):
+            if not bound.allows(amount):
+                shown = self.uuid[: CARD_NAME.most]
+                raise ValueError(f"GPU {shown}: {name} {bound.problem(amount)}")
 
 
 def share_bytes(capacity_bytes: int, milli: int) -> int:

@@ -100,7 +100,7 @@ class CellsInventory:
     def _say(self) -> None:
         """What is odd about the file, once while it is."""
         unknown = [
-            f"{leaves[0][1].field.rpartition('.cellChildren')[0]}: node {node} is not known, or "
+            f"{leaves[0].cell.field.rpartition('.cellChildren')[0]}: node {node} is not known, or "
             "has no cards"
             for node, leaves in self._leaves.items()
             if not self._cards.get(node)

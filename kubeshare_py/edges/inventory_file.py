@@ -9,6 +9,7 @@ from kubeshare_py.documents.problems import DocumentProblem
 from kubeshare_py.domain.events import InventoryFailed, InventoryRead
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.edges import decision_log
 from kubeshare_py.edges.document_files import read_bytes
 from kubeshare_py.inventory.card_file import CardGroup, cards_by_node, read_card_file
 
@@ -41,6 +42,7 @@ async def readings(
     groups: tuple[CardGroup, ...] = ()
     cards: dict[NodeName, tuple[Gpu, ...]] = {}
     failure: str | None = None
+    said: frozenset[str] = frozenset()
     while True:
         try:
             now = _Seen(await asyncio.to_thread(_stamp, file), frozenset(nodes()))
@@ -54,6 +56,10 @@ async def readings(
                 yield InventoryFailed(failure)
         else:
             heard()
+            problems = frozenset(line for group in groups for line in group.problems)
+            for line in sorted(problems - said):
+                decision_log.warn("inventory", message=line)
+            said = problems
             if now != seen:
                 # In a thread: the cards of 5,000 nodes take a third of a second.
                 found = dict(await asyncio.to_thread(cards_by_node, groups, now.nodes))

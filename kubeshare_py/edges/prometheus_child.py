@@ -34,7 +34,7 @@ from kubeshare_py.inventory.changes import next_reading
 from kubeshare_py.inventory.reading import Reading
 from kubeshare_py.inventory.series import CAPACITY, NAME_MATCHER, Series
 from kubeshare_py.inventory.series_selectors import Matcher, parse_matchers, selects
-from kubeshare_py.inventory.wiring_series import NODES_A_PORTION, Rounds, question, wirings
+from kubeshare_py.inventory.wiring_series import NODES_A_PORTION, Remark, Rounds, question, wirings
 
 TIMEOUT_S = 30
 #: Where answers say that they are partial: VictoriaMetrics at the beginning, others at the end.
@@ -151,7 +151,9 @@ class _Asker:
         for instance, node in step.reading.collectors.items():
             if node in step.reading.cards and node not in step.reading.silent_since:
                 self._answering.setdefault(node, []).append(instance)
-        return news_lines(step, known, (*self.remarks, *hints, *self._trouble))
+        return news_lines(
+            step, known, (*self.remarks, *hints, *self._trouble, *self._rounds.diagnostics())
+        )
 
     def unwired(self) -> tuple[NodeName, ...]:
         """Nodes with cards of which it is not known what surrounds them."""
@@ -174,7 +176,9 @@ class _Asker:
         self._trouble = ()
         told = (series for series in vector if selects(self._matchers, series.labels))
         cards = {node: self._known.cards[node] for node in nodes}
-        return wired_line(self._rounds.asked(nodes, wirings(told, cards), self._known))
+        remarks: list[Remark] = []
+        found = wirings(told, cards, remarks.append)
+        return wired_line(self._rounds.asked(nodes, found, self._known, remarks))
 
     def _query(self, query: str) -> list[Series]:
         try:

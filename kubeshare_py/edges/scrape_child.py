@@ -27,7 +27,7 @@ from kubeshare_py.inventory.changes import next_reading
 from kubeshare_py.inventory.collector_page import Page, wiring_of_page
 from kubeshare_py.inventory.reading import Reading
 from kubeshare_py.inventory.targets import Target, chosen
-from kubeshare_py.inventory.wiring_series import NODES_A_PORTION, Rounds, wirings
+from kubeshare_py.inventory.wiring_series import NODES_A_PORTION, Remark, Rounds, wirings
 from kubeshare_py.topology.wiring import Wiring
 
 _LONGEST_LINE = 64 * 2**20
@@ -140,7 +140,8 @@ class Scraper:
         step = await asyncio.to_thread(
             next_reading, self.known, vector, times[0], unix_now=times[1]
         )
-        diagnostics = tuple(one for page in pages for one in page.diagnostics)
+        told = (one for page in pages for one in page.diagnostics)
+        diagnostics = (*told, *self._rounds.diagnostics())
         lines, self.known = news_lines(step, self.known, diagnostics), step.reading
         for node in self._rounds.take(self.known, (node for node, _ in step.changed)):
             # Other cards may make something else of the same lines: they are read once more.
@@ -150,12 +151,13 @@ class Scraper:
     def _wire(self, nodes: Iterable[NodeName]) -> list[bytes]:
         """What surrounds the cards of these nodes, as far as it is news."""
         found: dict[NodeName, Wiring] = {}
+        remarks: list[Remark] = []
         for node in nodes:
             text = self._wirings.pop(node, "")
             self._read_wirings[node] = hash(text)
             cards = self.known.cards.get(node, ())
-            found |= wirings(wiring_of_page(text), {node: cards})
-        return wired_line(self._rounds.asked(nodes, found, self.known))
+            found |= wirings(wiring_of_page(text), {node: cards}, remarks.append)
+        return wired_line(self._rounds.asked(nodes, found, self.known, remarks))
 
     def _problem(self) -> str:
         """Why nothing can be said of any card, "" if something can."""

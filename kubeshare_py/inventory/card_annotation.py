@@ -8,9 +8,11 @@ clique of NVLinks beyond the node), and links: for each peer its index, the word
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import msgspec
 
+from kubeshare_py.domain.bounds import CARDS_OF_NODE
 from kubeshare_py.domain.gpu import Gpu, PeerLink
 from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.domain.readiness import as_labels, of_labels
@@ -21,6 +23,26 @@ ANNOTATION = "sharedgpu/cards"
 
 class CardAnnotationProblem(ValueError):
     """The annotation is no list of cards; the text begins with the annotation's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class CardProblem:
+    """A card that cannot be used as it is told; `uuid` is "" where it does not say which it is."""
+
+    uuid: GpuUuid
+    at: int
+    rule: str
+
+    def __str__(self) -> str:
+        return f"{ANNOTATION}[{self.at}]: {self.rule}"
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotatedCards:
+    """The cards of one node, by index, and what is wrong with others that are told of."""
+
+    cards: tuple[Gpu, ...]
+    problems: tuple[CardProblem, ...] = ()
 
 
 class _Card(msgspec.Struct, omit_defaults=True):
@@ -36,7 +58,15 @@ class _Card(msgspec.Struct, omit_defaults=True):
     isolation: dict[str, str] = {}
 
 
-_cards = msgspec.json.Decoder(list[_Card])
+class _Named(msgspec.Struct):
+    uuid: str
+
+
+_cards = msgspec.json.Decoder(list[msgspec.Raw])
+_card = msgspec.json.Decoder(_Card)
+_names = msgspec.json.Decoder(_Named)
+#: Bad UTF-8 and deep nesting are no DecodeError.
+_UNDECODABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
 
 
 def write_cards(cards: Iterable[Gpu]) -> str:
@@ -61,28 +91,48 @@ def write_cards(cards: Iterable[Gpu]) -> str:
     ).decode()
 
 
-def read_cards(text: str) -> tuple[Gpu, ...]:
-    """The cards of one node, by index. Raises CardAnnotationProblem: all of them or none."""
+def read_annotation(text: str) -> AnnotatedCards:
+    """The cards of one node; raises CardAnnotationProblem where it is no list at all."""
     try:
-        cards = [
-            Gpu(
-                uuid=GpuUuid(card.uuid),
-                index=card.index,
-                model=card.model.replace(" ", "-"),
-                memory_bytes=card.memory,
-                healthy=card.healthy,
-                numa_node=card.numa,
-                parent=GpuUuid(card.parent) if card.parent else None,
-                fabric=card.fabric,
-                links=shared(tuple(PeerLink(*link) for link in card.links)),
-                readiness=of_labels(card.isolation.items()),
-            )
-            for card in _cards.decode(text)
-        ]
-    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        told = _cards.decode(text)
+    except _UNDECODABLE as error:
         raise CardAnnotationProblem(f"{ANNOTATION}: {error}") from error
-    uuids = [card.uuid for card in cards]
-    twice = next((uuid for uuid in uuids if uuids.count(uuid) > 1), None)
-    if twice is not None:
-        raise CardAnnotationProblem(f"{ANNOTATION}: {twice} is there twice")
-    return tuple(sorted(cards, key=lambda card: (card.index, card.uuid)))
+    cards: dict[GpuUuid, Gpu] = {}
+    problems: list[CardProblem] = []
+    for at, one in enumerate(told):
+        found = _read(one, at)
+        if isinstance(found, Gpu) and found.uuid in cards:
+            found = CardProblem(found.uuid, at, f"{found.uuid} is there twice")
+        if isinstance(found, Gpu) and len(cards) == CARDS_OF_NODE.most:
+            found = CardProblem(found.uuid, at, f"number of cards {_too_many(len(told))}")
+        if isinstance(found, CardProblem):
+            problems.append(found)
+        else:
+            cards[found.uuid] = found
+    ordered = sorted(cards.values(), key=lambda card: (card.index, card.uuid))
+    return AnnotatedCards(tuple(ordered), tuple(problems))
+
+
+def _read(raw: msgspec.Raw, at: int) -> Gpu | CardProblem:
+    uuid = GpuUuid("")
+    try:
+        uuid = GpuUuid(_names.decode(raw).uuid)
+        card = _card.decode(raw)
+        return Gpu(
+            uuid=uuid,
+            index=card.index,
+            model=card.model.replace(" ", "-"),
+            memory_bytes=card.memory,
+            healthy=card.healthy,
+            numa_node=card.numa,
+            parent=GpuUuid(card.parent) if card.parent else None,
+            fabric=card.fabric,
+            links=shared(tuple(PeerLink(*link) for link in card.links)),
+            readiness=of_labels(card.isolation.items()),
+        )
+    except (*_UNDECODABLE, ValueError) as error:
+        return CardProblem(uuid, at, str(error))
+
+
+def _too_many(count: int) -> str:
+    return CARDS_OF_NODE.problem(max(count, CARDS_OF_NODE.most + 1))

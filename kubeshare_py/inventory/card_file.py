@@ -1,13 +1,14 @@
 """An inventory file: which cards are in which nodes, node names by shell pattern."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 import msgspec
 
 from kubeshare_py.documents.problems import DocumentProblem
 from kubeshare_py.documents.typed import memory_bytes, read_document
+from kubeshare_py.domain.bounds import CARD_BYTES, CARD_NAME, CARDS_OF_NODE
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.inventory.made_up_uuids import made_up_uuid
@@ -17,13 +18,17 @@ from kubeshare_py.topology.wiring import Wiring, wired
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardLine:
-    """`count` equal cards. `uuid` is given for one card only; without one it is made up."""
+    """`count` equal cards. `uuid` is given for one card only; without one it is made up.
+
+    A line with a `problem` stands for no cards, but those after it keep their numbers.
+    """
 
     model: str
     memory_bytes: int
     count: int
     uuid: GpuUuid | None
     healthy: bool
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,11 @@ class CardGroup:
     patterns: tuple[str, ...]
     lines: tuple[CardLine, ...]
     wiring: Wiring
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with lines that are left out."""
+        return tuple(line.problem for line in self.lines if line.problem)
 
 
 def read_card_file(text: bytes | str, source: str = "inventory file") -> tuple[CardGroup, ...]:
@@ -51,6 +61,10 @@ def read_card_file(text: bytes | str, source: str = "inventory file") -> tuple[C
                 if _is_pattern(group.names):
                     raise DocumentProblem(source, f"{field}.uuid", "cannot be in several nodes")
                 uuids.add(line.uuid)
+            problem = CARDS_OF_NODE.problem(line.count + sum(one.count for one in lines))
+            if problem:
+                rule = f"{source}: {field}: number of cards of the node {problem}: left out"
+                line = replace(line, count=0, problem=rule)
             lines.append(line)
         count = sum(line.count for line in lines)
         field = f"nodes[{number}].topology"
@@ -115,9 +129,16 @@ def _line(cards: _Cards, source: str, field: str) -> CardLine:
         memory = memory_bytes(cards.memory)
     except ValueError as problem:
         raise DocumentProblem(source, f"{field}.memory", str(problem)) from problem
+    bounded = (
+        ("memory", CARD_BYTES, memory),
+        ("length of the model", CARD_NAME, len(cards.model)),
+        ("length of the uuid", CARD_NAME, len(cards.uuid or "-")),
+    )
+    problems = [f"{name} {found}" for name, bound, is_ in bounded if (found := bound.problem(is_))]
     return CardLine(
         model=cards.model.replace(" ", "-"),
         memory_bytes=memory,
+        problem=f"{source}: {field}: {problems[0]}: left out" if problems else "",
         count=cards.count,
         uuid=GpuUuid(cards.uuid) if cards.uuid is not None else None,
         healthy=cards.healthy,
@@ -142,6 +163,7 @@ def _cards_of(node: NodeName, groups: tuple[CardGroup, ...]) -> tuple[Gpu, ...]:
                     healthy=line.healthy,
                 )
                 for index, line in enumerate(each)
+                if not line.problem
             )
             return wired(cards, group.wiring)
     return ()

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from kubeshare_py.domain.bounds import CARD_BYTES, CARD_INDEX, CARD_NAME
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.domain.readiness import Told
@@ -10,8 +11,9 @@ from kubeshare_py.inventory.own_labels import own_label
 
 NAME = "gpu_capacity"
 
-#: 2**63 bytes are far above any card; longer digit strings would only cost time.
+#: Of any amount within its bound; longer digit strings would only cost time.
 _MOST_DIGITS = 19
+_MOST_SHOWN = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +55,16 @@ def read_series(
     for label, text in (("node", node), ("uuid", uuid), ("model", model)):
         if not text:
             return problem(label, "is missing")
+        if not CARD_NAME.allows(len(text)):
+            return problem(label, f"has {len(text)} characters, {CARD_NAME.most} are allowed")
     memory, index = own_label(labels, "memory"), own_label(labels, "index")
     if not _is_amount(memory) or int(memory) == 0:
-        return problem("memory", f"{memory!r} is not a number of bytes above 0")
+        return problem("memory", f"{_shown(memory)} is not a number of bytes above 0")
     if not _is_amount(index):
-        return problem("index", f"{index!r} is not a number")
+        return problem("index", f"{_shown(index)} is not a number")
+    for label, bound, amount in (("memory", CARD_BYTES, memory), ("index", CARD_INDEX, index)):
+        if not bound.allows(int(amount)):
+            return problem(label, bound.problem(int(amount)))
     card = Gpu(
         uuid=uuid,
         index=int(index),
@@ -70,3 +77,7 @@ def read_series(
 
 def _is_amount(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…")

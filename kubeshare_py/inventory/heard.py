@@ -7,6 +7,7 @@ lists more than has arrived. Everything else keeps what was known.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
+from kubeshare_py.domain.bounds import CARDS_OF_NODE
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.domain.readiness import Told
@@ -99,14 +100,22 @@ class Heard:
         answering = self.answering()
         self._check_counts(answering)
         return {
-            node: tuple(
+            node: self._most(
+                node,
                 sorted(
                     self._cards_of(node, node in answering),
                     key=lambda card: (card.index, card.uuid),
-                )
+                ),
             )
             for node in {*self.previous.cards, *self._listing()}
         }
+
+    def _most(self, node: NodeName, cards: list[Gpu]) -> tuple[Gpu, ...]:
+        """As many as a node may have, the first by index."""
+        problem = CARDS_OF_NODE.problem(len(cards))
+        if problem:
+            self.diagnostics.append(f"node {node}: number of cards {problem}: the first are used")
+        return tuple(cards[: CARDS_OF_NODE.most])
 
     def scrapes(self, now: float) -> dict[NodeName, Scrape]:
         """The newest scrape time of each node."""

@@ -2,17 +2,19 @@
 
 from collections.abc import Iterable
 
+from kubeshare_py.domain.bounds import CARDS_OF_NODE
 from kubeshare_py.domain.events import InventoryRead
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
-from kubeshare_py.inventory.card_annotation import CardAnnotationProblem, read_cards
+from kubeshare_py.inventory.card_annotation import CardAnnotationProblem, read_annotation
 
 
 class ToldByNodes:
     """All nodes' annotations; `read` tells what changed since it was last asked.
 
     A node whose annotation cannot be read, or is gone, keeps its last known cards; without one it
-    is silent. Of two nodes that tell of one card it counts on the one that had it first.
+    is silent. A card that is told as it cannot be stays as it was known. Of two nodes that tell of
+    one card it counts on the one that had it first.
     """
 
     def __init__(self) -> None:
@@ -70,18 +72,27 @@ class ToldByNodes:
         if not text:
             return known, ()
         try:
-            told = read_cards(text)
+            told = read_annotation(text)
         except CardAnnotationProblem as problem:
             return known, (f"node {node}: {problem}",)
-        cards, problems = [], []
-        for card in told:
+        cards = []
+        problems = [f"node {node}: {problem}" for problem in told.problems]
+        unusable = {problem.uuid for problem in told.problems}
+        listed = {card.uuid for card in told.cards}
+        kept = (
+            card
+            for card in known
+            if card.uuid not in listed and (card.uuid in unusable or "" in unusable)
+        )
+        for card in (*told.cards, *kept):
             owner = self._owners.setdefault(card.uuid, node)
             if owner == node:
                 cards.append(card)
             else:
                 problems.append(f"{card.uuid}: listed by {node} too, counted on {owner} only")
         self._forget(node, known, {card.uuid for card in cards})
-        return tuple(cards), tuple(problems)
+        cards.sort(key=lambda card: (card.index, card.uuid))
+        return tuple(cards[: CARDS_OF_NODE.most]), tuple(problems)
 
     def _forget(self, node: NodeName, known: Iterable[Gpu], listed: set[GpuUuid]) -> None:
         for card in known:

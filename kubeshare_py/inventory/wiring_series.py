@@ -6,10 +6,11 @@ and again.
 """
 
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
+from kubeshare_py.domain.bounds import LINK_SPEED, NUMA_NODE
 from kubeshare_py.domain.card_reading import CardLink
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
@@ -28,10 +29,12 @@ TOLD = (LINK, INFO, NUMA)
 NODES_A_PORTION = 50
 
 _MB = 1000
-_MOST_NUMA_NODES = 4096
-#: GB/s; far above any link.
-_MOST_GB = 1_000_000
+_MOST_GB = LINK_SPEED.most // _MB
+#: Of one node no more are said.
+_MOST_REMARKS = 4
 
+#: A node, and what is odd about a series of it.
+Remark = tuple[NodeName, str]
 Layout = tuple[tuple[GpuUuid, int], ...]
 
 
@@ -43,14 +46,21 @@ def question(instances: Iterable[str], selector: str) -> str:
 
 
 def wirings(
-    vector: Iterable[Series], cards: Mapping[NodeName, Sequence[Gpu]]
+    vector: Iterable[Series],
+    cards: Mapping[NodeName, Sequence[Gpu]],
+    remark: Callable[[Remark], object] = lambda _: None,
 ) -> dict[NodeName, Wiring]:
-    """What is told of the cards of these nodes; nothing of nodes that nobody tells of."""
+    """What is told of the cards of these nodes; nothing of nodes that nobody tells of.
+
+    `remark` is called for each series that is left out because of its value.
+    """
     told: dict[NodeName, _Told] = {}
     for series in vector:
         node = NodeName(series.own("node"))
         if node in cards:
-            told.setdefault(node, _Told()).take(series)
+            problem = told.setdefault(node, _Told()).take(series)
+            if problem:
+                remark((node, f"node {node}: {problem}: left out"))
     return {
         node: wiring_of(cards[node], one.links, one.numa_nodes, one.parents, one.fabric)
         for node, one in told.items()
@@ -66,28 +76,27 @@ class _Told:
     parents: dict[GpuUuid, GpuUuid] = field(default_factory=dict)
     fabric: str = ""
 
-    def take(self, series: Series) -> None:
-        """One series; one that says nothing that can be used is passed over."""
+    def take(self, series: Series) -> str:
+        """One series; of one whose value cannot be used, what is wrong with it, else ""."""
         uuid = GpuUuid(series.own("uuid"))
         if series.name == LINK:
-            link = _link(uuid, series)
-            if link is not None:
-                self.links.append(link)
+            kind, peer = series.own("type"), GpuUuid(series.own("peer"))
+            if not 0 <= series.value <= _MOST_GB:
+                return f"{LINK} of {uuid} to {peer}: {series.value:g} is not within 0…{_MOST_GB}"
+            if kind and peer:
+                # GB/s, 0 where the driver does not say how fast.
+                speed = round(series.value * _MB)
+                self.links.append(CardLink(uuid=uuid, peer=peer, kind=kind, speed=speed))
         elif series.name == INFO:
             parent = series.own("parent")
             if parent:
                 self.parents[uuid] = GpuUuid(parent)
             self.fabric = max(self.fabric, series.own("clique"))
-        elif series.name == NUMA and 0 <= series.value < _MOST_NUMA_NODES:
+        elif series.name == NUMA:
+            if not 0 <= series.value <= NUMA_NODE.most:
+                return f"{NUMA} of {uuid}: {series.value:g} is not within 0…{NUMA_NODE.most}"
             self.numa_nodes[uuid] = int(series.value)
-
-
-def _link(uuid: GpuUuid, series: Series) -> CardLink | None:
-    """Its value is GB/s, 0 where the driver does not say how fast."""
-    kind, peer = series.own("type"), series.own("peer")
-    if not kind or not peer or not 0 <= series.value < _MOST_GB:
-        return None
-    return CardLink(uuid=uuid, peer=GpuUuid(peer), kind=kind, speed=round(series.value * _MB))
+        return ""
 
 
 class Rounds:
@@ -97,6 +106,11 @@ class Rounds:
         self._waiting: dict[NodeName, None] = dict.fromkeys(sorted(known.cards))
         self._layouts: dict[NodeName, Layout] = {}
         self._told: dict[NodeName, Wiring] = {}
+        self._remarks: dict[NodeName, tuple[str, ...]] = {}
+
+    def diagnostics(self) -> tuple[str, ...]:
+        """What was odd when each node was last asked about."""
+        return tuple(line for node in sorted(self._remarks) for line in self._remarks[node])
 
     def take(self, reading: Reading, changed: Iterable[NodeName]) -> list[NodeName]:
         """Nodes' cards changed: those that have others now, not just ill ones, wait."""
@@ -119,10 +133,20 @@ class Rounds:
         return tuple(islice((one for one in self._told if one in answering), NODES_A_PORTION))
 
     def asked(
-        self, nodes: Iterable[NodeName], found: Mapping[NodeName, Wiring], reading: Reading
+        self,
+        nodes: Iterable[NodeName],
+        found: Mapping[NodeName, Wiring],
+        reading: Reading,
+        remarks: Iterable[Remark] = (),
     ) -> Iterator[tuple[NodeName, Wiring]]:
         """What is new of it. Where nothing is told what was known stays."""
+        said: dict[NodeName, dict[str, None]] = {}
+        for node, remark in remarks:
+            said.setdefault(node, {})[remark] = None
         for node in nodes:
+            self._remarks.pop(node, None)
+            if node in said:
+                self._remarks[node] = tuple(islice(said[node], _MOST_REMARKS))
             layout = _layout(reading.cards.get(node, ()))
             moved = self._layouts.get(node) != layout
             known = self._told.pop(node, Wiring())

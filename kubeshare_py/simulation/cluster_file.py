@@ -8,6 +8,7 @@ import msgspec
 
 from kubeshare_py.documents.problems import DocumentProblem
 from kubeshare_py.documents.typed import memory_bytes, read_document
+from kubeshare_py.domain.bounds import CARD_BYTES, CARD_NAME, CARDS_OF_NODE, SIMULATED_NODES, Bound
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.domain.node import Taint
@@ -18,6 +19,7 @@ from kubeshare_py.topology.wiring import Wiring, wired
 
 #: RFC 1123 subdomain, as Kubernetes asks of a node's name.
 _NODE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_LONGEST_NAME = 253
 _DEFAULT_ALLOCATABLE = {"cpu": "32", "memory": "128Gi", "ephemeral-storage": "500Gi", "pods": "110"}
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
@@ -49,6 +51,7 @@ def read_cluster(text: bytes | str, source: str = "cluster file") -> tuple[Simul
                 if node.name in seen:
                     raise _FieldProblem("name", f"node {node.name} is there twice")
                 seen.add(node.name)
+                _within("count", SIMULATED_NODES, len(seen))
                 nodes.append(node)
         except _FieldProblem as problem:
             field, rule = problem.args
@@ -87,17 +90,17 @@ class _FieldProblem(Exception):
 
 
 def _nodes(group: _Group, wiring: Wiring) -> Iterator[SimulatedNode]:
-    if group.count < 0:
-        raise _FieldProblem("count", f"{group.count} is less than 0")
+    _within("count", SIMULATED_NODES, group.count)
     if group.count > 1 and "{n}" not in group.name:
         raise _FieldProblem("name", "needs {n} where the number goes, because count is more than 1")
     taints = tuple(_taint(taint, at) for at, taint in enumerate(group.taints))
     allocatable = _allocatable(group.allocatable)
     kinds = [_kind(cards, at) for at, cards in enumerate(group.gpus)]
+    _within("gpus", CARDS_OF_NODE, sum(count for _, _, count in kinds))
     for number in range(1, group.count + 1):
         name = group.name.replace("{n}", str(number))
-        if not _NODE_NAME.fullmatch(name):
-            raise _FieldProblem("name", f"{name!r} cannot be the name of a node")
+        if len(name) > _LONGEST_NAME or not _NODE_NAME.fullmatch(name):
+            raise _FieldProblem("name", f"{name[:_LONGEST_NAME]!r} cannot be the name of a node")
         yield SimulatedNode(
             name=NodeName(name),
             labels=_labels(name, group.labels),
@@ -105,6 +108,12 @@ def _nodes(group: _Group, wiring: Wiring) -> Iterator[SimulatedNode]:
             allocatable=allocatable,
             cards=wired(_cards(name, kinds), wiring),
         )
+
+
+def _within(field: str, bound: Bound, amount: int) -> None:
+    problem = bound.problem(amount)
+    if problem:
+        raise _FieldProblem(field, problem)
 
 
 def _labels(name: str, given: Mapping[str, str]) -> dict[str, str]:
@@ -126,19 +135,20 @@ def _allocatable(given: Mapping[str, str | int]) -> dict[str, str]:
     amounts = _DEFAULT_ALLOCATABLE | {name: str(amount) for name, amount in given.items()}
     for name, amount in amounts.items():
         if not is_quantity(amount):
-            raise _FieldProblem(f"allocatable.{name}", f"{amount!r} is not a quantity")
+            raise _FieldProblem(f"allocatable.{name}", f"{amount[:40]!r} is not a quantity")
     return amounts
 
 
 def _kind(cards: _Cards, at: int) -> tuple[str, int, int]:
-    if cards.count < 0:
-        raise _FieldProblem(f"gpus[{at}].count", f"{cards.count} is less than 0")
+    _within(f"gpus[{at}].count", CARDS_OF_NODE, cards.count)
     if not cards.model.strip():
         raise _FieldProblem(f"gpus[{at}].model", "is empty")
     try:
         memory = memory_bytes(cards.memory)
     except ValueError as problem:
         raise _FieldProblem(f"gpus[{at}].memory", str(problem)) from problem
+    _within(f"gpus[{at}].memory", CARD_BYTES, memory)
+    _within(f"gpus[{at}].model", CARD_NAME, len(cards.model))
     # KubeShare writes models with dashes for spaces, everywhere.
     return cards.model.replace(" ", "-"), memory, cards.count
 

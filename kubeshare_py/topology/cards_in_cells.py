@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from typing import NamedTuple
 
 from kubeshare_py.domain.gpu import Gpu, PeerLink
 from kubeshare_py.domain.identity import GpuUuid, NodeName
@@ -10,7 +11,6 @@ from kubeshare_py.topology.cells import Cell, Cells
 
 #: Where a leaf is: the number of the root, then of each child on the way.
 Path = tuple[int, ...]
-Leaves = Mapping[NodeName, Sequence[tuple[Path, Cell]]]
 
 #: Below the cell that has all cards of a node: with cards directly in it, all are equally near.
 _LEVELS_THAT_TELL = 2
@@ -24,12 +24,23 @@ class CardsInCells:
     notes: tuple[str, ...]
 
 
+class Leaf(NamedTuple):
+    """A leaf, where it is, and where the file lists the node that it is in."""
+
+    path: Path
+    cell: Cell
+    node_field: str
+
+
+Leaves = Mapping[NodeName, Sequence[Leaf]]
+
+
 def leaves_by_node(cells: Cells) -> Leaves:
     """The leaves of all roots, in the file's order."""
-    found: dict[NodeName, list[tuple[Path, Cell]]] = {}
+    found: dict[NodeName, list[Leaf]] = {}
     for at, root in enumerate(cells.roots):
-        for path, leaf in _leaves(root, (at,)):
-            found.setdefault(leaf.node, []).append((path, leaf))
+        for leaf in _leaves(root, (at,), ""):
+            found.setdefault(leaf.cell.node, []).append(leaf)
     return found
 
 
@@ -38,55 +49,95 @@ def with_cells(leaves: Leaves, node: NodeName, cards: Sequence[Gpu]) -> CardsInC
 
     As in KubeShare the first card, by index, is the last leaf of its model. If no card has a link
     to another, cells within the node tell which are near each other. Cards without a leaf, and
-    leaves without a card, stay alone.
+    leaves without a card, stay alone. A node may be listed several times, once for each of its
+    sockets; where it has too few cards for that the first place that lists it counts.
     """
     there = leaves.get(node, ())
     left = sorted(cards, key=lambda card: (card.index, card.uuid))
-    taken: dict[GpuUuid, tuple[Path, Cell]] = {}
+    taken: dict[GpuUuid, Leaf] = {}
     notes: list[str] = []
-    for root in dict.fromkeys(path[0] for path, _ in there):
-        wanted = [(path, leaf) for path, leaf in reversed(there) if path[0] == root]
-        model = wanted[0][1].type
+    listed: dict[str, str] = {}
+    for root in dict.fromkeys(leaf.path[0] for leaf in there):
+        wanted = [leaf for leaf in there if leaf.path[0] == root]
+        model = wanted[0].cell.type
         matching = [card for card in left if card.model == model and card.uuid not in taken]
-        taken.update(zip((card.uuid for card in matching), wanted, strict=False))
+        first = listed.setdefault(model, wanted[0].node_field)
+        filled = _filled(wanted, len(matching))
+        taken.update(zip((card.uuid for card in matching), reversed(filled), strict=False))
         if len(matching) < len(wanted):
-            notes.append(_missing(wanted, len(matching), cards))
+            notes += _too_few(wanted, filled, matching, first, cards)
     alone = [card for card in left if card.uuid not in taken]
     if there and alone:
-        notes.append(f"{_at(there[0][1])}: {', '.join(one.uuid for one in alone)} are in no cell")
-    told = any(card.links for card in cards)
-    return CardsInCells(tuple(_placed(card, taken, cards, told) for card in cards), tuple(notes))
+        uuids = ", ".join(one.uuid for one in alone)
+        notes.append(f"{_at(there[0].cell)}: {uuids} are in no cell")
+    if any(card.links for card in cards):
+        return CardsInCells(tuple(_placed(card, taken) for card in cards), tuple(notes))
+    joined = _joined(cards, taken)
+    return CardsInCells(tuple(_placed(card, taken) for card in joined), tuple(notes))
 
 
-def _leaves(cell: Cell, path: Path) -> Iterator[tuple[Path, Cell]]:
+def _leaves(cell: Cell, path: Path, node_field: str) -> Iterator[Leaf]:
+    node_field = node_field or (cell.field if cell.node else "")
     if not cell.children:
-        yield path, cell
+        yield Leaf(path, cell, node_field)
     for at, child in enumerate(cell.children):
-        yield from _leaves(child, (*path, at))
+        yield from _leaves(child, (*path, at), node_field)
 
 
-def _placed(
-    card: Gpu, taken: dict[GpuUuid, tuple[Path, Cell]], cards: Sequence[Gpu], told: bool
-) -> Gpu:
+def _filled(wanted: Sequence[Leaf], count: int) -> Sequence[Leaf]:
+    """The leaves of the first places that list the node: those that `count` cards begin to fill."""
+    places = [leaf.node_field for leaf in wanted]
+    starts = (at for at in range(1, len(places)) if places[at] != places[at - 1])
+    return wanted[: next((at for at in starts if at >= count > 0), len(wanted))]
+
+
+def _too_few(
+    wanted: Sequence[Leaf],
+    filled: Sequence[Leaf],
+    matching: Sequence[Gpu],
+    first: str,
+    cards: Sequence[Gpu],
+) -> Iterator[str]:
+    """Why there are more leaves than cards: the node is listed twice, or it has others."""
+    again = dict.fromkeys(leaf.node_field for leaf in wanted[len(filled) :])
+    if not matching and first != wanted[0].node_field:
+        again = dict.fromkeys(leaf.node_field for leaf in wanted)
+    leaf = wanted[0].cell
+    for field in again:
+        yield (
+            f"{field}: node {leaf.node} is listed in {first} already, and has no further "
+            f"{leaf.type}: the first place counts"
+        )
+    if len(matching) < len(filled) and wanted[0].node_field not in again:
+        yield _missing(filled[::-1], len(matching), cards)
+
+
+def _placed(card: Gpu, taken: Mapping[GpuUuid, Leaf]) -> Gpu:
     if card.uuid not in taken:
         return card
-    path, leaf = taken[card.uuid]
-    links = card.links
-    if not told:
-        paths = [path for path, _ in taken.values()]
-        links = tuple(
+    cell = taken[card.uuid].cell
+    return replace(card, cell_id=cell.id, cell_priority=cell.priority)
+
+
+def _joined(cards: Sequence[Gpu], taken: Mapping[GpuUuid, Leaf]) -> Iterator[Gpu]:
+    """The cards with links that say what their cells tell."""
+    widest = _shared([leaf.path for leaf in taken.values()]) if taken else 0
+    for card in cards:
+        links = (
             PeerLink(other.index, kind, 0)
             for other in cards
-            if other.uuid != card.uuid and other.uuid in taken
-            for kind in [_nearness(path, taken[other.uuid][0], paths)]
+            if other.uuid != card.uuid and other.uuid in taken and card.uuid in taken
+            for kind in [_nearness(taken[card.uuid].path, taken[other.uuid].path, widest)]
             if kind
         )
-    return replace(card, links=links, cell_id=leaf.id, cell_priority=leaf.priority)
+        yield replace(card, links=tuple(links))
 
 
-def _nearness(one: Path, other: Path, paths: Sequence[Path]) -> str:
-    """How near two leaves are, in the words of links; "" where cells do not tell them apart."""
-    widest = _shared(paths)
+def _nearness(one: Path, other: Path, widest: int) -> str:
+    """How near two leaves are, in the words of links; "" where cells do not tell them apart.
+
+    `widest` is how many steps all leaves of the node have in common.
+    """
     apart, most = len(one) - _shared((one, other)), len(one) - widest
     if most < _LEVELS_THAT_TELL:
         return ""
@@ -101,8 +152,8 @@ def _shared(paths: Sequence[Path]) -> int:
     return next((at for at, step in enumerate(steps) if len({*step}) > 1), min(map(len, paths)))
 
 
-def _missing(leaves: Sequence[tuple[Path, Cell]], found: int, cards: Sequence[Gpu]) -> str:
-    leaf = leaves[0][1]
+def _missing(leaves: Sequence[Leaf], found: int, cards: Sequence[Gpu]) -> str:
+    leaf = leaves[0].cell
     says = f"{_at(leaf)}: node {leaf.node} has {found} of {len(leaves)} {leaf.type}"
     models = sorted({card.model for card in cards if card.model != leaf.type})
     if not models:

@@ -10,6 +10,7 @@ from typing import Annotated, TypeVar
 import msgspec
 from msgspec import Meta
 
+from kubeshare_py.domain.bounds import CELL_PRIORITY
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.topology.cells import Cell, Cells
 
@@ -17,7 +18,8 @@ from kubeshare_py.topology.cells import Cell, Cells
 PRIORITIES = range(101)
 #: Far more than any cluster has; a file that multiplies to more is a mistake.
 MOST_CELLS = 1_000_000
-
+#: Cells in each other; a rack of nodes of sockets of cards has four.
+MOST_LEVELS = 32
 
 _Read = TypeVar("_Read")
 
@@ -35,7 +37,7 @@ class CellType(_Struct, frozen=True):
 
     child_cell_type: Annotated[str, Meta(min_length=1)]
     child_cell_number: Annotated[int, Meta(ge=1, le=100_000)]
-    child_cell_priority: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
+    child_cell_priority: Annotated[int, Meta(ge=CELL_PRIORITY.least, le=CELL_PRIORITY.most)] = 0
     is_node_level: bool = False
 
 
@@ -188,6 +190,8 @@ def _below(types: Mapping[str, CellType], name: str) -> Iterator[str]:
         if name in seen:
             raise CellsError(f"cellTypes.{name}.childCellType: {name} is in itself")
         seen.add(name)
+        if len(seen) > MOST_LEVELS:
+            raise CellsError(f"cellTypes.{name}: more than {MOST_LEVELS} levels")
         yield name
         name = types[name].child_cell_type
 

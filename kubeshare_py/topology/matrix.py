@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from kubeshare_py.domain.bounds import NUMA_NODE
 from kubeshare_py.domain.gpu import PeerLink
 from kubeshare_py.topology.bandwidth import BUS_PERCENT, nvlinks
 from kubeshare_py.topology.wiring import Wiring, one_object
@@ -11,6 +12,7 @@ _CARD = re.compile(r"GPU(\d{1,3})")
 #: Terminals are told to underline the first line.
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 _ITSELF = "X"
+_MOST_DIGITS = 9
 
 
 class MatrixProblem(ValueError):
@@ -58,4 +60,10 @@ def _links(card: int, row: list[str], count: int) -> Iterator[PeerLink]:
 def _numa_node(rest: list[str]) -> int | None:
     """Behind the CPUs (0-23,48-71); several NUMA nodes are not one."""
     told = rest[1] if len(rest) > 1 else ""
-    return int(told) if told.isascii() and told.isdecimal() else None
+    if not told.isascii() or not told.isdecimal():
+        return None
+    number = int(told) if len(told) <= _MOST_DIGITS else NUMA_NODE.most + 1
+    problem = NUMA_NODE.problem(number)
+    if problem:
+        raise MatrixProblem(f"NUMA node {problem}")
+    return number

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.inventory.card_annotation import ANNOTATION, read_cards
+from kubeshare_py.inventory.card_annotation import ANNOTATION, read_annotation
 from tests.collector.collectors import PATIENCE_S, collector, run
 from tests.collector.conftest import NewBoard
 from tests.edges.embedded import cluster
@@ -19,7 +19,7 @@ async def until(client: KubeClient, wanted: Callable[[tuple[Gpu, ...]], object])
     async with asyncio.timeout(PATIENCE_S):
         while True:
             told = ((await client.get(NODE))["metadata"].get("annotations") or {}).get(ANNOTATION)
-            if told is not None and wanted(read_cards(told)):
+            if told is not None and wanted(read_annotation(told).cards):
                 return
             await asyncio.sleep(0.05)
 

@@ -111,6 +111,25 @@ def test_two_collectors_for_one_card_give_it_to_one_node() -> None:
     )
 
 
+def test_a_card_with_an_absurd_amount_stays_as_it_was_known_and_others_count() -> None:
+    absurd = (capacity("a", "GPU-1", memory=str(2**53)), capacity("a", "GPU-3", index=str(2**40)))
+    step = read(known(), *absurd, TWO, capacity("a", "GPU-4"), up("a"))
+    assert uuids(step) == {"a": ["GPU-1", "GPU-2", "GPU-4"]}
+    assert step.diagnostics == (
+        f"GPU-1 of node a (told by a:9004): label memory {2**53} is not within 1…{2**48}",
+        f"GPU-3 of node a (told by a:9004): label index {2**40} is not within 0…4095",
+    )
+
+
+def test_of_too_many_cards_the_first_are_used() -> None:
+    many = [capacity("a", f"GPU-{at:04}", index=str(at)) for at in range(600)]
+    step = read(Reading(), *many, up("a"))
+    assert [len(cards) for _, cards in step.changed] == [512]
+    assert step.diagnostics == (
+        "node a: number of cards 600 is not within 0…512: the first are used",
+    )
+
+
 # --- not ours -------------------------------------------------------------------------------------
 
 

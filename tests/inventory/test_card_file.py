@@ -63,6 +63,38 @@ def test_mistakes_name_file_field_and_rule(card: str, problem: str) -> None:
     assert str(raised.value).startswith(f"inventory.yaml: nodes[0].cards[0].{problem}")
 
 
+def test_a_line_beyond_its_bounds_is_left_out_and_the_others_keep_their_numbers() -> None:
+    groups = read_card_file(
+        f"""
+nodes:
+- names: [a]
+  cards:
+  - {{model: T4, memory: {2**53}, count: 2}}
+  - {{model: A10, memory: 2GiB, count: 2}}
+  - {{model: A10, memory: 99999999999TiB}}
+  - {{model: A10, memory: 1GiB, count: 1000000000000}}
+  - {{model: {"m" * 300}, memory: 1GiB}}
+  - {{model: H100, memory: 1GiB}}
+""",
+        "inventory.yaml",
+    )
+    (group,) = groups
+    assert group.problems == (
+        f"inventory.yaml: nodes[0].cards[0]: memory {2**53} is not within 1…{2**48}: left out",
+        f"inventory.yaml: nodes[0].cards[2]: memory {99999999999 << 40} is not within "
+        f"1…{2**48}: left out",
+        "inventory.yaml: nodes[0].cards[3]: number of cards of the node 1000000000005 is not "
+        "within 0…512: left out",
+        "inventory.yaml: nodes[0].cards[4]: length of the model 300 is not within 1…253: left out",
+    )
+    found = cards_by_node(groups, [])[NodeName("a")]
+    assert [(card.index, card.model) for card in found] == [(2, "A10"), (3, "A10"), (6, "H100")]
+    whole = cards_by_node(
+        read_card_file("nodes: [{names: [a], cards: [{model: A10, memory: 2GiB, count: 4}]}]"), []
+    )[NodeName("a")]
+    assert [card.uuid for card in found[:2]] == [card.uuid for card in whole[2:]]
+
+
 def test_a_uuid_twice_is_a_mistake() -> None:
     card = "{model: m, memory: 1GiB, uuid: GPU-1}"
     with pytest.raises(

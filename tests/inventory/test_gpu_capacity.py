@@ -50,5 +50,29 @@ def test_a_bad_label_is_named(label: str, text: str) -> None:
     assert f"label {label} " in str(found)
 
 
+@pytest.mark.parametrize(
+    ("label", "text", "rule"),
+    [
+        ("memory", str(2**48 + 1), f"{2**48 + 1} is not within 1…{2**48}"),
+        ("memory", str(2**53), f"{2**53} is not within 1…{2**48}"),
+        ("memory", "9" * 5000, f"'{'9' * 40}…' is not a number of bytes above 0"),
+        ("index", "4096", "4096 is not within 0…4095"),
+        ("uuid", "x" * 254, "has 254 characters, 253 are allowed"),
+        ("model", "x" * 1000, "has 1000 characters, 253 are allowed"),
+    ],
+)
+def test_an_amount_beyond_its_bound_is_named_with_what_is_allowed(
+    label: str, text: str, rule: str
+) -> None:
+    found = read_series({**GOOD, "instance": "10.0.0.1:9004", label: text})
+    assert isinstance(found, SampleProblem)
+    assert str(found).endswith(f" of node a (told by 10.0.0.1:9004): label {label} {rule}")
+
+
+def test_the_largest_amounts_are_a_card() -> None:
+    found = read_series({**GOOD, "memory": str(2**48), "index": "4095", "uuid": "x" * 253})
+    assert isinstance(found, CardOfNode)
+
+
 def test_missing_labels_are_problems_not_errors() -> None:
     assert isinstance(read_series({}), SampleProblem)

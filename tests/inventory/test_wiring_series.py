@@ -8,6 +8,7 @@ from kubeshare_py.inventory.series import Series
 from kubeshare_py.inventory.series_selectors import parse_selector, selects
 from kubeshare_py.inventory.wiring_series import (
     NODES_A_PORTION,
+    Remark,
     Rounds,
     question,
     wirings,
@@ -57,6 +58,26 @@ def test_what_cannot_be_used_is_passed_over() -> None:
         READING.cards,
     )
     assert found == {A: Wiring()}
+
+
+def test_a_value_beyond_its_bound_is_left_out_and_said_until_it_is_over() -> None:
+    rounds, remarks = Rounds(READING), list[Remark]()
+    odd = [
+        link("GPU-0", "GPU-1", 1e300),
+        link("GPU-0", "GPU-1", float("nan")),
+        told("kubeshare_gpu_numa_node", "a", 1e9, uuid="GPU-0"),
+        told("kubeshare_gpu_numa_node", "a", 1, uuid="GPU-1"),
+    ]
+    found = wirings(odd, READING.cards, remarks.append)
+    assert found == {A: Wiring(numa_nodes=((1, 1),))}
+    assert list(rounds.asked([A], found, READING, remarks)) == [(A, found[A])]
+    assert rounds.diagnostics() == (
+        "node a: gpu_link of GPU-0 to GPU-1: 1e+300 is not within 0…1000000: left out",
+        "node a: gpu_link of GPU-0 to GPU-1: nan is not within 0…1000000: left out",
+        "node a: kubeshare_gpu_numa_node of GPU-0: 1e+09 is not within 0…4095: left out",
+    )
+    list(rounds.asked([A], {}, READING))
+    assert rounds.diagnostics() == ()
 
 
 def test_only_the_collectors_in_question_are_asked_about() -> None:

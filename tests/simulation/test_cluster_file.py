@@ -67,7 +67,7 @@ nodes:
         ("nodes: [{name: a, colour: red}]", "c.yaml: nodes[0]: Object contains unknown field"),
         ("nodes: [{name: a}, {name: b, count: x}]", "c.yaml: nodes[1].count: Expected `int`"),
         ("nodes: [{name: a, count: 2}]", "c.yaml: nodes[0].name: needs {n}"),
-        ("nodes: [{name: 'a-{n}', count: -1}]", "c.yaml: nodes[0].count: -1 is less than 0"),
+        ("nodes: [{name: 'a-{n}', count: -1}]", "c.yaml: nodes[0].count: -1 is not within 0…20000"),
         ("nodes: [{name: A_b}]", "c.yaml: nodes[0].name: 'A_b' cannot be the name"),
         ("nodes: [{name: a}, {name: a}]", "c.yaml: nodes[1].name: node a is there twice"),
         (
@@ -91,8 +91,28 @@ nodes:
             "c.yaml: nodes[0].gpus[0].model: is empty",
         ),
         (
+            f"nodes: [{{name: a, gpus: [{{model: m, memory: {2**53}}}]}}]",
+            f"c.yaml: nodes[0].gpus[0].memory: {2**53} is not within 1…{2**48}",
+        ),
+        (
+            "nodes: [{name: a, gpus: [{model: m, memory: 1GiB, count: 99999999}]}]",
+            "c.yaml: nodes[0].gpus[0].count: 99999999 is not within 0…512",
+        ),
+        (
+            "nodes: [{name: a, gpus: [&m {model: m, memory: 1GiB, count: 500}, *m]}]",
+            "c.yaml: nodes[0].gpus: 1000 is not within 0…512",
+        ),
+        (
+            "nodes: [{name: 'a{n}', count: 1000000000}]",
+            "c.yaml: nodes[0].count: 1000000000 is not within 0…20000",
+        ),
+        (
+            "nodes: [{name: 'a{n}', count: 15000}, {name: 'b{n}', count: 15000}]",
+            "c.yaml: nodes[1].count: 20001 is not within 0…20000",
+        ),
+        (
             "nodes: [{name: a, gpus: [{model: m, memory: 1GiB, count: -2}]}]",
-            "c.yaml: nodes[0].gpus[0].count: -2 is less than 0",
+            "c.yaml: nodes[0].gpus[0].count: -2 is not within 0…512",
         ),
     ],
 )

@@ -82,6 +82,26 @@ def test_leaves_without_a_card_have_none() -> None:
     assert notes(listed, "n", cards(2)) == (f"cells[0]: node n has 2 of 4 {V100}",)
 
 
+def test_a_node_that_is_listed_twice_by_mistake_is_told_and_the_first_place_counts() -> None:
+    copied = "- {cellType: RACK, cellChildren: [{cellId: juno}, {cellId: apple}, {cellId: juno}]}"
+    assert placed(cells(copied), "juno", cards(2, GTX)) == {"u0": "1/juno/2", "u1": "1/juno/1"}
+    assert notes(copied, "juno", cards(2, GTX)) == (
+        "cells[0].cellChildren[2]: node juno is listed in cells[0].cellChildren[0] already, and "
+        f"has no further {GTX}: the first place counts",
+    )
+    assert notes(copied, "juno", cards(4, GTX)) == ()
+
+
+def test_a_node_that_is_listed_in_two_roots_by_mistake_is_told() -> None:
+    listed = "- {cellType: FOUR, cellId: n}\n- {cellType: FOUR, cellId: n}"
+    assert placed(cells(listed), "n", cards(4))["u0"] == "n/4"
+    assert notes(listed, "n", cards(4)) == (
+        f"cells[1]: node n is listed in cells[0] already, and has no further {V100}: the first "
+        "place counts",
+    )
+    assert notes(listed, "n", cards(6)) == (f"cells[1]: node n has 2 of 4 {V100}",)
+
+
 def test_a_model_that_nothing_has_is_noted_with_those_that_there_are() -> None:
     """(fix) In KubeShare its cells stay empty, without a word."""
     listed = f"{RACK}\n{UBUNTU}"

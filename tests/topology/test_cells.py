@@ -205,3 +205,26 @@ def test_distances_are_those_of_the_ids(one: str, other: str, distance: int) -> 
 def test_nodes_named_by_long_numbers_are_not_far_apart_by_arithmetic() -> None:
     """(fix) KubeShare subtracts them."""
     assert cell_distance("202611210001/1", "202611210002/1") == 100
+
+
+def test_cells_in_each_other_have_a_limit() -> None:
+    chain = {f"T{at}": a_type(f"T{at + 1}", 1, node=at == 0) for at in range(5000)}
+    assert "more than 32 levels" in refused("- {cellType: T0, cellId: n}", chain)
+    few = {f"T{at}": a_type(f"T{at + 1}", 1, node=at == 0) for at in range(32)}
+    assert ids(cells("- {cellType: T0, cellId: n}", few)) == ["n" + "/1" * 32]
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        (a_type("m", 10**9), "childCellNumber: Expected `int` <= 100000"),
+        (a_type("m", 1, 2**53), "childCellPriority: Expected `int` <= 1000000"),
+    ],
+)
+def test_amounts_have_bounds(told: dict[str, Any], said: str) -> None:
+    assert refused("- {cellType: T, cellId: n}", {"T": told}) == f"cellTypes.T.{said}"
+
+
+def test_cells_that_multiply_have_a_limit() -> None:
+    grown = {"A": a_type("B", 100_000), "B": a_type("C", 100_000), "C": a_type("m", 1, node=True)}
+    assert refused("- {cellType: A}", grown).endswith(("more than 1000000 cells", "name of a node"))

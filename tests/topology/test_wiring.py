@@ -100,6 +100,8 @@ def test_what_nvidia_smi_prints_is_understood() -> None:
         ("GPU1 GPU2\nGPU1 X SYS\nGPU2 SYS X", "begins with a line of GPU0"),
         ("GPU0 GPU1\nGPU0 X SYS", "has 2 columns and rows for GPU0"),
         ("GPU0 GPU1\nGPU0 X SYS\nGPU1 SYS", "row GPU1 needs 2 words with X for itself"),
+        ("GPU0 CPU NUMA\nGPU0 X 0-9 4096", r"NUMA node 4096 is not within 0…4095"),
+        ("GPU0 CPU NUMA\nGPU0 X 0-9 " + "9" * 5000, r"NUMA node 4096 is not within"),
         ("GPU0 GPU1\nGPU0 X FAR\nGPU1 FAR X", "row GPU0: 'FAR' is no way to GPU1"),
     ],
 )

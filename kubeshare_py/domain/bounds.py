@@ -1,0 +1,53 @@
+"""How large amounts may be: one bound for each, for all readers and for the values themselves.
+
+All are far above what there is, and so low that the sums and products that decisions are made with
+stay within 64 bits: 32,000 charges of a whole card's memory, or its memory in thousandths.
+"""
+
+from dataclasses import dataclass
+
+_MOST_SHOWN = 10**24
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """An amount is within `least` and `most`, both included."""
+
+    least: int
+    most: int
+
+    def allows(self, amount: int) -> bool:
+        """Whether it is within."""
+        return self.least <= amount <= self.most
+
+    def problem(self, amount: int) -> str:
+        """What is wrong with it, in words that follow the amount's name; "" if nothing is."""
+        if self.allows(amount):
+            return ""
+        is_shown = -_MOST_SHOWN < amount < _MOST_SHOWN
+        shown = f"{amount}" if is_shown else "with more than 24 digits"
+        return f"{shown} is not within {self.least}…{self.most}"
+
+
+#: Memory of a card, and what one pod holds of it: 256 TiB.
+CARD_BYTES = Bound(1, 2**48)
+HELD_BYTES = Bound(0, CARD_BYTES.most)
+#: A card's number on its node.
+CARD_INDEX = Bound(0, 4095)
+#: All cards of a node, instances included: eight cards of seven instances are 56. A table has so
+#: many columns as the node with the most cards.
+CARDS_OF_NODE = Bound(0, 512)
+#: Linux has 1024 at most.
+NUMA_NODE = Bound(0, 4095)
+#: MB/s, both directions summed: 1 PB/s.
+LINK_SPEED = Bound(0, 10**9)
+#: Pods on one card; 0 is no limit.
+CARD_TENANTS = Bound(0, 1_000_000)
+#: KubeShare documents 0…100.
+CELL_PRIORITY = Bound(0, 1_000_000)
+#: Pods that a group starts together. Kubernetes' clusters have 150,000.
+GROUP_MEMBERS = Bound(1, 1_000_000)
+#: Characters of a card's uuid or model.
+CARD_NAME = Bound(1, 253)
+#: Nodes of a simulated cluster.
+SIMULATED_NODES = Bound(0, 20_000)
