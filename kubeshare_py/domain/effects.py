@@ -118,5 +118,15 @@ class ReportOvercommit:
     note: str
 
 
+@dataclass(frozen=True, slots=True)
+class LogPluginFailure:
+    """A plugin failed at an extension point, so often since that was logged last: for the log."""
+
+    plugin: str
+    extension_point: str
+    message: str
+    times: int
+
+
 Report = ReportWaiting | ReportScheduled | ReportTrouble | ReportOvercommit
-Effect = Bind | Evict | Nominate | Preempt | Report
+Effect = Bind | Evict | Nominate | Preempt | LogPluginFailure | Report

@@ -15,6 +15,7 @@ from kubeshare_py.domain.effects import (
     Bind,
     Effect,
     Evict,
+    LogPluginFailure,
     Nominate,
     Preempt,
     ReportOvercommit,
@@ -90,6 +91,15 @@ def decided(effect: Effect, **about: object) -> None:
         case ReportOvercommit():
             event, log = ("overcommit", warn) if effect.is_over else ("overcommit ended", inform)
             log(event, node=effect.node, card=effect.uuid, message=effect.note, **about)
+        case LogPluginFailure():
+            warn(
+                "plugin failed",
+                plugin=effect.plugin,
+                extension_point=effect.extension_point,
+                message=effect.message,
+                times=effect.times,
+                **about,
+            )
         case _:
             assert_never(effect)
 

@@ -11,6 +11,7 @@ from kubeshare_py.domain.effects import (
     Bind,
     Effect,
     Evict,
+    LogPluginFailure,
     Nominate,
     Preempt,
     ReportTrouble,
@@ -257,6 +258,8 @@ class DecisionLoop:
                     self._begin(self.api.nominate(effect))
                 case Preempt():
                     self.signs.tallies.preempted(len(effect.plan.victims))
+                case LogPluginFailure():
+                    pass  # it is in the log
                 case _:
                     self.api.report(effect)
 

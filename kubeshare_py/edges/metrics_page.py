@@ -66,6 +66,7 @@ class MetricsPage:
             reports_queued=queued,
             reports_dropped=dropped,
             loop_lag_s=signs.lag_s,
+            plugin_failures=dict(machine.boundary.failures.counts.items()),
         )
         ledger, pods = ledger_figures(machine), PodFigures()
         for counted in pod_figures(machine):

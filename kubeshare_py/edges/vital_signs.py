@@ -9,7 +9,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from time import perf_counter
 
-from kubeshare_py.domain.effects import Bind, Effect, ReportOvercommit, ReportScheduled
+from kubeshare_py.domain.effects import (
+    Bind,
+    Effect,
+    LogPluginFailure,
+    ReportOvercommit,
+    ReportScheduled,
+)
 from kubeshare_py.domain.events import BindAnswered, BindRefused, BindSlotsFree, Event
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.exporters.tallies import Tallies
@@ -66,7 +72,7 @@ class VitalSigns:
     def about(self, effect: Effect, took_s: float) -> dict[str, object]:
         """What the log adds to an effect: its profile, and the turn that it came from."""
         turn: dict[str, object] = {"cycle": self.turns, "ms": round(took_s * 1000, 3)}
-        if isinstance(effect, ReportOvercommit):
+        if isinstance(effect, ReportOvercommit | LogPluginFailure):
             return turn
         record = self.machine.records.get(effect.uid)
         return {"profile": record.pod.scheduler_name if record else "", **turn}

@@ -5,7 +5,7 @@ https://kubernetes.io/docs/reference/instrumenting/metrics/
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from prometheus_client import generate_latest
 
@@ -127,6 +127,12 @@ _METRICS = (
         "gauge",
         "How late the event loop was at worst in the last minute.",
     ),
+    Metric(
+        "kubeshare_plugin_failures_total",
+        "counter",
+        "Calls of a plugin that raised, or that it answered wrongly.",
+        ("plugin", "extension_point"),
+    ),
     Metric("kubeshare_config_reloads_total", "counter", "Changes of the file.", ("result",)),
     Metric(
         "kubeshare_config_last_reload_successful",
@@ -143,7 +149,8 @@ CATALOGUE = (*_PLAIN, *CARD_METRICS)
 class ProcessFigures:
     """What the process says of itself now.
 
-    `attempts` by result and profile, `queue_moves` by queue and event.
+    `attempts` by result and profile, `queue_moves` by queue and event, `plugin_failures` by plugin
+    and extension point.
     """
 
     attempts: Mapping[tuple[str, ...], int]
@@ -153,6 +160,7 @@ class ProcessFigures:
     reports_queued: int
     reports_dropped: int
     loop_lag_s: float
+    plugin_failures: Mapping[tuple[str, ...], int] = field(default_factory=dict)
 
 
 def scheduler_values(
@@ -189,6 +197,7 @@ def scheduler_values(
         "scheduler_unschedulable_pods": {
             (plugin, profile): count for plugin, profile, count in pods.unschedulable_by
         },
+        "kubeshare_plugin_failures_total": process.plugin_failures,
         "kubeshare_config_reloads_total": {
             (result,): count for result, count in tallies.reloads.items()
         },

@@ -6,7 +6,9 @@ that changed since, and one argmax.
 """
 
 from collections import OrderedDict
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +18,16 @@ from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.rows import AllRows, Rows, SomeRows
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.points import MOST_PODS, AtMost, Cards, Hint
+from kubeshare_py.framework import answer_checks
+from kubeshare_py.framework.boundary import Boundary, PluginFailed
+from kubeshare_py.framework.points import MOST_PODS, AtMost, Cards, Hint, RowRoom
 from kubeshare_py.framework.questions import Questions
 from kubeshare_py.framework.reasons import NO_CARD, NO_NODE, Reason
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.topology.company import Company
 
 SHAPES_KEPT = 256
+HINT, AT_MOST = "Hint", "AtMost"
 
 
 @dataclass(slots=True)
@@ -43,28 +48,58 @@ class Work:
 class Answers:
     """The answers about one shape, row by row."""
 
-    __slots__ = ("keys", "layout", "questions", "raw", "seen", "seen_labels", "slots", "static")
+    __slots__ = (
+        "closed_at",
+        "failure",
+        "keys",
+        "layout",
+        "questions",
+        "raw",
+        "seen",
+        "seen_labels",
+        "slots",
+        "static",
+    )
 
     def __init__(self, questions: Questions) -> None:
         self.questions = questions
-        self.layout = -1
+        #: What a plugin did wrong: until the shape is tried again it fits nowhere.
+        self.failure: PluginFailed | None = None
+        self.layout = self.closed_at = -1
         self.seen = self.seen_labels = 0
         self.keys = self.slots = self.static = np.zeros(0, np.int64)
         self.raw: list[IntArray] = []
 
 
 class Asker:
-    """Asks one profile's plugins about one ledger."""
+    """Asks one profile's plugins about one ledger.
 
-    def __init__(self, profile: Profile, ledger: Ledger, work: Work | None = None) -> None:
-        """`work` counts what was asked; several askers may share one."""
+    A shape for which a plugin fails fits nowhere from then on, until `retry`: questions about the
+    rows of the tables answer so. Those about other rows (`fits`, `lack_only_cards`, `rate`, `room`,
+    `cards_of`, `keys_on`) raise PluginFailed.
+    """
+
+    def __init__(
+        self,
+        profile: Profile,
+        ledger: Ledger,
+        work: Work | None = None,
+        boundary: Boundary | None = None,
+    ) -> None:
+        """`work` counts what was asked, `boundary` what failed; several askers may share them."""
         self._profile = profile
+        self._bare = replace(profile, filters=(), card_filters=(), scores=(), card_scores=())
+        self.boundary = boundary or Boundary()
+        #: Shapes that fit nowhere because a plugin failed.
+        self.failed: dict[Shape, PluginFailed] = {}
         self._ledger = ledger
         self._answers: OrderedDict[Shape, Answers] = OrderedDict()
         self._lines = np.arange(0)
         self._most_lines = self._width = 0
         self._hints = [
-            plugin
+            self.boundary.guarded(
+                plugin, HINT, None if profile.trusts(plugin) else _yes_or_no, plugin.may_fit
+            )
             for plugin in (*profile.card_filters, *profile.filters)
             if isinstance(plugin, Hint)
         ]
@@ -81,18 +116,17 @@ class Asker:
         keys = answers.keys
         if not len(keys):
             return None
-        normalised = answers.questions.normalised
-        row = _best_normalised(answers) if normalised else int(keys.argmax())
-        if keys.item(row) < 0:
-            return None
-        return self._choice(answers, row)
+        if answers.questions.normalised:
+            return self._guarded(shape, answers, lambda: self._best_normalised(answers))
+        row = int(keys.argmax())
+        return self._choice(shape, answers, row) if keys.item(row) >= 0 else None
 
     def best_among(self, shape: Shape, rows: IntArray) -> Choice | None:
         """Where the shape goes if it must be one of these rows; no score is normalised."""
         answers = self._refreshed(shape)
         keys = answers.keys.take(rows)
         at = int(keys.argmax())
-        return self._choice(answers, rows.item(at)) if keys.item(at) >= 0 else None
+        return self._choice(shape, answers, rows.item(at)) if keys.item(at) >= 0 else None
 
     def at(self, shape: Shape, row: int, company: Company | None = None) -> Choice | None:
         """The cards of this row for the shape; None if it does not fit there.
@@ -104,36 +138,73 @@ class Asker:
             return None
         count, columns = answers.questions.count, self._ledger.columns
         if company is None or not count:
-            return self._choice(answers, row)
+            return self._choice(shape, answers, row)
         if count == 1 and company.taken & columns.bit.item(row, answers.slots.item(row)):
-            return self._choice(answers, row)  # the gang has the best card already
-        asked = SomeRows(columns, np.array([row]))
-        return Choice(row, answers.questions.best_slots(asked, company))
+            return self._choice(shape, answers, row)  # the gang has the best card already
+        return self._guarded(shape, answers, lambda: self._cards(answers, row, company))
 
-    def _choice(self, answers: Answers, row: int) -> Choice:
+    def _choice(self, shape: Shape, answers: Answers, row: int) -> Choice | None:
         count = answers.questions.count
         if count == 1:
             return Choice(row, (answers.slots.item(row),))
+        if not count:
+            return Choice(row, ())
+        return self._guarded(shape, answers, lambda: self._cards(answers, row, None))
+
+    def _cards(self, answers: Answers, row: int, company: Company | None) -> Choice:
         asked = SomeRows(self._ledger.columns, np.array([row]))
-        return Choice(row, answers.questions.best_slots(asked) if count else ())
+        return Choice(row, answers.questions.best_slots(asked, company))
+
+    def _guarded(
+        self, shape: Shape, answers: Answers, choose: Callable[[], Choice | None]
+    ) -> Choice | None:
+        """A choice; None if a plugin fails, and then the shape fits nowhere."""
+        try:
+            return choose()
+        except PluginFailed as failure:
+            self._fail(shape, answers, failure)
+            return None
 
     def keys(self, shape: Shape) -> IntArray:
         """One number per row, 0 or more where the shape fits; not to be changed."""
         return self._refreshed(shape).keys
 
     def keys_on(self, shape: Shape, rows: Rows) -> IntArray:
-        """What `keys` would be if the rows were these, but for scores: 0 where the shape fits."""
+        """What `keys` would be if the rows were these, but for scores: 0 where the shape fits.
+
+        Raises PluginFailed.
+        """
         questions = self._questions(shape)
         minus, _ = self._minus(questions, rows, questions.static_reasons(rows))
         return minus
 
     def fits_any(self, shape: Shape, rows: IntArray) -> bool:
-        """Whether the shape fits one of these rows, without touching what is remembered."""
-        return not self.keys_on(shape, SomeRows(self._ledger.columns, rows)).all()
+        """Whether the shape fits one of these rows, without touching what is remembered.
+
+        True if a plugin fails: then it is to be tried, and waits for another reason.
+        """
+        if shape in self.failed:
+            return False
+        try:
+            return not self.keys_on(shape, SomeRows(self._ledger.columns, rows)).all()
+        except PluginFailed:
+            return True
 
     def may_fit(self, shape: Shape, row: int) -> bool:
         """Whether no plugin says that this row certainly does not fit; cheap."""
-        return all(plugin.may_fit(shape, self._ledger, row) for plugin in self._hints)
+        try:
+            return all(may_fit(shape, self._ledger, row) for may_fit in self._hints)
+        except PluginFailed:
+            return True
+
+    def retry(self, shape: Shape) -> None:
+        """Forget what is known of a shape for which a plugin failed: it is asked about anew."""
+        if self.failed.pop(shape, None) is not None:
+            self._answers.pop(shape, None)
+
+    def fail(self, shape: Shape, failure: PluginFailed) -> None:
+        """A plugin failed for this shape: it fits nowhere until it is tried again."""
+        self._fail(shape, self._refreshed(shape), failure)
 
     def masks(self, shape: Shape) -> IntArray:
         """The mask of reasons of every row, 0 where it fits; rows without a node carry NO_NODE."""
@@ -142,11 +213,21 @@ class Asker:
         if answers.questions.count:
             rows = np.flatnonzero(masks & NO_CARD)
             masks[rows] &= ~NO_CARD
-            masks[rows] |= answers.questions.card_reasons(SomeRows(self._ledger.columns, rows))
+            masks[rows] |= self._card_reasons(answers.questions, rows)
         return masks
+
+    def _card_reasons(self, questions: Questions, rows: IntArray) -> IntArray | int:
+        """What the cards of these rows lack; that a plugin failed, if it cannot say so."""
+        try:
+            return questions.card_reasons(SomeRows(self._ledger.columns, rows))
+        except PluginFailed as failure:
+            return questions.reasons.register(failure.plugin, str(failure), resolvable=False)
 
     def diagnose(self, shape: Shape) -> Diagnosis:
         """Why the shape fits nowhere now: how many nodes give which reason."""
+        failure = self._refreshed(shape).failure
+        if failure is not None:
+            return failed(failure)
         masks, counts = np.unique(self.masks(shape), return_counts=True)
         reasons = self._answers[shape].questions.reasons
         totals: dict[str, int] = {}
@@ -169,16 +250,19 @@ class Asker:
 
     def reason_set(self, shape: Shape) -> int:
         """All reasons of rows as bits, those of cards as one: cheap, to see changes."""
-        keys = self._refreshed(shape).keys
+        answers = self._refreshed(shape)
+        keys, failure = answers.keys, answers.failure
+        if failure is not None:
+            return -1 - crc32(str(failure).encode())
         return int(np.bitwise_or.reduce(np.maximum(-keys, 0))) & ~NO_NODE
 
     def within_reach(self, shape: Shape) -> IntArray:
-        """The rows that lack only what evicting pods could give."""
+        """The rows that lack only what evicting pods could give. Raises PluginFailed."""
         answers = self._refreshed(shape)
         questions, masks = answers.questions, np.maximum(-answers.keys, 0)
         hopeless = questions.reasons.unresolvable
         near: IntArray = np.flatnonzero((masks & (hopeless | NO_NODE) == 0) & (masks > 0))
-        if not questions.count:
+        if not questions.count or answers.failure is not None:
             return near
         rows = SomeRows(self._ledger.columns, near)
         useful = questions.combined_reasons(rows) & questions.reasons.unresolvable == 0
@@ -186,13 +270,16 @@ class Asker:
         return enough
 
     def fits(self, shape: Shape, rows: Rows) -> NDArray[np.bool_]:
-        """Which of these rows the shape fits; they need not be those of the tables."""
+        """Which of these rows the shape fits; they need not be those of the tables.
+
+        Raises PluginFailed.
+        """
         self.work.rows += len(rows.index)
         fitting: NDArray[np.bool_] = self.keys_on(shape, rows) == 0
         return fitting
 
     def lack_only_cards(self, shape: Shape, rows: Rows) -> NDArray[np.bool_]:
-        """Which of these rows fit but for their cards."""
+        """Which of these rows fit but for their cards. Raises PluginFailed."""
         questions = self._questions(shape)
         only: NDArray[np.bool_] = questions.without_cards(rows, questions.static_reasons(rows)) == 0
         return only
@@ -200,53 +287,105 @@ class Asker:
     def rate(self, shape: Shape, rows: Rows) -> tuple[IntArray, IntArray | None]:
         """How good each of these rows is for the shape, as `keys`, not normalised.
 
-        Also each row's best card slot, if the shape claims one card.
+        Also each row's best card slot, if the shape claims one card. Raises PluginFailed.
         """
         questions = self._questions(shape)
         keys, slots, _ = self._ask(questions, rows, questions.static_reasons(rows))
         return keys, slots
 
     def room(self, shape: Shape, rows: Rows) -> IntArray:
-        """No more pods of the shape than so many fit on each of these rows."""
-        plugins = (*self._profile.card_filters, *self._profile.filters)
-        bounds = [plugin.at_most(shape) for plugin in plugins if isinstance(plugin, AtMost)]
+        """No more pods of the shape than so many fit on each of these rows.
+
+        Raises PluginFailed.
+        """
         room: IntArray = np.where(self.fits(shape, rows), MOST_PODS, 0)
-        for bound in bounds:
-            if bound is not None:
-                room = np.minimum(room, bound(rows))
+        for bound in self.bounds(shape):
+            room = np.minimum(room, bound(rows))
         return room
 
+    def bounds(self, shape: Shape) -> list[RowRoom]:
+        """What plugins say of how many pods of the shape a row takes. Raises PluginFailed."""
+        boundary, found = self.boundary, []
+        for plugin in (*self._profile.card_filters, *self._profile.filters):
+            if isinstance(plugin, AtMost):
+                bound = boundary.call(
+                    plugin, AT_MOST, answer_checks.question_or_none, plugin.at_most, shape
+                )
+                check = None if self._profile.trusts(plugin) else answer_checks.row_numbers
+                if bound is not None:
+                    found.append(boundary.guarded(plugin, AT_MOST, check, bound))
+        return found
+
     def cards_of(self, shape: Shape, row: Rows) -> tuple[int, ...]:
-        """Which card slots of this one row the shape gets; it must fit there."""
+        """Which card slots of this one row the shape gets; it must fit there.
+
+        Raises PluginFailed.
+        """
         questions = self._questions(shape)
         return questions.best_slots(row) if questions.count else ()
 
     # --- inside --------------------------------------------------------------------------------
 
+    def _best_normalised(self, answers: Answers) -> Choice | None:
+        fitting = np.flatnonzero(answers.keys >= 0)
+        if not len(fitting):
+            return None
+        total = answers.keys[fitting]
+        for asked, raw in zip(answers.questions.normalised, answers.raw, strict=True):
+            total = total + asked.weight * asked.normaliser(raw[fitting])
+        row = int(fitting[total.argmax()])
+        count = answers.questions.count
+        if count == 1:
+            return Choice(row, (answers.slots.item(row),))
+        return self._cards(answers, row, None) if count else Choice(row, ())
+
     def _questions(self, shape: Shape) -> Questions:
         known = self._answers.get(shape)
-        return known.questions if known else Questions(self._profile, shape)
+        if known is None:
+            return Questions(self._profile, shape, self.boundary)
+        if known.failure is not None:
+            raise known.failure
+        return known.questions
 
     def _refreshed(self, shape: Shape) -> Answers:
         answers = self._answers.get(shape)
         if answers is None:
-            answers = Answers(Questions(self._profile, shape))
-            self._answers[shape] = answers
+            answers = self._answers[shape] = self._unasked(shape)
             if len(self._answers) > SHAPES_KEPT:
-                self._answers.popitem(last=False)
+                forgotten, _ = self._answers.popitem(last=False)
+                self.failed.pop(forgotten, None)
         else:
             self._answers.move_to_end(shape)
+        if answers.failure is not None:
+            self._close(answers)
+            return answers
+        try:
+            self._refresh(answers)
+        except PluginFailed as failure:
+            self._fail(shape, answers, failure)
+        return answers
+
+    def _unasked(self, shape: Shape) -> Answers:
+        try:
+            return Answers(Questions(self._profile, shape, self.boundary))
+        except PluginFailed as failure:
+            answers = Answers(Questions(self._bare, shape, self.boundary))
+            self._answers[shape] = answers
+            self._fail(shape, answers, failure)
+            return answers
+
+    def _refresh(self, answers: Answers) -> None:
         ledger = self._ledger
         seen, labels_seen = answers.seen, answers.seen_labels
         answers.seen, answers.seen_labels = ledger.changed.end, ledger.relabelled.end
         if answers.layout != ledger.columns.layout:
             self._ask_all(answers)
-            return answers
+            return
         if labels_seen != ledger.relabelled.end:
             relabelled = ledger.relabelled.since(labels_seen, ledger.columns.rows)
             if relabelled is None:
                 self._ask_all(answers)
-                return answers
+                return
             rows = SomeRows(ledger.columns, relabelled)
             answers.static[relabelled] = answers.questions.static_reasons(rows)
         if seen != ledger.changed.end:
@@ -255,7 +394,20 @@ class Asker:
                 self._ask_all(answers)
             else:
                 self._ask_some(answers, changed)
-        return answers
+
+    def _fail(self, shape: Shape, answers: Answers, failure: PluginFailed) -> None:
+        answers.failure = self.failed[shape] = failure
+        self.work.rows += self._ledger.columns.rows
+        self._close(answers)
+
+    def _close(self, answers: Answers) -> None:
+        """No row fits, because a plugin failed."""
+        failure, ledger = answers.failure, self._ledger
+        if failure is not None and answers.closed_at != ledger.changed.end:
+            reasons = answers.questions.reasons
+            mask = reasons.register(failure.plugin, str(failure), resolvable=False)
+            answers.keys = -np.where(ledger.columns.present, mask, NO_NODE)
+            answers.closed_at = ledger.changed.end
 
     def _ask_all(self, answers: Answers) -> None:
         columns = self._ledger.columns
@@ -283,8 +435,10 @@ class Asker:
         minus, cards = self._minus(questions, rows, static)
         self.work.rows += len(minus)
         total: IntArray | int = 0
-        for score, weight in questions.absolute:
+        for score, weight, suspect in questions.absolute:
             points = score(rows, cards)
+            if suspect is not None:
+                questions.check_points(suspect, points, minus == 0)
             if weight != 1:
                 points = points * weight
             total = points if isinstance(total, int) else total + points
@@ -311,7 +465,7 @@ class Asker:
             fits = questions.card_fits(rows)
             if questions.count > 1:
                 return minus - (fits.sum(1) < questions.count), None
-            ranked = np.where(fits, questions.rank(rows), -NO_CARD)
+            ranked = np.where(fits, questions.rank(rows, fits), -NO_CARD)
         slot = ranked.argmax(1)
         picked = slot + self._offsets(*ranked.shape)
         # The best rank is 0 or more, or -NO_CARD where no card fits.
@@ -325,11 +479,10 @@ class Asker:
         return self._lines[:rows]
 
 
-def _best_normalised(answers: Answers) -> int:
-    fitting = np.flatnonzero(answers.keys >= 0)
-    if not len(fitting):
-        return 0
-    total = answers.keys[fitting]
-    for asked, raw in zip(answers.questions.normalised, answers.raw, strict=True):
-        total = total + asked.weight * asked.normaliser(raw[fitting])
-    return int(fitting[total.argmax()])
+def failed(failure: PluginFailed) -> Diagnosis:
+    """What is said of a pod that waits because a plugin failed."""
+    return Diagnosis(sentence=str(failure), topic=failure.topic, plugins=(failure.plugin,))
+
+
+def _yes_or_no(answer: object, shape: Shape, ledger: Ledger, row: int) -> str | None:
+    return answer_checks.yes_or_no(answer)

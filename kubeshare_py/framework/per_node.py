@@ -17,6 +17,8 @@ from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.node import Taint
 from kubeshare_py.domain.pod import Shape
+from kubeshare_py.framework.answer_checks import whole_number, yes_or_no
+from kubeshare_py.framework.boundary import NodeFailed, WrongAnswer, in_words
 from kubeshare_py.framework.points import Cards, Depends, Normaliser, RowFilter, RowScore
 from kubeshare_py.framework.reasons import ReasonTable
 from kubeshare_py.framework.scores import MAX_SCORE
@@ -156,7 +158,7 @@ class PerNodeFilter:
         mask = reasons.register(self.name, self._reason, resolvable=self._resolvable)
 
         def ask(rows: Rows) -> IntArray:
-            return _each(rows, lambda node: 0 if self._fits(shape, node) else mask)
+            return _each(rows, lambda node: 0 if _checked(self._fits(shape, node)) else mask)
 
         return ask
 
@@ -177,17 +179,35 @@ class PerNodeScore:
         """Put the function to each row."""
 
         def ask(rows: Rows, cards: Cards | None) -> IntArray:
-            return _each(rows, lambda node: min(max(self._points(shape, node), 0), MAX_SCORE))
+            return _each(rows, lambda node: _cut(self._points(shape, node)))
 
         return ask
 
 
 def _each(rows: Rows, answer: Callable[[NodeState], int]) -> IntArray:
-    """The answer for every row with a node, 0 for the others."""
+    """The answer for every row with a node, 0 for the others; raises NodeFailed."""
     batch = _Batch(rows)
     answers = np.zeros(len(batch.names), np.int64)
-    for at in np.flatnonzero(rows.column("present")).tolist():
-        name = batch.names[at]
-        if name is not None:
-            answers[at] = answer(NodeState(batch, at, name))
+    name: NodeName | None = None
+    try:
+        for at in np.flatnonzero(rows.column("present")).tolist():
+            name = batch.names[at]
+            if name is not None:
+                answers[at] = answer(NodeState(batch, at, name))
+    except Exception as error:
+        raise NodeFailed(name or "", in_words(error)) from error
     return answers
+
+
+def _cut(points: int) -> int:
+    wrong = whole_number(points)
+    if wrong is not None:
+        raise WrongAnswer(wrong)
+    return min(max(points, 0), MAX_SCORE)
+
+
+def _checked(fits: bool) -> bool:
+    wrong = yes_or_no(fits)
+    if wrong is not None:
+        raise WrongAnswer(wrong)
+    return fits

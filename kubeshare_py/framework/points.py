@@ -12,6 +12,9 @@ Answers are cached per shape and row. A plugin declares what they depend on:
 
 Answers must be the same for the same columns, must not depend on other rows, on time or on chance
 (a seeded generator of the plugin's own excepted), and must not write to what they are given.
+
+A plugin that raises, or answers what is not allowed here, lets what it was asked about wait with
+"plugin X failed"; see `boundary`.
 """
 
 from collections.abc import Callable, Iterable

@@ -1,5 +1,8 @@
 """What a profile asks about one shape: its plugins' questions, prepared once and put to rows."""
 
+from dataclasses import replace
+from typing import TypeVar
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -7,6 +10,8 @@ from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import Shape
+from kubeshare_py.framework import answer_checks
+from kubeshare_py.framework.boundary import Boundary
 from kubeshare_py.framework.points import (
     MOST_KEPT,
     PLACES,
@@ -15,6 +20,7 @@ from kubeshare_py.framework.points import (
     ByRoom,
     CardQuestion,
     CardRank,
+    CardScore,
     Depends,
     RowFilter,
     RowScore,
@@ -30,11 +36,16 @@ from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.framework.scores import Normalised
 from kubeshare_py.topology.company import Company
 
+C = TypeVar("C")
+FILTER, CARD_FILTER, SCORE, CARD_SCORE = "Filter", "CardFilter", "Score", "CardScore"
+
 
 class Questions:
     """What a profile asks about one shape: its plugins, prepared."""
 
     __slots__ = (
+        "_boundary",
+        "_profile",
         "absolute",
         "among",
         "best_set",
@@ -49,52 +60,118 @@ class Questions:
         "static",
     )
 
-    def __init__(self, profile: Profile, shape: Shape) -> None:
+    def __init__(self, profile: Profile, shape: Shape, boundary: Boundary) -> None:
+        """Raises PluginFailed if a plugin does not even prepare its question."""
+        self._profile, self._boundary = profile, boundary
         # A table for each shape: what one pod's owner writes cannot use up another's bits.
-        reasons = self.reasons = ReasonTable()
+        self.reasons = ReasonTable()
         self.static: list[RowFilter] = []
         self.row_filters: list[RowFilter] = []
-        for plugin in profile.filters:
-            question = plugin.filter(shape, reasons)
-            if question is not None:
-                static = plugin.depends is Depends.STATIC
-                (self.static if static else self.row_filters).append(question)
         self.cards: list[CardQuestion] = []
-        self.ranks: list[tuple[CardRank, int]] = []
+        self.ranks: list[tuple[CardRank, int, object | None]] = []
         self.best_set: BestSet | None = None
         self.among: list[Among] = []
-        self.absolute: list[tuple[RowScore, int]] = []
+        #: Questions with weights, and the plugin where its answers are to be checked.
+        self.absolute: list[tuple[RowScore, int, object | None]] = []
         self.normalised: list[Normalised] = []
         self.count = shape.claim.count if shape.claim else 0
+        self._ask_filters(shape)
         if self.count:
-            cards = (plugin.card_filter(shape, reasons) for plugin in profile.card_filters)
-            self.cards = [question for question in cards if question is not None]
-            self._ask_for_ranks(profile, shape)
+            self._ask_card_filters(shape)
+            self._ask_for_ranks(shape)
         #: Whether equal idle cards come in the order of the column `keep`.
-        self.keeps = any(isinstance(rank, ByRoom) and rank.keeps for rank, _ in self.ranks)
+        self.keeps = any(isinstance(rank, ByRoom) and rank.keeps for rank, *_ in self.ranks)
         self.by_room = self._by_room() if self.count == 1 else None
-        for scorer, weight in profile.scores:
-            score = scorer.score(shape)
-            if score is not None and scorer.normaliser is None:
-                self.absolute.append((score, weight))
-            elif score is not None and scorer.normaliser is not None:
-                self.normalised.append(Normalised(score, scorer.normaliser, weight))
+        self._ask_scores(shape)
 
-    def _ask_for_ranks(self, profile: Profile, shape: Shape) -> None:
-        for plugin, weight in profile.card_scores:
-            rank = plugin.card_score(shape)
+    def _ask_filters(self, shape: Shape) -> None:
+        call, guarded, reasons = self._boundary.call, self._boundary.guarded, self.reasons
+        check = answer_checks.row_masks(lambda: reasons.registered)
+        for plugin in self._profile.filters:
+            question = call(
+                plugin, FILTER, answer_checks.question_or_none, plugin.filter, shape, reasons
+            )
+            if question is not None:
+                static = plugin.depends is Depends.STATIC
+                filters = self.static if static else self.row_filters
+                filters.append(guarded(plugin, FILTER, self._if_checked(plugin, check), question))
+
+    def _ask_card_filters(self, shape: Shape) -> None:
+        call, guarded, reasons = self._boundary.call, self._boundary.guarded, self.reasons
+        masks = answer_checks.card_masks(lambda: reasons.registered)
+        for plugin in self._profile.card_filters:
+            question = call(
+                plugin, CARD_FILTER, answer_checks.card_question, plugin.card_filter, shape, reasons
+            )
+            if question is not None:
+                fits = self._if_checked(plugin, answer_checks.card_fits)
+                lacks = self._if_checked(plugin, masks)
+                self.cards.append(
+                    replace(
+                        question,
+                        fits=guarded(plugin, CARD_FILTER, fits, question.fits),
+                        reasons=guarded(plugin, CARD_FILTER, lacks, question.reasons),
+                    )
+                )
+
+    def _ask_for_ranks(self, shape: Shape) -> None:
+        guarded, count = self._boundary.guarded, self.count
+        for plugin, weight in self._profile.card_scores:
+            rank = self._boundary.call(
+                plugin, CARD_SCORE, answer_checks.card_rank, plugin.card_score, shape
+            )
             if isinstance(rank, BestSet):
-                self.best_set = self.best_set or rank
+                self.best_set = self.best_set or self._guarded_set(plugin, rank)
             elif isinstance(rank, Among):
-                self.among.append(rank)
+                stay = self._if_checked(
+                    plugin, lambda answer, rows, fits: answer_checks.left(answer, count, fits)
+                )
+                self.among.append(Among(guarded(plugin, CARD_SCORE, stay, rank.leave)))
+            elif isinstance(rank, ByRoom):
+                self.ranks.append((rank, weight, None))
             elif rank is not None:
-                self.ranks.append((rank, weight))
+                numbers = self._if_checked(plugin, answer_checks.card_numbers)
+                suspect = None if numbers is None else plugin
+                self.ranks.append((guarded(plugin, CARD_SCORE, numbers, rank), weight, suspect))
+
+    def _guarded_set(self, plugin: CardScore, best: BestSet) -> BestSet:
+        guarded, count, near = self._boundary.guarded, self.count, best.near
+
+        def check(
+            answer: object, rows: Rows, fits: NDArray[np.bool_], company: Company | None = None
+        ) -> str | None:
+            return answer_checks.slots(answer, count, fits)
+
+        chosen = self._if_checked(plugin, check)
+        return BestSet(
+            guarded(plugin, CARD_SCORE, chosen, best.choose),
+            None if near is None else guarded(plugin, CARD_SCORE, chosen, near),
+        )
+
+    def _ask_scores(self, shape: Shape) -> None:
+        call, guarded = self._boundary.call, self._boundary.guarded
+        for plugin, weight in self._profile.scores:
+            score = call(plugin, SCORE, answer_checks.question_or_none, plugin.score, shape)
+            if score is None:
+                continue
+            numbers = self._if_checked(plugin, answer_checks.row_numbers)
+            score = guarded(plugin, SCORE, numbers, score)
+            if plugin.normaliser is None:
+                self.absolute.append((score, weight, None if numbers is None else plugin))
+            else:
+                normal = self._if_checked(plugin, answer_checks.normalised)
+                normaliser = guarded(plugin, SCORE, normal, plugin.normaliser)
+                self.normalised.append(Normalised(score, normaliser, weight))
+
+    def _if_checked(self, plugin: object, check: C) -> C | None:
+        """The check, unless the plugin's answers are trusted."""
+        return None if self._profile.trusts(plugin) else check
 
     def _by_room(self) -> IntArray | None:
         """Rank by room, if nothing else decides; the last entry, -1, is for cards without room."""
         least = [question.least_room for question in self.cards]
         table = np.zeros(WHOLE_MILLI + 2, np.int64)
-        for rank, weight in self.ranks:
+        for rank, weight, _ in self.ranks:
             if not isinstance(rank, ByRoom):
                 return None
             table[:-1] += weight * rank.ranks
@@ -167,18 +244,30 @@ class Questions:
             return best_set.near(rows, fits, company)
         if company is not None:
             keep = _kept_near(rows, fits, company)
-        ranked = np.where(fits, self.rank(rows, keep), -1).ravel()
+        ranked = np.where(fits, self.rank(rows, fits[None], keep), -1).ravel()
         return tuple(np.argsort(-ranked, kind="stable")[: self.count].tolist())
 
-    def rank(self, rows: Rows, keep: IntArray | None = None) -> IntArray | int:
-        """`keep` in place of the column of this name."""
+    def rank(
+        self, rows: Rows, fits: NDArray[np.bool_], keep: IntArray | None = None
+    ) -> IntArray | int:
+        """`keep` in place of the column of this name; `fits`: of which cards it is asked."""
         total: IntArray | int = 0
-        for rank, weight in self.ranks:
+        for rank, weight, suspect in self.ranks:
             points = rank(rows)
+            if suspect is not None:
+                self._refuse(suspect, CARD_SCORE, answer_checks.ranks(points, fits))
             total = total + (points if weight == 1 else points * weight)
         if not self.keeps:
             return total
         return total * PLACES + MOST_KEPT - (rows.column("keep") if keep is None else keep)
+
+    def check_points(self, plugin: object, points: IntArray, fits: NDArray[np.bool_]) -> None:
+        """Raises PluginFailed if a score is out of range of a row that fits."""
+        self._refuse(plugin, SCORE, answer_checks.scores(points, fits))
+
+    def _refuse(self, plugin: object, point: str, wrong: str | None) -> None:
+        if wrong is not None:
+            raise self._boundary.wrong(plugin, point, wrong)
 
 
 def _kept_near(rows: Rows, fits: NDArray[np.bool_], company: Company) -> IntArray:

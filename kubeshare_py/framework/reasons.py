@@ -49,6 +49,11 @@ class ReasonTable:
         return 1 << self._bits[reason]
 
     @property
+    def registered(self) -> int:
+        """The mask of all reasons."""
+        return sum(1 << bit for bit in {*self._bits.values()})
+
+    @property
     def unresolvable(self) -> int:
         """The mask of all reasons that no eviction helps against."""
         return sum(1 << bit for reason, bit in self._bits.items() if not reason.resolvable)

@@ -11,8 +11,8 @@ from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.rows import AllRows, Rows, SomeRows
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.asks import SHAPES_KEPT, Asker
-from kubeshare_py.framework.points import MOST_PODS, AtMost, RowRoom
-from kubeshare_py.framework.scheduler_profile import Profile
+from kubeshare_py.framework.boundary import PluginFailed
+from kubeshare_py.framework.points import MOST_PODS, RowRoom
 
 
 @dataclass(slots=True)
@@ -28,9 +28,7 @@ class _Known:
 class Rooms:
     """Bounds for one profile; only rows that changed are asked about again."""
 
-    def __init__(self, profile: Profile, ledger: Ledger, asker: Asker) -> None:
-        plugins = (*profile.card_filters, *profile.filters)
-        self._plugins = [plugin for plugin in plugins if isinstance(plugin, AtMost)]
+    def __init__(self, ledger: Ledger, asker: Asker) -> None:
         self._ledger = ledger
         self._asker = asker
         self._known: OrderedDict[Shape, _Known] = OrderedDict()
@@ -38,7 +36,10 @@ class Rooms:
         self._prospects: OrderedDict[Shape, tuple[int, IntArray]] = OrderedDict()
 
     def total(self, shape: Shape) -> int:
-        """No more pods of this shape than so many fit now; 0 exactly when it fits nowhere."""
+        """No more pods of this shape than so many fit now.
+
+        0 exactly when it fits nowhere, also because a plugin failed.
+        """
         return int(self.rows(shape).sum())
 
     def prospects(self, shape: Shape) -> IntArray:
@@ -47,26 +48,34 @@ class Rooms:
         known = self._prospects.get(shape)
         if known is None or known[0] != ledger.capacities:
             rows = EmptyRows(ledger.columns)
-            bound = _bound(self._questions(shape), rows, self._asker.keys_on(shape, rows))
+            try:
+                bound = _bound(self._asker.bounds(shape), rows, self._asker.keys_on(shape, rows))
+            except PluginFailed:
+                return np.zeros(ledger.columns.rows, np.int64)
             known = self._prospects[shape] = (ledger.capacities, bound)
             if len(self._prospects) > SHAPES_KEPT:
                 self._prospects.popitem(last=False)
         self._prospects.move_to_end(shape)
         return known[1]
 
-    def _questions(self, shape: Shape) -> list[RowRoom]:
-        questions = [plugin.at_most(shape) for plugin in self._plugins]
-        return [one for one in questions if one is not None]
-
     def rows(self, shape: Shape) -> IntArray:
         """The same row by row; not to be changed, and true until the next change of the ledger."""
+        keys = self._asker.keys(shape)
+        if shape not in self._asker.failed:
+            try:
+                return self._refreshed(shape, keys)
+            except PluginFailed as failure:
+                self._asker.fail(shape, failure)
+        self._known.pop(shape, None)
+        return np.zeros(len(keys), np.int64)
+
+    def _refreshed(self, shape: Shape, keys: IntArray) -> IntArray:
         ledger = self._ledger
         columns, end = ledger.columns, ledger.changed.end
-        keys = self._asker.keys(shape)
         known = self._known.get(shape)
         changed = None
         if known is None:
-            known = _Known(self._questions(shape), -1, 0, keys)
+            known = _Known(self._asker.bounds(shape), -1, 0, keys)
             self._known[shape] = known
             if len(self._known) > SHAPES_KEPT:
                 self._known.popitem(last=False)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.framework.asks import Asker, Work
+from kubeshare_py.framework.boundary import Boundary
+from kubeshare_py.framework.plugin_calls import PluginCalls
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling.arrivals import Arrivals
 from kubeshare_py.scheduling.attempts import Attempts
@@ -33,6 +35,8 @@ class Books:
     moves: QueueMoves
     attempts: Attempts
     work: Work
+    boundary: Boundary
+    calls: PluginCalls
     cycle: Cycle
     gangs: Gangs
     earmarks: Earmarks
@@ -46,10 +50,12 @@ def empty_books(profiles: Sequence[Profile], name: str) -> Books:
     by_name = {profile.scheduler_name: profile for profile in profiles}
     records: dict[PodUid, Record] = {}
     ledger, queue, moves, attempts, work = Ledger(), PodQueue(), QueueMoves(), Attempts(), Work()
-    askers = {of: Asker(profile, ledger, work) for of, profile in by_name.items()}
-    cycle = Cycle(ledger, queue, moves, askers, by_name, work, name)
+    boundary = Boundary()
+    calls = PluginCalls(boundary, by_name)
+    askers = {of: Asker(profile, ledger, work, boundary) for of, profile in by_name.items()}
+    cycle = Cycle(ledger, queue, moves, askers, calls, work, name)
     gangs, earmarks, reports = Gangs(), Earmarks(ledger), WaitingReports(queue, records)
-    intake = Intake(records, queue, moves, by_name, reports, gangs, earmarks)
+    intake = Intake(records, queue, moves, calls, reports, gangs, earmarks)
     return Books(
         profiles=by_name,
         arrivals=Arrivals(),
@@ -60,6 +66,8 @@ def empty_books(profiles: Sequence[Profile], name: str) -> Books:
         moves=moves,
         attempts=attempts,
         work=work,
+        boundary=boundary,
+        calls=calls,
         cycle=cycle,
         gangs=gangs,
         earmarks=earmarks,

@@ -12,7 +12,7 @@ from kubeshare_py.domain.isolation import Isolation, IsolationBackend
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.framework.asks import Asker, Choice, Work
-from kubeshare_py.framework.scheduler_profile import Profile
+from kubeshare_py.framework.plugin_calls import PluginCalls
 from kubeshare_py.scheduling.pod_queue import Line, PodQueue
 from kubeshare_py.scheduling.pod_records import Record, State
 from kubeshare_py.scheduling.queue_moves import QueueMoves
@@ -34,16 +34,17 @@ class Cycle:
         queue: PodQueue,
         moves: QueueMoves,
         askers: Mapping[str, Asker],
-        profiles: Mapping[str, Profile],
+        calls: PluginCalls,
         work: Work,
         name: str,
     ) -> None:
         self._work = work
+        self._calls = calls
         self._ledger = ledger
         self._queue = queue
         self._moves = moves
         self._askers = askers
-        self._profiles = profiles
+        self._profiles = calls.profiles
         self._name = name
         self._decisions = 0
         self._swept = 0
@@ -84,28 +85,29 @@ class Cycle:
         return not self._sweep_lines and self._work.rows - self._rows_before < ROWS_A_TURN
 
     def place(self, record: Record, choice: Choice) -> str | None:
-        """Charge the pod to its place; a sentence instead when a permit plugin refuses it."""
+        """Charge the pod to its place; a sentence instead when a plugin does not permit it."""
         pod, columns = record.pod, self._ledger.columns
-        profile = self._profiles[pod.scheduler_name]
         node = columns.names[choice.row]
         assert node is not None
-        for permit in profile.permits:
-            refusal = permit.permit(pod, node)
-            if refusal is not None:
-                return refusal
-        self.charge(record, node, self._allocation(record, choice, node))
+        refusal = self._calls.permit(pod, node)
+        if refusal is not None:
+            return refusal
+        problem = self.charge(record, node, self._allocation(record, choice, node))
+        if problem is not None:
+            self.take_back(record)
+            return problem
         record.state = State.BINDING
         return None
 
-    def charge(self, record: Record, node: NodeName, allocation: Allocation | None) -> None:
-        """The pod holds this now; plugins are told if it is one of ours."""
+    def charge(self, record: Record, node: NodeName, allocation: Allocation | None) -> str | None:
+        """The pod holds this now; plugins are told if it is one of ours.
+
+        It does even if one of them fails; what that failed with.
+        """
         pod = record.pod
         self._ledger.charge(pod.uid, node, pod.shape.resources, allocation)
         record.node, record.allocation = node, allocation
-        profile = self._profiles.get(pod.scheduler_name)
-        if profile is not None:
-            for plugin in profile.reserves:
-                plugin.reserve(pod, node, allocation)
+        return self._calls.reserve(pod, node, allocation)
 
     def release(self, record: Record) -> None:
         """What `charge` did is undone; the record must be charged."""
@@ -113,10 +115,7 @@ class Cycle:
         assert node is not None
         self._ledger.release(pod.uid)
         record.node = record.allocation = None
-        profile = self._profiles.get(pod.scheduler_name)
-        if profile is not None:
-            for plugin in profile.reserves:
-                plugin.unreserve(pod, node)
+        self._calls.unreserve(pod, node)
 
     def take_back(self, record: Record) -> None:
         """What `place` did is undone, as if it had never been."""
@@ -125,8 +124,7 @@ class Cycle:
         self._ledger.take_back(pod.uid)
         record.node = record.allocation = None
         record.state = State.WAITING
-        for plugin in self._profiles[pod.scheduler_name].reserves:
-            plugin.unreserve(pod, node)
+        self._calls.unreserve(pod, node)
 
     def _allocation(self, record: Record, choice: Choice, node: NodeName) -> Allocation:
         self._decisions += 1

@@ -11,6 +11,8 @@ from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.view import ClusterView, NodeWhy, PodView, WhyView
+from kubeshare_py.framework.boundary import PluginFailed
+from kubeshare_py.framework.plugin_calls import explain
 from kubeshare_py.framework.points import Explain
 from kubeshare_py.framework.reasons import NO_NODE
 from kubeshare_py.scheduling.advice import advice
@@ -180,18 +182,24 @@ def _node_whys(machine: Machine, record: Record) -> Iterator[NodeWhy]:
 
 
 def _shortfalls(machine: Machine, name: str, shape: Shape, row: int) -> list[Shortfall]:
-    """What is missing; of a card that would not do however much were free, nothing but that."""
+    """What is missing; of a card that would not do however much were free, nothing but that.
+
+    Of a plugin that cannot say so, that it failed.
+    """
     profile = machine.profiles[name]
-    found = [
-        shortfall
-        for plugin in (*profile.filters, *profile.card_filters)
-        if isinstance(plugin, Explain)
-        for shortfall in plugin.explain(shape, machine.ledger, row)
-    ]
+    found: list[Shortfall] = []
+    failures: list[Shortfall] = []
+    for plugin in (*profile.filters, *profile.card_filters):
+        if isinstance(plugin, Explain):
+            try:
+                found += explain(machine.boundary, plugin, shape, machine.ledger, row)
+            except PluginFailed as failure:
+                failures.append(Shortfall(reason=str(failure)))
     hopeless = {one.subject for one in found if one.asked is None}
     if "" in hopeless:
-        return [one for one in found if one.asked is None]
-    return [one for one in found if one.asked is None or one.subject not in hopeless]
+        return [one for one in found if one.asked is None] + failures
+    kept = [one for one in found if one.asked is None or one.subject not in hopeless]
+    return kept + failures
 
 
 def _by_name(view: PodView) -> tuple[str, str]:

@@ -9,6 +9,8 @@ from kubeshare_py.cluster.columns import Columns, IntArray
 from kubeshare_py.cluster.rows import SomeRows
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import Shape
+from kubeshare_py.framework.boundary import Boundary
+from kubeshare_py.framework.plugin_calls import together
 from kubeshare_py.framework.points import Together
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.framework.scores import MAX_SCORE
@@ -31,17 +33,22 @@ def cards_together(members: list[Some], need: int) -> int:
 
 
 def best_first(
-    profile: Profile, columns: Columns, rows: IntArray, left: IntArray, cards: int
+    boundary: Boundary,
+    profile: Profile,
+    columns: Columns,
+    rows: IntArray,
+    left: IntArray,
+    cards: int,
 ) -> IntArray:
     """These rows, which hold a gang that takes so many idle cards on one, the best first.
 
-    `left` is how many more pods each would then take.
+    `left` is how many more pods each would then take. Raises PluginFailed.
     """
     points = np.zeros(len(rows), np.int64)
     asked = SomeRows(columns, rows)
     for plugin, weight in profile.scores:
         if isinstance(plugin, Together) and 1 < cards <= columns.width:
-            points += weight * plugin.together(cards)(asked, None)
+            points += weight * together(boundary, plugin, cards, asked)
     points -= MAX_SCORE * left // max(int(left.max(initial=0)), 1)
     order: IntArray = rows[np.lexsort((rows, left, -points))]
     return order

@@ -16,7 +16,9 @@ from kubeshare_py.cluster.columns import Columns, IntArray
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Shape
+from kubeshare_py.framework import plugin_calls
 from kubeshare_py.framework.asks import Asker
+from kubeshare_py.framework.boundary import Boundary
 from kubeshare_py.framework.rooms import Rooms
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling.gang_nodes import best_first, cards_together
@@ -48,7 +50,9 @@ class GangPlaces:
         profiles: Mapping[str, Profile],
         askers: Mapping[str, Asker],
         rooms: Mapping[str, Rooms],
+        boundary: Boundary,
     ) -> None:
+        self._boundary = boundary
         self._ledger = ledger
         self._profiles = profiles
         self._askers = askers
@@ -62,7 +66,7 @@ class GangPlaces:
 
         Those with members already (`at` which rows) go before all others. Nothing where no pod
         wants a card or the profile has no opinion: scores decide then. With `within` only places
-        that all members may be in.
+        that all members may be in. Raises PluginFailed.
         """
         levels = self._levels_for(wanted) or []
         has_nodes = bool(levels)
@@ -156,6 +160,14 @@ class GangPlaces:
         """Whether the profile has an opinion on how near members should be."""
         return self._profiles[profile].locality is not None
 
+    def labels(self, profile: str) -> tuple[str, ...] | None:
+        """By which labels nodes are near each other; None to leave it to scores.
+
+        Raises PluginFailed.
+        """
+        locality = self._profiles[profile].locality
+        return None if locality is None else plugin_calls.places(self._boundary, locality)
+
     def rows_of(self, names: Sequence[NodeName]) -> list[int]:
         """The rows of nodes, those that are not known left out."""
         row_of = self._ledger.columns.row_of
@@ -168,16 +180,15 @@ class GangPlaces:
         cards = cards_together([(shape, count) for (_, shape), count in wanted.items()], need)
         profile, left = self._profiles[next(iter(wanted))[0]], room.astype(np.int64) - need
         if len(rows):
-            yield from best_first(profile, self._ledger.columns, rows, left, cards).reshape(-1, 1)
+            found = best_first(self._boundary, profile, self._ledger.columns, rows, left, cards)
+            yield from found.reshape(-1, 1)
 
     def _levels_for(self, wanted: Wanted) -> list[IntArray] | None:
         """The places of each row, from the widest level to nodes; None to leave it to scores."""
         if all(shape.claim is None for _, shape in wanted):
             return None
-        locality = self._profiles[next(iter(wanted))[0]].locality
-        if locality is None:
-            return None
-        return self._places_by(locality.places())
+        labels = self.labels(next(iter(wanted))[0])
+        return None if labels is None else self._places_by(labels)
 
     def _places_by(self, labels: tuple[str, ...]) -> list[IntArray]:
         """The places of each row by these labels, the widest first, and at last the rows."""

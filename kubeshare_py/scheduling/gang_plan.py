@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 
 from kubeshare_py.cluster.columns import Columns, IntArray
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.asks import Asker, Choice, Work
+from kubeshare_py.framework.asks import Asker, Choice, Work, failed
+from kubeshare_py.framework.boundary import PluginFailed
 from kubeshare_py.framework.rooms import Rooms
 from kubeshare_py.scheduling.cycle import Cycle
 from kubeshare_py.scheduling.gang_attempt import Attempt, Run
@@ -77,15 +78,24 @@ class GangPlan:
     def place(self, gang: Gang) -> Placed | Forbidden | None:
         """Find places for as many members as it needs; None if there is no way."""
         models = list(models_for(gang.shapes, self._models))
-        if len(models) > 1:
-            models = [self._best_model(gang, models)]
-        return self._place(gang, models[0]) if models else None
+        try:
+            if len(models) > 1:
+                models = [self._best_model(gang, models)]
+            return self._place(gang, models[0]) if models else None
+        except PluginFailed as failure:
+            return Forbidden(next(iter(gang.waiting.values())), str(failure))
 
     def near(self, gang: Gang, record: Record, choice: Choice) -> Choice | str:
         """A place for one more member as near to the others as there is; `choice` is the best.
 
         A sentence if it must be in one place with them and does not fit there.
         """
+        try:
+            return self._near(gang, record, choice)
+        except PluginFailed as failure:
+            return str(failure)
+
+    def _near(self, gang: Gang, record: Record, choice: Choice) -> Choice | str:
         rows, kind = self._places.rows_of(gang.nodes()), _kind(record, "")
         group, allowed = record.pod.group, None
         if group is not None and group.within:
@@ -104,6 +114,13 @@ class GangPlan:
 
     def shortage(self, gang: Gang) -> Shortage:
         """Work out what is missing for a gang that does not fit."""
+        try:
+            return self._worked_out(gang)
+        except PluginFailed as failure:
+            lacking = Counter(record.shape for record in gang.waiting.values())
+            return Shortage(0, tuple(lacking.items()), failed(failure))
+
+    def _worked_out(self, gang: Gang) -> Shortage:
         models = list(models_for(gang.shapes, self._models)) or [""]
         fitting: dict[str, int] = {}
         for model in models if len(models) > 1 else ():
@@ -213,9 +230,26 @@ class GangPlan:
     def _try(
         self, gang: Gang, members: Iterable[Record], rows: IntArray | None, model: str
     ) -> tuple[list[Record], Forbidden | None]:
-        """Place members on these rows, or on any, until as many have a place as are needed."""
+        """Place members on these rows, or on any, until as many have a place as are needed.
+
+        Raises PluginFailed, and then none of them has one.
+        """
         self._score = 0
         placed: list[Record] = []
+        try:
+            return placed, self._fill(gang, members, rows, model, placed)
+        except PluginFailed:
+            self._undo(placed)
+            raise
+
+    def _fill(
+        self,
+        gang: Gang,
+        members: Iterable[Record],
+        rows: IntArray | None,
+        model: str,
+        placed: list[Record],
+    ) -> Forbidden | None:
         shapes = narrowed_all(gang.shapes, model)
         attempt = Attempt(gang.need, rows, shapes, GangCards(self._columns, gang))
         for record in members:
@@ -236,11 +270,11 @@ class GangPlan:
                 self._score += self._askers[profile].keys(shape).item(choice.row)
             sentence = self._cycle.place(record, choice)
             if sentence is not None:
-                return placed, Forbidden(record, sentence)
+                return Forbidden(record, sentence)
             placed.append(record)
             attempt.took(run, choice)
             self._work.rows += ROWS_A_PLACEMENT
-        return placed, None
+        return None
 
     def _run(self, kind: Kind, attempt: Attempt) -> Run:
         profile, shape = kind

@@ -3,6 +3,7 @@
 import math
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.effects import ReportWaiting
@@ -100,6 +101,8 @@ def too_little(gang: Gang, shortage: Shortage) -> Diagnosis:
     if shortage.is_nowhere:
         return Diagnosis(sentence=f"{_needs(gang)}; no node has this label")
     diagnosis = shortage.diagnosis
+    if diagnosis.sentence:
+        return replace(diagnosis, sentence=f"{_needs(gang)}; {diagnosis.sentence}")
     lacking = [_asking(shape, count) for shape, count in shortage.lacking]
     if len(lacking) > SHAPES_NAMED:
         rest = sum(count for _, count in shortage.lacking[SHAPES_NAMED:])

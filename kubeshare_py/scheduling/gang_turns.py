@@ -50,7 +50,9 @@ class GangTurns:
         self._books = books
         self.rooms: dict[str, Rooms] = {}
         self.use_profiles()
-        places = self.places = GangPlaces(books.ledger, books.profiles, books.askers, self.rooms)
+        places = self.places = GangPlaces(
+            books.ledger, books.profiles, books.askers, self.rooms, books.boundary
+        )
         columns = books.ledger.columns
         self._plan = GangPlan(books.cycle, books.askers, self.rooms, books.work, places, columns)
         kept_out = books.ledger, books.queue, books.moves, books.gangs, places
@@ -86,8 +88,8 @@ class GangTurns:
 
     def use_profiles(self) -> None:
         """Other plugins say how much room there is."""
-        for name, profile in self._books.profiles.items():
-            self.rooms[name] = Rooms(profile, self._books.ledger, self._books.askers[name])
+        for name, asker in self._books.askers.items():
+            self.rooms[name] = Rooms(self._books.ledger, asker)
 
     def start_anew(self) -> None:
         """Nobody waits for room; all gangs are looked at again."""

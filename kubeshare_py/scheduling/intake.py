@@ -1,6 +1,6 @@
 """How a pod comes to wait: held with a reason, in the line of its shape, or in a backoff before."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
 from kubeshare_py.domain.diagnosis import Diagnosis
@@ -9,6 +9,9 @@ from kubeshare_py.domain.gpu_capacities import scaled
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.isolation import IsolationBackend
 from kubeshare_py.domain.pod import Pod, Shape, with_isolation
+from kubeshare_py.framework.answer_checks import SortKeys
+from kubeshare_py.framework.boundary import PluginFailed
+from kubeshare_py.framework.plugin_calls import PluginCalls
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling import queue_moves
 from kubeshare_py.scheduling.earmarks import Earmarks
@@ -29,7 +32,7 @@ class Intake:
         records: dict[PodUid, Record],
         queue: PodQueue,
         moves: QueueMoves,
-        profiles: Mapping[str, Profile],
+        calls: PluginCalls,
         reports: WaitingReports,
         gangs: Gangs,
         earmarks: Earmarks,
@@ -37,10 +40,12 @@ class Intake:
         self._records = records
         self._queue = queue
         self._moves = moves
-        self._profiles = profiles
+        self._profiles = calls.profiles
         self._reports = reports
         self._gangs = gangs
         self._earmarks = earmarks
+        self._calls = calls
+        self._keys = SortKeys()
         self._backoff: Timers[tuple[PodUid, int]] = Timers()
 
     @property
@@ -49,14 +54,25 @@ class Intake:
         return self._backoff.next_at
 
     def enqueue(self, record: Record, now: float, effects: list[Effect], event: str) -> None:
-        """Let the pod wait for a place, or hold it and say why; `event` made it come."""
+        """Let the pod wait for a place, or hold it and say why; `event` made it come.
+
+        If a plugin fails it is tried again after a while.
+        """
         pod = record.pod
         self._records[pod.uid] = record
         profile = self._profiles[pod.scheduler_name]
         record.fixed = None
         asked = _asked(pod, profile)
         record.asked = None if asked is pod.shape else asked
-        reason = _hold_reason(pod, profile, self._gangs)
+        try:
+            reason = self._hold_reason(pod, profile)
+            if reason is None:
+                # What its profile leaves equal, arrival decides.
+                record.key = self._calls.key(pod, self._keys), record.arrived
+        except PluginFailed as failure:
+            tell(record, str(failure), effects)
+            self.back_off(record, now)
+            return
         if reason is None:
             record.state = State.WAITING
             record.told = None
@@ -77,9 +93,13 @@ class Intake:
             tell(record, reason, effects)
 
     def join_line(self, record: Record, gang: Gang | None, event: str) -> None:
-        """Let the pod wait for a place of its own; members of a gang are as old as the first."""
+        """Let the pod wait for a place of its own; members of a gang are as old as the first.
+
+        The key of a pod without a gang must be set.
+        """
         pod = record.pod
-        record.key = self.key(record, gang)
+        if gang is not None:
+            record.key = self.key(record, gang)
         place_of = None
         if gang is not None and pod.group is not None and pod.group.within:
             place_of = (gang.namespace, gang.name, pod.group.within)
@@ -93,13 +113,8 @@ class Intake:
         if line.blocked:
             self._reports.newcomers(line)
 
-    def key(self, record: Record, gang: Gang | None) -> SortKey:
-        """Where a pod stands in the queue: what its profile leaves equal, arrival decides.
-
-        Members of a gang stand where its first one would, in the order of their own arrival.
-        """
-        if gang is None:
-            return self._sorted_by(record.pod), record.arrived
+    def key(self, record: Record, gang: Gang) -> SortKey:
+        """Where a member of a gang stands: as its first one, then by its own arrival."""
         return *self.gang_key(record, gang), record.arrived
 
     def gang_key(self, last: Record, gang: Gang) -> SortKey:
@@ -108,7 +123,31 @@ class Intake:
         return self._sorted_by(replace(last.pod, created=created)), arrived
 
     def _sorted_by(self, pod: Pod) -> tuple[int | str, ...]:
-        return self._profiles[pod.scheduler_name].queue_sort.key(pod)
+        """What the profile says; behind all others if its plugin cannot say so."""
+        try:
+            return self._calls.key(pod, self._keys)
+        except PluginFailed:
+            return self._keys.last(pod.uid)
+
+    def start_anew(self) -> None:
+        """Nobody waits, and pods may be sorted in another way."""
+        self._keys = SortKeys()
+
+    def _hold_reason(self, pod: Pod, profile: Profile) -> str | None:
+        """None to let it wait, else why it is held; empty when its owner need not be told.
+
+        Raises PluginFailed.
+        """
+        if pod.gates or pod.deleting:
+            return ""  # the API server reports gates itself
+        if pod.problem is not None:
+            return str(pod.problem)
+        if pod.unsupported:
+            return f"not supported yet: {', '.join(pod.unsupported)}"
+        if pod.group_reference is not None and pod.group is None:
+            return self._gangs.objects.reason(pod)
+        reason = next(_held_by(pod, profile), None)
+        return reason or self._calls.pre_enqueue(pod)
 
     def back_off(self, record: Record, now: float) -> None:
         """A placement of the pod failed: it waits again after a while."""
@@ -148,19 +187,6 @@ def _is_scaled(pod: Pod) -> bool:
     return claim is not None and bool(claim.share_of)
 
 
-def _hold_reason(pod: Pod, profile: Profile, gangs: Gangs) -> str | None:
-    """None to let it wait, else why it is held; empty when its owner need not be told."""
-    if pod.gates or pod.deleting:
-        return ""  # the API server reports gates itself
-    if pod.problem is not None:
-        return str(pod.problem)
-    if pod.unsupported:
-        return f"not supported yet: {', '.join(pod.unsupported)}"
-    if pod.group_reference is not None and pod.group is None:
-        return gangs.objects.reason(pod)
-    return next(_held_by(pod, profile), None)
-
-
 def _held_by(pod: Pod, profile: Profile) -> Iterator[str]:
     """What the pod's profile has against it."""
     if _is_scaled(pod) and scaled(pod.shape, profile.capacities) is None:
@@ -169,7 +195,3 @@ def _held_by(pod: Pod, profile: Profile) -> Iterator[str]:
     if chosen_backend(pod, profile) is not None and not profile.isolation.allows(pod.isolation):
         allowed = ", ".join(profile.isolation.allowed)
         yield f'sharedgpu/isolation="{pod.isolation}": this scheduler allows {allowed}'
-    for plugin in profile.pre_enqueue:
-        reason = plugin.pre_enqueue(pod)
-        if reason is not None:
-            yield reason

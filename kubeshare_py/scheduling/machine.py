@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from typing import assert_never
 
-from kubeshare_py.domain.effects import Effect
+from kubeshare_py.domain.effects import Effect, LogPluginFailure
 from kubeshare_py.domain.events import (
     BindAnswered,
     BindSlotsFree,
@@ -40,6 +40,7 @@ from kubeshare_py.scheduling.earmark_patience import EarmarkRules
 from kubeshare_py.scheduling.gang_repair import RepairRules
 from kubeshare_py.scheduling.gang_turns import GangTurns
 from kubeshare_py.scheduling.overcommitment import Overcommitment
+from kubeshare_py.scheduling.plugin_retries import PluginRetries
 from kubeshare_py.scheduling.pod_news import PodNews
 from kubeshare_py.scheduling.pod_records import State
 from kubeshare_py.scheduling.preemption import Preemption
@@ -66,6 +67,7 @@ class Machine:
         books = self._books = empty_books(profiles, name)
         self.ledger, self.queue, self.records = books.ledger, books.queue, books.records
         self.profiles, self.askers = books.profiles, books.askers
+        self.boundary = books.boundary
         self.attempts, self.moves = books.attempts, books.moves
         self.gangs, self.earmarks = books.gangs, books.earmarks
         self.group_objects = self.gangs.objects
@@ -82,7 +84,15 @@ class Machine:
         self._starvation = Starvation(books, gang_turns, earmarks or EarmarkRules())
         self.preemption = Preemption(books, gang_turns, preemption_patience_s)
         self._pods = PodNews(books, self.preemption)
-        self._turns = Turns(books, gang_turns, self._starvation, self.preemption)
+        retries = self._retries = PluginRetries(
+            books.askers,
+            books.ledger,
+            books.queue,
+            gang_turns.queue,
+            books.moves,
+            books.boundary.failures,
+        )
+        self._turns = Turns(books, gang_turns, self._starvation, self.preemption, retries)
 
     @property
     def ready(self) -> bool:
@@ -109,7 +119,9 @@ class Machine:
         assert {profile.scheduler_name for profile in profiles} == self.profiles.keys()
         for profile in profiles:
             self.profiles[profile.scheduler_name] = profile
-            self.askers[profile.scheduler_name] = Asker(profile, self.ledger, self._books.work)
+            self.askers[profile.scheduler_name] = Asker(
+                profile, self.ledger, self._books.work, self.boundary
+            )
         self.gang_turns.use_profiles()
         effects: list[Effect] = []
         waiting = []
@@ -117,10 +129,10 @@ class Machine:
             if record.state in (State.WAITING, State.HELD):
                 waiting.append(record)
             elif record.node is not None and record.pod.scheduler_name in self.profiles:
-                for plugin in self.profiles[record.pod.scheduler_name].reserves:
-                    plugin.reserve(record.pod, record.node, record.allocation)
+                self._books.calls.reserve(record.pod, record.node, record.allocation)
         # What is known of the lines is what the plugins of before said.
         self.queue.clear()
+        self._books.intake.start_anew()
         self.gang_turns.start_anew()
         for record in waiting:
             self._books.intake.enqueue(record, self._now, effects, queue_moves.FORCE_ACTIVATE)
@@ -143,10 +155,10 @@ class Machine:
                 if self._turns.unfinished:
                     known = self.ready, self.inventory_read
                     self._turns.run(self._free_slots(slots), known, now, effects)
-                self._report(effects)
+                self._report(now, effects)
             case TimePassed():
                 self._time_passed(now, effects)
-                self._report(effects)
+                self._report(now, effects)
             case PodsListed():
                 self._pods_listed = True
                 self._pods.listed(event, now, effects, decides=self.decides)
@@ -194,10 +206,14 @@ class Machine:
             self._overcommitment.next_at,
             self._starvation.next_at,
             self.preemption.next_at,
+            self._retries.next_at,
         )
         return None if next_at == math.inf else next_at
 
-    def _report(self, effects: list[Effect]) -> None:
+    def _report(self, now: float, effects: list[Effect]) -> None:
+        for failure, times in self.boundary.failures.to_log(now):
+            plugin, point = failure.plugin, failure.point
+            effects.append(LogPluginFailure(plugin, point, str(failure), times))
         if self._books.reports.more:
             effects.extend(self._books.reports.portion())
         if self.gang_turns.reports.more:
@@ -217,6 +233,7 @@ class Machine:
             self._books.binds.send_again(now, effects)
         if now >= self._books.reports.next_at:
             self._books.reports.refresh(self.askers, now)
+        self._retries.look(now)
         effects.extend(self._overcommitment.look(now))
 
     # --- decisions -----------------------------------------------------------------------------

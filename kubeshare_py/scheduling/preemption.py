@@ -49,7 +49,9 @@ class Preemption:
         self._books = books
         records, profiles = books.records, books.profiles
         self._records = records
-        planner = self.planner = Planner(books.ledger, records, books.gangs, books.askers, profiles)
+        planner = self.planner = Planner(
+            books.ledger, records, books.gangs, books.askers, profiles, books.boundary
+        )
         self._patience_s = patience_s
         self._given_up: Timers[UnderWay] = Timers()
         self.under_way: dict[Nominee, UnderWay] = {}

@@ -17,6 +17,8 @@ from kubeshare_py.domain.identity import PodKey, PodUid
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.preemption import PreemptionPlan, Preemptor, Seat, Victim
 from kubeshare_py.framework.asks import Asker
+from kubeshare_py.framework.boundary import Boundary, PluginFailed
+from kubeshare_py.framework.plugin_calls import gives_way
 from kubeshare_py.framework.points import lower_priority
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling.evictable import Evictable, Unit, cost, importance
@@ -40,12 +42,14 @@ class Planner:
         gangs: Gangs,
         askers: Mapping[str, Asker],
         profiles: Mapping[str, Profile],
+        boundary: Boundary,
     ) -> None:
         self._ledger = ledger
         self._records = records
         self._gangs = gangs
         self._askers = askers
         self._profiles = profiles
+        self._boundary = boundary
         self.budgets: dict[PodKey, Budget] = {}
 
     def budgets_changed(self, event: BudgetEvent) -> None:
@@ -70,10 +74,24 @@ class Planner:
     ) -> PreemptionPlan | None:
         """Places for all these pods and who must go for them; None if no eviction would help.
 
+        None also if a plugin fails: it is not known whether one would.
         `leaving` are pods that go anyhow. `rule` says who gives way, instead of the profile.
         `number` chooses the nodes and places that are looked at, where there are too many for all.
         """
-        gives_way = rule or self.rule(members[0].pod.scheduler_name, preemptor)
+        try:
+            yields = rule or self.rule(members[0].pod.scheduler_name, preemptor)
+            best = self._best(members, leaving, yields, number)
+        except PluginFailed:
+            return None
+        return None if best is None else self._as_plan(preemptor, best, leaving)
+
+    def _best(
+        self,
+        members: Sequence[Record],
+        leaving: Sequence[Record],
+        yields: Callable[[Pod], bool],
+        number: int,
+    ) -> Draft | None:
         ours = self._profiles
         best: Draft | None = None
         models = self._models_for(members)
@@ -83,22 +101,25 @@ class Planner:
                 self._records,
                 self._gangs,
                 self.budgets,
-                lambda pod: pod.scheduler_name in ours and gives_way(pod),
+                lambda pod: pod.scheduler_name in ours and yields(pod),
             )
             search = PreemptionSearch(self._ledger, self._askers, evictable, leaving, model)
             draft = search.find(members, number, among)
             if draft is not None and (best is None or cost(draft.units) < cost(best.units)):
                 best = draft
-        return None if best is None else self._as_plan(preemptor, best, leaving)
+        return best
 
     def is_on(self, profile: str) -> bool:
         """Whether anybody is evicted for pods of this profile at all."""
         return bool(self._profiles[profile].post_filters)
 
     def rule(self, profile: str, preemptor: Preemptor) -> Callable[[Pod], bool]:
-        """What the profile says about who gives way; Kubernetes' rule where it says nothing."""
+        """What the profile says about who gives way; Kubernetes' rule where it says nothing.
+
+        Raises PluginFailed, and so does what it returns.
+        """
         plugins = self._profiles[profile].post_filters
-        rules = [plugin.post_filter(preemptor) for plugin in plugins]
+        rules = [gives_way(self._boundary, plugin, preemptor) for plugin in plugins]
         if len(rules) == 1:
             return rules[0]
         return lambda pod: all(one(pod) for one in rules or [lower_priority(preemptor)])

@@ -9,6 +9,7 @@ from kubeshare_py.scheduling.earmarks import Holder
 from kubeshare_py.scheduling.gang_turns import GangTurns
 from kubeshare_py.scheduling.gangs import Gang
 from kubeshare_py.scheduling.intake import tell
+from kubeshare_py.scheduling.plugin_retries import PluginRetries
 from kubeshare_py.scheduling.pod_queue import Line, SortKey
 from kubeshare_py.scheduling.pod_records import Record
 from kubeshare_py.scheduling.preemption import Preemption
@@ -24,11 +25,13 @@ class Turns:
         gang_turns: GangTurns,
         starvation: Starvation,
         preemption: Preemption,
+        retries: PluginRetries,
     ) -> None:
         self._books = books
         self._gang_turns = gang_turns
         self._starvation = starvation
         self._preemption = preemption
+        self._retries = retries
         self._capacities = 0
         self._inventory_read = False
 
@@ -39,6 +42,7 @@ class Turns:
             self._books.cycle.unfinished
             or self._gang_turns.unfinished
             or self._starvation.is_due
+            or self._retries.is_due
             or (self._inventory_read and self._preemption.is_due)
             or (bool(self._books.earmarks) and self._capacities != self._books.ledger.capacities)
         )
@@ -52,6 +56,7 @@ class Turns:
         """
         earmarks, cycle = self._books.earmarks, self._books.cycle
         ready, self._inventory_read = known
+        self._retries.look(now)
         if earmarks:
             self._begin(now)
         cycle.begin_turn(self._gang_turns.kept_out.among)
@@ -84,6 +89,7 @@ class Turns:
         for holder in earmarks.lay() if earmarks else ():
             self._wake(holder)
         self._starvation.look(now)
+        self._retries.look(now)
         if earmarks:
             self._gang_turns.turn_ends(now)
 

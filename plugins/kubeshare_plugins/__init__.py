@@ -27,9 +27,9 @@ from kubeshare_plugins.random_choice import Random
 from kubeshare_plugins.spread import Spread
 from kubeshare_plugins.taint_toleration import TaintToleration
 from kubeshare_plugins.topology import Topology
-from kubeshare_py.framework.profile_making import PluginFactory
+from kubeshare_py.framework.profile_making import PluginFactory, Trusted
 
-IN_TREE: Mapping[str, PluginFactory] = {
+_PLUGINS: Mapping[str, PluginFactory] = {
     "PrioritySort": PrioritySort,
     "NodeUnschedulable": NodeUnschedulable,
     "TaintToleration": TaintToleration,
@@ -52,4 +52,8 @@ IN_TREE: Mapping[str, PluginFactory] = {
     "ModelPreference": ModelPreference,
     "ModelWorth": ModelWorth,
     "IsolationReady": IsolationReady,
+}
+
+IN_TREE: Mapping[str, PluginFactory] = {
+    name: Trusted(factory) for name, factory in _PLUGINS.items()
 }

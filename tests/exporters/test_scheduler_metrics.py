@@ -60,6 +60,7 @@ def scraped(
         reports_queued=3,
         reports_dropped=2,
         loop_lag_s=0.25,
+        plugin_failures={("CheapNodes", "Score"): 3},
     )
     values = scheduler_values(
         ledger or LedgerFigures(), pods or PodFigures(), process, tallies or busy()

@@ -54,5 +54,5 @@ def test_what_is_remembered_is_what_would_be_worked_out_anew(seed: int) -> None:
         if number == 40:
             driver.tell(NodeGone(NodeName("n2")))
         shape = numbers.choice(SHAPES)
-        anew = Rooms(machine.profiles[SCHEDULER_NAME], machine.ledger, asker)
+        anew = Rooms(machine.ledger, asker)
         assert known.total(shape) == anew.total(shape)

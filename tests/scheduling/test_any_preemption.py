@@ -123,7 +123,12 @@ class Scene:
             self.books.pods[pod.uid] = pod
             machine.handle(PodsListed(tuple(self.books.pods.values()), 0.0), 0.0)
         planner = Planner(
-            machine.ledger, machine.records, machine.gangs, machine.askers, machine.profiles
+            machine.ledger,
+            machine.records,
+            machine.gangs,
+            machine.askers,
+            machine.profiles,
+            machine.boundary,
         )
         planner.budgets = {budget.key: budget for budget in self.books.budgets}
         records = [machine.records[pod.uid] for pod in pods]

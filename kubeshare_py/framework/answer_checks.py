@@ -1,0 +1,234 @@
+"""What answers of plugins must look like, extension point by extension point.
+
+Each check says what is wrong with an answer, or None. Arrays of numbers are of any signed integer
+type; shapes are (k,) for k rows and (k, width) for the cards of k rows.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubeshare_py.cluster.columns import IntArray
+from kubeshare_py.cluster.rows import Rows
+from kubeshare_py.domain.gpu import WHOLE_MILLI
+from kubeshare_py.framework.boundary import shortened
+from kubeshare_py.framework.points import Among, BestSet, ByRoom, CardQuestion
+from kubeshare_py.framework.scores import MAX_SCORE
+
+#: Characters of a wrong answer that are shown.
+_MOST_SHOWN = 60
+
+
+def answered(answer: object, wanted: str) -> str:
+    """The sentence about an answer that is not what was wanted."""
+    if isinstance(answer, np.ndarray):
+        shown = f"an array of {answer.dtype} of shape {answer.shape}"
+    else:
+        try:
+            shown = shortened(repr(answer))
+        except Exception:  # noqa: BLE001 - the answer is the plugin's, and so is its __repr__
+            shown = f"a {type(answer).__name__}"
+        shown = shown if len(shown) <= _MOST_SHOWN else f"a {type(answer).__name__}"
+    return f"answered {shown}, not {wanted}"
+
+
+def question_or_none(answer: object) -> str | None:
+    """Of a filter, a score, a bound: a function, or None."""
+    return None if answer is None or callable(answer) else answered(answer, "a function or None")
+
+
+def question(answer: object) -> str | None:
+    """A function."""
+    return None if callable(answer) else answered(answer, "a function")
+
+
+def card_question(answer: object) -> str | None:
+    """Of a card filter."""
+    if answer is None:
+        return None
+    if not isinstance(answer, CardQuestion):
+        return answered(answer, "a CardQuestion or None")
+    least = answer.least_room
+    if least is not None and not (_is_integer(least) and 0 <= least <= WHOLE_MILLI + 1):
+        return answered(least, f"a least_room of 0 to {WHOLE_MILLI}")
+    return None
+
+
+def card_rank(answer: object) -> str | None:
+    """Of a card score."""
+    if isinstance(answer, ByRoom):
+        ranks = answer.ranks
+        bad = _array(ranks, (WHOLE_MILLI + 1,)) is not None or ranks.min() < 0
+        return answered(ranks, f"{WHOLE_MILLI + 1} ranks of 0 or more") if bad else None
+    if isinstance(answer, BestSet | Among):
+        return None
+    return question_or_none(answer)
+
+
+def row_masks(registered: Callable[[], int]) -> Callable[[object, Rows], str | None]:
+    """Of a filter put to k rows; `registered` gives the bits that it may set."""
+
+    def check(answer: object, rows: Rows) -> str | None:
+        if answer is None:
+            return None
+        return _array(answer, (len(rows.index),)) or _bits(answer, registered())
+
+    return check
+
+
+def card_masks(registered: Callable[[], int]) -> Callable[[object, Rows], str | None]:
+    """Of a card filter that is asked for reasons."""
+
+    def check(answer: object, rows: Rows) -> str | None:
+        return _array(answer, _of_cards(rows)) or _bits(answer, registered())
+
+    return check
+
+
+def card_fits(answer: object, rows: Rows) -> str | None:
+    """Of a card filter that is asked which cards fit."""
+    shape = _of_cards(rows)
+    if isinstance(answer, np.ndarray) and answer.dtype == np.bool_ and answer.shape == shape:
+        return None
+    return answered(answer, f"an array of bool of shape {shape}")
+
+
+def row_numbers(answer: object, rows: Rows, *_: object) -> str | None:
+    """Of scores and bounds: a number for each row."""
+    return _array(answer, (len(rows.index),))
+
+
+def card_numbers(answer: object, rows: Rows) -> str | None:
+    """Of ranks: a number for each card."""
+    return _array(answer, _of_cards(rows))
+
+
+def normalised(answer: object, raw: IntArray) -> str | None:
+    """Of a normaliser: 0 to 100 for each row."""
+    if not isinstance(answer, np.ndarray) or answer.dtype.kind != "i" or answer.shape != raw.shape:
+        return _array(answer, raw.shape)
+    return scores(answer, np.ones(answer.shape, np.bool_))
+
+
+def scores(points: IntArray, counting: NDArray[np.bool_]) -> str | None:
+    """Points where they count: 0 to 100."""
+    return _within(points, counting, 0, MAX_SCORE)
+
+
+def ranks(points: IntArray, counting: NDArray[np.bool_]) -> str | None:
+    """Ranks of cards where they count: 0 or more."""
+    return _within(points, counting, 0, None)
+
+
+def slots(answer: object, count: int, fits: NDArray[np.bool_]) -> str | None:
+    """The cards that were chosen: so many different ones of those that fit."""
+    wanted = f"{count} different cards that fit"
+    if not isinstance(answer, tuple) or not all(_is_integer(slot) for slot in answer):
+        return answered(answer, wanted)
+    known = [slot for slot in answer if 0 <= slot < len(fits) and fits[slot]]
+    right = len(answer) == count == len({*known})
+    return None if right else answered(answer, wanted)
+
+
+def left(answer: object, count: int, fits: NDArray[np.bool_]) -> str | None:
+    """The cards that stay: some that fit, at least as many as are claimed."""
+    wrong = answered(answer, f"at least {count} of the cards that fit")
+    if not isinstance(answer, np.ndarray) or answer.dtype != np.bool_ or answer.shape != fits.shape:
+        return wrong
+    return wrong if (answer & ~fits).any() or answer.sum() < count else None
+
+
+def yes_or_no(answer: object) -> str | None:
+    """True or False."""
+    return None if isinstance(answer, bool | np.bool_) else answered(answer, "True or False")
+
+
+def sentence_or_none(answer: object) -> str | None:
+    """Of a permit, and of what lets pods into the queue."""
+    return None if answer is None or isinstance(answer, str) else answered(answer, "str or None")
+
+
+def names(answer: object) -> str | None:
+    """Names of labels."""
+    if isinstance(answer, tuple | list) and all(isinstance(name, str) for name in answer):
+        return None
+    return answered(answer, "names of labels")
+
+
+def whole_number(answer: object) -> str | None:
+    """An integer."""
+    return None if _is_integer(answer) else answered(answer, "an integer")
+
+
+class SortKeys:
+    """The keys of one queue: the first one says which types all of them must have, and how many.
+
+    Keys of other types cannot be compared with those that wait already.
+    """
+
+    def __init__(self) -> None:
+        self._types: tuple[type, ...] | None = None
+
+    def check(self, answer: object) -> str | None:
+        """Of a queue sort."""
+        if not isinstance(answer, tuple) or not answer:
+            return answered(answer, "a tuple of int and str")
+        types = tuple(int if _is_integer(part) else type(part) for part in answer)
+        if not {*types} <= {int, str}:
+            return answered(answer, "a tuple of int and str")
+        if self._types is None:
+            self._types = types
+        if types != self._types:
+            wanted = ", ".join(kind.__name__ for kind in self._types)
+            return answered(answer, f"({wanted}) as before")
+        return None
+
+    def last(self, unique: str) -> tuple[int | str, ...]:
+        """A key behind all others, for a pod of which the plugin does not say where it stands."""
+        types = self._types or (int, str)
+        first = [1 << 62 if kind is int else "\U0010ffff" for kind in types[:-1]]
+        return (*first, unique if types[-1] is str else 1 << 62)
+
+
+def each(found: Iterable[Any], kind: type) -> list[Any]:
+    """All of them, if all are of this kind; raises TypeError."""
+    listed = list(found)
+    for one in listed:
+        if not isinstance(one, kind):
+            raise TypeError(answered(one, f"a {kind.__name__}"))
+    return listed
+
+
+def _is_integer(answer: object) -> bool:
+    return isinstance(answer, int | np.integer) and not isinstance(answer, bool)
+
+
+def _of_cards(rows: Rows) -> tuple[int, ...]:
+    return rows.column("flags").shape
+
+
+def _array(answer: object, shape: tuple[int, ...]) -> str | None:
+    if isinstance(answer, np.ndarray) and answer.dtype.kind == "i" and answer.shape == shape:
+        return None
+    return answered(answer, f"an array of integers of shape {shape}")
+
+
+def _bits(answer: Any, registered: int) -> str | None:
+    strange = answer & ~registered
+    if not strange.any():
+        return None
+    return answered(answer.ravel()[strange.ravel().argmax()].item(), "bits that it registered")
+
+
+def _within(
+    points: IntArray, counting: NDArray[np.bool_], least: int, most: int | None
+) -> str | None:
+    bad = counting & (points < least)
+    if most is not None:
+        bad |= counting & (points > most)
+    if not bad.any():
+        return None
+    first = points.ravel()[int(bad.ravel().argmax())].item()
+    return f"answered {first}, not {least} to {most}" if most else f"answered {first}, below 0"

@@ -1,0 +1,120 @@
+"""Calls of plugins that are asked about pods and gangs, each through the boundary.
+
+Questions about shapes are in `asks`.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+from kubeshare_py.cluster.columns import IntArray
+from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.cluster.rows import Rows
+from kubeshare_py.domain.allocation import Allocation
+from kubeshare_py.domain.diagnosis import Shortfall
+from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.domain.pod import Pod, Shape
+from kubeshare_py.domain.preemption import Preemptor
+from kubeshare_py.framework import answer_checks
+from kubeshare_py.framework.answer_checks import SortKeys
+from kubeshare_py.framework.boundary import Boundary, PluginFailed
+from kubeshare_py.framework.points import Cards, Explain, Locality, PostFilter, Together
+from kubeshare_py.framework.scheduler_profile import Profile
+
+
+class PluginCalls:
+    """What profiles, by name, say of pods. `profiles` may be replaced in place."""
+
+    def __init__(self, boundary: Boundary, profiles: Mapping[str, Profile]) -> None:
+        self.profiles = profiles
+        self._boundary = boundary
+
+    def pre_enqueue(self, pod: Pod) -> str | None:
+        """Why the pod may not enter the queue, None if it may. Raises PluginFailed."""
+        check = answer_checks.sentence_or_none
+        for plugin in self.profiles[pod.scheduler_name].pre_enqueue:
+            reason = self._boundary.call(plugin, "PreEnqueue", check, plugin.pre_enqueue, pod)
+            if reason is not None:
+                return reason
+        return None
+
+    def key(self, pod: Pod, keys: SortKeys) -> tuple[int | str, ...]:
+        """Where the pod stands in the queue that has these keys. Raises PluginFailed."""
+        profile = self.profiles[pod.scheduler_name]
+        plugin = profile.queue_sort
+        check = None if profile.trusts(plugin) else keys.check
+        return self._boundary.call(plugin, "QueueSort", check, plugin.key, pod)
+
+    def permit(self, pod: Pod, node: NodeName) -> str | None:
+        """Why this placement may not be committed, None if it may.
+
+        A plugin that fails permits none.
+        """
+        check = answer_checks.sentence_or_none
+        for plugin in self.profiles[pod.scheduler_name].permits:
+            try:
+                refusal = self._boundary.call(plugin, "Permit", check, plugin.permit, pod, node)
+            except PluginFailed as failure:
+                return str(failure)
+            if refusal is not None:
+                return refusal
+        return None
+
+    def reserve(self, pod: Pod, node: NodeName, allocation: Allocation | None) -> str | None:
+        """Tell plugins of a charge; what one of them failed with, if one did.
+
+        Nothing is told of pods of other schedulers.
+        """
+        profile = self.profiles.get(pod.scheduler_name)
+        problem = None
+        for plugin in profile.reserves if profile is not None else ():
+            try:
+                self._boundary.call(plugin, "Reserve", None, plugin.reserve, pod, node, allocation)
+            except PluginFailed as failure:
+                problem = problem or str(failure)
+        return problem
+
+    def unreserve(self, pod: Pod, node: NodeName) -> None:
+        """Tell plugins of the end of a charge, which is over whatever they make of it."""
+        profile = self.profiles.get(pod.scheduler_name)
+        for plugin in profile.reserves if profile is not None else ():
+            with suppress(PluginFailed):
+                self._boundary.call(plugin, "Reserve", None, plugin.unreserve, pod, node)
+
+
+def gives_way(
+    boundary: Boundary, plugin: PostFilter, preemptor: Preemptor
+) -> Callable[[Pod], bool]:
+    """Which pods a plugin lets go for this preemptor; raises PluginFailed, and so does the rule."""
+    check = answer_checks.question
+    rule = boundary.call(plugin, "PostFilter", check, plugin.post_filter, preemptor)
+
+    def yes_or_no(answer: object, pod: Pod) -> str | None:
+        return answer_checks.yes_or_no(answer)
+
+    return boundary.guarded(plugin, "PostFilter", yes_or_no, rule)
+
+
+def places(boundary: Boundary, plugin: Locality) -> tuple[str, ...]:
+    """Labels of places, from the widest to the narrowest; raises PluginFailed."""
+    return tuple(boundary.call(plugin, "Locality", answer_checks.names, plugin.places))
+
+
+def together(boundary: Boundary, plugin: Together, count: int, rows: Rows) -> IntArray:
+    """How good each row is for so many cards of a gang; raises PluginFailed."""
+
+    def check(answer: object, rows: Rows, cards: Cards | None) -> str | None:
+        return answer_checks.row_numbers(answer, rows)
+
+    question = boundary.call(plugin, "Together", answer_checks.question, plugin.together, count)
+    return boundary.guarded(plugin, "Together", check, question)(rows, None)
+
+
+def explain(
+    boundary: Boundary, plugin: Explain, shape: Shape, ledger: Ledger, row: int
+) -> list[Shortfall]:
+    """What is missing on a row; raises PluginFailed."""
+
+    def listed() -> list[Shortfall]:
+        return answer_checks.each(plugin.explain(shape, ledger, row), Shortfall)
+
+    return boundary.call(plugin, "Explain", None, listed)

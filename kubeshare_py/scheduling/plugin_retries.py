@@ -1,0 +1,126 @@
+"""Shapes for which a plugin failed: when they are tried again.
+
+When the node that the plugin failed on changes, or any node or card where it did not say which;
+and after a while in any case, since what it failed on may be an amount, or nothing that is seen.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.domain.gpu import Gpu
+from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.domain.node import Node
+from kubeshare_py.domain.pod import Shape
+from kubeshare_py.framework.asks import Asker
+from kubeshare_py.framework.boundary import Failures, PluginFailed
+from kubeshare_py.scheduling.gang_queue import GangQueue
+from kubeshare_py.scheduling.pod_queue import PodQueue
+from kubeshare_py.scheduling.queue_moves import QueueMoves
+
+#: Seconds before a shape is tried again: the first, doubling to the last.
+FIRST_S, LAST_S = 1.0, 64.0
+
+_State = tuple[int, Node | None, tuple[Gpu, ...] | None]
+
+
+@dataclass(slots=True)
+class _Failed:
+    """One shape. `state`: of the ledger and the node when the plugin failed; times in s."""
+
+    failure: PluginFailed
+    state: _State
+    tries: int
+    failed_at: float
+    retried: bool = False
+
+    @property
+    def due_at(self) -> float:
+        """When it is tried again whatever happens."""
+        return self.failed_at + min(LAST_S, FIRST_S * (1 << min(self.tries - 1, 16)))
+
+
+class PluginRetries:
+    """Works on the machine's books; holds which shapes failed, and how often in a row."""
+
+    def __init__(
+        self,
+        askers: Mapping[str, Asker],
+        ledger: Ledger,
+        queue: PodQueue,
+        gang_queue: GangQueue,
+        moves: QueueMoves,
+        failures: Failures,
+    ) -> None:
+        self._failures = failures
+        self._seen = 0
+        self._askers = askers
+        self._ledger = ledger
+        self._queue = queue
+        self._gang_queue = gang_queue
+        self._moves = moves
+        self._known: dict[tuple[str, Shape], _Failed] = {}
+
+    @property
+    def next_at(self) -> float:
+        """When a shape is due; infinity when none is."""
+        waiting = (one.due_at for one in self._known.values() if not one.retried)
+        return min(waiting, default=math.inf) if self._known else math.inf
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a turn is to look at shapes that failed since the last one, or changed."""
+        if self._seen != self._failures.total:
+            return True
+        return bool(self._known) and any(
+            not one.retried and self._has_changed(one) for one in self._known.values()
+        )
+
+    def look(self, now: float) -> None:
+        """Take in what failed since the last time, and wake what is to be tried again."""
+        if not self._known and self._seen == self._failures.total:
+            return  # nearly always
+        self._seen = self._failures.total
+        for name, asker in self._askers.items():
+            for shape, failure in asker.failed.items():
+                before = self._known.get((name, shape))
+                if before is None or failure is not before.failure:
+                    tries = before.tries + 1 if before is not None else 1
+                    one = _Failed(failure, self._state(failure), tries, now)
+                    self._known[name, shape] = one
+        for (name, shape), one in list(self._known.items()):
+            if name not in self._askers or (one.retried and now >= one.due_at + LAST_S):
+                del self._known[name, shape]  # it was asked since, and did not fail
+            elif not one.retried and (now >= one.due_at or self._may_go_well(one, now)):
+                one.retried = True
+                self._askers[name].retry(shape)
+                self._wake(name, shape)
+
+    # --- inside --------------------------------------------------------------------------------
+
+    def _state(self, failure: PluginFailed) -> _State:
+        ledger, name = self._ledger, NodeName(failure.node)
+        row = ledger.columns.row_of.get(name)
+        node = None if row is None else ledger.columns.nodes[row]
+        return ledger.capacities, node, ledger.inventory.get(name)
+
+    def _has_changed(self, one: _Failed) -> bool:
+        """Whether the node that it failed on is another now, or anything if that is not known."""
+        if one.state[0] == self._ledger.capacities:
+            return False
+        return not one.failure.node or self._state(one.failure)[1:] != one.state[1:]
+
+    def _may_go_well(self, one: _Failed, now: float) -> bool:
+        """Whether what it failed on changed; of no certain node not more often than FIRST_S."""
+        return self._has_changed(one) and (bool(one.failure.node) or now >= one.failed_at + FIRST_S)
+
+    def _wake(self, profile: str, shape: Shape) -> None:
+        for line in self._queue.blocked():
+            if line.profile == profile and line.shape == shape:
+                self._moves.woken(len(line.waiting))
+                self._queue.wake(line)
+        for gangs in self._gang_queue.lines():
+            if any(name == profile for name, _ in gangs.shapes):
+                self._moves.woken(sum(len(gang.waiting) for gang in gangs.gangs))
+                self._gang_queue.wake(gangs)
