@@ -2,11 +2,12 @@ from kubeshare_py.admission.policy_table import injections, template
 from kubeshare_py.domain.isolation import IsolationBackend, IsolationChoice
 from kubeshare_py.isolation.containers import injection
 from kubeshare_py.isolation.reach import Reach
-from tests.controlplane.cel_template import TEMPLATE
+from tests.controlplane.cel_template import PLUGINS, TEMPLATE, plugins
 
 
 def test_the_charts_tables_are_those_of_the_code() -> None:
     assert TEMPLATE.read_text() == template(), "out of date: make manifests"
+    assert PLUGINS.read_text() == plugins(), "out of date: make manifests"
 
 
 def test_a_pods_column_is_its_reach_or_that_of_its_back_end() -> None:

@@ -7,12 +7,18 @@ from typing import Any
 
 import pytest
 import yaml
+from msgspec import inspect
 
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.dialects import results
 from kubeshare_py.edges.api_server import SCHEDULER
 from kubeshare_py.edges.decision_loop import DRAIN_S
-from kubeshare_py.framework.configuration import SchedulerConfiguration, read
+from kubeshare_py.framework.configuration import (
+    Points,
+    ProfileConfiguration,
+    SchedulerConfiguration,
+    read,
+)
 from kubeshare_py.framework.leader_election import seconds
 from kubeshare_py.framework.profile_making import profiles
 from tests.architecture.test_house_style import ROOT
@@ -134,6 +140,54 @@ def test_the_values_let_through_every_setting_that_is_not_the_charts_own() -> No
     settings = fields(read(None), SchedulerConfiguration)
     assert known(SCHEMA["properties"]["config"]) == settings - OURS
     assert settings >= OURS
+
+
+def limits(kind: inspect.Type) -> dict[str, Any]:
+    """What a JSON schema says of a setting, as far as its type does."""
+    match kind:
+        case inspect.IntType() | inspect.FloatType():
+            named = {"minimum": kind.ge, "exclusiveMinimum": kind.gt, "maximum": kind.le}
+            return {name: value for name, value in named.items() if value is not None}
+        case inspect.LiteralType(values=values):
+            return {"enum": {*values}}
+        case inspect.EnumType(cls=choices):
+            return {"enum": {one.value for one in choices}}
+        case _:
+            return {}
+
+
+def assert_alike(kind: inspect.Type, schema: dict[str, Any], path: str) -> None:
+    """The schema lets through the same fields, choices and numbers."""
+    schema = SCHEMA["definitions"][schema["$ref"].split("/")[-1]] if "$ref" in schema else schema
+    if path == "server.port":
+        return  # the chart's pods may not listen below 1024, and on no port that is not known
+    if isinstance(kind, inspect.StructType):
+        assert schema["additionalProperties"] is False, path
+        here = {one.encode_name: one.type for one in kind.fields}
+        assert {*schema["properties"]} <= {*here}, path
+        for name, inner in schema["properties"].items():
+            assert_alike(here[name], inner, f"{path}.{name}".removeprefix("."))
+    elif isinstance(kind, inspect.VarTupleType):
+        assert_alike(kind.item_type, schema["items"], f"{path}[]")
+    elif isinstance(kind, inspect.DictType) and not isinstance(kind.value_type, inspect.AnyType):
+        assert_alike(kind.value_type, schema["additionalProperties"], f"{path}[]")
+    else:
+        said = {name: schema[name] for name in ("minimum", "exclusiveMinimum", "maximum", "enum")
+                if name in schema}  # fmt: skip
+        if "enum" in said:
+            said["enum"] = {*said["enum"]}
+        assert said == limits(kind), path
+
+
+def test_the_schema_of_the_values_has_the_choices_and_limits_of_the_configuration() -> None:
+    assert_alike(inspect.type_info(SchedulerConfiguration), SCHEMA["properties"]["config"], "")
+    profile = inspect.type_info(ProfileConfiguration)
+    assert isinstance(profile, inspect.StructType)
+    assert {*SCHEMA["definitions"]["profile"]["properties"]} == {
+        one.encode_name for one in profile.fields
+    }
+    points = SCHEMA["definitions"]["profile"]["properties"]["plugins"]["properties"]
+    assert {*points} == {*Points.__struct_encode_fields__}
 
 
 def test_every_value_is_in_the_schema_and_has_a_default() -> None:

@@ -37,6 +37,7 @@ LIBRARY = "/kubeshare/library/libgemhook.so.1"
 SETTINGS = (
     'admission={"by": "policy", "others": true}',
     'config.profiles=[{"isolation": ["driver", "mps", "gemini", "none"]}]',
+    "mps.external=true",
 )
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"

@@ -40,7 +40,11 @@ pytestmark = [
 ]
 
 A100 = "NVIDIA-A100-SXM4-40GB"
-SETTINGS = ('config.profiles=[{"isolation": ["mps", "none"]}]', "policies.fence=false")
+SETTINGS = (
+    'config.profiles=[{"isolation": ["mps", "none"]}]',
+    "mps.external=true",
+    "policies.fence=false",
+)
 UNHELD = 'kubeshare_unheld_pods{isolation="mps", part="memory"}'
 UNCONFIRMED = 'kubeshare_unconfirmed_pods{isolation="mps"}'
 

@@ -146,7 +146,7 @@ async def _is_told(found: Clients, pod: Json, namespace: str) -> bool:
 def _objects(by: str) -> list[Json]:
     """The chart's objects, for pods of others as well."""
     text = template(
-        f"--set=admission.by={by},admission.others=true",
+        f"--set=admission.by={by},admission.others=true,mps.external=true",
         f"--set-json=config.profiles={json.dumps([_PROFILE])}",
         kubernetes=PLAIN_FOR,
     )
