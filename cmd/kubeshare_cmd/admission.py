@@ -39,6 +39,9 @@ def main() -> int:
         "--webhooks", metavar="NAME", default="kubeshare-admission",
         help="the MutatingWebhookConfiguration; default: kubeshare-admission",
     )  # fmt: skip
+    add(
+        "--runtime-class", metavar="NAME", default="", help="of pods that get a card; default: none"
+    )
     add("--certificate-file", metavar="FILE", default="", help="default: it makes one itself")
     add("--key-file", metavar="FILE", default="", help="goes with --certificate-file")
     add("--log-level", default="info", choices=("debug", "info", "warning"))
@@ -53,6 +56,7 @@ def main() -> int:
         certificate_file=given.certificate_file,
         key_file=given.key_file,
         kubeconfig=given.kubeconfig,
+        runtime_class=given.runtime_class,
     )
     try:
         configuration = configuration_file.load(given.config)

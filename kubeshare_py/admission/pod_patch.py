@@ -19,14 +19,19 @@ from kubeshare_py.manifests.admission import (
 )
 
 
-def pod_patch(pod: CreatedPod, injection: Injection) -> list[Operation]:
-    """For a new pod: its containers and init containers, sidecars among them, and its volumes."""
+def pod_patch(pod: CreatedPod, injection: Injection, runtime_class: str = "") -> list[Operation]:
+    """For a new pod: its containers and init containers, sidecars among them, and its volumes.
+
+    `runtime_class` is given to a pod that gets a card and names none itself; "" is none.
+    """
     patch: list[Operation] = []
     kinds = {"containers": pod.spec.containers, "initContainers": pod.spec.init_containers}
     for kind, containers in kinds.items():
         for index, container in enumerate(containers or ()):
             patch += _container(f"/spec/{kind}/{index}", container, injection)
     patch += _volumes(pod.spec.volumes, injection.volumes)
+    if runtime_class and injection is not NO_CARD and not pod.spec.runtime_class_name:
+        patch.append(Operation("/spec/runtimeClassName", runtime_class))
     return patch
 
 

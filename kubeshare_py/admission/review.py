@@ -24,8 +24,11 @@ from kubeshare_py.manifests.admission import (
 Choices = Mapping[str, IsolationChoice]
 
 
-def answer(body: bytes, choices: Choices) -> bytes | None:
-    """Answer a review of a pod that may be ours; None when it is no review and has no uid."""
+def answer(body: bytes, choices: Choices, runtime_class: str = "") -> bytes | None:
+    """Answer a review of a pod that may be ours; None when it is no review and has no uid.
+
+    `runtime_class`: for pods that get a card and name none; "" leaves them without.
+    """
 
     def injected(pod: CreatedPod) -> Injection | None:
         choice = choices.get(pod.spec.scheduler_name)
@@ -34,7 +37,7 @@ def answer(body: bytes, choices: Choices) -> bytes | None:
         labels = pod.metadata.labels or {}
         return injection(reach(labels), choice.chosen(labels.get(ISOLATION, "")))
 
-    return _answer(body, injected)
+    return _answer(body, injected, runtime_class)
 
 
 def answer_of_others(body: bytes) -> bytes | None:
@@ -45,11 +48,13 @@ def answer_of_others(body: bytes) -> bytes | None:
     return _answer(body, lambda _: NO_CARD)
 
 
-def _answer(body: bytes, injected: Callable[[CreatedPod], Injection | None]) -> bytes | None:
+def _answer(
+    body: bytes, injected: Callable[[CreatedPod], Injection | None], runtime_class: str = ""
+) -> bytes | None:
     request = read_review(body)
     if request is None:
         return None
-    patch = _patch(request, injected)
+    patch = _patch(request, injected, runtime_class)
     if isinstance(patch, str):
         warning = f"kubeshare-admission leaves this pod as it is: {patch}"
         return allowed(request.uid, warnings=(warning,))
@@ -57,7 +62,7 @@ def _answer(body: bytes, injected: Callable[[CreatedPod], Injection | None]) -> 
 
 
 def _patch(
-    request: Request, injected: Callable[[CreatedPod], Injection | None]
+    request: Request, injected: Callable[[CreatedPod], Injection | None], runtime_class: str
 ) -> list[Operation] | str:
     pod = read_pod(request.object)
     if isinstance(pod, str):
@@ -69,4 +74,4 @@ def _patch(
         before = read_pod(request.old_object)
         return before if isinstance(before, str) else ephemeral_patch(pod, before)
     created = request.operation == "CREATE" and not request.sub_resource
-    return pod_patch(pod, found) if created else []
+    return pod_patch(pod, found, runtime_class) if created else []

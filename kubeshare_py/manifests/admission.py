@@ -63,6 +63,7 @@ class SpecFields(_Fields, frozen=True):
     """The parts of a spec that may be patched."""
 
     scheduler_name: str = ""
+    runtime_class_name: str | None = None
     containers: tuple[ContainerFields, ...] | None = None
     init_containers: tuple[ContainerFields, ...] | None = None
     ephemeral_containers: tuple[ContainerFields, ...] | None = None

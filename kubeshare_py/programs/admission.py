@@ -21,7 +21,10 @@ from kubeshare_py.framework.configuration import SchedulerConfiguration
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """`service` is NAME.NAMESPACE, `address` "" is all. Without files, it makes a certificate."""
+    """`service` is NAME.NAMESPACE, `address` "" is all. Without files, it makes a certificate.
+
+    `runtime_class` is given to pods that get a card and name none; "" is none.
+    """
 
     address: str
     port: int
@@ -30,6 +33,7 @@ class Settings:
     certificate_file: str = ""
     key_file: str = ""
     kubeconfig: str | None = None
+    runtime_class: str = ""
 
 
 async def main(
@@ -49,7 +53,7 @@ async def main(
             settings.address,
             settings.port,
             certificate.context,
-            pods=partial(answer, choices=choices),
+            pods=partial(answer, choices=choices, runtime_class=settings.runtime_class),
             others=answer_of_others,
             problem=lambda: certificate.problem,
         )

@@ -78,6 +78,8 @@ def pods(draw: st.DrawFn) -> dict[str, Any]:
     }
     if inits:
         spec["initContainers"] = inits
+    if draw(st.booleans()):
+        spec["runtimeClassName"] = "nvidia"
     if any("volumeMounts" in one for one in (*containers, *inits)) or draw(st.booleans()):
         spec["volumes"] = [{"name": "own", "emptyDir": {}}]
         if draw(st.booleans()):

@@ -29,18 +29,20 @@ def review(pod: object, **request: Any) -> bytes:
     return json.dumps({"kind": "AdmissionReview", "request": asked}).encode()
 
 
-def answered(body: bytes, choices: dict[str, IsolationChoice] | None = None) -> Json:
+def answered(
+    body: bytes, choices: dict[str, IsolationChoice] | None = None, runtime_class: str = ""
+) -> Json:
     """The response of the webhook."""
-    found = answer(body, ALL if choices is None else choices)
+    found = answer(body, ALL if choices is None else choices, runtime_class)
     assert found is not None
     response: Json = json.loads(found)["response"]
     assert response["uid"] == "u"
     return response
 
 
-def patched(pod: Json, **request: Any) -> Json:
+def patched(pod: Json, *, runtime_class: str = "", **request: Any) -> Json:
     """What becomes of the pod."""
-    response = answered(review(pod, **request))
+    response = answered(review(pod, **request), runtime_class=runtime_class)
     assert response["allowed"]
     assert "warnings" not in response
     if "patch" not in response:

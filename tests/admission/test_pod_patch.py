@@ -51,6 +51,14 @@ def test_a_container_that_says_which_parts_of_the_driver_it_needs_keeps_them(the
     assert [one for one in found if "CAPABILITIES" in one["name"]] == [own]
 
 
+def test_a_pod_that_gets_a_card_gets_the_runtime_that_brings_it() -> None:
+    assert patched(a_pod(SHARE), runtime_class="nvidia")["spec"]["runtimeClassName"] == "nvidia"
+    own = a_pod(SHARE, runtimeClassName="kata")
+    assert patched(own, runtime_class="nvidia")["spec"]["runtimeClassName"] == "kata"
+    assert "runtimeClassName" not in patched(a_pod(), runtime_class="nvidia")["spec"]
+    assert "runtimeClassName" not in patched(a_pod(SHARE))["spec"]
+
+
 def test_ours_come_first_so_that_the_users_may_refer_to_them() -> None:
     user = {"name": "CARDS", "value": "$(NVIDIA_VISIBLE_DEVICES)"}
     labels = {**SHARE, "sharedgpu/isolation": "driver"}
@@ -174,7 +182,6 @@ def test_what_is_no_new_pod_is_left_alone() -> None:
 def test_containers_that_are_added_to_a_running_pod_get_no_card() -> None:
     old = a_pod(SHARE, ephemeralContainers=[{"name": "old"}])
     new = a_pod(SHARE, ephemeralContainers=[{"name": "old"}, {"name": "new"}])
-    request = {"operation": "UPDATE", "subResource": "ephemeralcontainers", "oldObject": old}
-    found = patched(new, **request)
+    found = patched(new, operation="UPDATE", subResource="ephemeralcontainers", oldObject=old)
     assert env_of(found) == env_of(found, "ephemeralContainers", 0) == {}
     assert env_of(found, "ephemeralContainers", 1) == {"NVIDIA_VISIBLE_DEVICES": "void"}

@@ -17,6 +17,14 @@ MUTATING = ("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding")
 
 Json = dict[str, Any]
 
+#: What a cluster with cards has beside them: as NVIDIA's operator makes it, and k3s and others do.
+RUNTIME_CLASS: Json = {
+    "apiVersion": "node.k8s.io/v1",
+    "kind": "RuntimeClass",
+    "metadata": {"name": "nvidia"},
+    "handler": "nvidia",
+}
+
 
 def shipped(*kinds: str) -> list[Json]:
     """All objects of these kinds, in the file's order; without kinds, all there are."""

@@ -20,7 +20,7 @@ from tests.controlplane.front import front
 from tests.controlplane.helm import CHART, NAMESPACE, RELEASE, helm
 from tests.controlplane.processes import process
 from tests.controlplane.running import ControlPlane, control_plane
-from tests.controlplane.shipped import Json, write
+from tests.controlplane.shipped import RUNTIME_CLASS, Json, write
 from tests.stories.conftest import Stage
 
 NODES = """
@@ -36,13 +36,6 @@ NAME = "kubeshare-scheduler"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 DEPLOYMENT = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{NAME}"
 LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{NAME}"
-#: As NVIDIA's operator makes it, and k3s and others do.
-_RUNTIME_CLASS = {
-    "apiVersion": "node.k8s.io/v1",
-    "kind": "RuntimeClass",
-    "metadata": {"name": "nvidia"},
-    "handler": "nvidia",
-}
 #: What comes and goes by itself, or is written about others.
 _NOT_LISTED = {"Event", "PodMetrics", "ComponentStatus"}
 
@@ -54,7 +47,7 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """A control plane with kube-scheduler and nothing of ours; Helm is built as well."""
     binaries, folder = build(TESTED), tmp_path_factory.mktemp("bare")
     with control_plane(binaries, folder, identity=False) as running:
-        running.create(write([_RUNTIME_CLASS], folder / "runtime-class.yaml"))
+        running.create(write([RUNTIME_CLASS], folder / "runtime-class.yaml"))
         flags = ["--leader-elect=false", "--secure-port=0", f"--kubeconfig={running.kubeconfig}"]
         with process([binaries / "kube-scheduler", *flags], folder / "kube-scheduler.log"):
             yield running

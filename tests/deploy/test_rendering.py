@@ -1,5 +1,6 @@
 """What the chart renders: correct for a real API server, whatever the values say."""
 
+import json
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -600,3 +601,25 @@ def test_the_plain_manifests_say_for_what_they_were_rendered() -> None:
 
 def test_clusters_older_than_the_policies_that_always_come_along_are_refused() -> None:
     assert "incompatible with Kubernetes" in refused(kubernetes="v1.29.0")
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ([], "nvidia"),
+        (['collector.runtimeClassName=""'], ""),
+        (['admission.runtimeClassName=""'], ""),
+        (
+            ['collector.runtimeClassName=""', 'admission.runtimeClassName="crun-nvidia"'],
+            "crun-nvidia",
+        ),
+    ],
+)
+def test_pods_get_the_collectors_runtime_unless_another_one_is_named(
+    settings: list[str], expected: str
+) -> None:
+    by_policy = json.dumps(rendered(*settings, 'admission.by="policy"'))
+    by_webhook = json.dumps(rendered(*settings, 'admission.by="webhook"'))
+    assert ("/spec/runtimeClassName" in by_policy) is bool(expected)
+    assert f"value: '{expected}'" in by_policy or not expected
+    assert (f"--runtime-class={expected}" in by_webhook) is bool(expected)

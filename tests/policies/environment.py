@@ -22,7 +22,7 @@ from kubeshare_py.edges.kube_errors import KubeError
 from tests.controlplane.helm import PLAIN_FOR, template
 from tests.controlplane.processes import process
 from tests.controlplane.running import ControlPlane, free_ports
-from tests.controlplane.shipped import Json, write
+from tests.controlplane.shipped import RUNTIME_CLASS, Json, write
 
 #: Told by policy, by the webhook, by policy and guarded, by nobody but guarded; exempt.
 POLICY, WEBHOOK, GUARDED, UNTOLD = "by-policy", "by-webhook", "guarded", "untold"
@@ -68,7 +68,7 @@ def installed(plane: ControlPlane, folder: Path) -> Iterator[ControlPlane]:
     """Policies and webhooks while entered; the API server calls the last replica."""
     ports = free_ports(REPLICAS)
     where = _GUARDED_BY | (_TOLD_BY_POLICY if has_policies(plane) else _TOLD_BY_WEBHOOK)
-    objects = [*_namespaces(), *_policies(where), *_webhook(ports[-1], where)]
+    objects = [RUNTIME_CLASS, *_namespaces(), *_policies(where), *_webhook(ports[-1], where)]
     file = write(objects, folder / "admission.yaml")
     plane.create(file)
     with ExitStack() as stack:
@@ -193,6 +193,7 @@ def _command(plane: ControlPlane, folder: Path, port: int) -> list[str | Path]:
     return [
         *(sys.executable, "-m", "kubeshare_cmd.admission", "--address=127.0.0.1"),
         *(f"--port={port}", f"--config={configuration}", f"--kubeconfig={kubeconfig}"),
+        "--runtime-class=nvidia",
     ]
 
 

@@ -88,6 +88,15 @@ async def test_every_container_is_told(cluster: Clients, namespace: str) -> None
     assert env_of(await cluster.would_be(a_pod(), namespace)) == VOID
 
 
+@pytest.mark.parametrize("namespace", [POLICY, WEBHOOK, GUARDED])
+async def test_a_pod_that_gets_a_card_gets_the_runtime_that_brings_it(
+    cluster: Clients, namespace: str
+) -> None:
+    made = await cluster.would_be(a_pod(SHARE), namespace)
+    assert made["spec"]["runtimeClassName"] == "nvidia"
+    assert "runtimeClassName" not in (await cluster.would_be(a_pod(), namespace))["spec"]
+
+
 @pytest.mark.parametrize("namespace", [POLICY, WEBHOOK])
 async def test_a_limit_of_0_brings_no_card_and_nothing_of_a_back_end(
     cluster: Clients, namespace: str

@@ -37,6 +37,12 @@ pod in the same way, and the second of them finds nothing to do. */}}
 {{- join " " $found }}
 {{- end }}
 
+{{- /* The RuntimeClass of pods that get a card; the collectors' unless it is said. */}}
+{{- define "kubeshare.runtimeClass" -}}
+{{- $own := .Values.admission.runtimeClassName }}
+{{- kindIs "invalid" $own | ternary .Values.collector.runtimeClassName $own }}
+{{- end }}
+
 {{- /* The isolation back-ends of each profile by its schedulerName, as CEL: JSON is CEL. */}}
 {{- define "kubeshare.cel.choices" -}}
 {{- $found := dict }}
