@@ -18,6 +18,7 @@ from math import floor
 from kubeshare_py.dialects import sharedgpu_models
 from kubeshare_py.dialects.decimals import fraction, integer, plain_decimal, thousandths
 from kubeshare_py.dialects.sharedgpu_models import NOTHING_SAID, ModelTexts
+from kubeshare_py.domain.bounds import CLAIMED_CARDS, GROUP_MEMBERS, HELD_BYTES
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import PodGroup
 from kubeshare_py.domain.quantity import amount
@@ -42,8 +43,7 @@ THRESHOLD = "sharedgpu/group_threshold"
 MIN_AVAILABLE = "sharedgpu/min_available"
 
 LOWEST_PRIORITY, HIGHEST_PRIORITY = -1, 100
-#: Far above any node; keeps what follows within 64 bits.
-MOST_CARDS = 1_000_000
+MOST_CARDS = CLAIMED_CARDS.most
 
 _NUMBER = "must be a decimal number, digits with at most one point, such as 0.5, 1 or 2.0"
 _WHOLE_CARDS = "must be a whole number of cards when it is above 1"
@@ -157,17 +157,18 @@ def _request(
         return share
     if not limit:
         return None
-    memory = _memory(memory_text)
+    shared = share <= 1
+    count = 1 if shared else int(share)
+    memory = _memory(memory_text, count)
     if isinstance(memory, InvalidRequest):
         return memory
     if numa_bind not in _FLAGS:
         return _invalid(NUMA_BIND, numa_bind, 'must be "true" or "false"')
     limit_milli, limit_rounded = thousandths(limit)
     milli, share_rounded = thousandths(share)
-    shared = share <= 1
     return GpuRequest(
         claim=_claim(
-            1 if shared else int(share),
+            count,
             min(milli, WHOLE_MILLI),
             memory,
             model,
@@ -237,16 +238,17 @@ def _share(text: str | None, limit: Decimal) -> Decimal | InvalidRequest:
     return share
 
 
-def _memory(text: str | None) -> int | InvalidRequest:
-    """Bytes in all, rounded up, 0 when nothing is said."""
+def _memory(text: str | None, count: int) -> int | InvalidRequest:
+    """Bytes of all `count` cards, rounded up, 0 when nothing is said."""
     if text is None:
         return 0
-    if _MEMORY_QUANTITY.fullmatch(text):
-        return amount("memory", text)
-    memory = integer(text)
+    is_quantity = _MEMORY_QUANTITY.fullmatch(text)
+    memory = amount("memory", text) if is_quantity else integer(text)
     if memory is None or memory < 0:
         rule = "must be a whole number of bytes, such as 1073741824, or have a unit, such as 8Gi"
         return InvalidRequest(field=MEMORY, value=text, rule=rule)
+    if memory > count * HELD_BYTES.most:
+        return _invalid(MEMORY, text, f"must be at most {HELD_BYTES.most} bytes a card")
     return memory
 
 
@@ -266,6 +268,8 @@ def _group(
     headcount = integer(headcount_text) if headcount_text else None
     if headcount_text and (headcount is None or headcount < 1):
         return _invalid(HEADCOUNT, headcount_text, "must be an integer of at least 1")
+    if headcount is not None and headcount > GROUP_MEMBERS.most:
+        return _invalid(HEADCOUNT, headcount_text, f"must be at most {GROUP_MEMBERS.most}")
     threshold = fraction(threshold_text) if threshold_text else None
     if threshold_text and (threshold is None or threshold <= 0):
         return _invalid(THRESHOLD, threshold_text, "must be a decimal number above 0, such as 0.5")

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from kubeshare_py.domain.bounds import HELD_BYTES
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid
 from kubeshare_py.domain.isolation import UNHELD, Isolation, IsolationBackend, Part
 
@@ -11,6 +12,8 @@ class CardCharge:
     """What one pod holds of one card.
 
     Model and KubeShare's cell are for people; the ledger counts by uuid.
+
+    Invariants: memory_bytes within its bound (`bounds`).
     """
 
     uuid: GpuUuid
@@ -18,6 +21,10 @@ class CardCharge:
     memory_bytes: int
     model: str = ""
     cell: str = ""
+
+    def __post_init__(self) -> None:
+        if not HELD_BYTES.allows(self.memory_bytes):
+            raise ValueError(f"{self.uuid}: memory {HELD_BYTES.problem(self.memory_bytes)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,8 +45,13 @@ LINK_SPEED = Bound(0, 10**9)
 CARD_TENANTS = Bound(0, 1_000_000)
 #: KubeShare documents 0…100.
 CELL_PRIORITY = Bound(0, 1_000_000)
-#: Pods that a group starts together. Kubernetes' clusters have 150,000.
+#: Cards that one pod may ask for: far above any node.
+CLAIMED_CARDS = Bound(1, 1_000_000)
+#: Pods of a group, and those that start together. Kubernetes' clusters have 150,000.
 GROUP_MEMBERS = Bound(1, 1_000_000)
+GROUP_MINIMUM = Bound(0, GROUP_MEMBERS.most)
+#: Kubernetes' own for a pod's priority and other counts.
+INT32 = Bound(-(2**31), 2**31 - 1)
 #: Characters of a card's uuid or model.
 CARD_NAME = Bound(1, 253)
 #: Nodes of a simulated cluster.

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from kubeshare_py.domain.bounds import GROUP_MEMBERS
+
 
 class GroupApi(StrEnum):
     """Whose PodGroups: the API group."""
@@ -30,6 +32,8 @@ class PodGroupObject:
 
     `within` as a pod's group has it. `unsupported` are fields that nothing here implements: its
     pods are not tried.
+
+    Invariant: minimum within its bound (`bounds`).
     """
 
     api: GroupApi
@@ -38,3 +42,7 @@ class PodGroupObject:
     minimum: int
     within: str = ""
     unsupported: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not GROUP_MEMBERS.allows(self.minimum):
+            raise ValueError(f"minimum {GROUP_MEMBERS.problem(self.minimum)}")

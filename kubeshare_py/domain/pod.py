@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from kubeshare_py.domain.allocation import Allocation
+from kubeshare_py.domain.bounds import GROUP_MEMBERS, GROUP_MINIMUM
 from kubeshare_py.domain.group_objects import GroupReference
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.isolation import IsolationBackend
@@ -95,12 +96,22 @@ class PodGroup:
 
     `within` is a node label: all members' nodes must have one value of it. "" where it is enough
     that they are as near as possible.
+
+    Invariants: headcount and min_available within their bounds (`bounds`).
     """
 
     name: str
     headcount: int
     min_available: int
     within: str = ""
+
+    def __post_init__(self) -> None:
+        for name, bound, amount in (
+            ("headcount", GROUP_MEMBERS, self.headcount),
+            ("min_available", GROUP_MINIMUM, self.min_available),
+        ):
+            if not bound.allows(amount):
+                raise ValueError(f"{name} {bound.problem(amount)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from kubeshare_py.domain.bounds import CLAIMED_CARDS, HELD_BYTES
 from kubeshare_py.domain.gpu import WHOLE_MILLI, share_bytes
 from kubeshare_py.domain.gpu_models import ModelWish, names_model
 
@@ -20,7 +21,8 @@ class GpuClaim:
     `share_of` the share is one of a card of that model; `shares` says then what that is of others,
     as (part of a name, milli) pairs of which the first that names a model counts.
 
-    Invariants: count >= 1; 0 <= milli <= 1000; memory_bytes >= 0; no share_of where exclusive.
+    Invariants: 0 <= milli <= 1000; count and memory_bytes within their bounds (`bounds`); no
+    share_of where exclusive.
     """
 
     count: int = 1
@@ -35,13 +37,12 @@ class GpuClaim:
     shares: tuple[tuple[str, int], ...] = ()
 
     def __post_init__(self) -> None:
-        if self.count < 1:
-            raise ValueError(f"count {self.count} must be at least 1")
+        if not CLAIMED_CARDS.allows(self.count):
+            raise ValueError(f"count {CLAIMED_CARDS.problem(self.count)}")
         if not 0 <= self.milli <= WHOLE_MILLI:
             raise ValueError(f"milli {self.milli} must be within 0…{WHOLE_MILLI}")
-        if self.memory_bytes is not None and self.memory_bytes < 0:
-            raise ValueError(f"memory_bytes {self.memory_bytes} must be at least 0")
-
+        if self.memory_bytes is not None and not HELD_BYTES.allows(self.memory_bytes):
+            raise ValueError(f"memory_bytes {HELD_BYTES.problem(self.memory_bytes)}")
         if self.share_of and self.exclusive:
             raise ValueError("an exclusive claim takes whole cards, whatever their model")
 

@@ -12,10 +12,12 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
+import msgspec
+
 from kubeshare_py.domain.lease import LeaderFigures, Lease, LeaseClaim
 from kubeshare_py.edges import decision_log
 from kubeshare_py.edges.kube_client import KubeClient, decode
-from kubeshare_py.edges.kube_errors import KubeError, KubeFailure
+from kubeshare_py.edges.kube_errors import KubeError, KubeFailure, KubeUnreachable
 from kubeshare_py.framework.leader_election import JITTER
 from kubeshare_py.manifests.lease import (
     lease_body,
@@ -180,17 +182,21 @@ class LeaderLease:
                 raise
             self._object = None
             return None
-        self._object = decode(answer.body)
-        return read_lease(self._object)
+        found = decode(answer.body)
+        lease = _understood(found)
+        self._object = found
+        return lease
 
     async def _write(self, claim: LeaseClaim) -> Lease:
         body = lease_body(self._object if claim.version else None, self._name, claim, _utc_now())
         body = with_state_service(body, self._address)
         if claim.version:
-            self._object = await self._client.replace(f"{self._path}/{self._name}", body)
+            stored = await self._client.replace(f"{self._path}/{self._name}", body)
         else:
-            self._object = await self._client.create(self._path, body)
-        return read_lease(self._object)
+            stored = await self._client.create(self._path, body)
+        lease = _understood(stored)
+        self._object = stored
+        return lease
 
     def _complain(self, error: Exception) -> None:
         """Log it, once as long as it is the same. That somebody was faster is no trouble."""
@@ -200,6 +206,14 @@ class LeaderLease:
             raced = isinstance(error, KubeError) and error.status == HTTPStatus.CONFLICT
             log = decision_log.inform if raced else decision_log.warn
             log("lease", lease=self._lease, message=text)
+
+
+def _understood(found: dict[str, Any]) -> Lease:
+    """Read a Lease; KubeUnreachable if the answer is none, so that a write may have happened."""
+    try:
+        return read_lease(found)
+    except msgspec.ValidationError as error:
+        raise KubeUnreachable(f"not a Lease: {error}") from error
 
 
 def leases_path(namespace: str) -> str:

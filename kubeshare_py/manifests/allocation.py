@@ -15,21 +15,21 @@ import msgspec
 from msgspec import Meta
 
 from kubeshare_py.domain.allocation import Allocation, CardCharge
+from kubeshare_py.domain.bounds import CARDS_OF_NODE, HELD_BYTES
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid
 from kubeshare_py.domain.isolation import Isolation, IsolationBackend
 
 VERSION = 1
-#: 8 PiB: more than any card has, and a thousand such charges still add up within 64 bits.
-MOST_BYTES = 2**53
-
-_Count = Annotated[int, Meta(ge=0, le=MOST_BYTES)]
+#: Of numbers that only are compared: JSON's readers in other languages know no larger ones.
+_Count = Annotated[int, Meta(ge=0, le=2**53)]
+_Bytes = Annotated[int, Meta(ge=HELD_BYTES.least, le=HELD_BYTES.most)]
 
 
 class _Claim(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     uuid: Annotated[str, Meta(min_length=1)]
     milli: Annotated[int, Meta(ge=0, le=WHOLE_MILLI)]
-    bytes: _Count
+    bytes: _Bytes
     model: str = ""
     cell: str = ""
 
@@ -37,7 +37,7 @@ class _Claim(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 class _Placement(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     v: int
     token: str
-    claims: tuple[_Claim, ...]
+    claims: Annotated[tuple[_Claim, ...], Meta(max_length=CARDS_OF_NODE.most)]
     dialect: str = ""
     exclusive: bool = False
     port: Annotated[int, Meta(ge=1, le=65535)] | None = None

@@ -3,8 +3,12 @@
 https://kubernetes.io/docs/reference/kubernetes-api/policy-resources/pod-disruption-budget-v1/
 """
 
-import msgspec
+from typing import Annotated
 
+import msgspec
+from msgspec import Meta
+
+from kubeshare_py.domain.bounds import INT32
 from kubeshare_py.domain.budget import Budget
 from kubeshare_py.domain.identity import PodKey
 from kubeshare_py.domain.pod import Requirement
@@ -39,7 +43,7 @@ class BudgetSpec(_Fields, frozen=True):
 class BudgetStatus(_Fields, frozen=True):
     """The status, which the disruption controller writes."""
 
-    disruptions_allowed: int = 0
+    disruptions_allowed: Annotated[int, Meta(ge=INT32.least, le=INT32.most)] = 0
     disrupted_pods: dict[str, msgspec.Raw] | None = None
 
 

@@ -5,26 +5,32 @@ Fields: https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/le
 
 import datetime
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
+from kubeshare_py.domain.bounds import INT32
 from kubeshare_py.domain.lease import Lease, LeaseClaim
 
 #: `scheme:service:port` of the leader's state endpoint; the command reads it from there.
 STATE_SERVICE = "kubeshare.io/state-service"
 
 
+_Int32 = Annotated[int, Meta(ge=INT32.least, le=INT32.most)]
+
+
 class _Metadata(msgspec.Struct, rename="camel"):
     resource_version: str
+    annotations: dict[str, str] | None = None
 
 
 class _Spec(msgspec.Struct, rename="camel"):
     holder_identity: str | None = None
-    lease_duration_seconds: int | None = None
+    lease_duration_seconds: _Int32 | None = None
     acquire_time: str | None = None
     renew_time: str | None = None
-    lease_transitions: int | None = None
+    lease_transitions: _Int32 | None = None
 
 
 class _Lease(msgspec.Struct):

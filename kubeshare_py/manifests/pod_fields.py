@@ -5,12 +5,17 @@ ignored by the decoder; fields that are only recognised, not used, are kept unde
 https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/
 """
 
-import msgspec
+from typing import Annotated
 
+import msgspec
+from msgspec import Meta
+
+from kubeshare_py.domain.bounds import INT32
 from kubeshare_py.domain.quantity import Quantity
 from kubeshare_py.manifests.metadata import ObjectMeta
 
 ResourceList = dict[str, Quantity]
+Int32 = Annotated[int, Meta(ge=INT32.least, le=INT32.most)]
 
 
 class _Fields(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -111,7 +116,7 @@ class PodSpec(_Fields, frozen=True):
 
     node_name: str = ""
     scheduler_name: str = ""
-    priority: int | None = None
+    priority: Int32 | None = None
     preemption_policy: str = ""
     containers: tuple[Container, ...] | None = None
     init_containers: tuple[Container, ...] | None = None

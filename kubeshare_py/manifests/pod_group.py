@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from kubeshare_py.dialects.group_within import WITHIN, within_problem
+from kubeshare_py.domain.bounds import GROUP_MEMBERS
 from kubeshare_py.domain.events import PodGroupGone, PodGroupSeen
 from kubeshare_py.domain.group_objects import GroupApi, PodGroupObject
 from kubeshare_py.manifests.metadata import ObjectMeta
@@ -46,6 +47,7 @@ _UNDERSTOOD = {
         }
     ),
 }
+_MINIMUM_FIELDS = {GroupApi.COSCHEDULING: "minMember", GroupApi.KUBERNETES: "schedulingPolicy"}
 _EMPTY = frozenset({b"null", b"{}", b"[]", b'""'})
 
 
@@ -81,6 +83,8 @@ def to_domain(api: GroupApi, group: PodGroupFields) -> PodGroupObject:
     """What it says of its pods. Never raises."""
     spec = {name: value for name, value in (group.spec or {}).items() if bytes(value) not in _EMPTY}
     minimum = _minimum(api, spec)
+    if isinstance(minimum, int) and minimum > GROUP_MEMBERS.most:
+        minimum = f"spec.{_MINIMUM_FIELDS[api]} above {GROUP_MEMBERS.most}"
     problems = sorted(f"spec.{name}" for name in _unknown(api, spec))
     if isinstance(minimum, str):
         problems.append(minimum)
@@ -130,7 +134,7 @@ def _keys(annotations: Mapping[str, str], spec: Mapping[str, msgspec.Raw]) -> li
 
 def _minimum(api: GroupApi, spec: Mapping[str, msgspec.Raw]) -> int | str:
     """How many must start together; the field that cannot be understood, if there is one."""
-    field = "minMember" if api is GroupApi.COSCHEDULING else "schedulingPolicy"
+    field = _MINIMUM_FIELDS[api]
     raw = spec.get(field)
     try:
         if api is GroupApi.COSCHEDULING:

@@ -213,7 +213,7 @@ def test_without_amounts_a_pod_asks_for_no_gpu(labels: dict[str, str]) -> None:
 
 @pytest.mark.parametrize(
     ("text", "memory"),
-    [("1073741824", 2**30), ("0", None), ("007", 7), (str(2**63 - 1), 2**63 - 1)],
+    [("1073741824", 2**30), ("0", None), ("007", 7), (str(2**48), 2**48)],
 )
 def test_memory_is_in_bytes_and_nothing_leaves_it_to_the_share(
     text: str, memory: int | None
@@ -227,12 +227,19 @@ def test_memory_is_in_bytes_and_nothing_leaves_it_to_the_share(
     [
         *(("8Gi", 8 * 2**30), ("8G", 8 * 10**9), ("512Mi", 2**29), ("1e9", 10**9), ("1E3", 1000)),
         *(("1.5Gi", 3 * 2**29), ("0.1Ki", 103), ("0Gi", None), ("007Ki", 7168), ("1k", 1000)),
-        *(("1E", 2**53), ("9e999", 2**53), ("1Pi", 2**50)),
+        *(("256Ti", 2**48), ("1T", 10**12)),
     ],
 )
 def test_memory_may_have_a_unit_and_is_rounded_up_to_bytes(text: str, memory: int | None) -> None:
     request = request_of(gpu_limit="1", gpu_request="0.5", gpu_mem=text)
     assert request.claim.memory_bytes == memory
+
+
+@pytest.mark.parametrize("text", [str(2**48 + 1), str(2**63 - 1), "1Pi", "1E", "9e999"])
+def test_memory_beyond_any_card_is_refused(text: str) -> None:
+    problem = problem_of(gpu_limit="1", gpu_request="0.5", gpu_mem=text)
+    assert str(problem) == f'{MEMORY}="{text}": must be at most {2**48} bytes a card'
+    assert request_of(gpu_limit="4", gpu_request="4", gpu_mem="1Pi").claim.memory_bytes == 2**48
 
 
 @pytest.mark.parametrize(

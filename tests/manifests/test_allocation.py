@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_py.domain.allocation import Allocation, CardCharge
+from kubeshare_py.domain.bounds import CARDS_OF_NODE, HELD_BYTES
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid
 from kubeshare_py.domain.isolation import Isolation, IsolationBackend
 from kubeshare_py.manifests.allocation import read_allocation, write_allocation
@@ -35,7 +36,7 @@ cards = st.lists(
         CardCharge,
         st.text(min_size=1, max_size=9).map(GpuUuid),
         st.integers(0, 1000),
-        st.integers(0, 2**53),
+        st.integers(0, HELD_BYTES.most),
         st.text(max_size=9),
     ),
     unique_by=lambda card: card.uuid,
@@ -97,7 +98,7 @@ def test_another_version_is_not_guessed_at(version: int) -> None:
         ({"milli": "500"}, "$.claims[0].milli"),
         ({"milli": True}, "$.claims[0].milli"),
         ({"bytes": -1}, "$.claims[0].bytes"),
-        ({"bytes": 2**53 + 1}, "$.claims[0].bytes"),
+        ({"bytes": HELD_BYTES.most + 1}, "$.claims[0].bytes"),
         ({"bytes": None}, "$.claims[0].bytes"),
         ({"uuid": ""}, "$.claims[0].uuid"),
         ({"uuid": 7}, "$.claims[0].uuid"),
@@ -119,6 +120,7 @@ def test_a_wrong_claim_is_located(claim: dict[str, Any], where: str) -> None:
         ({"exclusive": "yes"}, "$.exclusive"),
         ({"group": 3}, "$.group"),
         ({"claims": FULL["claims"] * 2}, "$.claims"),
+        ({"claims": FULL["claims"] * (CARDS_OF_NODE.most + 1)}, "$.claims"),
     ],
 )
 def test_a_wrong_field_is_located(changes: dict[str, Any], where: str) -> None:
