@@ -9,6 +9,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from kubeshare_py.edges import probes
+from kubeshare_py.edges.build import say_listening
 from kubeshare_py.framework.configuration import ConfigurationError
 
 PORT = 9443
@@ -45,6 +46,7 @@ async def serve(
             await web.TCPSite(runner, address or None, port, ssl_context=context).start()
         except OSError as error:
             raise ConfigurationError(f"cannot listen on {address}:{port}: {error}") from error
+        say_listening("kubeshare-admission", runner, "https")
         yield f"https://{address or '127.0.0.1'}:{runner.addresses[0][1]}"
     finally:
         await runner.cleanup()

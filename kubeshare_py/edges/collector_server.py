@@ -9,8 +9,10 @@ from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
 from prometheus_client.registry import Collector
 
 from kubeshare_py.edges import idle_memory, probes
+from kubeshare_py.edges.build import running_build, say_listening
 from kubeshare_py.edges.card_sampler import CardSampler
 from kubeshare_py.edges.probes import Check
+from kubeshare_py.exporters.build_info import build_collector
 from kubeshare_py.exporters.collector_metrics import CollectorFigures, cards_text, page
 from kubeshare_py.exporters.gpu_capacity import PATH
 
@@ -33,7 +35,11 @@ class CollectorPage:
         # Ahead of the scrape, which then need not wait for it.
         sampler.heard = self._made
         own = CollectorRegistry()
-        self._own: Sequence[Collector] = (ProcessCollector(registry=own), GCCollector(registry=own))
+        self._own: Sequence[Collector] = (
+            build_collector(running_build()),
+            ProcessCollector(registry=own),
+            GCCollector(registry=own),
+        )
 
     def routes(self) -> list[web.RouteDef]:
         """The page, and probes."""
@@ -82,6 +88,7 @@ async def serve(sampler: CardSampler, address: str, port: int) -> AsyncIterator[
         except OSError as error:
             where = f"{address or '*'}:{port}"
             raise CannotListen(f"cannot listen on {where}: {error.strerror or error}") from error
+        say_listening("kubeshare-collector", runner, "http", path=PATH, node=sampler.node)
         idle_memory.give_back()
         host, bound = runner.addresses[0][:2]
         yield f"http://{f'[{host}]' if ':' in host else host}:{bound}{PATH}"

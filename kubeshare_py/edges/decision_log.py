@@ -61,6 +61,11 @@ def inform(event: str, **fields: object) -> None:
     _log.info(event, extra={"fields": fields})
 
 
+def detail(event: str, **fields: object) -> None:
+    """Log something that is only of use to find out what goes wrong (`--log-level debug`)."""
+    _log.debug(event, extra={"fields": fields})
+
+
 def decided(effect: Effect, **about: object) -> None:
     """Log what was decided about a pod; `about` are further fields (profile, cycle, duration)."""
     match effect:

@@ -29,6 +29,7 @@ from kubeshare_py.edges.kube_api import KubeApi
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_watch import Changes, Listed, follow_reduced
 from kubeshare_py.edges.leader_lease import LeadershipLost
+from kubeshare_py.edges.seldom import Seldom
 from kubeshare_py.edges.vital_signs import VitalSigns
 from kubeshare_py.edges.watched_events import BUDGET_EVENTS, NODE_EVENTS, R, T, Translation
 from kubeshare_py.framework.inventory_settings import Inventory
@@ -37,6 +38,7 @@ from kubeshare_py.manifests.budget import BudgetFields
 from kubeshare_py.manifests.node import NodeFields
 from kubeshare_py.manifests.watch import Codec
 from kubeshare_py.scheduling import outsiders
+from kubeshare_py.scheduling.figures import ledger_figures
 from kubeshare_py.scheduling.machine import MOST_UNANSWERED, Machine
 
 NODES = "/api/v1/nodes"
@@ -66,6 +68,8 @@ class DecisionLoop:
     _nodes_news: asyncio.Event = field(default_factory=asyncio.Event)
     _cells: CellsInventory = field(default_factory=CellsInventory)
     _binds: set[asyncio.Task[None]] = field(default_factory=set)
+    _seldom: Seldom = field(default_factory=Seldom)
+    _said_what_is_there: bool = False
 
     async def tell(self, events: Iterable[Event]) -> None:
         """Hand events to the machine in order, and let others run between batches."""
@@ -146,7 +150,12 @@ class DecisionLoop:
 
         translation = Translation(reduce, events)
         codec = Codec(NodeFields)
-        await self.watch(client, NODES, codec, translation, self._nodes_listed.set)
+
+        def listed() -> None:
+            self._nodes_listed.set()
+            self._say_what_is_there()
+
+        await self.watch(client, NODES, codec, translation, listed)
 
     async def watch_budgets(self, client: KubeClient) -> None:
         """Follow the disruption budgets for ever."""
@@ -181,16 +190,27 @@ class DecisionLoop:
     async def take_inventory(self, event: InventoryRead | InventoryFailed) -> None:
         """Hand what a source says to the machine; a long reading in several turns."""
         if isinstance(event, InventoryFailed):
-            decision_log.warn("inventory", message=event.message)
+            log = decision_log.warn if self._seldom.is_due("inventory") else decision_log.detail
+            log("inventory", message=event.message)
             await self.tell([event])
             return
         for part in portions(event):
             # What came before has taken its time of this turn.
             await asyncio.sleep(0)
             await self.tell([self._cells.join(part)])
+        self._say_what_is_there()
         if sum(len(cards) for _, cards in event.changed) >= CARDS_A_PORTION:
             # These cards stay, as what a list brought does.
             gc.freeze()
+
+    def _say_what_is_there(self) -> None:
+        """One line of the log, once nodes and cards are known."""
+        if self._said_what_is_there or not self._nodes_listed.is_set():
+            return
+        if self.machine.inventory_read:
+            self._said_what_is_there = True
+            figures = ledger_figures(self.machine)
+            decision_log.inform("found", nodes=figures.nodes, cards=figures.cards)
 
     def _nodes_heard(self) -> None:
         """What the nodes say is as new as their watch."""

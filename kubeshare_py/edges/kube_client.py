@@ -18,10 +18,17 @@ import msgspec
 import tenacity
 import yarl
 
+from kubeshare_py.edges.api_contact import ApiContact
 from kubeshare_py.edges.credentials import Credentials
 from kubeshare_py.edges.http_connections import Reply
 from kubeshare_py.edges.kube_errors import KubeError, KubeUnreachable, kube_error
-from kubeshare_py.edges.kube_transport import JSON, NO_ANSWER, KubeTransport, reply
+from kubeshare_py.edges.kube_transport import (
+    JSON,
+    NO_ANSWER,
+    KubeTransport,
+    reply,
+    why_unanswered,
+)
 from kubeshare_py.exporters.client_metrics import RequestTallies
 from kubeshare_py.manifests.watch import UNDECODABLE
 
@@ -63,14 +70,16 @@ class KubeClient:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         may_write: Callable[[], bool] = lambda: True,
         tallies: RequestTallies | None = None,
+        contact: ApiContact | None = None,
     ) -> None:
         """`may_write` is asked when a request is about to leave, GET excepted.
 
-        Clients of one process share `tallies`.
+        Clients of one process share `tallies` and `contact`.
         """
         self._credentials = credentials
         host = yarl.URL(credentials.server).host_port_subcomponent or "none"
         self.tallies = tallies or RequestTallies(host)
+        self.contact = contact or ApiContact(host)
         self._transport = KubeTransport(credentials, may_write)
         self._turn = asyncio.Semaphore(concurrency)
         self._throttled = tenacity.AsyncRetrying(
@@ -83,7 +92,12 @@ class KubeClient:
 
     def another(self, *, concurrency: int) -> "KubeClient":
         """One more client with these credentials, to be entered; it may write at any time."""
-        return KubeClient(self._credentials, concurrency=concurrency, tallies=self.tallies)
+        return KubeClient(
+            self._credentials,
+            concurrency=concurrency,
+            tallies=self.tallies,
+            contact=self.contact,
+        )
 
     async def __aenter__(self) -> Self:
         await self._transport.__aenter__()
@@ -147,13 +161,16 @@ class KubeClient:
         try:
             async with self._transport.stream(target, read_timeout_s=read_timeout_s) as response:
                 self.tallies.began("GET", response.status)
+                self.contact.answered()
                 if response.status >= HTTPStatus.MULTIPLE_CHOICES:
                     raise _refusal(await reply(response))
                 yield response.content.iter_any()
         except NO_ANSWER as error:
+            failure = _unreachable("GET", target, error)
             if response is None:
                 self.tallies.began("GET", None)
-            raise self._unreachable("GET", target, error) from error
+                self.contact.missed(str(failure))
+            raise failure from error
 
     async def get(self, path: str, query: Query | None = None) -> Object:
         """GET one object (or one page of a list)."""
@@ -206,15 +223,14 @@ class KubeClient:
             got = await self._transport.send(method, target, headers, body, timeout_s)
         except NO_ANSWER as error:
             self.tallies.ended(method, None, perf_counter() - sent_s)
-            raise self._unreachable(method, target, error) from error
+            failure = _unreachable(method, target, error)
+            self.contact.missed(str(failure))
+            raise failure from error
         self.tallies.ended(method, got.status, perf_counter() - sent_s)
+        self.contact.answered()
         if got.status >= HTTPStatus.MULTIPLE_CHOICES:
             raise _refusal(got)
         return Answer(status=got.status, body=got.body)
-
-    def _unreachable(self, method: str, target: str, error: BaseException) -> KubeUnreachable:
-        text = f"{method} {self._transport.url(target)}: {type(error).__name__}: {error}"
-        return KubeUnreachable(text.rstrip(": "))
 
 
 def decode(body: bytes) -> Object:
@@ -227,6 +243,11 @@ def decode(body: bytes) -> Object:
 
 def _object(answer: Answer) -> Object:
     return decode(answer.body)
+
+
+def _unreachable(method: str, target: str, error: BaseException) -> KubeUnreachable:
+    """Says what was asked for and why there is no answer, not whom: it is the same for all."""
+    return KubeUnreachable(f"{method} {target.partition('?')[0]}: {why_unanswered(error)}")
 
 
 def _target(path: str, query: Query | None) -> str:

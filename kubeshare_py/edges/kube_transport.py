@@ -1,7 +1,9 @@
 """How requests reach one API server: connections, TLS, and the Authorization header."""
 
 import asyncio
+import os
 import socket
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
@@ -184,6 +186,22 @@ async def reply(response: aiohttp.ClientResponse) -> Reply:
         retry_after=response.headers.get("Retry-After", ""),
         body=await response.read(),
     )
+
+
+def why_unanswered(error: BaseException) -> str:
+    """What one of NO_ANSWER means, in a few words."""
+    if isinstance(error, TimeoutError):
+        return "Timeout"
+    if isinstance(error, aiohttp.ClientPayloadError):
+        return "the answer broke off"
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        return "Server disconnected"
+    # The numbers of TLS and of name resolution are not the system's.
+    is_tls = isinstance(error, ssl.SSLError | aiohttp.ClientSSLError)
+    number = error.errno if isinstance(error, OSError) and not is_tls else None
+    if number is not None and number > 0:
+        return os.strerror(number)
+    return f"{type(error).__name__}: {error}".rstrip(": ")
 
 
 def _watched_socket(address: aiohttp.AddrInfoType) -> socket.socket:

@@ -6,7 +6,6 @@ refusing for ever. Rules: https://kubernetes.io/docs/reference/using-api/api-con
 """
 
 import asyncio
-import logging
 import random
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
@@ -17,6 +16,7 @@ from typing import Generic, TypedDict, TypeVar, Unpack
 
 import msgspec
 
+from kubeshare_py.edges import decision_log
 from kubeshare_py.edges.backoff import Backoff
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_errors import KubeError, KubeFailure, KubeUnreachable
@@ -51,7 +51,6 @@ _CANNOT_STREAM = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENT
 _LOOK_TIMEOUT_S = 10.0
 
 _CHANGES = frozenset({ADDED, MODIFIED, DELETED})
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +181,7 @@ async def follow_reduced(
             if by_pages:
                 await _pause(source, "list", error)  # its list names no version
             else:
-                _log.info("list %s by pages: %s", path, error)
+                decision_log.inform("list by pages", path=path, message=str(error))
             by_pages = True
             source.streams &= not error.is_for_good
         except (KubeFailure, UnreadableAnswer) as error:
@@ -372,6 +371,7 @@ def _stop(decoded: list[Line[T]]) -> KubeFailure | None:
 
 async def _pause(source: _Source[T, R], verb: str, error: Exception | None) -> None:
     source.connected(False)
-    _log.warning("%s %s: %s", verb, source.path, error or "ended early")
+    what = " ".join((source.path, *source.selector.values()))
+    source.client.contact.failed(verb, error, what)
     asked_s = error.retry_after_s if isinstance(error, KubeError) else None
     await source.backoff.pause(asked_s or 0.0)

@@ -201,8 +201,10 @@ class LeaderLease:
     def _complain(self, error: Exception) -> None:
         """Log it, once as long as it is the same. That somebody was faster is no trouble."""
         text = str(error) or "no answer in time"
-        if text != self._said:
-            self._said = text
+        if isinstance(error, TimeoutError):
+            self._client.contact.missed(f"Lease {self._lease}: {text}")
+        is_news, self._said = text != self._said, text
+        if is_news and not self._client.contact.is_away:
             raced = isinstance(error, KubeError) and error.status == HTTPStatus.CONFLICT
             log = decision_log.inform if raced else decision_log.warn
             log("lease", lease=self._lease, message=text)

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from kubeshare_py.domain.lease import LeaderFigures
 from kubeshare_py.edges import decision_log
+from kubeshare_py.edges.backoff import Backoff
 from kubeshare_py.edges.credentials import Credentials
 from kubeshare_py.edges.kube_api import HAND_OVER_S
 from kubeshare_py.edges.kube_client import KubeClient
@@ -58,9 +59,12 @@ class OnlyScheduler:
 
     async def campaign(self, address: str) -> None:
         """Write the address; a scheduler without this right still schedules."""
-        problem = await publish(self._client, self._namespace, self._name, address)
-        if problem:
-            decision_log.warn("lease", message=problem)
+        backoff = Backoff()
+        while problem := await publish(self._client, self._namespace, self._name, address):
+            if not self._client.contact.is_away:
+                decision_log.warn("lease", message=problem)
+                break
+            await backoff.pause()
 
     async def led(self) -> None:
         """Return at once."""
@@ -115,6 +119,7 @@ async def connected(
             concurrency=configuration.parallel_binds,
             may_write=leadership.may_send,
             tallies=own.tallies,
+            contact=own.contact,
         ) as client:
             yield client, leadership
 

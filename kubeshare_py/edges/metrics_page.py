@@ -13,7 +13,9 @@ from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, 
 
 from kubeshare_py.domain.figures import PodFigures
 from kubeshare_py.domain.lease import LeaderFigures
+from kubeshare_py.edges.build import running_build
 from kubeshare_py.edges.vital_signs import VitalSigns
+from kubeshare_py.exporters.build_info import build_values
 from kubeshare_py.exporters.card_metrics import CardPage
 from kubeshare_py.exporters.client_metrics import RequestTallies, leader_values
 from kubeshare_py.exporters.scheduler_metrics import (
@@ -45,6 +47,7 @@ class MetricsPage:
         self._reports = reports
         self._requests = requests
         self._leader = leader
+        self._build = build_values(running_build())
         self._turn = asyncio.Lock()
         self._process = CollectorRegistry()
         ProcessCollector(registry=self._process)
@@ -76,6 +79,7 @@ class MetricsPage:
             **scheduler_values(ledger, pods, process, signs.tallies),
             **self._requests.values(),
             **leader_values(self._leader()),
+            **self._build,
         }
         found = [page(values)]
         await asyncio.sleep(0)

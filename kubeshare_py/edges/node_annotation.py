@@ -4,7 +4,6 @@ import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from kubeshare_py.edges import decision_log
 from kubeshare_py.edges.backoff import Backoff
 from kubeshare_py.edges.card_sampler import CardSampler
 from kubeshare_py.edges.credentials import Credentials
@@ -30,7 +29,6 @@ class NodeAnnotation:
     _news: asyncio.Event = field(default_factory=asyncio.Event)
     _written: str = ""
     _written_at: float = 0.0
-    _trouble: str = ""
 
     def heard(self) -> None:
         """There is a reading."""
@@ -43,9 +41,7 @@ class NodeAnnotation:
             try:
                 await self._write()
             except KubeFailure as error:
-                if str(error) != self._trouble:
-                    decision_log.warn("annotation", node=self.sampler.node, message=str(error))
-                self._trouble = str(error)
+                self.client.contact.failed("annotation", error, self._path)
                 await self.backoff.pause()
                 continue
             # A driver that hangs gives no news, and its cards do not count as healthy any more.
@@ -61,8 +57,12 @@ class NodeAnnotation:
         if text == self._written and now < self._written_at + self.rewrite_s:
             return
         body = {"metadata": {"annotations": {ANNOTATION: text}}}
-        await self.client.merge_patch(f"/api/v1/nodes/{self.sampler.node}", body)
-        self._written, self._written_at, self._trouble = text, now, ""
+        await self.client.merge_patch(self._path, body)
+        self._written, self._written_at = text, now
+
+    @property
+    def _path(self) -> str:
+        return f"/api/v1/nodes/{self.sampler.node}"
 
 
 def credentials() -> Credentials:

@@ -88,7 +88,6 @@ class OwnAuthority:
         """Without a `caller` nobody is told, and new certificates are made in time all the same."""
         self._client = client
         self._caller = caller
-        self._said = ""
         self._names = names
         self._folder = folder
         self._pace = pace
@@ -116,9 +115,9 @@ class OwnAuthority:
             told = await self._tell(files.ca_file.read_bytes())
         except KubeFailure as failure:
             self._problem = "the API server could not be told whom to trust"
-            self._say(f"{self._problem}: {failure}")
+            path = self._caller.path if self._caller is not None else ""
+            self._client.contact.failed("certificate", failure, path, problem=self._problem)
             return self._pace.retry_s
-        self._said = ""
         if told:
             decision_log.inform("certificate", message="the API server is told to trust it")
             await sleep(self._pace.settle_s)
@@ -156,12 +155,6 @@ class OwnAuthority:
             return False
         await self._client.request("PATCH", self._caller.path, body=patch, content_type=JSON_PATCH)
         return True
-
-    def _say(self, message: str) -> None:
-        """Log it, once as long as it is the same."""
-        if message != self._said:
-            self._said = message
-            decision_log.warn("certificate", message=message)
 
 
 def _decoded(bundle: str) -> bytes:

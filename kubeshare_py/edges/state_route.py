@@ -126,7 +126,8 @@ async def _service(credentials: Credentials, place: str) -> str:
         async with KubeClient(credentials) as client:
             found = await client.get(path)
     except KubeUnreachable as error:
-        raise StateUnreachable(f"cannot reach the API server: {error}") from error
+        where = f"the API server {credentials.server}"
+        raise StateUnreachable(f"cannot reach {where}: {error}") from error
     except KubeError as error:
         if error.status == HTTPStatus.NOT_FOUND:
             raise StateUnreachable(

@@ -20,6 +20,7 @@ from aiohttp.typedefs import Handler, Middleware
 from kubeshare_py.domain.identity import PodKey
 from kubeshare_py.domain.view import ClusterView, WhyView
 from kubeshare_py.edges import probes, state_api
+from kubeshare_py.edges.build import say_listening
 from kubeshare_py.edges.certificates import make_certificates
 from kubeshare_py.edges.configured_files import accepted_tokens, served_certificate
 from kubeshare_py.edges.delegated_auth import NOT_VALID, Denial
@@ -68,6 +69,7 @@ async def serve(
             except OSError as error:
                 where = f"{settings.bind_address}:{settings.port}"
                 raise ConfigurationError(f"server: cannot listen on {where}: {error}") from error
+            say_listening("kubeshare-scheduler", runner, "https")
             yield f"https://{settings.bind_address}:{runner.addresses[0][1]}"
         finally:
             await runner.cleanup()

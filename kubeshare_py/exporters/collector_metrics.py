@@ -18,6 +18,7 @@ from kubeshare_py.domain.card_reading import (
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.exporters import gpu_capacity, isolation_metrics
+from kubeshare_py.exporters.build_info import BUILD_INFO
 from kubeshare_py.exporters.gpu_capacity import capacity_samples, exposition
 from kubeshare_py.exporters.metric import Metric
 from kubeshare_py.exporters.metric_values import Value, Values, registry
@@ -119,7 +120,7 @@ _OTHERS = (
     ),
 )
 #: Everything on the collector's page but for process_* and python_*.
-CATALOGUE = (gpu_capacity.METRIC, *_GAUGES, *_OTHERS)
+CATALOGUE = (gpu_capacity.METRIC, *_GAUGES, *_OTHERS, BUILD_INFO)
 
 READ, FAILED, HUNG = "read", "failed", "hung"
 

@@ -26,6 +26,11 @@ def registry(catalogue: Sequence[Metric], values: Values) -> CollectorRegistry:
     return found
 
 
+def collector(catalogue: Sequence[Metric], values: Values) -> Collector:
+    """The same, to be registered beside others."""
+    return _Given(catalogue, values)
+
+
 class _Given(Collector):
     """One family for each metric that has a value, in the order of the catalogue."""
 

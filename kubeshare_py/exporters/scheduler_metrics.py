@@ -13,6 +13,7 @@ from kubeshare_py.domain.effects import Trouble
 from kubeshare_py.domain.figures import LedgerFigures, PodFigures
 from kubeshare_py.domain.isolation import UNHELD, Part
 from kubeshare_py.domain.readiness import NEEDY
+from kubeshare_py.exporters.build_info import BUILD_INFO
 from kubeshare_py.exporters.card_metrics import CARD_METRICS
 from kubeshare_py.exporters.client_metrics import CLIENT_METRICS
 from kubeshare_py.exporters.metric import Metric
@@ -140,7 +141,7 @@ _METRICS = (
         "0 while the configuration file cannot be used and an older one is in effect.",
     ),
 )
-_PLAIN = (*_METRICS, *CLIENT_METRICS)
+_PLAIN = (*_METRICS, *CLIENT_METRICS, BUILD_INFO)
 #: Everything that this process says about itself.
 CATALOGUE = (*_PLAIN, *CARD_METRICS)
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from kubeshare_py.admission.review import answer, answer_of_others
 from kubeshare_py.domain.isolation import IsolationChoice
-from kubeshare_py.edges import decision_log
 from kubeshare_py.edges.admission_server import serve
 from kubeshare_py.edges.certificate_files import CertificateFiles
 from kubeshare_py.edges.kube_client import KubeClient
@@ -58,7 +57,6 @@ async def main(
             problem=lambda: certificate.problem,
         )
         async with server as url, asyncio.TaskGroup() as group:
-            decision_log.inform("listening", url=url)
             on_ready(url)
             group.create_task(certificate.keep())
 

@@ -56,8 +56,7 @@ async def collect(settings: Settings) -> None:
         from kubeshare_py.edges import node_annotation  # noqa: PLC0415
 
         writer = node_annotation.credentials()
-    async with serve(sampler, settings.address, settings.port) as url, asyncio.TaskGroup() as group:
-        decision_log.inform("listening", url=url, node=settings.node)
+    async with serve(sampler, settings.address, settings.port), asyncio.TaskGroup() as group:
         if settings.annotates:
             group.create_task(node_annotation.annotate(sampler, writer))
         group.create_task(sampler.run())

@@ -8,7 +8,7 @@ from functools import partial
 from rich.console import Console
 from rich.text import Text
 
-from kubeshare_py.edges import state_client
+from kubeshare_py.edges import decision_log, state_client
 from kubeshare_py.edges.kube_context import default_namespace
 from kubeshare_py.edges.state_errors import StateRefused, StateUnreachable
 from kubeshare_py.edges.state_route import Access, find_route
@@ -42,6 +42,7 @@ class Question:
 
 def run(question: Question) -> int:
     """Answer on stdout, failures on stderr; returns the exit code."""
+    decision_log.set_up("critical")  # what goes wrong is said by the answer
     try:
         return asyncio.run(answer(question, Console(), Console(stderr=True)))
     except KeyboardInterrupt:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges import decision_log
+from kubeshare_py.edges.build import say_started
 from kubeshare_py.edges.card_sampler import CardSampler
 from kubeshare_py.edges.mps_launcher import MpsLauncher
 from kubeshare_py.edges.until_told import until_told
@@ -29,6 +30,7 @@ class Settings:
 def run(settings: Settings) -> None:
     """Keep a daemon for each card that the driver lists, until SIGINT or SIGTERM."""
     decision_log.set_up(settings.log_level)
+    say_started("kubeshare-mps", node=settings.node, folder=str(settings.folder))
     asyncio.run(until_told(launch(settings)))
 
 

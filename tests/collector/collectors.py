@@ -37,8 +37,10 @@ class Collector:
         async with asyncio.timeout(PATIENCE_S):
             while not self.url:
                 await self.logged()
-                if self.log[-1]["event"] == "listening":
-                    self.url = self.log[-1]["url"].replace("0.0.0.0", "127.0.0.1")
+                if self.log[-1]["event"] == "started":
+                    listening = self.log[-1]
+                    url = listening["addresses"][0] + listening["path"]
+                    self.url = url.replace("0.0.0.0", "127.0.0.1")
 
     async def logged(self) -> bool:
         """Read a line; False when it has ended."""

@@ -61,7 +61,9 @@ async def test_before_the_first_reading_there_is_no_page(ward: Ward) -> None:
 
 async def test_without_cards_the_page_is_in_order(ward: Ward) -> None:
     ward.reads()
-    assert capacity(await ward.text()) == []
+    text = await ward.text()
+    assert capacity(text) == []
+    assert text.count("\nkubeshare_build_info{") == 1
     assert (await ward.get("/readyz"))[0] == 200
 
 

@@ -1,6 +1,9 @@
 import asyncio
+import errno
 import socket
+import ssl
 
+import aiohttp
 import msgspec
 import pytest
 from aiohttp import web
@@ -8,6 +11,7 @@ from aiohttp import web
 from kubeshare_py.edges.credentials import Credentials, Reading
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_errors import KubeError, KubeUnreachable
+from kubeshare_py.edges.kube_transport import why_unanswered
 from tests.edges.bare_server import NoSleep, client_of, plain, serving, status
 
 
@@ -78,8 +82,23 @@ async def test_nobody_listening_is_unreachable() -> None:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
         async with KubeClient(plain(url)) as client:
-            with pytest.raises(KubeUnreachable, match="GET http"):
-                await client.get("/api")
+            with pytest.raises(KubeUnreachable, match=r"^GET /api: Connection refused$"):
+                await client.get("/api", {"limit": 1})
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (ConnectionRefusedError(errno.ECONNREFUSED, "odd words"), "Connection refused"),
+        (TimeoutError(), "Timeout"),
+        (aiohttp.ClientPayloadError("<TransferEncodingError>"), "the answer broke off"),
+        (ssl.SSLError(1, "unknown ca"), "SSLError: unknown ca"),
+        (socket.gaierror(-2, "Name or service not known"), "Name or service not known"),
+        (ConnectionError("no number"), "ConnectionError: no number"),
+    ],
+)
+def test_why_there_is_no_answer_is_said_in_a_few_words(error: Exception, reason: str) -> None:
+    assert reason in why_unanswered(error)
 
 
 async def test_a_cut_connection_and_a_silent_server_are_unreachable() -> None:

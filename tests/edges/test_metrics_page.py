@@ -2,6 +2,8 @@
 
 import asyncio
 import gzip
+import platform
+from importlib import metadata
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -90,7 +92,10 @@ async def test_every_card_is_there_with_what_pods_hold_of_it() -> None:
 
 
 async def test_the_process_itself_is_there() -> None:
-    assert (await scraped(a_page()))["process_resident_memory_bytes{}"] > 0
+    found = await scraped(a_page())
+    assert found["process_resident_memory_bytes{}"] > 0
+    version, python = metadata.version("kubeshare-py"), platform.python_version()
+    assert found[f"kubeshare_build_info{{python_version={python},version={version}}}"] == 1
 
 
 async def test_others_get_their_turn_between_portions() -> None:

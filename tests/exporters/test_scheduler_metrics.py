@@ -8,6 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from kubeshare_py.domain.figures import CardFigures, LedgerFigures, PodFigures
 from kubeshare_py.domain.lease import LeaderFigures
+from kubeshare_py.exporters.build_info import Build, build_values
 from kubeshare_py.exporters.card_metrics import CARD_METRICS, CardPage
 from kubeshare_py.exporters.client_metrics import LATENCY_BOUNDS, RequestTallies, leader_values
 from kubeshare_py.exporters.distribution import Distribution
@@ -21,6 +22,7 @@ from kubeshare_py.exporters.scheduler_metrics import (
 from kubeshare_py.exporters.tallies import ATTEMPT_BOUNDS, SLI_BOUNDS, Tallies
 
 PROFILE = "kubeshare-scheduler"
+BUILD = Build(version="1.2.3", python_version="3.11.7")
 LEADER = LeaderFigures(name="kubeshare-scheduler", leads=True, slow_renewals=2)
 CARDS = CardFigures(
     nodes=["a", "b"],
@@ -65,7 +67,9 @@ def scraped(
     values = scheduler_values(
         ledger or LedgerFigures(), pods or PodFigures(), process, tallies or busy()
     )
-    return parsed(page({**values, **requests().values(), **leader_values(LEADER)}))
+    return parsed(
+        page({**values, **requests().values(), **leader_values(LEADER), **build_values(BUILD)})
+    )
 
 
 def requests() -> RequestTallies:
@@ -233,7 +237,9 @@ def test_names_follow_prometheus_rules(metric: Metric) -> None:
     assert re.fullmatch(r"(scheduler|kubeshare|rest_client|leader_election)(_[a-z]+)+", metric.name)
     assert metric.help.endswith(".")
     assert (metric.kind == "counter") == metric.name.endswith("_total")
-    assert not re.search(r"_(milliseconds|ms|minutes|mib|kb|percent|info|count|sum)$", metric.name)
+    # Of `…_build_info`, `info` is part of the name that all programs use.
+    about = metric.name.removesuffix("_build_info")
+    assert not re.search(r"_(milliseconds|ms|minutes|mib|kb|percent|info|count|sum)$", about)
     assert not re.search("gauge|counter|histogram", metric.name)
     assert not {"le", "quantile", "job", "instance"} & {*metric.labels}
     if metric.kind == "histogram":

@@ -19,10 +19,11 @@ async def asking(tmp_path: Path) -> AsyncIterator[aiohttp.ClientSession]:
     made = make_certificates(tmp_path)
     files = (f"--certificate-file={made.certificate_file}", f"--key-file={made.key_file}")
     async with running(tmp_path, "admission", "--address=127.0.0.1", "--port=0", *files) as process:
-        line = await until_said(process.stderr, '"listening"')
+        line = await until_said(process.stderr, '"started"')
         context = ssl.create_default_context(cafile=str(made.ca_file))
         connector = aiohttp.TCPConnector(ssl=context)
-        async with aiohttp.ClientSession(json.loads(line)["url"], connector=connector) as session:
+        [url] = json.loads(line)["addresses"]
+        async with aiohttp.ClientSession(url, connector=connector) as session:
             yield session
 
 

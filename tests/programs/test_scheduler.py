@@ -2,6 +2,9 @@
 
 import asyncio
 import copy
+import json
+import platform
+import re
 import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -127,6 +130,21 @@ async def test_told_to_end_it_hears_the_answers_to_its_binds_first(
     assert (await cluster.client.get(f"{PODS}/a"))["spec"]["nodeName"] == "n1"
 
 
+async def test_it_says_its_version_and_its_addresses_first_and_then_what_it_found(
+    cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    async with running(tmp_path, "scheduler", *options(cluster)) as process:
+        assert process.stderr is not None
+        started = json.loads(await process.stderr.readline())
+        assert (started["event"], started["program"]) == ("started", "kubeshare-scheduler")
+        assert re.fullmatch(r"\d+\.\d+\.\d+.*", started["version"])
+        assert started["python"] == platform.python_version()
+        [address] = started["addresses"]
+        assert re.fullmatch(r"https://127\.0\.0\.1:\d+", address)
+        found = json.loads(await until_said(process.stderr, '"event":"found"'))
+        assert (found["nodes"], found["cards"]) == (1, 0)
+
+
 async def test_told_twice_it_waits_for_nothing(cluster: EmbeddedCluster, tmp_path: Path) -> None:
     cluster.server.faults.inject(Fault(method="POST", path="/binding$", delay_s=60))
     await cluster.client.create(PODS, POD)
@@ -144,12 +162,14 @@ async def test_told_twice_it_waits_for_nothing(cluster: EmbeddedCluster, tmp_pat
 async def test_an_api_server_that_is_not_there_yet_is_waited_for(
     cluster: EmbeddedCluster, tmp_path: Path
 ) -> None:
-    unavailable = Fault(method="GET", path="^/api/v1/nodes$", status=503)
+    # The list in a watch, and a list by pages.
+    unavailable = Fault(method="GET", path="^/api/v1/nodes$", status=503, times=2)
     cluster.server.faults.inject(unavailable)
     await cluster.client.create(PODS, POD)
     async with running(tmp_path, "scheduler", *options(cluster)) as process:
-        warning = await until_said(process.stderr, "list /api/v1/nodes")
-        assert "503" in warning
+        warning = json.loads(await until_said(process.stderr, '"event":"list"'))
+        assert warning["path"] == "/api/v1/nodes"
+        assert "503" in warning["message"]
         await until_said(process.stderr, '"event":"bind"')
 
 

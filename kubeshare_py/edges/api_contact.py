@@ -1,0 +1,78 @@
+"""Whether one API server answers, and what the log says of it.
+
+A dozen loops of one process ask the same server, and all of them notice when it is away. The log
+has one line when it does not answer any more, one a minute while that lasts, and one when it
+answers again.
+"""
+
+import time
+from collections.abc import Callable
+
+from kubeshare_py.edges import decision_log
+from kubeshare_py.edges.kube_errors import KubeError, KubeUnreachable
+from kubeshare_py.edges.seldom import Seldom
+
+AWAY, BACK = "api server away", "api server back"
+
+
+class ApiContact:
+    """Shared by the clients of one process. `server` is host:port."""
+
+    def __init__(self, server: str, clock: Callable[[], float] = time.monotonic) -> None:
+        """`clock` in seconds; one that is never set."""
+        self._server = server
+        self._clock = clock
+        self._lines = Seldom(clock)
+        self._cuts = Seldom(clock)
+        self._away_since: float | None = None
+        self._told_away = False
+
+    @property
+    def is_away(self) -> bool:
+        """Whether the last request had no answer."""
+        return self._away_since is not None
+
+    def answered(self) -> None:
+        """The server answered a request, with whatever."""
+        if self._away_since is None:
+            return
+        away_s = self._clock() - self._away_since
+        self._away_since = None
+        if self._told_away:
+            self._told_away = False
+            decision_log.inform(BACK, server=self._server, away_s=round(away_s, 1))
+
+    def missed(self, message: str) -> None:
+        """A request had no answer; `message` says which request, and why."""
+        if self._away_since is None:
+            self._away_since = self._clock()
+        if self._lines.is_due(AWAY):
+            self._told_away = True
+            away_s = round(self._clock() - self._away_since, 1)
+            decision_log.warn(AWAY, server=self._server, message=message, away_s=away_s)
+        else:
+            decision_log.detail(AWAY, server=self._server, message=message)
+
+    def failed(self, event: str, error: Exception | None, path: str, **fields: object) -> None:
+        """Something that is asked for again and again failed; None: it ended early, unasked.
+
+        Said at most once a minute for each path; for all paths together where the server is in
+        trouble (5xx, 429). A broken connection is said if it breaks again within a minute: servers
+        are restarted, and that none answers after that is said by `missed`.
+        """
+        fields = {"path": path, **fields, "message": str(error or "ended early")}
+        is_cut = error is None or isinstance(error, KubeUnreachable)
+        if self.is_away or (is_cut and not self._cuts.heard_lately(f"{event} {path}")):
+            decision_log.detail(event, **fields)
+            return
+        if self._lines.is_due(_trouble(error) or f"{event} {path}"):
+            decision_log.warn(event, **fields)
+        else:
+            decision_log.detail(event, **fields)
+
+
+def _trouble(error: Exception | None) -> str:
+    """What is wrong with the whole server, "" if it is only this request."""
+    if isinstance(error, KubeError) and error.may_pass:
+        return str(error.status)
+    return ""

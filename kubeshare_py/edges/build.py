@@ -1,0 +1,37 @@
+"""Which build of the programs runs, and where it listens."""
+
+import platform
+from importlib import metadata
+
+from aiohttp import web
+
+from kubeshare_py.edges import decision_log
+from kubeshare_py.exporters.build_info import Build
+
+UNKNOWN = "unknown"
+
+
+def running_build() -> Build:
+    """Of this process; the version is "unknown" where the package is not installed."""
+    try:
+        version = metadata.version("kubeshare-py")
+    except metadata.PackageNotFoundError:
+        version = UNKNOWN
+    return Build(version=version, python_version=platform.python_version())
+
+
+def say_started(program: str, **fields: object) -> None:
+    """One line: this program, of this version, has begun its work."""
+    build = running_build()
+    about = {"program": program, "version": build.version, "python": build.python_version}
+    decision_log.inform("started", **about, **fields)
+
+
+def say_listening(program: str, runner: web.AppRunner, scheme: str, **fields: object) -> None:
+    """The same with a URL for each socket: two for "all addresses" of a host with IPv6."""
+    addresses = [_url(scheme, *address[:2]) for address in runner.addresses]
+    say_started(program, addresses=addresses, **fields)
+
+
+def _url(scheme: str, host: str, port: int) -> str:
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"

@@ -1,0 +1,190 @@
+"""A server that is away: one line of the log, then one a minute; and one when it is back."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from kubeshare_py.edges.api_contact import AWAY, BACK, ApiContact
+from kubeshare_py.edges.api_server import ApiServer
+from kubeshare_py.edges.backoff import Backoff
+from kubeshare_py.edges.kube_client import KubeClient
+from kubeshare_py.edges.kube_config import load
+from kubeshare_py.edges.kube_errors import KubeError, KubeUnreachable
+from kubeshare_py.edges.kube_watch import follow
+from kubeshare_py.manifests.watch import Codec
+from kubeshare_py.simulation.loose_objects import LooseObject
+from tests.edges.bare_server import client_of, status
+
+WATCHED = (
+    "/api/v1/pods",
+    "/api/v1/nodes",
+    "/apis/policy/v1/poddisruptionbudgets",
+    "/apis/batch/v1/jobs",
+)
+Lines = Callable[[], list[dict[str, Any]]]
+
+
+@pytest.fixture
+def lines(caplog: pytest.LogCaptureFixture) -> Lines:
+    """What was logged since it was last asked for, details left out."""
+    caplog.set_level("INFO")
+
+    def since() -> list[dict[str, Any]]:
+        found = [
+            {"event": record.getMessage(), **getattr(record, "fields", {})}
+            for record in caplog.records
+            if record.name == "kubeshare.decisions" and record.levelno >= logging.INFO
+        ]
+        caplog.clear()
+        return found
+
+    return since
+
+
+class Clock:
+    """Time passes when somebody sleeps; as many sleep at once as there are watches."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.sleeps = 0
+
+    def __call__(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.now += seconds / len(WATCHED)
+        self.sleeps += 1
+        await asyncio.sleep(0)
+
+
+def said(lines: list[dict[str, Any]]) -> list[str]:
+    return [line["event"] for line in lines]
+
+
+async def followed(client: KubeClient, path: str, clock: Clock, listed: asyncio.Semaphore) -> None:
+    backoff = Backoff(sleep=clock.sleep)
+    watched = follow(client, path, Codec(LooseObject), backoff=backoff)
+    async with aclosing(watched) as stream:
+        async for _ in stream:
+            listed.release()
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[ApiServer]:
+    async with ApiServer(directory=tmp_path) as running:
+        yield running
+
+
+async def until(wanted: Callable[[], bool], step: Callable[[], Awaitable[object]]) -> None:
+    async with asyncio.timeout(60):
+        while not wanted():
+            await step()
+
+
+async def test_a_dozen_loops_say_once_a_minute_that_the_server_is_away(
+    server: ApiServer, tmp_path: Path, lines: Lines
+) -> None:
+    clock, listed = Clock(), asyncio.Semaphore(0)
+    credentials = load(str(server.write_kubeconfig(tmp_path / "kubeconfig")))
+    contact = ApiContact("here:6443", clock)
+    async with KubeClient(credentials, contact=contact) as client, asyncio.TaskGroup() as group:
+        tasks = [group.create_task(followed(client, one, clock, listed)) for one in WATCHED]
+        for _ in WATCHED:
+            await listed.acquire()
+        assert lines() == []
+        await server.stop()
+        await until(lambda: contact.is_away, lambda: asyncio.sleep(0.001))
+        began, before = clock.now, clock.sleeps
+        await until(lambda: clock.now > began + 600, lambda: asyncio.sleep(0.001))
+        found = lines()
+        assert {*said(found)} == {AWAY}
+        assert 8 <= len(found) <= 1 + (clock.now - began) / 60
+        assert clock.sleeps - before > 10 * len(found)
+        assert all(line["message"].endswith(": Connection refused") for line in found)
+        assert "https" not in str(found)
+        assert "?" not in str(found)
+        assert found[-1]["away_s"] > 500
+        await server.start()
+        await until(lambda: not contact.is_away, lambda: asyncio.sleep(0.001))
+        [back] = lines()
+        assert (back["event"], back["server"]) == (BACK, "here:6443")
+        assert back["away_s"] >= 600
+        for task in tasks:
+            task.cancel()
+
+
+def test_a_server_that_comes_and_goes_is_told_twice_a_minute_at_most(lines: Lines) -> None:
+    clock = Clock()
+    contact = ApiContact("s", clock)
+    for _ in range(600):
+        clock.now += 1
+        contact.missed("GET /a: Connection refused")
+        contact.answered()
+    found = said(lines())
+    assert found == [AWAY, BACK] * 10
+
+
+def test_a_refusal_of_a_path_is_said_once_a_minute(lines: Lines) -> None:
+    clock = Clock()
+    contact = ApiContact("s", clock)
+    for _ in range(120):
+        contact.failed("list", KubeError(403, "Forbidden", "no"), "/a")
+        contact.failed("list", KubeError(404, "NotFound", "no"), "/b")
+        clock.now += 1
+    assert [line["path"] for line in lines()] == ["/a", "/b"] * 2
+
+
+def test_a_server_in_trouble_is_said_once_a_minute_for_all_paths(lines: Lines) -> None:
+    clock = Clock()
+    contact = ApiContact("s", clock)
+    for second in range(120):
+        for path in WATCHED:
+            contact.failed("watch", KubeError(503, "Unavailable", "starting"), path)
+        clock.now = 1000.0 + second
+    assert said(lines()) == ["watch"] * 2
+
+
+def test_a_watch_that_breaks_once_is_no_news_and_one_that_keeps_breaking_is(lines: Lines) -> None:
+    clock = Clock()
+    contact = ApiContact("s", clock)
+    for error in (None, KubeUnreachable("GET /a: Connection reset by peer")):
+        contact.failed("watch", error, "/a")
+        assert lines() == []
+        clock.now += 5
+        contact.failed("watch", error, "/a")
+        [line] = lines()
+        assert (line["event"], line["path"]) == ("watch", "/a")
+        clock.now += 120
+
+
+async def test_while_the_server_is_away_nothing_else_is_said_of_it(lines: Lines) -> None:
+    contact = ApiContact("s", Clock())
+    contact.missed("GET /a: Timeout")
+    contact.failed("watch", KubeUnreachable("GET /a: Timeout"), "/a")
+    contact.failed("watch", None, "/a")
+    assert said(lines()) == [AWAY]
+
+
+async def test_any_answer_ends_it_also_that_of_a_watch(lines: Lines) -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        if request.path == "/refused":
+            return status(403)
+        return web.Response(body=b"{}\n")
+
+    async with client_of(answer) as client:
+        for path in ("/refused", "/watched"):
+            client.contact.missed("GET /a: Timeout")
+            if path == "/refused":
+                with pytest.raises(KubeError):
+                    await client.get(path)
+            else:
+                async with client.stream(path, read_timeout_s=5.0):
+                    pass
+            assert not client.contact.is_away
+    assert said(lines()) == [AWAY, BACK]
