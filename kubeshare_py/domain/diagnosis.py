@@ -8,7 +8,8 @@ class Diagnosis:
     """Either one sentence about the pod itself, or counts of reasons over the nodes.
 
     `counts` are (reason, nodes) pairs; one node may give several reasons. `plugins` are those that
-    gave them, by name. `preface` says what the counts are about when that is not the pod alone.
+    gave them, by name. `preface` says what the counts are about when that is not the pod alone,
+    `remark` what else there is to know.
     `topic` is what stays of a sentence when only its numbers change.
     """
 
@@ -16,15 +17,15 @@ class Diagnosis:
     counts: tuple[tuple[str, int], ...] = ()
     sentence: str = ""
     preface: str = ""
+    remark: str = ""
     topic: str = ""
     plugins: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def reasons(self) -> frozenset[str]:
         """The set of reasons, without their counts."""
-        return frozenset(reason for reason, _ in self.counts) or frozenset(
-            (self.topic or self.sentence,)
-        )
+        named = {reason for reason, _ in self.counts} or {self.topic or self.sentence}
+        return frozenset({*named, self.remark} if self.remark else named)
 
     @property
     def message(self) -> str:
@@ -32,10 +33,11 @@ class Diagnosis:
         if self.sentence:
             return self.sentence
         preface = f"{self.preface} " if self.preface else ""
+        remark = f" {self.remark}" if self.remark else ""
         if not self.nodes:
-            return f"{preface}no nodes available to schedule pods"
+            return f"{preface}no nodes available to schedule pods{remark and f'.{remark}'}"
         histogram = ", ".join(sorted(f"{count} {reason}" for reason, count in self.counts))
-        return f"{preface}0/{self.nodes} nodes are available: {histogram}."
+        return f"{preface}0/{self.nodes} nodes are available: {histogram}.{remark}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

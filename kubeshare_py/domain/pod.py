@@ -129,7 +129,7 @@ class Pod:
     cards. `isolation` is the back-end that the pod wishes. `preempts` is
     False for preemptionPolicy Never. Of bound pods `labels` are what disruption budgets select by,
     and `started` is the RFC 3339 start time. `nominated`: it says which node it would get,
-    or which cards.
+    or which cards; `nominated_node` is that node.
     """
 
     uid: PodUid
@@ -155,5 +155,6 @@ class Pod:
     isolation: str = ""
     preempts: bool = True
     nominated: bool = False
+    nominated_node: NodeName | None = None
     labels: Labels = ()
     started: str = ""

@@ -186,6 +186,7 @@ class NodeWhy:
     """What one node says to one pod: it fits, or the reasons, and the numbers behind them.
 
     `lacks`: on how many of its cards the pod's isolation back-end does not work, or may not.
+    `kept` are sentences: what preemption keeps there for which other pod or gang.
     """
 
     name: str
@@ -193,6 +194,7 @@ class NodeWhy:
     reasons: tuple[str, ...] = ()
     shortfalls: tuple[Shortfall, ...] = ()
     lacks: tuple[LacksView, ...] = ()
+    kept: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -65,6 +65,7 @@ class MetricsPage:
             attempts=self._attempts(),
             queue_moves=dict(machine.moves.counts()),
             preemption_attempts=machine.attempts.preemptions,
+            preemptors_exhausted=machine.attempts.exhausted,
             inventory_age_s=signs.inventory_age_s(),
             reports_queued=queued,
             reports_dropped=dropped,

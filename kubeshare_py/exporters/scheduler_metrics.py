@@ -63,6 +63,11 @@ _METRICS = (
         "Pods evicted for one pod or gang; none where enough leave anyhow.",
     ),
     Metric(
+        "kubeshare_preemptors_exhausted_total",
+        "counter",
+        "Pods and gangs that evicted others preemptionsPerPod times and still have no place.",
+    ),
+    Metric(
         "scheduler_queue_incoming_pods_total",
         "counter",
         "Pods that entered a queue, by what made them; whole lines when they are woken or blocked.",
@@ -157,6 +162,7 @@ class ProcessFigures:
     attempts: Mapping[tuple[str, ...], int]
     queue_moves: Mapping[tuple[str, ...], int]
     preemption_attempts: int
+    preemptors_exhausted: int
     inventory_age_s: float | None
     reports_queued: int
     reports_dropped: int
@@ -224,6 +230,7 @@ def _without_labels(
         "scheduler_pod_scheduling_attempts": tallies.pod_attempts,
         "scheduler_preemption_attempts_total": process.preemption_attempts,
         "scheduler_preemption_victims": tallies.preemption_victims,
+        "kubeshare_preemptors_exhausted_total": process.preemptors_exhausted,
         "kubeshare_turn_duration_seconds": tallies.turn_seconds,
         "kubeshare_loop_lag_seconds": process.loop_lag_s,
         "kubeshare_config_last_reload_successful": int(tallies.reloaded),

@@ -119,7 +119,8 @@ class SchedulerConfiguration(Struct, frozen=True):
     The first gang or pod of whole cards that waits gets earmarks after `earmark_seconds`, at 0
     nobody ever does; they are over when none of its places became free in
     `earmark_patience_seconds`, at 0 they stay. Evicted pods that are still there after
-    `preemption_patience_seconds` are not waited for any longer.
+    `preemption_patience_seconds` are not waited for any longer. One pod or gang evicts others at
+    most `preemptions_per_pod` times before it is bound.
     """
 
     api_version: str = API_VERSION
@@ -136,6 +137,7 @@ class SchedulerConfiguration(Struct, frozen=True):
     earmark_seconds: Annotated[float, Meta(ge=0, le=604_800)] = 60.0
     earmark_patience_seconds: Annotated[float, Meta(ge=0, le=604_800)] = 3600.0
     preemption_patience_seconds: Annotated[float, Meta(ge=1, le=604_800)] = 120.0
+    preemptions_per_pod: Annotated[int, Meta(ge=1, le=1_000_000)] = 5
 
 
 #: What a pod says of models goes before all that policies say of equally good ones.

@@ -87,6 +87,7 @@ def to_domain(pod: PodFields) -> Pod:
         isolation=(meta.labels or {}).get(sharedgpu.ISOLATION, ""),
         preempts=spec.preemption_policy != _NEVER,
         nominated=bool(pod.status.nominated_node_name or (meta.annotations or {}).get(EARMARK)),
+        nominated_node=NodeName(pod.status.nominated_node_name) or None,
         labels=_labels(meta.labels) if bound else (),
         started=pod.status.start_time or "" if bound else "",
     )

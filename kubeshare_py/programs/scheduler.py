@@ -24,6 +24,7 @@ from kubeshare_py.manifests.watch import Codec
 from kubeshare_py.scheduling.earmark_patience import earmark_rules
 from kubeshare_py.scheduling.gang_repair import repair_rules
 from kubeshare_py.scheduling.machine import Machine
+from kubeshare_py.scheduling.preemption_rules import preemption_rules
 
 PODS = "/api/v1/pods"
 
@@ -31,8 +32,8 @@ PODS = "/api/v1/pods"
 def machine(configuration: SchedulerConfiguration, in_tree: Mapping[str, PluginFactory]) -> Machine:
     """A machine with the configured profiles; raises ConfigurationError for unusable ones."""
     rules = repair_rules(configuration), earmark_rules(configuration)
-    patience_s = configuration.preemption_patience_seconds
-    return Machine(profiles(configuration, in_tree), own_name(), *rules, patience_s)
+    evictions = preemption_rules(configuration)
+    return Machine(profiles(configuration, in_tree), own_name(), *rules, evictions)
 
 
 async def main(

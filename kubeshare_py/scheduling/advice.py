@@ -9,6 +9,7 @@ from kubeshare_py.domain.gpu import WHOLE_MILLI, share_bytes
 from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.domain.view import NodeWhy
+from kubeshare_py.scheduling.earmarks import Cause
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.pod_records import Record
 from kubeshare_py.scheduling.visibility import UNNAMED, Sees, holder_name, sees_all
@@ -37,7 +38,11 @@ def _earmarked(
 ) -> Iterator[str]:
     """For whom cards of these nodes are kept, and how many; `uid`: who wants to know."""
     ledger, there = machine.ledger, set(names)
-    for holder in machine.earmarks.holders[:_MOST]:
+    # What preemption keeps is told node by node, to those from which it is kept.
+    holders = [
+        one for one in machine.earmarks.holders if one.cause is Cause.STARVES or uid in one.uids
+    ]
+    for holder in holders[:_MOST]:
         charges = [ledger.earmarks[uid] for uid in holder.uids]
         allocations = [charge.allocation for charge in charges if charge.node in there]
         cards = {card.uuid for one in allocations if one is not None for card in one.cards}

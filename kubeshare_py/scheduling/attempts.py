@@ -17,6 +17,8 @@ class Attempts:
     failed: dict[str, int] = field(default_factory=dict)
     #: Searches for pods to evict.
     preemptions: int = 0
+    #: Pods and gangs that have evicted others as often as one may.
+    exhausted: int = 0
 
 
 def count(tries: dict[str, int], profile: str) -> None:

@@ -1,21 +1,24 @@
-"""Capacity that belongs to somebody who waits: who has it, and who sees it as taken.
+"""Capacity that belongs to a pod or gang that waits: which one has it, and which see it as taken.
 
-A holder is a gang or a pod. Whoever stands behind it in the queue finds its places taken, whoever
-stands before it finds them as if there were no earmarks, and so does the holder itself: it is tried
-in its turn like all others, and if it fits, wherever that is, its earmarks are over.
+The holder itself is tried in its turn like all others, as if its earmarks were not there; if it
+fits, wherever that is, its earmarks are over. The holder of a plan of preemption keeps its places
+from all but those that outrank it (`Holder.yields_to`). Any other holder keeps its places from
+those that stand behind it in the queue.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from kubeshare_py.cluster.charge import Charge
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.gpu import Gpu
-from kubeshare_py.domain.identity import NodeName, PodUid
+from kubeshare_py.domain.identity import GpuUuid, NodeName, PodUid
 from kubeshare_py.domain.node import Node
+from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.scheduling.gangs import Gang
 from kubeshare_py.scheduling.pod_queue import SortKey
+from kubeshare_py.scheduling.pod_records import Record
 
 #: Who has earmarks: a gang, or a pod that is tried for itself.
 Nominee = Gang | PodUid
@@ -30,11 +33,41 @@ class Cause(Enum):
     PREEMPTS = auto()  # others are evicted for it
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Contender:
+    """A pod or gang that is tried. `key`: its place in the queue; `pods`: those that it needs."""
+
+    nominee: Nominee
+    key: SortKey
+    pods: Sequence[Pod]
+
+    @property
+    def priority(self) -> int:
+        """`spec.priority`; a gang ranks as the last of its pods."""
+        return min(pod.priority for pod in self.pods)
+
+
+def needed(nominee: Nominee, records: Mapping[PodUid, Record]) -> list[Record]:
+    """The pods that are to be placed together."""
+    if isinstance(nominee, Gang):
+        return sorted(nominee.waiting.values(), key=lambda one: one.key)[: nominee.need]
+    return [records[nominee]]
+
+
+def contender_of(nominee: Nominee, records: Mapping[PodUid, Record]) -> Contender:
+    """A pod or gang that waits, as what it is when it is tried."""
+    members = needed(nominee, records)
+    key = nominee.key if isinstance(nominee, Gang) else members[0].key
+    return Contender(nominee, key, [record.pod for record in members])
+
+
 @dataclass(slots=True, eq=False)
 class Holder:
-    """Somebody with earmarks. `key`: where it stands; `name`: for texts; `since`, `planned_at`: s.
+    """A pod or gang with earmarks. `key`: its place in the queue; `name`: for texts; times in s.
 
-    One that `STARVES` stays a holder when its places are gone: then it is to be planned anew.
+    One that `STARVES` stays a holder when its places are gone: then it is to be planned anew. One
+    that `PREEMPTS` keeps what it has, also when it `is_broken`, until it has another plan or none.
+    `uids` are pods with places, `beside` evicted pods of whose cards more is kept than the places.
     """
 
     nominee: Nominee
@@ -43,12 +76,24 @@ class Holder:
     cause: Cause
     since: float
     planned_at: float = 0.0
+    #: Which contenders outrank the holder of a plan of preemption, and what its pods asked for.
+    yields_to: Callable[[Contender], bool] | None = None
+    shapes: Mapping[PodUid, Shape] = field(default_factory=dict)
     uids: list[PodUid] = field(default_factory=list)
+    beside: list[PodUid] = field(default_factory=list)
     is_laid: bool = True
-    #: Somebody took something on one of its nodes while its earmarks were lifted.
+    #: Another took something of its places while its earmarks were lifted.
     is_broken: bool = False
     #: Its nodes as they were when it was planned.
     nodes: dict[NodeName, tuple[Node | None, tuple[Gpu, ...] | None]] = field(default_factory=dict)
+
+    def is_open_to(self, contender: Contender) -> bool:
+        """Whether the contender may take these places."""
+        if contender.nominee == self.nominee:
+            return True
+        if self.yields_to is not None:
+            return self.yields_to(contender)
+        return not self.key < contender.key
 
 
 class Earmarks:
@@ -71,23 +116,30 @@ class Earmarks:
 
     def holder_of(self, uid: PodUid) -> Holder | None:
         """Whose earmark this pod's is."""
-        return next((holder for holder in self.holders if uid in holder.uids), None)
+        return next((one for one in self.holders if uid in one.uids or uid in one.beside), None)
 
     def starving(self) -> Holder | None:
         """The one that stood first for long."""
         return next((one for one in self.holders if one.cause is Cause.STARVES), None)
 
-    def hold(self, holder: Holder, places: Places, now: float) -> None:
-        """These places belong to the holder from now on, instead of those before."""
+    def hold(
+        self, holder: Holder, places: Places, now: float, beside: Places | None = None
+    ) -> None:
+        """These places belong to the holder from now on, instead of those before.
+
+        `beside`: by evicted pod, what is kept of its cards beside the places.
+        """
         ledger, earmarks = self._ledger, self._ledger.earmarks
-        for uid in [uid for uid in holder.uids if uid not in places]:
+        beside = beside or {}
+        kept = {**places, **beside}
+        for uid in [uid for uid in (*holder.uids, *holder.beside) if uid not in kept]:
             ledger.dissolve(uid)
-        for uid, place in places.items():
+        for uid, place in kept.items():
             if not _same(earmarks.get(uid), place):
                 ledger.earmark(uid, place.node, place.resources, place.allocation)
             elif not holder.is_laid:
                 ledger.lay([uid])
-        holder.uids = list(places)
+        holder.uids, holder.beside = list(places), list(beside)
         holder.is_laid, holder.is_broken, holder.planned_at = True, False, now
         holder.nodes = {place.node: self._node(place.node) for place in places.values()}
         self._of[holder.nominee] = holder
@@ -101,45 +153,67 @@ class Earmarks:
             self.holders.remove(holder)
             self.ended += 1
 
-    def end_all(self) -> None:
-        """Nobody has earmarks any more."""
+    def doubt_all(self) -> None:
+        """Every place is to be planned anew."""
         for holder in list(self.holders):
-            self.end(holder.nominee)
+            if holder.cause is Cause.PREEMPTS:
+                holder.is_broken = True
+            else:
+                self.end(holder.nominee)
 
-    def changed(self, nominee: Nominee) -> None:
-        """The holder is not what it was: its places are gone."""
-        holder = self._of.get(nominee)
-        if holder is not None:
+    def changed(self, gang: Gang) -> None:
+        """The gang is not what it was: its places are gone, or to be planned anew."""
+        holder = self._of.get(gang)
+        if holder is None or self._is_as_planned(holder, gang):
+            return
+        if holder.cause is Cause.PREEMPTS and gang.together:
+            holder.is_broken = True
+        else:
             self._lose(holder)
 
-    def takes_precedence(self, key: SortKey) -> bool:
-        """Whether who stands there does not mind the earmarks of somebody."""
-        return bool(self.holders) and key < self.holders[-1].key
+    def broken_plans(self) -> list[Holder]:
+        """Holders whose plan of preemption does not hold any more, in queue order."""
+        return [one for one in self.holders if one.is_broken and one.cause is Cause.PREEMPTS]
+
+    def is_preemptor(self, nominee: Nominee) -> bool:
+        """Whether a plan of preemption is carried out for this gang or pod."""
+        holder = self._of.get(nominee)
+        return holder is not None and holder.cause is Cause.PREEMPTS
+
+    def takes_precedence(self, contender: Contender) -> bool:
+        """Whether the contender may take places that are kept from others."""
+        return any(holder.is_open_to(contender) for holder in self.holders)
 
     # --- in a turn -----------------------------------------------------------------------------
 
     def outdated(self) -> Iterator[Holder]:
         """Holders one of whose nodes is not as it was: their places are gone."""
         for holder in list(self.holders):
-            if any(self._node(name) != then for name, then in holder.nodes.items()):
+            nodes = {name: self._node(name) for name in holder.nodes}
+            if nodes == holder.nodes:
+                continue
+            if holder.cause is Cause.STARVES:
                 self._lose(holder)
                 yield holder
+                continue
+            holder.nodes = nodes
+            holder.is_broken |= not all(map(self._is_usable, holder.uids))
 
     def lift(self) -> None:
         """Show the cluster as if nobody had earmarks."""
         for holder in self.holders:
             self._lift(holder)
 
-    def stand_at(self, key: SortKey) -> Holder | None:
-        """Show what who stands there in the queue may take; a holder that must be tried first.
+    def show_to(self, contender: Contender) -> Holder | None:
+        """Show what the contender may take; a holder that must be tried first.
 
-        That is one from whom somebody before took something: its places are gone.
+        That is one from which another took something: its places are gone.
         """
         for holder in self.holders:
-            if not holder.key < key:
+            if holder.is_open_to(contender):
                 self._lift(holder)
                 continue
-            if holder.is_broken:
+            if holder.is_broken and holder.cause is Cause.STARVES:
                 self._lose(holder)
                 return holder
             self._lay(holder)
@@ -149,17 +223,25 @@ class Earmarks:
         """Show the cluster as it is between turns; holders that must be tried again."""
         lost = []
         for holder in list(self.holders):
-            if holder.is_broken:
+            if holder.is_broken and holder.cause is Cause.STARVES:
                 self._lose(holder)
                 lost.append(holder)
             self._lay(holder)
         return lost
 
-    def took(self, node: NodeName) -> None:
-        """Somebody was placed on this node just now."""
+    def took_by(self, record: Record) -> None:
+        """This pod was placed just now."""
+        if self.holders and record.node is not None:
+            cards = record.allocation.cards if record.allocation is not None else ()
+            self.took(record.node, {card.uuid for card in cards})
+
+    def took(self, node: NodeName, cards: Collection[GpuUuid]) -> None:
+        """A pod was placed on these cards of a node just now, or a plan was made for them."""
         for holder in self.holders:
             if not holder.is_laid and node in holder.nodes:
-                holder.is_broken = True
+                own = self._cards_on(node, holder)
+                if holder.cause is Cause.STARVES or not own or not own.isdisjoint(cards):
+                    holder.is_broken = True
 
     # --- inside --------------------------------------------------------------------------------
 
@@ -168,6 +250,31 @@ class Earmarks:
         node = None if row is None else self._ledger.columns.nodes[row]
         return node, self._ledger.inventory.get(name)
 
+    def _cards_on(self, node: NodeName, holder: Holder) -> set[GpuUuid]:
+        """The cards of its places on a node."""
+        places = (self._ledger.earmarks[uid] for uid in holder.uids)
+        found = [one.allocation for one in places if one.node == node and one.allocation]
+        return {card.uuid for allocation in found for card in allocation.cards}
+
+    def _is_as_planned(self, holder: Holder, gang: Gang) -> bool:
+        """Whether all for which a plan of preemption was made still wait for the same."""
+        if not gang.together or gang.need != len(holder.shapes):
+            return False
+        return all(
+            uid in gang.waiting and gang.waiting[uid].shape == shape
+            for uid, shape in holder.shapes.items()
+        )
+
+    def _is_usable(self, uid: PodUid) -> bool:
+        """Whether the node of this place is there and takes pods, and its cards work."""
+        place = self._ledger.earmarks[uid]
+        node, gpus = self._node(place.node)
+        if node is None or node.unschedulable:
+            return False
+        healthy = {gpu.uuid for gpu in gpus or () if gpu.healthy}
+        cards = place.allocation.cards if place.allocation is not None else ()
+        return all(card.uuid in healthy for card in cards)
+
     def _lose(self, holder: Holder) -> None:
         if holder.cause is Cause.STARVES:
             self._dissolve(holder)
@@ -175,20 +282,21 @@ class Earmarks:
             self.end(holder.nominee)
 
     def _dissolve(self, holder: Holder) -> None:
-        for uid in holder.uids:
+        for uid in (*holder.uids, *holder.beside):
             self._ledger.dissolve(uid)
         holder.uids.clear()
+        holder.beside.clear()
         holder.nodes.clear()
         holder.is_laid, holder.is_broken = True, False
 
     def _lift(self, holder: Holder) -> None:
         if holder.is_laid:
-            self._ledger.lift(holder.uids)
+            self._ledger.lift([*holder.uids, *holder.beside])
             holder.is_laid = False
 
     def _lay(self, holder: Holder) -> None:
         if not holder.is_laid:
-            self._ledger.lay(holder.uids)
+            self._ledger.lay([*holder.uids, *holder.beside])
             holder.is_laid = True
 
 

@@ -18,6 +18,7 @@ from kubeshare_py.framework.reasons import NO_NODE
 from kubeshare_py.scheduling.advice import advice
 from kubeshare_py.scheduling.card_topology import ring
 from kubeshare_py.scheduling.held_by import lacks_on
+from kubeshare_py.scheduling.kept_for import kept_from
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.node_view import node_view
 from kubeshare_py.scheduling.pod_records import Record, State
@@ -130,7 +131,7 @@ def why(machine: Machine, key: PodKey, sees: Sees = sees_all) -> WhyView | None:
         return _where(machine, record, record.node, view)
     if record.state is State.HELD:
         return WhyView(pod=view, message=view.message)
-    nodes = tuple(_node_whys(machine, record))
+    nodes = tuple(_node_whys(machine, record, sees))
     suggestions = tuple(advice(machine, record, nodes, sees))
     waits = record.state is State.WAITING
     preemption = preemption_view(machine, record, sees) if waits else None
@@ -161,11 +162,11 @@ def _lesser_choice(record: Record) -> str:
     return f"; {worst} is choice {tiers[worst] + 1} of {len(wish.tiers)} ({wish})"
 
 
-def _node_whys(machine: Machine, record: Record) -> Iterator[NodeWhy]:
+def _node_whys(machine: Machine, record: Record, sees: Sees) -> Iterator[NodeWhy]:
     profile, shape = record.pod.scheduler_name, record.shape
     asker = machine.askers[profile]
     masks = asker.masks(shape).tolist()
-    columns = machine.ledger.columns
+    columns, kept = machine.ledger.columns, kept_from(machine, record, sees)
     for name in sorted(columns.row_of):
         row = columns.row_of[name]
         mask = masks[row]
@@ -178,6 +179,7 @@ def _node_whys(machine: Machine, record: Record) -> Iterator[NodeWhy]:
                 reasons=reasons,
                 shortfalls=shortfalls,
                 lacks=lacks_on(machine.ledger, row, shape),
+                kept=kept.get(name, ()),
             )
 
 

@@ -1,22 +1,35 @@
 """Which gang is tried next. Gangs of the same composition stand in one line.
 
 Whether a gang fits depends on the shapes of its members alone, so when the first of its composition
-does not fit, none of them does: all wait until rows improve enough.
+does not fit, none of them does: all wait until rows improve enough. What is kept for preemptors
+makes exceptions, as for pods (`pod_queue`).
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 
 from kubeshare_py.scheduling.gangs import Composition, Gang, Shapes, Shortage
 from kubeshare_py.scheduling.pod_queue import SortKey
 
 
+@dataclass(frozen=True, slots=True)
+class GangLineKey:
+    """What gangs of one line have in common: the composition, and whether they preempt.
+
+    `alone` is the only gang of a line of its own.
+    """
+
+    composition: Composition
+    preempts: bool = True
+    alone: Gang | None = None
+
+
 @dataclass(slots=True, eq=False)
 class GangLine:
     """Gangs that all need the same and do not get it."""
 
-    composition: Composition
+    key: GangLineKey
     need: int
     #: As in the composition, in an order that does not depend on hashes.
     shapes: Shapes
@@ -33,31 +46,44 @@ class GangQueue:
         self._entry: dict[Gang, int] = {}
         self._entries = 0
         self._line_of: dict[Gang, GangLine] = {}
-        self._lines: dict[Composition, GangLine] = {}
-        self._composition: dict[Gang, Composition] = {}
+        self._lines: dict[GangLineKey, GangLine] = {}
+        self._key: dict[Gang, GangLineKey] = {}
         #: Gangs that came to wait in a line that is blocked already, and whom nobody told.
         self.joined: list[Gang] = []
 
-    def put(self, gang: Gang) -> None:
-        """The gang is to be tried, or waits with those of its composition."""
+    def put(self, gang: Gang, *, alone: bool = False) -> None:
+        """The gang is to be tried, or waits with those of its composition, if not `alone`."""
         self.remove(gang)
-        self._composition[gang] = gang.composition
+        preempts = all(record.pod.preempts for record in gang.waiting.values())
+        self._key[gang] = GangLineKey(gang.composition, preempts, gang if alone else None)
+        if not self._joins(gang):
+            self._activate(gang)
+
+    def move(self, gang: Gang, *, alone: bool) -> None:
+        """The gang waits in a line of its own from now on, or with those like it again."""
+        key, line = self._key.get(gang), self._line_of.get(gang)
+        if key is None or alone == (key.alone is not None):
+            return
+        self.remove(gang)
+        target = self._key[gang] = replace(key, alone=gang if alone else None)
+        if line is not None and target not in self._lines:
+            self._lines[target] = GangLine(target, line.need, line.shapes, shortage=line.shortage)
         if not self._joins(gang):
             self._activate(gang)
 
     def remove(self, gang: Gang) -> None:
         """The gang is not to be tried; unknown ones are nobody's business."""
         self._entry.pop(gang, None)
-        self._composition.pop(gang, None)
+        self._key.pop(gang, None)
         line = self._line_of.pop(gang, None)
         if line is not None:
             del line.gangs[gang]
             if not line.gangs:
-                del self._lines[line.composition]
+                del self._lines[line.key]
 
     def clear(self) -> None:
         """Nobody is to be tried, and nothing is known of any composition."""
-        for index in (self._entry, self._line_of, self._lines, self._composition):
+        for index in (self._entry, self._line_of, self._lines, self._key):
             index.clear()
         self._active.clear()
         self.joined.clear()
@@ -74,14 +100,14 @@ class GangQueue:
 
     def block(self, gang: Gang) -> GangLine:
         """This active gang does not fit, nor does any of its composition."""
-        composition = self._composition[gang]
-        line = self._lines[composition] = GangLine(composition, gang.need, gang.shapes.copy())
+        key = self._key[gang]
+        line = self._lines[key] = GangLine(key, gang.need, gang.shapes.copy())
         self._joins(gang)
         return line
 
     def wake(self, line: GangLine) -> None:
         """The gangs of a line are tried again."""
-        if self._lines.pop(line.composition, None) is None:
+        if self._lines.pop(line.key, None) is None:
             return
         for gang in line.gangs:
             del self._line_of[gang]
@@ -92,9 +118,9 @@ class GangQueue:
         """The line in which a gang waits."""
         return self._line_of.get(gang)
 
-    def line(self, composition: Composition) -> GangLine | None:
-        """The blocked gangs of this composition."""
-        return self._lines.get(composition)
+    def lines_of(self, composition: Composition) -> list[GangLine]:
+        """Lines of blocked gangs of this composition, the oldest first."""
+        return [line for line in self._lines.values() if line.key.composition == composition]
 
     def lines(self) -> list[GangLine]:
         """Lines of blocked gangs, the oldest first."""
@@ -106,7 +132,7 @@ class GangQueue:
 
     def _joins(self, gang: Gang) -> bool:
         """Whether the gang waits with others of its composition from now on."""
-        line = self._lines.get(self._composition[gang])
+        line = self._lines.get(self._key[gang])
         if line is None:
             return False
         self._entry.pop(gang, None)

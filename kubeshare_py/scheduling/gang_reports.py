@@ -115,6 +115,7 @@ def too_little(gang: Gang, shortage: Shortage) -> Diagnosis:
         counts=diagnosis.counts,
         plugins=diagnosis.plugins,
         preface=f"{_needs(gang)}; {room}none for {' and '.join(lacking)}:",
+        remark=gang.remark,
     )
 
 

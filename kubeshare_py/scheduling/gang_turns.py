@@ -12,6 +12,7 @@ from kubeshare_py.framework.rooms import Rooms
 from kubeshare_py.scheduling import queue_moves
 from kubeshare_py.scheduling.attempts import count
 from kubeshare_py.scheduling.books import Books
+from kubeshare_py.scheduling.earmarks import contender_of
 from kubeshare_py.scheduling.gang_models import fix_models
 from kubeshare_py.scheduling.gang_places import GangPlaces
 from kubeshare_py.scheduling.gang_plan import Forbidden, GangPlan, Placed
@@ -95,7 +96,7 @@ class GangTurns:
         """Nobody waits for room; all gangs are looked at again."""
         self.queue.clear()
         self.kept_out.clear()
-        self._books.earmarks.end_all()
+        self._books.earmarks.doubt_all()
         self._known.clear()
         for gang in self._books.gangs.by_key.values():
             gang.lined_by = None
@@ -111,14 +112,13 @@ class GangTurns:
             self._books.gangs.touched[gang] = None
         for composition in self._look.due(now):
             known = self._known.get(composition)
-            line = self.queue.line(composition)
-            if line is not None and line.shortage is None:
-                for gang in line.gangs:
-                    self.reports.tell(gang, UNREAD)
-            elif line is not None and (
-                known is None or known.found_from != self._books.ledger.changed.end
-            ):
-                self.queue.wake(line)
+            is_old = known is None or known.found_from != self._books.ledger.changed.end
+            for line in self.queue.lines_of(composition):
+                if line.shortage is None:
+                    for gang in line.gangs:
+                        self.reports.tell(gang, UNREAD)
+                elif is_old:
+                    self.queue.wake(line)
 
     def begin_turn(self, now: float, inventory_read: bool) -> None:
         """Look at what changed, and wake the gangs that improved rows may have room for."""
@@ -164,8 +164,7 @@ class GangTurns:
             self.queue.remove(gang)
             gang.tries, gang.shortage = 0, None
             for record in answer.records:
-                if record.node is not None:
-                    self._books.earmarks.took(record.node)
+                self._books.earmarks.took_by(record)
             effects.extend([self._books.binds.send(record) for record in answer.records])
             self._settle(now)
             return len(answer.records)
@@ -214,10 +213,14 @@ class GangTurns:
                 self.reports.incomplete(gang, now)
             return
         gang.key = self._key(gang)
-        self.queue.put(gang)
-        line = self.queue.line_of(gang)
         earmarks = self._books.earmarks
-        if line is not None and (earmarks.of(gang) or earmarks.takes_precedence(gang.key)):
+        self.queue.put(gang, alone=earmarks.is_preemptor(gang))
+        line = self.queue.line_of(gang)
+        if (
+            line is not None
+            and earmarks
+            and earmarks.takes_precedence(contender_of(gang, self._books.records))
+        ):
             self.queue.wake(line)
         self._tell_joined(now)
 
@@ -225,6 +228,7 @@ class GangTurns:
         """Its members do not wait each for itself, or not where they did."""
         for uid in gang.waiting:
             self._books.queue.remove(uid)
+            self._books.earmarks.end(uid)
             gang.untold.append(uid)
         gang.lined_by = None
 

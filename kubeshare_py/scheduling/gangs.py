@@ -116,6 +116,10 @@ class Gang:
     #: What was missing when it was last tried, and when that was worked out.
     shortage: Shortage | None = None
     short_at: float = -math.inf
+    #: How many plans of preemption evicted others for it, and what to say of it if there were too
+    #: many.
+    plans: int = 0
+    remark: str = ""
     #: Since when all are there that it needs, and do not fit.
     short_since: float | None = None
     #: When something is done about too few members being placed, and whether it was tried before.

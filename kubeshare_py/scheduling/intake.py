@@ -14,10 +14,10 @@ from kubeshare_py.framework.boundary import PluginFailed
 from kubeshare_py.framework.plugin_calls import PluginCalls
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling import queue_moves
-from kubeshare_py.scheduling.earmarks import Earmarks
+from kubeshare_py.scheduling.earmarks import Contender, Earmarks
 from kubeshare_py.scheduling.gangs import Gang, Gangs
 from kubeshare_py.scheduling.held_by import chosen_backend
-from kubeshare_py.scheduling.pod_queue import PodQueue, SortKey
+from kubeshare_py.scheduling.pod_queue import LineKey, PodQueue, SortKey
 from kubeshare_py.scheduling.pod_records import Record, State
 from kubeshare_py.scheduling.queue_moves import QueueMoves
 from kubeshare_py.scheduling.timers import Timers, backoff_s
@@ -103,10 +103,13 @@ class Intake:
         place_of = None
         if gang is not None and pod.group is not None and pod.group.within:
             place_of = (gang.namespace, gang.name, pod.group.within)
-        profile = pod.scheduler_name
-        line = self._queue.add(pod.uid, record.key, profile, record.shape, place_of)
-        if line.blocked and self._earmarks.takes_precedence(record.key):
-            self._queue.wake(line)  # those who wait in it may stand behind the earmarks
+        alone = pod.uid if record.remark or self._earmarks.is_preemptor(pod.uid) else None
+        line_key = LineKey(pod.scheduler_name, record.shape, place_of, pod.preempts, alone)
+        line = self._queue.add(pod.uid, record.key, line_key)
+        if line.blocked and self._earmarks:
+            contender = Contender(pod.uid, record.key, (pod,))
+            if self._earmarks.takes_precedence(contender):
+                self._queue.wake(line)  # those that wait in it may not see these places as free
         self._moves.entered(
             queue_moves.UNSCHEDULABLE if line.blocked else queue_moves.ACTIVE, event
         )

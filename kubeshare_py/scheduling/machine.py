@@ -44,6 +44,7 @@ from kubeshare_py.scheduling.plugin_retries import PluginRetries
 from kubeshare_py.scheduling.pod_news import PodNews
 from kubeshare_py.scheduling.pod_records import State
 from kubeshare_py.scheduling.preemption import Preemption
+from kubeshare_py.scheduling.preemption_rules import PreemptionRules
 from kubeshare_py.scheduling.starvation import Starvation
 from kubeshare_py.scheduling.turns import Turns
 
@@ -60,9 +61,9 @@ class Machine:
         name: str,
         repair: RepairRules | None = None,
         earmarks: EarmarkRules | None = None,
-        preemption_patience_s: float = 120.0,
+        preemption: PreemptionRules | None = None,
     ) -> None:
-        """Victims that are there after `preemption_patience_s` are not waited for any longer."""
+        """Without rules the defaults of the configuration hold."""
         self.name = name
         books = self._books = empty_books(profiles, name)
         self.ledger, self.queue, self.records = books.ledger, books.queue, books.records
@@ -82,7 +83,7 @@ class Machine:
         self._overcommitment = Overcommitment(self.ledger, lambda uid: self.records[uid].pod.key)
         gang_turns = self.gang_turns = GangTurns(books, repair or RepairRules())
         self._starvation = Starvation(books, gang_turns, earmarks or EarmarkRules())
-        self.preemption = Preemption(books, gang_turns, preemption_patience_s)
+        self.preemption = Preemption(books, gang_turns, preemption or PreemptionRules())
         self._pods = PodNews(books, self.preemption)
         retries = self._retries = PluginRetries(
             books.askers,

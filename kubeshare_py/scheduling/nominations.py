@@ -24,7 +24,7 @@ class Nominations:
         self._records = records
         self._ours = ours
         #: Pods that the API server shows with a nomination, and pods that were told of one.
-        self._shown: set[PodUid] = set()
+        self.shown: set[PodUid] = set()
         self._told: set[PodUid] = set()
         self._planned: set[PodUid] = set()
         self._doubtful: set[PodUid] = set()
@@ -44,14 +44,14 @@ class Nominations:
         """What the API server shows of a pod."""
         pod = record.pod
         if not pod.nominated:
-            self._shown.discard(pod.uid)
-        elif pod.uid not in self._shown and pod.scheduler_name in self._ours:
-            self._shown.add(pod.uid)
+            self.shown.discard(pod.uid)
+        elif pod.uid not in self.shown and pod.scheduler_name in self._ours:
+            self.shown.add(pod.uid)
             self._doubtful.add(pod.uid)
 
     def gone(self, uid: PodUid) -> None:
         """The pod is not there any more."""
-        for pods in (self._shown, self._told, self._planned, self._doubtful):
+        for pods in (self.shown, self._told, self._planned, self._doubtful):
             pods.discard(uid)
 
     def begin(self, plan: PreemptionPlan, effects: list[Effect]) -> None:
@@ -61,11 +61,15 @@ class Nominations:
         self._told.update(uids)
         effects += [Nominate(seat.uid, seat.key, seat.node, seat.cards) for seat in plan.seats]
 
+    def keep(self, plan: PreemptionPlan) -> None:
+        """The places of a plan that ended are kept after all."""
+        self._planned.update(seat.uid for seat in plan.seats)
+
     def end(self, plan: PreemptionPlan) -> None:
         """They have their places, or will not get them."""
         uids = {seat.uid for seat in plan.seats}
         self._planned -= uids
-        self._doubtful |= uids & (self._shown | self._told)
+        self._doubtful |= uids & (self.shown | self._told)
 
     def time_passed(self, now: float) -> None:
         """What was to be taken back may still be there."""
@@ -75,11 +79,11 @@ class Nominations:
         """Those that no plan stands behind. The Binding takes them back by itself, mostly."""
         for uid in sorted(self._doubtful - self._planned):
             record = self._records.get(uid)
-            if record is None or not (uid in self._shown or uid in self._told):
+            if record is None or not (uid in self.shown or uid in self._told):
                 continue
             if record.node is None or record.state is State.BOUND:
                 self._told.discard(uid)
-            if record.node is None or (record.state is State.BOUND and uid in self._shown):
+            if record.node is None or (record.state is State.BOUND and uid in self.shown):
                 effects.append(Nominate(uid, record.pod.key, None))
             self._again.add(now + AGAIN_S, uid)
         self._doubtful.clear()

@@ -3,11 +3,15 @@
 Whether a pod fits depends on its shape alone, so when the first of a line fits nowhere, nobody
 behind it does: the line is *blocked* (kube-scheduler's unschedulable queue) until a row improves
 that may help its shape. Fifty thousand pods waiting in twenty shapes cost no more than twenty.
+
+What is kept for preemptors makes exceptions, so that such pods stand in other lines: pods that
+never preempt may take less of it than others, and a preemptor whose plan is carried out may take
+what those before it may not.
 """
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
 
 from kubeshare_py.domain.diagnosis import Diagnosis
@@ -25,17 +29,27 @@ PlaceOf = tuple[str, str, str]
 LINES_KEPT = 4096
 
 
-@dataclass(slots=True, eq=False)
-class Line:
-    """Pods of one shape under one profile, and for one place if they are tied to one.
+@dataclass(frozen=True, slots=True)
+class LineKey:
+    """What pods of one line have in common.
 
-    They stand in queue order.
+    The profile, the shape, the place if they are tied to one, and whether they preempt. `alone`
+    is the only pod of a line of its own.
     """
 
     profile: str
     shape: Shape
-    number: int
     place_of: PlaceOf | None = None
+    preempts: bool = True
+    alone: PodUid | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Line:
+    """Pods that are tried together, in queue order."""
+
+    key: LineKey
+    number: int
     heap: list[tuple[SortKey, PodUid]] = field(default_factory=list)
     waiting: dict[PodUid, SortKey] = field(default_factory=dict)
     blocked: bool = False
@@ -47,6 +61,21 @@ class Line:
     reason_set: int = 0
     #: Pods that nobody was told about yet.
     unreported: list[PodUid] = field(default_factory=list)
+
+    @property
+    def profile(self) -> str:
+        """The name of their profile."""
+        return self.key.profile
+
+    @property
+    def shape(self) -> Shape:
+        """What each of them asks for."""
+        return self.key.shape
+
+    @property
+    def place_of(self) -> PlaceOf | None:
+        """The place that they are tied to."""
+        return self.key.place_of
 
     def head(self) -> tuple[SortKey, PodUid] | None:
         """The first waiting pod, not taken out."""
@@ -69,7 +98,7 @@ class PodQueue:
     """Lines of waiting pods; active ones in queue order of their first pods."""
 
     def __init__(self) -> None:
-        self._lines: dict[tuple[str, Shape, PlaceOf | None], Line] = {}
+        self._lines: dict[LineKey, Line] = {}
         self._numbered: dict[int, Line] = {}
         self._line_of: dict[PodUid, Line] = {}
         self._active: list[tuple[SortKey, int]] = []
@@ -81,20 +110,12 @@ class PodQueue:
     def __len__(self) -> int:
         return len(self._line_of)
 
-    def add(
-        self,
-        uid: PodUid,
-        key: SortKey,
-        profile: str,
-        shape: Shape,
-        place_of: PlaceOf | None = None,
-    ) -> Line:
-        """The pod waits in its shape's line."""
-        line = self._lines.get((profile, shape, place_of))
+    def add(self, uid: PodUid, key: SortKey, line_key: LineKey) -> Line:
+        """The pod waits in this line."""
+        line = self._lines.get(line_key)
         if line is None:
             self._next_number += 1
-            line = Line(profile, shape, self._next_number, place_of)
-            self._lines[profile, shape, place_of] = line
+            line = self._lines[line_key] = Line(line_key, self._next_number)
             self._numbered[line.number] = line
         line.waiting[uid] = key
         heappush(line.heap, (key, uid))
@@ -122,11 +143,32 @@ class PodQueue:
         if line.blocked:
             line.blocked = False
             del self._blocked[line.number]
-        if line.place_of is not None:
-            del self._lines[line.profile, line.shape, line.place_of]
+        if line.place_of is not None or line.key.alone is not None:
+            del self._lines[line.key]
             del self._numbered[line.number]
         elif len(self._lines) > LINES_KEPT:
             self._forget_empty_lines()
+
+    def move(self, uid: PodUid, *, alone: bool) -> None:
+        """The pod waits in a line of its own from now on, or with those like it again.
+
+        It was tried, or not, as it is now: a line that is made for it is blocked if the other is.
+        """
+        line = self._line_of.get(uid)
+        if line is None or alone == (line.key.alone is not None):
+            return
+        target = replace(line.key, alone=uid if alone else None)
+        is_new = target not in self._lines or not self._lines[target].waiting
+        was_blocked, is_told = line.blocked, uid not in line.unreported
+        key = line.waiting[uid]
+        self.remove(uid)
+        other = self.add(uid, key, target)
+        if is_told:
+            other.unreported.remove(uid)
+        if is_new and was_blocked:
+            other.diagnosis, other.reason_set = line.diagnosis, line.reason_set
+            other.diagnosed_at, other.diagnosed_from = line.diagnosed_at, line.diagnosed_from
+            self.block(other)
 
     def clear(self) -> None:
         """Nobody waits any more, and nothing is known of any shape."""

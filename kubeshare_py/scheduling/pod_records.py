@@ -42,6 +42,10 @@ class Record:
     refused: bool = False
     last_try: bool = False
     evicted: bool = False
+    #: How many plans of preemption evicted others for it, and what to say of it if there were too
+    #: many.
+    plans: int = 0
+    remark: str = ""
     #: What its owner was last told, if the pod itself is the reason that it waits.
     told: Diagnosis | None = None
     #: Its own shape as its profile understands it, where that says more: what the share is of each

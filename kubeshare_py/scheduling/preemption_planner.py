@@ -3,7 +3,8 @@
 Reads the machine's books; a plan is a value, and nothing is changed by making one.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 from typing import assert_never
 
@@ -13,7 +14,7 @@ from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.budget import Budget
 from kubeshare_py.domain.events import BudgetEvent, BudgetGone, BudgetSeen, BudgetsListed
-from kubeshare_py.domain.identity import PodKey, PodUid
+from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.preemption import PreemptionPlan, Preemptor, Seat, Victim
 from kubeshare_py.framework.asks import Asker
@@ -30,6 +31,22 @@ from kubeshare_py.scheduling.preemption_search import Draft, PreemptionSearch
 
 #: For those that must be in one place so many are looked at, others next time.
 MOST_PLACES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Where to look for places.
+
+    `number` chooses the nodes and places that are looked at, where there are too many for all.
+    `nodes` are the only ones that will do, None for any. `fitting`: also where nobody has to go.
+    """
+
+    number: int = 0
+    nodes: Collection[NodeName] | None = None
+    fitting: bool = False
+
+
+ANYWHERE = Where()
 
 
 class Planner:
@@ -70,17 +87,16 @@ class Planner:
         members: Sequence[Record],
         leaving: Sequence[Record] = (),
         rule: Callable[[Pod], bool] | None = None,
-        number: int = 0,
+        where: Where = ANYWHERE,
     ) -> PreemptionPlan | None:
         """Places for all these pods and who must go for them; None if no eviction would help.
 
         None also if a plugin fails: it is not known whether one would.
         `leaving` are pods that go anyhow. `rule` says who gives way, instead of the profile.
-        `number` chooses the nodes and places that are looked at, where there are too many for all.
         """
         try:
             yields = rule or self.rule(members[0].pod.scheduler_name, preemptor)
-            best = self._best(members, leaving, yields, number)
+            best = self._best(members, leaving, yields, where)
         except PluginFailed:
             return None
         return None if best is None else self._as_plan(preemptor, best, leaving)
@@ -90,12 +106,12 @@ class Planner:
         members: Sequence[Record],
         leaving: Sequence[Record],
         yields: Callable[[Pod], bool],
-        number: int,
+        where: Where,
     ) -> Draft | None:
         ours = self._profiles
         best: Draft | None = None
         models = self._models_for(members)
-        for among, model in product(self._places_for(members, number), models):
+        for among, model in product(self._places_for(members, where), models):
             evictable = Evictable(
                 self._ledger,
                 self._records,
@@ -104,7 +120,7 @@ class Planner:
                 lambda pod: pod.scheduler_name in ours and yields(pod),
             )
             search = PreemptionSearch(self._ledger, self._askers, evictable, leaving, model)
-            draft = search.find(members, number, among)
+            draft = search.find(members, where.number, among, fitting=where.fitting)
             if draft is not None and (best is None or cost(draft.units) < cost(best.units)):
                 best = draft
         return best
@@ -129,11 +145,20 @@ class Planner:
         shapes = [(record.pod.scheduler_name, record.shape) for record in members]
         return list(models_for(shapes, self._ledger.columns.model_names))
 
-    def _places_for(self, members: Sequence[Record], search: int) -> Iterator[IntArray | None]:
+    def _places_for(self, members: Sequence[Record], where: Where) -> Iterator[IntArray | None]:
         """The rows of each place that must hold them all; once None where they may be anywhere.
 
         Where members of their gang are already, only that place.
         """
+        row_of = self._ledger.columns.row_of
+        if where.nodes is None:
+            yield from self._places(members, where.number)
+            return
+        only = np.array(sorted(row_of[name] for name in where.nodes if name in row_of), np.int64)
+        for rows in self._places(members, where.number):
+            yield only if rows is None else np.intersect1d(rows, only)
+
+    def _places(self, members: Sequence[Record], search: int) -> Iterator[IntArray | None]:
         groups = (record.pod.group for record in members)
         within = max((group.within for group in groups if group is not None), default="")
         if not within:

@@ -5,9 +5,10 @@ from collections.abc import Mapping
 
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.preemption import PreemptionPlan
 from kubeshare_py.scheduling.books import Books
 from kubeshare_py.scheduling.bound_ranks import BoundRanks
-from kubeshare_py.scheduling.earmarks import Nominee
+from kubeshare_py.scheduling.earmarks import Nominee, needed
 from kubeshare_py.scheduling.gang_turns import GangTurns
 from kubeshare_py.scheduling.gangs import Gang
 from kubeshare_py.scheduling.pod_queue import Line, SortKey
@@ -17,6 +18,9 @@ from kubeshare_py.scheduling.timers import Timers, backoff_s
 
 #: Failed searches that are remembered.
 FUTILE_KEPT = 4096
+
+#: What is said of a preemptor that evicted others as often as it may.
+EXHAUSTED = "Pods were evicted for it {} times, and it has no place: it evicts no more."
 
 #: Ranks above and below all.
 NOBODY, NOTHING = (math.inf, True), (-math.inf, False)
@@ -34,13 +38,16 @@ class PreemptionQueue:
         gang_turns: GangTurns,
         under_way: Mapping[Nominee, object],
         ranks: BoundRanks,
+        most_plans: int,
     ) -> None:
+        """`most_plans`: so many times one nominee may evict others."""
         self._books = books
         self._records = books.records
         self._planner = planner
         self._gang_turns = gang_turns
         self._under_way = under_way
         self._ranks = ranks
+        self._most_plans = most_plans
         self._lines: dict[Line, None] = {}
         self._gangs: dict[Gang, None] = {}
         self._retry: Timers[Line | Gang] = Timers()
@@ -73,13 +80,52 @@ class PreemptionQueue:
             self._gangs[who] = None
 
     def again(self, nominee: Nominee) -> None:
-        """A plan for it came to an end."""
+        """A plan for it came to an end: it waits with those like it again."""
         if isinstance(nominee, Gang):
+            if nominee.together and nominee.waiting:
+                self._note_plans(nominee)
+            else:
+                nominee.plans, nominee.remark = 0, ""
+            self._gang_turns.queue.move(nominee, alone=False)
             self._gangs[nominee] = None
+            return
+        line = self._books.queue.line_of(nominee)
+        if line is None:
+            return
+        self._note_plans(self._records[nominee])
+        if self._records[nominee].remark:
+            # Nothing that those like it are told is told to it.
+            line.diagnosis = None
+            self._books.queue.wake(line)
         else:
+            self._books.queue.move(nominee, alone=False)
             line = self._books.queue.line_of(nominee)
             if line is not None:
                 self._lines[line] = None
+
+    def _note_plans(self, owner: Gang | Record) -> None:
+        """Say so where it evicts no more."""
+        if owner.plans >= self._most_plans and not owner.remark:
+            owner.remark = EXHAUSTED.format(owner.plans)
+            self._books.attempts.exhausted += 1
+
+    def set_apart(self, nominee: Nominee) -> None:
+        """A plan for it is carried out: it may take what those before it may not."""
+        if isinstance(nominee, Gang):
+            self._gang_turns.queue.move(nominee, alone=True)
+        else:
+            self._books.queue.move(nominee, alone=True)
+
+    def wake(self, nominee: Nominee) -> None:
+        """It may fit now, though no row improved."""
+        if isinstance(nominee, Gang):
+            blocked = self._gang_turns.queue.line_of(nominee)
+            if blocked is not None:
+                self._gang_turns.queue.wake(blocked)
+        else:
+            line = self._books.queue.line_of(nominee)
+            if line is not None:
+                self._books.queue.wake(line)
 
     def was_tried(self, nominee: Nominee) -> bool:
         """Whether the nominee does not fit now."""
@@ -156,14 +202,26 @@ class PreemptionQueue:
                 able.append(uid)
         return min(able, key=line.waiting.__getitem__, default=None)
 
+    def may_plan(self, nominee: Nominee) -> bool:
+        """Whether its profile, its pods and its past let it evict others."""
+        members = needed(nominee, self._records)
+        if not members or self._owner(nominee).plans >= self._most_plans:
+            return False
+        is_on = self._planner.is_on(members[0].pod.scheduler_name)
+        return is_on and all(one.pod.preempts for one in members)
+
+    def count(self, nominee: Nominee, plan: PreemptionPlan) -> None:
+        """A plan of its own is carried out."""
+        if plan.victims:
+            self._owner(nominee).plans += 1
+
+    def _owner(self, nominee: Nominee) -> Gang | Record:
+        return nominee if isinstance(nominee, Gang) else self._records[nominee]
+
     def _may_search(self, nominee: Nominee, now: float) -> bool:
         if nominee in self._under_way or self._futile.get(self._alike(nominee), (0, 0.0))[1] > now:
             return False
-        members = needed(nominee, self._records)
-        profile = members[0].pod.scheduler_name
-        if not self._planner.is_on(profile) or not all(one.pod.preempts for one in members):
-            return False
-        return self._is_above_somebody(nominee)
+        return self.may_plan(nominee) and self._is_above_somebody(nominee)
 
     def _look_at_all(self) -> None:
         """Somebody less important is bound now: whoever waits may be above him."""
@@ -190,10 +248,3 @@ def _standing(pod: Pod) -> tuple[int, bool, str]:
     """What decides, of pods of one line, who gives way to this one."""
     guarantee = pod.label_priority > 0
     return pod.priority, guarantee, pod.key.namespace if guarantee else ""
-
-
-def needed(nominee: Nominee, records: Mapping[PodUid, Record]) -> list[Record]:
-    """The pods that are to be placed together."""
-    if isinstance(nominee, Gang):
-        return sorted(nominee.waiting.values(), key=lambda one: one.key)[: nominee.need]
-    return [records[nominee]]

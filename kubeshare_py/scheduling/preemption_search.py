@@ -53,16 +53,25 @@ class PreemptionSearch:
         self._model = model
 
     def find(
-        self, members: Sequence[Record], start: int = 0, among: IntArray | None = None
+        self,
+        members: Sequence[Record],
+        start: int = 0,
+        among: IntArray | None = None,
+        *,
+        fitting: bool = False,
     ) -> Draft | None:
         """Places for all of these pods, or None.
 
         `start` chooses the nodes where there are many; `among` are the only rows that will do.
+        `fitting`: for one pod, too, also where it fits as it is.
         """
         kinds: dict[Kind, list[Record]] = {}
         for record in members:
             kinds.setdefault(kind_of(record, self._model), []).append(record)
         index = self._rows_for(list(kinds), start if len(members) == 1 else None, among)
+        if fitting and len(members) == 1:
+            free = self._fitting(list(kinds), among)
+            index = np.union1d(index, np.roll(free, -(start % max(1, len(free))))[:MOST_NODES])
         trial = TrialRows(self._ledger, self._askers, index, self._model)
         self._evictable.gone.update(record.pod.uid for record in self._leaving)
         trial.take_away(self._leaving)
@@ -87,12 +96,15 @@ class PreemptionSearch:
             rows = near[0]
             count = len(rows)
             return np.sort(np.roll(rows, -(start % count))[:MOST_NODES]) if count else rows
+        return np.unique(np.concatenate([*near, self._fitting(kinds, among)]))
+
+    def _fitting(self, kinds: Sequence[Kind], among: IntArray | None) -> IntArray:
+        """The rows where pods of one of these kinds fit as it is."""
         fitting = [
             np.flatnonzero(self._askers[profile].keys(shape) >= 0) for profile, shape in kinds
         ]
-        if among is not None:
-            fitting = [np.intersect1d(rows, among) for rows in fitting]
-        return np.unique(np.concatenate([*near, *fitting]))
+        rows: IntArray = np.unique(np.concatenate(fitting))
+        return rows if among is None else np.intersect1d(rows, among)
 
     # --- places --------------------------------------------------------------------------------
 

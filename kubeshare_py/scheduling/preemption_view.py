@@ -7,6 +7,7 @@ from kubeshare_py.scheduling.visibility import Sees, sees_all
 
 NEVER = "its preemptionPolicy is Never"
 OFF = "its profile evicts nobody"
+SPENT = "pods were evicted for it {} times already"
 
 
 def preemption_view(
@@ -52,4 +53,8 @@ def preemption_view(
 def _obstacle(machine: Machine, record: Record) -> str:
     if not record.pod.preempts:
         return NEVER
-    return "" if machine.profiles[record.pod.scheduler_name].post_filters else OFF
+    if not machine.profiles[record.pod.scheduler_name].post_filters:
+        return OFF
+    gang = machine.gangs.of(record.pod.uid)
+    owner = gang if gang is not None and gang.together else record
+    return SPENT.format(owner.plans) if owner.remark else ""

@@ -17,7 +17,7 @@ from kubeshare_py.domain.pod import Shape
 from kubeshare_py.scheduling.books import Books
 from kubeshare_py.scheduling.earmark_patience import EarmarkPatience, EarmarkRules
 from kubeshare_py.scheduling.earmark_plan import EarmarkPlan, Wanted
-from kubeshare_py.scheduling.earmarks import Cause, Holder, Nominee
+from kubeshare_py.scheduling.earmarks import Cause, Holder, Nominee, contender_of
 from kubeshare_py.scheduling.gang_turns import GangTurns
 from kubeshare_py.scheduling.gangs import Gang
 from kubeshare_py.scheduling.pod_queue import SortKey
@@ -152,7 +152,7 @@ class Starvation:
 
     def _give(self, one: _Waiting, wanted: Wanted, now: float) -> bool:
         """Plan as if nobody behind it had any; who had some keeps them if there is no way."""
-        self._earmarks.stand_at(one.key)
+        self._earmarks.show_to(contender_of(one.nominee, self._records))
         places = self._plan.places(wanted)
         if places:
             before = self._earmarks.starving()

@@ -5,7 +5,7 @@ from kubeshare_py.framework.asks import Choice
 from kubeshare_py.scheduling import queue_moves
 from kubeshare_py.scheduling.attempts import count
 from kubeshare_py.scheduling.books import Books
-from kubeshare_py.scheduling.earmarks import Holder
+from kubeshare_py.scheduling.earmarks import Holder, Nominee, contender_of
 from kubeshare_py.scheduling.gang_turns import GangTurns
 from kubeshare_py.scheduling.gangs import Gang
 from kubeshare_py.scheduling.intake import tell
@@ -44,6 +44,7 @@ class Turns:
             or self._starvation.is_due
             or self._retries.is_due
             or (self._inventory_read and self._preemption.is_due)
+            or self._preemption.resumes(cards_known=self._inventory_read)
             or (bool(self._books.earmarks) and self._capacities != self._books.ledger.capacities)
         )
 
@@ -57,19 +58,22 @@ class Turns:
         earmarks, cycle = self._books.earmarks, self._books.cycle
         ready, self._inventory_read = known
         self._retries.look(now)
+        self._preemption.turn_begins(now)
         if earmarks:
             self._begin(now)
         cycle.begin_turn(self._gang_turns.kept_out.among)
         gangs = ready and bool(self._books.gangs.by_key)
         if gangs:
             self._gang_turns.begin_turn(now, self._inventory_read)
+        if ready and not self._preemption.resumed(now, effects, cards_known=self._inventory_read):
+            free = 0
         most = free
         while free > 0 and cycle.may_go_on():
             first = self._first(gangs, now)
             if first is None:
                 break
-            key, who = first
-            if earmarks and self._must_wait(key):
+            _, who = first
+            if earmarks and self._must_wait(who):
                 continue
             if isinstance(who, Line):
                 free -= self._decide(who, now, effects)
@@ -126,15 +130,17 @@ class Turns:
             self._does_not_fit(line, record, choice, now)
             return 0
         self._books.queue.remove(record.pod.uid)
-        self._books.earmarks.end(record.pod.uid)
+        earmarks = self._books.earmarks
+        if not earmarks.is_preemptor(record.pod.uid):
+            earmarks.end(record.pod.uid)
         refusal = self._books.cycle.place(record, choice)
         if refusal is not None:
             count(self._books.attempts.unschedulable, line.profile)
             tell(record, refusal, effects)
             self._books.intake.back_off(record, now)
             return 0
-        if record.node is not None:
-            self._books.earmarks.took(record.node)
+        earmarks.end(record.pod.uid)
+        earmarks.took_by(record)
         effects.append(self._books.binds.send(record))
         self._gang_turns.one_placed(line.shape, now)
         return 1
@@ -170,9 +176,16 @@ class Turns:
                 self._wake(outgrown)
             earmarks.lift()
 
-    def _must_wait(self, key: SortKey) -> bool:
-        """Show the cluster as who stands there may see it; True if another is to be tried first."""
-        holder = self._books.earmarks.stand_at(key)
+    def _must_wait(self, who: Gang | Line) -> bool:
+        """Show the cluster as it may see it; True if another is to be tried first."""
+        nominee: Nominee
+        if isinstance(who, Line):
+            head = who.head()
+            assert head is not None
+            nominee = head[1]
+        else:
+            nominee = who
+        holder = self._books.earmarks.show_to(contender_of(nominee, self._books.records))
         if holder is not None:
             self._wake(holder)
         return holder is not None

@@ -7,6 +7,7 @@ again after n/100 seconds at the earliest.
 
 import math
 from collections import deque
+from dataclasses import replace
 
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.effects import ReportWaiting
@@ -45,7 +46,7 @@ class WaitingReports:
         stale = line.diagnosis is None or now >= line.diagnosed_at + _wait(line, least_s)
         if stale or reason_set != line.reason_set:
             before = line.diagnosis
-            line.diagnosis = asker.diagnose(line.shape)
+            line.diagnosis = self._diagnosis(line, asker)
             line.reason_set = reason_set
             line.diagnosed_at, line.diagnosed_from = now, asker.changes
             if before != line.diagnosis:
@@ -90,13 +91,18 @@ class WaitingReports:
             asker = askers[line.profile]
             known = line.diagnosis is not None and line.diagnosis.sentence
             if not known and line.diagnosed_from != asker.changes:
-                diagnosis = asker.diagnose(line.shape)
+                diagnosis = self._diagnosis(line, asker)
                 line.diagnosed_at, line.diagnosed_from = now, asker.changes
                 if diagnosis != line.diagnosis:
                     line.diagnosis = diagnosis
                     self._pending.extend((uid, False) for uid in line.waiting)
             self.joined(line)
             self._look_again(line, now + _wait(line, UNASKED_S))
+
+    def _diagnosis(self, line: Line, asker: Asker) -> Diagnosis:
+        found, alone = asker.diagnose(line.shape), line.key.alone
+        remark = self._records[alone].remark if alone is not None else ""
+        return replace(found, remark=remark) if remark else found
 
     def _look_again(self, line: Line, when: float) -> None:
         if when < line.look_again_at:

@@ -58,6 +58,7 @@ def scraped(
         attempts={("scheduled", PROFILE): 7, ("error", PROFILE): 0},
         queue_moves={("active", "UnschedulablePodAdd"): 4},
         preemption_attempts=4,
+        preemptors_exhausted=2,
         inventory_age_s=age,
         reports_queued=3,
         reports_dropped=2,

@@ -160,6 +160,7 @@ def unheld_pods(driver: Driver) -> dict[str, float]:
         attempts={},
         queue_moves={},
         preemption_attempts=0,
+        preemptors_exhausted=0,
         inventory_age_s=None,
         reports_queued=0,
         reports_dropped=0,

@@ -1,0 +1,52 @@
+"""For which preemptors places are kept that a waiting pod may not take, in words."""
+
+from collections import Counter
+
+from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.scheduling.earmarks import Cause, Contender, Holder, Nominee, contender_of
+from kubeshare_py.scheduling.gangs import Gang
+from kubeshare_py.scheduling.machine import Machine
+from kubeshare_py.scheduling.pod_records import Record
+from kubeshare_py.scheduling.visibility import Sees, holder_name, sees_all
+
+
+def kept_from(
+    machine: Machine, record: Record, sees: Sees = sees_all
+) -> dict[NodeName, tuple[str, ...]]:
+    """By node, what is kept there for others by preemption; named if the reader sees them."""
+    contender = _contender(machine, record)
+    found: dict[NodeName, tuple[str, ...]] = {}
+    for holder in machine.earmarks.holders:
+        if holder.cause is Cause.PREEMPTS and not holder.is_open_to(contender):
+            for node, cards in _cards(machine, holder).items():
+                kept = f"{_are_kept(cards)} for {holder_name(machine, holder, sees)} by preemption"
+                found[node] = (*found.get(node, ()), kept)
+    return found
+
+
+def _contender(machine: Machine, record: Record) -> Contender:
+    gang = machine.gangs.of(record.pod.uid)
+    nominee: Nominee = record.pod.uid
+    if isinstance(gang, Gang) and gang.together and record.pod.uid in gang.waiting:
+        nominee = gang
+    return contender_of(nominee, machine.records)
+
+
+def _cards(machine: Machine, holder: Holder) -> Counter[NodeName]:
+    """How many cards are kept, by node; 0 where it is only room."""
+    ledger = machine.ledger
+    charges = [ledger.earmarks[uid] for uid in (*holder.uids, *holder.beside)]
+    cards = {
+        (charge.node, card.uuid)
+        for charge in charges
+        for card in (charge.allocation.cards if charge.allocation is not None else ())
+    }
+    found = Counter({charge.node: 0 for charge in charges})
+    found.update(node for node, _ in cards)
+    return found
+
+
+def _are_kept(cards: int) -> str:
+    if not cards:
+        return "room is kept"
+    return "1 card is kept" if cards == 1 else f"{cards} cards are kept"
