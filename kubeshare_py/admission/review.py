@@ -30,14 +30,21 @@ def answer(body: bytes, choices: Choices, runtime_class: str = "") -> bytes | No
     `runtime_class`: for pods that get a card and name none; "" leaves them without.
     """
 
-    def injected(pod: CreatedPod) -> Injection | None:
-        choice = choices.get(pod.spec.scheduler_name)
-        if choice is None:
-            return None
-        labels = pod.metadata.labels or {}
-        return injection(reach(labels), choice.chosen(labels.get(ISOLATION, "")))
+    return _answer(body, lambda pod: _injected(pod, choices), runtime_class)
 
-    return _answer(body, injected, runtime_class)
+
+def new_pod_patch(pod: CreatedPod, choices: Choices) -> list[Operation]:
+    """The patch of a new pod, without a RuntimeClass; empty for pods of other schedulers."""
+    found = _injected(pod, choices)
+    return [] if found is None else pod_patch(pod, found)
+
+
+def _injected(pod: CreatedPod, choices: Choices) -> Injection | None:
+    choice = choices.get(pod.spec.scheduler_name)
+    if choice is None:
+        return None
+    labels = pod.metadata.labels or {}
+    return injection(reach(labels), choice.chosen(labels.get(ISOLATION, "")))
 
 
 def answer_of_others(body: bytes) -> bytes | None:

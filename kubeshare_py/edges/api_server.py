@@ -27,6 +27,7 @@ from kubeshare_py.simulation.api_messages import (
     User,
     refusal_response,
 )
+from kubeshare_py.simulation.api_mutation import Mutation, unchanged
 from kubeshare_py.simulation.api_requests import Answer, ApiService
 from kubeshare_py.simulation.api_status import Refusal, failure
 
@@ -40,7 +41,8 @@ class ApiServer:
     """A server on 127.0.0.1; `async with ApiServer(directory=...) as server:` runs it.
 
     directory: certificates are kept there (made when missing). clock: seconds since 1970.
-    seed: uids and generated names follow from it. port 0: any free one.
+    seed: uids and generated names follow from it. port 0: any free one. mutation: what is done to
+    new pods, as admission policies and webhooks do it elsewhere.
     """
 
     def __init__(
@@ -50,8 +52,10 @@ class ApiServer:
         clock: Callable[[], float] = time.time,
         seed: int = 0,
         port: int = 0,
+        mutation: Mutation = unchanged,
     ) -> None:
         self.service = ApiService(rng=random.Random(seed), now=clock())
+        self.service.mutation = mutation
         self.service.access.user_of = self._user_of
         self.faults = ApiFaults()
         #: Told of each request as it arrives, before any fault, as an audit log would be.

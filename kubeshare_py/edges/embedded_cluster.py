@@ -20,6 +20,7 @@ from kubeshare_py.edges.simulated_collectors import SimulatedCollectors
 from kubeshare_py.edges.simulated_controllers import SimulatedControllers
 from kubeshare_py.edges.simulated_kubelets import SimulatedKubelets
 from kubeshare_py.framework.configuration import ConfigurationError
+from kubeshare_py.simulation.api_mutation import Mutation, unchanged
 from kubeshare_py.simulation.applied import as_applied
 from kubeshare_py.simulation.cluster_file import SimulatedNode
 
@@ -88,15 +89,17 @@ async def embedded_cluster(
     *,
     port: int = 0,
     clock: Callable[[], float] = time.time,
+    mutation: Mutation = unchanged,
 ) -> AsyncIterator[EmbeddedCluster]:
     """Run it while entered; the nodes are registered when it is entered.
 
-    Raises ConfigurationError when the directory or the port cannot be used.
+    `mutation` is what the API server does to new pods. Raises ConfigurationError when the directory
+    or the port cannot be used.
     """
     async with AsyncExitStack() as stack:
         try:
             server = await stack.enter_async_context(
-                ApiServer(directory=directory, port=port, clock=clock)
+                ApiServer(directory=directory, port=port, clock=clock, mutation=mutation)
             )
         except OSError as error:
             raise ConfigurationError(f"API server in {directory}: {error}") from error

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from kubeshare_py.domain.isolation import IsolationBackend
+from kubeshare_py.domain.isolation import IsolationBackend, IsolationChoice
 from kubeshare_py.framework.field_errors import explained
 from kubeshare_py.framework.inventory_settings import Inventory
 from kubeshare_py.framework.leader_election import LeaderElection
@@ -193,6 +193,11 @@ def read(document: object) -> SchedulerConfiguration:
         if name in names[:index]:
             raise ConfigurationError(f"profiles[{index}].schedulerName: {name} is there twice")
     return configuration
+
+
+def isolation_choices(configuration: SchedulerConfiguration) -> dict[str, IsolationChoice]:
+    """The isolation back-ends that each profile's pods choose from, by schedulerName."""
+    return {one.scheduler_name: IsolationChoice(one.isolation) for one in configuration.profiles}
 
 
 def effective(configuration: SchedulerConfiguration) -> dict[str, Any]:

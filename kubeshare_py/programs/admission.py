@@ -9,13 +9,12 @@ from functools import partial
 from pathlib import Path
 
 from kubeshare_py.admission.review import answer, answer_of_others
-from kubeshare_py.domain.isolation import IsolationChoice
 from kubeshare_py.edges.admission_server import serve
 from kubeshare_py.edges.certificate_files import CertificateFiles
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_config import load
 from kubeshare_py.edges.own_authority import OwnAuthority, Pace, webhooks
-from kubeshare_py.framework.configuration import SchedulerConfiguration
+from kubeshare_py.framework.configuration import SchedulerConfiguration, isolation_choices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,10 +41,7 @@ async def main(
     pace: Pace | None = None,
 ) -> None:
     """Answer until cancelled. Raises ConfigurationError, and KubeConfigError without files."""
-    choices = {
-        profile.scheduler_name: IsolationChoice(profile.isolation)
-        for profile in configuration.profiles
-    }
+    choices = isolation_choices(configuration)
     async with AsyncExitStack() as stack:
         certificate = await _certificate(settings, pace or Pace(), stack)
         server = serve(

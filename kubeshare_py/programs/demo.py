@@ -10,10 +10,11 @@ from kubeshare_py.edges.demo_files import read_nodes, read_workloads
 from kubeshare_py.edges.embedded_cluster import embedded_cluster
 from kubeshare_py.edges.kube_errors import KubeError
 from kubeshare_py.edges.live_screen import show
-from kubeshare_py.framework.configuration import SchedulerConfiguration
+from kubeshare_py.framework.configuration import SchedulerConfiguration, isolation_choices
 from kubeshare_py.framework.profile_making import PluginFactory
 from kubeshare_py.programs.embedded_scheduler import running_scheduler
 from kubeshare_py.scheduling.explanation import cluster_view
+from kubeshare_py.simulation.api_mutation import environment
 
 LANDING = """In another terminal:  export KUBECONFIG={kubeconfig}
   kubectl get pods -o wide -w       (your own kubectl, if you have one)
@@ -47,8 +48,9 @@ async def main(
     """
     nodes = read_nodes(options.cluster)
     workloads = () if options.without_workloads else read_workloads(options.workloads)
+    mutation = environment(isolation_choices(configuration))
     async with (
-        embedded_cluster(options.directory, nodes, port=options.port) as cluster,
+        embedded_cluster(options.directory, nodes, port=options.port, mutation=mutation) as cluster,
         running_scheduler(cluster, options.directory, configuration, in_tree) as machine,
     ):
         for _ in range(PAUSES_FOR_INVENTORY):

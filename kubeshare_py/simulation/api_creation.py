@@ -59,6 +59,8 @@ def create_object(call: Call, body: Json, warnings: Headers) -> ApiResponse:
         raise NotDecodable(resource.kind, resource.api_version, problem)
     if causes:
         raise invalid(resource.kind, metadata.get("name", ""), causes, resource.group)
+    if (resource.group, resource.kind) == ("", "Pod"):
+        obj = call.mutation(obj)
     apply_defaults(resource, obj, call.admission())
     causes = resource.causes(obj)
     if causes:

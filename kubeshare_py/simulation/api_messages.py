@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from kubeshare_py.simulation.api_mutation import Mutation, unchanged
 from kubeshare_py.simulation.api_resources import Admission, Resource
 from kubeshare_py.simulation.api_status import Json, Refusal
 from kubeshare_py.simulation.api_store import ApiStore
@@ -76,6 +77,7 @@ class Call:
     namespace: str = ""
     name: str = ""
     subresource: str = ""
+    mutation: Mutation = unchanged
 
     def admission(self) -> Admission:
         """What admission of a new object may look at."""

@@ -29,6 +29,7 @@ from kubeshare_py.simulation.api_messages import (
     WatchAnswer,
     refusal_response,
 )
+from kubeshare_py.simulation.api_mutation import Mutation, unchanged
 from kubeshare_py.simulation.api_priorities import SYSTEM_CLASSES
 from kubeshare_py.simulation.api_resources import Resource
 from kubeshare_py.simulation.api_reviews import REVIEWS, Access, review
@@ -98,6 +99,8 @@ class ApiService:
     ) -> None:
         self.store = store or ApiStore()
         self.access = Access()
+        #: What is done to new pods.
+        self.mutation: Mutation = unchanged
         self._rng = rng
         self._kinds = Catalogue(kinds, self.store)
         for path, objects in _FIRST_OBJECTS:
@@ -162,6 +165,7 @@ class ApiService:
             namespace=namespace,
             name=name,
             subresource=subresource,
+            mutation=self.mutation,
         )
         answer = _handler(call)(call)
         return _warned(answer, resource) if resource.warning else answer

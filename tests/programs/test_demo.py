@@ -63,6 +63,22 @@ async def test_the_kubeconfig_leads_to_the_demos_cluster(tmp_path: Path) -> None
     assert {"a100-1", "t4-1", "cpu-1"} <= names
 
 
+async def test_containers_of_the_sample_pods_see_the_cards_that_they_got(tmp_path: Path) -> None:
+    async with running(tmp_path, "demo", "--plain") as process:
+        await until_said(process.stdout, "pod default/training bound to")
+        async with KubeClient(load(str(tmp_path / ".demo" / "kubeconfig"))) as client:
+            pods = await client.list_all("/api/v1/namespaces/default/pods")
+    names = {
+        pod["metadata"].get("labels", {}).get("job-name", pod["metadata"]["name"]) for pod in pods
+    }
+    assert {"mnist", "lstm", "serving", "training", "web"} <= names
+    for pod in pods:
+        for container in pod["spec"]["containers"]:
+            first = container["env"][0]
+            assert first["name"] == "NVIDIA_VISIBLE_DEVICES"
+            assert ("value" in first) == (pod["metadata"]["name"] == "web")
+
+
 async def test_a_cluster_and_workloads_of_ones_own(tmp_path: Path) -> None:
     (tmp_path / "cluster.yaml").write_text(
         "nodes: [{name: mine, gpus: [{model: Tesla-T4, count: 1, memory: 15GiB}]}]"
