@@ -1,7 +1,8 @@
 """The embedded Kubernetes API server: `simulation.api_requests` behind HTTPS.
 
 A stock kubectl, the scheduler, simulated kubelets and tests talk to it as to a real cluster. Bearer
-tokens say who asks; whoever has one may do everything. It can be told to misbehave (`faults`).
+tokens and client certificates say who asks; whoever is known may do everything, and administrators
+act as others. It can be told to misbehave (`faults`).
 """
 
 import asyncio
@@ -15,10 +16,17 @@ from typing import Self
 
 from aiohttp import web
 
+from kubeshare_py.edges.api_aggregator import ApiAggregator
+from kubeshare_py.edges.api_callers import certified, impersonated
 from kubeshare_py.edges.api_faults import ApiFaults
 from kubeshare_py.edges.api_watch_stream import WatchStreams
 from kubeshare_py.edges.certificates import Certificates, make_certificates
-from kubeshare_py.edges.kubeconfigs import kubeconfig_text, write_private
+from kubeshare_py.edges.client_certificates import make_client_authority
+from kubeshare_py.edges.kubeconfigs import (
+    certificate_kubeconfig_text,
+    kubeconfig_text,
+    write_private,
+)
 from kubeshare_py.edges.service_proxy import ServiceProxy
 from kubeshare_py.simulation.api_messages import (
     ADMIN_GROUPS,
@@ -66,6 +74,9 @@ class ApiServer:
         self._certificates: Certificates = make_certificates(directory)
         self._streams = WatchStreams()
         self._proxy = ServiceProxy()
+        self._clients = make_client_authority("clients")
+        #: Forwards to other servers; APIServices have conditions while it is kept (`keep`).
+        self.aggregator = ApiAggregator(self.service, clock, directory, self._clients.pem())
         self._runner: web.AppRunner | None = None
 
     @property
@@ -100,6 +111,12 @@ class ApiServer:
         """The same in a file that only its owner may read."""
         return write_private(path, self.kubeconfig(user))
 
+    def write_client_kubeconfig(self, path: Path, user: str, *groups: str) -> Path:
+        """A kubeconfig for a user with a client certificate and no token."""
+        pair = self._clients.write_client(path.with_suffix(".pem"), user, groups)
+        authority = self.ca_file.read_bytes()
+        return write_private(path, certificate_kubeconfig_text(self.url, authority, user, pair))
+
     def proxy_to(
         self, namespace: str, name: str, url: str, ssl_context: ssl.SSLContext | None = None
     ) -> None:
@@ -124,6 +141,8 @@ class ApiServer:
         )
         await self._runner.setup()
         context = self._certificates.server_context()
+        context.load_verify_locations(cadata=self._clients.pem())
+        context.verify_mode = ssl.CERT_OPTIONAL
         site = web.TCPSite(self._runner, "127.0.0.1", self._port, ssl_context=context)
         await site.start()
         self._port = int(self._runner.addresses[0][1])
@@ -146,9 +165,10 @@ class ApiServer:
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         await self.faults.passable()
-        user = self._user(request)
-        if user is None:
-            return plain(refusal_response(Refusal(failure(401, "Unauthorized", "Unauthorized"))))
+        try:
+            user = self._caller(request)
+        except Refusal as refusal:
+            return plain(refusal_response(refusal))
         asked = ApiRequest(
             method=request.method,
             path=request.path,
@@ -167,7 +187,10 @@ class ApiServer:
             return await fault.answer(request)
         if self._proxy.is_for(asked.path):
             return plain(await self._proxy.forward(asked, request.headers))
+        if self.aggregator.is_for(asked.path):
+            return await self.aggregator.forward(asked, request)
         answer = await self.perform(asked, request)
+        self.aggregator.noticed(asked)
         if fault is not None:
             return await fault.answer(request)
         return await self.send(request, answer)
@@ -189,10 +212,19 @@ class ApiServer:
                 return User(name=name, groups=groups)
         return None
 
+    def _caller(self, request: web.Request) -> User:
+        """Who asks, or whom he acts as. Raises Refusal."""
+        user = self._user(request)
+        if user is None:
+            raise Refusal(failure(401, "Unauthorized", "Unauthorized"))
+        return impersonated(user, request.headers)
+
     def _user(self, request: web.Request) -> User | None:
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         if scheme.lower() == "bearer":
             return self._user_of(token.strip())
+        if user := certified(request):
+            return user
         if request.path in _OPEN_PATHS:
             return User(name="system:anonymous", groups=("system:unauthenticated",))
         return None

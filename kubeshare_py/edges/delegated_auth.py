@@ -218,8 +218,10 @@ class DelegatedAuth:
 
 def forbidden(user: User, asked: Path | Reading) -> Denial:
     """403 in the words of the API server."""
-    may_not = "cannot" if isinstance(asked, Reading) else "may not"
-    return Denial(HTTPStatus.FORBIDDEN, f'user "{user.username}" {may_not} {asked}')
+    of_objects = isinstance(asked, Reading)
+    who = "User" if of_objects else "user"
+    may_not = "cannot" if of_objects else "may not"
+    return Denial(HTTPStatus.FORBIDDEN, f'{who} "{user.username}" {may_not} {asked}')
 
 
 def _sentence(failure: KubeFailure) -> str:

@@ -16,15 +16,19 @@ from kubeshare_py.edges.api_server import ADMIN, ApiServer
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_config import load
 from kubeshare_py.edges.kube_errors import KubeError
+from kubeshare_py.edges.own_authority import API_SERVICES
 from kubeshare_py.edges.simulated_collectors import SimulatedCollectors
 from kubeshare_py.edges.simulated_controllers import SimulatedControllers
 from kubeshare_py.edges.simulated_kubelets import SimulatedKubelets
 from kubeshare_py.framework.configuration import ConfigurationError
+from kubeshare_py.manifests import state_group
 from kubeshare_py.simulation.api_mutation import Mutation, unchanged
 from kubeshare_py.simulation.applied import as_applied
 from kubeshare_py.simulation.cluster_file import SimulatedNode
 
-SERVICE = "kubeshare-scheduler"
+NAMESPACE, SERVICE = "kube-system", "kubeshare-scheduler"
+#: Between looks whether the state is served (s).
+PAUSE_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,25 +61,51 @@ class EmbeddedCluster:
         await self.client.create(f"{root}/{found['name']}", as_applied(workload))
 
     async def publish_scheduler(self, url: str) -> None:
-        """Make the scheduler's state endpoint reachable as a Service, as a chart does.
+        """Make the scheduler's state endpoint reachable as a Service, and as an API group.
 
         A later scheduler takes the place of an earlier one.
         """
         port = int(url.rpartition(":")[2])
-        body = {
-            "apiVersion": "v1",
-            "kind": "Service",
-            "metadata": {"name": SERVICE},
-            "spec": {"ports": [{"name": "https", "port": port}]},
+        ports = [{"name": "https", "port": port}]
+        # No network of Services is needed to get there, neither here nor before a real API server.
+        service = {"type": "ExternalName", "externalName": "localhost", "ports": ports}
+        behind = {"name": SERVICE, "namespace": NAMESPACE, "port": port}
+        group = {
+            "group": state_group.GROUP,
+            "version": state_group.VERSION,
+            "groupPriorityMinimum": 100,
+            "versionPriority": 100,
+            "service": behind,
         }
-        path = "/api/v1/namespaces/kube-system/services"
+        await self._put(
+            f"/api/v1/namespaces/{NAMESPACE}/services", "v1", "Service", SERVICE, service
+        )
+        await self._put(
+            API_SERVICES, "apiregistration.k8s.io/v1", "APIService", state_group.API_SERVICE, group
+        )
+        self.server.proxy_to(NAMESPACE, SERVICE, url)
+
+    async def state_served(self) -> None:
+        """Return once the API server forwards requests for the scheduler's state."""
+        path = f"{API_SERVICES}/{state_group.API_SERVICE}"
+        while True:
+            found = await self.client.get(path)
+            conditions = (found.get("status") or {}).get("conditions") or []
+            if any(one["type"] == "Available" and one["status"] == "True" for one in conditions):
+                return
+            await asyncio.sleep(PAUSE_S)
+
+    async def _put(
+        self, path: str, version: str, kind: str, name: str, spec: dict[str, Any]
+    ) -> None:
+        """Create an object, or change that of this name."""
+        body = {"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec}
         try:
             await self.client.create(path, body)
         except KubeError as error:
             if error.status != HTTPStatus.CONFLICT:
                 raise
-            await self.client.merge_patch(f"{path}/{SERVICE}", {"spec": body["spec"]})
-        self.server.proxy_to("kube-system", SERVICE, url, self.server.client_context())
+            await self.client.merge_patch(f"{path}/{name}", {"spec": spec})
 
     def admin_token(self) -> str:
         """The bearer token in `kubeconfig`."""
@@ -134,6 +164,7 @@ async def cluster_around(
         running = [group.create_task(kubelets.run())]
         if controllers:
             running.append(group.create_task(SimulatedControllers(workers, clock=clock).run()))
+            running.append(group.create_task(server.aggregator.keep()))
         try:
             await kubelets.registered.wait()
             yield EmbeddedCluster(server, collectors, kubelets, admin, kubeconfig)

@@ -26,8 +26,8 @@ from kubeshare_py.scheduling.explanation import cluster_portions, pod_portions, 
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.visibility import namespaces
 
-#: Nothing but reading the state waits for the API server's trust.
-PACE = Pace(retry_s=15.0)
+#: Only reading the state waits for the API server's trust, and the APIService may come later.
+PACE = Pace(retry_s=0.25)
 
 
 @asynccontextmanager

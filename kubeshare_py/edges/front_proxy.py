@@ -57,7 +57,7 @@ class FrontProxy:
             found = read_request_header(await self._client.get(PATH))
             authorities = x509.load_pem_x509_certificates(found.authorities.encode())
         except KubeFailure as failure:
-            self._say(f"ConfigMap {PATH} cannot be read: {failure}")
+            self._client.contact.failed("front proxy", failure, PATH)
             return False
         except (BadRequestHeader, ValueError) as error:
             # An empty authority is such a case: the aggregation layer is off.

@@ -9,6 +9,25 @@ import yaml
 
 def kubeconfig_text(url: str, authority: bytes, user: str, token: str) -> str:
     """One cluster, one user with a bearer token, one context `kubeshare`."""
+    return _text(url, authority, user, {"token": token})
+
+
+def certificate_kubeconfig_text(url: str, authority: bytes, user: str, pair: Path) -> str:
+    """The same for a user with a certificate; `pair` is a file of certificate and key."""
+    encoded = base64.b64encode(pair.read_bytes()).decode()
+    shown = {"client-certificate-data": encoded, "client-key-data": encoded}
+    return _text(url, authority, user, shown)
+
+
+def write_private(path: Path, text: str) -> Path:
+    """Write a file that only its owner may read."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+    return path
+
+
+def _text(url: str, authority: bytes, user: str, credentials: dict[str, str]) -> str:
     encoded = base64.b64encode(authority).decode()
     return yaml.safe_dump(
         {
@@ -20,7 +39,7 @@ def kubeconfig_text(url: str, authority: bytes, user: str, token: str) -> str:
                     "cluster": {"server": url, "certificate-authority-data": encoded},
                 }
             ],
-            "users": [{"name": user, "user": {"token": token}}],
+            "users": [{"name": user, "user": credentials}],
             "contexts": [
                 {
                     "name": "kubeshare",
@@ -30,11 +49,3 @@ def kubeconfig_text(url: str, authority: bytes, user: str, token: str) -> str:
             "current-context": "kubeshare",
         }
     )
-
-
-def write_private(path: Path, text: str) -> Path:
-    """Write a file that only its owner may read."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-    return path

@@ -13,6 +13,7 @@ import ssl
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,11 @@ from kubeshare_py.edges import decision_log
 from kubeshare_py.edges.certificate_bundle import with_authority
 from kubeshare_py.edges.certificates import Certificates, make_certificates
 from kubeshare_py.edges.kube_client import KubeClient, Object
-from kubeshare_py.edges.kube_errors import KubeFailure
+from kubeshare_py.edges.kube_errors import KubeError, KubeFailure
 
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 API_SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
+_MOST_DOUBLED = 8
 JSON_PATCH = "application/json-patch+json"
 
 
@@ -32,7 +34,8 @@ class Pace:
     """How long a certificate is good, when the next is made, and the times between (s).
 
     `settle_s` is what API servers get to notice a new authority, `check_s` how often it is seen to
-    that ours is still in the bundle, `retry_s` the time after a failure.
+    that ours is still in the bundle, `retry_s` the time after a failure, twice as long after each
+    further one.
     """
 
     valid: timedelta = timedelta(days=1)
@@ -88,6 +91,7 @@ class OwnAuthority:
         """Without a `caller` nobody is told, and new certificates are made in time all the same."""
         self._client = client
         self._caller = caller
+        self._failures, self._is_missing = 0, False
         self._names = names
         self._folder = folder
         self._pace = pace
@@ -115,9 +119,10 @@ class OwnAuthority:
             told = await self._tell(files.ca_file.read_bytes())
         except KubeFailure as failure:
             self._problem = "the API server could not be told whom to trust"
-            path = self._caller.path if self._caller is not None else ""
-            self._client.contact.failed("certificate", failure, path, problem=self._problem)
-            return self._pace.retry_s
+            self._complain(failure)
+            self._failures += 1
+            return self._again_s()
+        self._failures, self._is_missing = 0, False
         if told:
             decision_log.inform("certificate", message="the API server is told to trust it")
             await sleep(self._pace.settle_s)
@@ -155,6 +160,21 @@ class OwnAuthority:
             return False
         await self._client.request("PATCH", self._caller.path, body=patch, content_type=JSON_PATCH)
         return True
+
+    def _again_s(self) -> float:
+        """How long to wait after so many failures one after the other."""
+        times: int = 2 ** min(self._failures - 1, _MOST_DOUBLED)
+        return min(self._pace.retry_s * times, self._pace.check_s)
+
+    def _complain(self, failure: KubeFailure) -> None:
+        """An object that is not there may come yet; that is said once."""
+        path = self._caller.path if self._caller is not None else ""
+        missing = isinstance(failure, KubeError) and failure.status == HTTPStatus.NOT_FOUND
+        if not missing:
+            self._client.contact.failed("certificate", failure, path, problem=self._problem)
+        elif not self._is_missing:
+            self._is_missing = True
+            decision_log.inform("certificate", message=f"{self._problem}: {failure}")
 
 
 def _decoded(bundle: str) -> bytes:

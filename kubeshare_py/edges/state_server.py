@@ -6,6 +6,7 @@ takes that header away, in `X-KubeShare-Authorization`: one of the token file's,
 the API server lets get the path. Other routes are served beside it, `state_api`'s too.
 """
 
+import asyncio
 import ssl
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
@@ -72,7 +73,18 @@ async def serve(
             say_listening("kubeshare-scheduler", runner, "https")
             yield f"https://{settings.bind_address}:{runner.addresses[0][1]}"
         finally:
-            await runner.cleanup()
+            await _end(runner)
+
+
+async def _end(runner: web.AppRunner) -> None:
+    """Answer what was asked; then hang up, also where a client keeps a connection for later."""
+    server = runner.server
+    held = [one.transport for one in server.connections] if server is not None else []
+    await runner.cleanup()
+    for transport in held:
+        if transport is not None:
+            transport.abort()
+    await asyncio.sleep(0)
 
 
 def _context(settings: Server, directory: Path) -> ssl.SSLContext:

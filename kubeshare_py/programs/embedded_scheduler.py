@@ -35,12 +35,9 @@ async def running_scheduler(
 
     `hand_over_s`: how long it waits when its predecessor did not release the Lease.
     """
-    certificates = cluster.server.certificates
     server = Server(
         bind_address="127.0.0.1",
         port=0,
-        certificate_file=str(certificates.certificate_file),
-        key_file=str(certificates.key_file),
         token_file=str(write_private(directory / "state-token", cluster.admin_token())),
     )
     configuration = msgspec.structs.replace(

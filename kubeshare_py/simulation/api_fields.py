@@ -136,6 +136,13 @@ TYPES = {
     "ServicePort": "name:s protocol:s appProtocol:s port:i targetPort:* nodePort:z",
     "ServiceAccount": f"{_TOP} secrets:* imagePullSecrets:[Named] automountServiceAccountToken:b",
     "PriorityClass": f"{_TOP} value:i globalDefault:o description:s preemptionPolicy:s",
+    "APIService": f"{_TOP} spec:APIServiceSpec status:APIServiceStatus",
+    "APIServiceSpec": (
+        "service:APIServiceReference group:s version:s insecureSkipTLSVerify:o caBundle:s "
+        "groupPriorityMinimum:i versionPriority:i"
+    ),
+    "APIServiceReference": "namespace:s name:s port:i",
+    "APIServiceStatus": "conditions:[Condition]",
     "Lease": f"{_TOP} spec:LeaseSpec",
     "LeaseSpec": (
         "holderIdentity:s leaseDurationSeconds:i acquireTime:s renewTime:s leaseTransitions:i "

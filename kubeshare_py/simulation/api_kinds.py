@@ -6,6 +6,7 @@ from kubeshare_py.simulation.api_merge_keys import META_KEYS, POD_KEYS
 from kubeshare_py.simulation.api_pod_cells import POD_COLUMNS, pod_cells
 from kubeshare_py.simulation.api_priorities import PRIORITY_CLASSES
 from kubeshare_py.simulation.api_resources import Resource, Subresource, status_subresource
+from kubeshare_py.simulation.api_services import API_SERVICES
 from kubeshare_py.simulation.api_status import Json
 from kubeshare_py.simulation.api_workloads import DEPLOYMENTS, REPLICA_SETS
 from kubeshare_py.simulation.crd_kind import DEFINITIONS
@@ -232,4 +233,5 @@ KINDS = (
     BUDGETS,
     PRIORITY_CLASSES,
     DEFINITIONS,
+    API_SERVICES,
 )

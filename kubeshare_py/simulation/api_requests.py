@@ -101,6 +101,8 @@ class ApiService:
         self.access = Access()
         #: What is done to new pods.
         self.mutation: Mutation = unchanged
+        #: What other servers serve, as they say themselves: shown, and never asked for here.
+        self.aggregated: tuple[Resource, ...] = ()
         self._rng = rng
         self._kinds = Catalogue(kinds, self.store)
         for path, objects in _FIRST_OBJECTS:
@@ -122,13 +124,21 @@ class ApiService:
     def _answer(self, request: ApiRequest, now: float) -> Answer:
         path = request.path.rstrip("/") or "/"
         parts = path.strip("/").split("/")
-        if parts[0] == "apis" and parts[1:2] and not self._kinds.serves(*parts[1:3]):
+        if parts[0] == "apis" and parts[1:2] and not self._serves(parts[1:3]):
             return _NO_PAGE
         if len(parts) > _PREFIXES.get(parts[0], len(parts)):
             return self._resource(request, parts, now)
         if request.method != "GET":
             raise method_not_allowed()
         return self._page(request, path, parts[0])
+
+    def _serves(self, group_version: Sequence[str]) -> bool:
+        """Whether there is such a group, or such a version of it."""
+        if len(group_version) == 1 and any(
+            row.group == group_version[0] for row in self.aggregated
+        ):
+            return True
+        return self._kinds.serves(*group_version)
 
     def _page(self, request: ApiRequest, path: str, first: str) -> ApiResponse:
         """What is not about objects."""
@@ -137,7 +147,7 @@ class ApiService:
         if path == "/version":
             return api_discovery.version()
         if first in _PREFIXES:
-            return api_discovery.discover(request, self._kinds.served())
+            return api_discovery.discover(request, (*self._kinds.served(), *self.aggregated))
         if first == "openapi":
             return api_openapi.openapi(path, request.accept, self._kinds.served())
         return _NO_PAGE

@@ -4,7 +4,7 @@ https://kubernetes.io/docs/reference/kubernetes-api/authentication-resources/tok
 https://kubernetes.io/docs/reference/kubernetes-api/authorization-resources/subject-access-review-v1/
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -16,7 +16,7 @@ from kubeshare_py.simulation.api_messages import (
     User,
     json_response,
 )
-from kubeshare_py.simulation.api_resources import Resource
+from kubeshare_py.simulation.api_resources import READ_VERBS, Resource
 from kubeshare_py.simulation.api_status import Json, bad_request, method_not_allowed
 
 
@@ -24,12 +24,15 @@ from kubeshare_py.simulation.api_status import Json, bad_request, method_not_all
 class Access:
     """Whose tokens there are, and what other servers may let users get.
 
-    This server lets everybody with a token do everything; `paths` are for servers that ask it:
-    nonResourceURLs by user, with `*` at the end for all that begins so. Administrators may all.
+    This server lets everybody who is known do everything; the rest is for servers that ask it:
+    `paths` are nonResourceURLs by user, with `*` at the end for all that begins so; `objects` are
+    (resource.group, namespace) whose objects a user may read, "" for all namespaces.
+    Administrators may all.
     """
 
     user_of: Callable[[str], User | None] = lambda token: None
     paths: dict[str, list[str]] = field(default_factory=dict)
+    objects: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
 
 
 def review(request: ApiRequest, resource: Resource, access: Access) -> ApiResponse:
@@ -54,9 +57,20 @@ def _access(request: ApiRequest, access: Access) -> Json:
     spec = _spec(request)
     if ADMIN_GROUPS[0] in (spec.get("groups") or []):
         return {"allowed": True}
+    user = spec.get("user", "")
+    if asked := spec.get("resourceAttributes"):
+        return {"allowed": _may_read(access.objects.get(user, set()), asked)}
     path = (spec.get("nonResourceAttributes") or {}).get("path", "")
-    patterns = access.paths.get(spec.get("user", ""), [])
-    return {"allowed": any(_matches(pattern, path) for pattern in patterns)}
+    return {"allowed": any(_matches(pattern, path) for pattern in access.paths.get(user, []))}
+
+
+def _may_read(held: Collection[tuple[str, str]], asked: Json) -> bool:
+    name, namespace = (
+        f"{asked.get('resource', '')}.{asked.get('group', '')}",
+        asked.get("namespace"),
+    )
+    reads = asked.get("verb") in READ_VERBS
+    return reads and bool({(name, ""), (name, namespace or "")} & {*held})
 
 
 def _self(request: ApiRequest, _access: Access) -> Json:

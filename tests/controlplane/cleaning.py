@@ -8,6 +8,7 @@ from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_errors import KubeError
 
 PODS = "/api/v1/pods"
+API_SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 #: Deleted as they are, controllers first: nothing may come back.
 _LISTS = (
@@ -37,6 +38,10 @@ _PROMPTLY = {
 async def clean(client: KubeClient) -> None:
     """Delete it all, finalizers or not; raises TimeoutError when pods come back for ever."""
     async with asyncio.timeout(30):
+        # First of all: one that does not answer would keep namespaces from going.
+        for service in await client.list_all(API_SERVICES):
+            if service["spec"].get("service"):
+                await _delete(client, API_SERVICES, service["metadata"])
         while True:
             for path in _LISTS:
                 async with asyncio.TaskGroup() as group:

@@ -19,7 +19,7 @@ from typing import Any
 
 from kubeshare_py.edges.api_server import ADMIN, SCHEDULER
 from tests.controlplane.processes import Process, process
-from tests.controlplane.secrets_of_cluster import CONTROLLERS, Secrets, make_secrets
+from tests.controlplane.secrets_of_cluster import CONTROLLERS, FRONT_PROXY, Secrets, make_secrets
 from tests.controlplane.shipped import IDENTITY, shipped, write
 
 #: Stories say themselves which node is lost, and admission's not-ready taint is this
@@ -188,6 +188,15 @@ def server_flags(secrets: Secrets, folder: Path, etcd_port: int, port: int) -> l
         f"--tls-cert-file={certificates.certificate_file}",
         f"--tls-private-key-file={certificates.key_file}",
         f"--token-auth-file={secrets.token_file}",
+        f"--client-ca-file={secrets.clients_file}",
+        # The aggregation layer, as kubeadm sets it up.
+        f"--requestheader-client-ca-file={secrets.proxies_file}",
+        f"--requestheader-allowed-names={FRONT_PROXY}",
+        "--requestheader-username-headers=X-Remote-User",
+        "--requestheader-group-headers=X-Remote-Group",
+        "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+        f"--proxy-client-cert-file={secrets.proxy_file}",
+        f"--proxy-client-key-file={secrets.proxy_file}",
         "--authorization-mode=RBAC",
         "--disable-admission-plugins=TaintNodesByCondition",
         # As kubeadm and others have it: it is for admission to say who may.

@@ -10,22 +10,41 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from kubeshare_py.edges.api_server import ADMIN
 from kubeshare_py.edges.certificates import Certificates, make_certificates
-from kubeshare_py.edges.kubeconfigs import kubeconfig_text, write_private
+from kubeshare_py.edges.client_certificates import ClientAuthority, make_client_authority
+from kubeshare_py.edges.kubeconfigs import (
+    certificate_kubeconfig_text,
+    kubeconfig_text,
+    write_private,
+)
 
 CONTROLLERS = "system:kube-controller-manager"
 #: Groups beyond system:authenticated, of users that are no ServiceAccounts.
+FRONT_PROXY = "front-proxy-client"
 _GROUPS: Mapping[str, tuple[str, ...]] = {ADMIN: ("system:masters",), CONTROLLERS: ()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Secrets:
-    """Where the files are, and each user's token."""
+    """Where the files are, and each user's token.
+
+    `clients` signs users' certificates, another authority that of kube-apiserver's own proxy.
+    """
 
     certificates: Certificates
     token_file: Path
     account_key: Path
     account_public_key: Path
     tokens: Mapping[str, str]
+    clients: ClientAuthority
+    clients_file: Path
+    proxies_file: Path
+    proxy_file: Path
+
+    def write_client_kubeconfig(self, path: Path, url: str, user: str, *groups: str) -> Path:
+        """For a user with a client certificate and no token."""
+        pair = self.clients.write_client(path.with_suffix(".pem"), user, groups)
+        authority = self.certificates.ca_file.read_bytes()
+        return write_private(path, certificate_kubeconfig_text(url, authority, user, pair))
 
     def write_kubeconfig(self, path: Path, url: str, user: str) -> Path:
         """For a user, in a file that only its owner may read."""
@@ -42,12 +61,17 @@ def make_secrets(folder: Path) -> Secrets:
     )
     private, public = folder / "accounts.key", folder / "accounts.pub"
     _write_key_pair(private, public)
+    clients, proxies = make_client_authority("clients"), make_client_authority("front-proxies")
     return Secrets(
         certificates=certificates,
         token_file=write_private(folder / "tokens.csv", "\n".join(lines) + "\n"),
         account_key=private,
         account_public_key=public,
         tokens=tokens,
+        clients=clients,
+        clients_file=write_private(folder / "clients.crt", clients.pem()),
+        proxies_file=write_private(folder / "front-proxies.crt", proxies.pem()),
+        proxy_file=proxies.write_client(folder / "front-proxy.pem", FRONT_PROXY),
     )
 
 

@@ -23,7 +23,13 @@ from kubeshare_py.edges.certificate_bundle import MOST, with_authority
 from kubeshare_py.edges.certificates import make_certificates
 from kubeshare_py.edges.credentials import Credentials, Reading
 from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.edges.own_authority import CONFIGURATIONS, OwnAuthority, Pace, webhooks
+from kubeshare_py.edges.own_authority import (
+    CONFIGURATIONS,
+    OwnAuthority,
+    Pace,
+    api_service,
+    webhooks,
+)
 
 PATH = f"{CONFIGURATIONS}/kubeshare-admission"
 NOW = Pace(renew_after=timedelta(0))
@@ -120,6 +126,36 @@ async def test_what_is_told_already_is_not_told_again(tmp_path: Path) -> None:
         before = configuration.version
         assert await go(own, 2) == [pace.check_s, pace.check_s]
     assert configuration.version == before
+
+
+async def test_failures_are_followed_by_longer_pauses_up_to_the_usual_one(tmp_path: Path) -> None:
+    configuration, pace = Configuration(), Pace()
+    configuration.broken = True
+    async with served(configuration) as client:
+        own = authority(client, tmp_path)
+        waited = await go(own, 6)
+        assert waited == [2.0, 4.0, 8.0, 16.0, pace.check_s, pace.check_s]
+        configuration.broken = False
+        await go(own, 2)
+        configuration.broken = True
+        assert await go(own, 1) == [pace.retry_s]
+
+
+@pytest.mark.parametrize(
+    ("spec", "bundles"),
+    [
+        ({}, [("/spec/caBundle", "")]),
+        ({"caBundle": "eA=="}, [("/spec/caBundle", "eA==")]),
+        # Both at once are refused, and whoever said so meant it.
+        ({"insecureSkipTLSVerify": True}, []),
+    ],
+)
+def test_an_api_service_has_one_bundle(
+    spec: dict[str, Any], bundles: list[tuple[str, str]]
+) -> None:
+    caller = api_service("v1.state.kubeshare.io")
+    assert caller.path.endswith("/apiservices/v1.state.kubeshare.io")
+    assert list(caller.bundles({"spec": spec})) == bundles
 
 
 async def test_who_was_faster_is_not_undone(tmp_path: Path) -> None:

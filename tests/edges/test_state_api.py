@@ -77,10 +77,10 @@ async def test_what_is_about_one_namespace_names_no_pod_of_another(state: State)
 @pytest.mark.parametrize(
     ("user", "path", "what"),
     [
-        ("tom", GPUS, 'gpus.state.kubeshare.io is forbidden: user "tom" cannot list'),
-        ("jane", PODS, 'pods.state.kubeshare.io is forbidden: user "jane" cannot list'),
+        ("tom", GPUS, 'gpus.state.kubeshare.io is forbidden: User "tom" cannot list'),
+        ("jane", PODS, 'pods.state.kubeshare.io is forbidden: User "jane" cannot list'),
         ("jane", f"{ROOT}/namespaces/team/pods", 'in the namespace "team"'),
-        ("tom", TRAIN, 'pods.state.kubeshare.io "train" is forbidden: user "tom" cannot get'),
+        ("tom", TRAIN, 'pods.state.kubeshare.io "train" is forbidden: User "tom" cannot get'),
     ],
 )
 async def test_without_the_right_nothing_is_told(
