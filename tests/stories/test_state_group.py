@@ -1,0 +1,96 @@
+"""The state as a group of the API: everybody reads what RBAC lets him, however he logs in."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import msgspec
+import pytest
+
+from kubeshare_py.domain.view import ClusterView, WhyView
+from tests.controlplane.running import ControlPlane
+from tests.stories.conftest import Json, Stage, gpu
+from tests.stories.people import ROOT, People
+
+THEIRS = "/api/v1/namespaces/theirs/pods"
+
+Asks = Callable[[str, str], Awaitable[tuple[int, Json]]]
+
+
+@pytest.fixture
+async def people(stage: Stage, plane: ControlPlane | None) -> People:
+    """A pod of `default`, one of `theirs` on the same card, and jane, who may view `default`."""
+    async with asyncio.timeout(30):
+        await stage.cluster.state_served()
+    people = People(stage, plane)
+    await people.namespace("theirs")
+    await people.may_view("jane", "default")
+    await people.may_list_cards("jane")
+    await stage.create("mine", gpu("0.5"))
+    await stage.running("mine")
+    containers = [{"name": "main", "image": "busybox"}]
+    spec = {"schedulerName": "kubeshare-scheduler", "containers": containers}
+    metadata = {"name": "secret", "labels": gpu("0.25")}
+    await stage.client.create(THEIRS, {"metadata": metadata, "spec": spec})
+    await stage.until_in(THEIRS, "secret", lambda pod: pod["status"].get("phase") == "Running")
+    return people
+
+
+def ways(people: People) -> dict[str, Asks]:
+    return {"certificate": people.certified, "--as": people.acted}
+
+
+@pytest.mark.parametrize("way", ["certificate", "--as"])
+async def test_a_user_of_one_namespace_sees_its_pods_and_amounts_of_others(
+    people: People, way: str
+) -> None:
+    code, body = await ways(people)[way]("jane", f"{ROOT}/gpus")
+    assert (code, body["kind"]) == (200, "GPUList")
+    assert "secret" not in str(body)
+    assert "theirs" not in str(body)
+    view = msgspec.convert(body, ClusterView)
+    assert [pod.name for pod in view.pods] == ["mine"]
+    tenants = [one for node in view.nodes for card in node.cards for one in card.tenants]
+    assert sorted((one.name, one.milli) for one in tenants) == [("", 250), ("mine", 500)]
+
+
+@pytest.mark.parametrize("way", ["certificate", "--as"])
+async def test_a_user_reads_the_pods_of_her_namespace_and_no_others(
+    people: People, way: str
+) -> None:
+    asks = ways(people)[way]
+    code, body = await asks("jane", f"{ROOT}/namespaces/default/pods")
+    assert (code, [pod["name"] for pod in body["pods"]]) == (200, ["mine"])
+    code, body = await asks("jane", f"{ROOT}/namespaces/default/pods/mine")
+    assert (code, msgspec.convert(body, WhyView).pod.state) == (200, "bound")
+    for path in ("namespaces/theirs/pods", "namespaces/theirs/pods/secret", "pods"):
+        code, body = await asks("jane", f"{ROOT}/{path}")
+        assert (code, body["reason"]) == (403, "Forbidden")
+        assert 'User "jane" cannot' in body["message"]
+
+
+@pytest.mark.parametrize("way", ["certificate", "--as"])
+async def test_somebody_without_rights_reads_nothing(people: People, way: str) -> None:
+    for path in ("gpus", "pods", "namespaces/default/pods", "namespaces/default/pods/mine"):
+        code, body = await ways(people)[way]("nobody", f"{ROOT}/{path}")
+        assert (code, body["reason"]) == (403, "Forbidden")
+
+
+async def test_an_administrator_reads_everything(people: People) -> None:
+    client = people.stage.client
+    view = msgspec.convert(await client.get(f"{ROOT}/gpus"), ClusterView)
+    assert sorted(pod.name for pod in view.pods) == ["mine", "secret"]
+    body = await client.get(f"{ROOT}/namespaces/theirs/pods")
+    assert [pod["name"] for pod in body["pods"]] == ["secret"]
+    [card] = [card for node in body["nodes"] for card in node["cards"]]
+    assert "secret" in {one["name"] for one in card["tenants"]}
+
+
+async def test_discovery_shows_the_group(people: People) -> None:
+    client = people.stage.client
+    groups = (await client.get("/apis"))["groups"]
+    assert "state.kubeshare.io" in {group["name"] for group in groups}
+    listed = await client.get(ROOT)
+    assert {row["name"]: row["verbs"] for row in listed["resources"]} == {
+        "gpus": ["list"],
+        "pods": ["get", "list"],
+    }
