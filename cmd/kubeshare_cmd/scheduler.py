@@ -13,6 +13,7 @@ from kubeshare_py.edges import (
 )
 from kubeshare_py.edges.plugin_entry_points import with_entry_points
 from kubeshare_py.framework.configuration import ConfigurationError
+from kubeshare_py.framework.profile_warnings import warnings
 from kubeshare_py.programs import scheduler
 
 EXAMPLES = """examples:
@@ -52,6 +53,8 @@ def main() -> int:
         machine = scheduler.machine(configuration, factories)
         configured_files.check(configuration)
         if arguments.check_config:
+            for warning in warnings([*machine.profiles.values()]):
+                print(f"kubeshare-scheduler: warning: {warning}", file=sys.stderr)
             print(configuration_file.text(configuration), end="")
             return 0
         path = arguments.config

@@ -20,6 +20,7 @@ from kubeshare_py.cluster.columns import PORTS, IntArray
 from kubeshare_py.cluster.earmark_switch import EarmarkSwitch
 from kubeshare_py.cluster.earmarked import Earmarked, overdrawn
 from kubeshare_py.cluster.ports import POOL_SIZE, PortPool
+from kubeshare_py.cluster.refusal import refusal
 from kubeshare_py.cluster.tally import Tally
 from kubeshare_py.cluster.what_if import Amounts, WhatIf
 from kubeshare_py.domain.allocation import Allocation
@@ -63,6 +64,19 @@ class Ledger:
     def pods_on(self, node: NodeName) -> dict[PodUid, Charge]:
         """The charges on a node, by pod; not to be changed."""
         return self._pods_on.get(node, {})
+
+    def refusal(
+        self, node: NodeName, resources: Resources, allocation: Allocation | None, *, port: bool
+    ) -> str | None:
+        """Why this may not be charged to a pod that holds nothing yet; None if all of it is free.
+
+        What others bound is charged as it is, so `charge` itself does not ask. `port`: whether the
+        pod takes a pod-manager port. What is earmarked is taken.
+        """
+        row = self.columns.row_of.get(node)
+        if row is None:
+            return "the node is not there"
+        return refusal(self.columns, row, resources, allocation, port)
 
     def next_port(self, node: NodeName) -> int | None:
         """The pod-manager port that the next shared pod on this node gets; None: all are taken."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import gc
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -33,6 +33,8 @@ from kubeshare_py.edges.seldom import Seldom
 from kubeshare_py.edges.vital_signs import VitalSigns
 from kubeshare_py.edges.watched_events import BUDGET_EVENTS, NODE_EVENTS, R, T, Translation
 from kubeshare_py.framework.inventory_settings import Inventory
+from kubeshare_py.framework.profile_warnings import warnings
+from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.inventory.portions import CARDS_A_PORTION, portions
 from kubeshare_py.manifests.budget import BudgetFields
 from kubeshare_py.manifests.node import NodeFields
@@ -82,6 +84,7 @@ class DecisionLoop:
     def lead(self) -> None:
         """Perform effects from now on, and say what nobody was told while standing by."""
         self.leads = True
+        self._warn_of([*self.machine.profiles.values()])
         for record in self.machine.records.values():
             if record.told is not None:
                 self.api.report(ReportWaiting(record.pod.uid, record.pod.key, record.told))
@@ -236,12 +239,18 @@ class DecisionLoop:
                     decision_log.warn("configuration", message=update.problem)
                     continue
                 decision_log.inform("configuration", waits_for_restart=update.for_restart)
+                self._warn_of(update.profiles)
                 began_s = perf_counter()
                 effects = self.machine.use_profiles(
                     update.profiles, asyncio.get_running_loop().time()
                 )
                 self._perform(effects, perf_counter() - began_s)
                 self.news.set()
+
+    @staticmethod
+    def _warn_of(profiles: Sequence[Profile]) -> None:
+        for warning in warnings(profiles):
+            decision_log.warn("configuration", message=warning)
 
     async def drain(self) -> bool:
         """Wait for the answers to binds under way, at most as long as one may take.

@@ -20,6 +20,7 @@ from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework import answer_checks
 from kubeshare_py.framework.boundary import Boundary, PluginFailed
+from kubeshare_py.framework.ledger_fit import guarded
 from kubeshare_py.framework.points import MOST_PODS, AtMost, Cards, Hint, RowRoom
 from kubeshare_py.framework.questions import Questions
 from kubeshare_py.framework.reasons import NO_CARD, NO_NODE, Reason
@@ -87,15 +88,28 @@ class Asker:
         boundary: Boundary | None = None,
     ) -> None:
         """`work` counts what was asked, `boundary` what failed; several askers may share them."""
-        self._profile = profile
-        self._bare = replace(profile, filters=(), card_filters=(), scores=(), card_scores=())
         self.boundary = boundary or Boundary()
         #: Shapes that fit nowhere because a plugin failed.
         self.failed: dict[Shape, PluginFailed] = {}
+        self._bare = replace(profile, filters=(), card_filters=(), scores=(), card_scores=())
         self._ledger = ledger
         self._answers: OrderedDict[Shape, Answers] = OrderedDict()
+        self._hints: list[Callable[[Shape, Ledger, int], bool]] = []
         self._lines = np.arange(0)
         self._most_lines = self._width = 0
+        self.work = work or Work()
+        self._use(guarded(profile))
+
+    def mind_the_ledger(self) -> None:
+        """The ledger refused what was answered: from now on its rule is one of the filters."""
+        profile = guarded(self.profile, anew=True)
+        if profile is not self.profile:
+            self._use(profile)
+
+    def _use(self, profile: Profile) -> None:
+        self.profile = profile
+        self._answers.clear()
+        self.failed.clear()
         self._hints = [
             self.boundary.guarded(
                 plugin, HINT, None if profile.trusts(plugin) else _yes_or_no, plugin.may_fit
@@ -103,7 +117,6 @@ class Asker:
             for plugin in (*profile.card_filters, *profile.filters)
             if isinstance(plugin, Hint)
         ]
-        self.work = work or Work()
 
     @property
     def changes(self) -> int:
@@ -306,12 +319,12 @@ class Asker:
     def bounds(self, shape: Shape) -> list[RowRoom]:
         """What plugins say of how many pods of the shape a row takes. Raises PluginFailed."""
         boundary, found = self.boundary, []
-        for plugin in (*self._profile.card_filters, *self._profile.filters):
+        for plugin in (*self.profile.card_filters, *self.profile.filters):
             if isinstance(plugin, AtMost):
                 bound = boundary.call(
                     plugin, AT_MOST, answer_checks.question_or_none, plugin.at_most, shape
                 )
-                check = None if self._profile.trusts(plugin) else answer_checks.row_numbers
+                check = None if self.profile.trusts(plugin) else answer_checks.row_numbers
                 if bound is not None:
                     found.append(boundary.guarded(plugin, AT_MOST, check, bound))
         return found
@@ -342,7 +355,7 @@ class Asker:
     def _questions(self, shape: Shape) -> Questions:
         known = self._answers.get(shape)
         if known is None:
-            return Questions(self._profile, shape, self.boundary)
+            return Questions(self.profile, shape, self.boundary)
         if known.failure is not None:
             raise known.failure
         return known.questions
@@ -367,7 +380,7 @@ class Asker:
 
     def _unasked(self, shape: Shape) -> Answers:
         try:
-            return Answers(Questions(self._profile, shape, self.boundary))
+            return Answers(Questions(self.profile, shape, self.boundary))
         except PluginFailed as failure:
             answers = Answers(Questions(self._bare, shape, self.boundary))
             self._answers[shape] = answers

@@ -168,6 +168,25 @@ class Filter(Protocol):
         """The question for this shape."""
 
 
+class Ground(Enum):
+    """What placements use up."""
+
+    NODE = "node"  # cpu, memory, pods, extended resources, ports
+    CARDS = "cards"  # share, memory and tenants of cards; healthy ones only
+
+
+@runtime_checkable
+class Guard(Protocol):
+    """For filters: lets nothing through that the ledger would refuse for want of this.
+
+    The ledger refuses a placement that takes more than is free, whatever plugins say. Where no
+    filter of a profile guards a ground, the framework's own does (`ledger_fit`), so that pods are
+    tried elsewhere, or wait and are told why.
+    """
+
+    guards: Ground
+
+
 @runtime_checkable
 class CardFilter(Protocol):
     """Which cards of a row may hold this claim? A row fits when `count` of its cards may.

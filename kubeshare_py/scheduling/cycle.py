@@ -6,6 +6,7 @@ import numpy as np
 
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.cluster.refusal import NO_SUCH_CARD, REFUSES
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.identity import DecisionToken, NodeName
 from kubeshare_py.domain.isolation import Isolation, IsolationBackend
@@ -85,14 +86,26 @@ class Cycle:
         return not self._sweep_lines and self._work.rows - self._rows_before < ROWS_A_TURN
 
     def place(self, record: Record, choice: Choice) -> str | None:
-        """Charge the pod to its place; a sentence instead when a plugin does not permit it."""
+        """Charge the pod to its place.
+
+        A sentence instead when a plugin does not permit it, or the ledger refuses because it takes
+        more than is free: then the profile's plugins are not relied on for that any more.
+        """
         pod, columns = record.pod, self._ledger.columns
         node = columns.names[choice.row]
         assert node is not None
         refusal = self._calls.permit(pod, node)
         if refusal is not None:
             return refusal
-        problem = self.charge(record, node, self._allocation(record, choice, node))
+        allocation = self._allocation(record, choice, node)
+        lack: str | None = NO_SUCH_CARD
+        if allocation is not None:
+            resources, port = pod.shape.resources, record.shape.needs_port
+            lack = self._ledger.refusal(node, resources, allocation, port=port)
+        if lack is not None:
+            self._askers[pod.scheduler_name].mind_the_ledger()
+            return f"{REFUSES}{lack}"
+        problem = self.charge(record, node, allocation)
         if problem is not None:
             self.take_back(record)
             return problem
@@ -126,7 +139,10 @@ class Cycle:
         record.state = State.WAITING
         self._calls.unreserve(pod, node)
 
-    def _allocation(self, record: Record, choice: Choice, node: NodeName) -> Allocation:
+    def _allocation(self, record: Record, choice: Choice, node: NodeName) -> Allocation | None:
+        """What the pod is to hold; None if a plugin chose a slot that no card is in."""
+        if choice.slots and max(choice.slots) >= len(self._ledger.columns.uuids[choice.row]):
+            return None
         self._decisions += 1
         pod = record.pod
         shape, group = record.shape, pod.group

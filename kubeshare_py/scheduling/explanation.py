@@ -188,7 +188,7 @@ def _shortfalls(machine: Machine, name: str, shape: Shape, row: int) -> list[Sho
 
     Of a plugin that cannot say so, that it failed.
     """
-    profile = machine.profiles[name]
+    profile = machine.askers[name].profile
     found: list[Shortfall] = []
     failures: list[Shortfall] = []
     for plugin in (*profile.filters, *profile.card_filters):

@@ -179,12 +179,14 @@ class Planner:
 
     def _as_plan(
         self, preemptor: Preemptor, draft: Draft, leaving: Sequence[Record]
-    ) -> PreemptionPlan:
+    ) -> PreemptionPlan | None:
         names, columns = draft.names, self._ledger.columns
         seats = []
         for one in draft.seated:
             pod, node = one.record.pod, names[one.position]
             uuids = columns.uuids[columns.row_of[node]]
+            if one.slots and max(one.slots) >= len(uuids):
+                return None  # a plugin took an empty slot for a card
             cards = tuple(uuids[slot] for slot in one.slots)
             seats.append(Seat(uid=pod.uid, key=pod.key, node=node, cards=cards))
         used = {seat.node for seat in seats}

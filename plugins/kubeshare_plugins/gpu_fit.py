@@ -38,7 +38,7 @@ from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import TOO_MUCH, GpuClaim
 from kubeshare_py.framework.model_table import ModelTable
-from kubeshare_py.framework.points import CardQuestion, RowRoom
+from kubeshare_py.framework.points import CardQuestion, Ground, RowRoom
 from kubeshare_py.framework.reasons import TOO_FEW_GPUS, ReasonTable
 
 
@@ -46,6 +46,7 @@ class GpuFit:
     """What a claim asks of each of its cards must be free there. Ordered from near miss to far."""
 
     name = "GpuFit"
+    guards = Ground.CARDS
 
     def card_filter(self, shape: Shape, reasons: ReasonTable) -> CardQuestion | None:
         """Exclusive claims want idle cards, shared ones share and memory."""

@@ -9,7 +9,7 @@ from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.points import Depends, RowFilter, RowRoom
+from kubeshare_py.framework.points import Depends, Ground, RowFilter, RowRoom
 from kubeshare_py.framework.reasons import ReasonTable
 
 # Below any free amount: a resource that is not asked for never refuses, not even an overdrawn one.
@@ -33,6 +33,7 @@ class NodeResourcesFit:
     """What the pod asks for must be free on the node."""
 
     name = "NodeResourcesFit"
+    guards = Ground.NODE
     depends = Depends.ROW
 
     def filter(self, shape: Shape, reasons: ReasonTable) -> RowFilter | None:

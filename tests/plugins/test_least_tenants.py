@@ -2,7 +2,7 @@
 
 from kubeshare_plugins.gpu_fit import GpuFit
 from kubeshare_plugins.least_tenants import LeastTenants
-from tests.builders import a_claim, a_shape, whole
+from tests.builders import a_claim, a_gpu, a_shape, whole
 from tests.plugins.small_cluster import SmallCluster
 
 
@@ -29,7 +29,7 @@ def test_the_node_is_chosen_by_its_best_card() -> None:
 
 def test_more_than_a_hundred_tenants_score_0() -> None:
     cluster = SmallCluster(GpuFit(), LeastTenants())
-    cluster.cards("n1", 1)
+    cluster.node("n1", a_gpu("n1-0"), pods=200)
     for _ in range(120):
         cluster.hold("n1", "n1-0", 0)
     assert cluster.scores(a_shape(a_claim(0))) == {"n1": 0}

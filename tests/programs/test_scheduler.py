@@ -59,6 +59,19 @@ async def test_check_config_prints_what_is_in_effect(tmp_path: Path) -> None:
     assert not found.leader_election.leader_elect
 
 
+async def test_check_config_warns_of_what_a_profile_does_not_look_at(tmp_path: Path) -> None:
+    lax = {"profiles": [{"plugins": {"cardFilter": {"disabled": [{"name": "*"}]}}}]}
+    (tmp_path / "lax.yaml").write_text(yaml.safe_dump(lax))
+    check = ("--check-config", "--config", "lax.yaml")
+    code, printed, errors = await run(tmp_path, "scheduler", *check)
+    assert code == 0
+    assert "cardFilter" in printed
+    [first, *rest] = errors.splitlines()
+    assert first.startswith("kubeshare-scheduler: warning: profiles[0] (kubeshare-scheduler): ")
+    assert "(GpuFit does): the ledger refuses what does not fit" in first
+    assert "without GpuModel, or a plugin in its place" in rest[0]
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -184,10 +197,10 @@ async def test_a_changed_configuration_is_taken_over_and_a_wrong_one_is_not(
         line = await until_said(process.stderr, '"event":"configuration"')
         assert '"warning"' in line
         assert "profiles: Expected `array`" in line
-        without = "profiles: [{plugins: {filter: {disabled: [{name: NodeResourcesFit}]}}}]"
+        without = "profiles: [{plugins: {filter: {disabled: [{name: NodeAffinity}]}}}]"
         settings.write_text(f"{before}\n{without}")
         assert '"info"' in await until_said(process.stderr, '"event":"configuration"')
-        large = copy.deepcopy(POD)
-        large["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100000"}}
-        await cluster.client.create(PODS, large)
+        choosy = copy.deepcopy(POD)
+        choosy["spec"]["nodeSelector"] = {"disk": "fast"}
+        await cluster.client.create(PODS, choosy)
         await until_said(process.stderr, '"event":"bind"')

@@ -44,6 +44,9 @@ class Holding:
 class Books:
     """Nodes, cards, pods and holdings, from the events and the Bind effects alone."""
 
+    #: Whether a plugin looks at the models that a pod asks for, and at cordons.
+    minds_models: bool = True
+    minds_cordons: bool = True
     nodes: dict[NodeName, Node] = field(default_factory=dict)
     cards: dict[NodeName, dict[str, Gpu]] = field(default_factory=dict)
     pods: dict[PodUid, Pod] = field(default_factory=dict)
@@ -171,7 +174,7 @@ class Books:
         node = self.nodes.get(name)
         if node is None:
             return "no such node"
-        if node.unschedulable:
+        if node.unschedulable and self.minds_cordons:
             return "cordoned"
         allocatable = dict(node.allocatable)
         there = [held for held in self.held.values() if held.node == name]
@@ -187,7 +190,7 @@ class Books:
         gpu = self.cards.get(node, {}).get(uuid)
         if gpu is None or not gpu.healthy or uuid in self._held_back(node):
             return False
-        if claim.models and gpu.model not in claim.models:
+        if self.minds_models and claim.models and gpu.model not in claim.models:
             return False
         tenants = [
             (card, held.allocation.exclusive)

@@ -40,8 +40,8 @@ class GangWorld(World):
 
     books: GangBooks
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, document: object = None) -> None:
+        super().__init__(document)
         self.books = GangBooks()
         self.jobs: dict[str, tuple[PodGroup, tuple[Shape, ...], int]] = {}
         self.finished: dict[PodUid, FinishedMember] = {}
@@ -217,7 +217,10 @@ class GangWorld(World):
 
     def begin_anew(self) -> None:
         """A scheduler that knows nothing."""
-        self.machine, self.books = a_machine(name=f"test-{self.count}"), GangBooks()
+        self.machine = a_machine(self.document, name=f"test-{self.count}")
+        self.books = GangBooks(
+            minds_models=self.books.minds_models, minds_cordons=self.books.minds_cordons
+        )
 
     def deliver(self, which: int, how: int) -> None:
         """At the end the server deletes what it is asked to delete."""

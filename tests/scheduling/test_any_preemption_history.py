@@ -16,9 +16,9 @@ from tests.scheduling.world import World
 class PreemptionWorld(World):
     """The API server deletes who is to be evicted, sooner or later; some not at all for long."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, document: object = None) -> None:
         super().__init__()
-        self.machine = a_machine({})
+        self.machine = a_machine(document or {})
         self.numbers = random.Random(seed)
         self.evicted: set[PodUid] = set()
         self.nominated: set[PodUid] = set()

@@ -24,6 +24,9 @@ SPREAD = {
     "cardScore": {"disabled": [{"name": "*"}], "enabled": [{"name": "Spread"}]},
 }
 
+FAST = (("disk", "fast"),)
+ANY_NODE = {"filter": {"disabled": [{"name": "NodeAffinity"}]}}
+
 
 def profiles(plugins: Any = None, **more: Any) -> tuple[Profile, ...]:
     quiet = {"postFilter": {"disabled": [{"name": "*"}]}}
@@ -79,23 +82,22 @@ def test_placements_obey_the_new_profile() -> None:
 
 def test_what_a_new_filter_no_longer_refuses_is_placed_at_once() -> None:
     machine = started()
-    big = a_pod("big", a_shape(a_claim(100), cpu=1_000_000))
-    machine.handle(PodSeen(big), 0.0)
-    assert "Insufficient cpu" in told(machine.handle(BindSlotsFree(9), 0.0))
-    without = {"filter": {"disabled": [{"name": "NodeResourcesFit"}]}}
-    machine.use_profiles(profiles(without), 1.0)
+    choosy = a_pod("choosy", a_shape(a_claim(100), node_selector=FAST))
+    machine.handle(PodSeen(choosy), 0.0)
+    assert "node affinity" in told(machine.handle(BindSlotsFree(9), 0.0))
+    machine.use_profiles(profiles(ANY_NODE), 1.0)
     [bind] = [e for e in machine.handle(BindSlotsFree(9), 1.0) if isinstance(e, Bind)]
-    assert bind.uid == big.uid
+    assert bind.uid == choosy.uid
 
 
 def test_who_still_waits_is_told_the_new_reasons_without_delay() -> None:
     machine = started()
-    pod = a_pod("t4", a_shape(a_claim(100, models=("T4",)), cpu=1_000_000))
+    pod = a_pod("t4", a_shape(a_claim(100, models=("T4",)), node_selector=FAST))
     machine.handle(PodSeen(pod), 0.0)
-    assert "Insufficient cpu" in told(machine.handle(BindSlotsFree(9), 0.0))
-    machine.use_profiles(profiles({"filter": {"disabled": [{"name": "NodeResourcesFit"}]}}), 0.1)
+    assert "node affinity" in told(machine.handle(BindSlotsFree(9), 0.0))
+    machine.use_profiles(profiles(ANY_NODE), 0.1)
     reasons = told(machine.handle(BindSlotsFree(9), 0.1))
-    assert "cpu" not in reasons
+    assert "affinity" not in reasons
     assert "no GPU of model T4" in reasons
 
 

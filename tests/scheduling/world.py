@@ -62,8 +62,9 @@ def scrambled(number: int) -> str:
 class World:
     """Runs a history; every event and effect passes the books."""
 
-    def __init__(self) -> None:
-        self.machine = a_machine()
+    def __init__(self, document: object = None) -> None:
+        self.document = document
+        self.machine = a_machine(document)
         self.books = Books()
         self.now = 0.0
         self.stored: dict[PodUid, Pod] = {}

@@ -18,7 +18,7 @@ SETTINGS: Json = {
     "server": {"bindAddress": "127.0.0.1", "port": 0},
     "inventory": {"intervalSeconds": 0.1},
 }
-WITHOUT_CPU = {"plugins": {"filter": {"disabled": [{"name": "NodeResourcesFit"}]}}}
+ANY_NODE = {"plugins": {"filter": {"disabled": [{"name": "NodeAffinity"}]}}}
 
 
 @pytest.fixture
@@ -70,14 +70,14 @@ async def test_a_new_configuration_changes_what_is_decided_and_not_what_is_known
     async with scheduler(stage, tmp_path) as process:
         await stage.create("holds", gpu("2", "2"))
         await stage.running("holds")
-        await stage.create("large", requests={"cpu": "1000"})
+        await stage.create("choosy", nodeSelector={"disk": "fast"})
         await stage.create("waits", gpu("0.5"))
-        await stage.waiting("large", "Insufficient cpu")
+        await stage.waiting("choosy", "node affinity/selector")
         await stage.waiting("waits", "Insufficient GPU")
         lists = len(stage.sent("GET", "/api/v1/pods"))
-        configure(tmp_path, profiles=[WITHOUT_CPU])
+        configure(tmp_path, profiles=[ANY_NODE])
         await until_said(process.stderr, '"event":"configuration"')
-        await stage.running("large")
+        await stage.running("choosy")
         assert "Insufficient GPU" in await stage.waiting("waits")
         await stage.gone("holds")
         await stage.running("waits")

@@ -1,0 +1,71 @@
+"""Why the ledger refuses a placement that was decided here: it takes more than there is."""
+
+from kubeshare_py.cluster.charge import Resources
+from kubeshare_py.cluster.columns import (
+    CROWDED,
+    EXCLUSIVE,
+    FIXED_RESOURCES,
+    HELD_BACK,
+    PODS,
+    PORTS,
+    UNHEALTHY,
+    Columns,
+)
+from kubeshare_py.domain.allocation import Allocation
+
+#: How the reasons of such pods begin.
+REFUSES = "the ledger refuses: "
+NO_SUCH_CARD = "there is no such GPU"
+INSUFFICIENT_CARD = "too little is free of the GPUs"
+
+_FLAGS = (
+    (UNHEALTHY, "is not healthy"),
+    (EXCLUSIVE, "is held by a pod alone"),
+    (CROWDED, "has as many pods as it may have"),
+    (HELD_BACK, "is kept for pods whose GPUs the kubelet picks"),
+)
+
+
+def insufficient(resource: str) -> str:
+    """The reason for a resource of a node, in kube-scheduler's words."""
+    return "Too many pods" if resource == FIXED_RESOURCES[PODS] else f"Insufficient {resource}"
+
+
+def refusal(
+    columns: Columns, row: int, resources: Resources, allocation: Allocation | None, port: bool
+) -> str | None:
+    """What is short of the row, None if all of it is free. Costs as much as is asked for.
+
+    `port`: whether the pod takes a pod-manager port.
+    """
+    if columns.nodes[row] is None:
+        return "the node is not there"
+    for name, amount in resources:
+        column = columns.resources.get(name)
+        if amount > 0 and (column is None or columns.free.item(row, column) < amount):
+            return insufficient(name)
+    if columns.free.item(row, PODS) < 1:
+        return insufficient(FIXED_RESOURCES[PODS])
+    if port and columns.free.item(row, PORTS) < 1:
+        return insufficient(FIXED_RESOURCES[PORTS])
+    return None if allocation is None else _cards(columns, row, allocation)
+
+
+def _cards(columns: Columns, row: int, allocation: Allocation) -> str | None:
+    uuids, taken = columns.uuids[row], set()
+    for card in allocation.cards:
+        if card.uuid not in uuids or card.uuid in taken:
+            return f"GPU {card.uuid} is {'taken twice' if card.uuid in taken else 'not there'}"
+        taken.add(card.uuid)
+        slot = uuids.index(card.uuid)
+        flags = columns.flags.item(row, slot)
+        if flags:
+            why = next((text for flag, text in _FLAGS if flags & flag), "is not there")
+            return f"GPU {card.uuid} {why}"
+        if columns.free_milli.item(row, slot) < card.milli:
+            return f"GPU {card.uuid} has too little share left"
+        if columns.free_bytes.item(row, slot) < card.memory_bytes:
+            return f"GPU {card.uuid} has too little memory left"
+        if allocation.exclusive and columns.tenants.item(row, slot):
+            return f"GPU {card.uuid} is not idle"
+    return None

@@ -1,0 +1,130 @@
+"""The ledger's own rule as filters, for profiles none of whose plugins looks at what is free.
+
+The ledger refuses a placement that takes more than there is (`Ledger.refusal`). These filters say
+the same of many rows at once, so that a pod is tried where there is room.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubeshare_py.cluster.columns import ABSENT, FIXED_RESOURCES, PODS, PORTS, UNHEALTHY, IntArray
+from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.cluster.refusal import INSUFFICIENT_CARD, REFUSES, insufficient
+from kubeshare_py.cluster.rows import Rows
+from kubeshare_py.domain.diagnosis import Shortfall
+from kubeshare_py.domain.gpu import WHOLE_MILLI
+from kubeshare_py.domain.pod import Shape
+from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.framework.model_table import ModelTable
+from kubeshare_py.framework.points import CardQuestion, Depends, Ground, Guard, RowFilter
+from kubeshare_py.framework.reasons import NO_USABLE_GPU, ReasonTable
+from kubeshare_py.framework.scheduler_profile import Profile
+
+NAME = "ledger"
+
+
+class LedgerNodes:
+    """What a pod takes of a node must be free there."""
+
+    name = NAME
+    depends = Depends.ROW
+    guards = Ground.NODE
+
+    def filter(self, shape: Shape, reasons: ReasonTable) -> RowFilter | None:
+        """One comparison for each resource that is asked for."""
+        asked = list(_asked(shape))
+        masks = [reasons.register(NAME, f"{REFUSES}{insufficient(name)}") for name, _ in asked]
+
+        def ask(rows: Rows) -> IntArray:
+            free, columns = rows.column("free"), rows.resources
+            found = np.zeros(len(free), np.int64)
+            for (name, amount), mask in zip(asked, masks, strict=True):
+                short = free[:, columns[name]] < amount if name in columns else True
+                found |= np.where(short, mask, 0)
+            return found
+
+        return ask
+
+    def explain(self, shape: Shape, ledger: Ledger, row: int) -> Iterator[Shortfall]:
+        """Each resource that is short."""
+        columns = ledger.columns
+        for name, amount in _asked(shape):
+            column = columns.resources.get(name)
+            free = columns.free[row, column].item() if column is not None else 0
+            if free < amount:
+                reason = f"{REFUSES}{insufficient(name)}"
+                yield Shortfall(reason=reason, resource=name, asked=amount, free=free, unit="count")
+
+
+class LedgerCards:
+    """What a claim takes of each card must be free there, and the card healthy."""
+
+    name = NAME
+    guards = Ground.CARDS
+
+    def card_filter(self, shape: Shape, reasons: ReasonTable) -> CardQuestion | None:
+        """A card without flags, with share and memory; an idle one for exclusive claims."""
+        claim = shape.claim
+        if claim is None:
+            return None
+        mask = reasons.register(NAME, f"{REFUSES}{INSUFFICIENT_CARD}")
+        unusable = reasons.register(NAME, f"{REFUSES}{NO_USABLE_GPU}", resolvable=False)
+        milli_of = ModelTable(claim.milli_on).of
+
+        def fits(rows: Rows) -> NDArray[np.bool_]:
+            found: NDArray[np.bool_] = rows.column("flags") == 0
+            milli = milli_of(rows)
+            found &= rows.column("free_milli") >= milli
+            found &= rows.column("free_bytes") >= _bytes(claim, milli, rows)
+            if claim.exclusive:
+                found &= rows.column("tenants") == 0
+            return found
+
+        def lacks(rows: Rows) -> IntArray:
+            gone = rows.column("flags") & (ABSENT | UNHEALTHY) > 0
+            return np.where(fits(rows), 0, np.where(gone, unusable, mask))
+
+        return CardQuestion(fits, lacks)
+
+
+def _asked(shape: Shape) -> Iterator[tuple[str, int]]:
+    yield from ((name, amount) for name, amount in shape.resources if amount > 0)
+    yield FIXED_RESOURCES[PODS], 1
+    if shape.needs_port:
+        yield FIXED_RESOURCES[PORTS], 1
+
+
+def _bytes(claim: GpuClaim, milli: IntArray, rows: Rows) -> IntArray | int:
+    """What is charged of each card's memory; of an exclusive one no less than is asked for."""
+    capacity = rows.column("capacity_bytes")
+    if claim.exclusive:
+        return np.maximum(capacity, claim.memory_bytes or 0)
+    if claim.memory_bytes is not None:
+        return claim.memory_bytes
+    with_share: IntArray = capacity * milli // WHOLE_MILLI
+    return with_share
+
+
+def guarded(profile: Profile, *, anew: bool = False) -> Profile:
+    """The profile with the ledger's rule where no plugin of it says as much.
+
+    `anew`: also where one claims to, because it let something through.
+    """
+    own = (*profile.filters, *profile.card_filters) if anew else ()
+    ours = {plugin.guards for plugin in own if isinstance(plugin, LedgerNodes | LedgerCards)}
+    missing = {*Ground} - ours if anew else unguarded(profile)
+    filters, card_filters = profile.filters, profile.card_filters
+    if Ground.NODE in missing:
+        filters = (*filters, LedgerNodes())
+    if Ground.CARDS in missing:
+        card_filters = (*card_filters, LedgerCards())
+    return replace(profile, filters=filters, card_filters=card_filters) if missing else profile
+
+
+def unguarded(profile: Profile) -> set[Ground]:
+    """What no plugin of the profile looks at."""
+    plugins = (*profile.filters, *profile.card_filters)
+    return {*Ground} - {plugin.guards for plugin in plugins if isinstance(plugin, Guard)}

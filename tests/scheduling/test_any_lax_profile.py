@@ -1,0 +1,142 @@
+"""Profiles without the plugins that look at what is free, and ones with a plugin that errs.
+
+Nothing is ever over-committed by a decision of ours, nobody is forgotten, and nothing is tried in
+vain for ever.
+"""
+
+import random
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kubeshare_plugins import IN_TREE
+from kubeshare_py.cluster.columns import IntArray
+from kubeshare_py.cluster.rows import Rows
+from kubeshare_py.domain.pod import Shape
+from kubeshare_py.framework.configuration import read
+from kubeshare_py.framework.points import CardQuestion, Depends, Ground, RowFilter
+from kubeshare_py.framework.profile_making import profiles
+from kubeshare_py.framework.reasons import ReasonTable
+from kubeshare_py.scheduling.machine import Machine
+from tests.scheduling import test_any_gang_history as gangs
+from tests.scheduling.gang_world import GangWorld
+from tests.scheduling.test_any_history import STEPS, some_steps
+from tests.scheduling.test_any_preemption_history import PreemptionWorld
+from tests.scheduling.world import Step, World
+
+FILTERS = ("NodeUnschedulable", "TaintToleration", "NodeResourcesFit")
+CARD_FILTERS = ("GpuFit", "GpuModel", "OneModel", "NumaBinding")
+
+
+def lax(without: Sequence[str], **points: object) -> object:
+    """A configuration without these plugins."""
+    of = {"filter": FILTERS, "cardFilter": CARD_FILTERS}
+    plugins = {
+        point: {"disabled": [{"name": name} for name in names if name in without]}
+        for point, names in of.items()
+    }
+    return {"profiles": [{"plugins": {**plugins, **points}}]}
+
+
+NO_POST_FILTER = {"disabled": [{"name": "*"}]}
+SUBSETS = st.lists(st.sampled_from((*FILTERS, *CARD_FILTERS)), unique=True, min_size=1)
+
+
+class Careless:
+    """Lets every node and every card through, and says that it looked."""
+
+    name = "Careless"
+    depends = Depends.ROW
+
+    def __init__(self, guards: Ground) -> None:
+        self.guards = guards
+
+    def filter(self, shape: Shape, reasons: ReasonTable) -> RowFilter | None:
+        return None
+
+    def card_filter(self, shape: Shape, reasons: ReasonTable) -> CardQuestion | None:
+        def lacks(rows: Rows) -> IntArray:
+            return rows.column("flags") * 0
+
+        return CardQuestion(lambda rows: lacks(rows) == 0, lacks)
+
+
+def lax_world(without: Sequence[str]) -> World:
+    world = World(lax(without, postFilter=NO_POST_FILTER))
+    loosen(world, without)
+    return world
+
+
+def loosen(world: World, without: Sequence[str]) -> None:
+    world.books.minds_models = "GpuModel" not in without
+    world.books.minds_cordons = "NodeUnschedulable" not in without
+
+
+def finish(world: World, steps: Sequence[Step]) -> None:
+    """The books check each Bind when it is decided; at the end nobody waits where it fits."""
+    world.start()
+    for step in steps:
+        world.step(step)
+    world.settle()
+    left = {pod.key.name: world.books.fits_somewhere(pod) for pod in world.books.waiting()}
+    assert {name: node for name, node in left.items() if node} == {}
+
+
+@settings(max_examples=60, deadline=None)
+@given(SUBSETS, STEPS)
+def test_without_plugins_nothing_is_over_committed_and_nobody_forgotten(
+    without: list[str], steps: list[Step]
+) -> None:
+    finish(lax_world(without), steps)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_without_plugins_full_clusters_are_not_over_committed(seed: int) -> None:
+    for number in range(6):
+        numbers = random.Random(seed * 100 + number)
+        names = (*FILTERS, *CARD_FILTERS)
+        without = ["GpuFit", *numbers.sample(names, numbers.randrange(len(names)))]
+        finish(lax_world(without), some_steps(seed * 1000 + number, 80))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_plugin_that_errs_over_commits_nothing(seed: int) -> None:
+    factories = {
+        **IN_TREE,
+        "AnyNode": lambda: Careless(Ground.NODE),
+        "AnyCard": lambda: Careless(Ground.CARDS),
+    }
+    document = lax(
+        ["TaintToleration"],
+        filter={"disabled": [{"name": "NodeResourcesFit"}], "enabled": [{"name": "AnyNode"}]},
+        cardFilter={"disabled": [{"name": "*"}], "enabled": [{"name": "AnyCard"}]},
+        postFilter=NO_POST_FILTER,
+    )
+    for number in range(6):
+        world = World()
+        world.machine = Machine(profiles(read(document), factories), "test")
+        loosen(world, ["GpuModel"])
+        finish(world, some_steps(seed * 1000 + number, 80))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_gangs_are_not_over_committed_either(seed: int) -> None:
+    for number in range(4):
+        world = GangWorld(lax(["GpuFit", "NodeResourcesFit"], postFilter=NO_POST_FILTER))
+        world.start()
+        for step in gangs.some_gang_steps(seed * 1000 + number, 60):
+            world.step(step)
+        world.settle()
+        gangs.check(world)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_preemption_makes_no_room_that_is_not_there(seed: int) -> None:
+    for number in range(3):
+        world = PreemptionWorld(seed * 100 + number, lax(["GpuFit", "NodeResourcesFit"]))
+        world.start()
+        for step in some_steps(seed * 1000 + number, 60):
+            world.step(step)
+        world.settle()
