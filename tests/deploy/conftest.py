@@ -75,12 +75,13 @@ async def stage(bare: ControlPlane, tmp_path: Path, described: str) -> AsyncIter
 
 @dataclass(slots=True, kw_only=True)
 class Release:
-    """One release of the chart, as somebody at a terminal has it; `home` is Helm's own folder."""
+    """One release of the chart, as a user at a terminal has it; `home` is Helm's own folder."""
 
     plane: ControlPlane
     home: Path
     name: str = RELEASE
     namespace: str = NAMESPACE
+    chart: Path = CHART
     values: list[str] = field(default_factory=list)
 
     def helm(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -103,7 +104,7 @@ class Release:
 
     def _chart(self, settings: tuple[str, ...]) -> list[str | Path]:
         self.values += [f"--set-json={setting}" for setting in settings]
-        return [self.name, CHART, *self.values]
+        return [self.name, self.chart, *self.values]
 
     async def _done(self, *arguments: str | Path) -> str:
         done = await asyncio.to_thread(self.helm, *arguments)

@@ -27,14 +27,16 @@ from tests.controlplane.shipped import RUNTIME_CLASS, Json, write
 #: Told by policy, by the webhook, by policy and guarded, by nobody but guarded; exempt.
 POLICY, WEBHOOK, GUARDED, UNTOLD = "by-policy", "by-webhook", "guarded", "untold"
 EXEMPT = "exempt"
+#: Patched by policy and then by the webhook, as during an upgrade from one to the other.
+BOTH = "by-both"
 #: As the webhook runs, and how many of it: each is its own authority.
 ACCOUNT, REPLICAS = "kubeshare-admission", 2
 #: May edit what is in the namespace `guarded`, as users of a cluster do.
 USER = "jane"
 _GUARDED_BY = {"ValidatingAdmissionPolicy": [GUARDED, UNTOLD, EXEMPT]}
 _TOLD_BY_POLICY = {
-    "MutatingAdmissionPolicy": [POLICY, GUARDED, EXEMPT],
-    "MutatingWebhookConfiguration": [WEBHOOK],
+    "MutatingAdmissionPolicy": [POLICY, GUARDED, EXEMPT, BOTH],
+    "MutatingWebhookConfiguration": [WEBHOOK, BOTH],
 }
 #: Before Kubernetes 1.36: nobody is told by policy.
 _TOLD_BY_WEBHOOK = {"MutatingWebhookConfiguration": [WEBHOOK, GUARDED, EXEMPT]}
@@ -114,7 +116,7 @@ async def _in_force(found: Clients) -> None:
     others = a_pod(schedulerName="default-scheduler")
     mine = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}
     async with asyncio.timeout(30):
-        for namespace in (*([POLICY] if found.has_policies else []), WEBHOOK, GUARDED):
+        for namespace in (*([POLICY, BOTH] if found.has_policies else []), WEBHOOK, GUARDED):
             for pod in (a_pod(), a_pod(_SHARE), others):
                 await _until(True, found, pod, namespace)
         forged = a_pod()
@@ -204,7 +206,7 @@ def _kubeconfig(plane: ControlPlane, folder: Path, namespace: str, account: str)
 
 
 def _namespaces() -> Iterator[Json]:
-    for name in (POLICY, WEBHOOK, GUARDED, UNTOLD, EXEMPT):
+    for name in (POLICY, WEBHOOK, GUARDED, UNTOLD, EXEMPT, BOTH):
         labels = {"kubeshare.io/exempt": "true"} if name == EXEMPT else {}
         metadata = {"name": name, "labels": labels}
         yield {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}

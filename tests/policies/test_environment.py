@@ -15,6 +15,7 @@ from tests.controlplane.shipped import Json
 from tests.policies.conftest import refused
 from tests.policies.environment import (
     ACCOUNT,
+    BOTH,
     EXEMPT,
     GUARDED,
     POLICY,
@@ -69,10 +70,14 @@ async def stored(cluster: Clients, pod: Json, namespace: str) -> Json:
     max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(pod=pods())
-async def test_policy_and_webhook_make_the_same_pod(cluster: Clients, pod: Json) -> None:
+async def test_policy_and_webhook_make_the_same_pod_and_so_do_both(
+    cluster: Clients, pod: Json
+) -> None:
     if not cluster.has_policies:
         pytest.skip(NOT_THERE)
-    assert await stored(cluster, pod, POLICY) == await stored(cluster, pod, WEBHOOK)
+    by_policy = await stored(cluster, pod, POLICY)
+    assert by_policy == await stored(cluster, pod, WEBHOOK)
+    assert by_policy == await stored(cluster, pod, BOTH)
 
 
 @pytest.mark.parametrize("namespace", [POLICY, WEBHOOK])
