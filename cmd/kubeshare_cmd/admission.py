@@ -44,6 +44,10 @@ def main() -> int:
     )
     add("--certificate-file", metavar="FILE", default="", help="default: it makes one itself")
     add("--key-file", metavar="FILE", default="", help="goes with --certificate-file")
+    add(
+        "--validate", action=argparse.BooleanOptionalAction, default=True,
+        help="refuse pods whose sharedgpu/* the scheduler would not understand",
+    )  # fmt: skip
     add("--log-level", default="info", choices=("debug", "info", "warning"))
     given = parser.parse_args()
     if bool(given.certificate_file) != bool(given.key_file):
@@ -57,6 +61,7 @@ def main() -> int:
         key_file=given.key_file,
         kubeconfig=given.kubeconfig,
         runtime_class=given.runtime_class,
+        validates=given.validate,
     )
     try:
         configuration = configuration_file.load(given.config)

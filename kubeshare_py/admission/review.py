@@ -1,15 +1,20 @@
-"""The webhook: an AdmissionReview in, its answer out. It never refuses anything.
+"""The webhook: an AdmissionReview in, its answer out.
 
-Refusing is for the ValidatingAdmissionPolicies, which see what became of the pod: one that was not
-understood here comes without its variables and is stopped there.
+A new pod with labels or annotations `sharedgpu/*` that the scheduler would not understand is
+refused, with the scheduler's own sentence. Everything else that is wrong is left to the
+ValidatingAdmissionPolicies, which see what became of the pod: one that could not be read here comes
+without its variables and is stopped there.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from kubeshare_py.admission.pod_patch import ephemeral_patch, pod_patch
+from kubeshare_py.dialects.new_pod import first_problem
+from kubeshare_py.dialects.pod_keys import PREFIX
 from kubeshare_py.dialects.sharedgpu import ISOLATION
 from kubeshare_py.domain.isolation import IsolationChoice
-from kubeshare_py.isolation.containers import NO_CARD, Injection, injection
+from kubeshare_py.isolation.containers import NO_CARD, injection
 from kubeshare_py.isolation.reach import reach
 from kubeshare_py.manifests.admission import (
     CreatedPod,
@@ -18,33 +23,61 @@ from kubeshare_py.manifests.admission import (
     allowed,
     read_pod,
     read_review,
+    refused,
 )
 
-#: What each profile's pods may choose from, by schedulerName.
+#: What each profile's pods may choose from, by schedulerName, in the order of the profiles.
 Choices = Mapping[str, IsolationChoice]
 
+#: What pods have that name no scheduler: Kubernetes sets it before admission.
+_NO_SCHEDULER = ("", "default-scheduler")
 
-def answer(body: bytes, choices: Choices, runtime_class: str = "") -> bytes | None:
-    """Answer a review of a pod that may be ours; None when it is no review and has no uid.
 
-    `runtime_class`: for pods that get a card and name none; "" leaves them without.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What is done with pods that may be ours.
+
+    Pods that carry `sharedgpu/*` and name no scheduler get the first of `choices`: whether the
+    webhook is asked about these is said in its match conditions. `validates`: pods are refused that
+    the scheduler would not understand. `runtime_class` is for pods that get a card and name none;
+    "" leaves them without.
     """
 
-    return _answer(body, lambda pod: _injected(pod, choices), runtime_class)
+    choices: Choices
+    validates: bool = True
+    runtime_class: str = ""
 
 
-def new_pod_patch(pod: CreatedPod, choices: Choices) -> list[Operation]:
-    """The patch of a new pod, without a RuntimeClass; empty for pods of other schedulers."""
-    found = _injected(pod, choices)
-    return [] if found is None else pod_patch(pod, found)
-
-
-def _injected(pod: CreatedPod, choices: Choices) -> Injection | None:
-    choice = choices.get(pod.spec.scheduler_name)
-    if choice is None:
+def answer(body: bytes, rules: Rules) -> bytes | None:
+    """Answer a review of a pod that may be ours; None when it is no review and has no uid."""
+    request = read_review(body)
+    if request is None:
         return None
+    pod = read_pod(request.object)
+    if isinstance(pod, str):
+        return _left_alone(request, pod)
+    if not _is_new(request):
+        ours = pod.spec.scheduler_name in rules.choices
+        return _added(request, pod) if ours else allowed(request.uid)
+    if _scheduler_of(pod, rules.choices) not in rules.choices:
+        return allowed(request.uid)
+    problem = _problem(pod) if rules.validates else ""
+    if problem:
+        return refused(request.uid, problem)
+    return allowed(request.uid, new_pod_patch(pod, rules.choices, rules.runtime_class))
+
+
+def new_pod_patch(pod: CreatedPod, choices: Choices, runtime_class: str = "") -> list[Operation]:
+    """The patch of a new pod; empty for pods of other schedulers."""
+    scheduler = _scheduler_of(pod, choices)
+    choice = choices.get(scheduler)
+    if choice is None:
+        return []
+    is_named = scheduler == pod.spec.scheduler_name
+    named = [] if is_named else [Operation("/spec/schedulerName", scheduler)]
     labels = pod.metadata.labels or {}
-    return injection(reach(labels), choice.chosen(labels.get(ISOLATION, "")))
+    told = injection(reach(labels), choice.chosen(labels.get(ISOLATION, "")))
+    return [*named, *pod_patch(pod, told, runtime_class)]
 
 
 def answer_of_others(body: bytes) -> bytes | None:
@@ -52,33 +85,48 @@ def answer_of_others(body: bytes) -> bytes | None:
 
     Which pods these are is said in the webhook's match conditions.
     """
-    return _answer(body, lambda _: NO_CARD)
-
-
-def _answer(
-    body: bytes, injected: Callable[[CreatedPod], Injection | None], runtime_class: str = ""
-) -> bytes | None:
     request = read_review(body)
     if request is None:
         return None
-    patch = _patch(request, injected, runtime_class)
-    if isinstance(patch, str):
-        warning = f"kubeshare-admission leaves this pod as it is: {patch}"
-        return allowed(request.uid, warnings=(warning,))
-    return allowed(request.uid, patch)
-
-
-def _patch(
-    request: Request, injected: Callable[[CreatedPod], Injection | None], runtime_class: str
-) -> list[Operation] | str:
     pod = read_pod(request.object)
     if isinstance(pod, str):
-        return pod
-    found = injected(pod)
-    if found is None:
-        return []
-    if request.sub_resource == "ephemeralcontainers":
-        before = read_pod(request.old_object)
-        return before if isinstance(before, str) else ephemeral_patch(pod, before)
-    created = request.operation == "CREATE" and not request.sub_resource
-    return pod_patch(pod, found, runtime_class) if created else []
+        return _left_alone(request, pod)
+    return (
+        allowed(request.uid, pod_patch(pod, NO_CARD)) if _is_new(request) else _added(request, pod)
+    )
+
+
+def _is_new(request: Request) -> bool:
+    return request.operation == "CREATE" and not request.sub_resource
+
+
+def _scheduler_of(pod: CreatedPod, choices: Choices) -> str:
+    """Its schedulerName; the first profile's if it carries our keys and names none."""
+    if pod.spec.scheduler_name not in _NO_SCHEDULER or pod.spec.node_name:
+        return pod.spec.scheduler_name
+    keys = (*(pod.metadata.labels or ()), *(pod.metadata.annotations or ()))
+    ours = any(key.startswith(PREFIX) for key in keys)
+    return next(iter(choices)) if ours else pod.spec.scheduler_name
+
+
+def _problem(pod: CreatedPod) -> str:
+    """What the scheduler would say; "" where it has nothing to decide, or nothing against it."""
+    if pod.spec.node_name:
+        return ""
+    problem = first_problem(pod.metadata.labels or {}, pod.metadata.annotations or {})
+    return str(problem or "")
+
+
+def _added(request: Request, pod: CreatedPod) -> bytes:
+    """The answer about containers that may have been added to the pod; to all else it is yes."""
+    if request.sub_resource != "ephemeralcontainers":
+        return allowed(request.uid)
+    before = read_pod(request.old_object)
+    if isinstance(before, str):
+        return _left_alone(request, before)
+    return allowed(request.uid, ephemeral_patch(pod, before))
+
+
+def _left_alone(request: Request, problem: str) -> bytes:
+    warning = f"kubeshare-admission leaves this pod as it is: {problem}"
+    return allowed(request.uid, warnings=(warning,))

@@ -10,8 +10,8 @@ _PLAIN = re.compile(r"[0-9]+(\.[0-9]+)?")
 _SCIENTIFIC = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 #: A label value has at most 63 characters (Kubernetes), so this many digits lose nothing.
-_LONGEST = 63
-_EXACT = Context(prec=2 * _LONGEST, rounding=ROUND_CEILING)
+LONGEST = 63
+_EXACT = Context(prec=2 * LONGEST, rounding=ROUND_CEILING)
 
 
 def plain_decimal(text: str) -> Decimal | None:
@@ -19,21 +19,21 @@ def plain_decimal(text: str) -> Decimal | None:
 
     Signs, exponents and values longer than a label may be are not understood.
     """
-    if len(text) > _LONGEST or not _PLAIN.fullmatch(text):
+    if len(text) > LONGEST or not _PLAIN.fullmatch(text):
         return None
     return Decimal(text)
 
 
 def fraction(text: str) -> Fraction | None:
     """Read a finite decimal, with sign and exponent (three digits at most) if it has them."""
-    if len(text) > _LONGEST or not _SCIENTIFIC.fullmatch(text):
+    if len(text) > LONGEST or not _SCIENTIFIC.fullmatch(text):
         return None
     return Fraction(text)
 
 
 def integer(text: str) -> int | None:
     """Read a base-10 integer that fits into 64 bits, as Go's Atoi does; None for anything else."""
-    if len(text) > _LONGEST or not _INTEGER.fullmatch(text):
+    if len(text) > LONGEST or not _INTEGER.fullmatch(text):
         return None
     value = int(text)
     return value if -INT64_MOST - 1 <= value <= INT64_MOST else None

@@ -13,7 +13,7 @@ LABEL_KEY = r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]
 WITHIN_RULE = "must be the name of a node label, such as topology.kubernetes.io/zone"
 _LABEL_KEY = re.compile(LABEL_KEY)
 #: So much of a value that is none is shown.
-_SHOWN = 60
+SHOWN = 60
 
 
 def within_problem(annotations: Mapping[str, str]) -> InvalidRequest | None:
@@ -21,5 +21,5 @@ def within_problem(annotations: Mapping[str, str]) -> InvalidRequest | None:
     text = annotations.get(WITHIN)
     if not text or _LABEL_KEY.fullmatch(text):
         return None
-    shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    shown = text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
     return InvalidRequest(field=WITHIN, value=shown, rule=WITHIN_RULE)

@@ -16,12 +16,12 @@ from functools import lru_cache
 from math import floor
 
 from kubeshare_py.dialects import sharedgpu_models
-from kubeshare_py.dialects.decimals import fraction, integer, plain_decimal, thousandths
+from kubeshare_py.dialects.decimals import LONGEST, fraction, integer, plain_decimal, thousandths
 from kubeshare_py.dialects.sharedgpu_models import NOTHING_SAID, ModelTexts
 from kubeshare_py.domain.bounds import CLAIMED_CARDS, GROUP_MEMBERS, HELD_BYTES
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import PodGroup
-from kubeshare_py.domain.quantity import amount
+from kubeshare_py.domain.quantity import whole
 from kubeshare_py.domain.request import GpuClaim, GpuRequest, InvalidRequest
 
 DIALECT = "sharedgpu"
@@ -45,9 +45,18 @@ MIN_AVAILABLE = "sharedgpu/min_available"
 LOWEST_PRIORITY, HIGHEST_PRIORITY = -1, 100
 MOST_CARDS = CLAIMED_CARDS.most
 
-_NUMBER = "must be a decimal number, digits with at most one point, such as 0.5, 1 or 2.0"
-_WHOLE_CARDS = "must be a whole number of cards when it is above 1"
-_MOST = f"must be at most {MOST_CARDS}"
+# What is said of values that break a rule; the admission policy says the same.
+NUMBER_RULE = "must be a decimal number, digits with at most one point, such as 0.5, 1 or 2.0"
+WHOLE_CARDS_RULE = "must be a whole number of cards when it is above 1"
+MOST_RULE = f"must be at most {MOST_CARDS}"
+MEMORY_RULE = "must be a whole number of bytes, such as 1073741824, or have a unit, such as 8Gi"
+ALONE_RULE = f"alone asks for no card: add {REQUEST}, or {LIMIT} for a card without a share"
+FLAG_RULE = 'must be "true" or "false"'
+PRIORITY_RULE = f"must be an integer from {LOWEST_PRIORITY} to {HIGHEST_PRIORITY}"
+TOO_MUCH_MEMORY_RULE = f"must be at most {HELD_BYTES.most} bytes a card"
+MOST_MEMBERS_RULE = f"must be at most {GROUP_MEMBERS.most}"
+HEADCOUNT_RULE = "must be an integer of at least 1"
+THRESHOLD_RULE = "must be a decimal number above 0, such as 0.5"
 #: Memory with a unit or an exponent, as Kubernetes writes quantities (https://kubernetes.io/docs/
 #: reference/kubernetes-api/common-definitions/quantity/). Not understood are thousandths of a byte,
 #: since who writes "512m" means "512M", and fractions of a byte without a unit. RE2 reads it too.
@@ -163,7 +172,7 @@ def _request(
     if isinstance(memory, InvalidRequest):
         return memory
     if numa_bind not in _FLAGS:
-        return _invalid(NUMA_BIND, numa_bind, 'must be "true" or "false"')
+        return _invalid(NUMA_BIND, numa_bind, FLAG_RULE)
     limit_milli, limit_rounded = thousandths(limit)
     milli, share_rounded = thousandths(share)
     return GpuRequest(
@@ -198,15 +207,14 @@ def _claim(count: int, milli: int, total_bytes: int, model: str | None, *, near:
 def _limit(text: str | None) -> Decimal | InvalidRequest:
     """The limit as written: a whole number if it is above 1."""
     if text is None:
-        rule = f"alone asks for no card: add {REQUEST}, or {LIMIT} for a card without a share"
-        return InvalidRequest(field=MEMORY, rule=rule)
+        return InvalidRequest(field=MEMORY, rule=ALONE_RULE)
     limit = plain_decimal(text)
     if limit is None:
-        return _invalid(LIMIT, text, _NUMBER)
+        return _invalid(LIMIT, text, NUMBER_RULE)
     if limit > 1 and limit != int(limit):
-        return _invalid(LIMIT, text, _WHOLE_CARDS)
+        return _invalid(LIMIT, text, WHOLE_CARDS_RULE)
     if limit > MOST_CARDS:
-        return _invalid(LIMIT, text, _MOST)
+        return _invalid(LIMIT, text, MOST_RULE)
     return limit
 
 
@@ -214,13 +222,13 @@ def _implied_limit(request: str) -> Decimal | InvalidRequest:
     """The limit of a pod that only has a request: a card for a share, or those that it asks for."""
     share = plain_decimal(request)
     if share is None:
-        return _invalid(REQUEST, request, _NUMBER)
+        return _invalid(REQUEST, request, NUMBER_RULE)
     if share <= 1:
         return Decimal(1)
     if share != int(share):
-        return _invalid(REQUEST, request, _WHOLE_CARDS)
+        return _invalid(REQUEST, request, WHOLE_CARDS_RULE)
     if share > MOST_CARDS:
-        return _invalid(REQUEST, request, _MOST)
+        return _invalid(REQUEST, request, MOST_RULE)
     return share
 
 
@@ -230,7 +238,7 @@ def _share(text: str | None, limit: Decimal) -> Decimal | InvalidRequest:
         return Decimal(0)
     share = plain_decimal(text)
     if share is None:
-        return _invalid(REQUEST, text, _NUMBER)
+        return _invalid(REQUEST, text, NUMBER_RULE)
     if share > limit:
         return _invalid(REQUEST, text, f"must not be above {LIMIT}, which is {limit:f}")
     if limit > 1 and share != limit:
@@ -242,21 +250,19 @@ def _memory(text: str | None, count: int) -> int | InvalidRequest:
     """Bytes of all `count` cards, rounded up, 0 when nothing is said."""
     if text is None:
         return 0
-    is_quantity = _MEMORY_QUANTITY.fullmatch(text)
-    memory = amount("memory", text) if is_quantity else integer(text)
+    is_quantity = len(text) <= LONGEST and _MEMORY_QUANTITY.fullmatch(text)
+    memory = whole(text) if is_quantity else integer(text)
     if memory is None or memory < 0:
-        rule = "must be a whole number of bytes, such as 1073741824, or have a unit, such as 8Gi"
-        return InvalidRequest(field=MEMORY, value=text, rule=rule)
+        return _invalid(MEMORY, text, MEMORY_RULE)
     if memory > count * HELD_BYTES.most:
-        return _invalid(MEMORY, text, f"must be at most {HELD_BYTES.most} bytes a card")
+        return _invalid(MEMORY, text, TOO_MUCH_MEMORY_RULE)
     return memory
 
 
 def _priority(text: str | None) -> int | InvalidRequest:
     priority = integer(text) if text else 0
     if priority is None or not LOWEST_PRIORITY <= priority <= HIGHEST_PRIORITY:
-        rule = f"must be an integer from {LOWEST_PRIORITY} to {HIGHEST_PRIORITY}"
-        return _invalid(PRIORITY, text, rule)
+        return _invalid(PRIORITY, text, PRIORITY_RULE)
     return priority
 
 
@@ -267,12 +273,12 @@ def _group(
     """The gang; None when a part is missing or empty. A part that is there must be well-formed."""
     headcount = integer(headcount_text) if headcount_text else None
     if headcount_text and (headcount is None or headcount < 1):
-        return _invalid(HEADCOUNT, headcount_text, "must be an integer of at least 1")
+        return _invalid(HEADCOUNT, headcount_text, HEADCOUNT_RULE)
     if headcount is not None and headcount > GROUP_MEMBERS.most:
-        return _invalid(HEADCOUNT, headcount_text, f"must be at most {GROUP_MEMBERS.most}")
+        return _invalid(HEADCOUNT, headcount_text, MOST_MEMBERS_RULE)
     threshold = fraction(threshold_text) if threshold_text else None
     if threshold_text and (threshold is None or threshold <= 0):
-        return _invalid(THRESHOLD, threshold_text, "must be a decimal number above 0, such as 0.5")
+        return _invalid(THRESHOLD, threshold_text, THRESHOLD_RULE)
     if not name or headcount is None or threshold is None:
         return None
     least = floor(threshold * headcount + Fraction(1, 2))

@@ -23,11 +23,19 @@ MOST_NAMES = 16
 #: Of a whole value; sixteen of the longest names there are fit.
 LONGEST = 1024
 
-_NAME_RULE = (
+NAME_RULE = (
     'must be names of GPU models or words of them, such as A100, with "," between equally good ones'
 )
+TIERS_RULE = ', and ">" before worse ones'
+TOO_LONG_RULE = f"must not be longer than {LONGEST} characters"
+TOO_MANY_RULE = f"must not be more than {MOST_NAMES} names"
+ANY_RULE = f'must have "{ANY}", all other models, at its end and alone: "A100 > {ANY}"'
+ALL_DENIED_RULE = f'must not be "{ANY}", which denies every model'
+MIX_RULE = f'must be "{SAME}" or "{WHICHEVER}"'
+ONE_MODEL_RULE = "must be the name of one GPU model, such as A100"
+NOT_WHOLE_RULE = "is for shares of one card, not for several whole ones"
 #: Of a value that is too long, people are shown the beginning.
-_SHOWN = 60
+SHOWN = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +66,7 @@ def texts_of(
             rule = f'must be what the label of this name says, which is "{label}"'
             return InvalidRequest(field=key, value=_shown(text), rule=rule)
         if len(text) > LONGEST:
-            rule = f"must not be longer than {LONGEST} characters"
-            return InvalidRequest(field=key, value=_shown(text), rule=rule)
+            return _invalid(key, text, TOO_LONG_RULE)
         found.append(text)
     return ModelTexts(*found) if any(found) else NOTHING_SAID
 
@@ -70,18 +77,18 @@ def wish_of(texts: ModelTexts) -> ModelWish | InvalidRequest | None:
     for tier in texts.models.split(">") if texts.models else ():
         names = _names(tier)
         if names is None:
-            return _invalid(MODELS, texts.models, f'{_NAME_RULE}, and ">" before worse ones')
+            return _invalid(MODELS, texts.models, f"{NAME_RULE}{TIERS_RULE}")
         tiers.append(names)
     denied = _names(texts.denied) if texts.denied else ()
     if denied is None:
-        return _invalid(DENIED, texts.denied, _NAME_RULE)
+        return _invalid(DENIED, texts.denied, NAME_RULE)
     problem = _tiers_problem(tiers)
     if problem:
         return _invalid(MODELS, texts.models, problem)
     if ANY in denied:
-        return _invalid(DENIED, texts.denied, f'must not be "{ANY}", which denies every model')
+        return _invalid(DENIED, texts.denied, ALL_DENIED_RULE)
     if len(denied) > MOST_NAMES:
-        return _invalid(DENIED, texts.denied, f"must not be more than {MOST_NAMES} names")
+        return _invalid(DENIED, texts.denied, TOO_MANY_RULE)
     return ModelWish(tiers=tuple(tiers), denied=denied) if tiers or denied else None
 
 
@@ -89,7 +96,7 @@ def mix_problem(texts: ModelTexts) -> InvalidRequest | None:
     """What is wrong with the word about mixing models."""
     if texts.mix in ("", SAME, WHICHEVER):
         return None
-    return _invalid(MIX, texts.mix, f'must be "{SAME}" or "{WHICHEVER}"')
+    return _invalid(MIX, texts.mix, MIX_RULE)
 
 
 def share_of(texts: ModelTexts, exclusive: bool) -> str | InvalidRequest:
@@ -97,9 +104,9 @@ def share_of(texts: ModelTexts, exclusive: bool) -> str | InvalidRequest:
     text = texts.request_of
     part = name_part(text) if text else ""
     if part is None or ANY in part:
-        return _invalid(REQUEST_OF, text, "must be the name of one GPU model, such as A100")
+        return _invalid(REQUEST_OF, text, ONE_MODEL_RULE)
     if part and exclusive:
-        return _invalid(REQUEST_OF, text, "is for shares of one card, not for several whole ones")
+        return _invalid(REQUEST_OF, text, NOT_WHOLE_RULE)
     return part
 
 
@@ -111,13 +118,13 @@ def _names(text: str) -> tuple[str, ...] | None:
 
 def _tiers_problem(tiers: list[tuple[str, ...]]) -> str:
     names = [name.lower() for tier in tiers for name in tier]
+    if len(names) > MOST_NAMES:
+        return TOO_MANY_RULE
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         return f"names {twice[0]} twice"
-    if len(names) > MOST_NAMES:
-        return f"must not be more than {MOST_NAMES} names"
     if ANY in names and tiers[-1] != (ANY,):
-        return f'must have "{ANY}", all other models, at its end and alone: "A100 > {ANY}"'
+        return ANY_RULE
     return ""
 
 
@@ -126,4 +133,4 @@ def _invalid(key: str, value: str, rule: str) -> InvalidRequest:
 
 
 def _shown(value: str) -> str:
-    return value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"
+    return value if len(value) <= SHOWN else f"{value[:SHOWN]}…"

@@ -8,7 +8,10 @@ from functools import lru_cache
 #: Stands for any letters, dashes included; alone for every model.
 ANY = "*"
 
-_PART = re.compile(r"[A-Za-z0-9._+/()*-]{1,63}")
+#: What a part of a name may consist of; RE2 reads it too.
+PART = r"[A-Za-z0-9._+/()*-]{1,63}"
+
+_PART = re.compile(PART)
 _DASHES = re.compile(r"[ -]+")
 _STARS = re.compile(r"\*+")
 

@@ -37,7 +37,12 @@ def amount(resource: str, quantity: Quantity) -> int:
     exact = _exact(str(quantity))
     if resource == "cpu":
         exact *= 1000
-    return min(MOST, -(-exact.numerator // exact.denominator))
+    return min(MOST, _rounded_up(exact))
+
+
+def whole(text: str) -> int:
+    """A quantity rounded up to a whole number, however large. Raises BadQuantity."""
+    return _rounded_up(_exact(text))
 
 
 def is_quantity(text: str) -> bool:
@@ -60,3 +65,7 @@ def _exact(text: str) -> Fraction:
     if found["exponent"] is not None:
         return number * Fraction(10) ** int(found["exponent"])
     return number * _FACTORS[found["suffix"]]
+
+
+def _rounded_up(exact: Fraction) -> int:
+    return -(-exact.numerator // exact.denominator)

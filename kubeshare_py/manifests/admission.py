@@ -64,6 +64,7 @@ class SpecFields(_Fields, frozen=True):
 
     scheduler_name: str = ""
     runtime_class_name: str | None = None
+    node_name: str = ""
     containers: tuple[ContainerFields, ...] | None = None
     init_containers: tuple[ContainerFields, ...] | None = None
     ephemeral_containers: tuple[ContainerFields, ...] | None = None
@@ -71,9 +72,10 @@ class SpecFields(_Fields, frozen=True):
 
 
 class MetadataFields(_Fields, frozen=True):
-    """A pod's labels."""
+    """A pod's labels and annotations."""
 
     labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
 
 
 class CreatedPod(_Fields, frozen=True):
@@ -105,12 +107,21 @@ class Operation(_Fields, frozen=True):
     op: str = "add"
 
 
+class _Status(msgspec.Struct):
+    """https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/status/"""
+
+    message: str
+    reason: str
+    code: int
+
+
 class _Response(msgspec.Struct, rename="camel", omit_defaults=True):
     uid: str
     allowed: bool
     patch_type: str = ""
     patch: str = ""
     warnings: tuple[str, ...] = ()
+    status: _Status | None = None
 
 
 _REVIEW = msgspec.json.Decoder(_Review)
@@ -140,4 +151,14 @@ def allowed(uid: str, patch: Sequence[Operation] = (), warnings: tuple[str, ...]
     if patch:
         response.patch_type = "JSONPatch"
         response.patch = base64.b64encode(_ENCODER.encode(patch)).decode()
+    return _answer(response)
+
+
+def refused(uid: str, message: str) -> bytes:
+    """The answer that refuses the pod as invalid."""
+    status = _Status(message=message, reason="Invalid", code=422)
+    return _answer(_Response(uid=uid, allowed=False, status=status))
+
+
+def _answer(response: _Response) -> bytes:
     return _ENCODER.encode({"apiVersion": VERSION, "kind": "AdmissionReview", "response": response})

@@ -16,7 +16,6 @@ from kubeshare_py.domain.request import InvalidRequest
 from kubeshare_py.manifests.allocation import read_allocation
 from kubeshare_py.manifests.effective_requests import demand
 from kubeshare_py.manifests.group_reference import group_reference
-from kubeshare_py.manifests.metadata import ObjectMeta
 from kubeshare_py.manifests.placement import shape_of
 from kubeshare_py.manifests.pod_fields import PodFields, PodSpec
 from kubeshare_py.manifests.unsupported import unsupported_fields
@@ -59,7 +58,11 @@ def to_domain(pod: PodFields) -> Pod:
     """
     meta, spec = pod.metadata, pod.spec
     bound = bool(spec.node_name)
-    asked = _asked(meta, bound)
+    # Keys that are not known matter as long as there is something to decide.
+    unknown = None if bound else unknown_key(meta.labels, meta.annotations)
+    asked = sharedgpu.read(meta.labels or {}, meta.annotations)
+    if unknown is not None:
+        asked = replace(asked, request=None, problem=unknown)
     needs = demand(spec, pod.status if bound else None)
     held = _held(meta.annotations) if bound and meta.annotations else None
     reference = _reference(pod, asked.group)
@@ -73,7 +76,7 @@ def to_domain(pod: PodFields) -> Pod:
         label_priority=asked.priority,
         created=meta.creation_timestamp or "",
         request=asked.request,
-        problem=reference if isinstance(reference, InvalidRequest) else asked.problem,
+        problem=unknown or (reference if isinstance(reference, InvalidRequest) else asked.problem),
         group=_within(asked.group, meta.annotations),
         group_reference=reference if isinstance(reference, GroupReference) else None,
         owner=meta.controller_uid if asked.group or reference else "",
@@ -91,13 +94,6 @@ def to_domain(pod: PodFields) -> Pod:
         labels=_labels(meta.labels) if bound else (),
         started=pod.status.start_time or "" if bound else "",
     )
-
-
-def _asked(meta: ObjectMeta, bound: bool) -> sharedgpu.Asked:
-    """What it asks. Keys that are not known matter as long as there is something to decide."""
-    asked = sharedgpu.read(meta.labels or {}, meta.annotations)
-    unknown = None if bound else unknown_key(meta.labels, meta.annotations)
-    return asked if unknown is None else replace(asked, request=None, problem=unknown)
 
 
 def _reference(pod: PodFields, group: PodGroup | None) -> GroupReference | InvalidRequest | None:

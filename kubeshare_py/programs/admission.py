@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from kubeshare_py.admission.review import answer, answer_of_others
+from kubeshare_py.admission.review import Rules, answer, answer_of_others
 from kubeshare_py.edges.admission_server import serve
 from kubeshare_py.edges.certificate_files import CertificateFiles
 from kubeshare_py.edges.kube_client import KubeClient
@@ -22,6 +22,7 @@ class Settings:
     """`service` is NAME.NAMESPACE, `address` "" is all. Without files, it makes a certificate.
 
     `runtime_class` is given to pods that get a card and name none; "" is none.
+    `validates`: pods are refused whose `sharedgpu/*` the scheduler would not understand.
     """
 
     address: str
@@ -32,6 +33,7 @@ class Settings:
     key_file: str = ""
     kubeconfig: str | None = None
     runtime_class: str = ""
+    validates: bool = True
 
 
 async def main(
@@ -41,14 +43,18 @@ async def main(
     pace: Pace | None = None,
 ) -> None:
     """Answer until cancelled. Raises ConfigurationError, and KubeConfigError without files."""
-    choices = isolation_choices(configuration)
+    rules = Rules(
+        choices=isolation_choices(configuration),
+        validates=settings.validates,
+        runtime_class=settings.runtime_class,
+    )
     async with AsyncExitStack() as stack:
         certificate = await _certificate(settings, pace or Pace(), stack)
         server = serve(
             settings.address,
             settings.port,
             certificate.context,
-            pods=partial(answer, choices=choices, runtime_class=settings.runtime_class),
+            pods=partial(answer, rules=rules),
             others=answer_of_others,
             problem=lambda: certificate.problem,
         )

@@ -24,7 +24,10 @@ def unchanged(pod: Json) -> Json:
 
 
 def environment(choices: Choices) -> Mutation:
-    """Containers of these profiles' pods get the environment that refers to their cards."""
+    """Containers of these profiles' pods get the environment that refers to their cards.
+
+    So do those of pods that carry `sharedgpu/*` and name no scheduler: they get the first profile.
+    """
 
     def mutated(pod: Json) -> Json:
         read = read_pod(Raw(msgspec.json.encode(pod)))

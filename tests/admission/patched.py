@@ -2,16 +2,21 @@
 
 import base64
 import json
+from dataclasses import replace
 from typing import Any
 
 import jsonpatch
 
-from kubeshare_py.admission.review import answer
+from kubeshare_py.admission.review import Rules, answer
 from kubeshare_py.domain.isolation import IsolationBackend, IsolationChoice
 
 Json = dict[str, Any]
 
-ALL = {"kubeshare-scheduler": IsolationChoice(tuple(IsolationBackend))}
+#: Every back-end, and what is asked is not looked at.
+ALL = Rules(
+    choices={"kubeshare-scheduler": IsolationChoice(tuple(IsolationBackend))},
+    validates=False,
+)
 #: Labels of a pod with a share.
 SHARE = {"sharedgpu/gpu_request": "0.5", "sharedgpu/gpu_limit": "1.0"}
 
@@ -29,11 +34,9 @@ def review(pod: object, **request: Any) -> bytes:
     return json.dumps({"kind": "AdmissionReview", "request": asked}).encode()
 
 
-def answered(
-    body: bytes, choices: dict[str, IsolationChoice] | None = None, runtime_class: str = ""
-) -> Json:
+def answered(body: bytes, rules: Rules = ALL) -> Json:
     """The response of the webhook."""
-    found = answer(body, ALL if choices is None else choices, runtime_class)
+    found = answer(body, rules)
     assert found is not None
     response: Json = json.loads(found)["response"]
     assert response["uid"] == "u"
@@ -42,7 +45,7 @@ def answered(
 
 def patched(pod: Json, *, runtime_class: str = "", **request: Any) -> Json:
     """What becomes of the pod."""
-    response = answered(review(pod, **request), runtime_class=runtime_class)
+    response = answered(review(pod, **request), replace(ALL, runtime_class=runtime_class))
     assert response["allowed"]
     assert "warnings" not in response
     if "patch" not in response:

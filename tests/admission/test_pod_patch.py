@@ -171,7 +171,7 @@ def assert_kept(before: Json, after: Json) -> None:
 
 
 def test_pods_of_others_are_left_alone() -> None:
-    assert "patch" not in answered(review(a_pod(SHARE, schedulerName="default-scheduler")))
+    assert "patch" not in answered(review(a_pod(SHARE, schedulerName="another")))
 
 
 def test_what_is_no_new_pod_is_left_alone() -> None:

@@ -1,9 +1,10 @@
 import json
+from dataclasses import replace
 
 import pytest
 
 from kubeshare_py.admission.review import answer, answer_of_others
-from tests.admission.patched import ALL, a_pod, answered, review
+from tests.admission.patched import ALL, SHARE, Json, a_pod, answered, env_of, patched, review
 
 
 @pytest.mark.parametrize(
@@ -51,3 +52,64 @@ def test_the_answer_is_of_the_version_that_was_asked() -> None:
     assert found is not None
     assert json.loads(found)["apiVersion"] == "admission.k8s.io/v1"
     assert json.loads(found)["kind"] == "AdmissionReview"
+
+
+VALIDATING = replace(ALL, validates=True)
+TYPO = {"sharedgpu/gpu_limit": "1.0", "sharedgpu/gpu_requset": "0.5"}
+
+
+@pytest.mark.parametrize("scheduler", ["kubeshare-scheduler", "default-scheduler", ""])
+def test_a_key_that_is_not_known_is_refused_with_what_was_meant(scheduler: str) -> None:
+    response = answered(review(a_pod(TYPO, schedulerName=scheduler)), VALIDATING)
+    assert not response["allowed"]
+    assert response["status"] == {
+        "message": "label sharedgpu/gpu_requset is not known; did you mean sharedgpu/gpu_request?",
+        "reason": "Invalid",
+        "code": 422,
+    }
+
+
+def test_values_are_refused_in_the_words_of_the_scheduler() -> None:
+    pod = a_pod(SHARE)
+    pod["metadata"]["annotations"] = {"sharedgpu/gpu_models": ">"}
+    message = answered(review(pod), VALIDATING)["status"]["message"]
+    assert message.startswith('sharedgpu/gpu_models=">": must be names of GPU models')
+
+
+@pytest.mark.parametrize(
+    ("spec", "request_"),
+    [
+        ({"schedulerName": "another"}, {}),
+        ({"nodeName": "n"}, {}),
+        ({}, {"operation": "UPDATE"}),
+        ({}, {"subResource": "ephemeralcontainers", "operation": "UPDATE", "oldObject": a_pod()}),
+    ],
+)
+def test_pods_that_the_scheduler_will_not_read_are_not_refused(spec: Json, request_: Json) -> None:
+    assert answered(review(a_pod(TYPO, **spec), **request_), VALIDATING)["allowed"]
+
+
+def test_nothing_is_refused_without_the_wish() -> None:
+    assert answered(review(a_pod(TYPO)), ALL)["allowed"]
+
+
+@pytest.mark.parametrize("metadata", [{"labels": SHARE}, {"annotations": {"sharedgpu/x": "y"}}])
+def test_a_pod_that_names_no_scheduler_and_has_our_keys_is_ours(metadata: Json) -> None:
+    pod = a_pod(schedulerName="default-scheduler")
+    pod["metadata"] |= metadata
+    found = patched(pod)
+    assert found["spec"]["schedulerName"] == "kubeshare-scheduler"
+    assert env_of(found)["NVIDIA_VISIBLE_DEVICES"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "spec"),
+    [
+        ({"app": "x"}, {}),
+        ({"shared-gpu/gpu_request": "1"}, {}),
+        (SHARE, {"nodeName": "n"}),
+    ],
+)
+def test_other_pods_keep_the_scheduler_that_they_have(labels: Json, spec: Json) -> None:
+    pod = a_pod(labels, schedulerName="default-scheduler", **spec)
+    assert patched(pod) == pod

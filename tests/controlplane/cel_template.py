@@ -1,16 +1,17 @@
 """python -m tests.controlplane.cel_template writes what the chart's templates know of the code.
 
-CEL tables of containers' environment, and the names of the plugins that profiles may list.
+CEL of containers' environment and of labels, and the names of the plugins that profiles may list.
 """
 
 import json
 
 from kubeshare_plugins import IN_TREE
-from kubeshare_py.admission.policy_table import template
+from kubeshare_py.admission import label_table, policy_table
 from tests.controlplane.shipped import MANIFESTS
 
 _TEMPLATES = MANIFESTS.with_name("chart") / "kubeshare/templates"
 TEMPLATE = _TEMPLATES / "_environment.tpl"
+LABELS_TEMPLATE = _TEMPLATES / "_labels.tpl"
 PLUGINS = _TEMPLATES / "_plugins.tpl"
 
 
@@ -23,5 +24,6 @@ def plugins() -> str:
 
 
 if __name__ == "__main__":
-    TEMPLATE.write_text(template())
+    TEMPLATE.write_text(policy_table.template())
+    LABELS_TEMPLATE.write_text(label_table.template())
     PLUGINS.write_text(plugins())

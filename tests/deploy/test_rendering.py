@@ -34,6 +34,12 @@ BACKENDS = '[{"isolation": ["driver", "none"]}, {"schedulerName": "b"}]'
 NEWEST = "v1.36.3"
 #: Every value at least once as it is not by default, in sets that go together.
 VARIANTS = {
+    "names demanded": [
+        'admission.schedulerName="demand"',
+        "admission.validate=false",
+        'config.profiles=[{"schedulerName": "b"}, {"schedulerName": "a"}]',
+    ],
+    "names ignored": ['admission.schedulerName="ignore"'],
     "other names": [
         'name="gpu-scheduler"',
         'labels={"team": "a"}',
@@ -439,7 +445,8 @@ def test_without_the_wish_there_is_nothing_of_mps() -> None:
 
 def test_where_nobody_elects_there_is_no_fence_and_never_a_second_process() -> None:
     objects = rendered(*VARIANTS["little"])
-    assert of(objects, "ValidatingAdmissionPolicy") == []
+    policies = [one["metadata"]["name"] for one in of(objects, "ValidatingAdmissionPolicy")]
+    assert policies == ["kubeshare-labels"]
     [deployment] = of(objects, "Deployment")
     assert deployment["spec"]["strategy"] == {"type": "Recreate"}
     assert deployment["spec"]["replicas"] == 1
@@ -457,7 +464,11 @@ def test_cards_by_hand_are_beside_the_configuration_that_names_them() -> None:
 
 def test_all_names_follow_the_name_and_the_namespace() -> None:
     # Policies about pods name the profiles' schedulerNames and say whose work they guard.
-    text = template("--set=name=other,admission.by=none", "--namespace=gpu")
+    text = template(
+        "--set=name=other,admission.by=none,admission.validate=false",
+        "--set=admission.schedulerName=ignore",
+        "--namespace=gpu",
+    )
     said = [one for one in yaml.safe_load_all(text) if one]
     [deployment] = of(said, "Deployment")
     assert deployment["metadata"]["namespace"] == "gpu"

@@ -38,6 +38,8 @@ _TOLD_BY_POLICY = {
     "MutatingAdmissionPolicy": [POLICY, GUARDED, EXEMPT, BOTH],
     "MutatingWebhookConfiguration": [WEBHOOK, BOTH],
 }
+#: Labels are looked at everywhere but where the webhook does it.
+_VALIDATED = {"ValidatingAdmissionPolicy": [POLICY, GUARDED, UNTOLD, EXEMPT]}
 #: Before Kubernetes 1.36: nobody is told by policy.
 _TOLD_BY_WEBHOOK = {"MutatingWebhookConfiguration": [WEBHOOK, GUARDED, EXEMPT]}
 _IDENTITY = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding")
@@ -160,8 +162,9 @@ def _policies(where: Where) -> Iterator[Json]:
     for one in _objects("policy"):
         kind = one["kind"].removesuffix("Binding")
         # The fence looks at a Lease that nobody holds here.
-        if kind in where and one["metadata"]["name"] != "kubeshare-fence":
-            yield _confined(one, where)
+        name = one["metadata"]["name"]
+        if kind in where and name != "kubeshare-fence":
+            yield _confined(one, where if name != "kubeshare-labels" else _VALIDATED)
 
 
 def _webhook(port: int, where: Where) -> Iterator[Json]:

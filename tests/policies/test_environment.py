@@ -37,7 +37,8 @@ CARDS = "metadata.annotations['sharedgpu/gpu_uuid']"
 SHARE = {"sharedgpu/gpu_request": "0.5", "sharedgpu/gpu_limit": "1.0"}
 ALL = {"name": VISIBLE, "value": "all"}
 VOID = {VISIBLE: "void"}
-OTHERS: Json = {"schedulerName": "default-scheduler"}
+#: Not the default: what asks for a share and has that becomes ours.
+OTHERS: Json = {"schedulerName": "another"}
 GPU = {"name": "main", "image": "x", "env": [ALL], "resources": {"limits": {"nvidia.com/gpu": "1"}}}
 
 
@@ -58,12 +59,12 @@ def asked_by(request: pytest.FixtureRequest) -> object:
 
 
 async def stored(cluster: Clients, pod: Json, namespace: str) -> Json:
-    """What would be stored, or why it would not, without what the namespace differs in."""
+    """What would be stored, or why it would not, without what the two ways differ in."""
     try:
         found: Json = (await cluster.would_be(pod, namespace))["spec"]
         return found
     except KubeError as error:
-        return {"status": error.status, "message": error.message.replace(namespace, "")}
+        return {"status": error.status, "message": error.message.partition("request: ")[2]}
 
 
 @settings(
@@ -234,7 +235,7 @@ async def test_a_back_end_that_the_profile_does_not_allow_is_refused(cluster: Cl
 @pytest.mark.parametrize(
     "change",
     [
-        {"sharedgpu/gpu_request": "2"},
+        {"sharedgpu/gpu_request": "2", "sharedgpu/gpu_limit": "2"},
         {"sharedgpu/isolation": "driver"},
         {"sharedgpu/gpu_request": None, "sharedgpu/gpu_limit": None},
     ],

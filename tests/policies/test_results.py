@@ -37,9 +37,9 @@ async def test_a_pod_does_not_bring_results_along(cluster: Cluster, name: str) -
 async def test_labels_and_other_annotations_are_the_users(cluster: Cluster) -> None:
     labels = {"sharedgpu/gpu_request": "0.5", "sharedgpu/gpu_limit": "1.0"}
     labels["sharedgpu/gpu_model"] = "T4"
-    body = pod("mine", labels=labels, annotations={"sharedgpu/note": "x", "a": "b"})
+    body = pod("mine", labels=labels, annotations={"sharedgpu/gpu_models": "T4", "a": "b"})
     await cluster.admin.create(PODS, body)
-    change = {"metadata": {"annotations": {"a": "c", "sharedgpu/container-x.gpu_uuid": "y"}}}
+    change = {"metadata": {"annotations": {"a": "c", "sharedgpu/gpu_models": "T4 > *"}}}
     await cluster.admin.merge_patch(f"{PODS}/mine", change)
 
 

@@ -15,7 +15,7 @@ OURS = {"NVIDIA_VISIBLE_DEVICES": "metadata.annotations['sharedgpu/gpu_uuid']"}
 
 def an_api() -> Api:
     api = Api()
-    api.service.mutation = environment(ALL)
+    api.service.mutation = environment(ALL.choices)
     return api
 
 
@@ -33,9 +33,17 @@ def test_a_dry_run_shows_it_too() -> None:
     assert env_of(made).items() >= OURS.items()
 
 
+def test_a_pod_that_names_no_scheduler_and_asks_for_a_share_is_ours() -> None:
+    pod = a_pod(SHARE)
+    del pod["spec"]["schedulerName"]
+    made = an_api().post(PODS, pod)
+    assert made["spec"]["schedulerName"] == "kubeshare-scheduler"
+    assert env_of(made).items() >= OURS.items()
+
+
 def test_pods_of_other_schedulers_and_other_kinds_are_left_alone() -> None:
     api = an_api()
-    made = api.post(PODS, a_pod(SHARE, schedulerName="default-scheduler"))
+    made = api.post(PODS, a_pod(SHARE, schedulerName="another"))
     assert env_of(made) == {}
     job = {"template": {"spec": {**a_pod()["spec"], "restartPolicy": "Never"}}}
     made = api.post(JOBS, {"metadata": {"name": "j"}, "spec": job})
@@ -49,10 +57,10 @@ def test_without_admission_nothing_is_added() -> None:
 @given(pod=pods())
 def test_it_is_what_the_webhooks_patch_makes_of_the_pod(pod: dict[str, Any]) -> None:
     before = copy.deepcopy(pod)
-    assert environment(ALL)(pod) == patched(pod)
+    assert environment(ALL.choices)(pod) == patched(pod)
     assert pod == before
 
 
 def test_a_pod_that_is_not_understood_is_left_to_the_servers_checks() -> None:
     bad = a_pod({}, {"value": "without a name"})
-    assert environment(ALL)(bad) == bad
+    assert environment(ALL.choices)(bad) == bad

@@ -60,7 +60,9 @@ pod in the same way, and the second of them finds nothing to do. */}}
 - name: labels
   expression: "object.metadata.?labels.orValue({})"
 - name: allowed
-  expression: "variables.choices[object.spec.schedulerName]"
+  expression: >-
+    variables.choices[object.spec.schedulerName in variables.choices ? object.spec.schedulerName :
+    '{{ include "kubeshare.firstScheduler" . }}']
 - name: wish
   expression: "variables.labels[?'sharedgpu/isolation'].orValue('')"
 - name: reach
@@ -82,8 +84,11 @@ pod in the same way, and the second of them finds nothing to do. */}}
     {{- include "kubeshare.cel.mounts" . | nindent 4 }}[variables.kind]
 {{- end }}
 
+{{- /* Policies run in any order, so a pod is ours before its schedulerName is set as well as after. */}}
 {{- define "kubeshare.cel.isOurs" -}}
 object.spec.schedulerName in {{ include "kubeshare.cel.choices" . }}
+{{- if eq (include "kubeshare.schedulerName" .) "set" }} || {{ include "kubeshare.cel.becomesOurs" . }}
+{{- end }}
 {{- end }}
 
 {{- /* Steps of a JSON patch that put the entries `.wanted` first; `.list` is a kind of containers. */}}

@@ -1,0 +1,73 @@
+"""Pieces of CEL expressions, as text. All results are CEL strings unless they say otherwise.
+
+The language: https://github.com/google/cel-spec; strings and regular expressions as API servers
+since Kubernetes 1.30 know them: https://kubernetes.io/docs/reference/using-api/cel/
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+
+NOTHING = "''"
+
+
+def literal(value: object) -> str:
+    """A text, a list of texts or a number. JSON is CEL."""
+    return msgspec.json.encode(value).decode()
+
+
+def label(key: str) -> str:
+    """The value of a label, '' where the pod does not have it."""
+    return f"({has_label(key)} ? variables.labels['{key}'] : '')"
+
+
+def annotation(key: str) -> str:
+    """The value of an annotation, '' where the pod does not have it."""
+    return f"('{key}' in variables.annotations ? variables.annotations['{key}'] : '')"
+
+
+def has_label(key: str) -> str:
+    """Whether the pod has it: a bool."""
+    return f"'{key}' in variables.labels"
+
+
+def first(cases: Iterable[tuple[str, str]], otherwise: str = NOTHING) -> str:
+    """The result of the first case whose condition holds."""
+    lines = [f"{condition} ? {result} :" for condition, result in cases]
+    return "\n".join([*lines, otherwise])
+
+
+def first_said(variables: Iterable[str]) -> str:
+    """The first of these variables that is not empty."""
+    return first((f"variables.{name} != ''", f"variables.{name}") for name in variables)
+
+
+def sentence(key: str, value: str, *rule: str) -> str:
+    """What `InvalidRequest` says: key, value (CEL), and the rule in parts (CEL)."""
+    return " + ".join([literal(f'{key}="'), value, literal('": '), *rule])
+
+
+def said(key: str, value: str, rule: str) -> str:
+    """The same with a rule that is plain text."""
+    return " + ".join([literal(f'{key}="'), value, literal(f'": {rule}')])
+
+
+def matches(text: str, pattern: str) -> str:
+    """Whether all of the text (CEL) matches: a bool."""
+    return f"{text}.matches({literal(f'^({pattern})$')})"
+
+
+def shown(text: str, longest: int) -> str:
+    """The beginning of a text (CEL) that may be long."""
+    return f"(size({text}) > {longest} ? {text}.substring(0, {longest}) + '…' : {text})"
+
+
+def digits(text: str) -> str:
+    """An integer (CEL) without sign and zeros in front; '' for zero."""
+    return f"{text}.find('[1-9][0-9]*$')"
+
+
+def exceeds(text: str, most: int) -> str:
+    """Whether what `digits` found (CEL) is more than this: a bool."""
+    limit = str(most)
+    return f"(size({text}) > {len(limit)} || (size({text}) == {len(limit)} && {text} > '{limit}'))"

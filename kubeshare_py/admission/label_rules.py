@@ -1,0 +1,303 @@
+"""The rules of `dialects/sharedgpu` and `dialects/pod_keys` as CEL variables.
+
+Each ends in a variable that is empty, or what the dialect says of the first problem. Tests compare
+them with the dialect for any labels. Amounts are compared digit by digit, so exactly; the minimum
+of a gang is compared as a double, which is exact for six decimals.
+"""
+
+from collections.abc import Mapping
+
+from kubeshare_py.admission.cel_text import (
+    NOTHING,
+    annotation,
+    digits,
+    exceeds,
+    first,
+    first_said,
+    has_label,
+    label,
+    literal,
+    matches,
+    said,
+    sentence,
+    shown,
+)
+from kubeshare_py.dialects import group_within, pod_keys, results, sharedgpu
+from kubeshare_py.dialects.decimals import INT64_MOST
+from kubeshare_py.dialects.group_within import WITHIN
+from kubeshare_py.domain.bounds import GROUP_MEMBERS, HELD_BYTES
+
+#: CEL expressions by the names of their variables, in an order in which they can be evaluated.
+Variables = Mapping[str, str]
+
+_DECIMAL = "[0-9]+([.][0-9]+)?"
+_INTEGER = "[0-9]+"
+_MANTISSA = "[0-9]*[1-9][0-9]*[.]?[0-9]*|[0-9]+[.][0-9]*[1-9][0-9]*|[.][0-9]*[1-9][0-9]*"
+_ABOVE_ZERO = f"[+]?({_MANTISSA})([eE][+-]?[0-9]{{1,3}})?"
+#: More than 1 whatever is before it, in 63 characters; API servers read no doubles so large.
+_HUGE = "[eE][+]?[1-9][0-9]{2}$"
+_HAS_LIMIT, _HAS_SHARE = has_label(sharedgpu.LIMIT), has_label(sharedgpu.REQUEST)
+#: What the units of memory stand for, as doubles.
+_FACTORS = literal(
+    {
+        **{unit: 1000.0**power for power, unit in enumerate(["", *"kMGTPE"])},
+        **{f"{unit}i": 1024.0**power for power, unit in enumerate("KMGTPE", start=1)},
+    }
+)
+#: Far less than six decimals differ by, far more than doubles err.
+_HARDLY = 1e-7
+
+
+def keys() -> Variables:
+    """What `unknown_key` says. Nothing here can guess which key is meant: all are listed."""
+    annotations = [*pod_keys.ASKING_ANNOTATIONS, *pod_keys.RESULT_ANNOTATIONS]
+    return {
+        "knownLabels": literal(pod_keys.LABELS),
+        "knownAnnotations": literal(annotations),
+        "badLabels": (
+            f"variables.labels.filter(key, {_is_ours('key')}\n&& !(key in variables.knownLabels))"
+        ),
+        "badAnnotations": (
+            f"variables.annotations.filter(key, {_is_ours('key')}\n&& !{_is_annotation('key')})"
+        ),
+        "badLabel": _least("variables.badLabels"),
+        "badAnnotation": _least("variables.badAnnotations"),
+        "keyProblem": first(
+            [
+                (
+                    f"variables.badLabel != '' && {_is_annotation('variables.badLabel')}",
+                    "variables.badLabel + ' is an annotation, not a label'",
+                ),
+                ("variables.badLabel != ''", _not_known("label", "badLabel", pod_keys.LABELS)),
+                (
+                    "variables.badAnnotation in variables.knownLabels",
+                    "variables.badAnnotation + ' is a label, not an annotation'",
+                ),
+                (
+                    "variables.badAnnotation != ''",
+                    _not_known("annotation", "badAnnotation", pod_keys.ASKING_ANNOTATIONS),
+                ),
+            ]
+        ),
+    }
+
+
+def group() -> Variables:
+    """What `_group` says, and of the annotation that says where the group goes."""
+    name = first(
+        [(f"{label(sharedgpu.GROUP)} != ''", label(sharedgpu.GROUP))],
+        label(sharedgpu.GROUP_OTHER_NAME),
+    )
+    headcount, threshold = "variables.headcount", "variables.threshold"
+    count = digits(headcount)
+    is_count = f"{matches(headcount, _INTEGER)} && {count} != '' && !{exceeds(count, INT64_MOST)}"
+    in_group = f"variables.group != '' && {headcount} != '' && {threshold} != ''"
+    # threshold * headcount, rounded, is more than headcount.
+    over = (
+        f"({threshold}.matches('{_HUGE}')"
+        f" || (double({threshold}) - 1.0) * double({count}) >= 0.5 - {_HARDLY:.7f})"
+    )
+    too_many = ['"asks for more pods than the group\'s "', count, '", which can never be met"']
+    within = "variables.within"
+    return {
+        "group": name,
+        "headcount": label(sharedgpu.HEADCOUNT),
+        "threshold": label(sharedgpu.THRESHOLD),
+        "within": annotation(WITHIN),
+        "groupProblem": first(
+            [
+                (
+                    f"{headcount} != '' && !({is_count})",
+                    said(sharedgpu.HEADCOUNT, headcount, sharedgpu.HEADCOUNT_RULE),
+                ),
+                (
+                    exceeds(count, GROUP_MEMBERS.most),
+                    said(sharedgpu.HEADCOUNT, headcount, sharedgpu.MOST_MEMBERS_RULE),
+                ),
+                (
+                    f"{threshold} != '' && !{matches(threshold, _ABOVE_ZERO)}",
+                    said(sharedgpu.THRESHOLD, threshold, sharedgpu.THRESHOLD_RULE),
+                ),
+                (f"!({in_group})", NOTHING),
+                (over, sentence(sharedgpu.THRESHOLD, threshold, *too_many)),
+                (
+                    f"{within} != '' && !{matches(within, group_within.LABEL_KEY)}",
+                    said(WITHIN, shown(within, group_within.SHOWN), group_within.WITHIN_RULE),
+                ),
+            ]
+        ),
+    }
+
+
+def priority() -> Variables:
+    """What `_priority` says."""
+    text = "variables.priority"
+    within_bounds = "[+]?0*([0-9]|[1-9][0-9]|100)|-0*[01]"
+    return {
+        "priority": label(sharedgpu.PRIORITY),
+        "priorityProblem": first(
+            [
+                (
+                    f"{text} != '' && !{matches(text, within_bounds)}",
+                    said(sharedgpu.PRIORITY, text, sharedgpu.PRIORITY_RULE),
+                )
+            ]
+        ),
+    }
+
+
+def request() -> Variables:
+    """What `_request` says; `wantsCards` and `wholeCards` are bools for the rules of models."""
+    limit, share = "variables.limit", "variables.request"
+    return {
+        "limit": label(sharedgpu.LIMIT),
+        "request": label(sharedgpu.REQUEST),
+        "memory": label(sharedgpu.MEMORY),
+        "numaBind": label(sharedgpu.NUMA_BIND),
+        "limitWhole": _whole(limit),
+        "limitPart": _part(limit),
+        "requestWhole": _whole(share),
+        "requestPart": _part(share),
+        "wantsCards": (
+            f"{_HAS_LIMIT} ? variables.limitWhole != '' || variables.limitPart != '' : {_HAS_SHARE}"
+        ),
+        "wholeCards": f"variables.wantsCards && {_above_one('request')}",
+        "limitProblem": _limit(),
+        "shareProblem": _share(),
+        "restProblem": _rest(),
+        "requestProblem": first_said(["limitProblem", "shareProblem", "restProblem"]),
+    }
+
+
+def _limit() -> str:
+    """What is wrong with the limit, or with the request where that implies the limit."""
+    alone = literal(f"{sharedgpu.MEMORY} {sharedgpu.ALONE_RULE}")
+    return first(
+        [
+            (f"{_HAS_LIMIT}", f"({_amount(sharedgpu.LIMIT, 'limit')})"),
+            (f"{_HAS_SHARE}", f"({_amount(sharedgpu.REQUEST, 'request')})"),
+            (has_label(sharedgpu.MEMORY), alone),
+        ]
+    )
+
+
+def _share() -> str:
+    """What is wrong with a request beside a limit."""
+    whole, part = "variables.limitWhole", "variables.limitPart"
+    share_whole, share_part = "variables.requestWhole", "variables.requestPart"
+    above_in_digits = (
+        f"{share_whole} > {whole} || ({share_whole} == {whole} && {share_part} > {part})"
+    )
+    return first(
+        [
+            (f"!({_HAS_LIMIT} && {_HAS_SHARE})", NOTHING),
+            (
+                f"!{matches('variables.request', _DECIMAL)}",
+                said(sharedgpu.REQUEST, "variables.request", sharedgpu.NUMBER_RULE),
+            ),
+            (
+                f"size({share_whole}) > size({whole})"
+                f" || (size({share_whole}) == size({whole}) && ({above_in_digits}))",
+                _compared("must not be above"),
+            ),
+            (
+                f"{_above_one('limit')} && ({share_whole} != {whole} || {share_part} != {part})",
+                _compared("must equal", ", above 1"),
+            ),
+        ]
+    )
+
+
+def _rest() -> str:
+    """What is wrong with the rest, which is read only of pods that want cards."""
+    return first(
+        [
+            ("!variables.wantsCards", NOTHING),
+            (
+                f"{has_label(sharedgpu.MEMORY)} && !({_is_memory('variables.memory')})",
+                said(sharedgpu.MEMORY, "variables.memory", sharedgpu.MEMORY_RULE),
+            ),
+            (
+                f"{has_label(sharedgpu.MEMORY)} && {_is_too_much('variables.memory')}",
+                said(sharedgpu.MEMORY, "variables.memory", sharedgpu.TOO_MUCH_MEMORY_RULE),
+            ),
+            (
+                "!(variables.numaBind in ['', 'true', 'false'])",
+                said(sharedgpu.NUMA_BIND, "variables.numaBind", sharedgpu.FLAG_RULE),
+            ),
+        ]
+    )
+
+
+def _is_ours(key: str) -> str:
+    lower = f"{key}.lowerAscii()"
+    ours = f"{lower}.matches({literal(pod_keys.OURS)})"
+    return f"{lower}.startsWith('{pod_keys.BEGINNING}')\n&& {ours}"
+
+
+def _is_annotation(key: str) -> str:
+    one_containers = matches(key, results.OF_ONE_CONTAINER.pattern)
+    return f"({key} in variables.knownAnnotations || {one_containers})"
+
+
+def _least(keys: str) -> str:
+    return f"size({keys}) == 0 ? '' : {keys}.min()"
+
+
+def _not_known(kind: str, variable: str, known: tuple[str, ...]) -> str:
+    rest = literal(f" is not known; {kind}s are {', '.join(known)}")
+    return f"'{kind} ' + variables.{variable} + {rest}"
+
+
+def _whole(text: str) -> str:
+    """The digits before the point."""
+    return digits(f"{text}.split('.')[0]")
+
+
+def _part(text: str) -> str:
+    """The digits behind the point, without zeros at the end."""
+    return f"{text}.contains('.') ? {text}.split('.')[1].find('^[0-9]*[1-9]') : ''"
+
+
+def _above_one(amount: str) -> str:
+    """Whether the amount of this variable is more than one card: a bool."""
+    whole, part = f"variables.{amount}Whole", f"variables.{amount}Part"
+    return f"(size({whole}) > 1 || {whole} > '1' || ({whole} == '1' && {part} != ''))"
+
+
+def _amount(key: str, amount: str) -> str:
+    """What is wrong with the number of cards of this variable by itself."""
+    text = f"variables.{amount}"
+    return first(
+        [
+            (f"!{matches(text, _DECIMAL)}", said(key, text, sharedgpu.NUMBER_RULE)),
+            (
+                f"{_above_one(amount)} && {text}Part != ''",
+                said(key, text, sharedgpu.WHOLE_CARDS_RULE),
+            ),
+            (exceeds(f"{text}Whole", sharedgpu.MOST_CARDS), said(key, text, sharedgpu.MOST_RULE)),
+        ]
+    )
+
+
+def _compared(how: str, why: str = "") -> str:
+    """What is said of a request that its limit does not allow; the limit in normal form."""
+    whole = "(variables.limitWhole == '' ? '0' : variables.limitWhole)"
+    part = "(variables.limit.contains('.') ? '.' + variables.limit.split('.')[1] : '')"
+    rule = [literal(f"{how} {sharedgpu.LIMIT}, which is "), whole, part, literal(why)]
+    return sentence(sharedgpu.REQUEST, "variables.request", *rule)
+
+
+def _is_memory(text: str) -> str:
+    in_bytes = f"{matches(text, _INTEGER)} && !{exceeds(digits(text), INT64_MOST)}"
+    return f"{matches(text, sharedgpu.MEMORY_QUANTITY)} || ({in_bytes})"
+
+
+def _is_too_much(text: str) -> str:
+    """Whether memory is more than cards can have: a bool. Doubles err below that bound only."""
+    number = f"{text}.find('^[0-9.]+')"
+    factor = f"{_FACTORS}[{text}.substring(size({number}))]"
+    plain = f"{text}.matches('[eE][0-9]') ? double({text}) : double({number}) * {factor}"
+    huge = f"{text}.matches('{_HUGE}') ? {text}.matches('^[0.]*[1-9]')"
+    count = "(variables.wholeCards ? double(variables.requestWhole) : 1.0)"
+    return f"({huge} : ({plain}) > {count} * {float(HELD_BYTES.most):.1f})"

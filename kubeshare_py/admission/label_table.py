@@ -1,0 +1,35 @@
+"""All rules about `sharedgpu/*` of new pods as one CEL variable, for the policies of the chart."""
+
+from kubeshare_py.admission.cel_text import first_said
+from kubeshare_py.admission.label_rules import Variables, group, keys, priority, request
+from kubeshare_py.admission.model_rules import models
+
+#: Variables that are what is wrong, in the order in which the scheduler reports it.
+PROBLEMS = ("keyProblem", "groupProblem", "priorityProblem", "requestProblem", "modelProblem")
+
+_HEAD = (
+    "{{- /* Rules of kubeshare_py/dialects about sharedgpu/* as CEL; written by `make manifests`."
+    " */}}\n"
+)
+_INDENT = " " * 4
+
+
+def variables() -> Variables:
+    """By name, in order; `problem` is the first sentence, '' if all is well.
+
+    They need `variables.labels` and `variables.annotations`, maps of texts.
+    """
+    all_rules = (keys(), group(), priority(), request(), models())
+    found = {name: text for rules in all_rules for name, text in rules.items()}
+    return {**found, "problem": first_said(PROBLEMS)}
+
+
+def template() -> str:
+    """The file deploy/chart/kubeshare/templates/_labels.tpl."""
+    entries = "".join(_entry(name, text) for name, text in variables().items())
+    return f'{_HEAD}{{{{- define "kubeshare.cel.labelRules" -}}}}\n{entries}{{{{- end }}}}\n'
+
+
+def _entry(name: str, expression: str) -> str:
+    lines = "\n".join(_INDENT + line for line in expression.splitlines())
+    return f"- name: {name}\n  expression: >-\n{lines}\n"

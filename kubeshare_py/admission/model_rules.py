@@ -1,0 +1,137 @@
+"""The rules of `dialects/sharedgpu_models` as CEL variables; see `label_rules`."""
+
+from kubeshare_py.admission.cel_text import (
+    NOTHING,
+    annotation,
+    first,
+    first_said,
+    label,
+    matches,
+    said,
+    sentence,
+    shown,
+)
+from kubeshare_py.admission.label_rules import Variables
+from kubeshare_py.dialects import sharedgpu_models
+from kubeshare_py.dialects.sharedgpu_models import DENIED, KEYS, MIX, MODELS, REQUEST_OF
+from kubeshare_py.domain.gpu_models import ANY, PART
+
+#: The variables of the texts, by their keys.
+_TEXTS = {MODELS: "models", DENIED: "denied", MIX: "mix", REQUEST_OF: "requestOf"}
+
+
+def models() -> Variables:
+    """What is said of models; only of pods that want cards and of which nothing else is wrong."""
+    texts = {
+        name: first([(f"{annotation(key)} != ''", annotation(key))], label(key))
+        for key, name in _TEXTS.items()
+    }
+    return {
+        **texts,
+        "textProblem": _texts(),
+        "modelNames": _names("variables.models.replace('>', ',')"),
+        "lastModels": "variables.models.split('>')[size(variables.models.split('>')) - 1]",
+        "deniedNames": _names("variables.denied"),
+        "wishProblem": _wish(),
+        "mixProblem": first(
+            [
+                (
+                    f"!(variables.mix in ['', '{sharedgpu_models.SAME}',"
+                    f" '{sharedgpu_models.WHICHEVER}'])",
+                    _said(MIX, sharedgpu_models.MIX_RULE),
+                )
+            ]
+        ),
+        "requestOfProblem": _share_of(),
+        "modelProblem": first(
+            [("!variables.wantsCards", NOTHING)],
+            first_said(["textProblem", "wishProblem", "mixProblem", "requestOfProblem"]),
+        ),
+    }
+
+
+def _texts() -> str:
+    """A label and an annotation that differ, or a text that is too long, in the order of keys."""
+    cases = []
+    for key in KEYS:
+        given, text = label(key), f"variables.{_TEXTS[key]}"
+        differ = ['"must be what the label of this name says, which is \\""', given, "'\"'"]
+        cases += [
+            (
+                f"{given} != '' && {text} != {given}",
+                sentence(key, shown(text, sharedgpu_models.SHOWN), *differ),
+            ),
+            (
+                f"size({text}) > {sharedgpu_models.LONGEST}",
+                _said(key, sharedgpu_models.TOO_LONG_RULE),
+            ),
+        ]
+    return first(cases)
+
+
+def _wish() -> str:
+    names, denied = "variables.modelNames", "variables.deniedNames"
+    names_rule = sharedgpu_models.NAME_RULE
+    twice = f"{names}.filter(one, {names}.filter(other, other == one).size() > 1)"
+    any_name = f"'{ANY}'"
+    last = _norm("variables.lastModels")
+    too_many = sharedgpu_models.MOST_NAMES
+    return first(
+        [
+            (
+                f"variables.models != '' && !{_all_names(names)}",
+                _said(MODELS, names_rule + sharedgpu_models.TIERS_RULE),
+            ),
+            (f"variables.denied != '' && !{_all_names(denied)}", _said(DENIED, names_rule)),
+            # Before names are compared with each other, which would cost too much.
+            (f"size({names}) > {too_many}", _said(MODELS, sharedgpu_models.TOO_MANY_RULE)),
+            (
+                f"variables.models != '' && {twice}.size() > 0",
+                sentence(
+                    MODELS,
+                    shown("variables.models", sharedgpu_models.SHOWN),
+                    f"'names ' + {twice}.min() + ' twice'",
+                ),
+            ),
+            (
+                f"{any_name} in {names} && {last} != {any_name}",
+                _said(MODELS, sharedgpu_models.ANY_RULE),
+            ),
+            (f"{any_name} in {denied}", _said(DENIED, sharedgpu_models.ALL_DENIED_RULE)),
+            (f"size({denied}) > {too_many}", _said(DENIED, sharedgpu_models.TOO_MANY_RULE)),
+        ]
+    )
+
+
+def _share_of() -> str:
+    text = _norm("variables.requestOf")
+    return first(
+        [
+            ("variables.requestOf == ''", NOTHING),
+            (
+                f"!{matches(text, PART)} || {text}.contains('{ANY}')",
+                _said(REQUEST_OF, sharedgpu_models.ONE_MODEL_RULE),
+            ),
+            ("variables.wholeCards", _said(REQUEST_OF, sharedgpu_models.NOT_WHOLE_RULE)),
+        ]
+    )
+
+
+def _said(key: str, rule: str) -> str:
+    return said(key, shown(f"variables.{_TEXTS[key]}", sharedgpu_models.SHOWN), rule)
+
+
+def _names(text: str) -> str:
+    """The names between commas, in normal form and lower case: a list."""
+    return f"{text}.split(',').map(name, {_norm('name')}.lowerAscii())"
+
+
+def _all_names(names: str) -> str:
+    return f"{names}.all(name, {matches('name', PART)})"
+
+
+def _norm(name: str) -> str:
+    """What `name_part` makes of a name: spaces and dashes are one dash, none at the ends."""
+    words = f"{name}.replace(' ', '-').split('-').filter(word, word != '').join('-')"
+    # Runs of stars become one; each step halves them, and a text has 1024 characters at most.
+    return words + ".replace('**', '*')" * 10

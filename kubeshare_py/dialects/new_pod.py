@@ -1,0 +1,24 @@
+"""What is wrong with the labels and annotations of a pod that is not placed yet."""
+
+from collections.abc import Mapping
+
+from kubeshare_py.dialects import sharedgpu
+from kubeshare_py.dialects.group_within import within_problem
+from kubeshare_py.dialects.pod_keys import unknown_key
+from kubeshare_py.domain.request import InvalidRequest
+
+
+def first_problem(
+    labels: Mapping[str, str], annotations: Mapping[str, str]
+) -> InvalidRequest | None:
+    """The first problem, in the order in which the scheduler reports them; None if all is well.
+
+    What a pod says of PodGroup objects is not looked at, nor whether its profile allows the
+    isolation back-end that it wishes.
+    """
+    unknown = unknown_key(labels, annotations)
+    if unknown is not None:
+        return unknown
+    asked = sharedgpu.read(labels, annotations)
+    within = within_problem(annotations) if asked.group is not None else None
+    return within or asked.problem

@@ -1,0 +1,76 @@
+"""The policies' CEL about labels says what the scheduler says, in its words."""
+
+from functools import cache
+
+import pytest
+from hypothesis import example, given, settings
+
+from kubeshare_py.admission.label_table import template, variables
+from kubeshare_py.dialects.new_pod import first_problem
+from tests.admission.any_labels import labels_and_annotations
+from tests.admission.evaluated import Rules
+from tests.controlplane.cel_template import LABELS_TEMPLATE
+
+NEITHER_KNOWS = " is not known; "
+SHARE = {"sharedgpu/gpu_request": "0.5"}
+
+
+@cache
+def rules() -> Rules:
+    return Rules(variables())
+
+
+def said_by_policy(labels: dict[str, str], annotations: dict[str, str] | None = None) -> str:
+    problem = rules().evaluate(labels, annotations or {})["problem"]
+    assert isinstance(problem, str)
+    return problem
+
+
+def said_by_dialect(labels: dict[str, str], annotations: dict[str, str] | None = None) -> str:
+    return str(first_problem(labels, annotations or {}) or "")
+
+
+def without_hint(said: str) -> str:
+    """The policy lists the keys that are known, the dialect guesses what was meant."""
+    head, unknown, _ = said.partition(NEITHER_KNOWS)
+    return head + unknown
+
+
+def test_the_charts_rules_are_those_of_the_code() -> None:
+    assert LABELS_TEMPLATE.read_text() == template(), "out of date: make manifests"
+
+
+@settings(max_examples=600, deadline=None)
+@example(({"sharedgpu/gpu_limit": "00.50", "sharedgpu/gpu_request": "2"}, {}))
+@example(({"sharedgpu/gpu_limit": "3.00", "sharedgpu/gpu_request": "2"}, {}))
+@example(({"sharedgpu/gpu_limit": "0", "sharedgpu/gpu_mem": "x"}, {"sharedgpu/gpu_models": ">"}))
+@given(labels_and_annotations())
+def test_policy_and_scheduler_say_the_same(given: tuple[dict[str, str], dict[str, str]]) -> None:
+    assert without_hint(said_by_policy(*given)) == without_hint(said_by_dialect(*given))
+
+
+def test_a_misspelt_key_is_named_with_those_that_are_known() -> None:
+    said = said_by_policy({"sharedgpu/gpu_limit": "1.0", "sharedgpu/gpu_requset": "0.5"})
+    assert said.startswith("label sharedgpu/gpu_requset is not known; labels are sharedgpu/gpu_req")
+
+
+@pytest.mark.parametrize("size", [60, 61, 5000])
+def test_a_long_value_is_shown_in_part(size: int) -> None:
+    annotations = {"sharedgpu/gpu_models": "é" * size}
+    said = said_by_policy(SHARE, annotations)
+    assert said == said_by_dialect(SHARE, annotations)
+    assert len(said) < 300
+
+
+@pytest.mark.parametrize(
+    "request_of", ["1", "0.3333333", "2", "1000000", "0.999999999999999999999999"]
+)
+def test_amounts_are_compared_exactly(request_of: str) -> None:
+    for limit in (request_of, f"{request_of}0" if "." in request_of else f"{request_of}.0"):
+        labels = {"sharedgpu/gpu_limit": limit, "sharedgpu/gpu_request": request_of}
+        assert said_by_policy(labels) == said_by_dialect(labels) == ""
+        above = {
+            **labels,
+            "sharedgpu/gpu_request": f"{request_of}{'' if '.' in request_of else '.'}1",
+        }
+        assert said_by_policy(above) == said_by_dialect(above) != ""

@@ -1,0 +1,88 @@
+"""What the chart makes of `admission.validate` and `admission.schedulerName`."""
+
+import json
+
+import pytest
+import yaml
+
+from tests.controlplane.helm import template
+from tests.controlplane.running import ControlPlane
+from tests.controlplane.shipped import Json
+
+MUTATING, VALIDATING = "MutatingAdmissionPolicy", "ValidatingAdmissionPolicy"
+
+
+@pytest.fixture(autouse=True)
+def built(bare: ControlPlane) -> None:
+    """Helm is there."""
+
+
+def rendered(**admission: object) -> list[Json]:
+    profiles = [{"schedulerName": "gpu"}, {"schedulerName": "batch"}]
+    text = template(
+        f"--set-json=admission={json.dumps(admission)}",
+        f"--set-json=config.profiles={json.dumps(profiles)}",
+        kubernetes="v1.36.0",
+    )
+    return [one for one in yaml.safe_load_all(text) if one]
+
+
+def named(objects: list[Json], kind: str, name: str) -> Json | None:
+    found = [one for one in objects if (one["kind"], one["metadata"]["name"]) == (kind, name)]
+    return found[0] if found else None
+
+
+def labels_policy(objects: list[Json]) -> str:
+    """What it checks, as text; "" without it."""
+    policy = named(objects, VALIDATING, "kubeshare-labels")
+    return json.dumps(policy["spec"]["validations"]) if policy else ""
+
+
+def webhook(objects: list[Json]) -> tuple[list[str], str]:
+    """The webhook's arguments, and the pods that it is asked about."""
+    deployment = named(objects, "Deployment", "kubeshare-admission")
+    hooks = named(objects, "MutatingWebhookConfiguration", "kubeshare-admission")
+    assert deployment
+    assert hooks
+    [container] = deployment["spec"]["template"]["spec"]["containers"]
+    [condition] = hooks["webhooks"][0]["matchConditions"]
+    return container["args"], condition["expression"]
+
+
+def test_policies_name_the_first_profile_in_pods_that_name_none() -> None:
+    objects = rendered(by="policy")
+    policy = named(objects, MUTATING, "kubeshare-scheduler-name")
+    assert policy
+    [mutation] = policy["spec"]["mutations"]
+    assert "path: '/spec/schedulerName', value: 'gpu'" in mutation["jsonPatch"]["expression"]
+    assert "variables.problem" in labels_policy(objects)
+    assert "set spec.schedulerName" not in labels_policy(objects)
+
+
+def test_the_webhook_is_asked_about_pods_that_name_none() -> None:
+    objects = rendered(by="webhook")
+    arguments, asked_about = webhook(objects)
+    assert named(objects, MUTATING, "kubeshare-scheduler-name") is None
+    assert "'default-scheduler'" in asked_about
+    assert "--no-validate" not in arguments
+    assert "variables.problem" in labels_policy(objects)
+
+
+@pytest.mark.parametrize("admission", [{"schedulerName": "demand"}, {"by": "none"}])
+def test_where_nothing_may_set_the_name_it_is_demanded(admission: Json) -> None:
+    objects = rendered(**admission)
+    assert named(objects, MUTATING, "kubeshare-scheduler-name") is None
+    assert "which only gpu understands: set spec.schedulerName to batch or gpu" in labels_policy(
+        objects
+    )
+
+
+@pytest.mark.parametrize("by", ["policy", "webhook"])
+def test_names_may_be_ignored_and_labels_too(by: str) -> None:
+    objects = rendered(by=by, schedulerName="ignore", validate=False)
+    assert named(objects, MUTATING, "kubeshare-scheduler-name") is None
+    assert labels_policy(objects) == ""
+    if by == "webhook":
+        arguments, asked_about = webhook(objects)
+        assert "--no-validate" in arguments
+        assert "default-scheduler" not in asked_about

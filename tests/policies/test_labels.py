@@ -1,0 +1,133 @@
+"""Labels and annotations `sharedgpu/*` of new pods, and pods that name no scheduler."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from kubeshare_py.dialects.new_pod import first_problem
+from kubeshare_py.edges.kube_errors import KubeError
+from tests.admission.any_labels import labels_and_annotations
+from tests.admission.patched import env_of
+from tests.controlplane.running import ControlPlane
+from tests.controlplane.shipped import Json
+from tests.policies.environment import (
+    GUARDED,
+    POLICY,
+    WEBHOOK,
+    Clients,
+    a_pod,
+    clients,
+    pods_of,
+)
+
+pytestmark = pytest.mark.real_only("the embedded API server has no admission policies")
+
+NOT_THERE = "MutatingAdmissionPolicy is v1 from Kubernetes 1.36 on"
+SHARE = {"sharedgpu/gpu_request": "0.5"}
+TYPO = {"sharedgpu/gpu_limit": "1.0", "sharedgpu/gpu_requset": "0.5"}
+DEFAULT: Json = {"schedulerName": "default-scheduler"}
+
+
+@pytest.fixture
+async def cluster(ground: ControlPlane, tmp_path: Path) -> AsyncIterator[Clients]:
+    async with clients(ground, tmp_path) as found:
+        yield found
+
+
+async def refusal(cluster: Clients, pod: Json, namespace: str) -> str:
+    """Why the pod would not be stored; "" if it would."""
+    try:
+        await cluster.would_be(pod, namespace)
+    except KubeError as error:
+        if (error.status, error.reason) != (422, "Invalid"):
+            raise
+        return error.message.partition("request: ")[2]
+    return ""
+
+
+def known(said: str) -> str:
+    """The sentence without the guess, or the list, of what was meant."""
+    head, unknown, _ = said.partition(" is not known; ")
+    return head + unknown
+
+
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(labels_and_annotations())
+async def test_the_policy_refuses_what_the_scheduler_would_hold(
+    cluster: Clients, given: tuple[dict[str, str], dict[str, str]]
+) -> None:
+    labels, annotations = given
+    pod = a_pod(labels)
+    pod["metadata"]["annotations"] = annotations
+    problem = str(first_problem(labels, annotations) or "")
+    assert known(await refusal(cluster, pod, POLICY)) == known(problem)
+
+
+async def test_a_misspelt_key_is_named_with_those_that_are_known(cluster: Clients) -> None:
+    said = await refusal(cluster, a_pod(TYPO), POLICY)
+    assert said.startswith("label sharedgpu/gpu_requset is not known; labels are sharedgpu/")
+    webhook = await refusal(cluster, a_pod(TYPO), WEBHOOK)
+    assert webhook.endswith("gpu_requset is not known; did you mean sharedgpu/gpu_request?")
+
+
+async def test_many_labels_and_long_annotations_cost_little(cluster: Clients) -> None:
+    pod = a_pod({**SHARE, **{f"sharedgpu.io/label-{number}": "x" for number in range(300)}})
+    long = {f"shared-gpu/annotation-{number}": "x" * 200 for number in range(600)}
+    for models in ("A100," * 204 + "A100", ",".join(f"{'a-b*' * 14}{at:02}" for at in range(16))):
+        both = {"sharedgpu/gpu_models": models, "sharedgpu/gpu_models_denied": models}
+        pod["metadata"]["annotations"] = {**long, **both}
+        problem = first_problem(pod["metadata"]["labels"], pod["metadata"]["annotations"])
+        assert await refusal(cluster, pod, POLICY) == str(problem or "")
+
+
+async def test_a_pod_that_is_there_is_changed_otherwise_as_ever(cluster: Clients) -> None:
+    """It was created before the policies were: here by an exempt user, the scheduler's account."""
+    path = f"{pods_of(POLICY)}/p"
+    await cluster.admin.create(pods_of(POLICY), a_pod(SHARE))
+    try:
+        for change in ({"labels": {"app": "x"}}, {"annotations": {"a": "b"}}):
+            await cluster.admin.merge_patch(path, {"metadata": change})
+        bad = {"metadata": {"labels": {"sharedgpu/gpu_requset": "1"}}}
+        with pytest.raises(KubeError, match="gpu_requset is not known"):
+            await cluster.admin.merge_patch(path, bad)
+        bad = {"metadata": {"annotations": {"sharedgpu/gpu_request": "1"}}}
+        with pytest.raises(KubeError, match="is a label, not an annotation"):
+            await cluster.admin.merge_patch(path, bad)
+    finally:
+        await cluster.admin.delete(path, grace_period_s=0)
+
+
+@pytest.mark.parametrize("namespace", [POLICY, WEBHOOK, GUARDED])
+async def test_a_pod_that_names_no_scheduler_and_has_our_keys_is_ours(
+    cluster: Clients, namespace: str
+) -> None:
+    if namespace == POLICY and not cluster.has_policies:
+        pytest.skip(NOT_THERE)
+    # Policies run in an order that differs from request to request.
+    for _ in range(20):
+        made = await cluster.would_be(a_pod(SHARE, **DEFAULT), namespace)
+        assert made["spec"]["schedulerName"] == "kubeshare-scheduler"
+        told = env_of(made)["NVIDIA_VISIBLE_DEVICES"]
+        assert told == "metadata.annotations['sharedgpu/gpu_uuid']"
+        assert len(made["spec"]["containers"][0]["env"]) == 2
+
+
+@pytest.mark.parametrize("namespace", [POLICY, WEBHOOK])
+@pytest.mark.parametrize(
+    ("labels", "spec"),
+    [
+        ({"app": "x"}, DEFAULT),
+        (SHARE, {"schedulerName": "another"}),
+        (TYPO, {"schedulerName": "another"}),
+        (SHARE, {**DEFAULT, "nodeName": "n1"}),
+    ],
+)
+async def test_other_pods_keep_the_scheduler_that_they_have(
+    cluster: Clients, namespace: str, labels: Json, spec: Json
+) -> None:
+    made = await cluster.would_be(a_pod(labels, **spec), namespace)
+    assert made["spec"]["schedulerName"] == spec["schedulerName"]
