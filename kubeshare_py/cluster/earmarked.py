@@ -104,6 +104,19 @@ def is_overdrawn(columns: Columns, row: int, slot: int) -> bool:
     return milli < 0 or memory < 0
 
 
+def is_intruded(columns: Columns, row: int, slot: int) -> bool:
+    """Whether several pods hold a card that one of them, or an earmark, is to have for itself."""
+    held = columns.tenants.item(row, slot) - columns.earmarks.item(row, slot)
+    return held > 1 and columns.exclusive.item(row, slot) > 0
+
+
+def intruded(columns: Columns) -> NDArray[np.bool_]:
+    """Of which cards `is_intruded` holds; (rows, width)."""
+    held = columns.tenants - columns.earmarks
+    several: NDArray[np.bool_] = (held > 1) & (columns.flags & ABSENT == 0)
+    return several & (columns.exclusive > 0)
+
+
 def overdrawn(columns: Columns) -> NDArray[np.bool_]:
     """Of which cards pods hold more than all, whatever is earmarked; (rows, width)."""
     milli = columns.free_milli + columns.earmarked_milli

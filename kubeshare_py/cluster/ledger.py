@@ -18,7 +18,7 @@ from kubeshare_py.cluster.changes import ChangeLog
 from kubeshare_py.cluster.charge import Charge, Resources
 from kubeshare_py.cluster.columns import PORTS, IntArray
 from kubeshare_py.cluster.earmark_switch import EarmarkSwitch
-from kubeshare_py.cluster.earmarked import Earmarked, overdrawn
+from kubeshare_py.cluster.earmarked import Earmarked, intruded, overdrawn
 from kubeshare_py.cluster.ports import POOL_SIZE, PortPool
 from kubeshare_py.cluster.refusal import refusal
 from kubeshare_py.cluster.tally import Tally
@@ -115,6 +115,33 @@ class Ledger:
         for row, slot in np.argwhere(overdrawn(columns)).tolist():
             yield self._tally.name(row), columns.uuids[row][slot]
 
+    def unexclusive(self) -> Iterator[tuple[NodeName, GpuUuid]]:
+        """Cards that are not one pod's alone although a pod holds them exclusively."""
+        columns = self.columns
+        for row, slot in np.argwhere(intruded(columns)).tolist():
+            node, uuid = self._tally.name(row), columns.uuids[row][slot]
+            if any(one.exclusive for one in self.allocations_of(node, uuid).values()):
+                yield node, uuid
+
+    def allocations_of(self, node: NodeName, uuid: GpuUuid) -> dict[PodUid, Allocation]:
+        """What the pods hold that hold this card."""
+        found = {}
+        for uid, charge in self.pods_on(node).items():
+            held = charge.allocation
+            if held is not None and any(card.uuid == uuid for card in held.cards):
+                found[uid] = held
+        return found
+
+    def shared_ports(self, node: NodeName) -> list[int]:
+        """Pod-manager ports of this node that several pods hold."""
+        pool = self._ports.get(node)
+        return [] if pool is None else sorted(pool.shared)
+
+    @property
+    def shared_port_count(self) -> int:
+        """How many pod-manager ports of all nodes several pods hold."""
+        return sum(len(pool.shared) for pool in self._ports.values())
+
     def amounts(self, lines: Sequence[Sequence[PodUid]]) -> Amounts:
         """What pods hold, for a what-if: a line is the sum of some pods of one node."""
         found = Amounts.none(len(lines), self.columns.free.shape[1], self.columns.width)
@@ -206,8 +233,9 @@ class Ledger:
         if pods is None:
             pods = self._pods_on[node] = {}
         pods[uid] = charge
-        if allocation is not None and allocation.port is not None:
-            self._ports.setdefault(node, PortPool()).take(allocation.port)
+        port = None if allocation is None else allocation.port
+        if port is not None and not self._ports.setdefault(node, PortPool()).take(port):
+            self.overdrafts.suspect(node)
         self._add(charge, row, 1)
 
     def release(self, uid: PodUid) -> None:
@@ -219,6 +247,7 @@ class Ledger:
         row = columns.row_of[charge.node]
         if allocation is not None and allocation.port is not None:
             self._ports[charge.node].give_back(allocation.port)
+            self.overdrafts.touched(charge.node)
         self._discharge(uid, charge, row)
         self.improved.add(row)
         if columns.nodes[row] is None:

@@ -1,4 +1,4 @@
-"""Nodes on which pods may hold more than there is, for whoever reports that.
+"""Nodes on which pods may hold more than there is, or what is another's, for the reports of that.
 
 Nearly always there are none, so looking must cost nothing then: the ledger names a node when it is
 overdrawn, and from then on whenever one of its cards changes, until somebody says that it is well.

@@ -18,6 +18,8 @@ class PortPool:
     cursor: int = 0
     #: Ports that several pods hold, which only a forged annotation brings about: how many more.
     shared: dict[int, int] = field(default_factory=dict)
+    #: How many pods hold a port that is not of the pool: no scheduler gives them away.
+    _outside: dict[int, int] = field(default_factory=dict)
 
     def next_free(self) -> int | None:
         """The port that a placement would get now; None when all are taken."""
@@ -27,20 +29,31 @@ class PortPool:
                 return FIRST_PORT + start + (free & -free).bit_length() - 1
         return None
 
-    def take(self, port: int) -> None:
-        """Mark a port as taken; ports outside the pool are somebody else's business."""
+    def take(self, port: int) -> bool:
+        """Mark a port as taken, once more if it is; whether it was free."""
         bit = port - FIRST_PORT
-        if 0 <= bit < POOL_SIZE:
-            if self.taken >> bit & 1:
-                self.shared[bit] = self.shared.get(bit, 0) + 1
+        if not 0 <= bit < POOL_SIZE:
+            self._outside[port] = self._outside.get(port, 0) + 1
+            was_free = self._outside[port] == 1
+        else:
+            was_free = not self.taken >> bit & 1
             self.taken |= 1 << bit
             self.cursor = (bit + 1) % POOL_SIZE
+        if not was_free:
+            self.shared[port] = self.shared.get(port, 0) + 1
+        return was_free
 
     def give_back(self, port: int) -> None:
-        """Mark a port as free again."""
+        """Mark a port as free again, or as held by one pod less."""
         bit = port - FIRST_PORT
-        if self.shared.get(bit):
-            self.shared[bit] -= 1
+        if not 0 <= bit < POOL_SIZE:
+            self._outside[port] -= 1
+            if not self._outside[port]:
+                del self._outside[port]
+        if port in self.shared:
+            self.shared[port] -= 1
+            if not self.shared[port]:
+                del self.shared[port]
         elif 0 <= bit < POOL_SIZE:
             self.taken &= ~(1 << bit)
 

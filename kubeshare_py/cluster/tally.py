@@ -15,6 +15,7 @@ from kubeshare_py.cluster.columns import (
     ABSENT,
     CARD_COLUMNS,
     EMPTY_SLOT,
+    EXCLUSIVE,
     PODS,
     PORTS,
     UNHEALTHY,
@@ -22,7 +23,7 @@ from kubeshare_py.cluster.columns import (
     IntArray,
 )
 from kubeshare_py.cluster.derived import derive_card, derive_node, hold_back
-from kubeshare_py.cluster.earmarked import count_earmark, count_together, is_overdrawn
+from kubeshare_py.cluster.earmarked import count_earmark, count_together, is_intruded, is_overdrawn
 from kubeshare_py.cluster.joined import derive_order, put_on_board
 from kubeshare_py.cluster.overdrafts import Overdrafts
 from kubeshare_py.cluster.what_if import Amounts
@@ -161,11 +162,15 @@ class Tally:
             was_idle = columns.idle.item(row, slot)
             derive_card(columns, row, slot)
             flipped |= was_idle != columns.idle.item(row, slot)
-            if not columns.flags.item(row, slot) & ABSENT:
+            flags = columns.flags.item(row, slot)
+            if not flags & ABSENT:
                 free = columns.gpu_free_milli.item(row) - sign * card.milli
                 columns.gpu_free_milli[row] = free
                 less = sign > 0 and (free_milli < 0 or free_bytes < 0)
-                if less and is_overdrawn(columns, row, slot):
+                alone = sign > 0 and flags & EXCLUSIVE
+                if (less and is_overdrawn(columns, row, slot)) or (
+                    alone and is_intruded(columns, row, slot)
+                ):
                     self.overdrafts.suspect(self.name(row))
         if self.overdrafts.watches:
             self.overdrafts.touched(self.name(row))

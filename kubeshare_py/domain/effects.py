@@ -105,17 +105,28 @@ class ReportTrouble:
     note: str
 
 
+class Overuse(StrEnum):
+    """How pods use something of a node more than they may, by others' doing; reasons of events."""
+
+    AMOUNT = "GPUOvercommitted"  # they hold more of a card than it has
+    EXCLUSIVITY = "GPUExclusivityBroken"  # one has a card for itself, and others hold it too
+    PORT = "PodManagerPortShared"  # they hold the same port of the node
+
+
 @dataclass(frozen=True, slots=True)
 class ReportOvercommit:
-    """Tell a node's operators that pods hold more of a card than it has, or no longer do.
+    """Tell a node's operators that pods use too much of it in one way, or no longer do.
 
-    `uuid` is None for the cards that the kubelet hands out by itself, all together.
+    `uuid` is None for the cards that the kubelet hands out by itself, all together, and where it
+    is a matter of a pod-manager `port`.
     """
 
     node: NodeName
     uuid: GpuUuid | None
     is_over: bool
     note: str
+    kind: Overuse = Overuse.AMOUNT
+    port: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,8 @@ class LedgerFigures:
     cards: int = 0
     idle_cards: int = 0
     overcommitted_cards: int = 0
+    unexclusive_cards: int = 0
+    shared_ports: int = 0
     earmarked_cards: int = 0
     free_milli: int = 0
     broken_milli: int = 0

@@ -17,6 +17,7 @@ from kubeshare_py.domain.effects import (
     Evict,
     LogPluginFailure,
     Nominate,
+    Overuse,
     Preempt,
     ReportOvercommit,
     ReportScheduled,
@@ -25,6 +26,11 @@ from kubeshare_py.domain.effects import (
 )
 
 _log = logging.getLogger("kubeshare.decisions")
+_OVERUSE = {
+    Overuse.AMOUNT: "overcommit",
+    Overuse.EXCLUSIVITY: "broken exclusivity",
+    Overuse.PORT: "shared port",
+}
 _encode = msgspec.json.Encoder().encode
 
 
@@ -94,8 +100,7 @@ def decided(effect: Effect, **about: object) -> None:
             pod = {"pod": str(effect.key), "uid": effect.uid}
             warn("trouble", **pod, reason=effect.trouble, message=effect.note, **about)
         case ReportOvercommit():
-            event, log = ("overcommit", warn) if effect.is_over else ("overcommit ended", inform)
-            log(event, node=effect.node, card=effect.uuid, message=effect.note, **about)
+            _overuse(effect, **about)
         case LogPluginFailure():
             warn(
                 "plugin failed",
@@ -107,6 +112,14 @@ def decided(effect: Effect, **about: object) -> None:
             )
         case _:
             assert_never(effect)
+
+
+def _overuse(effect: ReportOvercommit, **about: object) -> None:
+    event, log = _OVERUSE[effect.kind], warn
+    if not effect.is_over:
+        event, log = f"{event} ended", inform
+    which = {"card": effect.uuid} if effect.port is None else {"port": effect.port}
+    log(event, node=effect.node, **which, message=effect.note, **about)
 
 
 def _line(

@@ -23,12 +23,11 @@ from kubeshare_py.edges.kube_errors import KubeError, KubeFailure
 from kubeshare_py.edges.report_requests import patch_condition, read_condition, send_event
 from kubeshare_py.manifests.reports import (
     FAILED_SCHEDULING,
-    GPU_OVERCOMMIT_ENDED,
-    GPU_OVERCOMMITTED,
+    OVERUSE_ENDED,
     SCHEDULED,
     Regarding,
     ReportedEvent,
-    regarding_card,
+    regarding_part,
     regarding_pod,
 )
 
@@ -119,9 +118,9 @@ class ReportLane:
         self._occurred(about, effect.event, effect.note or effect.message, self._now())
 
     def overcommit(self, report: ReportOvercommit) -> None:
-        """Take a report that a card is over-committed, or not any more."""
-        reason = GPU_OVERCOMMITTED if report.is_over else GPU_OVERCOMMIT_ENDED
-        about = regarding_card(report.node, report.uuid)
+        """Take a report that pods use too much of a node, or not any more."""
+        reason = report.kind if report.is_over else OVERUSE_ENDED[report.kind]
+        about = regarding_part(report.node, report.uuid, report.port)
         self._occurred(about, reason, report.note, self._now())
 
     @contextlib.asynccontextmanager

@@ -91,6 +91,14 @@ _METRICS = (
     Metric("kubeshare_earmarked_cards", "gauge", "Cards kept for pods that wait for long."),
     Metric("kubeshare_overcommitted_cards", "gauge", "Cards of which pods hold more than all."),
     Metric(
+        "kubeshare_unexclusive_cards",
+        "gauge",
+        "Cards that a pod holds exclusively, and another pod holds too.",
+    ),
+    Metric(
+        "kubeshare_shared_ports", "gauge", "Pod-manager ports of a node that several pods hold."
+    ),
+    Metric(
         "kubeshare_allocation_problems",
         "gauge",
         "Bound pods whose allocation cannot be read: what they hold is not charged.",
@@ -220,6 +228,8 @@ def _without_labels(
         "kubeshare_idle_cards": ledger.idle_cards,
         "kubeshare_earmarked_cards": ledger.earmarked_cards,
         "kubeshare_overcommitted_cards": ledger.overcommitted_cards,
+        "kubeshare_unexclusive_cards": ledger.unexclusive_cards,
+        "kubeshare_shared_ports": ledger.shared_ports,
         "kubeshare_allocation_problems": pods.allocation_problems,
         "kubeshare_fragmentation_ratio": ledger.broken_milli / (ledger.free_milli or 1),
         "kubeshare_silent_nodes": ledger.silent_nodes,

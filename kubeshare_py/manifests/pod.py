@@ -6,7 +6,14 @@ from functools import lru_cache
 from kubeshare_py.dialects import sharedgpu
 from kubeshare_py.dialects.group_within import WITHIN, within_problem
 from kubeshare_py.dialects.pod_keys import unknown_key
-from kubeshare_py.dialects.results import ALLOCATION, EARMARK, GPU_UUID, is_result, visible_cards
+from kubeshare_py.dialects.results import (
+    ALLOCATION,
+    EARMARK,
+    GPU_UUID,
+    MANAGER_PORT,
+    is_result,
+    visible_cards,
+)
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.events import FinishedMember
 from kubeshare_py.domain.group_objects import GroupReference
@@ -132,12 +139,15 @@ def _held(annotations: dict[str, str]) -> Allocation | str | None:
 
 
 def _mismatch(annotations: dict[str, str], held: Allocation | str | None) -> str:
-    """Say which cards its containers are told, if those are not the ones that it holds."""
+    """Say which cards or port its containers are told, if those are not the ones that it holds."""
     told = annotations.get(GPU_UUID, "")
     ours = visible_cards(held) if isinstance(held, Allocation) else ""
-    if told == ours:
+    if told != ours:
+        return f"{GPU_UUID} says {told or 'nothing'}, the allocation {ours or 'nothing'}"
+    port = annotations.get(MANAGER_PORT, "")
+    if not port or not isinstance(held, Allocation) or port == str(held.port):
         return ""
-    return f"{GPU_UUID} says {told or 'nothing'}, the allocation {ours or 'nothing'}"
+    return f"{MANAGER_PORT} says {port}, the allocation {held.port or 'nothing'}"
 
 
 def _stale_results(annotations: dict[str, str] | None) -> tuple[str, ...]:

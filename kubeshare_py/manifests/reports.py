@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from kubeshare_py.dialects.results import EARMARK
+from kubeshare_py.domain.effects import Overuse
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.manifests.watch import UNDECODABLE
 
@@ -19,10 +20,15 @@ CONTROLLER = "kubeshare-scheduler"
 POD_SCHEDULED, UNSCHEDULABLE = "PodScheduled", "Unschedulable"
 SCHEDULED, FAILED_SCHEDULING = "Scheduled", "FailedScheduling"
 PREEMPTED = "Preempted"
-GPU_OVERCOMMITTED, GPU_OVERCOMMIT_ENDED = "GPUOvercommitted", "GPUOvercommitEnded"
+#: Of each kind of overuse, what its event says when it is over.
+OVERUSE_ENDED = {
+    Overuse.AMOUNT: "GPUOvercommitEnded",
+    Overuse.EXCLUSIVITY: "GPUExclusivityRestored",
+    Overuse.PORT: "PodManagerPortFreed",
+}
 #: Where events of things without a namespace are kept.
 DEFAULT_NAMESPACE = "default"
-_NORMAL = frozenset({SCHEDULED, PREEMPTED, GPU_OVERCOMMIT_ENDED})
+_NORMAL = frozenset({SCHEDULED, PREEMPTED, *OVERUSE_ENDED.values()})
 _ACTIONS = {SCHEDULED: "Binding", FAILED_SCHEDULING: "Scheduling", PREEMPTED: "Preempting"}
 #: Of everything that is told about what pods hold.
 _CHARGING = "Charging"
@@ -47,12 +53,13 @@ def regarding_pod(uid: PodUid, key: PodKey) -> Regarding:
     return Regarding(kind="Pod", namespace=key.namespace, name=key.name, uid=uid)
 
 
-def regarding_card(node: NodeName, uuid: GpuUuid | None) -> Regarding:
-    """A card of a node, or None for all that the kubelet hands out.
+def regarding_part(node: NodeName, uuid: GpuUuid | None, port: int | None = None) -> Regarding:
+    """A card of a node, one of its ports, or (neither) all cards that the kubelet hands out.
 
     The uid is the node's name: kubelets do so, and `kubectl describe node` looks for that.
     """
-    return Regarding(kind="Node", namespace="", name=node, uid=node, part=uuid or "all")
+    part = uuid or ("all" if port is None else f"port {port}")
+    return Regarding(kind="Node", namespace="", name=node, uid=node, part=part)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,6 +45,8 @@ def ledger_figures(machine: Machine) -> LedgerFigures:
         cards=int(np.count_nonzero(present)),
         idle_cards=int(np.count_nonzero(healthy & (columns.tenants == 0))),
         overcommitted_cards=int(np.count_nonzero(overdrawn(columns))),
+        unexclusive_cards=sum(1 for _ in machine.ledger.unexclusive()),
+        shared_ports=machine.ledger.shared_port_count,
         earmarked_cards=int(np.count_nonzero(columns.earmarks)),
         free_milli=int(free.sum()),
         broken_milli=int(free[columns.tenants > 0].sum()),

@@ -17,7 +17,7 @@ def troubles(pod: Pod, is_ours: bool) -> Iterator[ReportTrouble]:
         note = f"what it holds of GPUs is not charged: {pod.allocation_problem}"
         yield _report(pod, Trouble.UNREADABLE, note)
     elif pod.mismatch:
-        note = f"its containers may use cards that it does not hold: {pod.mismatch}"
+        note = f"its containers may use what it does not hold: {pod.mismatch}"
         yield _report(pod, Trouble.MISMATCH, note)
     elif is_ours and pod.allocation is None and pod.shape.claim is not None:
         note = f"it asks for GPUs, but somebody else bound it to {pod.node_name} without any"

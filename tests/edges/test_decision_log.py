@@ -12,6 +12,7 @@ from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.effects import (
     Bind,
+    Overuse,
     ReportOvercommit,
     ReportScheduled,
     ReportTrouble,
@@ -79,7 +80,9 @@ def test_what_others_did_is_a_warning(lines: Lines) -> None:
     decision_log.decided(ReportTrouble(UID, KEY, Trouble.NOT_OURS, "not ours"), cycle=7)
     decision_log.decided(ReportOvercommit(N1, GpuUuid("GPU-1"), True, "too much"))
     decision_log.decided(ReportOvercommit(N1, GpuUuid("GPU-1"), False, "right again"))
-    trouble, overcommit = lines()
+    decision_log.decided(ReportOvercommit(N1, None, True, "twice", Overuse.PORT, 50051))
+    trouble, overcommit, shared = lines()
+    assert (shared["event"], shared["node"], shared["port"]) == ("shared port", "n1", 50051)
     assert (trouble["event"], trouble["reason"]) == ("trouble", "AllocationNotOurs")
     assert (trouble["pod"], trouble["uid"], trouble["cycle"]) == ("default/train", "u-1", 7)
     assert (overcommit["event"], overcommit["node"]) == ("overcommit", "n1")

@@ -3,6 +3,7 @@ import datetime
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from aiohttp import web
 
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.effects import (
+    Overuse,
     ReportOvercommit,
     ReportScheduled,
     ReportTrouble,
@@ -126,6 +128,10 @@ async def seen(
     raise AssertionError("a watch never ends")
 
 
+def _says(note: str, event: Anything) -> bool:
+    return event.note == note
+
+
 def condition_of(pod: Anything) -> dict[str, Any]:
     return scheduled_condition({"status": pod.status})
 
@@ -172,6 +178,12 @@ async def test_a_node_whose_card_is_over_committed_gets_an_event_for_kubectl_des
             over = await seen(client, EVENTS, lambda one: one.reason == "GPUOvercommitted")
             lane.overcommit(ReportOvercommit(node, card, False, "right again"))
             ended = await seen(client, EVENTS, lambda one: one.reason == "GPUOvercommitEnded")
+            for port in (50051, 50052):
+                told = ReportOvercommit(node, None, True, f"{port} twice", Overuse.PORT, port)
+                lane.overcommit(told)
+                text = f"{port} twice"
+                shared = await seen(client, EVENTS, partial(_says, text))
+                assert (shared.type, shared.reason) == ("Warning", "PodManagerPortShared")
     assert over.regarding == {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "n1"}
     assert (over.type, over.action, over.note) == ("Warning", "Charging", "too much")
     assert (ended.type, ended.note) == ("Normal", "right again")

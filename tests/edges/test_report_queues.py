@@ -7,7 +7,7 @@ from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.edges.condition_queue import ConditionQueue
 from kubeshare_py.edges.due_queue import DueQueue
 from kubeshare_py.edges.event_series import ATTEMPTS, EventKey, EventSeries, Series
-from kubeshare_py.manifests.reports import Regarding, ReportedEvent, regarding_card, regarding_pod
+from kubeshare_py.manifests.reports import Regarding, ReportedEvent, regarding_part, regarding_pod
 
 START = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 
@@ -272,7 +272,7 @@ def test_an_event_that_is_overtaken_is_not_created() -> None:
 def test_cards_of_one_node_have_events_of_their_own() -> None:
     events = EventSeries()
     for uuid in ("GPU-1", "GPU-2", "GPU-1"):
-        about = regarding_card(NodeName("n1"), GpuUuid(uuid))
+        about = regarding_part(NodeName("n1"), GpuUuid(uuid))
         told = ReportedEvent(regarding=about, reason="GPUOvercommitted", note="no", at=START)
         events.occurred(told, 0)
     assert write_all(events, 0) == [(False, 2), (False, 1)]

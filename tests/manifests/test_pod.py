@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -196,6 +197,27 @@ def test_cards_that_containers_are_told_and_the_pod_does_not_hold_are_named(
     uuids: str | None, mismatch: str
 ) -> None:
     assert told(uuids, HELD).mismatch == mismatch
+
+
+@pytest.mark.parametrize(
+    ("port", "mismatch"),
+    [
+        ("50051", ""),
+        ("", ""),
+        ("50052", "sharedgpu/gpu_manager_port says 50052, the allocation 50051"),
+        ("x", "sharedgpu/gpu_manager_port says x, the allocation 50051"),
+    ],
+)
+def test_a_port_that_containers_are_told_and_the_pod_does_not_hold_is_named(
+    port: str, mismatch: str
+) -> None:
+    held = replace(HELD, port=50051)
+    annotations = {
+        "sharedgpu/gpu_uuid": "GPU-a",
+        "sharedgpu/allocation": write_allocation(held),
+        "sharedgpu/gpu_manager_port": port,
+    }
+    assert pod({"nodeName": "n"}, annotations=annotations).mismatch == mismatch
 
 
 def test_cards_without_any_allocation_are_named_too() -> None:

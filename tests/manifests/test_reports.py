@@ -10,7 +10,7 @@ from kubeshare_py.manifests.reports import (
     event_body,
     micro_time,
     read_told,
-    regarding_card,
+    regarding_part,
     regarding_pod,
     shortened,
     waiting_patch,
@@ -81,13 +81,13 @@ def event(about: Regarding, reason: str = "r") -> ReportedEvent:
 
 
 def test_events_of_two_cards_at_one_instant_have_two_names() -> None:
-    names = {event(regarding_card(NodeName("n1"), uuid)).name for uuid in (GpuUuid("a"), None)}
+    names = {event(regarding_part(NodeName("n1"), uuid)).name for uuid in (GpuUuid("a"), None)}
     assert len(names) == 2
     assert all(re.fullmatch(r"n1\.[0-9a-f]{8}\.[0-9a-f]+", name) for name in names)
 
 
 def test_an_event_of_a_node_is_kept_where_kubectl_looks_for_it() -> None:
-    about = regarding_card(NodeName("n1"), GpuUuid("GPU-1"))
+    about = regarding_part(NodeName("n1"), GpuUuid("GPU-1"))
     body = event_body(event(about, "GPUOvercommitted"), "i", 1, AT)
     assert isinstance(body, dict)
     assert body["metadata"]["namespace"] == "default"

@@ -17,15 +17,16 @@ def nodes() -> str:
     return "nodes: [{name: n1, gpus: [{model: T4, count: 1, memory: 16GiB}]}]"
 
 
-def allocation(stage: Stage, milli: int) -> dict[str, str]:
+def allocation(stage: Stage, milli: int, port: int = 50500) -> dict[str, str]:
     """Result annotations as the scheduler would write them, for a share of the one card."""
     [uuid] = [card.uuid for node in stage.nodes for card in node.cards]
     memory = (16 << 30) * milli // 1000
     claim = {"uuid": uuid, "milli": milli, "bytes": memory, "model": "T4"}
-    text = json.dumps({"v": 1, "token": "forged-1", "dialect": "sharedgpu", "claims": [claim]})
+    placed = {"v": 1, "token": "forged-1", "dialect": "sharedgpu", "claims": [claim], "port": port}
+    text = json.dumps(placed)
     results = {"allocation": text, "gpu_uuid": uuid, "gpu_mem": str(memory)}
-    port = {"gpu_manager_port": "50500"}
-    return {f"sharedgpu/{name}": value for name, value in {**results, **port}.items()}
+    more = {"gpu_manager_port": str(port)}
+    return {f"sharedgpu/{name}": value for name, value in {**results, **more}.items()}
 
 
 async def intruder(stage: Stage, name: str, milli: int, **spec: Any) -> Json:
@@ -56,6 +57,37 @@ async def test_more_than_a_card_has_is_told_until_it_is_right_again(stage: Stage
     stage.observer.problems.clear()
     shown = await scraped(await route_of(stage))
     assert shown["kubeshare_overcommitted_cards",] == 0
+
+
+async def test_a_card_that_a_pod_has_for_itself_and_a_port_that_a_pod_has_are_guarded(
+    stage: Stage,
+) -> None:
+    await stage.create("holder", gpu("0.1"))
+    port = int(annotations(await stage.running("holder"))["sharedgpu/gpu_manager_port"])
+    taken = allocation(stage, 0, port)
+    await stage.create("thief", gpu("0.1"), annotations=taken, **HERE)
+    shared = await stage.event("n1", "PodManagerPortShared")
+    assert (shared["type"], shared["regarding"]["kind"]) == ("Warning", "Node")
+    assert f"port {port} is held by default/holder, default/thief at once" in shared["note"]
+    alone = allocation(stage, 500, port + 1)
+    forged = json.loads(alone["sharedgpu/allocation"]) | {"exclusive": True}
+    alone["sharedgpu/allocation"] = json.dumps(forged)
+    await stage.create("alone", gpu("0.5"), annotations=alone, **HERE)
+    broken = await stage.event("n1", "GPUExclusivityBroken")
+    assert (
+        "exclusively by default/alone, but also by default/holder, default/thief"
+        in (broken["note"])
+    )
+    shown = await scraped(await route_of(stage))
+    assert shown["kubeshare_unexclusive_cards",] == 1
+    assert shown["kubeshare_shared_ports",] == 1
+    for name in ("thief", "holder"):
+        await stage.gone(name)
+    for reason in ("PodManagerPortFreed", "GPUExclusivityRestored"):
+        assert (await stage.event("n1", reason))["type"] == "Normal"
+    shown = await scraped(await route_of(stage))
+    assert shown["kubeshare_unexclusive_cards",] == shown["kubeshare_shared_ports",] == 0
+    stage.observer.problems.clear()
 
 
 async def test_an_allocation_that_somebody_else_wrote_is_charged_as_it_says(stage: Stage) -> None:
@@ -92,7 +124,7 @@ async def test_a_pod_that_was_put_on_a_node_without_its_cards_is_told(stage: Sta
 async def test_who_changes_what_a_pod_got_is_told_and_frees_nothing(stage: Stage) -> None:
     await stage.create("ours", gpu("0.8"))
     written = annotations(await stage.running("ours"))
-    smaller = allocation(stage, 100)
+    smaller = allocation(stage, 100, int(written["sharedgpu/gpu_manager_port"]))
     change = {"sharedgpu/allocation": smaller["sharedgpu/allocation"]}
     await stage.client.merge_patch(f"{PODS}/ours", {"metadata": {"annotations": change}})
     await stage.event("ours", "AllocationChanged")

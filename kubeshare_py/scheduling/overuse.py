@@ -1,0 +1,131 @@
+"""What pods of one node use more than they may, with a sentence about each.
+
+More of a card than it has, a card that another pod has for itself, a port that another pod has.
+"""
+
+from collections.abc import Callable, Collection, Iterator
+from typing import NamedTuple
+
+from kubeshare_py.cluster.charge import NATIVE_GPU, native_gpus
+from kubeshare_py.cluster.columns import ABSENT
+from kubeshare_py.cluster.earmarked import is_intruded
+from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.domain.effects import Overuse
+from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
+
+#: Pods that a text names; the others are counted.
+MOST_NAMED = 8
+
+_NO_CARD = GpuUuid("")
+
+
+class Subject(NamedTuple):
+    """A card in one respect, a port, or (neither) the cards that the kubelet hands out itself."""
+
+    kind: Overuse
+    uuid: GpuUuid = _NO_CARD
+    port: int = 0
+
+
+Found = Iterator[tuple[Subject, str]]
+
+
+def overused(ledger: Ledger, node: NodeName, key_of: Callable[[PodUid], PodKey]) -> Found:
+    """All of it on a node, and a sentence that names the pods."""
+    return _Look(ledger, node, key_of).found()
+
+
+def ended(subject: Subject) -> str:
+    """A sentence for when it is right again."""
+    if subject.kind is Overuse.EXCLUSIVITY:
+        return f"GPU {subject.uuid} is not shared with a pod that has it for itself any more"
+    if subject.kind is Overuse.PORT:
+        return f"Pod-manager port {subject.port} is one pod's at most again"
+    if not subject.uuid:
+        return f"There are enough cards without other pods for those that hold {NATIVE_GPU} again"
+    return f"GPU {subject.uuid} is not over-committed any more"
+
+
+class _Look:
+    """One look at one node."""
+
+    def __init__(self, ledger: Ledger, node: NodeName, key_of: Callable[[PodUid], PodKey]) -> None:
+        self._ledger = ledger
+        self._node = node
+        self._key_of = key_of
+
+    def found(self) -> Found:
+        columns = self._ledger.columns
+        row = columns.row_of.get(self._node)
+        if row is None:
+            return
+        if columns.gpu_count.item(row):
+            yield from self._cards(row)
+        for port in self._ledger.shared_ports(self._node):
+            yield Subject(Overuse.PORT, port=port), self._about_port(port)
+
+    def _cards(self, row: int) -> Found:
+        columns, unused = self._ledger.columns, 0
+        for slot, uuid in enumerate(columns.uuids[row]):
+            if columns.flags.item(row, slot) & ABSENT:
+                continue
+            unused += columns.tenants.item(row, slot) == columns.earmarks.item(row, slot)
+            held = self._held_too_much(row, slot)
+            if held:
+                holders = self._names(self._ledger.allocations_of(self._node, uuid))
+                note = f"GPU {uuid} is over-committed: {holders} hold {held}"
+                yield Subject(Overuse.AMOUNT, uuid), note
+            if is_intruded(columns, row, slot):
+                yield from self._exclusivity(uuid)
+        native = self._ledger.native_gpus(self._node)
+        if native > unused:
+            there = f"only {unused} cards are without other pods: some card may be in use twice"
+            note = f"{self._native_holders()} hold {native} {NATIVE_GPU}, but {there}"
+            yield Subject(Overuse.AMOUNT), note
+
+    def _held_too_much(self, row: int, slot: int) -> str:
+        """What pods hold of a card, where that is more than it has; "" where it is not.
+
+        An earmark is not held.
+        """
+        columns, parts = self._ledger.columns, []
+        free_milli = columns.free_milli.item(row, slot) + columns.earmarked_milli.item(row, slot)
+        free_bytes = columns.free_bytes.item(row, slot) + columns.earmarked_bytes.item(row, slot)
+        if free_milli < 0:
+            milli = columns.capacity_milli.item(row, slot)
+            parts.append(f"{milli - free_milli} of {milli} thousandths")
+        if free_bytes < 0:
+            size = columns.capacity_bytes.item(row, slot)
+            parts.append(f"{size - free_bytes} of {size} bytes")
+        return " and ".join(parts)
+
+    def _exclusivity(self, uuid: GpuUuid) -> Found:
+        """Nothing where it is only an earmark that is to have the card for itself."""
+        held = self._ledger.allocations_of(self._node, uuid)
+        alone = [uid for uid, allocation in held.items() if allocation.exclusive]
+        others = held.keys() - set(alone)
+        if not alone:
+            return
+        note = f"GPU {uuid} is held exclusively by {self._names(alone)}"
+        note += f", but also by {self._names(others)}" if others else ", by each of them"
+        yield Subject(Overuse.EXCLUSIVITY, uuid), note
+
+    def _about_port(self, port: int) -> str:
+        charges = self._ledger.pods_on(self._node).items()
+        holders = [uid for uid, one in charges if one.allocation and one.allocation.port == port]
+        return f"pod-manager port {port} is held by {self._names(holders)} at once"
+
+    def _native_holders(self) -> str:
+        charges = self._ledger.pods_on(self._node).items()
+        return self._names(
+            [
+                uid
+                for uid, one in charges
+                if native_gpus(one.resources) and not (one.allocation and one.allocation.cards)
+            ]
+        )
+
+    def _names(self, uids: Collection[PodUid]) -> str:
+        keys = sorted(str(self._key_of(uid)) for uid in uids)
+        more = len(keys) - MOST_NAMED
+        return ", ".join(keys[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
