@@ -1,5 +1,6 @@
 """DELETE: grace, finalizers, preconditions, and namespaces that take their content along."""
 
+from kubeshare_py.domain.ages import seconds
 from kubeshare_py.simulation import api_pruning
 from kubeshare_py.simulation.api_bodies import NotDecodable, decode_body
 from kubeshare_py.simulation.api_messages import ApiResponse, Call, json_response
@@ -8,7 +9,7 @@ from kubeshare_py.simulation.api_rendering import Page, list_body, object_body
 from kubeshare_py.simulation.api_resources import Resource
 from kubeshare_py.simulation.api_status import Json, Named, bad_request, conflict, success
 from kubeshare_py.simulation.api_store import ApiStore, Entry
-from kubeshare_py.simulation.api_times import seconds, timestamp
+from kubeshare_py.simulation.api_times import timestamp
 
 NAMESPACES = "namespaces."
 PODS = "pods."

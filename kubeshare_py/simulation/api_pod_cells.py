@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from kubeshare_py.domain.ages import age, duration, seconds
 from kubeshare_py.simulation.api_resources import Column
 from kubeshare_py.simulation.api_status import Json
-from kubeshare_py.simulation.api_times import age, duration, seconds
 
 POD_COLUMNS = (
     Column("Ready"),

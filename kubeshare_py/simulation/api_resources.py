@@ -4,11 +4,11 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from kubeshare_py.domain.ages import age
 from kubeshare_py.simulation import api_pruning
 from kubeshare_py.simulation.api_selectors import FieldPath
 from kubeshare_py.simulation.api_status import Cause, Json, Named
 from kubeshare_py.simulation.api_store import ApiStore
-from kubeshare_py.simulation.api_times import age
 
 Cells = Callable[[Json, float], list[object]]
 Pruned = tuple[Json, list[str]]

@@ -6,12 +6,13 @@ https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/api-servic
 from collections.abc import Iterator
 from typing import Any
 
+from kubeshare_py.domain.ages import age
 from kubeshare_py.simulation.api_merge_keys import META_KEYS
 from kubeshare_py.simulation.api_names import label_1035_problem, subdomain_problem
 from kubeshare_py.simulation.api_resources import Admission, Column, Resource, status_subresource
 from kubeshare_py.simulation.api_status import Cause, Json, required, wrong
 from kubeshare_py.simulation.api_store import ApiStore
-from kubeshare_py.simulation.api_times import age, timestamp
+from kubeshare_py.simulation.api_times import timestamp
 
 AVAILABLE = "Available"
 _PORT = 443

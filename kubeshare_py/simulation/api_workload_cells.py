@@ -1,8 +1,8 @@
 """Rows of `kubectl get` for workloads, their scale and disruption budgets."""
 
+from kubeshare_py.domain.ages import age
 from kubeshare_py.simulation.api_resources import Column
 from kubeshare_py.simulation.api_status import Json
-from kubeshare_py.simulation.api_times import age
 from kubeshare_py.simulation.label_selectors import selector_text
 
 _WIDE = (

@@ -7,7 +7,8 @@ condition DisruptionTarget of pods that were not deleted after all.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from kubeshare_py.simulation.api_times import seconds, timestamp
+from kubeshare_py.domain.ages import seconds
+from kubeshare_py.simulation.api_times import timestamp
 from kubeshare_py.simulation.controller_work import ControllerEvent, Work, status_patch
 from kubeshare_py.simulation.int_or_percent import amount_of
 from kubeshare_py.simulation.loose_objects import Json, LooseObject, is_ready

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from kubeshare_py.simulation.api_times import seconds, timestamp
+from kubeshare_py.domain.ages import seconds
+from kubeshare_py.simulation.api_times import timestamp
 from kubeshare_py.simulation.loose_objects import Json, LooseObject
 from kubeshare_py.simulation.revisions import Revisions
 from kubeshare_py.simulation.rollouts import Limits, count, size

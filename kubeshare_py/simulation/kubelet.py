@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
+from kubeshare_py.domain.ages import seconds
 from kubeshare_py.domain.identity import NodeName, PodKey
 from kubeshare_py.simulation import kubelet_status
-from kubeshare_py.simulation.api_times import seconds
 from kubeshare_py.simulation.card_runtime import StartProblem, check_start
 from kubeshare_py.simulation.environment import pod_environment
 from kubeshare_py.simulation.kubelet_steps import (

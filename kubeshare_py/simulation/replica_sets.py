@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from kubeshare_py.simulation.api_times import seconds, timestamp
+from kubeshare_py.domain.ages import seconds
+from kubeshare_py.simulation.api_times import timestamp
 from kubeshare_py.simulation.controller_work import (
     Creation,
     Deletion,

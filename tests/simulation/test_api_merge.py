@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from kubeshare_py.domain.ages import duration
 from kubeshare_py.simulation.api_merge import (
     REPLACED,
     PatchProblem,
@@ -11,7 +12,6 @@ from kubeshare_py.simulation.api_merge import (
     strategic_merge,
 )
 from kubeshare_py.simulation.api_quantities import BadQuantity, canonical
-from kubeshare_py.simulation.api_times import duration
 
 KEYS = {"conditions": "type", "containers": "name", "finalizers": "", "selector": REPLACED}
 A = {"type": "A", "status": "True"}

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kubeshare_py.simulation.json_paths import BadPath, found_at
+from kubeshare_py.manifests.json_paths import BadPath, found_at
 
 OBJECT = {
     "spec": {
