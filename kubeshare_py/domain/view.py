@@ -4,9 +4,10 @@ Amounts are integers: shares in thousandths of a GPU, memory in bytes. The endpo
 values as JSON objects with the same field names; readers ignore fields that they do not know.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kubeshare_py.domain.diagnosis import Shortfall
+from kubeshare_py.domain.holding import HoldingView, PlacementView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +142,7 @@ class PodView:
     it holds. `message` says why it waits.
     `isolation` is what is to hold it to its share, `unheld` the parts that this does not hold.
     `lacks` are those of its cards on which that is not known to work, or known not to.
+    `holds` is what it has of each card; with `asks_for_other` its labels ask for something else.
     """
 
     namespace: str
@@ -163,6 +165,8 @@ class PodView:
     isolation: str = ""
     unheld: tuple[str, ...] = ()
     lacks: tuple[LackView, ...] = ()
+    holds: tuple[HoldingView, ...] = ()
+    asks_for_other: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,8 +242,9 @@ class PreemptionView:
 class WhyView:
     """Why a pod is where it is. `advice` are sentences: what would make it fit.
 
-    `ring` is there for pods that hold several cards.
+    `ring` is there for pods that hold several cards, `placement` for pods with a node.
     `preemption` is what evictions would do for it, None where they would not help.
+    `indexes` are those of the cards that are named anywhere in it, by uuid.
     """
 
     pod: PodView
@@ -248,3 +253,5 @@ class WhyView:
     advice: tuple[str, ...] = ()
     ring: RingView | None = None
     preemption: PreemptionView | None = None
+    placement: PlacementView | None = None
+    indexes: dict[str, int] = field(default_factory=dict)

@@ -306,6 +306,18 @@ class Asker:
         keys, slots, _ = self._ask(questions, rows, questions.static_reasons(rows))
         return keys, slots
 
+    def scores(self, shape: Shape, row: Rows) -> list[tuple[str, int, int]]:
+        """What `rate` sums up for this one row: plugin, weight, points before the weight.
+
+        Raises PluginFailed.
+        """
+        questions = self._questions(shape)
+        _, cards = self._minus(questions, row, questions.static_reasons(row))
+        return [
+            (name, weight, int(score(row, cards)[0]))
+            for name, (score, weight, _) in zip(questions.scorers, questions.absolute, strict=True)
+        ]
+
     def room(self, shape: Shape, rows: Rows) -> IntArray:
         """No more pods of the shape than so many fit on each of these rows.
 

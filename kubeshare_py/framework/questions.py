@@ -57,6 +57,7 @@ class Questions:
         "ranks",
         "reasons",
         "row_filters",
+        "scorers",
         "static",
     )
 
@@ -73,6 +74,8 @@ class Questions:
         self.among: list[Among] = []
         #: Questions with weights, and the plugin where its answers are to be checked.
         self.absolute: list[tuple[RowScore, int, object | None]] = []
+        #: The names of these plugins, in the same order.
+        self.scorers: list[str] = []
         self.normalised: list[Normalised] = []
         self.count = shape.claim.count if shape.claim else 0
         self._ask_filters(shape)
@@ -158,6 +161,7 @@ class Questions:
             score = guarded(plugin, SCORE, numbers, score)
             if plugin.normaliser is None:
                 self.absolute.append((score, weight, None if numbers is None else plugin))
+                self.scorers.append(plugin.name)
             else:
                 normal = self._if_checked(plugin, answer_checks.normalised)
                 normaliser = guarded(plugin, SCORE, normal, plugin.normaliser)

@@ -18,9 +18,11 @@ from kubeshare_py.framework.reasons import NO_NODE
 from kubeshare_py.scheduling.advice import advice
 from kubeshare_py.scheduling.card_topology import ring
 from kubeshare_py.scheduling.held_by import lacks_on
+from kubeshare_py.scheduling.holdings import with_indexes
 from kubeshare_py.scheduling.kept_for import kept_from
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.node_view import node_view
+from kubeshare_py.scheduling.placement_view import placement_view
 from kubeshare_py.scheduling.pod_records import Record, State
 from kubeshare_py.scheduling.pod_view import Told, pod_view
 from kubeshare_py.scheduling.preemption_view import preemption_view
@@ -128,25 +130,27 @@ def why(machine: Machine, key: PodKey, sees: Sees = sees_all) -> WhyView | None:
         return None
     view = pod_view(machine, record, {})
     if record.node is not None:
-        return _where(machine, record, record.node, view)
+        return with_indexes(machine.ledger, _where(machine, record, record.node, view, sees))
     if record.state is State.HELD:
         return WhyView(pod=view, message=view.message)
     nodes = tuple(_node_whys(machine, record, sees))
     suggestions = tuple(advice(machine, record, nodes, sees))
     waits = record.state is State.WAITING
     preemption = preemption_view(machine, record, sees) if waits else None
-    return WhyView(
+    told = WhyView(
         pod=view, message=view.message, nodes=nodes, advice=suggestions, preemption=preemption
     )
+    return with_indexes(machine.ledger, told)
 
 
-def _where(machine: Machine, record: Record, node: NodeName, view: PodView) -> WhyView:
+def _where(machine: Machine, record: Record, node: NodeName, view: PodView, sees: Sees) -> WhyView:
     allocation = record.allocation
     held = (
         ring(machine.ledger, node, [card.uuid for card in allocation.cards]) if allocation else None
     )
-    message = f"it is on node {node}{_lesser_choice(record)}"
-    return WhyView(pod=view, message=message, ring=held)
+    message = _lesser_choice(record)
+    placement = placement_view(machine, record, node, sees)
+    return WhyView(pod=view, message=message, ring=held, placement=placement)
 
 
 def _lesser_choice(record: Record) -> str:
@@ -159,7 +163,7 @@ def _lesser_choice(record: Record) -> str:
     worst = max(sorted(tiers), key=tiers.__getitem__, default="")
     if not tiers.get(worst):
         return ""
-    return f"; {worst} is choice {tiers[worst] + 1} of {len(wish.tiers)} ({wish})"
+    return f"{worst} is choice {tiers[worst] + 1} of {len(wish.tiers)} ({wish})"
 
 
 def _node_whys(machine: Machine, record: Record, sees: Sees) -> Iterator[NodeWhy]:

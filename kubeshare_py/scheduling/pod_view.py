@@ -7,6 +7,7 @@ from kubeshare_py.domain.view import LackView, PodView
 from kubeshare_py.scheduling.gang_reports import too_few
 from kubeshare_py.scheduling.gangs import Gang
 from kubeshare_py.scheduling.held_by import Hold, backend_of, hold_on
+from kubeshare_py.scheduling.holdings import asks_for_other, holdings
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.pod_queue import Line
 from kubeshare_py.scheduling.pod_records import Record, State
@@ -45,6 +46,8 @@ def pod_view(machine: Machine, record: Record, told: Told) -> PodView:
             *(LackView(uuid=uuid, lack=in_words(lack)) for uuid, lack in hold.lacks),
             *(LackView(uuid=uuid) for uuid in hold.untold),
         ),
+        holds=holdings(machine.ledger, record.node, allocation) if record.node else (),
+        asks_for_other=asks_for_other(record),
     )
 
 
