@@ -20,8 +20,9 @@ from kubernetes.config import exec_provider, incluster_config, kube_config
 
 from kubeshare_py.documents.problems import DocumentProblem
 from kubeshare_py.documents.yaml_text import read_yaml
-from kubeshare_py.edges.credentials import Credentials, KubeConfigError, Reading
+from kubeshare_py.edges.credentials import Credentials
 from kubeshare_py.edges.document_files import read_bytes
+from kubeshare_py.edges.kube_reading import KubeConfigError, KubeReading
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 #: Files are read again this often: projected tokens and certificates are rotated in place.
@@ -57,7 +58,7 @@ def load(
     return Credentials(f"kubeconfig {paths}", lambda: _read_kubeconfig(paths, context))
 
 
-def _read_in_cluster(folder: Path, environ: Mapping[str, str]) -> Reading:
+def _read_in_cluster(folder: Path, environ: Mapping[str, str]) -> KubeReading:
     source = f"service account {folder}"
     configuration = kubernetes_client.Configuration()
     try:
@@ -74,7 +75,7 @@ def _read_in_cluster(folder: Path, environ: Mapping[str, str]) -> Reading:
     return replace(reading, authorization=f"Bearer {token}", valid_s=REREAD_S)
 
 
-def _read_kubeconfig(paths: str, context: str | None) -> Reading:
+def _read_kubeconfig(paths: str, context: str | None) -> KubeReading:
     """Read the file(s) anew: exec plugins run, token and certificate files are opened."""
     source = f"kubeconfig {paths}"
     if not any(Path(path).expanduser().is_file() for path in paths.split(os.pathsep)):
@@ -158,7 +159,7 @@ def _valid_s(expiry: datetime.datetime | None, user: Mapping[str, Any]) -> float
     return None if "exec" in user else REREAD_S
 
 
-def _reading(configuration: Any, source: str, authorization: str | None = None) -> Reading:
+def _reading(configuration: Any, source: str, authorization: str | None = None) -> KubeReading:
     """Copy what the package found into memory, so that its temporary files may go."""
     server = str(configuration.host).rstrip("/")
     if not server.startswith(("http://", "https://")):
@@ -169,7 +170,7 @@ def _reading(configuration: Any, source: str, authorization: str | None = None) 
             raise KubeConfigError(f"{source}: client certificate without its key")
         parts = (configuration.cert_file, configuration.key_file)
         certificate = b"\n".join(Path(part).read_bytes() for part in parts)
-    return Reading(
+    return KubeReading(
         server=server,
         authorization=None if authorization is None else authorization.strip(),
         ca=Path(configuration.ssl_ca_cert).read_text() if configuration.ssl_ca_cert else None,

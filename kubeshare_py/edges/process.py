@@ -8,7 +8,7 @@ from collections.abc import Coroutine
 import uvloop
 
 from kubeshare_py.edges import decision_log
-from kubeshare_py.edges.credentials import KubeConfigError
+from kubeshare_py.edges.kube_reading import KubeConfigError
 from kubeshare_py.edges.leader_lease import LeadershipLost
 from kubeshare_py.edges.until_told import until_told
 

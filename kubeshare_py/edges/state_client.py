@@ -1,122 +1,152 @@
-"""Reads the scheduler's state: the values of `domain.view` from its HTTPS endpoint."""
+"""Reads the scheduler's state: the values of `domain.view`, and what went wrong in words."""
 
+import os
+from collections.abc import Mapping
 from dataclasses import replace
 from http import HTTPStatus
 from typing import TypeVar
 from urllib.parse import quote
 
-import aiohttp
 import msgspec
-import yarl
 
 from kubeshare_py.domain.view import ClusterView, WhyView
-from kubeshare_py.edges.state_errors import StateError, StateRefused, StateUnreachable
-from kubeshare_py.edges.state_route import TOKEN_VARIABLE, Route
+from kubeshare_py.edges.access import Access
+from kubeshare_py.edges.https_client import HttpAnswer, HttpsClient
+from kubeshare_py.edges.state_errors import NotFound, StateError, StateRefused, StateUnreachable
+from kubeshare_py.edges.state_ways import (
+    TOKEN_VARIABLE,
+    ApiServerWay,
+    direct_way,
+    token_for_scheduler,
+)
 
-TIMEOUT_S = 60.0
-CONNECT_TIMEOUT_S = 5.0
-
-_View = TypeVar("_View", ClusterView, WhyView)
+#: The scheduler's aggregated API.
+GROUP = "/apis/state.kubeshare.io/v1"
+_APISERVICE = "v1.state.kubeshare.io"
 _TOKEN_HELP = f"give the scheduler's token with --token-file or {TOKEN_VARIABLE}"
+_View = TypeVar("_View", ClusterView, WhyView)
 
 
-class _Message(msgspec.Struct):
-    """What comes with an error: the scheduler's own, or the API server's Status."""
+class ErrorMessage(msgspec.Struct):
+    """What comes with an error: a Status, or the state port's own message."""
 
     message: str = ""
-    kind: str = ""
 
 
-async def cluster(route: Route, *, topology: bool = False) -> ClusterView:
-    """Fetch everything there is; pods by namespace and name; how cards are joined if asked for.
+class StateClient:
+    """The scheduler's state by the way that the command line chose."""
 
-    Raises StateRefused or StateUnreachable.
-    """
-    query = "?topology=1" if topology else ""
-    view = await _fetch(route, f"/state/v1/cluster{query}", ClusterView)
-    # Not the server's work: sorting 50,000 pods would hold its loop.
-    return replace(view, pods=tuple(sorted(view.pods, key=lambda pod: (pod.namespace, pod.name))))
+    def __init__(self, access: Access, environ: Mapping[str, str] = os.environ) -> None:
+        self._access = access
+        self._environ = environ
+        self.api = ApiServerWay(access, environ)
+        self._direct: HttpsClient | None = None
+
+    def cards(self, *, topology: bool = False) -> ClusterView:
+        """All nodes and pods; how cards are joined if asked for. Raises StateError."""
+        query = "?topology=1" if topology else ""
+        return self._cluster(f"{GROUP}/gpus{query}", f"/state/v1/cluster{query}")
+
+    def pods(self, namespace: str | None) -> ClusterView:
+        """The pods of one namespace, or of all (None), by namespace and name. Raises StateError."""
+        inside = "" if namespace is None else f"/namespaces/{quote(namespace, safe='')}"
+        view = self._cluster(f"{GROUP}{inside}/pods", "/state/v1/cluster")
+        chosen = (pod for pod in view.pods if namespace in (None, pod.namespace))
+        return replace(view, pods=tuple(chosen))
+
+    def why(self, namespace: str, pod: str) -> WhyView:
+        """Why a pod is where it is; NotFound if the scheduler does not know it."""
+        ns, name = quote(namespace, safe=""), quote(pod, safe="")
+        path, direct = f"{GROUP}/namespaces/{ns}/pods/{name}", f"/state/v1/why/{ns}/{name}"
+        return self._fetch(path, direct, WhyView)
+
+    def close(self) -> None:
+        """End the connections."""
+        self.api.close()
+        if self._direct is not None:
+            self._direct.close()
+
+    def _cluster(self, path: str, direct: str) -> ClusterView:
+        view = self._fetch(path, direct, ClusterView)
+        # Not the server's work: sorting 50,000 pods would hold its loop.
+        pods = sorted(view.pods, key=lambda pod: (pod.namespace, pod.name, pod.uid))
+        return replace(view, pods=tuple(pods))
+
+    def _fetch(self, path: str, direct: str, kind: type[_View]) -> _View:
+        if self._access.scheduler is None:
+            answer, via = self.api.get(path), f"the API server at {self.api.server()}"
+        else:
+            client = self._opened(self._access.scheduler)
+            answer, via = client.get(direct), client.origin.via
+        if answer.status != HTTPStatus.OK:
+            raise self._refusal(answer, via)
+        try:
+            return msgspec.json.decode(answer.body, type=kind)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise StateUnreachable(
+                f"{via} does not answer as a kubeshare-scheduler of this version does: {error}"
+            ) from error
+
+    def _opened(self, url: str) -> HttpsClient:
+        if self._direct is None:
+            token = token_for_scheduler(self._access, self.api, self._environ)
+            self._direct = direct_way(self._access, url, token)
+        return self._direct
+
+    def _refusal(self, answer: HttpAnswer, via: str) -> StateError:
+        said = message_of(answer)
+        if self._direct is not None:
+            has_token = bool(self._direct.origin.headers)
+            return _scheduler_says(answer.status, said, via, has_token=has_token)
+        if answer.status == HTTPStatus.NOT_FOUND:
+            return NotFound(said) if self._is_served() else _not_served(via)
+        if answer.status == HTTPStatus.SERVICE_UNAVAILABLE:
+            return StateUnreachable(
+                f"no scheduler answers through {via}: {said} "
+                f"(kubectl get apiservice {_APISERVICE} says why)"
+            )
+        return api_server_says(answer, via)
+
+    def _is_served(self) -> bool:
+        """Whether the API server knows the scheduler's API at all."""
+        return self.api.get(GROUP).status != HTTPStatus.NOT_FOUND
 
 
-async def why(route: Route, namespace: str, pod: str) -> WhyView:
-    """Fetch why a pod is where it is; StateRefused if the scheduler does not know it."""
-    path = f"/state/v1/why/{quote(namespace, safe='')}/{quote(pod, safe='')}"
-    return await _fetch(route, path, WhyView)
-
-
-async def _fetch(route: Route, path: str, kind: type[_View]) -> _View:
-    status, body = await _get(route, path)
-    if status != HTTPStatus.OK:
-        raise _refusal(route, status, body)
+def message_of(answer: HttpAnswer) -> str:
+    """The message of an error, or what there is of its body."""
     try:
-        return msgspec.json.decode(body, type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise StateUnreachable(
-            f"{route.via} does not answer as a kubeshare-scheduler of this version does: {error}"
-        ) from error
-
-
-async def _get(route: Route, path: str) -> tuple[int, bytes]:
-    try:
-        async with (
-            aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(ssl=route.tls),
-                timeout=aiohttp.ClientTimeout(total=TIMEOUT_S, sock_connect=CONNECT_TIMEOUT_S),
-                headers={"Accept": "application/json", "User-Agent": "kubectl-kubeshare"},
-                proxy=route.proxy,
-                cookie_jar=aiohttp.DummyCookieJar(),
-            ) as session,
-            session.get(
-                yarl.URL(route.url + path, encoded=True),
-                headers=route.headers,
-                # A redirect would carry the token elsewhere.
-                allow_redirects=False,
-                server_hostname=route.server_hostname,
-            ) as response,
-        ):
-            return response.status, await response.read()
-    except aiohttp.ClientConnectorCertificateError as error:
-        raise StateUnreachable(
-            f"{route.via} shows a certificate that is not trusted: "
-            f"{error.certificate_error}; name its authority with --ca-file"
-        ) from error
-    except (aiohttp.ClientError, OSError, TimeoutError) as error:
-        raise StateUnreachable(
-            f"cannot reach the scheduler at {route.via}: {str(error) or type(error).__name__}"
-        ) from error
-
-
-def _refusal(route: Route, status: int, body: bytes) -> StateError:
-    try:
-        said = msgspec.json.decode(body, type=_Message)
+        said = msgspec.json.decode(answer.body, type=ErrorMessage).message
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        text = body[:200].decode(errors="replace")
-        return StateUnreachable(f"{route.via} answers {status}: {text!r}")
-    if said.kind == "Status":
-        return StateUnreachable(_api_server_says(route, status, said.message))
-    if status == HTTPStatus.UNAUTHORIZED and not route.has_token:
-        return StateRefused(
-            f"the scheduler asks for a token ({said.message}), and the kubeconfig has none, only "
-            f"a client certificate perhaps: {_TOKEN_HELP}"
-        )
+        said = ""
+    return said or repr(answer.body[:200].decode(errors="replace").strip())
+
+
+def api_server_says(answer: HttpAnswer, via: str) -> StateError:
+    """An error of the API server, in kubectl's words where it has some."""
+    said = message_of(answer)
+    if answer.status == HTTPStatus.NOT_FOUND:
+        return NotFound(said)
+    if answer.status == HTTPStatus.UNAUTHORIZED:
+        return StateRefused(f"{via} does not accept these credentials: {said}")
+    if answer.status == HTTPStatus.FORBIDDEN:
+        return StateRefused(said)
+    return StateUnreachable(f"{via} answers {answer.status}: {said}")
+
+
+def _not_served(via: str) -> StateError:
+    return StateUnreachable(
+        f"{via} does not serve state.kubeshare.io: is kubeshare-scheduler installed there, with "
+        "apiService.enabled (a value of its chart)? `--scheduler URL` goes to it directly"
+    )
+
+
+def _scheduler_says(status: int, said: str, via: str, *, has_token: bool) -> StateError:
+    if status == HTTPStatus.UNAUTHORIZED and not has_token:
+        return StateRefused(f"the scheduler asks for a token ({said}): {_TOKEN_HELP}")
     if status == HTTPStatus.UNAUTHORIZED:
-        return StateRefused(
-            f"the scheduler does not accept the token: {said.message}; {_TOKEN_HELP}"
-        )
+        return StateRefused(f"the scheduler does not accept the token: {said}; {_TOKEN_HELP}")
     if status == HTTPStatus.FORBIDDEN:
-        return StateRefused(f"the scheduler does not let this user read its state: {said.message}")
-    return StateRefused(said.message or f"{route.via} answers {status}")
-
-
-def _api_server_says(route: Route, status: int, message: str) -> str:
-    """Explain an answer that comes from the API server in the scheduler's place."""
-    if status == HTTPStatus.SERVICE_UNAVAILABLE:
-        return (
-            f"no scheduler answers at {route.via}: {message} "
-            f"(is its pod running and ready? kubectl -n {route.namespace} get pods)"
-        )
-    if status == HTTPStatus.FORBIDDEN:
-        return (
-            f"the API server does not let this user through (needs get services/proxy): {message}"
-        )
-    return f"the API server answers {status} for {route.via}: {message}"
+        return StateRefused(f"the scheduler does not let this user read its state: {said}")
+    if status == HTTPStatus.NOT_FOUND:
+        return NotFound(said)
+    return StateUnreachable(f"{via} answers {status}: {said}")

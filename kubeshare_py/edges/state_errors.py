@@ -6,8 +6,12 @@ class StateError(Exception):
 
 
 class StateUnreachable(StateError):
-    """There was no way to the scheduler, or nobody understandable at its end."""
+    """There was no way to the scheduler, or nothing understandable at its end."""
 
 
 class StateRefused(StateError):
-    """The scheduler answered, and said no."""
+    """The scheduler or the API server answered, and said no."""
+
+
+class NotFound(StateRefused):
+    """What was asked for does not exist."""

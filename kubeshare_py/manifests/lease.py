@@ -13,7 +13,7 @@ from msgspec import Meta
 from kubeshare_py.domain.bounds import INT32
 from kubeshare_py.domain.lease import Lease, LeaseClaim
 
-#: `scheme:service:port` of the leader's state endpoint; the command reads it from there.
+#: `scheme:service:port` of the leader's state endpoint, for those who look for it.
 STATE_SERVICE = "kubeshare.io/state-service"
 
 

@@ -11,7 +11,7 @@ from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges import decision_log
 from kubeshare_py.edges.card_sampler import ROOT, CardProblem, CardSampler
 from kubeshare_py.edges.collector_server import CannotListen, CollectorPage, serve
-from kubeshare_py.edges.credentials import KubeConfigError
+from kubeshare_py.edges.kube_reading import KubeConfigError
 from kubeshare_py.edges.until_told import until_told
 from kubeshare_py.terminal.node_cards import node_cards
 

@@ -68,6 +68,26 @@ def asks_of(pod: PodView) -> str:
     return f"{asks(pod)} on {' or '.join(pod.models)}" if pod.models else asks(pod)
 
 
+def held(pod: PodView) -> str:
+    """What it holds, in all cards together where they differ: `0.5 GPU, 20.0 GiB`."""
+    parts = pod.holds
+    if not parts:
+        return ""
+    first = parts[0]
+    if all((one.milli, one.memory_bytes) == (first.milli, first.memory_bytes) for one in parts):
+        return amount_of(len(parts), first.milli, first.memory_bytes)
+    share, memory_bytes = (sum(one.milli for one in parts), sum(one.memory_bytes for one in parts))
+    return f"{gpus(share)} GPU, {memory(memory_bytes)} of {counted(len(parts), 'card')}"
+
+
+def amount_of(count: int, milli: int, memory_bytes: int) -> str:
+    """So many cards, and so much of each: `2 GPUs, 40.0 GiB each`."""
+    if count == 1:
+        return f"{gpus(milli)} GPU, {memory(memory_bytes)}"
+    share = f"{count} GPUs" if milli == WHOLE_MILLI else f"{count} x {gpus(milli)} GPU"
+    return f"{share}, {memory(memory_bytes)} each"
+
+
 def is_unclear(pod: PodView) -> bool:
     """Whether nobody may have understood what it asks for: it is held and asks for nothing."""
     return pod.state == "held" and not pod.count

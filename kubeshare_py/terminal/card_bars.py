@@ -22,6 +22,8 @@ _PATTERNS = "█▓"
 _FREE = "░"
 _LEVELS = "·▁▂▃▄▅▆▇█"
 _BROKEN = "x"
+#: A pod that the reader may not see.
+_UNNAMED = "(other)"
 
 
 def card_cell(card: CardView, width: int, *, with_namespace: bool) -> Text:
@@ -58,6 +60,8 @@ def _trouble(card: CardView) -> str:
 
 
 def _name(tenant: Tenant, with_namespace: bool) -> str:
+    if not tenant.name:
+        return _UNNAMED
     return f"{tenant.namespace}/{tenant.name}" if with_namespace else tenant.name
 
 

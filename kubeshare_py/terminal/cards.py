@@ -7,6 +7,8 @@ from kubeshare_py.domain.view import CardView, ClusterView, NodeView, PodView
 from kubeshare_py.terminal.amounts import counted
 
 UNREAD = "unread"
+#: Said of pods on a card that the reader may not see.
+UNNAMED = "(in other namespaces)"
 READ = "read"
 _READY, _NOT_KNOWN = "ready", "not known"
 
@@ -77,11 +79,15 @@ def node_state(node: NodeView) -> str:
     return ", ".join(words)
 
 
-def holds(pod: PodView, cards: Sequence[CardView]) -> str:
-    """Which of a node's cards a pod has: `0,1`; uuids for cards that are not shown."""
-    labels = {card.uuid: card_label(card) for card in ordered(cards)}
-    known = [labels[uuid] for uuid in labels if uuid in pod.cards]
-    return ",".join(known + [uuid for uuid in pod.cards if uuid not in labels])
+def card_name(uuid: str, index: int) -> str:
+    """A card in a sentence: `GPU 0 (GPU-…)`, or its uuid where the inventory does not show it."""
+    return f"GPU {index} ({uuid})" if index >= 0 else uuid
+
+
+def held_labels(pod: PodView) -> str:
+    """Which of its node's cards a pod has: `0,1`; uuids where no index is known."""
+    known = sorted(one.index for one in pod.holds if one.index >= 0)
+    return ",".join([*map(str, known), *(one.uuid for one in pod.holds if one.index < 0)])
 
 
 def used_milli(nodes: Iterable[NodeView]) -> int:

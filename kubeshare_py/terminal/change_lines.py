@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from kubeshare_py.domain.view import ClusterView, NodeView, PodView
 from kubeshare_py.terminal.amounts import asks_of, counted, is_unclear
-from kubeshare_py.terminal.cards import card_label, holds, node_state, ordered, warnings
+from kubeshare_py.terminal.cards import card_label, held_labels, node_state, ordered, warnings
 from kubeshare_py.terminal.grid import printable
 
 _PLACING = frozenset({"binding", "assumed"})
@@ -65,9 +65,8 @@ def _pods(before: ClusterView | None, after: ClusterView) -> Iterator[str]:
 
 def _pod_lines(view: ClusterView) -> Iterator[tuple[str, str]]:
     """Each pod's uid and what is to be said of it."""
-    cards = {node.name: node.cards for node in view.nodes}
     for pod in view.pods:
-        yield pod.uid, _pod(pod, holds(pod, cards.get(pod.node, ())))
+        yield pod.uid, _pod(pod, held_labels(pod))
 
 
 def _pod(pod: PodView, held: str) -> str:

@@ -26,6 +26,11 @@ def why_document(why: WhyView) -> Document:
     return _plain(why)
 
 
+def workload_document(why: WhyView, pods: list[PodView]) -> Document:
+    """That of the pod which is explained, and all pods of the workload beside it."""
+    return _plain(why) | _plain({"pods": pods})
+
+
 def as_json(document: Document) -> str:
     """Indented, without a newline at the end."""
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()

@@ -1,26 +1,29 @@
 """Who would be evicted for a pod, and what for: lines of `kubectl kubeshare why`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.text import Text
 
 from kubeshare_py.domain.view import PreemptionView, VictimView
 from kubeshare_py.terminal.amounts import counted
+from kubeshare_py.terminal.cards import card_name
 from kubeshare_py.terminal.grid import printable, wrapped
 
 #: So many victims are named; the rest is counted. The machine forms have them all.
 MOST_VICTIMS = 20
 
 
-def preemption_lines(found: PreemptionView, width: int | None) -> list[Text]:
+def preemption_lines(
+    found: PreemptionView, indexes: Mapping[str, int], width: int | None
+) -> list[Text]:
     """A heading, the victims node by node, and what keeps it from happening."""
     lines = [Text(_heading(found), style="bold")]
     for victim in found.victims[:MOST_VICTIMS]:
-        lines += _entry(_victim(victim), width)
+        lines += _entry(_victim(victim, indexes), width)
     rest = len(found.victims) - MOST_VICTIMS
     if rest > 0:
         lines += _entry(f"… and {counted(rest, 'more pod')}", width)
-    for sentence in _remarks(found):
+    for sentence in _remarks(found, indexes):
         lines += [Text(text) for text in wrapped(printable(sentence), width)]
     return lines
 
@@ -33,17 +36,17 @@ def _heading(found: PreemptionView) -> str:
     return "Preemption would evict:"
 
 
-def _victim(victim: VictimView) -> str:
-    cards = f", cards {', '.join(victim.cards)}" if victim.cards else ""
+def _victim(victim: VictimView, indexes: Mapping[str, int]) -> str:
+    cards = _cards(victim.cards, indexes)
     pod = f"{victim.namespace}/{victim.name}"
     return f"{pod} (priority {victim.priority}) on node {victim.node}{cards}"
 
 
-def _remarks(found: PreemptionView) -> list[str]:
+def _remarks(found: PreemptionView, indexes: Mapping[str, int]) -> list[str]:
     remarks = []
     if found.leaving:
         remarks.append(f"{counted(found.leaving, 'pod')} whose place it gets leave anyhow.")
-    remarks.append(f"It would get {_seats(found)}.")
+    remarks.append(f"It would get {_seats(found, indexes)}.")
     if found.violations:
         remarks.append(f"Disruption budgets do not allow {found.violations} of these evictions.")
     if found.obstacle:
@@ -51,13 +54,17 @@ def _remarks(found: PreemptionView) -> list[str]:
     return remarks
 
 
-def _seats(found: PreemptionView) -> str:
+def _seats(found: PreemptionView, indexes: Mapping[str, int]) -> str:
     if len(found.seats) == 1:
         seat = found.seats[0]
-        cards = f", cards {', '.join(seat.cards)}" if seat.cards else ""
-        return f"node {seat.node}{cards}"
+        return f"node {seat.node}{_cards(seat.cards, indexes)}"
     nodes = sorted({seat.node for seat in found.seats})
     return f"{counted(len(found.seats), 'place')} on {counted(len(nodes), 'node')}"
+
+
+def _cards(uuids: Sequence[str], indexes: Mapping[str, int]) -> str:
+    named = ", ".join(card_name(uuid, indexes.get(uuid, -1)) for uuid in uuids)
+    return f", cards {named}" if named else ""
 
 
 def _entry(sentence: str, width: int | None) -> Sequence[Text]:

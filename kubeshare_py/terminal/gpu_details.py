@@ -9,6 +9,7 @@ from kubeshare_py.domain.view import ClusterView, NodeView
 from kubeshare_py.terminal.amounts import counted, gib, gpus, percent
 from kubeshare_py.terminal.card_matrix import MatrixRow, card_matrix, index_label
 from kubeshare_py.terminal.cards import (
+    UNNAMED,
     isolation,
     known_cards,
     node_state,
@@ -19,7 +20,7 @@ from kubeshare_py.terminal.cards import (
     used_milli,
 )
 from kubeshare_py.terminal.gpu_tables import totals
-from kubeshare_py.terminal.grid import joined, printable
+from kubeshare_py.terminal.grid import NONE, joined, printable
 
 
 def pod_details(view: ClusterView, nodes: Sequence[NodeView], width: int | None) -> Text:
@@ -72,7 +73,7 @@ def _pods(node: NodeView) -> list[MatrixRow]:
     amounts: dict[tuple[str, str], dict[str, int]] = {}
     for card in ordered(node.cards):
         for tenant in card.tenants:
-            lead = (tenant.name, tenant.namespace)
+            lead = (tenant.name or UNNAMED, tenant.namespace or NONE)
             shares[lead] = shares.get(lead, 0) + tenant.milli
             by_card = amounts.setdefault(lead, {})
             label = index_label(card)

@@ -1,4 +1,4 @@
-"""`kubectl kubeshare gpus`: cards and who is on them, node by node, and the cluster's totals.
+"""`kubectl kubeshare gpus`: a line for each card, and with `--summary` one for each node.
 
 The summary keeps the columns that users of kubectl-inspect-gpushare know.
 """
@@ -12,47 +12,63 @@ from kubeshare_py.domain.view import CardView, ClusterView, NodeView
 from kubeshare_py.terminal.amounts import gib, gpus, percent
 from kubeshare_py.terminal.card_matrix import MatrixRow, by_index, card_matrix
 from kubeshare_py.terminal.cards import (
-    card_label,
+    UNNAMED,
     card_state,
+    isolation,
     known_cards,
     node_state,
     ordered,
     total_bytes,
     used_bytes,
     used_milli,
-    warnings,
 )
-from kubeshare_py.terminal.grid import (
-    GAP,
-    SEPARATOR,
-    Column,
-    Row,
-    grouped,
-    joined,
-    names_in,
-    printable,
-)
+from kubeshare_py.terminal.grid import NONE, SEPARATOR, Column, Row, joined, names_in
+from kubeshare_py.terminal.table import Table
+
+#: Stands for the index of a card that is not in the inventory.
+NO_INDEX = "-"
+_STATE = 5
 
 
-def shown_nodes(view: ClusterView, name: str) -> list[NodeView]:
-    """The nodes to show: the named one, whatever is in it, or all that have cards."""
-    if name:
-        return [node for node in view.nodes if node.name == name]
+def shown_nodes(view: ClusterView, names: Sequence[str] = ()) -> list[NodeView]:
+    """The nodes to show: the named ones, whatever is in them, or all that have cards."""
+    if names:
+        return [node for node in view.nodes if node.name in names]
     return [node for node in view.nodes if node.cards]
 
 
-def card_tables(view: ClusterView, nodes: Sequence[NodeView], width: int | None) -> Text:
-    """Each card of the nodes, then a summary and the cluster's totals."""
+def card_table(view: ClusterView, nodes: Sequence[NodeView], *, wide: bool = False) -> Table:
+    """One line for each card, its node's name first; `wide` adds uuid, address, isolation."""
+    overcommitted = frozenset(view.overcommitted)
+    held = [(node, card) for node in nodes for card in ordered(node.cards)]
+    rows = [_row(node, card, overcommitted, wide) for node, card in held]
+    return Table(
+        columns=[
+            Column(header="NODE", least=10),
+            Column(header="GPU"),
+            Column(header="MODEL", least=8),
+            Column(header="MEMORY(GiB)"),
+            Column(header="SHARE"),
+            Column(header="STATE", least=8),
+            *([Column(header=head) for head in ("UUID", "ADDRESS", "ISOLATION")] if wide else ()),
+            Column(header="PODS", least=12, fit=names_in),
+        ],
+        rows=rows,
+        keys=[f"{node.name} {card.uuid}" for node, card in held],
+        state=_STATE,
+    )
+
+
+def summary(view: ClusterView, nodes: Sequence[NodeView], width: int | None) -> Text:
+    """One line for each node with a column for each card, then the cluster's totals."""
     lines: list[Text] = []
-    if any(node.cards for node in nodes):
-        lines += [*_cards(view, nodes, width), Text()]
     if nodes:
-        lines += [*_summary(nodes, width), Text()]
+        lines += [*_matrix(nodes, width), Text()]
     return joined([*lines, *totals(view)])
 
 
 def totals(view: ClusterView) -> list[Text]:
-    """The whole cluster's memory and share, and what to know before believing them."""
+    """The whole cluster's memory and share."""
     used, total = used_bytes(view.nodes), total_bytes(view.nodes)
     share, cards = used_milli(view.nodes), known_cards(view.nodes) * WHOLE_MILLI
     return [
@@ -60,53 +76,37 @@ def totals(view: ClusterView) -> list[Text]:
         Text(f"{gib(used)}/{gib(total)} GiB ({percent(used, total)}%)", style="bold"),
         Text("Allocated/Total GPUs In Cluster:"),
         Text(f"{gpus(share)}/{gpus(cards)} ({percent(share, cards)}%)", style="bold"),
-        *(Text(printable(sentence), style="yellow") for sentence in warnings(view)),
     ]
 
 
-def _cards(view: ClusterView, nodes: Sequence[NodeView], width: int | None) -> list[Text]:
-    overcommitted = frozenset(view.overcommitted)
-    held = [(node, card) for node in nodes for card in ordered(node.cards)]
-    states = [card_state(node, card, overcommitted) for node, card in held]
-    rows = [
-        Row(cells=_card_cells(card, state, any(states)), style="red" if state else "")
-        for (_, card), state in zip(held, states, strict=True)
-    ]
-    columns = [
-        Column(header="GPU", least=8),
-        Column(header="MODEL"),
-        Column(header="MEMORY(GiB)"),
-        Column(header="SHARE"),
-        *([Column(header="STATE", least=8)] if any(states) else []),
-        Column(header="PODS", least=12, fit=names_in),
-    ]
-    header, *groups = grouped(columns, rows, None if width is None else width - GAP)
-    following = iter(groups)
-    lines = [Text(" " * GAP) + line for line in header]
-    for node in nodes:
-        lines.append(_heading(node))
-        lines += [Text(" " * GAP) + line for _ in node.cards for line in next(following)]
-    return lines
-
-
-def _card_cells(card: CardView, state: str, with_state: bool) -> list[str]:
-    return [
-        card_label(card),
-        card.model,
+def _row(
+    node: NodeView, card: CardView, overcommitted: frozenset[tuple[str, str]], wide: bool
+) -> Row:
+    words = (card_state(node, card, overcommitted), node_state(node))
+    trouble = SEPARATOR.join(filter(None, words))
+    ready = "; ".join(text for text, _ in isolation([card]))
+    cells = [
+        node.name,
+        # A card that is not in the inventory has no index: only its uuid says which one it is.
+        str(card.index) if card.index >= 0 else NO_INDEX if wide else card.uuid,
+        card.model or NONE,
         f"{gib(card.used_bytes)}/{gib(card.memory_bytes)}",
         f"{gpus(card.used_milli)}/{gpus(WHOLE_MILLI if card.known else 0)}",
-        *([state] if with_state else []),
-        SEPARATOR.join(f"{tenant.namespace}/{tenant.name}" for tenant in card.tenants),
+        trouble or "ok",
+        *((card.uuid, node.address or NONE, ready or NONE) if wide else ()),
+        SEPARATOR.join(_tenants(card)) or NONE,
     ]
+    return Row(cells=cells, style="red" if words[0] else "yellow" if words[1] else "")
 
 
-def _heading(node: NodeView) -> Text:
-    heading = Text(printable(f"{node.name}  {node.address}".rstrip()), style="bold")
-    state = node_state(node)
-    return Text.assemble(heading, (f"  ({state})", "yellow")) if state else heading
+def _tenants(card: CardView) -> list[str]:
+    """Names of those that the reader may see, and how many others there are."""
+    named = [f"{one.namespace}/{one.name}" for one in card.tenants if one.name]
+    others = len(card.tenants) - len(named)
+    return named + ([f"{others} {UNNAMED}"] if others else [])
 
 
-def _summary(nodes: Sequence[NodeView], width: int | None) -> list[Text]:
+def _matrix(nodes: Sequence[NodeView], width: int | None) -> list[Text]:
     rows = [
         MatrixRow(
             lead=(node.name, node.address or "unknown"),

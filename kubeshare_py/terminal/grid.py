@@ -18,6 +18,8 @@ LEAST_FLOW = 40
 #: How far below its row it is indented otherwise.
 INDENT = 4
 SEPARATOR = ", "
+#: Stands in a cell for nothing, as in kubectl's tables: each line has as many words as the header.
+NONE = "<none>"
 
 
 def printable(text: str) -> str:

@@ -1,57 +1,85 @@
-"""`kubectl kubeshare pods`: where each pod is, what it asked for, why it waits."""
+"""`kubectl kubeshare pods`: where each pod is, what it asked for and holds, why it waits."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from rich.text import Text
-
+from kubeshare_py.domain.ages import age
 from kubeshare_py.domain.view import ClusterView, PodView
-from kubeshare_py.terminal.amounts import asks_of, is_unclear
-from kubeshare_py.terminal.cards import holds, warnings
-from kubeshare_py.terminal.grid import Column, Row, grid, joined, printable
+from kubeshare_py.terminal.amounts import asks_of, held, is_unclear
+from kubeshare_py.terminal.cards import held_labels
+from kubeshare_py.terminal.grid import NONE, Column, Row
+from kubeshare_py.terminal.table import Table
 
 STYLES = {"waiting": "yellow", "backoff": "yellow", "held": "magenta", "binding": "cyan"}
+_TELLING = ("waiting", "backoff", "held", "binding", "assumed", "bound")
+#: Said of a pod whose labels were changed after it was bound.
+ASKS_FOR_OTHER = "its labels were changed: it holds what it was bound with"
 
 
-def shown_pods(view: ClusterView, namespace: str | None) -> list[PodView]:
-    """The pods of one namespace, or all of them, by namespace and name."""
-    chosen = [pod for pod in view.pods if namespace is None or pod.namespace == namespace]
-    return sorted(chosen, key=lambda pod: (pod.namespace, pod.name, pod.uid))
+def shown_pods(
+    view: ClusterView,
+    names: Collection[str] = (),
+    matching: Collection[tuple[str, str]] | None = None,
+) -> list[PodView]:
+    """The pods to show: those with one of the names, or all; of them those that match, if given."""
+    return [
+        pod
+        for pod in view.pods
+        if (not names or pod.name in names)
+        and (matching is None or (pod.namespace, pod.name) in matching)
+    ]
+
+
+def most_telling(pods: Sequence[PodView]) -> PodView:
+    """The one to explain first: one that waits before one that is bound; there must be one."""
+    return min(pods, key=lambda pod: (_TELLING.index(pod.state), pod.name))
 
 
 def pod_table(
-    view: ClusterView, pods: Sequence[PodView], width: int | None, *, with_namespace: bool
-) -> Text:
-    """One row for each of the pods; the reason for waiting beside or below it."""
-    cards = {node.name: node.cards for node in view.nodes}
-    rows = [
-        Row(
-            cells=[
-                *([pod.namespace] if with_namespace else []),
-                pod.name,
-                pod.state,
-                pod.node,
-                holds(pod, cards.get(pod.node, ())),
-                "" if is_unclear(pod) else asks_of(pod),
-            ],
-            style=STYLES.get(pod.state, ""),
-            flow=pod.message,
-        )
-        for pod in pods
-    ]
+    pods: Sequence[PodView], now: float, *, with_namespace: bool, wide: bool = False
+) -> Table:
+    """One row for each of the pods; the reason for waiting beside or below it.
+
+    `now` is seconds since 1970, for their age.
+    """
+    leading = [Column(header="NAMESPACE", least=9)] if with_namespace else []
     columns = [
-        *([Column(header="NAMESPACE", least=9)] if with_namespace else []),
-        Column(header="NAME", least=16),
+        *leading,
+        Column(header="NAME", least=12),
         Column(header="STATE"),
-        Column(header="NODE", least=10),
+        Column(header="NODE", least=8),
         Column(header="GPUS", least=5),
-        Column(header="ASKED", least=12),
+        Column(header="ASKED", least=9),
+        Column(header="HELD", least=9),
+        Column(header="AGE"),
     ]
-    if not pods:
-        return joined([Text("No pods of the scheduler here."), *_warnings(view)])
-    messages = any(pod.message for pod in pods)
-    lines = grid(columns, rows, width, flow_header="MESSAGE" if messages else "")
-    return joined([*lines, *_warnings(view)])
+    if wide:
+        columns += [Column(header=head) for head in ("SCHEDULER", "PRIORITY", "ISOLATION", "UUIDS")]
+    return Table(
+        columns=columns,
+        rows=[_row(pod, now, with_namespace, wide) for pod in pods],
+        keys=[pod.uid for pod in pods],
+        flow_header="MESSAGE" if any(_message(pod) for pod in pods) else "",
+        state=len(leading) + 1,
+        aging=len(leading) + 6,
+    )
 
 
-def _warnings(view: ClusterView) -> list[Text]:
-    return [Text(printable(sentence), style="yellow") for sentence in warnings(view)]
+def _row(pod: PodView, now: float, with_namespace: bool, wide: bool) -> Row:
+    more = (pod.profile, str(pod.priority), pod.isolation, ",".join(pod.cards))
+    cells = [
+        *([pod.namespace] if with_namespace else []),
+        pod.name,
+        pod.state,
+        pod.node or NONE,
+        held_labels(pod) or NONE,
+        NONE if is_unclear(pod) else asks_of(pod),
+        held(pod) or NONE,
+        age(pod.created, now),
+        *((cell or NONE for cell in more) if wide else ()),
+    ]
+    style = "yellow" if pod.asks_for_other else STYLES.get(pod.state, "")
+    return Row(cells=cells, style=style, flow=_message(pod))
+
+
+def _message(pod: PodView) -> str:
+    return pod.message or (ASKS_FOR_OTHER if pod.asks_for_other else "")

@@ -6,7 +6,7 @@ from itertools import groupby
 
 from rich.text import Text
 
-from kubeshare_py.domain.view import ClusterView, IslandView, NodeView, RingView, TopologyView
+from kubeshare_py.domain.view import IslandView, NodeView, RingView, TopologyView
 from kubeshare_py.terminal.amounts import counted
 from kubeshare_py.terminal.cards import node_state
 from kubeshare_py.terminal.grid import Column, Row, grid, joined, printable, wrapped
@@ -16,7 +16,7 @@ _ITSELF, _UNKNOWN = "X", "-"
 _LEAST = 100
 
 
-def topology_tables(view: ClusterView, nodes: Sequence[NodeView], width: int | None) -> Text:
+def topology_tables(nodes: Sequence[NodeView], width: int | None) -> Text:
     """Node by node; those without cards are left out."""
     lines: list[Text] = []
     for node in nodes:

@@ -1,6 +1,6 @@
 """`kubectl kubeshare why`: first the answer in words, then node by node and card by card."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
 from rich.text import Text
@@ -11,12 +11,15 @@ from kubeshare_py.terminal.amounts import (
     asks_of,
     counted,
     gpus,
+    held,
     is_unclear,
     memory,
     memory_pair,
 )
+from kubeshare_py.terminal.cards import card_name
 from kubeshare_py.terminal.evictions import preemption_lines
 from kubeshare_py.terminal.grid import GAP, Column, Row, grouped, joined, printable, wrapped
+from kubeshare_py.terminal.placement_lines import placement_lines
 from kubeshare_py.terminal.topology_tables import ring_sentence
 
 #: So many nodes are shown one by one; the rest is counted. The machine forms have them all.
@@ -31,19 +34,25 @@ _STATES = {
     "bound": "is bound",
 }
 _NOTHING = ("", "", "")
+_OTHER = (
+    "Its labels ask for something else than it holds: they were changed after it was bound. What "
+    "it holds stays until it ends; a new pod gets what the labels say."
+)
 
 
 def why_report(why: WhyView, width: int | None) -> Text:
     """Paragraph, nodes, advice."""
     lines = _paragraph(why, width)
+    if why.placement is not None:
+        lines += placement_lines(why.placement, why.pod.node, width)
     shown = sorted(why.nodes, key=lambda node: (not node.fits, not _in_amounts(node)))
     rest = shown[MOST_NODES:]
     if shown:
-        lines += [Text(), *_nodes(shown[:MOST_NODES], width)]
+        lines += [Text(), *_nodes(shown[:MOST_NODES], why.indexes, width)]
     if rest:
         lines.append(Text(f"… and {counted(len(rest), 'more node')}: {_reasons(rest)}"))
     if why.preemption is not None:
-        lines += [Text(), *preemption_lines(why.preemption, width)]
+        lines += [Text(), *preemption_lines(why.preemption, why.indexes, width)]
     if why.advice:
         lines += [Text(), Text("What would make it fit:", style="bold")]
         for sentence in why.advice:
@@ -56,16 +65,25 @@ def _paragraph(why: WhyView, width: int | None) -> list[Text]:
     pod = why.pod
     state = _STATES.get(pod.state, f"is {pod.state}")
     where = f" to {pod.node}" if pod.node else ""
-    cards = f", {', '.join(pod.cards)}" if pod.cards else ""
+    held_cards = [card_name(one.uuid, one.index) for one in pod.holds]
+    cards = f", {', '.join(held_cards or pod.cards)}" if pod.cards else ""
     message = why.message or pod.message
     verdict = f"{pod.namespace}/{pod.name} {state}{where}{cards}"
     verdict += f": {message}" if message else "."
-    held = f"{_unheld(pod)}{_untold(why)}"
-    asked = "" if is_unclear(pod) else f"It asks for {asks_of(pod)}{_rank(pod)}.{held}"
+    isolated = f"{_unheld(pod)}{_untold(why)}"
+    rank = _rank(pod)
+    amounts = f"{',' if rank else ''} and holds {held(pod)}" if pod.holds else ""
+    asked = f"It asks for {asks_of(pod)}{rank}{amounts}.{isolated}"
     style = "bold green" if pod.state == "bound" else "bold"
     lines = [Text(text, style=style) for text in wrapped(printable(verdict), width)]
-    sentences = filter(None, (asked, ring_sentence(why.ring)))
-    return lines + [Text(text) for one in sentences for text in wrapped(printable(one), width)]
+    for sentence, colour in (
+        ("" if is_unclear(pod) else asked, ""),
+        (_OTHER if pod.asks_for_other else "", "yellow"),
+        (ring_sentence(why.ring), ""),
+    ):
+        shown = wrapped(printable(sentence), width) if sentence else ()
+        lines += [Text(text, style=colour) for text in shown]
+    return lines
 
 
 def _unheld(pod: PodView) -> str:
@@ -97,7 +115,7 @@ def _rank(pod: PodView) -> str:
     return f", with {' and '.join(words)}" if words else ""
 
 
-def _nodes(nodes: Sequence[NodeWhy], width: int | None) -> list[Text]:
+def _nodes(nodes: Sequence[NodeWhy], indexes: Mapping[str, int], width: int | None) -> list[Text]:
     """One grid for the shortfalls of all nodes, cut where each node's heading belongs."""
     columns = [
         Column(header="WHERE", least=13),
@@ -106,7 +124,7 @@ def _nodes(nodes: Sequence[NodeWhy], width: int | None) -> list[Text]:
         Column(header="MISSING"),
         Column(header="REASON"),
     ]
-    rows = [_row(one) for node in nodes for one in node.shortfalls]
+    rows = [_row(one, indexes) for node in nodes for one in node.shortfalls]
     header, *groups = grouped(columns, rows, None if width is None else width - GAP)
     following = iter(groups)
     lines = [Text(" " * GAP) + line for line in header] if rows else []
@@ -138,9 +156,10 @@ def _verdict(node: NodeWhy) -> str:
     return ", ".join(told) or "does not fit"
 
 
-def _row(shortfall: Shortfall) -> Row:
+def _row(shortfall: Shortfall, indexes: Mapping[str, int]) -> Row:
     asked, free, missing = _amounts(shortfall)
-    where = shortfall.subject or shortfall.resource or "node"
+    card = card_name(shortfall.subject, indexes.get(shortfall.subject, -1))
+    where = card or shortfall.resource or "node"
     return Row(cells=[where, asked, free, missing, shortfall.reason])
 
 

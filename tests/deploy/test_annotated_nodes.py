@@ -4,9 +4,10 @@ from functools import partial
 
 import pytest
 
-from kubeshare_py.edges.credentials import Credentials, Reading
+from kubeshare_py.edges.credentials import Credentials
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_errors import KubeError
+from kubeshare_py.edges.kube_reading import KubeReading
 from kubeshare_py.inventory.card_annotation import ANNOTATION
 from tests.controlplane.helm import NAMESPACE
 from tests.controlplane.running import ControlPlane
@@ -31,7 +32,9 @@ async def collector_on(stage: Stage, plane: ControlPlane, node: str) -> KubeClie
     spec = {"boundObjectRef": about, "audiences": [], "expirationSeconds": 3600}
     answer = await stage.client.create(f"{ACCOUNT}/token", {"kind": "TokenRequest", "spec": spec})
     ca = plane.secrets.certificates.ca_file.read_text()
-    reading = Reading(server=plane.url, authorization=f"Bearer {answer['status']['token']}", ca=ca)
+    reading = KubeReading(
+        server=plane.url, authorization=f"Bearer {answer['status']['token']}", ca=ca
+    )
     return KubeClient(Credentials("the collector's pod", lambda: reading))
 
 

@@ -8,7 +8,6 @@ import asyncio
 import json
 import os
 import signal
-import ssl
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -19,9 +18,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubeshare_py.edges import state_client
+from kubeshare_py.edges.access import Access
 from kubeshare_py.edges.api_server import ADMIN
-from kubeshare_py.edges.state_route import Route
+from kubeshare_py.edges.state_client import StateClient
 from kubeshare_py.isolation.mps import DAEMONS
 from kubeshare_py.terminal.gpu_details import pod_details
 from kubeshare_py.terminal.gpu_tables import shown_nodes
@@ -107,21 +106,19 @@ class Asked:
     """What `kubectl kubeshare` shows, asked of the scheduler itself: no Service leads there."""
 
     def __init__(self, stage: Stage, port: int) -> None:
-        tls = ssl.create_default_context()
         # Its certificate is its own; whom to trust is not what this is about.
-        tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
-        token = {"Authorization": f"Bearer {stage.cluster.server.tokens[ADMIN]}"}
-        url = f"https://127.0.0.1:{port}"
-        self._route = Route(url=url, via=url, has_token=True, headers=token, tls=tls)
+        access = Access(scheduler=f"https://127.0.0.1:{port}", insecure_skip_tls_verify=True)
+        token = stage.cluster.server.tokens[ADMIN]
+        self._client = StateClient(access, {"KUBESHARE_TOKEN": token})
 
     async def details(self) -> str:
         """`gpus dgx --details`."""
-        view = await state_client.cluster(self._route)
-        return pod_details(view, shown_nodes(view, "dgx"), None).plain
+        view = await asyncio.to_thread(self._client.cards)
+        return pod_details(view, shown_nodes(view, ("dgx",)), None).plain
 
     async def why(self, pod: str) -> str:
         """`why POD`."""
-        return why_report(await state_client.why(self._route, "default", pod), None).plain
+        return why_report(await asyncio.to_thread(self._client.why, "default", pod), None).plain
 
 
 async def until(asked: Callable[[], Awaitable[str]], wanted: str) -> None:

@@ -9,8 +9,9 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from kubeshare_py.edges.backoff import Sleep
-from kubeshare_py.edges.credentials import Credentials, Reading
+from kubeshare_py.edges.credentials import Credentials
 from kubeshare_py.edges.kube_client import KubeClient
+from kubeshare_py.edges.kube_reading import KubeReading
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -26,7 +27,7 @@ async def serving(handler: Handler) -> AsyncIterator[str]:
 
 def plain(url: str) -> Credentials:
     """Credentials of nobody for a server without TLS."""
-    return Credentials("test", lambda: Reading(server=url))
+    return Credentials("test", lambda: KubeReading(server=url))
 
 
 @asynccontextmanager

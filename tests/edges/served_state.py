@@ -1,9 +1,12 @@
 """The scheduler's real state endpoint with views of our choice, alone or behind an API server."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+import aiohttp
+from aiohttp import web
 
 from kubeshare_py.domain.identity import PodKey
 from kubeshare_py.domain.view import ClusterView, WhyView
@@ -12,11 +15,15 @@ from kubeshare_py.edges.certificates import make_certificates
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_config import load
 from kubeshare_py.edges.leadership import publish
+from kubeshare_py.edges.state_access import Access
+from kubeshare_py.edges.state_api import StateApi, Views
 from kubeshare_py.edges.state_server import serve
 from kubeshare_py.framework.configuration import Server
+from kubeshare_py.manifests.state_group import GROUP
+from kubeshare_py.simulation.api_messages import ApiRequest, ApiResponse
+from kubeshare_py.simulation.api_requests import Answer
 from tests.terminal.views import a_small_view, a_why
 
-ADDRESS = "https:kubeshare-scheduler:10259"
 TOKEN = "the-scheduler's-token"
 
 
@@ -29,6 +36,9 @@ class Served:
     token_file: str
     ready: bool = True
     view: ClusterView | None = None
+    whys: dict[tuple[str, str], WhyView] = field(
+        default_factory=lambda: {("default", "train"): a_why()}
+    )
 
 
 @asynccontextmanager
@@ -48,31 +58,64 @@ async def served(folder: Path, *tokens: str) -> AsyncIterator[Served]:
     )
 
     def why(key: PodKey) -> WhyView | None:
-        return a_why() if key == PodKey("default", "train") else None
+        return state.whys.get((key.namespace, key.name))
 
+    def shown() -> list[ClusterView]:
+        return [state.view or a_small_view()]
+
+    views = Views(
+        ready=lambda: state.ready,
+        cluster=lambda topology, sees: shown(),
+        pods=lambda namespace, sees: shown(),
+        why=lambda key, sees: why(key),
+    )
     async with serve(
         settings,
         ready=lambda: state.ready,
-        cluster=lambda _: [state.view or a_small_view()],
+        cluster=lambda _: shown(),
         why=why,
+        others=StateApi(views, Access(tokens=(TOKEN,))).routes(),
     ) as url:
         state.url = url
         yield state
 
 
+class Forwarding(ApiServer):
+    """An API server that forwards the scheduler's API group to it, once it is there."""
+
+    target: Served | None = None
+    #: Of the last request of all.
+    headers: Sequence[tuple[str, str]] = ()
+
+    async def perform(self, asked: ApiRequest, request: web.Request) -> Answer:
+        self.headers = [*request.headers.items()]
+        if self.target is None or not asked.path.startswith(f"/apis/{GROUP}"):
+            return await super().perform(asked, request)
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(
+                self.target.url + asked.path,
+                params=request.query,
+                headers={"Authorization": f"Bearer {TOKEN}"},
+                ssl=self.client_context(),
+            ) as answer,
+        ):
+            return ApiResponse(status=answer.status, body=await answer.read())
+
+
 @dataclass(frozen=True)
 class Behind:
-    """An API server with its kubeconfig; the scheduler is published there unless told not to."""
+    """An API server with its kubeconfig."""
 
-    server: ApiServer
+    server: Forwarding
     kubeconfig: str
     client: KubeClient
 
 
 @asynccontextmanager
-async def api_server(folder: Path, *, address: str = ADDRESS) -> AsyncIterator[Behind]:
-    """Without an address there is no Lease."""
-    async with ApiServer(directory=folder) as server:
+async def api_server(folder: Path, *, address: str = "") -> AsyncIterator[Behind]:
+    """One that knows nothing of a scheduler, but for its Lease if there is an address."""
+    async with Forwarding(directory=folder) as server:
         kubeconfig = str(server.write_kubeconfig(folder / "kubeconfig"))
         async with KubeClient(load(kubeconfig)) as client:
             if address:
@@ -82,11 +125,10 @@ async def api_server(folder: Path, *, address: str = ADDRESS) -> AsyncIterator[B
 
 @asynccontextmanager
 async def behind_api_server(folder: Path) -> AsyncIterator[tuple[Behind, Served]]:
-    """Both, the way leading from one to the other, and the user's token known to the scheduler."""
+    """Both; the user's token is one for the scheduler's own port too."""
     async with (
         api_server(folder) as behind,
         served(folder, behind.server.tokens["admin"]) as state,
     ):
-        tls = behind.server.client_context()
-        behind.server.proxy_to("kube-system", "kubeshare-scheduler", state.url, tls)
+        behind.server.target = state
         yield behind, state

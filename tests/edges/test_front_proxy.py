@@ -19,10 +19,10 @@ from aiohttp.test_utils import TestServer
 from kubeshare_py.edges.certificates import make_certificates
 from kubeshare_py.edges.client_certificates import ClientAuthority, make_client_authority
 from kubeshare_py.edges.credentials import Credentials
-from kubeshare_py.edges.credentials import Reading as Source
 from kubeshare_py.edges.delegated_auth import User
 from kubeshare_py.edges.front_proxy import CHECK_S, RETRY_S, FrontProxy
 from kubeshare_py.edges.kube_client import KubeClient
+from kubeshare_py.edges.kube_reading import KubeReading
 from kubeshare_py.manifests.request_header import (
     PATH,
     BadRequestHeader,
@@ -102,7 +102,7 @@ async def serving(folder: Path) -> AsyncIterator[Served]:
     app.add_routes([web.get("/", asked)])
     context = make_certificates(folder).server_context()
     async with TestServer(api) as upstream:
-        source = Source(server=str(upstream.make_url("")).rstrip("/"))
+        source = KubeReading(server=str(upstream.make_url("")).rstrip("/"))
         async with KubeClient(Credentials("test", lambda: source)) as client:
             served.proxy = FrontProxy(client, context)
             server = TestServer(app, scheme="https")

@@ -8,9 +8,10 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from kubeshare_py.edges.credentials import Credentials, Reading
+from kubeshare_py.edges.credentials import Credentials
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_errors import KubeError, KubeUnreachable
+from kubeshare_py.edges.kube_reading import KubeReading
 from kubeshare_py.edges.kube_transport import why_unanswered
 from tests.edges.bare_server import NoSleep, client_of, plain, serving, status
 
@@ -205,7 +206,7 @@ async def test_a_refused_token_is_read_again_and_the_request_repeated_once() -> 
 
     async with serving(handler) as url:
         credentials = Credentials(
-            "test", lambda: Reading(server=url, authorization=next(tokens), valid_s=None)
+            "test", lambda: KubeReading(server=url, authorization=next(tokens), valid_s=None)
         )
         async with KubeClient(credentials) as client:
             await client.create("/api", {})
@@ -218,10 +219,10 @@ async def test_a_token_that_stays_refused_is_an_error() -> None:
     async def handler(request: web.Request) -> web.Response:
         return status(401, "Unauthorized", "no")
 
-    def read() -> Reading:
+    def read() -> KubeReading:
         nonlocal readings
         readings += 1
-        return Reading(server=url, authorization="Bearer same")
+        return KubeReading(server=url, authorization="Bearer same")
 
     async with serving(handler) as url, KubeClient(Credentials("test", read)) as client:
         for _ in range(3):

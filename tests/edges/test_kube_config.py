@@ -1,88 +1,21 @@
-import base64
-import datetime
-import json
 import ssl
-import stat
-import sys
 from pathlib import Path
 
 import pytest
-import yaml
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
-from kubeshare_py.edges.credentials import Credentials, KubeConfigError, Reading
+from kubeshare_py.edges.credentials import Credentials
 from kubeshare_py.edges.kube_config import load
+from kubeshare_py.edges.kube_reading import KubeConfigError, KubeReading
 from tests.documents.unreadable import UNREADABLE
-
-
-def pem_pair() -> tuple[str, str]:
-    """A self-signed certificate and its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
-    start = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(start)
-        .not_valid_after(start + datetime.timedelta(days=36500))
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    secret = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
-    return certificate.public_bytes(serialization.Encoding.PEM).decode(), secret.decode()
-
-
-CERTIFICATE, KEY = pem_pair()
-
-
-def in_base64(text: str) -> str:
-    return base64.b64encode(text.encode()).decode()
-
-
-def write(
-    folder: Path, user: object, cluster: dict[str, object] | None = None, *, name: str = "config"
-) -> str:
-    """A kubeconfig with one context; gives its path."""
-    there = {"server": "https://one:6443"} | (cluster or {})
-    config = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "ctx",
-        "contexts": [{"name": "ctx", "context": {"cluster": "c", "user": "u"}}],
-        "clusters": [{"name": "c", "cluster": there}],
-        "users": [{"name": "u", "user": user}],
-    }
-    path = folder / name
-    path.write_text(yaml.safe_dump(config))
-    return str(path)
-
-
-def plugin(folder: Path, text: str) -> dict[str, object]:
-    """An exec plugin that prints `text`; the user section that names it."""
-    path = folder / "plugin"
-    path.write_text(f"#!{sys.executable}\nprint({text!r})\n")
-    path.chmod(path.stat().st_mode | stat.S_IXUSR)
-    return {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": str(path)}}
-
-
-def exec_credential(**status: str) -> str:
-    return json.dumps(
-        {
-            "apiVersion": "client.authentication.k8s.io/v1",
-            "kind": "ExecCredential",
-            "status": status,
-        }
-    )
+from tests.edges.kubeconfigs import (
+    CERTIFICATE,
+    KEY,
+    exec_credential,
+    in_base64,
+    pem_pair,
+    plugin,
+    write,
+)
 
 
 async def test_a_token_becomes_the_header(tmp_path: Path) -> None:
@@ -227,7 +160,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 async def test_a_new_certificate_authority_is_trusted_from_the_next_reading_on() -> None:
     readings = iter([None, CERTIFICATE])
     credentials = Credentials(
-        "test", lambda: Reading(server="https://one", ca=next(readings), valid_s=0)
+        "test", lambda: KubeReading(server="https://one", ca=next(readings), valid_s=0)
     )
     before = len(credentials.ssl_context.get_ca_certs())
     await credentials.headers()

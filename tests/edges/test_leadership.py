@@ -30,7 +30,7 @@ async def published(behind: Behind) -> str:
 
 
 async def test_the_lease_is_made_where_there_is_none(tmp_path: Path) -> None:
-    async with api_server(tmp_path, address="") as behind:
+    async with api_server(tmp_path) as behind:
         assert not await publish(behind.client, "kube-system", "kubeshare-scheduler", "https:a:1")
         assert await published(behind) == "https:a:1"
 
@@ -48,7 +48,7 @@ async def test_a_later_scheduler_writes_its_own_address_and_leaves_the_rest(
 
 
 async def test_a_scheduler_without_the_right_is_told_what_it_cannot_write(tmp_path: Path) -> None:
-    async with api_server(tmp_path, address="") as behind:
+    async with api_server(tmp_path) as behind:
         refusal = Fault(method="GET", path="/leases/", status=403, reason="Forbidden")
         behind.server.faults.inject(refusal)
         problem = await publish(behind.client, "kube-system", "kubeshare-scheduler", "https:a:1")
@@ -91,7 +91,7 @@ async def leading(behind: Behind, name: str, hand: Hand) -> AsyncIterator[Leader
 
 
 async def test_a_leader_writes_the_lease_and_its_address_at_once(tmp_path: Path) -> None:
-    async with api_server(tmp_path, address="") as behind, leading(behind, "me", Hand()) as lease:
+    async with api_server(tmp_path) as behind, leading(behind, "me", Hand()) as lease:
         found = await behind.client.get(f"{LEASES}/kubeshare-scheduler")
         spec = found["spec"]
         assert (spec["holderIdentity"], spec["leaseTransitions"]) == ("me", 0)
@@ -103,7 +103,7 @@ async def test_a_leader_writes_the_lease_and_its_address_at_once(tmp_path: Path)
 
 
 async def test_who_leads_and_how_renewals_went_is_told(tmp_path: Path) -> None:
-    async with api_server(tmp_path, address="") as behind:
+    async with api_server(tmp_path) as behind:
         lease = lease_of(behind, "me", Hand())
         assert lease.figures() == LeaderFigures(
             name="kubeshare-scheduler", leads=False, slow_renewals=0
@@ -133,7 +133,7 @@ async def test_what_others_wrote_on_the_lease_stays(tmp_path: Path) -> None:
 
 
 async def test_the_next_takes_a_released_lease_without_waiting(tmp_path: Path) -> None:
-    async with api_server(tmp_path, address="") as behind:
+    async with api_server(tmp_path) as behind:
         async with leading(behind, "first", Hand()) as first:
             pass
         await first.release()
@@ -149,7 +149,7 @@ async def test_the_next_takes_a_released_lease_without_waiting(tmp_path: Path) -
 async def test_the_next_lets_an_unreleased_lease_expire_and_then_waits_for_late_binds(
     tmp_path: Path,
 ) -> None:
-    async with api_server(tmp_path, address="") as behind:
+    async with api_server(tmp_path) as behind:
         async with leading(behind, "first", Hand()):
             pass
         hand = Hand(now=500.0)
@@ -161,7 +161,7 @@ async def test_the_next_lets_an_unreleased_lease_expire_and_then_waits_for_late_
 async def test_a_release_that_somebody_edited_before_is_written_all_the_same(
     tmp_path: Path,
 ) -> None:
-    async with api_server(tmp_path, address="") as behind:
+    async with api_server(tmp_path) as behind:
         path = f"{LEASES}/kubeshare-scheduler"
         async with leading(behind, "me", Hand()) as lease:
             pass
@@ -176,7 +176,7 @@ async def test_a_release_that_somebody_edited_before_is_written_all_the_same(
 async def test_renewals_that_fail_until_the_deadline_end_the_leadership(
     tmp_path: Path, status: int
 ) -> None:
-    async with api_server(tmp_path, address="") as behind:
+    async with api_server(tmp_path) as behind:
         hand = Hand()
         fault = Fault(method="PUT", path="/leases/", status=status, times=100)
 
@@ -195,7 +195,7 @@ async def test_renewals_that_fail_until_the_deadline_end_the_leadership(
 async def test_without_election_it_leads_at_once_and_names_no_term(tmp_path: Path) -> None:
     settings = read({"leaderElection": {"leaderElect": False}})
     async with (
-        api_server(tmp_path, address="") as behind,
+        api_server(tmp_path) as behind,
         connected(settings, load(behind.kubeconfig), "me") as (client, leadership),
     ):
         await leadership.led()
@@ -207,7 +207,7 @@ async def test_without_election_it_leads_at_once_and_names_no_term(tmp_path: Pat
 
 
 async def test_who_does_not_lead_may_read_and_nothing_else(tmp_path: Path) -> None:
-    async with api_server(tmp_path) as behind:
+    async with api_server(tmp_path, address="https:a:1") as behind:
         path = f"{LEASES}/kubeshare-scheduler"
         credentials = load(behind.kubeconfig)
         async with KubeClient(credentials, may_write=lambda: False) as client:

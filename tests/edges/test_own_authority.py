@@ -21,8 +21,9 @@ from cryptography import x509
 
 from kubeshare_py.edges.certificate_bundle import MOST, with_authority
 from kubeshare_py.edges.certificates import make_certificates
-from kubeshare_py.edges.credentials import Credentials, Reading
+from kubeshare_py.edges.credentials import Credentials
 from kubeshare_py.edges.kube_client import KubeClient
+from kubeshare_py.edges.kube_reading import KubeReading
 from kubeshare_py.edges.own_authority import (
     CONFIGURATIONS,
     OwnAuthority,
@@ -74,7 +75,7 @@ async def served(configuration: Configuration) -> AsyncIterator[KubeClient]:
     app = web.Application()
     app.add_routes([web.get(PATH, configuration.get), web.patch(PATH, configuration.patch)])
     async with TestServer(app) as server:
-        reading = Reading(server=str(server.make_url("")).rstrip("/"))
+        reading = KubeReading(server=str(server.make_url("")).rstrip("/"))
         async with KubeClient(Credentials("test", lambda: reading)) as client:
             yield client
 

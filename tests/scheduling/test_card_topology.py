@@ -11,7 +11,6 @@ from kubeshare_py.terminal.topology_tables import topology_tables
 from kubeshare_py.terminal.why_report import why_report
 from tests.builders import a_claim, a_pod, a_shape, whole
 from tests.scheduling.driver import Driver
-from tests.terminal.views import a_view
 from tests.topology.boards import BOARDS
 
 N1 = NodeName("n1")
@@ -93,7 +92,7 @@ def shown(driver: Driver, width: int | None = None) -> str:
         for portion in cluster_portions(driver.machine, topology=True)
         for node in portion.nodes
     ]
-    return topology_tables(a_view(*views), views, width).plain
+    return topology_tables(views, width).plain
 
 
 def test_a_node_s_matrix_is_as_nvidia_smi_shows_it_and_its_islands_below() -> None:

@@ -11,8 +11,8 @@ from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.inventory.card_annotation import ANNOTATION, write_cards
 from tests.edges.collector_place import Place, serving
 from tests.stories.conftest import Stage, card, gpu
+from tests.stories.scheduler_port import port_of
 from tests.stories.scraping import scrape_of, start_collector
-from tests.stories.test_operations import fetch, route_of
 from tests.stories.test_prometheus import until_nobody_is_placed
 
 N1, N2 = NodeName("n1"), NodeName("n2")
@@ -162,12 +162,12 @@ async def test_a_card_that_falls_ill_keeps_its_pod_and_takes_no_other(stage: Sta
     await stage.inventory_asked()
     await stage.create("third", gpu("0.8"), **here)
     assert "1 unhealthy GPU" in await stage.waiting("third", "unhealthy")
-    route = await route_of(stage)
-    cluster = json.loads((await fetch(route, "/state/v1/cluster"))[1])
+    port = await port_of(stage)
+    cluster = json.loads((await port.fetch("/state/v1/cluster"))[1])
     shown = {card["uuid"]: card for node in cluster["nodes"] for card in node["cards"]}
     for held in (uuid, other):
         assert (shown[held]["healthy"], shown[held]["used_milli"]) == (False, 300)
-    assert "unhealthy GPU" in (await fetch(route, "/state/v1/why/default/third"))[1]
+    assert "unhealthy GPU" in (await port.fetch("/state/v1/why/default/third"))[1]
     assert (await stage.pod("first"))["status"]["phase"] == "Running"
     targets.mend_card(N1, index)
     # What the first pod holds was charged all the time: there is room for 0.7 and no more.

@@ -3,40 +3,20 @@
 import asyncio
 import json
 from contextlib import AsyncExitStack
-from io import StringIO
-from pathlib import Path
 
-import aiohttp
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from rich.console import Console
 
-from kubeshare_py.edges.state_route import FORWARDED, Access, Route, find_route
-from kubeshare_py.programs.kubectl_kubeshare import Question, answer
+from tests.stories.command import kubectl_kubeshare
 from tests.stories.conftest import Stage, annotations, gpu
+from tests.stories.scheduler_port import FORWARDED, SchedulerPort, port_of
 
 OWN_USERS = pytest.mark.embedded_only("a real server's users are in its own files")
 
 
-async def fetch(route: Route, path: str, headers: dict[str, str] | None = None) -> tuple[int, str]:
-    """GET behind the service proxy."""
-    async with (
-        aiohttp.ClientSession(
-            headers=dict(route.headers) if headers is None else headers
-        ) as session,
-        session.get(route.url + path, ssl=route.tls) as got,
-    ):
-        return got.status, await got.text()
-
-
-async def route_of(stage: Stage, user: str = "admin") -> Route:
-    kubeconfig = stage.cluster.server.write_kubeconfig(stage.folder / f"of-{user}", user)
-    return await find_route(Access(kubeconfig=str(kubeconfig)), {})
-
-
-async def scraped(route: Route) -> dict[tuple[str, ...], float]:
+async def scraped(port: SchedulerPort) -> dict[tuple[str, ...], float]:
     """Series by name and values of labels."""
-    status, text = await fetch(route, "/metrics")
+    status, text = await port.fetch("/metrics")
     assert status == 200, text
     return {
         (sample.name, *(value for _, value in sorted(sample.labels.items()))): sample.value
@@ -45,34 +25,25 @@ async def scraped(route: Route) -> dict[tuple[str, ...], float]:
     }
 
 
-async def kubectl_kubeshare(kubeconfig: Path, command: str) -> tuple[int, str, str]:
-    out, err = Console(file=StringIO()), Console(file=StringIO())
-    question = Question(command=command, access=Access(kubeconfig=str(kubeconfig)))
-    code = await answer(question, out, err)
-    assert isinstance(out.file, StringIO)
-    assert isinstance(err.file, StringIO)
-    return code, out.file.getvalue(), err.file.getvalue()
-
-
 async def test_probes_say_that_all_is_well_and_need_no_token(stage: Stage) -> None:
-    route = await route_of(stage)
+    port = await port_of(stage)
     for path in ("/livez", "/readyz"):
-        own = {"Authorization": route.headers["Authorization"]}  # for the API server alone
-        assert await fetch(route, path, own) == (200, "ok")
-    status, listed = await fetch(route, "/readyz?verbose")
+        own = {"Authorization": port.headers["Authorization"]}  # for the API server alone
+        assert await port.fetch(path, own) == (200, "ok")
+    status, listed = await port.fetch("/readyz?verbose")
     assert status == 200
     for check in ("turns", "pods-and-nodes-listed", "watch-pods", "watch-nodes", "inventory"):
         assert f"[+]{check} ok" in listed
 
 
 async def test_what_happens_can_be_seen_in_the_metrics(stage: Stage) -> None:
-    route, profile = await route_of(stage), "kubeshare-scheduler"
-    before = await scraped(route)
+    port, profile = await port_of(stage), "kubeshare-scheduler"
+    before = await scraped(port)
     await stage.create("half", gpu("0.5"))
     pod = await stage.running("half")
     await stage.create("never", gpu("0.5", gpu_model="none-such"))
     await stage.waiting("never")
-    after = await scraped(route)
+    after = await scraped(port)
     attempts = "scheduler_schedule_attempts_total"
     assert after[attempts, profile, "scheduled"] == before[attempts, profile, "scheduled"] + 1
     assert after[attempts, profile, "unschedulable"] > before[attempts, profile, "unschedulable"]
@@ -89,34 +60,55 @@ async def test_what_happens_can_be_seen_in_the_metrics(stage: Stage) -> None:
 async def test_metrics_are_not_for_everybody(
     stage: Stage, header: dict[str, str], status: int
 ) -> None:
-    route = await route_of(stage)
-    own = {"Authorization": route.headers["Authorization"]}
-    assert (await fetch(route, "/metrics", {**own, **header}))[0] == status
+    port = await port_of(stage)
+    own = {"Authorization": port.headers["Authorization"]}
+    assert (await port.fetch("/metrics", {**own, **header}))[0] == status
 
 
 @OWN_USERS
 async def test_an_ordinary_user_needs_the_right_to_look(stage: Stage) -> None:
     server = stage.cluster.server
-    server.add_user("jane", "/state/v1/*")
-    server.add_user("tom")
-    jane = server.write_kubeconfig(stage.folder / "jane", "jane")
-    tom = server.write_kubeconfig(stage.folder / "tom", "tom")
+    for user in ("jane", "tom"):
+        server.add_user(user)
+    server.service.access.objects["jane"] = {("gpus.state.kubeshare.io", "")}
+    jane, tom = (server.write_kubeconfig(stage.folder / user, user) for user in ("jane", "tom"))
+    await stage.cluster.state_served()
     code, shown, _ = await kubectl_kubeshare(jane, "gpus")
     assert (code, "n1" in shown) == (0, True)
-    assert (await fetch(await route_of(stage, "jane"), "/metrics"))[0] == 403
+    assert (await (await port_of(stage, "jane")).fetch("/metrics"))[0] == 403
     code, _, said = await kubectl_kubeshare(tom, "gpus")
     assert code == 1
-    assert 'user "tom" may not get /state/v1/cluster' in said
+    assert 'gpus.state.kubeshare.io is forbidden: User "tom" cannot list resource "gpus"' in said
+
+
+@OWN_USERS
+async def test_users_with_a_client_certificate_look_and_act_as_others(stage: Stage) -> None:
+    server = stage.cluster.server
+    admin = server.write_client_kubeconfig(stage.folder / "ann", "ann", "system:masters")
+    eve = server.write_client_kubeconfig(stage.folder / "eve", "eve")
+    server.service.access.objects["bob"] = {("pods.state.kubeshare.io", "default")}
+    await stage.create("half", gpu("0.5"))
+    await stage.running("half")
+    await stage.cluster.state_served()
+    for command in ("pods", "gpus"):
+        code, shown, _ = await kubectl_kubeshare(admin, command)
+        assert (code, "half" in shown) == (0, True)
+    assert (await kubectl_kubeshare(admin, "why", "half"))[0] == 0
+    assert (await kubectl_kubeshare(eve, "pods"))[0] == 1
+    code, shown, said = await kubectl_kubeshare(admin, "pods", as_user="bob")
+    assert (code, "half" in shown) == (0, True), said
+    code, _, said = await kubectl_kubeshare(admin, "pods", all_namespaces=True, as_user="bob")
+    assert (code, 'User "bob" cannot list' in said) == (1, True)
 
 
 @OWN_USERS
 async def test_without_the_api_servers_word_nobody_new_is_let_in(stage: Stage) -> None:
     stage.cluster.server.add_user("jane", "/metrics")
-    route = await route_of(stage, "jane")
+    port = await port_of(stage, "jane")
     stage.spoil(method="POST", path="tokenreviews", status=500)
-    status, said = await fetch(route, "/metrics")
+    status, said = await port.fetch("/metrics")
     assert (status, "cannot be asked" in said) == (503, True)
-    assert (await fetch(route, "/metrics"))[0] == 200
+    assert (await port.fetch("/metrics"))[0] == 200
 
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -150,8 +142,8 @@ async def test_a_service_account_may_look_with_the_roles_that_come_along(stage: 
             while (shown := await kubectl_kubeshare(reader, "gpus"))[0]:
                 pass
         assert "n1" in shown[1]
-        route = await route_of(stage, "reader")
-        status, said = await fetch(route, "/metrics")
+        port = await port_of(stage, "reader")
+        status, said = await port.fetch("/metrics")
         assert status == 403
         message = json.loads(said)["message"]
         assert message.startswith(
@@ -159,4 +151,4 @@ async def test_a_service_account_may_look_with_the_roles_that_come_along(stage: 
         )
         stranger = {"Authorization": f"Bearer {server.tokens['stranger']}"}
         forwarded = {FORWARDED: stranger["Authorization"]}
-        assert (await fetch(route, "/state/v1/cluster", stranger | forwarded))[0] == 403
+        assert (await port.fetch("/state/v1/cluster", stranger | forwarded))[0] == 403

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from tests.stories.conftest import PODS, Json, Stage, annotations, gpu
-from tests.stories.test_operations import route_of, scraped
+from tests.stories.scheduler_port import port_of
+from tests.stories.test_operations import scraped
 
 HERE: Json = {"nodeName": "n1"}
 TROUBLES = "kubeshare_allocation_troubles_total"
@@ -44,7 +45,7 @@ async def test_more_than_a_card_has_is_told_until_it_is_right_again(stage: Stage
     over = await stage.event("n1", "GPUOvercommitted")
     assert (over["type"], over["regarding"]["kind"]) == ("Warning", "Node")
     assert "default/ours, default/theirs hold 1300 of 1000 thousandths" in over["note"]
-    shown = await scraped(await route_of(stage))
+    shown = await scraped(await port_of(stage))
     assert shown["kubeshare_overcommitted_cards",] == 1
     assert shown[TROUBLES, "AllocationNotOurs"] == 1
     await stage.create("small", gpu("0.1"))
@@ -55,7 +56,7 @@ async def test_more_than_a_card_has_is_told_until_it_is_right_again(stage: Stage
     ended = await stage.event("n1", "GPUOvercommitEnded")
     assert ended["type"] == "Normal"
     stage.observer.problems.clear()
-    shown = await scraped(await route_of(stage))
+    shown = await scraped(await port_of(stage))
     assert shown["kubeshare_overcommitted_cards",] == 0
 
 
@@ -110,7 +111,7 @@ async def test_an_allocation_that_nobody_understands_is_told(stage: Stage) -> No
     await stage.create("odd", annotations={"sharedgpu/allocation": '{"v":9}'}, **HERE)
     told = await stage.event("odd", "AllocationUnreadable")
     assert "version 9 is not known" in told["note"]
-    shown = await scraped(await route_of(stage))
+    shown = await scraped(await port_of(stage))
     assert shown["kubeshare_allocation_problems",] == 1
 
 

@@ -11,15 +11,14 @@ import pytest
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges.api_faults import Fault
 from kubeshare_py.edges.api_server import SCHEDULER
-from kubeshare_py.edges.state_route import FORWARDED
 from kubeshare_py.simulation.api_messages import ApiRequest
 from tests.controlplane.shipped import IDENTITY, shipped
 from tests.edges.collector_place import Place, serving
 from tests.stories.conftest import EVENTS, PODS, Json, Stage, gpu
 from tests.stories.gang_pods import gang
 from tests.stories.rights import Right, asked_for, granted
+from tests.stories.scheduler_port import FORWARDED, port_of
 from tests.stories.scraping import scrape_of, start_collector
-from tests.stories.test_operations import fetch, route_of
 
 
 @dataclass(slots=True, kw_only=True)
@@ -47,9 +46,9 @@ async def do_everything(stage: Stage, settings: Json) -> None:
         await stage.client.merge_patch(f"{PODS}/big", labels)
         await stage.until_all(lambda found: any("series" in one for one in found), EVENTS)
         await have_a_gang_given_up(stage)
-        route = await route_of(stage)
+        port = await port_of(stage)
         own = {FORWARDED: f"Bearer {stage.cluster.server.tokens[SCHEDULER]}"}
-        status, _ = await fetch(route, "/metrics", {**route.headers, **own})
+        status, _ = await port.fetch("/metrics", {**port.headers, **own})
         assert status == HTTPStatus.FORBIDDEN
 
 

@@ -4,16 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
-from io import StringIO
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
-from kubeshare_py.edges.state_route import Access
-from kubeshare_py.programs.kubectl_kubeshare import Question, answer
 from kubeshare_py.simulation.cluster_file import SimulatedNode, read_cluster
 from tests.collector.collectors import PATIENCE_S, collector
 from tests.conftest import NewCluster
@@ -21,6 +17,7 @@ from tests.controlplane.prometheus import NOT_HERE, find, prometheus
 from tests.controlplane.running import free_ports
 from tests.fake_nvml.board import Board
 from tests.fake_nvml.build import NO_COMPILER, build, compiler
+from tests.stories.command import kubectl_kubeshare
 from tests.stories.conftest import Json, Stage, card, gpu
 from tests.stories.gang_pods import gang
 from tests.stories.observer import Observer
@@ -63,11 +60,9 @@ class Boards:
     async def ask(self, **question: Any) -> str:
         """What kubectl kubeshare says."""
         kubeconfig = self.stage.cluster.server.write_kubeconfig(self.stage.folder / "asks", "admin")
-        out, err = Console(file=StringIO(), width=200), Console(file=StringIO())
-        access = Access(kubeconfig=str(kubeconfig))
-        assert await answer(Question(access=access, **question), out, err) == 0
-        assert isinstance(out.file, StringIO)
-        return out.file.getvalue()
+        code, shown, said = await kubectl_kubeshare(kubeconfig, **question)
+        assert code == 0, said
+        return shown
 
 
 @pytest.fixture(scope="module")
@@ -163,10 +158,10 @@ async def test_pods_get_the_cards_that_are_joined_best(
         _, pair = await boards.placed("two", "2", **ON_DGX)
         assert pair in DOUBLES
         assert {*pair} <= {*broken} - {*first}
-        shown = await boards.ask(node="dgx", **TOPOLOGY)
+        shown = await boards.ask(names=("dgx",), **TOPOLOGY)
         assert "GPU0  X     NV1   NV1   NV2   NV2   SYS   SYS   SYS   0" in shown.splitlines()
         assert "GPU0 GPU1 GPU2 GPU3 (broken); GPU4 GPU5 GPU6 GPU7 (broken)" in shown
-        told = await boards.ask(command="why", pod="four", namespace="default")
+        told = await boards.ask(command="why", names=("four",))
         assert "joined: 3 pairs by NV1, 3 pairs by NV2; the slowest hop" in told
 
 
@@ -196,7 +191,7 @@ async def test_cards_behind_switches_are_all_alike_and_faster(boards: Boards) ->
         assert (await boards.placed("four", "4"))[0] == "hgx"
         assert (await boards.placed("four-more", "4"))[0] == "hgx"
         assert await boards.placed("eight", "8") == ("dgx", tuple(range(8)))
-        shown = await boards.ask(node="hgx", **TOPOLOGY)
+        shown = await boards.ask(names=("hgx",), **TOPOLOGY)
         words = [line.split() for line in shown.splitlines()[2:10]]
         assert all(words[one][other + 1] == "NV18" for one, other in combinations(range(8), 2))
         assert "GPU0 GPU1 GPU2 GPU3 GPU4 GPU5 GPU6 GPU7 (broken)" in shown

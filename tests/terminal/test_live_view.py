@@ -5,6 +5,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kubeshare_py.domain.holding import HoldingView
 from kubeshare_py.domain.view import CardView, ClusterView, NodeView
 from kubeshare_py.terminal.change_lines import change_lines
 from kubeshare_py.terminal.live_view import live_view
@@ -140,7 +141,8 @@ def test_plain_lines_tell_then_only_what_changes() -> None:
     n1, n2, _ = before.nodes
     one, two, big = before.pods
     sick = replace(n2, silent=True, cards=(replace(n2.cards[0], healthy=False), n2.cards[1]))
-    bound = replace(big, state="binding", node="n1", cards=("GPU-n1-1",), message="")
+    held = HoldingView(uuid="GPU-n1-1", index=1, milli=1000)
+    bound = replace(big, state="binding", node="n1", holds=(held,), message="")
     after = replace(before, nodes=(n1, sick), pods=(bound, two), inventory="no answer")
     assert one not in after.pods
     assert change_lines(before, before) == []

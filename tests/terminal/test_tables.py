@@ -1,12 +1,21 @@
 """What the commands show, word for word."""
 
 import json
+from dataclasses import replace
 
 import yaml
 
+from kubeshare_py.domain.holding import (
+    HoldingView,
+    NeighbourView,
+    PlacementView,
+    RankedNode,
+    ScoreView,
+)
 from kubeshare_py.domain.view import (
     BackendView,
     CardView,
+    ClusterView,
     LacksView,
     LackView,
     NodeView,
@@ -14,11 +23,23 @@ from kubeshare_py.domain.view import (
     WhyView,
 )
 from kubeshare_py.terminal import documents
+from kubeshare_py.terminal.cards import warnings
 from kubeshare_py.terminal.gpu_details import pod_details
-from kubeshare_py.terminal.gpu_tables import card_tables, shown_nodes
-from kubeshare_py.terminal.pod_table import pod_table, shown_pods
+from kubeshare_py.terminal.gpu_tables import card_table, shown_nodes, summary
+from kubeshare_py.terminal.pod_table import most_telling, pod_table, shown_pods
+from kubeshare_py.terminal.table import Table, changed_lines, table_lines
 from kubeshare_py.terminal.why_report import MOST_NODES, why_report
-from tests.terminal.views import a_card, a_pod_view, a_small_view, a_tenant, a_view, a_why, lacks
+from tests.builders import GIB
+from tests.terminal.views import (
+    NOW,
+    a_card,
+    a_pod_view,
+    a_small_view,
+    a_tenant,
+    a_view,
+    a_why,
+    lacks,
+)
 
 TOTALS = """\
 Allocated/Total GPU Memory In Cluster:
@@ -27,18 +48,38 @@ Allocated/Total GPUs In Cluster:
 2.5/4.0 (62%)"""
 
 
-def test_gpus_shows_cards_then_a_line_a_node_then_the_cluster() -> None:
-    view = a_small_view()
-    assert card_tables(view, shown_nodes(view, ""), None).plain == (
-        """\
-  GPU  MODEL                  MEMORY(GiB)  SHARE    PODS
-n1  10.0.0.1
-  0    NVIDIA-A100-SXM4-40GB  20.0/40.0    0.5/1.0  default/one
-  1    NVIDIA-A100-SXM4-40GB  0.0/40.0     0.0/1.0
-n2  10.0.0.2
-  0    NVIDIA-A100-SXM4-40GB  40.0/40.0    1.0/1.0  default/two
-  1    NVIDIA-A100-SXM4-40GB  40.0/40.0    1.0/1.0  default/two
+def card_lines(view: ClusterView, width: int | None = None, **options: bool) -> list[str]:
+    return plain(card_table(view, shown_nodes(view), **options), width)
 
+
+def plain(table: Table, width: int | None = None) -> list[str]:
+    return [line.plain for line in table_lines(table, width)]
+
+
+def why_text(why: WhyView, width: int | None = None) -> str:
+    return why_report(why, width).plain
+
+
+def test_gpus_is_one_line_a_card_with_its_node() -> None:
+    assert card_lines(a_small_view()) == [
+        "NODE  GPU  MODEL                  MEMORY(GiB)  SHARE    STATE  PODS",
+        "n1    0    NVIDIA-A100-SXM4-40GB  20.0/40.0    0.5/1.0  ok     default/one",
+        "n1    1    NVIDIA-A100-SXM4-40GB  0.0/40.0     0.0/1.0  ok     <none>",
+        "n2    0    NVIDIA-A100-SXM4-40GB  40.0/40.0    1.0/1.0  ok     default/two",
+        "n2    1    NVIDIA-A100-SXM4-40GB  40.0/40.0    1.0/1.0  ok     default/two",
+    ]
+
+
+def test_wide_adds_uuid_address_and_isolation() -> None:
+    header, first, *_ = card_lines(a_small_view(), wide=True)
+    assert header.split()[-4:] == ["UUID", "ADDRESS", "ISOLATION", "PODS"]
+    assert first.split()[-4:] == ["GPU-n1-0", "10.0.0.1", "<none>", "default/one"]
+
+
+def test_the_summary_is_a_line_a_node_then_the_cluster() -> None:
+    view = a_small_view()
+    assert summary(view, shown_nodes(view), None).plain == (
+        """\
 NAME  IPADDRESS  GPU0(Allocated/Total)  GPU1(Allocated/Total)  GPU Memory(GiB)
 n1    10.0.0.1   20.0/40.0              0.0/40.0               20.0/80.0
 n2    10.0.0.2   40.0/40.0              40.0/40.0              80.0/80.0
@@ -48,10 +89,17 @@ n2    10.0.0.2   40.0/40.0              40.0/40.0              80.0/80.0
     )
 
 
+def test_pods_that_the_reader_may_not_see_are_counted() -> None:
+    hidden = a_tenant("", namespace="")
+    node = NodeView(name="n1", cards=(a_card(0, a_tenant("a", 100), hidden, hidden),))
+    assert card_lines(a_view(node))[1].endswith("default/a, 2 (in other namespaces)")
+    assert "(in other namespaces)  <none>" in pod_details(a_view(node), (node,), None).plain
+
+
 def test_the_summary_of_a_narrow_terminal_lists_the_cards() -> None:
     view = a_small_view()
-    lines = card_tables(view, shown_nodes(view, ""), 76).plain.splitlines()
-    assert lines[8:11] == [
+    lines = summary(view, shown_nodes(view), 76).plain.splitlines()
+    assert lines[:3] == [
         "NAME  IPADDRESS  GPU Memory(GiB)  GPU:Allocated/Total",
         "n1    10.0.0.1   20.0/80.0        0:20.0/40.0 1:0.0/40.0",
         "n2    10.0.0.2   80.0/80.0        0:40.0/40.0 1:40.0/40.0",
@@ -60,16 +108,16 @@ def test_the_summary_of_a_narrow_terminal_lists_the_cards() -> None:
 
 def test_nodes_with_fewer_cards_show_nothing_of_nothing() -> None:
     view = a_view(NodeView(name="n1", cards=(a_card(0),)), NodeView(name="n2"))
-    lines = card_tables(view, view.nodes, None).plain.splitlines()
+    lines = summary(view, view.nodes, None).plain.splitlines()
     assert "n2    unknown    0/0                    0.0/0.0" in lines
 
 
 def test_a_node_without_cards_is_shown_only_when_named() -> None:
     view = a_small_view()
-    assert [node.name for node in shown_nodes(view, "")] == ["n1", "n2"]
-    assert [node.name for node in shown_nodes(view, "cpu")] == ["cpu"]
-    assert shown_nodes(view, "other") == []
-    assert TOTALS in card_tables(view, shown_nodes(view, "cpu"), None).plain
+    assert [node.name for node in shown_nodes(view)] == ["n1", "n2"]
+    assert [node.name for node in shown_nodes(view, ("cpu",))] == ["cpu"]
+    assert shown_nodes(view, ("other",)) == []
+    assert TOTALS in summary(view, shown_nodes(view, ("cpu",)), None).plain
 
 
 def test_what_is_wrong_with_nodes_and_cards_is_said() -> None:
@@ -81,27 +129,24 @@ def test_what_is_wrong_with_nodes_and_cards_is_said() -> None:
         inventory="connection refused",
         ready=False,
     )
-    shown = card_tables(view, view.nodes, None).plain
-    assert shown.startswith(
-        """\
-  GPU       MODEL                  MEMORY(GiB)  SHARE    STATE             PODS
-n1  10.0.0.1  (SchedulingDisabled, collector silent)
-  0         NVIDIA-A100-SXM4-40GB  20.0/40.0    1.5/1.0  overcommitted     default/a
-  1         NVIDIA-A100-SXM4-40GB  0.0/40.0     0.0/1.0  unhealthy
-  GPU-gone                         0.0/0.0      0.5/0.0  not in inventory  default/one
-"""
-    )
-    assert shown.endswith(
-        """\
-The scheduler has not read all pods and nodes yet: this is incomplete.
-The GPU inventory could not be read: connection refused
-More is promised than there is on 1 card: GPU-n1-0 on n1"""
-    )
+    assert card_lines(view)[1:] == [
+        "n1    0         NVIDIA-A100-SXM4-40GB  20.0/40.0    1.5/1.0  overcommitted, "
+        "SchedulingDisabled, collector silent     default/a",
+        "n1    1         NVIDIA-A100-SXM4-40GB  0.0/40.0     0.0/1.0  unhealthy, "
+        "SchedulingDisabled, collector silent         <none>",
+        "n1    GPU-gone  <none>                 0.0/0.0      0.5/0.0  not in inventory, "
+        "SchedulingDisabled, collector silent  default/one",
+    ]
+    assert warnings(view) == [
+        "The scheduler has not read all pods and nodes yet: this is incomplete.",
+        "The GPU inventory could not be read: connection refused",
+        "More is promised than there is on 1 card: GPU-n1-0 on n1",
+    ]
 
 
 def test_details_have_one_row_for_each_pod() -> None:
     view = a_small_view()
-    assert pod_details(view, shown_nodes(view, "n2"), None).plain == (
+    assert pod_details(view, shown_nodes(view, ("n2",)), None).plain == (
         """\
 NAME:       n2
 IPADDRESS:  10.0.0.2
@@ -127,31 +172,75 @@ def test_sixteen_cards_and_long_names_stay_inside_a_terminal() -> None:
     )
     view = a_view(node, pods=pods)
     for width in (80, 120):
-        for text in (
-            card_tables(view, view.nodes, width),
-            pod_details(view, view.nodes, width),
-            pod_table(view, pods, width, with_namespace=True),
-        ):
-            assert max(len(line) for line in text.plain.splitlines()) <= width
+        details = pod_details(view, view.nodes, width).plain.splitlines()
+        table = plain(pod_table(pods, NOW, with_namespace=True), width)
+        for lines in (card_lines(view, width), details, table):
+            assert max(map(len, lines)) <= width
 
 
-def test_pods_say_where_they_are_or_why_they_wait() -> None:
+def test_pods_say_where_they_are_and_what_they_hold_or_why_they_wait() -> None:
     view = a_small_view()
-    assert pod_table(view, shown_pods(view, None), None, with_namespace=True).plain == (
-        """\
-NAMESPACE  NAME  STATE    NODE  GPUS  ASKED              MESSAGE
-default    one   bound    n1    0     0.5 GPU, 20.0 GiB
-default    two   bound    n2    0,1   2 GPUs
-team       big   waiting              4 GPUs             """
-        "0/3 nodes are available: 1 no GPU, 2 Insufficient GPU."
+    assert plain(pod_table(shown_pods(view), NOW, with_namespace=True)) == [
+        "NAMESPACE  NAME  STATE    NODE    GPUS    ASKED              HELD                   AGE  "
+        "MESSAGE",
+        "default    one   bound    n1      0       0.5 GPU, 20.0 GiB  0.5 GPU, 20.0 GiB      90m",
+        "default    two   bound    n2      0,1     2 GPUs             2 GPUs, 40.0 GiB each  90m",
+        "team       big   waiting  <none>  <none>  4 GPUs             <none>                 90m  "
+        "0/3 nodes are available: 1 no GPU, 2 Insufficient GPU.",
+    ]
+
+
+def test_a_pod_whose_labels_were_changed_is_marked() -> None:
+    pod = a_pod_view("a", node="n1", cards=("GPU-n1-0",), asks_for_other=True, milli=800)
+    pod = replace(pod, milli=200)
+    [_, line] = plain(pod_table([pod], NOW, with_namespace=False))
+    assert "0.2 GPU  0.8 GPU, 40.0 GiB" in line
+    assert line.endswith("its labels were changed: it holds what it was bound with")
+    assert "Its labels ask for something else than it holds" in why_text(
+        WhyView(pod=pod, message="")
     )
 
 
-def test_pods_of_one_namespace_only() -> None:
+def test_wide_adds_scheduler_priority_isolation_and_uuids() -> None:
+    pod = a_pod_view("a", node="n1", cards=("GPU-n1-0",), profile="ours", priority=7)
+    header, line = plain(pod_table([pod], NOW, with_namespace=False, wide=True))
+    assert header.split()[-4:] == ["SCHEDULER", "PRIORITY", "ISOLATION", "UUIDS"]
+    assert line.split()[-4:] == ["ours", "7", "<none>", "GPU-n1-0"]
+
+
+def test_cards_of_different_parts_are_summed_up() -> None:
+    holds = (
+        HoldingView(uuid="GPU-a", index=1, milli=500, memory_bytes=GIB),
+        HoldingView(uuid="GPU-b", milli=250, memory_bytes=GIB),
+    )
+    pod = a_pod_view("a", node="n1", holds=holds)
+    [_, line] = plain(pod_table([pod], NOW, with_namespace=False))
+    assert "1,GPU-b" in line
+    assert "0.75 GPU, 2.0 GiB of 2 cards" in line
+
+
+def test_pods_are_chosen_by_name_and_by_labels() -> None:
     view = a_small_view()
-    assert [pod.name for pod in shown_pods(view, "team")] == ["big"]
-    empty = pod_table(view, [], 80, with_namespace=False)
-    assert empty.plain == "No pods of the scheduler here."
+    assert [pod.name for pod in shown_pods(view, ("big", "x"))] == ["big"]
+    assert [pod.name for pod in shown_pods(view, (), {("default", "two")})] == ["two"]
+    assert shown_pods(view, ("one",), {("default", "two")}) == []
+
+
+def test_of_a_workloads_pods_one_that_waits_says_most() -> None:
+    pods = [a_pod_view("a"), a_pod_view("c", "waiting"), a_pod_view("b", "waiting")]
+    assert most_telling(pods).name == "b"
+    assert most_telling(pods[:1]).name == "a"
+
+
+def test_a_watched_table_prints_what_is_new_changed_or_gone() -> None:
+    one, two = a_pod_view("one", node="n1", cards=("GPU-n1-0",)), a_pod_view("two", "waiting")
+    moved = replace(two, state="bound", node="n1")
+    before = pod_table([one, two], NOW, with_namespace=False)
+    later = pod_table([one, two], NOW + 600, with_namespace=False)
+    assert changed_lines(before, later, None) == []
+    after = pod_table([moved, a_pod_view("new", "held")], NOW + 600, with_namespace=False)
+    lines = [line.plain.split()[:2] for line in changed_lines(before, after, None)]
+    assert lines == [["two", "bound"], ["new", "held"], ["one", "gone"]]
 
 
 def test_why_begins_with_the_answer_and_ends_with_what_would_help() -> None:
@@ -160,10 +249,10 @@ def test_why_begins_with_the_answer_and_ends_with_what_would_help() -> None:
 default/train waits: 0/2 nodes are available: 1 Insufficient GPU memory, 1 no GPU.
 It asks for 0.5 GPU, 30.0 GiB, with sharedgpu/priority 50.
 
-  WHERE     ASKED     FREE      MISSING   REASON
+  WHERE             ASKED     FREE      MISSING   REASON
 n1: Insufficient GPU memory on 1 card, Insufficient GPU on 1 card
-  GPU-n1-0  30.0 GiB  20.0 GiB  10.0 GiB  Insufficient GPU memory
-  GPU-n1-1  0.5 GPU   0.25 GPU  0.25 GPU  Insufficient GPU
+  GPU 0 (GPU-n1-0)  30.0 GiB  20.0 GiB  10.0 GiB  Insufficient GPU memory
+  GPU 1 (GPU-n1-1)  0.5 GPU   0.25 GPU  0.25 GPU  Insufficient GPU
 cpu: no GPU
 
 What would make it fit:
@@ -175,15 +264,54 @@ def test_why_says_not_that_a_pod_asks_for_nothing_when_nobody_understood_it() ->
     pod = a_pod_view("odd", "held", count=0, milli=0)
     said = why_report(WhyView(pod=pod, message='sharedgpu/gpu_limit="x": must be …'), None).plain
     assert said == 'default/odd is held back: sharedgpu/gpu_limit="x": must be …'
-    view = a_view(pods=(pod,))
-    assert "no GPU" not in pod_table(view, [pod], 80, with_namespace=False).plain
+    assert "no GPU" not in "\n".join(plain(pod_table([pod], NOW, with_namespace=False)))
 
 
 def test_why_of_a_bound_pod_says_where_it_is() -> None:
     pod = a_pod_view("a", node="n1", cards=("GPU-n1-0",))
     assert why_report(WhyView(pod=pod, message=""), 80).plain == (
-        "default/a is bound to n1, GPU-n1-0.\nIt asks for 0.5 GPU."
+        "default/a is bound to n1, GPU 0 (GPU-n1-0).\n"
+        "It asks for 0.5 GPU and holds 0.5 GPU, 40.0 GiB."
     )
+
+
+def test_why_of_a_bound_pod_says_what_spoke_for_its_node_and_who_is_beside_it() -> None:
+    part = HoldingView(uuid="GPU-n1-0", index=0, milli=250, memory_bytes=2 * GIB)
+    placement = PlacementView(
+        rank=2,
+        fitting=3,
+        score=87,
+        scores=(
+            ScoreView(plugin="BinPack", weight=1, points=80),
+            ScoreView(plugin="Topology", weight=7, points=1),
+        ),
+        others=(RankedNode(name="n2", score=90), RankedNode(name="n3", score=5)),
+        neighbours=(
+            NeighbourView(namespace="team", name="b", holds=(part,)),
+            NeighbourView(namespace="", name="", holds=(part,)),
+        ),
+    )
+    pod = a_pod_view("a", node="n1", cards=("GPU-n1-0",))
+    lines = why_text(WhyView(pod=pod, message="", placement=placement)).splitlines()
+    assert lines[2:] == [
+        "If it were placed now, n1 would be choice 2 of the 3 nodes that fit, with score 87 "
+        "(BinPack 80 + Topology 1 x 7).",
+        "Scores of other nodes: n2 90, n3 5.",
+        "",
+        "On the same cards:",
+        "  - team/b: 0.25 GPU, 2.0 GiB of GPU 0 (GPU-n1-0)",
+        "  - a pod (in other namespaces): 0.25 GPU, 2.0 GiB of GPU 0 (GPU-n1-0)",
+    ]
+    only = replace(placement, rank=1, fitting=1, scores=(), others=())
+    lines = why_text(WhyView(pod=replace(pod, label_priority=5), message="", placement=only))
+    assert lines.splitlines()[1:3] == [
+        "It asks for 0.5 GPU, with sharedgpu/priority 5, and holds 0.5 GPU, 40.0 GiB.",
+        "If it were placed now, n1 would be the only node that fits, with score 87.",
+    ]
+    many = replace(placement, rank=0, neighbours=placement.neighbours[:1] * 25)
+    lines = why_text(WhyView(pod=pod, message="", placement=many)).splitlines()
+    assert "placed now" not in "".join(lines)
+    assert lines[-1] == "  - … and 5 more pods"
 
 
 def test_why_says_what_of_a_share_is_a_wish_only() -> None:
@@ -283,7 +411,7 @@ def test_why_in_a_large_cluster_shows_near_misses_and_counts_the_rest() -> None:
 
 def test_machine_forms_are_exact() -> None:
     view = a_small_view()
-    gpus = documents.gpus_document(view, shown_nodes(view, "n1"))
+    gpus = documents.gpus_document(view, shown_nodes(view, ("n1",)))
     assert gpus["nodes"][0]["cards"][0]["used_bytes"] == 20 << 30
     assert gpus["nodes"][0]["cards"][0]["tenants"][0]["milli"] == 500
     assert [pod["name"] for pod in documents.pods_document(view, [view.pods[2]])["pods"]] == ["big"]

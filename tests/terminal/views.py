@@ -3,6 +3,7 @@
 from typing import Any
 
 from kubeshare_py.domain.diagnosis import Shortfall
+from kubeshare_py.domain.holding import HoldingView
 from kubeshare_py.domain.view import (
     CardView,
     ClusterView,
@@ -13,6 +14,9 @@ from kubeshare_py.domain.view import (
     WhyView,
 )
 from tests.builders import GIB, MODEL
+
+#: 90 minutes after the views' pods were created, in seconds since 1970.
+NOW = 1767323045.0 + 5400
 
 
 def a_tenant(name: str = "a", milli: int = 500, gib: int = 20, **fields: Any) -> Tenant:
@@ -32,8 +36,25 @@ def a_card(index: int, *tenants: Tenant, node: str = "n1", **fields: Any) -> Car
 
 
 def a_pod_view(name: str = "a", state: str = "bound", **fields: Any) -> PodView:
-    given: dict[str, Any] = {"namespace": "default", "uid": f"uid-{name}", "count": 1, **fields}
-    return PodView(name=name, state=state, **{"milli": 500, **given})
+    """Of its cards it holds what it asks for; their indexes are at the ends of their uuids."""
+    given: dict[str, Any] = {
+        "namespace": "default",
+        "uid": f"uid-{name}",
+        "count": 1,
+        "milli": 500,
+        "created": "2026-01-02T03:04:05Z",
+        **fields,
+    }
+    holds = tuple(
+        HoldingView(
+            uuid=uuid,
+            index=int(uuid.rpartition("-")[2]),
+            milli=given["milli"],
+            memory_bytes=given.get("memory_bytes") or 40 * GIB,
+        )
+        for uuid in given.get("cards", ())
+    )
+    return PodView(name=name, state=state, **{"holds": holds, **given})
 
 
 def a_view(*nodes: NodeView, **fields: Any) -> ClusterView:
@@ -91,6 +112,7 @@ def a_why() -> WhyView:
             ),
         ),
         advice=("It fits on n1 if it asks for at most 20.0 GiB.",),
+        indexes={"GPU-n1-0": 0, "GPU-n1-1": 1},
     )
 
 

@@ -1,0 +1,29 @@
+"""Help of `kubectl kubeshare`: examples, exit codes."""
+
+GPUS = """  kubectl kubeshare gpus                one line for each card: memory, share, pods
+  kubectl kubeshare gpus --summary      one line for each node, and the cluster's totals
+  kubectl kubeshare gpus node-1 -d      one line for each pod on one node
+  kubectl kubeshare gpus --topology     how they are joined, and which islands are whole
+  kubectl kubeshare gpus -l zone=a -o wide
+  kubectl kubeshare gpus -o jsonpath='{.nodes[*].cards[*].uuid}'
+"""
+PODS = """  kubectl kubeshare pods                where pods are, what they hold, why they wait
+  kubectl kubeshare pods -A -l app=x    the same for all namespaces, by label
+  kubectl kubeshare pods -w             and what changes from now on
+"""
+WHY = """  kubectl kubeshare why train-0         why it waits, what would help; why it is there
+  kubectl kubeshare why job/lstm -n a   of a job's pods, in namespace a
+"""
+TOP = """  kubectl kubeshare top                 cards as bars, and who waits, every two seconds
+  kubectl kubeshare top --once          the same as text
+"""
+COMMANDS = {
+    "gpus": ("cards: memory, share, pods", GPUS),
+    "pods": ("pods: where, what they ask for and hold, why they wait", PODS),
+    "why": ("why a pod is where it is, or why it waits", WHY),
+    "top": ("the whole cluster on one screen, live", TOP),
+}
+EPILOG = """examples:
+{}
+exit codes: 0 done (also when a pod waits), 1 not found or refused, 2 wrong usage,
+            3 the API server or the scheduler cannot be reached, 130 interrupted"""

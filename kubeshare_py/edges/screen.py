@@ -1,0 +1,71 @@
+"""A terminal that a command draws on until its user has seen enough, and the pauses between."""
+
+import contextlib
+import select
+import sys
+import time
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+if sys.platform != "win32":
+    import termios
+    import tty
+
+_QUIT = ("q", "Q", "\x03", "\x1b")
+
+
+def wall_clock() -> float:
+    """Seconds since 1970."""
+    return time.time()
+
+
+def pause(seconds: float) -> bool:
+    """Wait; True to go on."""
+    time.sleep(seconds)
+    return True
+
+
+class Screen:
+    """Draws on the alternate screen, which leaves the terminal as it was."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._live = Live(console=console, screen=True, auto_refresh=False)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Columns and lines, which a user may change at any time."""
+        return self._console.size.width, self._console.size.height
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[None]:
+        """Take the terminal over while entered: what is typed is not shown."""
+        with self._live, _unechoed():
+            yield
+
+    def draw(self, text: Text) -> None:
+        """Show this in place of what is there."""
+        self._live.update(text, refresh=True)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait so long; False at once when the user types q or Escape."""
+        if sys.platform == "win32" or not sys.stdin.isatty():
+            return pause(seconds)
+        readable, _, _ = select.select([sys.stdin], [], [], seconds)
+        return not (readable and sys.stdin.read(1) in _QUIT)
+
+
+@contextlib.contextmanager
+def _unechoed() -> Iterator[None]:
+    if sys.platform == "win32" or not sys.stdin.isatty():
+        yield
+        return
+    before = termios.tcgetattr(sys.stdin)
+    try:
+        tty.setcbreak(sys.stdin)
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)

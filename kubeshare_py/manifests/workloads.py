@@ -1,0 +1,138 @@
+"""What a person's `pod/x`, `job/x` or `deployment/x` means: where it is, and its pods.
+
+Selectors: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A kind of object that has pods: its plural name, the API that serves it, other names."""
+
+    plural: str
+    api: str
+    names: tuple[str, ...]
+
+    def path(self, namespace: str, name: str) -> str:
+        """Where one of them is; both are already safe in an URL."""
+        return f"{self.api}/namespaces/{namespace}/{self.plural}/{name}"
+
+
+_BATCH, _APPS, _CORE = "/apis/batch/v1", "/apis/apps/v1", "/api/v1"
+POD = Workload("pods", _CORE, ("pod", "pods", "po"))
+WORKLOADS = (
+    Workload("jobs", _BATCH, ("job", "jobs")),
+    Workload("deployments", _APPS, ("deployment", "deployments", "deploy")),
+    Workload("replicasets", _APPS, ("replicaset", "replicasets", "rs")),
+    Workload("statefulsets", _APPS, ("statefulset", "statefulsets", "sts")),
+    Workload("daemonsets", _APPS, ("daemonset", "daemonsets", "ds")),
+    Workload("replicationcontrollers", _CORE, ("replicationcontroller", "rc")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What a person named: a kind with pods and a name."""
+
+    kind: Workload
+    name: str
+
+
+def named(text: str) -> Named:
+    """Read `NAME` or `KIND/NAME`; ValueError says which kinds there are."""
+    kind, slash, name = text.partition("/")
+    if not slash:
+        kind, name = "pod", text
+    plain = kind.lower().partition(".")[0]  # as in job.batch/x
+    for workload in (POD, *WORKLOADS):
+        if plain in workload.names and name:
+            return Named(workload, name)
+    kinds = ", ".join(workload.names[0] for workload in (POD, *WORKLOADS))
+    raise ValueError(f"{text!r} is not POD or KIND/NAME with one of the kinds {kinds}")
+
+
+class _Metadata(msgspec.Struct):
+    name: str = ""
+    namespace: str = ""
+
+
+class _Named(msgspec.Struct):
+    metadata: _Metadata
+
+
+class _ListMetadata(msgspec.Struct):
+    next_page: str = msgspec.field(default="", name="continue")
+
+
+class _List(msgspec.Struct):
+    items: list[_Named]
+    metadata: _ListMetadata = msgspec.field(default_factory=_ListMetadata)
+
+
+class _Condition(msgspec.Struct):
+    type: str = ""
+    status: str = ""
+    message: str = ""
+
+
+class _PodSpec(msgspec.Struct, rename="camel"):
+    scheduler_name: str = ""
+    node_name: str = ""
+
+
+class _PodStatus(msgspec.Struct):
+    phase: str = ""
+    conditions: list[_Condition] = []
+
+
+class ForeignPod(msgspec.Struct):
+    """As much of a pod as says who schedules it."""
+
+    spec: _PodSpec = msgspec.field(default_factory=_PodSpec)
+    status: _PodStatus = msgspec.field(default_factory=_PodStatus)
+
+    @property
+    def message(self) -> str:
+        """Why its scheduler says that it waits, "" where it does not."""
+        said = (one for one in self.status.conditions if one.type == "PodScheduled")
+        return next((one.message for one in said if one.status == "False"), "")
+
+
+def foreign_pod(body: bytes) -> ForeignPod:
+    """Read a Pod; raises msgspec.MsgspecError for what is none."""
+    return msgspec.json.decode(body, type=ForeignPod)
+
+
+def names_in_list(body: bytes) -> tuple[list[tuple[str, str]], str]:
+    """(namespace, name) of a list's items, and where the next page goes on, "" at the end."""
+    found = msgspec.json.decode(body, type=_List)
+    names = [(one.metadata.namespace, one.metadata.name) for one in found.items]
+    return names, found.metadata.next_page
+
+
+def pod_selector(body: bytes) -> str:
+    """The label selector of a workload's pods, as a query says it; ValueError without one."""
+    selector = (msgspec.json.decode(body).get("spec") or {}).get("selector") or {}
+    is_plain = all(isinstance(value, str) for value in selector.values())
+    parts = _labels(selector if is_plain else selector.get("matchLabels") or {})
+    for one in () if is_plain else selector.get("matchExpressions") or ():
+        parts.append(_expression(one))
+    if not parts:
+        raise ValueError("it selects no pods")
+    return ",".join(parts)
+
+
+def _labels(labels: Mapping[str, str]) -> list[str]:
+    return [f"{key}={value}" for key, value in sorted(labels.items())]
+
+
+def _expression(one: Mapping[str, Any]) -> str:
+    key, operator, values = one["key"], one["operator"], one.get("values") or ()
+    if operator in ("In", "NotIn"):
+        return f"{key} {operator.lower()} ({','.join(values)})"
+    return f"!{key}" if operator == "DoesNotExist" else str(key)

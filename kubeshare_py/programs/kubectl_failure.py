@@ -1,0 +1,16 @@
+"""What `kubectl kubeshare` says and how it ends when it cannot answer."""
+
+from rich.console import Console
+from rich.text import Text
+
+from kubeshare_py.edges.state_errors import NotFound, StateUnreachable
+from kubeshare_py.terminal.grid import printable
+
+OK, REFUSED, UNREACHABLE = 0, 1, 3
+
+
+def fail(error: Exception, err: Console) -> int:
+    """Say what went wrong, as kubectl does where it has words for it; gives the exit code."""
+    head = "Error from server (NotFound)" if isinstance(error, NotFound) else "Error"
+    err.print(Text(f"{head}: {printable(str(error))}", style="red"), soft_wrap=True)
+    return UNREACHABLE if isinstance(error, StateUnreachable) else REFUSED

@@ -1,0 +1,79 @@
+"""What was asked on the command line of `kubectl kubeshare`, and what is shown for it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from rich.text import Text
+
+from kubeshare_py.edges.access import Access
+from kubeshare_py.manifests.json_templates import template
+from kubeshare_py.manifests.workloads import named
+from kubeshare_py.terminal.documents import Document
+from kubeshare_py.terminal.table import Table
+
+TABLE, WIDE, NAME, JSON, YAML, JSONPATH = "table", "wide", "name", "json", "yaml", "jsonpath="
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """`command` is gpus, pods, why or top; `names` are nodes, pods, or what `why` is about.
+
+    `output` is one of the constants, the template behind `jsonpath=`. `interval_s` is the pause
+    between looks of `watch` and `top`.
+    """
+
+    command: str
+    names: tuple[str, ...] = ()
+    output: str = TABLE
+    no_headers: bool = False
+    details: bool = False
+    topology: bool = False
+    summary: bool = False
+    all_namespaces: bool = False
+    selector: str = ""
+    watch: bool = False
+    once: bool = False
+    interval_s: float = 2.0
+    access: Access = field(default_factory=Access)
+
+    @property
+    def wide(self) -> bool:
+        """Whether tables have more columns, and lines without end."""
+        return self.output == WIDE
+
+
+def usage_error(question: Question) -> str:
+    """What is wrong with the question itself, "" if nothing is."""
+    if question.watch and (
+        question.output not in (TABLE, WIDE)
+        or question.details
+        or question.topology
+        or question.summary
+    ):
+        return "-w goes with the plain table and -o wide only"
+    if question.names and question.all_namespaces:
+        return "pods are named in one namespace: either names or -A"
+    try:
+        if question.output.startswith(JSONPATH):
+            template(question.output.removeprefix(JSONPATH))
+        if question.command == "why":
+            named(question.names[0])
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """An answer in all its forms, made when asked for.
+
+    `text` is given the columns of the terminal, None for lines without end. `table` is there for
+    what may be watched. `empty` is said on stderr where there is nothing.
+    """
+
+    text: Callable[[int | None], Text]
+    document: Callable[[], Document]
+    names: Sequence[str]
+    table: Table | None = None
+    warnings: Sequence[str] = ()
+    empty: str = ""

@@ -1,0 +1,83 @@
+"""What `kubectl kubeshare why` finds out: of one pod, or of the pods of a Job, Deployment …"""
+
+from functools import partial
+
+from rich.text import Text
+
+from kubeshare_py.domain.view import PodView, WhyView
+from kubeshare_py.edges.pod_lookup import find_pod, pods_of
+from kubeshare_py.edges.state_client import StateClient
+from kubeshare_py.edges.state_errors import NotFound, StateError, StateRefused, StateUnreachable
+from kubeshare_py.manifests.workloads import POD, Named, named
+from kubeshare_py.programs.kubectl_question import Question, Shown
+from kubeshare_py.terminal import documents
+from kubeshare_py.terminal.foreign_pods import foreign_sentence
+from kubeshare_py.terminal.grid import joined
+from kubeshare_py.terminal.pod_table import most_telling, pod_table, shown_pods
+from kubeshare_py.terminal.table import table_lines
+from kubeshare_py.terminal.why_report import why_report
+
+
+def why(question: Question, client: StateClient, now: float) -> Shown:
+    """One pod; of a workload its pods, and the one that says most. Raises StateError."""
+    namespace, target = client.api.namespace(), named(question.names[0])
+    if target.kind is POD:
+        found = _why(client, namespace, target.name)
+        return Shown(
+            text=partial(why_report, found),
+            document=partial(documents.why_document, found),
+            names=[f"pod/{found.pod.name}"],
+        )
+    chosen = _of_workload(client, namespace, target)
+    found = _why(client, namespace, most_telling(chosen).name)
+    table = pod_table(chosen, now, with_namespace=False)
+
+    def text(width: int | None) -> Text:
+        return joined([*table_lines(table, width), Text(), why_report(found, width)])
+
+    return Shown(
+        text=text if len(chosen) > 1 else partial(why_report, found),
+        document=partial(documents.workload_document, found, chosen),
+        names=[f"pod/{pod.name}" for pod in chosen],
+    )
+
+
+def unknown_pod(client: StateClient, namespace: str, name: str, error: NotFound) -> StateError:
+    """Why the scheduler does not know a pod, as far as the API server tells; else its own words."""
+    try:
+        pod = find_pod(client.api, namespace, name)
+    except NotFound as absent:
+        return absent
+    except StateUnreachable:
+        return error
+    except StateRefused as refused:
+        return NotFound(f"{error} ({refused})")
+    sentence = foreign_sentence(
+        f"{namespace}/{name}",
+        scheduler=pod.spec.scheduler_name,
+        phase=pod.status.phase,
+        node=pod.spec.node_name,
+        message=pod.message,
+    )
+    return StateRefused(sentence)
+
+
+def _why(client: StateClient, namespace: str, name: str) -> WhyView:
+    try:
+        return client.why(namespace, name)
+    except NotFound as error:
+        raise unknown_pod(client, namespace, name, error) from error
+
+
+def _of_workload(client: StateClient, namespace: str, target: Named) -> list[PodView]:
+    """Those of its pods that the scheduler knows, at least one. Raises StateError."""
+    selected = pods_of(client.api, namespace, target)
+    chosen = shown_pods(client.pods(namespace), matching=selected)
+    if chosen:
+        return chosen
+    kind = f"{target.kind.names[0]} {namespace}/{target.name}"
+    if not selected:
+        raise StateRefused(f"{kind} has no pods")
+    (_, first), *_ = sorted(selected)
+    absent = NotFound(f"the scheduler knows none of the pods of {kind}")
+    raise unknown_pod(client, namespace, first, absent)

@@ -1,0 +1,20 @@
+"""A pod that this scheduler does not know, in a sentence: whose it is, or what became of it."""
+
+#: The name that kubeshare-scheduler's first profile has unless its configuration says otherwise.
+OUR_NAME = "kubeshare-scheduler"
+
+
+def foreign_sentence(
+    pod: str, *, scheduler: str, phase: str = "", node: str = "", message: str = ""
+) -> str:
+    """`pod` is NAMESPACE/NAME, `message` why its scheduler says that it waits."""
+    if phase in ("Succeeded", "Failed"):
+        return f"pod {pod} has ended ({phase}): it holds nothing any more"
+    if scheduler == OUR_NAME:
+        return f"the scheduler has not seen pod {pod} yet, or serves no profile {scheduler}"
+    where = f", on node {node}" if node else ""
+    said = f", which says: {message}" if message else ""
+    return (
+        f"pod {pod} is scheduled by {scheduler}{where}{said}; kubeshare-scheduler decides only on "
+        f"pods with its own schedulerName (schedulerName: {OUR_NAME})"
+    )
