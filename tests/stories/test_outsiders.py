@@ -79,14 +79,14 @@ async def test_a_card_that_a_pod_has_for_itself_and_a_port_that_a_pod_has_are_gu
         "exclusively by default/alone, but also by default/holder, default/thief"
         in (broken["note"])
     )
-    shown = await scraped(await route_of(stage))
+    shown = await scraped(await port_of(stage))
     assert shown["kubeshare_unexclusive_cards",] == 1
     assert shown["kubeshare_shared_ports",] == 1
     for name in ("thief", "holder"):
         await stage.gone(name)
     for reason in ("PodManagerPortFreed", "GPUExclusivityRestored"):
         assert (await stage.event("n1", reason))["type"] == "Normal"
-    shown = await scraped(await route_of(stage))
+    shown = await scraped(await port_of(stage))
     assert shown["kubeshare_unexclusive_cards",] == shown["kubeshare_shared_ports",] == 0
     stage.observer.problems.clear()
 

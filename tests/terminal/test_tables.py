@@ -303,8 +303,8 @@ def test_why_of_a_bound_pod_says_what_spoke_for_its_node_and_who_is_beside_it() 
         "  - a pod (in other namespaces): 0.25 GPU, 2.0 GiB of GPU 0 (GPU-n1-0)",
     ]
     only = replace(placement, rank=1, fitting=1, scores=(), others=())
-    lines = why_text(WhyView(pod=replace(pod, label_priority=5), message="", placement=only))
-    assert lines.splitlines()[1:3] == [
+    said = why_text(WhyView(pod=replace(pod, label_priority=5), message="", placement=only))
+    assert said.splitlines()[1:3] == [
         "It asks for 0.5 GPU, with sharedgpu/priority 5, and holds 0.5 GPU, 40.0 GiB.",
         "If it were placed now, n1 would be the only node that fits, with score 87.",
     ]

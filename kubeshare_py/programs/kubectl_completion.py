@@ -1,0 +1,89 @@
+"""Completion of `kubectl kubeshare`: candidates for the last word of a command line.
+
+kubectl runs `kubectl_complete-kubeshare` with the words, and reads cobra's protocol: a candidate a
+line, a tab before its description, and a directive of bits at the end:
+https://kubernetes.io/docs/tasks/extend-kubectl/kubectl-plugins/ and
+https://github.com/spf13/cobra/blob/main/site/content/completions/_index.md
+"""
+
+import contextlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from kubeshare_py.edges.kubeconfig_reading import kubeconfig_names
+from kubeshare_py.edges.state_client import StateClient
+from kubeshare_py.edges.state_errors import StateError
+from kubeshare_py.manifests.workloads import WORKLOADS
+from kubeshare_py.programs.kubectl_words import Line, Option
+
+#: Cobra's directives, which may be added: file names, none of them, no space after the word.
+FILES, NO_SPACE, NO_FILES = 0, 2, 4
+#: A shell waits for the answer.
+TIMEOUT_S = 2.0
+
+
+def candidates(line: Line) -> tuple[list[str], int]:
+    """Lines for the shell, and the directive."""
+    if line.option:
+        return _values(line)
+    if line.word.startswith("-"):
+        return _matching(line.word, _with_help(line.options)), NO_FILES
+    if not line.command:
+        return _matching(line.word, line.commands.items()), NO_FILES
+    if line.command == "why":
+        names = [] if line.given else _asked(line, _pods)
+        kinds = [f"{kind.names[0]}/" for kind in WORKLOADS] if "/" not in line.word else []
+        found = _matching(line.word, _plain(names))
+        if found or line.given:
+            return found, NO_FILES
+        return _matching(line.word, _plain(kinds)), NO_FILES | NO_SPACE
+    asks = {"gpus": _nodes, "pods": _pods}
+    names = _asked(line, asks[line.command]) if line.command in asks else []
+    return _matching(line.word, _plain(name for name in names if name not in line.given)), NO_FILES
+
+
+def _values(line: Line) -> tuple[list[str], int]:
+    """Of an option."""
+    if line.option == "output":
+        words: Iterable[str] = ("wide", "name", "json", "yaml", "jsonpath=")
+    elif line.option in ("context", "cluster", "user"):
+        words = kubeconfig_names(line.access, line.option)
+    elif line.option == "namespace":
+        words = _asked(line, _namespaces)
+    else:
+        is_file = line.option in ("kubeconfig", "ca_file", "token_file", "certificate_authority")
+        return [], FILES if is_file or line.option.startswith("client_") else NO_FILES
+    return _matching(line.word, _plain(words)), NO_FILES
+
+
+def _asked(line: Line, ask: Callable[[StateClient], Iterable[str]]) -> list[str]:
+    """What the scheduler knows; nothing where it does not answer in time."""
+    limit = line.access.request_timeout or TIMEOUT_S
+    client = StateClient(replace(line.access, request_timeout=min(limit, TIMEOUT_S)))
+    with contextlib.suppress(StateError):
+        return sorted(ask(client))
+    return []
+
+
+def _nodes(client: StateClient) -> Iterable[str]:
+    return (node.name for node in client.cards().nodes if node.cards)
+
+
+def _pods(client: StateClient) -> Iterable[str]:
+    return (pod.name for pod in client.pods(client.api.namespace()).pods)
+
+
+def _namespaces(client: StateClient) -> Iterable[str]:
+    return {pod.namespace for pod in client.pods(None).pods}
+
+
+def _with_help(options: Mapping[str, Option]) -> Iterable[tuple[str, str]]:
+    return ((name, option.help) for name, option in options.items() if name.startswith("--"))
+
+
+def _plain(words: Iterable[str]) -> Iterable[tuple[str, str]]:
+    return ((word, "") for word in words)
+
+
+def _matching(word: str, found: Iterable[tuple[str, str]]) -> list[str]:
+    return [f"{one}\t{text}" if text else one for one, text in found if one.startswith(word)]

@@ -1,0 +1,60 @@
+"""A command line of `kubectl kubeshare` whose last word is to be completed, taken apart."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from kubeshare_py.edges.access import Access
+
+#: What an option may say of the way to the scheduler, as far as it is one text.
+_TEXTS = {one.name for one in fields(Access) if one.type in ("str | None", str | None)}
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option by the field that it fills; `takes_value` is False for flags."""
+
+    field: str
+    takes_value: bool
+    help: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Line:
+    """What stands before a word, and what may: commands and options with their help.
+
+    `option` is the field of the option whose value the word is, "" for none; `given` are the words
+    that are neither options nor the command.
+    """
+
+    word: str
+    commands: Mapping[str, str]
+    command: str = ""
+    options: Mapping[str, Option] = field(default_factory=dict)
+    option: str = ""
+    given: list[str] = field(default_factory=list)
+    access: Access = field(default_factory=Access)
+
+
+def read_line(
+    words: Sequence[str],
+    commands: Mapping[str, str],
+    options_of: Callable[[str], Mapping[str, Option]],
+) -> Line:
+    """Take a line apart, of which the last word is to be completed."""
+    *before, word = words or [""]
+    line = Line(word=word, commands=commands)
+    line.command = next((one for one in before if one in commands), "")
+    line.options = options_of(line.command)
+    values: dict[str, Any] = {}
+    for one in before:
+        name, equals, value = one.partition("=")
+        if line.option:
+            values[line.option], line.option = one, ""
+        elif name in line.options and line.options[name].takes_value:
+            line.option = "" if equals else line.options[name].field
+            values |= {line.options[name].field: value} if equals else {}
+        elif not one.startswith("-") and one != line.command:
+            line.given.append(one)
+    line.access = Access(**{name: text for name, text in values.items() if name in _TEXTS})
+    return line
