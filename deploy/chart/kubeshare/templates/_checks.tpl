@@ -9,7 +9,7 @@
 {{- end }}
 
 {{- define "kubeshare.checkProfiles" -}}
-{{- $known := concat (include "kubeshare.plugins" . | fromJsonArray) .Values.extraPlugins }}
+{{- $known := concat (include "kubeshare.plugins" . | fromJsonArray) (.Values.extraPlugins | default list) }}
 {{- $names := list }}
 {{- range $index, $profile := .Values.config.profiles }}
 {{- $path := printf "config.profiles[%d]" $index }}
