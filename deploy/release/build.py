@@ -8,6 +8,7 @@ from pathlib import Path
 
 from deploy.release import archive, bill, debian, image, python_packages
 
+COMMAND = "deploy/kubectl-kubeshare"
 MANIFESTS, CHART, DOCKERFILE = (
     "deploy/kubeshare.yaml",
     "deploy/chart/kubeshare",
@@ -38,7 +39,7 @@ def build(
 
     Raises CannotBuild, debian.Unavailable, python_packages.CannotInstall.
     """
-    _python_build(source, output, epoch)
+    build_python(source, output, epoch)
     chart = archive.tar_of(source / CHART, epoch=epoch, under="kubeshare/")
     (output / f"kubeshare-{version}.tgz").write_bytes(archive.gzipped(chart))
     shutil.copyfile(source / MANIFESTS, output / f"kubeshare-{version}.yaml")
@@ -67,23 +68,26 @@ def build(
     )
 
 
+def build_python(source: Path, output: Path, epoch: int) -> None:
+    """Make the sdist, and the wheels of all programs and of the command alone.
+
+    Raises CannotBuild.
+    """
+    _python_build(source, output, epoch, "--sdist", "--wheel")
+    # Its files come from the rest of the checkout, which an sdist of its own would not have.
+    _python_build(source / COMMAND, output, epoch, "--wheel")
+
+
 def sums(folder: Path) -> dict[str, str]:
     """Return the SHA-256 of each file by its name."""
     files = sorted(path for path in folder.iterdir() if path.name != SUMS)
     return {path.name: archive.sha256(path.read_bytes()) for path in files}
 
 
-def _python_build(source: Path, output: Path, epoch: int) -> None:
-    """Make wheel and sdist with the build backend that is installed here."""
-    command = [
-        sys.executable,
-        "-m",
-        "build",
-        "--no-isolation",
-        "--outdir",
-        str(output),
-        str(source),
-    ]
+def _python_build(source: Path, output: Path, epoch: int, *kinds: str) -> None:
+    """Make wheel or sdist, or both, with the build backend that is installed here."""
+    where = ["--outdir", str(output), str(source)]
+    command = [sys.executable, "-m", "build", "--no-isolation", *kinds, *where]
     done = subprocess.run(
         command,
         check=False,
