@@ -66,6 +66,8 @@ def unknown_key(
 
 def is_ours(key: str) -> bool:
     """Whether a pod with this key means this scheduler, however it is spelt."""
+    if key[:1] not in ("s", "S"):
+        return False  # nearly always
     lower = key.lower()
     return lower.startswith(BEGINNING) and _OURS.match(lower) is not None
 

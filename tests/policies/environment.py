@@ -40,6 +40,7 @@ _TOLD_BY_POLICY = {
 }
 #: Labels are looked at everywhere but where the webhook does it.
 _VALIDATED = {"ValidatingAdmissionPolicy": [POLICY, GUARDED, UNTOLD, EXEMPT]}
+_OF_LABELS = ("kubeshare-labels", "kubeshare-labels-of-templates")
 #: Before Kubernetes 1.36: nobody is told by policy.
 _TOLD_BY_WEBHOOK = {"MutatingWebhookConfiguration": [WEBHOOK, GUARDED, EXEMPT]}
 _IDENTITY = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding")
@@ -164,7 +165,7 @@ def _policies(where: Where) -> Iterator[Json]:
         # The fence looks at a Lease that nobody holds here.
         name = one["metadata"]["name"]
         if kind in where and name != "kubeshare-fence":
-            yield _confined(one, where if name != "kubeshare-labels" else _VALIDATED)
+            yield _confined(one, where if name not in _OF_LABELS else _VALIDATED)
 
 
 def _webhook(port: int, where: Where) -> Iterator[Json]:

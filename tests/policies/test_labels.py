@@ -1,5 +1,6 @@
 """Labels and annotations `sharedgpu/*` of new pods, and pods that name no scheduler."""
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from tests.admission.any_labels import labels_and_annotations
 from tests.admission.patched import env_of
 from tests.controlplane.running import ControlPlane
 from tests.controlplane.shipped import Json
+from tests.deploy.conftest import kubectl
 from tests.policies.environment import (
     GUARDED,
     POLICY,
@@ -131,3 +133,42 @@ async def test_other_pods_keep_the_scheduler_that_they_have(
 ) -> None:
     made = await cluster.would_be(a_pod(labels, **spec), namespace)
     assert made["spec"]["schedulerName"] == spec["schedulerName"]
+
+
+def workload(kind: str, labels: Json, **spec: object) -> Json:
+    """One whose pods have these labels."""
+    group = "batch/v1" if "Job" in kind else "apps/v1"
+    policy = {"restartPolicy": "Never"} if "Job" in kind else {}
+    containers = [{"name": "main", "image": "busybox"}]
+    metadata = {"labels": {**labels, **({} if "Job" in kind else {"app": "w"})}}
+    template = {"metadata": metadata, "spec": {"containers": containers, **policy, **spec}}
+    own: Json = {"template": template}
+    if kind == "CronJob":
+        own = {"schedule": "@daily", "jobTemplate": {"spec": own}}
+    elif kind != "Job":
+        own["selector"] = {"matchLabels": {"app": "w"}}
+    if kind == "StatefulSet":
+        own["serviceName"] = "w"
+    made = {"name": "w", "namespace": POLICY}
+    return {"apiVersion": group, "kind": kind, "metadata": made, "spec": own}
+
+
+async def warned(plane: ControlPlane, made: Json) -> str:
+    """What kubectl warns of when it is created; "" if of nothing."""
+    dry = ("create", "--dry-run=server", "--filename=-")
+    try:
+        await kubectl(plane, *dry, given=json.dumps(made), silent=True)
+    except AssertionError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob"])
+async def test_who_writes_a_template_is_warned_of_its_pods(
+    cluster: Clients, ground: ControlPlane, kind: str
+) -> None:
+    said = await warned(ground, workload(kind, TYPO))
+    assert "its pods will be refused: label sharedgpu/gpu_requset is not known; " in said
+    assert "denied request" not in said
+    for labels, spec in ((SHARE, {}), ({"app": "w"}, {}), (TYPO, {"schedulerName": "another"})):
+        assert await warned(ground, workload(kind, labels, **spec)) == ""
