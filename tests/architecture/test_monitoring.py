@@ -64,8 +64,8 @@ def test_every_alert_says_what_it_is_what_to_do_and_where_to_read_on() -> None:
     assert headings == ALERTS.keys()
     for name, alert in ALERTS.items():
         told = alert["annotations"]
-        assert told.keys() == {"summary", "description", "runbook"}
-        assert told["runbook"] == f"docs/monitoring.md#{name.lower()}"
+        assert told.keys() == {"summary", "description", "runbook_url"}
+        assert told["runbook_url"] == f"docs/monitoring.md#{name.lower()}"
         [severity] = re.findall(rf"^### {name}\n\n(\w+)\. ", MANUAL, re.MULTILINE)
         assert alert["labels"] == {"severity": severity}
         assert f"`{severity}`: " in MANUAL

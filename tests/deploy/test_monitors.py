@@ -76,3 +76,24 @@ def test_monitors_are_of_one_kind_and_of_what_there_is() -> None:
 def test_the_operators_rules_are_the_plain_ones() -> None:
     [made] = of(rendered(*VARIANTS["watched"]), "PrometheusRule")
     assert made["spec"] == yaml.safe_load((CHART / "rules.yaml").read_text())
+
+
+@pytest.mark.parametrize("address", ["https://docs.example/v1", "https://docs.example/v1/"])
+def test_alerts_link_to_the_docs_where_they_are_kept(address: str) -> None:
+    values = (*VARIANTS["watched"], f'prometheusRule.docsUrl="{address}"')
+    [made] = of(rendered(*values), "PrometheusRule")
+    links = [
+        (rule["alert"], rule["annotations"]["runbook_url"])
+        for group in made["spec"]["groups"]
+        for rule in group["rules"]
+        if "alert" in rule
+    ]
+    assert len(links) > 20
+    start = "https://docs.example/v1/monitoring.md#"
+    assert [link for _, link in links] == [f"{start}{name.lower()}" for name, _ in links]
+
+
+def test_an_address_that_is_none_is_refused() -> None:
+    assert "does not match pattern" in refused(
+        "prometheusRule.enabled=true", 'prometheusRule.docsUrl="here"'
+    )
