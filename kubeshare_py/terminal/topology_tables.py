@@ -90,7 +90,7 @@ def _islands(islands: Iterable[IslandView], labels: dict[str, str]) -> Iterable[
     for bandwidth, level in groupby(islands, key=lambda island: island.bandwidth):
         told = "; ".join(
             f"{' '.join(labels[uuid] for uuid in island.cards)} "
-            f"({'intact' if island.intact else 'broken'})"
+            f"({'intact' if island.intact else 'in use'})"
             for island in level
         )
         yield f"{_speed(bandwidth)}: {told}"

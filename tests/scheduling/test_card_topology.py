@@ -106,7 +106,7 @@ GPU0  X     NV4   NV4   NV4   0
 GPU1  NV4   X     NV4   NV4   0
 GPU2  NV4   NV4   X     NV4   1
 GPU3  NV4   NV4   NV4   X     1
-  200 GB/s: GPU0 GPU1 GPU2 GPU3 (broken)"""
+  200 GB/s: GPU0 GPU1 GPU2 GPU3 (in use)"""
     )
 
 
