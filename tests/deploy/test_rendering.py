@@ -1,6 +1,7 @@
 """What the chart renders: correct for a real API server, whatever the values say."""
 
 import json
+from base64 import b64encode
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,7 @@ from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.isolation.backends import BACKENDS as ALL_BACKENDS
 from kubeshare_py.isolation.mps import ALIVE, MPS
 from kubeshare_py.programs.mps import FOLDER
-from tests.controlplane.helm import CHART, helm, plain_manifests, template
+from tests.controlplane.helm import CHART, NAMESPACE, helm, plain_manifests, template
 from tests.controlplane.operator_kinds import KINDS, definitions
 from tests.controlplane.running import ControlPlane
 from tests.controlplane.shipped import MANIFESTS, Json
@@ -58,6 +59,7 @@ VARIANTS = {
         'nodeSelector={"pool": "system"}',
         'priorityClassName="system-node-critical"',
         'certificateSecret="of-scheduler"',
+        'apiService.caBundle="-----BEGIN CERTIFICATE-----"',
         'extraVolumes=[{"name": "token", "secret": {"secretName": "prometheus"}}]',
         'extraVolumeMounts=[{"name": "token", "mountPath": "/etc/prometheus"}]',
         'config.inventory.bearerTokenFile="/etc/prometheus/token"',
@@ -83,6 +85,7 @@ VARIANTS = {
         f"cards={CARDS}",
         'config.inventory.source="file"',
         "policies.results=false",
+        "apiService.enabled=false",
         'admission.by="none"',
         "flowSchemas=false",
         "resources=null",
@@ -163,6 +166,8 @@ VARIANTS = {
         'admission.by="webhook"',
         'admission.certificateSecret="of-admission"',
         'admission.injectCaFrom="kube-system/of-admission"',
+        'certificateSecret="of-scheduler"',
+        'apiService.injectCaFrom="kube-system/of-scheduler"',
     ],
 }
 
@@ -228,6 +233,35 @@ def test_the_scheduler_can_use_every_configuration(settings: list[str], tmp_path
     [made] = of(rendered(*settings), "ConfigMap")
     (tmp_path / "scheduler.yaml").write_text(made["data"]["scheduler.yaml"])
     profiles(load(str(tmp_path / "scheduler.yaml")), IN_TREE)
+
+
+def api_services(*settings: str) -> list[Json]:
+    return of(rendered(*settings), "APIService")
+
+
+def test_the_api_service_leads_to_the_schedulers_service() -> None:
+    [found] = api_services('name="ours"', "config.server.port=8443")
+    assert found["spec"]["service"] == {"name": "ours", "namespace": NAMESPACE, "port": 8443}
+    # The scheduler says itself whom to trust, and is never trusted blindly.
+    assert not {"caBundle", "insecureSkipTLSVerify"} & found["spec"].keys()
+
+
+def test_whoever_brings_a_certificate_says_whom_to_trust() -> None:
+    given = 'certificateSecret="of-scheduler"'
+    [found] = api_services(given, 'apiService.caBundle="PEM"')
+    assert found["spec"]["caBundle"] == b64encode(b"PEM").decode()
+    [found] = api_services(given, 'apiService.injectCaFrom="a/b"')
+    assert found["metadata"]["annotations"] == {"cert-manager.io/inject-ca-from": "a/b"}
+    assert "certificateSecret" in refused('apiService.injectCaFrom="a/b"')
+    assert "certificateSecret" in refused('apiService.caBundle="PEM"')
+
+
+def test_without_an_api_service_there_are_no_rights_for_it() -> None:
+    text = template("--set=apiService.enabled=false")
+    for word in ("apiservices", "extension-apiserver-authentication", "kind: APIService"):
+        assert word not in text
+    assert "apiService: false" in text
+    assert "apiservices" not in template("--set=certificateSecret=of-scheduler")
 
 
 def test_values_that_do_not_exist_or_cannot_be_are_refused() -> None:

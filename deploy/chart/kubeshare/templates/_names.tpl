@@ -78,6 +78,17 @@ pod's own volume needs: made here, it would be there for the pod, with nothing b
 {{ dig "server" "port" 10259 .Values.config }}
 {{- end }}
 
+{{- /* Whom kube-apiserver trusts to be the scheduler: as it is said, or as the certificate's Secret says; base64. Without a
+Secret the scheduler writes it there itself. */}}
+{{- define "kubeshare.caBundle" -}}
+{{- if .Values.apiService.caBundle }}
+{{- b64enc .Values.apiService.caBundle }}
+{{- else if and .Values.certificateSecret (not .Values.apiService.injectCaFrom) }}
+{{- $secret := lookup "v1" "Secret" .Release.Namespace .Values.certificateSecret }}
+{{- dig "data" "ca.crt" "" $secret }}
+{{- end }}
+{{- end }}
+
 {{- define "kubeshare.elects" -}}
 {{ dig "leaderElection" "leaderElect" true .Values.config }}
 {{- end }}
