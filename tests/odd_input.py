@@ -73,6 +73,8 @@ def changed(draw: st.DrawFn, example: Json, most: int = 3, like: bool = True) ->
             was = holder[last]
         except (LookupError, TypeError):
             continue  # What was there is something else already.
+        if isinstance(holder, str):
+            continue
         same = st.sampled_from(NUMBERS) if isinstance(was, int | float) else VALUES
         same = TEXTS if isinstance(was, str) else same
         holder[last] = draw(st.one_of(same, same, VALUES) if like else VALUES)

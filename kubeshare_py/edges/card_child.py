@@ -21,6 +21,7 @@ from kubeshare_py.edges.card_reports import Report
 from kubeshare_py.edges.node_signs import NodeSigns
 from kubeshare_py.edges.nvml_cards import NvmlCards
 from kubeshare_py.node_agent.card_reader import CardReader
+from kubeshare_py.node_agent.plausible import plausible
 
 #: For so long (s) at most nobody looks whether standard input has ended.
 _LOOK_S = 0.5
@@ -50,7 +51,7 @@ def _end_with_parent() -> None:
 
 def _report(reader: CardReader, signs: NodeSigns) -> Report:
     try:
-        return Report(reading=replace(reader.read(), signs=signs.look()))
+        return Report(reading=replace(plausible(reader.read()), signs=signs.look()))
     except OSError as error:
         return Report(failure=str(error))
 

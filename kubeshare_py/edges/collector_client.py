@@ -70,7 +70,8 @@ class CollectorClient:
                 text, has_end = await self._get(f"{self.start.scheme}://{instance}{PATH}")
         except TimeoutError:
             return no_answer(target.node, instance, f"nothing for {self.timeout_s:g} s")
-        except (aiohttp.ClientError, OSError, UnicodeDecodeError, _Refused) as error:
+        except (aiohttp.ClientError, OSError, ValueError, _Refused) as error:
+            # ValueError: of a token that cannot be in a header, and of bytes that are no text.
             reason = (
                 str(error) if isinstance(error, _Refused) else f"{type(error).__name__}: {error}"
             )

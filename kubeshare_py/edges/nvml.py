@@ -65,6 +65,10 @@ class Nvml:
                 self.lost.add(card)
             if error.value not in _SAYS_NOTHING and error.value not in silent:
                 self.unanswered.append(Unanswered(card=card, question=function, error=_name(error)))
+        except ValueError as error:
+            # pynvml decodes texts: these bytes are none.
+            error_text = f"not an answer: {error}"
+            self.unanswered.append(Unanswered(card=card, question=function, error=error_text))
         return None
 
     def field(self, card: str, handle: object, number: int, scope: int = 0) -> int | None:

@@ -167,4 +167,4 @@ class Answers:
 
 
 def _text(raw: bytes | str) -> str:
-    return raw.decode() if isinstance(raw, bytes) else raw
+    return raw.decode(errors="replace") if isinstance(raw, bytes) else raw

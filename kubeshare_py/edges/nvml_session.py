@@ -7,6 +7,7 @@ from typing import Any
 
 import pynvml
 
+from kubeshare_py.domain.bounds import CARDS_OF_NODE
 from kubeshare_py.domain.card_reading import (
     BusPath,
     CardReading,
@@ -17,6 +18,9 @@ from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.edges.nvml import WHOLE_CARD, ErrorEvents, Nvml, NvmlFailed
 from kubeshare_py.edges.nvml_answers import Answers
 from kubeshare_py.node_agent import nvidia
+
+#: Of one card; NVIDIA's have seven at most.
+_MOST_INSTANCES = 64
 
 
 class NvmlSession:
@@ -89,6 +93,9 @@ class NvmlSession:
         if count is None:
             error = self._nvml.unanswered[-1].error if self._nvml.unanswered else "no answer"
             raise NvmlFailed(f"nvmlDeviceGetCount: {error}")
+        problem = CARDS_OF_NODE.problem(count)
+        if problem:
+            raise NvmlFailed(f"nvmlDeviceGetCount: {problem}")
         for index in range(count):
             handle = self._nvml.ask(str(index), "nvmlDeviceGetHandleByIndex", index)
             uuid = None
@@ -133,7 +140,8 @@ class NvmlSession:
         """Its MIG instances."""
         holes = (pynvml.NVML_ERROR_NOT_FOUND, pynvml.NVML_ERROR_INVALID_ARGUMENT)
         whole = Answers(self._nvml, card.uuid, handle)
-        for number in range(whole.ask("nvmlDeviceGetMaxMigDeviceCount") or 0):
+        most = whole.ask("nvmlDeviceGetMaxMigDeviceCount") or 0
+        for number in range(min(most, _MOST_INSTANCES)):
             part = whole.ask("nvmlDeviceGetMigDeviceHandleByIndex", number, silent=holes)
             uuid = None if part is None else whole.ask_of(part, "nvmlDeviceGetUUID")
             if uuid is not None:

@@ -22,6 +22,7 @@ from prometheus_api_client.exceptions import PrometheusApiClientException
 from urllib3 import Retry
 
 from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.edges.bounded_session import bounded_session
 from kubeshare_py.edges.inventory_reports import (
     Access,
     Failure,
@@ -31,6 +32,7 @@ from kubeshare_py.edges.inventory_reports import (
     wired_line,
 )
 from kubeshare_py.inventory.changes import next_reading
+from kubeshare_py.inventory.instant_vector import AnswerProblem, instant_vector
 from kubeshare_py.inventory.reading import Reading
 from kubeshare_py.inventory.series import CAPACITY, NAME_MATCHER, Series
 from kubeshare_py.inventory.series_selectors import Matcher, parse_matchers, selects
@@ -41,7 +43,9 @@ TIMEOUT_S = 30
 _EDGE = 4096
 _WARNINGS = re.compile(rb'"warnings":(\[(?:"(?:[^"\\]|\\.)*",?)*\])')
 _FAILURES = (requests.RequestException, PrometheusApiClientException, OSError)
-_MALFORMED = (LookupError, TypeError, ValueError)
+_MALFORMED = (LookupError, TypeError, ValueError, RecursionError)
+#: So much of what is wrong is told, and so many jobs.
+_MOST_SAID, _MOST_JOBS = 500, 20
 
 
 class _Unanswered(Exception):
@@ -96,20 +100,19 @@ def _tell(lines: Iterable[bytes]) -> None:
 def _session(access: Access, remarks: list[str]) -> requests.Session:
     """A session that adds to `remarks` what answers say of themselves; the client drops it."""
 
-    def hear(response: requests.Response, **_options: object) -> None:
-        remarks.extend(_remarks(response.content))
-
-    session = requests.Session()
+    session = bounded_session(lambda body: remarks.extend(_remarks(body)))
     session.verify = access.ca_file or True
     # Packing the answer takes Prometheus longer than 20 MB take on the way.
     session.headers["Accept-Encoding"] = "identity"
-    session.hooks["response"].append(hear)
     return session
 
 
 def _remarks(body: bytes) -> list[str]:
     found = _WARNINGS.search(body[-_EDGE:])
-    remarks = msgspec.json.decode(found[1], type=list[str]) if found else []
+    try:
+        remarks = msgspec.json.decode(found[1], type=list[str]) if found else []
+    except (msgspec.DecodeError, UnicodeError):
+        remarks = ["the answer has warnings that cannot be read"]
     if b'"isPartial":true' in body[:_EDGE]:
         remarks.append("the answer is partial")
     return [f"Prometheus says: {remark}" for remark in remarks]
@@ -183,12 +186,21 @@ class _Asker:
     def _query(self, query: str) -> list[Series]:
         try:
             self.client.headers = _headers(self.start.access.token_file)
-            found = self.client.custom_query(query)
-            return [Series(one["metric"], float(one["value"][1])) for one in found]
+            return instant_vector(self.client.custom_query(query))
         except _FAILURES as problem:
-            raise _Unanswered(f"{type(problem).__name__}: {problem}") from problem
+            raise _Unanswered(_said(f"{type(problem).__name__}: {problem}")) from problem
+        except AnswerProblem as problem:
+            raise _Unanswered(_said(f"not an answer of Prometheus: {problem}")) from problem
+        except (LookupError, TypeError) as problem:
+            raise _Unanswered("not an answer of Prometheus: no data.result in it") from problem
         except _MALFORMED as problem:
-            raise _Unanswered(f"not an answer of Prometheus: {problem!r}") from problem
+            raise _Unanswered(_said(f"not an answer of Prometheus: {problem!r}")) from problem
+
+
+def _said(text: str) -> str:
+    """A text that can be sent, and is not too long."""
+    sent = text.encode(errors="replace").decode()
+    return sent if len(sent) <= _MOST_SAID else f"{sent[:_MOST_SAID]}…"
 
 
 def _where_cards_are(client: PrometheusConnect, selector: str) -> tuple[str, ...]:
@@ -196,7 +208,8 @@ def _where_cards_are(client: PrometheusConnect, selector: str) -> tuple[str, ...
     nothing = f"no {CAPACITY} series matches {{{selector}}}"
     try:
         jobs = client.get_label_values("job", {"match[]": CAPACITY})
-        others = ", ".join(sorted(str(job) for job in jobs))
+        listed = sorted(str(job) for job in jobs)
+        others = _said(", ".join(listed[:_MOST_JOBS]))
     except (*_FAILURES, *_MALFORMED):
         return (nothing,)
     return (f"{nothing}; there are some of these jobs: {others}" if others else nothing,)

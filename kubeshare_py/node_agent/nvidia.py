@@ -45,6 +45,8 @@ _LINK_SPEEDS: Mapping[int, int] = {
 }
 #: One PCIe lane of the first generation, in MB/s and one direction; each generation doubles it.
 _FIRST_LANE = 250
+#: The sixth is specified; a shift by what a driver makes up would take all memory.
+_MOST_GENERATIONS = 12
 #: Of the domain in a bus address, NVML writes eight digits and Linux the last four.
 _DOMAIN_DIGITS = 4
 
@@ -77,8 +79,13 @@ def link_speed(version: int, told: int | None) -> int:
 
 
 def bus_speed(generation: int, lanes: int) -> int:
-    """MB/s of a PCIe connection, both directions summed, without encoding and headers."""
-    return 2 * lanes * (_FIRST_LANE << max(generation - 1, 0))
+    """MB/s of a PCIe connection, both directions summed, without encoding and headers.
+
+    0 for a generation that there will hardly be.
+    """
+    if not 0 < generation <= _MOST_GENERATIONS:
+        return 0
+    return 2 * lanes * (_FIRST_LANE << generation - 1)
 
 
 def bus_address(text: str) -> str:

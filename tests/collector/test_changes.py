@@ -203,3 +203,26 @@ def test_health_is_what_is_told_of_each_card(new_board: NewBoard) -> None:
             ("unreadable",),
             ("remap-failed", "repair-drain-and-reset"),
         ]
+
+
+def test_what_no_driver_can_mean_is_not_said_and_the_other_cards_count(
+    new_board: NewBoard,
+) -> None:
+    board = new_board("dgx-a100")
+    board.set(
+        {
+            "card.0.memory": 2**64 - 1,
+            "card.1.memory": 2**53,
+            "card.2.generation": 2**32 - 1,
+            "card.3.field.164": 2**63,
+            "card.4.lanes": 2**32 - 1,
+            "card.5.numa": 1000,
+        }
+    )
+    with reader(board.environment) as process:
+        reading = process.reading()
+        assert {card.uuid for card in reading.unreadable} == {board.uuid(0), board.uuid(1)}
+        assert {card.uuid for card in reading.cards} == {board.uuid(at) for at in range(2, 8)}
+        said = {(one.card, one.question): one.error for one in reading.unanswered}
+        assert said[board.uuid(1), "memory"] == f"{2**53} is not within 1…{2**48}"
+        assert said[board.uuid(4), "speed of the bus"].endswith("is not within 0…1000000000")

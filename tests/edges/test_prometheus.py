@@ -1,11 +1,12 @@
 """The inventory through a real child process and the real Prometheus client."""
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
@@ -368,6 +369,107 @@ async def test_an_answer_that_is_cut_off_is_a_failure_and_nothing_is_gone() -> N
         assert "JSONDecodeError" in failed.message
         asked.clear()
         assert await following(inventory) == InventoryRead(())
+
+
+def answer_with(result: object) -> bytes:
+    return json.dumps({"status": "success", "data": {"result": result}}).encode()
+
+
+def one(metric: object = CARD, value: object = (1.0, "1")) -> bytes:
+    return answer_with([{"metric": UP, "value": [1.0, "1"]}, {"metric": metric, "value": value}])
+
+
+WRONG = {
+    b"[]": "not an answer of Prometheus: no data.result in it",
+    b"null": "not an answer of Prometheus: no data.result in it",
+    b"{}": "not an answer of Prometheus: no data.result in it",
+    b'{"data": "text"}': "not an answer of Prometheus: no data.result in it",
+    b'{"data": {"result": null}}': "data.result: Expected `array`, got `null`",
+    b'{"data": {"result": {"a": 1}}}': "data.result: Expected `array`, got `object`",
+    b'{"data": {"result": [1, "2"]}}': "data.result[0]: Expected `object`",
+    one(metric=["a"]): "data.result[1].metric: Expected `object`, got `array`",
+    one(metric={"a": 5}): "data.result[1].metric[...]: Expected `str`, got `int`",
+    one(metric={"node": "\ud800"}): "data.result[1].metric: is not Unicode",
+    one(value=None): "data.result[1].value: Expected `array`, got `null`",
+    one(value="1"): "data.result[1].value: Expected `array`, got `str`",
+    one(value=[1.0]): "data.result[1].value: Expected `array` of length >= 2",
+    one(value=[1.0, None]): "data.result[1].value[1]: Expected `float | str`, got `null`",
+    one(value=[1.0, "many"]): "data.result[1].value: 'many' is not a number",
+    answer_with([{"metric": UP}]): "data.result[0]: Object missing required field `value`",
+    b"<html><body>Sign in</body></html>": "JSONDecodeError",
+    b"[" * 200_000: "not an answer of Prometheus: RecursionError",
+    b'{"data": ' + b"9" * 5000 + b"}": "not an answer of Prometheus: ",
+    b'{"status":"error","errorType":"execution","error":"too many samples"}': (
+        "AnswerRefused: execution: too many samples"
+    ),
+    b'{"status": "error", "error": 5}': "AnswerRefused: an error that cannot be read",
+    b"\xff\xfe\x00": "",
+    b"": "JSONDecodeError",
+}
+
+
+async def test_no_answer_ends_the_child_and_each_is_told() -> None:
+    good = msgspec.json.encode(vector(CARD, UP))
+    bodies = [good]
+
+    async def answer(_request: web.Request) -> web.Response:
+        return web.Response(body=bodies[-1], content_type="application/json")
+
+    async with serving(answer) as url, aclosing(quick(url)) as inventory:
+        assert isinstance(await following(inventory), InventoryRead)
+        (child,) = children()
+        for body, said in WRONG.items():
+            bodies.append(body)
+            failed = await following(inventory)
+            assert isinstance(failed, InventoryFailed)
+            assert said in failed.message
+            assert len(failed.message) <= 600
+            bodies.append(good)
+            assert await following(inventory) == InventoryRead(())
+        assert children() == [child]
+
+
+@pytest.mark.parametrize("value", ["NaN", "+Inf", "-Inf", "1e400", 5, 1e300])
+async def test_values_that_are_no_amounts_end_no_child(value: object) -> None:
+    count = {**CARD, "__name__": "kubeshare_collector_cards"}
+    odd = answer_with([{"metric": metric, "value": [1.0, value]} for metric in (CARD, UP, count)])
+    asked, again = iter(range(9)), asyncio.Event()
+
+    async def answer(_request: web.Request) -> web.Response:
+        number = next(asked, 9)
+        if number == 9:
+            again.set()
+        body = odd if number else msgspec.json.encode(vector(CARD, UP))
+        return web.Response(body=body, content_type="application/json")
+
+    async with serving(answer) as url, aclosing(quick(url)) as inventory:
+        first = await following(inventory)
+        assert isinstance(first, InventoryRead)
+        (child,) = children()
+        async with asyncio.timeout(20):
+            await again.wait()
+        assert children() == [child]
+
+
+async def test_jobs_in_wrong_types_end_no_child() -> None:
+    jobs: Iterator[object] = iter([{"a": 1}, None, ["\ud800"], [[1], None, {}], 5, "text"])
+    again = asyncio.Event()
+
+    async def answer(request: web.Request) -> web.Response:
+        if request.path == "/api/v1/query":
+            return web.json_response(vector())
+        found = next(jobs, again)
+        if found is again:
+            again.set()
+        body = json.dumps({"data": [] if found is again else found}).encode()
+        return web.Response(body=body, content_type="application/json")
+
+    async with serving(answer) as url, aclosing(quick(url)) as inventory:
+        assert await following(inventory) == InventoryRead(())
+        (child,) = children()
+        async with asyncio.timeout(20):
+            await again.wait()
+        assert children() == [child]
 
 
 async def test_a_selector_that_leaves_out_all_cards_is_told_with_the_jobs_that_have_some(

@@ -1,0 +1,73 @@
+"""Readings as they can be: what a driver says beyond any card is not said, and the others count.
+
+A driver that fails may answer with numbers that nobody wrote, such as 2**64 - 1.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from kubeshare_py.domain.bounds import CARD_BYTES, CARD_INDEX, CARD_NAME, LINK_SPEED, NUMA_NODE
+from kubeshare_py.domain.card_reading import CardReading, NodeReading, OwnLink, Unanswered
+
+
+def plausible(reading: NodeReading) -> NodeReading:
+    """The same without what cannot be; each omission is an answer that was not given.
+
+    A card whose memory, index or name cannot be is unreadable.
+    """
+    unanswered: list[Unanswered] = []
+    cards: list[CardReading] = []
+    unreadable = [*reading.unreadable]
+    for card in reading.cards:
+        problems = [*_problems(card)]
+        unanswered += problems
+        if problems:
+            index = card.index if CARD_INDEX.allows(card.index) else 0
+            model = card.model[: CARD_NAME.most]
+            unreadable.append(replace(card, memory_bytes=0, index=index, model=model))
+        else:
+            cards.append(_joined(card, unanswered))
+    if not unanswered:
+        return reading
+    return replace(
+        reading,
+        cards=tuple(cards),
+        unreadable=tuple(unreadable),
+        unanswered=(*reading.unanswered, *unanswered),
+    )
+
+
+def _problems(card: CardReading) -> Iterator[Unanswered]:
+    for question, bound, amount in (
+        ("memory", CARD_BYTES, card.memory_bytes),
+        ("index", CARD_INDEX, card.index),
+        ("length of the uuid", CARD_NAME, len(card.uuid)),
+        ("length of the model", CARD_NAME, len(card.model)),
+    ):
+        problem = bound.problem(amount)
+        if problem:
+            uuid = card.uuid[: CARD_NAME.most]
+            yield Unanswered(card=uuid, question=question, error=problem)
+
+
+def _joined(card: CardReading, unanswered: list[Unanswered]) -> CardReading:
+    """The card without links and NUMA nodes that cannot be."""
+    problem = NUMA_NODE.problem(card.numa_node or 0)
+    if problem:
+        unanswered.append(Unanswered(card=card.uuid, question="NUMA node", error=problem))
+        card = replace(card, numa_node=None)
+    speeds = sum(link.speed for link in card.links)
+    problem = LINK_SPEED.problem(speeds) or _odd_link(card.links)
+    if problem:
+        unanswered.append(Unanswered(card=card.uuid, question="speed of links", error=problem))
+        card = replace(card, links=())
+    problem = LINK_SPEED.problem(card.bus_speed or 0)
+    if problem:
+        unanswered.append(Unanswered(card=card.uuid, question="speed of the bus", error=problem))
+        card = replace(card, bus_speed=None)
+    return card
+
+
+def _odd_link(links: tuple[OwnLink, ...]) -> str:
+    """A speed below 0 among links whose sum is in order."""
+    return next((found for link in links if (found := LINK_SPEED.problem(link.speed))), "")

@@ -1,0 +1,39 @@
+"""Whatever a collector's page says, it is read, and what is wrong with it is said."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubeshare_py.inventory.changes import next_reading
+from kubeshare_py.inventory.collector_page import read_page, wiring_of_page
+from kubeshare_py.inventory.reading import Reading
+from kubeshare_py.inventory.wiring_series import Remark, wirings
+from kubeshare_py.simulation.cluster_file import read_cluster
+from kubeshare_py.simulation.collectors import Collectors
+from tests.inventory.vector import A
+from tests.odd_input import TEXTS
+
+NODES = read_cluster("""
+nodes:
+- name: a
+  gpus: [{model: T4, memory: 1GiB, count: 2}]
+  topology: |
+    GPU0 GPU1 CPU NUMA
+    GPU0 X NV2 0-3 0
+    GPU1 NV2 X 0-3 0
+""")
+PAGE = (Collectors(NODES).page(A, 100.0) or (b"", ""))[0].decode()
+ODD = st.one_of(TEXTS, st.text('{}",=\n\\ #0123456789.eE+-NaInf_', max_size=8))
+
+
+@given(st.data(), st.booleans())
+def test_any_page_is_read(data: st.DataObject, has_end: bool) -> None:
+    text = PAGE
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(text)))
+        end = at + data.draw(st.integers(0, 40))
+        text = text[:at] + data.draw(ODD) + text[end:]
+    page = read_page(text, A, "10.0.0.1:9004", has_end=has_end)
+    step = next_reading(Reading(), page.vector, 0.0, unix_now=100.0)
+    remarks: list[Remark] = []
+    wirings(wiring_of_page(page.wiring), step.reading.cards, remarks.append)
+    assert all(str(one) for one in (*page.diagnostics, *step.diagnostics, *remarks))
