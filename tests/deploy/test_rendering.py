@@ -361,6 +361,8 @@ def test_a_folder_that_is_mounted_holds_files_and_one_beside_it_does_not() -> No
     template(
         f"--set-json={mount}", "--set=config.inventory.bearerTokenFile=/etc/prometheus/x/token"
     )
+    alone = '--set-json=extraVolumeMounts=[{"name": "token", "mountPath": "/token"}]'
+    template(alone, "--set=config.inventory.bearerTokenFile=/token")
     beside = 'config.inventory.bearerTokenFile="/etc/prometheus-2/token"'
     assert "no such file in the pods" in refused(mount, beside)
 
@@ -629,6 +631,7 @@ def test_the_notes_say_what_gives_containers_their_cards() -> None:
     assert "rollout status deployment/kubeshare-admission" in notes("webhook")
     nothing = notes("none")
     assert "metadata.annotations['sharedgpu/gpu_uuid']" in nothing
+    assert "runtimeClassName: nvidia" in nothing
     assert "called none now" not in nothing
     assert nothing in notes("nobody").replace(
         "The value nobody is called none now; it is still accepted.\n", ""
