@@ -14,7 +14,6 @@ from functools import partial
 from kubeshare_py.cluster.charge import Charge
 from kubeshare_py.domain.effects import Effect, Evict, Preempt
 from kubeshare_py.domain.identity import NodeName, PodUid
-from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.preemption import PreemptionPlan
 from kubeshare_py.scheduling.books import Books
 from kubeshare_py.scheduling.bound_ranks import BoundRanks
@@ -24,7 +23,7 @@ from kubeshare_py.scheduling.gang_turns import GangTurns
 from kubeshare_py.scheduling.gangs import Gang
 from kubeshare_py.scheduling.nominations import Nominations
 from kubeshare_py.scheduling.pod_records import Record, State
-from kubeshare_py.scheduling.preemption_hold import PreemptionHold
+from kubeshare_py.scheduling.preemption_hold import Evicted, PreemptionHold
 from kubeshare_py.scheduling.preemption_planner import Planner, Where, preemptor_of
 from kubeshare_py.scheduling.preemption_queue import PreemptionQueue
 from kubeshare_py.scheduling.preemption_rules import PreemptionRules
@@ -40,14 +39,14 @@ _UNPLACED = (State.BACKOFF, State.WAITING)
 class UnderWay:
     """A plan that is carried out until then (s).
 
-    `evicted` are its victims, and those of earlier plans that leave its nodes; `awaited` the pods
-    that still hold something.
+    `evicted` are its victims, those of the nominee's plans before this one, and those of others
+    that leave its cards; `awaited` the pods that still hold something.
     """
 
     nominee: Nominee
     plan: PreemptionPlan
     until: float
-    evicted: Sequence[Pod]
+    evicted: Sequence[Evicted]
     awaited: set[PodUid] = field(default_factory=set)
 
 
@@ -227,7 +226,7 @@ class Preemption:
             return
         del self.under_way[nominee]
         self._nominations.end(one.plan)
-        self._begin(nominee, plan, now, effects)
+        self._begin(nominee, plan, now, effects, self._kept.carried(one.evicted))
 
     def _search(
         self,
@@ -259,9 +258,16 @@ class Preemption:
         return None
 
     def _begin(
-        self, nominee: Nominee, plan: PreemptionPlan, now: float, effects: list[Effect]
+        self,
+        nominee: Nominee,
+        plan: PreemptionPlan,
+        now: float,
+        effects: list[Effect],
+        before: Sequence[Evicted] = (),
     ) -> None:
-        one = UnderWay(nominee, plan, now + self._patience_s, self._kept.evicted(plan))
+        """Carry a plan out; `before` are pods that were evicted for the same nominee."""
+        evicted = {one.pod.uid: one for one in (*before, *self._kept.evicted(plan))}
+        one = UnderWay(nominee, plan, now + self._patience_s, [*evicted.values()])
         one.awaited.update(victim.uid for victim in plan.victims)
         one.awaited.update(plan.awaited)
         self._hold(one, self._kept.places(plan), now)
@@ -291,7 +297,7 @@ class Preemption:
             holder = Holder(nominee, contender.key, name, Cause.PREEMPTS, now)
         holder.yields_to = self._kept.rule(plan, one.evicted)
         holder.shapes = {uid: self._records[uid].shape for uid in places}
-        beside = self._kept.beside(places, [victim.uid for victim in one.evicted], holder.beside)
+        beside = self._kept.beside(places, one.evicted, holder.beside)
         earmarks.hold(holder, places, now, beside)
         self.under_way[nominee] = one
         self.queue.set_apart(nominee)

@@ -7,18 +7,29 @@ cards only those that could have evicted the victims themselves.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from kubeshare_py.cluster.charge import Charge
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.allocation import Allocation, CardCharge
-from kubeshare_py.domain.identity import DecisionToken, GpuUuid, PodUid
+from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.preemption import PreemptionPlan, Seat
 from kubeshare_py.framework.boundary import PluginFailed
 from kubeshare_py.scheduling.earmarks import Contender
+from kubeshare_py.scheduling.evictable import is_leaving
 from kubeshare_py.scheduling.gangs import Gang
 from kubeshare_py.scheduling.pod_records import Record
 from kubeshare_py.scheduling.preemption_planner import Planner, preemptor_of
+
+
+@dataclass(frozen=True, slots=True)
+class Evicted:
+    """A pod that goes for a preemptor, or went, and what it held."""
+
+    pod: Pod
+    node: NodeName
+    cards: tuple[CardCharge, ...]
 
 
 class PreemptionHold:
@@ -33,60 +44,70 @@ class PreemptionHold:
         """By pod, the place that the plan has for it."""
         return {seat.uid: self._place(seat) for seat in plan.seats}
 
-    def evicted(self, plan: PreemptionPlan) -> list[Pod]:
-        """The plan's victims, and pods on its cards that leave because of an earlier plan."""
+    def evicted(self, plan: PreemptionPlan) -> list[Evicted]:
+        """The plan's victims, and pods on its cards that leave because of another plan."""
         cards = {uuid for seat in plan.seats for uuid in seat.cards}
         victims = [self._records[victim.uid] for victim in plan.victims]
         leaving = (self._records[uid] for uid in plan.awaited)
-        earlier = [one for one in leaving if one.evicted and not cards.isdisjoint(_cards(one))]
-        return [record.pod for record in (*victims, *earlier)]
+        others = [one for one in leaving if one.evicted and not cards.isdisjoint(_cards(one))]
+        return [self._evicted(record) for record in (*victims, *others)]
+
+    def carried(self, before: Sequence[Evicted]) -> list[Evicted]:
+        """Of the pods that an earlier plan evicted, those that went or are on their way."""
+        records = (self._records.get(one.pod.uid) for one in before)
+        return [
+            one
+            for one, record in zip(before, records, strict=True)
+            if record is None or is_leaving(record)
+        ]
 
     def beside(
         self,
         places: Mapping[PodUid, Charge],
-        evicted: Sequence[PodUid],
+        evicted: Sequence[Evicted],
         before: Sequence[PodUid] = (),
     ) -> dict[PodUid, Charge]:
-        """By evicted pod, what it holds of cards beyond these places.
+        """By evicted pod, what it held of cards beyond these places.
 
-        What is kept already of the pods `before`, and of those that are gone, stays as it is.
+        Not of pods of which something is kept for another, those `before` are its own.
         """
         left: dict[GpuUuid, tuple[int, int]] = {}
         for place in places.values():
             for card in place.allocation.cards if place.allocation is not None else ():
                 milli, memory = left.get(card.uuid, (0, 0))
                 left[card.uuid] = milli + card.milli, memory + card.memory_bytes
-        ledger = self._ledger
-        found = {uid: ledger.earmarks[uid] for uid in before if ledger.charge_of(uid) is None}
-        for uid in evicted:
-            charge = ledger.charge_of(uid)
-            if charge is None or charge.allocation is None:
+        found = {}
+        for one in evicted:
+            uid = one.pod.uid
+            if uid in self._ledger.earmarks and uid not in before:
                 continue
-            if uid in ledger.earmarks and uid not in before:
-                continue  # it goes for another, too
-            cards = [
-                rest
-                for card in charge.allocation.cards
-                if (rest := _beyond(card, left)) is not None
-            ]
+            rests = [_beyond(card, left) for card in one.cards]
+            cards = tuple(rest for rest in rests if rest is not None)
             if cards:
-                kept = Allocation(token=DecisionToken(""), cards=tuple(cards), port=None)
-                found[uid] = Charge(charge.node, (), kept)
+                kept = Allocation(token=DecisionToken(""), cards=cards, port=None)
+                found[uid] = Charge(one.node, (), kept)
         return found
 
-    def rule(self, plan: PreemptionPlan, evicted: Sequence[Pod]) -> Callable[[Contender], bool]:
+    def rule(self, plan: PreemptionPlan, evicted: Sequence[Evicted]) -> Callable[[Contender], bool]:
         """Which contenders may take what is kept."""
         priority, has_cards = plan.preemptor.priority, any(seat.cards for seat in plan.seats)
+
+        victims = [one.pod for one in evicted]
 
         def yields_to(contender: Contender) -> bool:
             if contender.priority <= priority:
                 return False
             wants_cards = any(pod.shape.claim is not None for pod in contender.pods)
-            return not (has_cards and wants_cards) or self._may_evict(contender, evicted)
+            return not (has_cards and wants_cards) or self._may_evict(contender, victims)
 
         return yields_to
 
     # --- inside --------------------------------------------------------------------------------
+
+    def _evicted(self, record: Record) -> Evicted:
+        assert record.node is not None
+        held = record.allocation.cards if record.allocation is not None else ()
+        return Evicted(record.pod, record.node, held)
 
     def _may_evict(self, contender: Contender, victims: Sequence[Pod]) -> bool:
         pods, planner = contender.pods, self._planner
