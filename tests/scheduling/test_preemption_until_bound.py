@@ -20,7 +20,7 @@ from kubeshare_py.domain.pod import Pod
 from kubeshare_py.framework.configuration import read
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.scheduling.explanation import why
-from tests.builders import GIB, a_machine, a_node, a_pod, a_shape, some_gpus
+from tests.builders import GIB, a_claim, a_machine, a_node, a_pod, a_shape, some_gpus
 from tests.scheduling.gang_driver import a_group, members, names
 from tests.scheduling.preemption_driver import PreemptionDriver, pod
 
@@ -74,6 +74,63 @@ def test_another_configuration_gives_nothing_away(cluster: PreemptionDriver) -> 
     cluster.turn()
     assert names(cluster.left("low")) == ["urgent"]
     assert cluster.victims == ["low"]
+
+
+class NotYet:
+    """A permit plugin that lets nobody of these names start until it is told otherwise."""
+
+    name = "NotYet"
+
+    def __init__(self) -> None:
+        self.refused = {"urgent"}
+
+    def permit(self, pod: Pod, node: NodeName) -> str | None:
+        return "not yet" if pod.key.name in self.refused else None
+
+
+def test_a_plugin_that_does_not_permit_it_yet_gives_nothing_away() -> None:
+    plugin, cluster = NotYet(), PreemptionDriver({"n1": 1})
+    cluster.fill(pod("low"))
+    cluster.show(POLITE)
+    document = {"profiles": [{"plugins": {"permit": {"enabled": [{"name": "NotYet"}]}}}]}
+    known = {**IN_TREE, "NotYet": lambda: plugin}
+    cluster.machine.use_profiles(profiles(read(document), known), cluster.now)
+    cluster.show(URGENT)
+    assert cluster.left("low") == []
+    plugin.refused.clear()
+    assert names(cluster.later(5)) == ["urgent"]
+
+
+def test_a_gang_of_other_members_keeps_its_places() -> None:
+    cluster = PreemptionDriver({"n1": 2})
+    cluster.fill(pod("low-0"), pod("low-1"))
+    cluster.show(POLITE)
+    gang = members(a_group(2, headcount=3), 3, priority=9, created="2")
+    cluster.show(*gang)
+    first, second = cluster.victims
+    cluster.leaves(first)
+    cluster.left(first)
+    assert cluster.gone(gang[0]) == []
+    cluster.leaves(second)
+    assert names(cluster.left(second)) == ["g-1", "g-2"]
+    assert len({*cluster.victims}) == 2
+
+
+def test_what_victims_of_an_earlier_plan_held_is_kept_by_the_next_one() -> None:
+    cluster = PreemptionDriver({"n1": 1, "n2": 1, "n3": 1})
+    cluster.fill(pod("one"), pod("two"), pod("three"))
+    cluster.show(pod("small", 400, 9, preempts=False, created="1"))
+    gang = members(a_group(2), 2, a_claim(600), priority=9, created="2")
+    cluster.show(*gang)
+    first, second = cluster.victims
+    node = cluster.machine.records[pod(second).uid].node
+    assert node is not None
+    cluster.leaves(first)
+    assert cluster.left(first) == []
+    cluster.tell(InventoryRead(((node, ()),)))
+    assert cluster.turn() == []
+    [third] = {"one", "two", "three"} - {first, second}
+    assert [bind.key.name for bind in cluster.left(third)] == ["g-0", "g-1", "small"]
 
 
 def test_without_its_card_it_plans_anew() -> None:

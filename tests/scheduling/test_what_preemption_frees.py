@@ -103,6 +103,16 @@ def test_a_pod_of_higher_priority_that_may_evict_takes_over_and_the_other_plans_
     assert names(cluster.left(cluster.victims[1])) == ["urgent"]
 
 
+def test_one_that_may_take_over_does_not_wait_behind_one_that_may_not() -> None:
+    cluster = PreemptionDriver({"n1": 1})
+    cluster.fill(pod("low-0", 500), pod("low-1", 500))
+    cluster.show(pod("urgent", 1000, 1000))
+    cluster.leaves("low-0")
+    assert cluster.left("low-0") == []
+    cluster.show(pod("polite", 500, 3000, preempts=False))
+    assert names(cluster.show(pod("more", 500, 2000))) == ["more"]
+
+
 def test_without_cards_the_rule_is_that_of_kubernetes() -> None:
     for priority, never, bound in ((1000, True, "urgent"), (2000, True, "other")):
         cluster = PreemptionDriver({"n1": 1})
