@@ -169,7 +169,7 @@ class FreedBooks(PreemptionBooks):
         for victim in plan.victims:
             held = self.held[victim.uid].allocation
             cards = held.cards if held is not None else ()
-            amounts = {card.uuid: (card.milli, card.memory_bytes) for card in cards}
+            amounts: Amounts = {card.uuid: (card.milli, card.memory_bytes) for card in cards}
             freed.victims[victim.uid] = self.pods[victim.uid], amounts
         key = (plan.preemptor.namespace, plan.preemptor.name, effect.uid)
         self.evicting[key] = self.evicting.get(key, 0) + bool(plan.victims)

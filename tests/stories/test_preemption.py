@@ -10,6 +10,7 @@ from tests.stories.gang_pods import gang, job
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 HELD = "example.org/held"
+THEIRS = "/api/v1/namespaces/kube-public/pods"
 
 
 @pytest.fixture
@@ -92,6 +93,17 @@ async def test_while_a_victim_leaves_the_place_is_nominated_and_kept(stage: Stag
     assert not urgent["status"].get("nominatedNodeName")
 
 
+def guarantee_pod(name: str) -> Json:
+    labels = gpu("1.0", priority="50")
+    spec = {
+        "schedulerName": "kubeshare-scheduler",
+        "priorityClassName": "low",
+        "containers": [{"name": "main", "image": "busybox"}],
+    }
+    metadata = {"name": name, "labels": labels}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
 def any_leaves(pods: list[Json]) -> bool:
     return any(pod["metadata"].get("deletionTimestamp") for pod in pods)
 
@@ -139,6 +151,42 @@ async def test_a_label_takes_nothing_from_another_namespace(stage: Stage) -> Non
     await stage.create("guarantee", gpu("0.5", priority="50"), priorityClassName="low")
     await stage.running("guarantee")
     assert await names(stage) == ["guarantee", "guard"]
+
+
+class TestWhatIsFreed:
+    """Pods that waited before, and may evict nobody, get nothing of what is freed for another."""
+
+    @pytest.fixture
+    def nodes(self) -> str:
+        return 'nodes: [{name: "n{n}", count: 1, gpus: [{model: A100, count: 8, memory: 40GiB}]}]'
+
+    async def test_for_one_urgent_pod_one_pod_goes(self, stage: Stage) -> None:
+        for number in range(8):
+            await placed(stage, f"low-{number}", "1.0", "low")
+        for number in range(5):
+            await create(stage, f"polite-{number}", "1.0", "polite")
+            await stage.waiting(f"polite-{number}")
+        await placed(stage, "urgent", "1.0", "high")
+        await create(stage, "last", "1.0", "low")
+        await stage.waiting("last")
+        running = bound(await stage.all_pods())
+        assert len([name for name in running if name.startswith("low")]) == 7
+        assert "urgent" in running
+        assert not [name for name in running if name.startswith("polite")]
+
+    async def test_the_label_of_one_namespace_serves_no_other(self, stage: Stage) -> None:
+        for number in range(8):
+            await placed(stage, f"ours-{number}", "1.0", "low")
+        for number in range(12):
+            await stage.client.create(THEIRS, guarantee_pod(f"theirs-{number}"))
+        await create(stage, "guarantee", "1.0", "low", **{"sharedgpu/priority": "50"})
+        await stage.running("guarantee")
+        await create(stage, "last", "1.0", "low")
+        await stage.waiting("last")
+        running = bound(await stage.all_pods())
+        assert len([name for name in running if name.startswith("ours")]) == 7
+        others = (await stage.client.get(THEIRS))["items"]
+        assert bound(others) == []
 
 
 class TestGangs:
