@@ -68,6 +68,12 @@ def test_the_webhook_is_asked_about_pods_that_name_none() -> None:
     assert "variables.problem" in labels_policy(objects)
 
 
+def test_an_upgrade_that_reuses_older_values_has_the_defaults() -> None:
+    objects = rendered(by="policy", validate=None, schedulerName=None)
+    assert named(objects, MUTATING, "kubeshare-scheduler-name")
+    assert "variables.problem" in labels_policy(objects)
+
+
 @pytest.mark.parametrize("admission", [{"schedulerName": "demand"}, {"by": "none"}])
 def test_where_nothing_may_set_the_name_it_is_demanded(admission: Json) -> None:
     objects = rendered(**admission)

@@ -86,21 +86,45 @@ async def test_many_labels_and_long_annotations_cost_little(cluster: Clients) ->
         assert await refusal(cluster, pod, POLICY) == str(problem or "")
 
 
-async def test_a_pod_that_is_there_is_changed_otherwise_as_ever(cluster: Clients) -> None:
-    """It was created before the policies were: here by an exempt user, the scheduler's account."""
+@pytest.fixture
+async def old(cluster: Clients, ground: ControlPlane) -> AsyncIterator[str]:
+    """The path of a pod that nothing has looked at, as those are that were there before."""
+    pod = a_pod(TYPO)
+    pod["metadata"]["namespace"] = POLICY
+    # The scheduler's own writes are not looked at.
+    me = ("--as=system:serviceaccount:kube-system:kubeshare-scheduler", "--as-group=system:masters")
+    await kubectl(ground, *me, "create", "--filename=-", given=json.dumps(pod))
     path = f"{pods_of(POLICY)}/p"
-    await cluster.admin.create(pods_of(POLICY), a_pod(SHARE))
-    try:
-        for change in ({"labels": {"app": "x"}}, {"annotations": {"a": "b"}}):
-            await cluster.admin.merge_patch(path, {"metadata": change})
-        bad = {"metadata": {"labels": {"sharedgpu/gpu_requset": "1"}}}
-        with pytest.raises(KubeError, match="gpu_requset is not known"):
-            await cluster.admin.merge_patch(path, bad)
-        bad = {"metadata": {"annotations": {"sharedgpu/gpu_request": "1"}}}
-        with pytest.raises(KubeError, match="is a label, not an annotation"):
-            await cluster.admin.merge_patch(path, bad)
-    finally:
-        await cluster.admin.delete(path, grace_period_s=0)
+    yield path
+    await cluster.admin.delete(path, grace_period_s=0)
+
+
+async def test_a_pod_that_was_there_before_is_changed_otherwise_as_ever(
+    cluster: Clients, old: str
+) -> None:
+    for change in ({"labels": {"app": "x"}}, {"annotations": {"a": "b"}}, {"finalizers": ["a/b"]}):
+        await cluster.admin.merge_patch(old, {"metadata": change})
+    await cluster.admin.merge_patch(f"{old}/status", {"status": {"phase": "Pending"}})
+    await cluster.admin.merge_patch(old, {"metadata": {"finalizers": None}})
+
+
+async def test_a_change_of_our_keys_must_leave_them_right(cluster: Clients, old: str) -> None:
+    worse = {"metadata": {"labels": {"sharedgpu/gpu_mem": "1Gi"}}}
+    with pytest.raises(KubeError, match="gpu_requset is not known"):
+        await cluster.admin.merge_patch(old, worse)
+    right = {"sharedgpu/gpu_requset": None, "sharedgpu/gpu_request": "0.5"}
+    await cluster.admin.merge_patch(old, {"metadata": {"labels": right}})
+    wrong = {"metadata": {"annotations": {"sharedgpu/gpu_request": "1"}}}
+    with pytest.raises(KubeError, match="is a label, not an annotation"):
+        await cluster.admin.merge_patch(old, wrong)
+
+
+async def test_a_pod_that_has_its_node_is_not_looked_at(cluster: Clients, old: str) -> None:
+    target = {"apiVersion": "v1", "kind": "Node", "name": "n1"}
+    body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "p"}, "target": target}
+    await cluster.admin.create(f"{old}/binding", body)
+    worse = {"metadata": {"labels": {"sharedgpu/gpu_mem": "much"}}}
+    await cluster.admin.merge_patch(old, worse)
 
 
 @pytest.mark.parametrize("namespace", [POLICY, WEBHOOK, GUARDED])

@@ -14,11 +14,16 @@ from tests.programs.commands import run, running, until_said
 
 
 @pytest.fixture
-async def asking(tmp_path: Path) -> AsyncIterator[aiohttp.ClientSession]:
+async def asking(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> AsyncIterator[aiohttp.ClientSession]:
     """A client of a process that has just started, without any cluster."""
     made = make_certificates(tmp_path)
+    more = getattr(request, "param", [])
     files = (f"--certificate-file={made.certificate_file}", f"--key-file={made.key_file}")
-    async with running(tmp_path, "admission", "--address=127.0.0.1", "--port=0", *files) as process:
+    async with running(
+        tmp_path, "admission", "--address=127.0.0.1", "--port=0", *files, *more
+    ) as process:
         line = await until_said(process.stderr, '"started"')
         context = ssl.create_default_context(cafile=str(made.ca_file))
         connector = aiohttp.TCPConnector(ssl=context)
@@ -37,6 +42,21 @@ async def test_it_answers_reviews_and_probes(asking: aiohttp.ClientSession) -> N
     for path in ("/livez", "/readyz"):
         async with asking.get(path) as answer:
             assert await answer.text() == "ok"
+
+
+async def test_it_refuses_what_the_scheduler_would_not_understand(
+    asking: aiohttp.ClientSession,
+) -> None:
+    async with asking.post("/pods", data=review(a_pod({"sharedgpu/gpu_limt": "1"}))) as answer:
+        response = (await answer.json())["response"]
+    assert not response["allowed"]
+    assert "did you mean sharedgpu/gpu_limit?" in response["status"]["message"]
+
+
+@pytest.mark.parametrize("asking", [["--no-validate"]], indirect=True)
+async def test_it_refuses_nothing_where_that_is_wished(asking: aiohttp.ClientSession) -> None:
+    async with asking.post("/pods", data=review(a_pod({"sharedgpu/gpu_limt": "1"}))) as answer:
+        assert (await answer.json())["response"]["allowed"]
 
 
 async def test_what_is_no_review_is_a_bad_request(asking: aiohttp.ClientSession) -> None:

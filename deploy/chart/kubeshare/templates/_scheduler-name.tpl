@@ -1,10 +1,15 @@
 {{- /* What is done with pods that carry sharedgpu/* and name no scheduler of ours: set, demand or ignore. Nothing can set
 it where nothing patches pods. */}}
 {{- define "kubeshare.schedulerName" -}}
-{{- $wish := .Values.admission.schedulerName }}
+{{- $wish := .Values.admission.schedulerName | default "set" }}
 {{- if and (eq $wish "set") (eq (include "kubeshare.admission" .) "none") }}demand
 {{- else }}{{ $wish }}
 {{- end }}
+{{- end }}
+
+{{- /* "true" unless it is switched off: `helm upgrade --reuse-values` from a release before this value has none. */}}
+{{- define "kubeshare.validates" -}}
+{{- if ne (toString .Values.admission.validate) "false" }}true{{ end }}
 {{- end }}
 
 {{- /* The profile that such pods get. */}}
