@@ -47,6 +47,8 @@ class Ledger:
         self._charges: dict[PodUid, Charge] = {}
         self._pods_on: dict[NodeName, dict[PodUid, Charge]] = {}
         self._ports: dict[NodeName, PortPool] = {}
+        #: Nodes whose cards nobody tells now; those that were known stay.
+        self.silent: frozenset[NodeName] = frozenset()
         #: Grows with every change of nodes and cards: the same number, the same capacities.
         self.capacities = 0
         self._earmarked = Earmarked()

@@ -10,6 +10,7 @@ class Diagnosis:
     `counts` are (reason, nodes) pairs; one node may give several reasons. `plugins` are those that
     gave them, by name. `preface` says what the counts are about when that is not the pod alone,
     `remark` what else there is to know.
+    `limit` is what no node could ever give, and the largest that there is, in front of the counts.
     `topic` is what stays of a sentence when only its numbers change.
     """
 
@@ -19,6 +20,7 @@ class Diagnosis:
     preface: str = ""
     remark: str = ""
     topic: str = ""
+    limit: str = ""
     plugins: tuple[str, ...] = field(default=(), compare=False)
 
     @property
@@ -33,6 +35,8 @@ class Diagnosis:
         if self.sentence:
             return self.sentence
         preface = f"{self.preface} " if self.preface else ""
+        if self.limit:
+            preface = f"{preface}{self.limit}. "
         remark = f" {self.remark}" if self.remark else ""
         if not self.nodes:
             return f"{preface}no nodes available to schedule pods{remark and f'.{remark}'}"

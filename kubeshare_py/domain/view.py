@@ -190,11 +190,13 @@ class NodeWhy:
     """What one node says to one pod: it fits, or the reasons, and the numbers behind them.
 
     `lacks`: on how many of its cards the pod's isolation back-end does not work, or may not.
-    `kept` are sentences: what preemption keeps there for which other pod or gang.
+    `kept` are sentences: what preemption keeps there for which other pod or gang. `room`: how many
+    members of the pod's gang it would take now by itself, None if the pod waits for no others.
     """
 
     name: str
     fits: bool
+    room: int | None = None
     reasons: tuple[str, ...] = ()
     shortfalls: tuple[Shortfall, ...] = ()
     lacks: tuple[LacksView, ...] = ()

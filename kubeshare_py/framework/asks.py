@@ -20,6 +20,7 @@ from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework import answer_checks
 from kubeshare_py.framework.boundary import Boundary, PluginFailed
+from kubeshare_py.framework.impossible import impossible
 from kubeshare_py.framework.ledger_fit import guarded
 from kubeshare_py.framework.points import MOST_PODS, AtMost, Cards, Hint, RowRoom
 from kubeshare_py.framework.questions import Questions
@@ -254,7 +255,10 @@ class Asker:
                 totals[reason.text] = totals.get(reason.text, 0) + count
                 plugins.add(reason.plugin)
         return Diagnosis(
-            nodes=nodes, counts=tuple(sorted(totals.items())), plugins=tuple(sorted(plugins))
+            nodes=nodes,
+            counts=tuple(sorted(totals.items())),
+            plugins=tuple(sorted(plugins)),
+            limit=impossible(shape, self._ledger),
         )
 
     def reasons_in(self, shape: Shape, mask: int) -> list[Reason]:

@@ -17,6 +17,7 @@ from kubeshare_py.framework.points import Explain
 from kubeshare_py.framework.reasons import NO_NODE
 from kubeshare_py.scheduling.advice import advice
 from kubeshare_py.scheduling.card_topology import ring
+from kubeshare_py.scheduling.gang_room import room_on_nodes
 from kubeshare_py.scheduling.held_by import lacks_on
 from kubeshare_py.scheduling.holdings import with_indexes
 from kubeshare_py.scheduling.kept_for import kept_from
@@ -171,6 +172,11 @@ def _node_whys(machine: Machine, record: Record, sees: Sees) -> Iterator[NodeWhy
     asker = machine.askers[profile]
     masks = asker.masks(shape).tolist()
     columns, kept = machine.ledger.columns, kept_from(machine, record, sees)
+    gang = machine.gangs.of(record.pod.uid)
+    room: dict[NodeName, int] | None = None
+    if gang is not None and gang.together and gang.waiting:
+        members = sorted(gang.waiting.values(), key=lambda one: one.key)
+        room = room_on_nodes(machine.ledger, machine.askers, gang, members)
     for name in sorted(columns.row_of):
         row = columns.row_of[name]
         mask = masks[row]
@@ -180,6 +186,7 @@ def _node_whys(machine: Machine, record: Record, sees: Sees) -> Iterator[NodeWhy
             yield NodeWhy(
                 name=name,
                 fits=not mask,
+                room=None if room is None else room.get(name, 0),
                 reasons=reasons,
                 shortfalls=shortfalls,
                 lacks=lacks_on(machine.ledger, row, shape),

@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kubeshare_py.cluster.columns import Columns, IntArray
+from kubeshare_py.cluster.columns import IntArray
+from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.asks import Asker, Choice, Work, failed
 from kubeshare_py.framework.boundary import PluginFailed
@@ -19,6 +20,7 @@ from kubeshare_py.framework.rooms import Rooms
 from kubeshare_py.scheduling.cycle import Cycle
 from kubeshare_py.scheduling.gang_attempt import Attempt, Run
 from kubeshare_py.scheduling.gang_cards import GangCards
+from kubeshare_py.scheduling.gang_limits import too_large
 from kubeshare_py.scheduling.gang_models import models_for, narrowed, narrowed_all
 from kubeshare_py.scheduling.gang_places import GangPlaces
 from kubeshare_py.scheduling.gangs import Gang, Shapes, Shortage
@@ -59,15 +61,16 @@ class GangPlan:
         rooms: Mapping[str, Rooms],
         work: Work,
         places: GangPlaces,
-        columns: Columns,
+        ledger: Ledger,
     ) -> None:
         self._work = work
         self._places = places
         self._cycle = cycle
         self._askers = askers
         self._rooms = rooms
-        self._columns = columns
-        self._models = columns.model_names
+        self._ledger = ledger
+        self._columns = ledger.columns
+        self._models = ledger.columns.model_names
         self._score = 0
 
     def may_fit(self, shapes: Shapes, need: int) -> bool:
@@ -131,7 +134,15 @@ class GangPlan:
         by_model = sorted(fitting.items(), key=lambda pair: (-pair[1], pair[0]))
         shortage = self._shortage_on(gang, by_model[0][0] if by_model else models[0])
         is_nowhere = bool(gang.within) and not self._places.each(gang.within, ())
-        return replace(shortage, by_model=tuple(by_model), is_nowhere=is_nowhere)
+        limit = self._limit(gang)
+        return replace(shortage, by_model=tuple(by_model), is_nowhere=is_nowhere, limit=limit)
+
+    def _limit(self, gang: Gang) -> str:
+        places = self._places.each(gang.within, ()) if gang.within else ()
+        shapes = Counter[Shape]()
+        for (_, shape), count in gang.shapes.items():
+            shapes[shape] += count
+        return too_large(shapes.items(), gang.need, self._ledger, gang.within, places)
 
     def _shortage_on(self, gang: Gang, model: str) -> Shortage:
         members = next(self._orders(gang, model))

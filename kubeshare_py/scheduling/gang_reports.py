@@ -107,14 +107,18 @@ def too_little(gang: Gang, shortage: Shortage) -> Diagnosis:
     if len(lacking) > SHAPES_NAMED:
         rest = sum(count for _, count in shortage.lacking[SHAPES_NAMED:])
         lacking[SHAPES_NAMED:] = [f"{rest} others"]
-    room = f"room for {shortage.fitting} of them, " if shortage.fitting else ""
+    room = f"room for {shortage.fitting} of them" if shortage.fitting else ""
     if shortage.by_model:
-        room = f"{_by_model(shortage.by_model)}, "
+        room = _by_model(shortage.by_model)
+    limit = diagnosis.limit or shortage.limit
+    lacks = f"{limit}." if limit else f"none for {' and '.join(lacking)}:"
+    between = "; " if limit else ", "
+    said = f"{room}{between}{lacks}" if room else lacks
     return Diagnosis(
         nodes=diagnosis.nodes,
         counts=diagnosis.counts,
         plugins=diagnosis.plugins,
-        preface=f"{_needs(gang)}; {room}none for {' and '.join(lacking)}:",
+        preface=f"{_needs(gang)}; {said}",
         remark=gang.remark,
     )
 

@@ -54,8 +54,8 @@ class GangTurns:
         places = self.places = GangPlaces(
             books.ledger, books.profiles, books.askers, self.rooms, books.boundary
         )
-        columns = books.ledger.columns
-        self._plan = GangPlan(books.cycle, books.askers, self.rooms, books.work, places, columns)
+        ledger = books.ledger
+        self._plan = GangPlan(books.cycle, books.askers, self.rooms, books.work, places, ledger)
         kept_out = books.ledger, books.queue, books.moves, books.gangs, places
         self.kept_out = KeptOut(*kept_out)
         self.queue = GangQueue()

@@ -69,7 +69,8 @@ class Shortage:
 
     The diagnosis is of the cluster with those that fit in place. Where all must be of one model,
     `by_model` says how many fit on which, most first, and the rest is about the first of them.
-    `is_nowhere`: all must be in one place of a label that no node has.
+    `is_nowhere`: all must be in one place of a label that no node has. `limit`: the cluster could
+    not hold so many if nobody held anything.
     """
 
     fitting: int
@@ -77,6 +78,7 @@ class Shortage:
     diagnosis: Diagnosis
     by_model: tuple[tuple[str, int], ...] = ()
     is_nowhere: bool = False
+    limit: str = ""
 
 
 @dataclass(slots=True, eq=False)

@@ -74,7 +74,6 @@ class Machine:
         self.group_objects = self.gangs.objects
         self.inventory_read = False
         self.inventory_failure = ""
-        self.silent_nodes: frozenset[NodeName] = frozenset()
         self._now = 0.0
         self._pods_listed = self._nodes_listed = False
         #: Whether it was ever asked to decide, or stands by: what is bound from then on by others
@@ -99,6 +98,11 @@ class Machine:
     def ready(self) -> bool:
         """Whether pods and nodes are known: before that nothing is placed."""
         return self._pods_listed and self._nodes_listed
+
+    @property
+    def silent_nodes(self) -> frozenset[NodeName]:
+        """Nodes whose collector does not answer."""
+        return self.ledger.silent
 
     @property
     def unanswered(self) -> int:
@@ -251,7 +255,7 @@ class Machine:
         if event.more:
             return
         self.inventory_failure = ""
-        self.silent_nodes = frozenset(event.silent)
+        self.ledger.silent = frozenset(event.silent)
         if not self.inventory_read:
             self.inventory_read = self._books.reports.inventory_read = True
             for line in self.queue.blocked():

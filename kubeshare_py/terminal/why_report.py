@@ -135,12 +135,19 @@ def _nodes(nodes: Sequence[NodeWhy], indexes: Mapping[str, int], width: int | No
 
 
 def _heading(node: NodeWhy, width: int | None) -> list[Text]:
-    verdict = "fits" if node.fits else _verdict(node)
+    verdict = _fits(node) if node.fits else _verdict(node)
     lacks = [f"{counted(one.cards, 'card')} with {one.lack}" for one in node.lacks if one.lack]
     verdict += f"; its isolation does not work on {', '.join(lacks)}" if lacks else ""
     verdict += "".join(f"; {kept}" for kept in node.kept)
     texts = wrapped(printable(f"{node.name}: {verdict}"), width)
     return [Text(text, style="green" if node.fits else "bold") for text in texts]
+
+
+def _fits(node: NodeWhy) -> str:
+    """That it fits; of a gang how many members."""
+    if node.room is None:
+        return "fits"
+    return f"room for {counted(node.room, 'member')}"
 
 
 def _verdict(node: NodeWhy) -> str:

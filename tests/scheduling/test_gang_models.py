@@ -56,10 +56,23 @@ def test_where_no_model_has_enough_nobody_starts_and_all_are_told_why() -> None:
     assert driver.show(*gang(3, alike())) == []
     text = (
         'pod group "g" needs 3 pods to start together; all on GPUs of one model; room for 2 of '
-        "them on a and 2 of them on b and 1 of them on c, none for 1 that asks for 1 GPU: "
+        "them on a and 2 of them on b and 1 of them on c; impossible: they ask for 3 GPUs in all; "
+        "the cluster has at most 2 of one model. "
         "0/2 nodes are available: 1 Insufficient GPU, 1 no GPU of model a."
     )
     assert driver.told == dict.fromkeys(["g-0", "g-1", "g-2"], text)
+
+
+def test_where_others_hold_a_model_all_are_told_how_many_fit_on_which() -> None:
+    driver = a_driver(n1="aaab", n2="bc")
+    held = a_pod("held", a_shape(a_claim(1000, models=("a",))))
+    assert len(driver.show(held)) == 1
+    assert driver.show(*gang(3, alike())) == []
+    assert driver.told["g-0"] == (
+        'pod group "g" needs 3 pods to start together; all on GPUs of one model; room for 2 of '
+        "them on a and 2 of them on b and 1 of them on c, none for 1 that asks for 1 GPU: "
+        "0/2 nodes are available: 1 Insufficient GPU, 1 no GPU of model a."
+    )
 
 
 def test_it_starts_as_soon_as_one_model_has_enough() -> None:

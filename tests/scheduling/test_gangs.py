@@ -51,7 +51,8 @@ def test_all_members_are_told_how_many_are_missing() -> None:
 
 
 def test_all_members_are_told_what_there_is_no_room_for() -> None:
-    driver = GangDriver({"n1": 2, "n2": 2})
+    driver = GangDriver({"n1": 3, "n2": 3})
+    driver.show(*(a_pod(f"s{number}", a_shape(a_claim(1000))) for number in range(2)))
     driver.show(*members(a_group(6), 6))
     text = (
         'pod group "g" needs 6 pods to start together; room for 4 of them, none for 2 that ask for '
@@ -64,8 +65,8 @@ def test_a_gang_larger_than_the_cluster_is_told_by_how_much() -> None:
     driver = GangDriver({"n1": 2})
     driver.show(*members(a_group(3), 3, whole(8)))
     assert driver.told["g-1"] == (
-        'pod group "g" needs 3 pods to start together; none for 3 that ask for 8 GPUs each: '
-        "0/1 nodes are available: 1 too few GPUs."
+        'pod group "g" needs 3 pods to start together; impossible: no node has 8 GPUs: '
+        "the largest has 2 (node n1). 0/1 nodes are available: 1 too few GPUs."
     )
 
 
@@ -84,9 +85,9 @@ def test_numbers_are_brought_up_to_date_now_and_then() -> None:
     driver.tell(NodeSeen(a_node("n2")))
     driver.tell(InventoryRead(((NodeName("n2"), some_gpus("n2", 1)),)))
     driver.turn()
-    assert "room for 1 of them" in driver.told["g-0"]
+    assert "the cluster has 1." in driver.told["g-0"]
     driver.later(60)
-    assert "room for 2 of them" in driver.told["g-0"]
+    assert "the cluster has 2." in driver.told["g-0"]
 
 
 def test_many_gangs_that_want_the_same_are_all_told() -> None:
@@ -189,7 +190,7 @@ def test_members_that_fit_one_by_one_but_not_together_take_nothing() -> None:
     pods = members(group, 1, whole(2)) + members(group, 1, start=1)
     assert driver.show(*pods) == []
     assert driver.machine.ledger.pods_on(NodeName("n1")) == {}
-    assert "room for 1 of them, none for 1 that asks for 1 GPU: " in driver.told["g-0"]
+    assert "they ask for 3 GPUs in all; the cluster has 2." in driver.told["g-0"]
     assert driver.later(120) == []
 
 

@@ -393,7 +393,9 @@ def test_who_waits_for_the_first_time_is_not_told_an_old_story() -> None:
     driver.tell(InventoryRead(((NodeName("n1"), ()),)), PodSeen(first))
     (report,) = driver.tell(BindSlotsFree(64))
     assert isinstance(report, ReportWaiting)
-    assert report.diagnosis.message == "0/2 nodes are available: 2 no GPU."
+    assert report.diagnosis.message == (
+        "no GPU of any node is known. 0/2 nodes are available: 2 no GPU."
+    )
     driver.now = 1.0
     driver.tell(InventoryRead(((NodeName("n1"), some_gpus("n1", 1)),)))
     assert len(driver.decide()) == 1

@@ -27,7 +27,7 @@ async def test_a_job_of_64_pods_starts_as_one_on_8_nodes(stage: Stage) -> None:
 async def test_one_member_too_many_keeps_all_out_and_each_is_told(stage: Stage) -> None:
     await stage.cluster.apply(job("train", 65, gang("train", 65)))
     # The Job's pods come one by one: at first too few of them are there.
-    text = 'pod group "train" needs 65 pods to start together; room for 64 of them, none for 1 '
+    text = 'pod group "train" needs 65 pods to start together; room for 64 of them; impossible: '
 
     def told(pods: list[Json]) -> bool:
         conditions = [c for pod in pods for c in pod["status"].get("conditions", [])]

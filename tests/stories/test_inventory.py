@@ -110,7 +110,8 @@ async def test_cards_that_come_later_are_used(empty_stage: Stage) -> None:
         targets.remove_card(node, 1)
     async with stage.scheduler():
         await stage.create("a", gpu("0.5"))
-        assert await stage.waiting("a", "no GPU") == "0/3 nodes are available: 3 no GPU."
+        known = "no GPU of any node is known. 0/3 nodes are available: 3 no GPU."
+        assert await stage.waiting("a", "no GPU") == known
         uuid = targets.restore_card(N2, 1)
         assert await stage.place("a") == ("n2", uuid)
 

@@ -71,7 +71,10 @@ async def test_a_model_is_asked_for_by_its_name_with_dashes(stage: Stage) -> Non
     await stage.create("a", gpu("0.5", gpu_model="T4"))
     await stage.running("a")
     await stage.create("b", gpu("0.5", gpu_model="A100"))
-    assert await stage.waiting("b") == "0/1 nodes are available: 1 no GPU of model A100."
+    assert await stage.waiting("b") == (
+        "impossible: no node has a GPU of a model that it takes; there is T4. "
+        "0/1 nodes are available: 1 no GPU of model A100."
+    )
 
 
 CELLS = """

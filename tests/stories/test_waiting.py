@@ -72,7 +72,10 @@ async def test_an_edited_label_is_seen(stage: Stage) -> None:
 async def test_an_event_says_it_too(stage: Stage) -> None:
     await stage.create("big", gpu("4", "4"))
     message = await stage.waiting("big")
-    assert message == "0/1 nodes are available: 1 too few GPUs."
+    assert message == (
+        "impossible: no node has 4 GPUs: the largest has 1 (node n1). "
+        "0/1 nodes are available: 1 too few GPUs."
+    )
     events = await stage.client.get(EVENTS)
     found = [e for e in events["items"] if e["regarding"]["name"] == "big"]
     assert [(e["reason"], e["note"]) for e in found] == [("FailedScheduling", message)]

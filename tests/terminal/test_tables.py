@@ -368,6 +368,17 @@ def test_why_says_of_each_node_what_the_back_end_lacks_there() -> None:
     ]
 
 
+def test_why_of_a_gang_says_how_many_members_each_node_would_take() -> None:
+    nodes = (
+        NodeWhy(name="n1", fits=True, room=3),
+        NodeWhy(name="n2", fits=True, room=1),
+        NodeWhy(name="n3", fits=False, room=0, reasons=("no GPU",)),
+    )
+    pod = a_pod_view("p", "waiting")
+    lines = why_report(WhyView(pod=pod, message="", nodes=nodes), None).plain.splitlines()
+    assert lines[-3:] == ["n1: room for 3 members", "n2: room for 1 member", "n3: no GPU"]
+
+
 def test_details_say_on_which_cards_each_back_end_works() -> None:
     def card(index: int, **ready: bool | None) -> CardView:
         told = (

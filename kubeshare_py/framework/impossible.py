@@ -1,0 +1,167 @@
+"""Asks that no node could meet even if nobody held anything, and the largest that there is.
+
+Every card of the inventory counts, also unhealthy ones, and so do cordoned and tainted nodes: they
+may be back at any time. Charges do not count. Where nothing is known of a node's cards, nothing is
+called impossible.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubeshare_py.cluster.columns import ABSENT, Columns, IntArray
+from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.domain.gpu import WHOLE_MILLI
+from kubeshare_py.domain.pod import Shape
+from kubeshare_py.domain.request import GpuClaim
+
+#: So many models are named in a text.
+MODELS_NAMED = 4
+_GIB = 1 << 30
+_BYTES = ("memory", "ephemeral-storage")
+
+
+@dataclass(frozen=True, slots=True)
+class CardsThere:
+    """Cards (rows, width) that a claim may be put on: of models that it takes, with the memory.
+
+    `any_model` are all cards that there are.
+    """
+
+    any_model: NDArray[np.bool_]
+    of_models: NDArray[np.bool_]
+    fitting: NDArray[np.bool_]
+
+
+def impossible(shape: Shape, ledger: Ledger) -> str:
+    """A sentence if the shape fits no node, however much were free; else ""."""
+    if not ledger.columns.present.any():
+        return ""
+    what = next(_cards(shape.claim, ledger), "") if shape.claim is not None else ""
+    if what:
+        return said(what, ledger)
+    what = next(_resources(shape, ledger.columns), "")
+    return f"impossible: {what}" if what else ""
+
+
+def said(what: str, ledger: Ledger) -> str:
+    """That it is impossible, unless cards of some nodes are not known."""
+    columns = ledger.columns
+    if not (columns.gpu_count[columns.present] > 0).any():
+        return "no GPU of any node is known"
+    known = ledger.silent & columns.row_of.keys()
+    unknown = sum(columns.gpu_count[columns.row_of[name]] == 0 for name in known)
+    if not unknown:
+        return f"impossible: {what}"
+    nodes = "1 node" if unknown == 1 else f"{unknown} nodes"
+    return f"{what}; which GPUs {nodes} {'has' if unknown == 1 else 'have'} is not known"
+
+
+def cards_there(claim: GpuClaim, columns: Columns) -> CardsThere:
+    """The cards that could hold one share of the claim if nobody held anything."""
+    there = ((columns.flags & ABSENT) == 0) & columns.present[:, None]
+    names = columns.model_names
+    takes = [claim.takes(name) and claim.milli_on(name) <= WHOLE_MILLI for name in names]
+    of_models = there & np.array(takes)[columns.model]
+    fitting = of_models & (columns.capacity_bytes >= (claim.memory_bytes or 0))
+    return CardsThere(there, of_models, fitting)
+
+
+def models_there(columns: Columns, there: NDArray[np.bool_]) -> str:
+    """Which models these cards are of, in words."""
+    codes = np.unique(columns.model[there]).tolist()
+    names = sorted(columns.model_names[code] for code in codes)
+    rest = len(names) - MODELS_NAMED
+    listed = names[:MODELS_NAMED] + ([f"{rest} others"] if rest > 0 else [])
+    if len(listed) == 1:
+        return f"there is {listed[0]}"
+    return f"there are {', '.join(listed[:-1])} and {listed[-1]}"
+
+
+def _cards(claim: GpuClaim | None, ledger: Ledger) -> Iterator[str]:
+    if claim is None:
+        return
+    columns = ledger.columns
+    there = cards_there(claim, columns)
+    if not there.any_model.any():
+        yield "no node has a GPU"
+    elif not there.of_models.any():
+        models = models_there(columns, there.any_model)
+        yield f"no node has a GPU of a model that it takes; {models}"
+    elif not there.fitting.any():
+        yield _too_little_memory(claim, columns, there.of_models)
+    else:
+        yield from _too_few(claim, columns, there)
+
+
+def _too_little_memory(claim: GpuClaim, columns: Columns, there: NDArray[np.bool_]) -> str:
+    memory = np.where(there, columns.capacity_bytes, -1)
+    most = memory.max(1)
+    row = _largest(columns, most)
+    model = columns.model_names[columns.model.item(row, int(memory[row].argmax()))]
+    where = f"{model}, node {columns.names[row]}" if model else f"node {columns.names[row]}"
+    asked, largest = amount("memory", claim.memory_bytes or 0), amount("memory", most.item(row))
+    return f"no GPU has {asked}: the largest has {largest} ({where})"
+
+
+def _too_few(claim: GpuClaim, columns: Columns, there: CardsThere) -> Iterator[str]:
+    of_models, fitting = (_together(claim, columns, t) for t in (there.of_models, there.fitting))
+    if fitting.max() >= claim.count:
+        return
+    of = " of one model" if claim.one_model else ""
+    near = " near one NUMA node" if claim.one_numa_node else ""
+    named = claim.models or claim.wish is not None or claim.share_of
+    kind = f"{of}{near}{' of a model that it takes' if named else ''}"
+    size = ""
+    if of_models.max() >= claim.count:
+        size, of_models = f" with {amount('memory', claim.memory_bytes or 0)} each", fitting
+    row = _largest(columns, of_models)
+    yield (
+        f"no node has {claim.count} GPUs{kind}{size}: the largest has {of_models.item(row)} "
+        f"(node {columns.names[row]})"
+    )
+
+
+def _together(claim: GpuClaim, columns: Columns, there: NDArray[np.bool_]) -> IntArray:
+    """On each row, how many of these cards one pod may have together."""
+    counts: IntArray = there.sum(1)
+    for column, asked in ((columns.model, claim.one_model), (columns.numa, claim.one_numa_node)):
+        if asked:
+            kinds = np.unique(column[there]).tolist()
+            alike = [(there & (column == kind)).sum(1) for kind in kinds]
+            counts = np.minimum(counts, np.max(alike, axis=0))
+    return counts
+
+
+def _resources(shape: Shape, columns: Columns) -> Iterator[str]:
+    for name, asked in shape.resources:
+        column = columns.resources.get(name)
+        offered = columns.allocatable[:, column] if column is not None else None
+        if asked <= 0 or (offered is not None and offered.max() >= asked):
+            continue
+        text = f"no node has {amount(name, asked)} {'of ' if name in _BYTES else ''}{name}"
+        if offered is None or not offered.max():
+            yield f"no node has any {name}"
+        else:
+            row = _largest(columns, np.where(columns.present, offered, -1))
+            yield (
+                f"{text}: the largest has {amount(name, offered.item(row))} "
+                f"(node {columns.names[row]})"
+            )
+
+
+def _largest(columns: Columns, amounts: IntArray) -> int:
+    """The row with the most; of equal ones the first by name."""
+    rows = np.flatnonzero((amounts == amounts.max()) & columns.present).tolist()
+    return min(rows, key=lambda row: columns.names[row] or "")
+
+
+def amount(resource: str, asked: int) -> str:
+    """An amount of a resource as people write it."""
+    if resource == "cpu":
+        return f"{asked / 1000:g}"
+    if resource in _BYTES:
+        return f"{asked / _GIB:.4g} GiB"
+    return str(asked)

@@ -1,0 +1,110 @@
+"""Gangs that the cluster could not hold even if nobody held anything: how much it has.
+
+What counts as there is as in `impossible`.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from kubeshare_py.cluster.columns import Columns, IntArray
+from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.domain.gpu import WHOLE_MILLI
+from kubeshare_py.domain.pod import Shape
+from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.framework.impossible import CardsThere, cards_there, said
+from kubeshare_py.framework.points import MOST_PODS
+
+
+def too_large(
+    shapes: Iterable[tuple[Shape, int]],
+    need: int,
+    ledger: Ledger,
+    within: str = "",
+    places: Sequence[IntArray] = (),
+) -> str:
+    """A sentence if `need` of these pods fit into no cluster like this, or no place; else "".
+
+    `within` is the label of places, whose rows are in `places`; with "" they may be anywhere.
+    """
+    kinds = Counter(dict(shapes))
+    claims = [shape.claim for shape in kinds]
+    columns = ledger.columns
+    if any(claim is None for claim in claims) or not columns.present.any():
+        return ""
+    there = {claim: cards_there(claim, columns) for claim in claims if claim is not None}
+    somewhere = list(places) if within else [np.flatnonzero(columns.present)]
+    asked = _asked(kinds, need)
+    cards = [_cards_in(columns, there, rows) for rows in somewhere]
+    most = max(cards, default=0)
+    has = f"the largest {within} has" if within else "the cluster has"
+    if asked > most * WHOLE_MILLI:
+        much = str(most)
+        if any(claim.one_model for claim in there):
+            much = f"at most {most} of one model"
+        elif any(_is_choosy(claim) for claim in there):
+            much = f"{most} that they may be put on"
+        return said(f"they ask for {asked / WHOLE_MILLI:g} GPUs in all; {has} {much}", ledger)
+    room = max((_room(kinds, columns, there, rows) for rows in somewhere), default=0)
+    if room >= need:
+        return ""
+    return said(f"if nobody held anything {has} room for {room} of them", ledger)
+
+
+def _asked(kinds: Counter[Shape], need: int) -> int:
+    """What the `need` smallest of them ask for, in thousandths of a GPU."""
+    sizes = sorted(_least(shape.claim) for shape in kinds.elements() if shape.claim is not None)
+    return sum(sizes[:need])
+
+
+def _least(claim: GpuClaim) -> int:
+    """What a claim asks for at least, whatever the model."""
+    if claim.share_of:
+        return claim.count * min((milli for _, milli in claim.shares), default=claim.milli)
+    return claim.count * (WHOLE_MILLI if claim.exclusive else claim.milli)
+
+
+def _is_choosy(claim: GpuClaim) -> bool:
+    named = bool(claim.models) or claim.wish is not None or bool(claim.share_of)
+    return named or bool(claim.memory_bytes)
+
+
+def _cards_in(columns: Columns, there: dict[GpuClaim, CardsThere], rows: IntArray) -> int:
+    """How many cards of these rows at least one of the claims may be put on."""
+    union = np.any([cards.fitting[rows] for cards in there.values()], axis=0)
+    if not any(claim.one_model for claim in there):
+        return int(union.sum())
+    models = columns.model[rows][union]
+    return int(np.bincount(models).max()) if len(models) else 0
+
+
+def _room(
+    kinds: Counter[Shape], columns: Columns, there: dict[GpuClaim, CardsThere], rows: IntArray
+) -> int:
+    """At most how many of these pods fit on these rows, kind by kind."""
+    return sum(
+        min(count, int(_room_on(shape, columns, there, rows).sum()))
+        for shape, count in kinds.items()
+    )
+
+
+def _room_on(
+    shape: Shape, columns: Columns, there: dict[GpuClaim, CardsThere], rows: IntArray
+) -> IntArray:
+    """At most how many pods of a shape fit on each of these rows."""
+    claim = shape.claim
+    assert claim is not None
+    fitting = there[claim].fitting[rows]
+    each = 1 if claim.exclusive else WHOLE_MILLI // max(1, _least(claim) // claim.count)
+    if not claim.exclusive and not _least(claim):
+        each = MOST_PODS
+    on_card = np.where(fitting, each, 0)
+    if claim.memory_bytes and not claim.exclusive:
+        on_card = np.minimum(on_card, columns.capacity_bytes[rows] // claim.memory_bytes)
+    room: IntArray = on_card.sum(1) // claim.count
+    for name, amount in shape.resources:
+        column = columns.resources.get(name)
+        if amount > 0 and column is not None:
+            room = np.minimum(room, columns.allocatable[rows, column] // amount)
+    return room

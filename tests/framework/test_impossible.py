@@ -1,0 +1,128 @@
+"""What no node could ever give is called impossible, with the largest that there is."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.domain.allocation import Allocation, CardCharge
+from kubeshare_py.domain.gpu_models import ModelWish
+from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
+from kubeshare_py.framework.impossible import impossible
+from tests.builders import GIB, a_claim, a_gpu, a_node, a_shape, whole
+
+
+def a_ledger() -> Ledger:
+    """n1: 4 H100 of 80 GiB; n2: 8 T4 of 16 GiB, 4 near each NUMA node; n3: none."""
+    ledger = Ledger()
+    cards: dict[str, list[Any]] = {
+        "n1": [
+            a_gpu(f"h{n}", index=n, model="H100", memory_bytes=80 * GIB, numa_node=0)
+            for n in range(4)
+        ],
+        "n2": [
+            a_gpu(f"t{n}", index=n, model="T4", memory_bytes=16 * GIB, numa_node=n // 4)
+            for n in range(8)
+        ],
+        "n3": [],
+    }
+    for number, (name, gpus) in enumerate(cards.items()):
+        ledger.put_node(a_node(name, cpu=64_000 * (number + 1)))
+        ledger.put_cards(NodeName(name), tuple(gpus))
+    return ledger
+
+
+@pytest.mark.parametrize(
+    ("claim", "said"),
+    [
+        (whole(8), ""),
+        (whole(16), "impossible: no node has 16 GPUs: the largest has 8 (node n2)"),
+        (a_claim(1000, count=9), "impossible: no node has 9 GPUs: the largest has 8 (node n2)"),
+        (
+            whole(5, models=("H100",)),
+            "impossible: no node has 5 GPUs of a model that it takes: the largest has 4 (node n1)",
+        ),
+        (
+            whole(5, one_numa_node=True),
+            "impossible: no node has 5 GPUs near one NUMA node: the largest has 4 (node n1)",
+        ),
+        (whole(4, one_numa_node=True), ""),
+        (
+            whole(8, memory_bytes=40 * GIB),
+            "impossible: no node has 8 GPUs with 40 GiB each: the largest has 4 (node n1)",
+        ),
+        (
+            a_claim(100, memory_bytes=200 * GIB),
+            "impossible: no GPU has 200 GiB: the largest has 80 GiB (H100, node n1)",
+        ),
+        (
+            a_claim(100, memory_bytes=40 * GIB, models=("T4",)),
+            "impossible: no GPU has 40 GiB: the largest has 16 GiB (T4, node n2)",
+        ),
+        (
+            a_claim(100, models=("A100",)),
+            "impossible: no node has a GPU of a model that it takes; there are H100 and T4",
+        ),
+        (
+            a_claim(100, wish=ModelWish(denied=("h100", "t4"))),
+            "impossible: no node has a GPU of a model that it takes; there are H100 and T4",
+        ),
+        (a_claim(1000, memory_bytes=80 * GIB), ""),
+    ],
+)
+def test_the_largest_there_is_is_named(claim: Any, said: str) -> None:
+    assert impossible(a_shape(claim), a_ledger()) == said
+
+
+def test_amounts_of_nodes_are_named_too() -> None:
+    ledger = a_ledger()
+    assert impossible(a_shape(cpu=192_000), ledger) == ""
+    said = "impossible: no node has 192.5 cpu: the largest has 192 (node n3)"
+    assert impossible(a_shape(cpu=192_500), ledger) == said
+    said = "impossible: no node has 1024 GiB of memory: the largest has 512 GiB (node n1)"
+    assert impossible(a_shape(resources=(("memory", 1 << 40),)), ledger) == said
+    said = "impossible: no node has any example.com/nic"
+    assert impossible(a_shape(resources=(("example.com/nic", 1),)), ledger) == said
+
+
+def test_what_is_held_ill_or_cordoned_counts_as_there() -> None:
+    ledger = a_ledger()
+    gpus = ledger.inventory[NodeName("n2")]
+    ledger.put_cards(NodeName("n2"), tuple(replace(gpu, healthy=False) for gpu in gpus))
+    ledger.put_node(a_node("n2", cpu=1, unschedulable=True))
+    held = (CardCharge(gpus[0].uuid, 1000, 16 * GIB),)
+    allocation = Allocation(token=DecisionToken("t"), cards=held, exclusive=True)
+    ledger.charge(PodUid("u"), NodeName("n2"), (), allocation)
+    assert impossible(a_shape(whole(8)), ledger) == ""
+    # A card that pods hold and that the inventory does not show is none.
+    ledger.put_cards(NodeName("n2"), gpus[1:])
+    said = "impossible: no node has 8 GPUs: the largest has 7 (node n2)"
+    assert impossible(a_shape(whole(8)), ledger) == said
+    ledger.drop_node(NodeName("n2"))
+    said = "impossible: no node has 8 GPUs: the largest has 4 (node n1)"
+    assert impossible(a_shape(whole(8)), ledger) == said
+
+
+def test_what_is_not_known_is_not_called_impossible() -> None:
+    ledger = a_ledger()
+    ledger.silent = frozenset({NodeName("n1"), NodeName("n9")})
+    assert impossible(a_shape(whole(9)), ledger).startswith("impossible: ")
+    ledger.silent = frozenset({NodeName("n3")})
+    assert impossible(a_shape(whole(9)), ledger) == (
+        "no node has 9 GPUs: the largest has 8 (node n2); which GPUs 1 node has is not known"
+    )
+    assert impossible(a_shape(whole(8)), ledger) == ""
+    for name in ("n1", "n2"):
+        ledger.put_cards(NodeName(name), ())
+    assert impossible(a_shape(whole(1)), ledger) == "no GPU of any node is known"
+    assert impossible(a_shape(), ledger) == ""
+    assert impossible(a_shape(whole(1)), Ledger()) == ""
+
+
+def test_of_equally_large_nodes_the_first_by_name_is_named() -> None:
+    ledger = Ledger()
+    for name in ("b", "a", "c"):
+        ledger.put_node(a_node(name))
+        ledger.put_cards(NodeName(name), (a_gpu(f"g-{name}"),))
+    assert "(node a)" in impossible(a_shape(whole(2)), ledger)
