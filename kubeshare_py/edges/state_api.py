@@ -112,7 +112,7 @@ class StateApi:
         self, request: web.Request, kind: str, portions: Iterable[ClusterView]
     ) -> web.StreamResponse:
         if self._streams.busy:
-            return refusal(HTTPStatus.TOO_MANY_REQUESTS, "too many read the state; try again")
+            return _too_many()
         head = {"kind": kind, "apiVersion": state_group.API_VERSION, "metadata": {}}
         return await self._streams.send(request, portions, head)
 
@@ -127,7 +127,9 @@ class StateApi:
         sees = await self._access.sees(reader, key.namespace)
         if isinstance(sees, Denial):
             return refusal(sees.status, sees.message)
-        view = self._views.why(key, sees)
+        if self._streams.busy:
+            return _too_many()
+        view = await self._streams.make(lambda: self._views.why(key, sees))
         if view is None:
             message = f"the scheduler knows no pod {key} of its own"
             return refusal(HTTPStatus.NOT_FOUND, message, PODS, key.name)
@@ -166,6 +168,10 @@ def _denied(denied: Denial, resource: str, name: str = "") -> web.Response:
         return refusal(denied.status, denied.message)
     what = f'{resource}.{state_group.GROUP} "{name}"' if name else f"{resource}.{state_group.GROUP}"
     return refusal(denied.status, f"{what} is forbidden: {denied.message}", resource, name)
+
+
+def _too_many() -> web.Response:
+    return refusal(HTTPStatus.TOO_MANY_REQUESTS, "too many read the state; try again")
 
 
 def _document(made: Callable[[], state_group.Json]) -> Answer:

@@ -1,31 +1,39 @@
 """Large answers of the state's endpoints: sent while they are made, a portion at a time."""
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from time import perf_counter
+from typing import TypeVar
 
 import msgspec
 from aiohttp import web
 
 from kubeshare_py.domain.view import ClusterView
 
-#: Answers of many portions that are made at a time, and requests that wait for that.
-MOST_MADE, MOST_WAITING = 4, 32
+#: Answers that are made and sent at a time; with those that wait for that there are no more than so
+#: many, and nobody is answered more.
+MOST_MADE, MOST_ASKED = 4, 32
 #: A reader who is slower (s) is cut off, or a few of them would keep out everybody else.
 SLOWEST_S = 60.0
 
+T = TypeVar("T")
+
 
 class ViewStreams:
-    """Sends views, a few at a time."""
+    """Sends views, a few at a time, and takes no more than every other turn of the event loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, slowest_s: float = SLOWEST_S) -> None:
+        self._slowest_s = slowest_s
         self._turn = asyncio.Semaphore(MOST_MADE)
-        self._waiting = 0
+        #: Held while a portion is made, so that decisions come after each, however many read.
+        self._making = asyncio.Lock()
+        self._asked = 0
 
     @property
     def busy(self) -> bool:
-        """Whether so many wait already that one more had better come back."""
-        return self._waiting >= MOST_WAITING
+        """Whether so many ask already that one more had better come back."""
+        return self._asked >= MOST_ASKED
 
     async def send(
         self, request: web.Request, portions: Iterable[ClusterView], more: Mapping[str, object]
@@ -34,19 +42,42 @@ class ViewStreams:
 
         The first portion says what is no list. Others get their turn after each.
         """
-        self._waiting += 1
+        answer = web.StreamResponse()
+        answer.content_type = "application/json"
+        self._asked += 1
         try:
-            async with self._turn, asyncio.timeout(SLOWEST_S):
-                answer = web.StreamResponse()
-                answer.content_type = "application/json"
+            async with self._turn, asyncio.timeout(self._slowest_s):
                 await answer.prepare(request)
-                for text in _texts(portions, more):
+                texts = _texts(portions, more)
+                while (text := await self._made(texts)) is not None:
                     await answer.write(text)
-                    await asyncio.sleep(0)
                 await answer.write_eof()
-                return answer
+        except TimeoutError:
+            # The end is missing: the reader sees that this is not all.
+            if request.transport is not None:
+                request.transport.abort()
         finally:
-            self._waiting -= 1
+            self._asked -= 1
+        return answer
+
+    async def make(self, made: Callable[[], T]) -> T:
+        """One value that may take long to make; for as long again, no other is made after it."""
+        self._asked += 1
+        try:
+            await self._making.acquire()
+        finally:
+            self._asked -= 1
+        began_s = perf_counter()
+        try:
+            return made()
+        finally:
+            asyncio.get_running_loop().call_later(perf_counter() - began_s, self._making.release)
+
+    async def _made(self, texts: Iterator[bytes]) -> bytes | None:
+        async with self._making:
+            text = next(texts, None)
+            await asyncio.sleep(0)
+            return text
 
 
 def _texts(portions: Iterable[ClusterView], more: Mapping[str, object]) -> Iterator[bytes]:
