@@ -23,7 +23,7 @@ _INTEGER = re.compile(
     r"|(?P<ten>0|[1-9][0-9_]*))"
 )
 _BASES = {"two": 2, "eight": 8, "ten": 10, "sixteen": 16}
-_FLOAT = re.compile(r"[-+]?([0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)([eE][-+][0-9]+)?")
+_FLOAT = re.compile(r"([-+]?[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)([eE][-+][0-9]+)?")
 _MAY_BE_A_NUMBER = frozenset("+-.0123456789")
 #: No number of 64 bits has more digits, in base 2.
 _MOST_DIGITS = 64

@@ -56,6 +56,8 @@ def test_the_examples_mean_what_pyyaml_says(path: Path, parser: Parser) -> None:
         ("0_", "0_"),
         ("1.5", 1.5),
         ("1.0e+3", 1000.0),
+        (".5", 0.5),
+        ("-.5", "-.5"),
         ("1e3", "1e3"),
         ("2026-02-30", "2026-02-30"),
         ("12:30:45", "12:30:45"),
@@ -116,6 +118,12 @@ def test_a_mistake_is_named_with_its_place(
     found = problem(text, parser)
     assert ((found.line, found.column), found.rule[: len(rule)]) == (place, rule)
     assert str(found) == f"here.yaml: line {place[0]}, column {place[1]}: {found.rule}"
+
+
+@PARSERS
+@pytest.mark.parametrize("text", ["%YAML 1." + "9" * 5000 + "\n--- a", 'a: "\\UFFFFFFFF"'])
+def test_what_the_parser_itself_cannot_take_is_a_problem(text: str, parser: Parser) -> None:
+    assert problem(text, parser).rule.startswith("is not YAML: ")
 
 
 def test_what_is_not_closed_is_named_with_where_it_begins() -> None:
