@@ -35,7 +35,8 @@ MOST_DEPTH = 64
 #: Scalars, lists and mappings, with those that aliases stand for: about 100 bytes of memory each.
 MOST_NODES = 1_000_000
 
-Parser: TypeAlias = type[yaml.SafeLoader] | type[yaml.CSafeLoader]
+#: As text: not every PyYAML has libyaml.
+Parser: TypeAlias = "type[yaml.SafeLoader] | type[yaml.CSafeLoader]"
 #: libyaml's, where PyYAML has it, is ten times as fast.
 FAST_PARSER: Parser = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 

@@ -59,8 +59,8 @@ def _values(line: Line) -> tuple[list[str], int]:
 def _asked(line: Line, ask: Callable[[StateClient], Iterable[str]]) -> list[str]:
     """What the scheduler knows; nothing where it does not answer in time."""
     limit = line.access.request_timeout or TIMEOUT_S
-    client = StateClient(replace(line.access, request_timeout=min(limit, TIMEOUT_S)))
-    with contextlib.suppress(StateError):
+    access = replace(line.access, request_timeout=min(limit, TIMEOUT_S))
+    with contextlib.closing(StateClient(access)) as client, contextlib.suppress(StateError):
         return sorted(ask(client))
     return []
 

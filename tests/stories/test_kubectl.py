@@ -92,6 +92,13 @@ async def test_the_plugin_says_why_a_pod_waits(kubectl: Kubectl) -> None:
     assert "default/render" in why
     assert "rtx-1" in await kubectl("kubeshare", "gpus")
     assert "mnist" in await kubectl("kubeshare", "pods")
+    assert "GPU 0 (GPU-" in await kubectl("kubeshare", "why", "mnist")
+    assert "lstm-" in await kubectl("kubeshare", "why", "job/lstm")
+    # As the script of `kubectl completion bash` asks.
+    found = await kubectl.until(
+        lambda text: "mnist" in text, "__complete", "kubeshare", "why", "mn"
+    )
+    assert found.splitlines()[:2] == ["mnist", ":4"]
 
 
 async def test_apply_again_changes_nothing_and_delete_takes_all_away(kubectl: Kubectl) -> None:

@@ -1,0 +1,86 @@
+"""The live view on a terminal of the test's own, and what it does where there is none."""
+
+import asyncio
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console
+
+from kubeshare_py.edges.access import Access
+from kubeshare_py.edges.state_client import StateClient
+from kubeshare_py.programs.kubectl_question import Question
+from kubeshare_py.programs.kubectl_top import top
+from tests.edges.served_state import Served, behind_api_server, served
+
+
+def console(*, terminal: bool) -> Console:
+    return Console(
+        file=io.StringIO(), force_terminal=terminal, width=60, height=12,
+        _environ={"TERM": "xterm"},
+    )  # fmt: skip
+
+
+def printed(to: Console) -> str:
+    assert isinstance(to.file, io.StringIO)
+    return to.file.getvalue()
+
+
+async def shown(
+    access: Access, *, terminal: bool, wait: Callable[[float], bool], once: bool = False
+) -> tuple[int, str, str]:
+    out, err = console(terminal=terminal), console(terminal=False)
+    client = StateClient(access, {"HOME": "/nonexistent"})
+    question = Question(command="top", access=access, once=once)
+    try:
+        code = await asyncio.to_thread(top, question, client, out, err, wait)
+    finally:
+        client.close()
+    return code, printed(out), printed(err)
+
+
+def direct(state: Served) -> Access:
+    return Access(scheduler=state.url, ca_file=state.ca_file, token_file=state.token_file)
+
+
+def never(_: float) -> bool:
+    raise AssertionError("nobody waits here")
+
+
+async def test_without_a_terminal_or_when_asked_it_is_printed_once(tmp_path: Path) -> None:
+    async with served(tmp_path) as state:
+        plain = await shown(direct(state), terminal=False, wait=never)
+        once = await shown(direct(state), terminal=True, wait=never, once=True)
+    assert plain[0] == once[0] == 0
+    assert " default/one\n" in plain[1]
+    assert "waiting:" in once[1]
+    assert "\x1b[?1049h" not in once[1]
+
+
+async def test_it_draws_until_the_user_quits_and_says_when_nothing_answers(tmp_path: Path) -> None:
+    looks: list[str] = []
+    async with behind_api_server(tmp_path) as (behind, state):
+
+        def wait(seconds: float) -> bool:
+            looks.append(f"{seconds}")
+            behind.server.target = None if len(looks) == 1 else state
+            return len(looks) < 3
+
+        access = Access(kubeconfig=behind.kubeconfig)
+        code, drawn, err = await shown(access, terminal=True, wait=wait)
+    assert (code, err, looks) == (0, "", ["2.0"] * 3)
+    screens = drawn.split("Every 2 s; q or Ctrl-C ends.")
+    # Two screens as usual; between them one with the same cards and another last line.
+    assert len(screens) == 3
+    assert "does not serve" in screens[1]
+    assert screens[1].count("n1") == 2
+    # The terminal is given back as it was.
+    assert drawn.index("\x1b[?1049h") < drawn.index("n1") < drawn.index("\x1b[?1049l")
+
+
+async def test_what_cannot_be_reached_at_all_is_a_failure(tmp_path: Path) -> None:
+    async with served(tmp_path) as state:
+        access = direct(state)
+    code, out, err = await shown(access, terminal=True, wait=never)
+    assert (code, out) == (3, "")
+    assert err.startswith("Error: cannot reach the scheduler at")
