@@ -59,6 +59,7 @@ def keys() -> Variables:
         ),
         "badAnnotations": (
             f"variables.annotations.filter(key, {_is_ours('key')}\n&& !{_is_annotation('key')})"
+            f" + {_meant_as_labels()}"
         ),
         "badLabel": _least("variables.badLabels"),
         "badAnnotation": _least("variables.badAnnotations"),
@@ -232,7 +233,15 @@ def _rest() -> str:
 def _is_ours(key: str) -> str:
     lower = f"{key}.lowerAscii()"
     ours = f"{lower}.matches({literal(pod_keys.OURS)})"
-    return f"{lower}.startsWith('{pod_keys.BEGINNING}')\n&& {ours}"
+    return f"{lower}.matches('{pod_keys.BEGINNING}')\n&& {ours}"
+
+
+def _meant_as_labels() -> str:
+    return (
+        f"(variables.annotations.exists(key, key in {literal(pod_keys.COPIED_WITH)}) ? []\n"
+        f": {literal(pod_keys.AMBIGUOUS)}.filter(key, key in variables.annotations"
+        " && !(key in variables.labels)))"
+    )
 
 
 def _is_annotation(key: str) -> str:

@@ -37,15 +37,19 @@ RESULT_ANNOTATIONS = tuple(sorted(results.KEYS))
 
 _LABELS = frozenset(LABELS)
 _ANNOTATIONS = frozenset((*ASKING_ANNOTATIONS, *RESULT_ANNOTATIONS))
-#: Prefixes that people write for ours. Keys with them count as ours if their name is known;
-#: Kubernetes takes capitals in the prefix of an annotation, not of a label.
-MISSPELT_PREFIX = r"(sharedgpu|shared[._-]gpu|sharedgpus)([.][A-Za-z0-9.-]*)?"
+#: Prefixes that people write for ours, KubeShare 1.0's among them. Keys with them count as ours if
+#: their name is known; Kubernetes takes capitals in the prefix of an annotation, not of a label.
+MISSPELT_PREFIX = r"(kubeshare|(sharedgpu|shared[._-]gpu|sharedgpus)([.][A-Za-z0-9.-]*)?)"
 #: Both are read by RE2 too, which the API server's CEL uses; keys are lower-cased before.
 _NAMES = "|".join(sorted({key.removeprefix(PREFIX) for key in _LABELS | _ANNOTATIONS}))
 OURS = rf"^(sharedgpu/.*|{MISSPELT_PREFIX}/({_NAMES}))$"
 _OURS = re.compile(OURS)
-#: What all of them begin with: nearly every other key is dismissed by it.
-BEGINNING = "shared"
+#: What all of them begin with: nearly every other key is dismissed by it. RE2 reads it too.
+BEGINNING = "^(shared|kubeshare/)"
+#: Labels that are results as annotations. Nobody but users writes these alone.
+AMBIGUOUS = (sharedgpu.MEMORY, sharedgpu.MODEL)
+#: Annotations with one of which the others are results, of KubeShare or of us, that were copied.
+COPIED_WITH = (results.ALLOCATION, results.GPU_UUID)
 #: difflib's measure of likeness; `limit` and `gpu_limit` have 0.71, `mem` and `gpu_mem` 0.6.
 _ALIKE = 0.6
 
@@ -60,16 +64,23 @@ def unknown_key(
     wrong = [key for key in labels or () if key not in _LABELS and is_ours(key)]
     if wrong:
         return _of_label(min(wrong))
-    wrong = [key for key in annotations or () if not _is_annotation(key) and is_ours(key)]
+    if not annotations:
+        return None
+    wrong = [key for key in annotations if not _is_annotation(key) and is_ours(key)]
+    wrong += _meant_as_labels(labels or {}, annotations)
     return _of_annotation(min(wrong)) if wrong else None
 
 
 def is_ours(key: str) -> bool:
     """Whether a pod with this key means this scheduler, however it is spelt."""
-    if key[:1] not in ("s", "S"):
+    if key[:1] not in "sSkK":
         return False  # nearly always
-    lower = key.lower()
-    return lower.startswith(BEGINNING) and _OURS.match(lower) is not None
+    return _OURS.match(key.lower()) is not None
+
+
+def _meant_as_labels(labels: Mapping[str, str], annotations: Mapping[str, str]) -> list[str]:
+    meant = [key for key in AMBIGUOUS if key in annotations and key not in labels]
+    return [] if meant and any(key in annotations for key in COPIED_WITH) else meant
 
 
 def _is_annotation(key: str) -> bool:

@@ -77,7 +77,13 @@ _odd = st.one_of(
     st.sampled_from([*LABELS, *ASKING_ANNOTATIONS, *RESULT_ANNOTATIONS, "app", "shared/x"]),
     st.sampled_from(["sharedgpu/gpu_requset", "sharedgpu/GPU_limit", "shared-gpu/gpu_limit"]),
     st.sampled_from(
-        ["sharedgpu.io/gpu_mem", "sharedgpu.io/team", "sharedgpu/container-1.gpu_uuid"]
+        [
+            "sharedgpu.io/gpu_mem",
+            "sharedgpu.io/team",
+            "kubeshare/gpu_mem",
+            "sharedgpu/gpu_mem",
+            "sharedgpu/container-1.gpu_uuid",
+        ]
     ),
     st.from_regex("sharedgpu/[a-z]{1,5}", fullmatch=True),
 )

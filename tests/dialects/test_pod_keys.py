@@ -34,6 +34,7 @@ def said_of(labels: dict[str, str] | None = None, annotations: dict[str, str] | 
         ("sharedgpu/model", "gpu_model"),
         ("shared-gpu/gpu_request", "gpu_request"),
         ("sharedgpu.io/gpu_limit", "gpu_limit"),
+        ("kubeshare/gpu_limit", "gpu_limit"),
     ],
 )
 def test_a_misspelt_label_is_named_with_what_was_meant(key: str, meant: str) -> None:
@@ -66,6 +67,13 @@ def test_a_label_like_no_other_is_named_with_all_that_are_known() -> None:
             "annotation sharedgpu/gpu_requset is not known;"
             " did you mean sharedgpu/gpu_request, a label?",
         ),
+        (
+            "kubeshare/gpu_request",
+            "annotation kubeshare/gpu_request is not known;"
+            " did you mean sharedgpu/gpu_request, a label?",
+        ),
+        ("sharedgpu/gpu_mem", "sharedgpu/gpu_mem is a label, not an annotation"),
+        ("sharedgpu/gpu_model", "sharedgpu/gpu_model is a label, not an annotation"),
     ],
 )
 def test_annotations_are_looked_at_as_well(key: str, said: str) -> None:
@@ -75,6 +83,13 @@ def test_annotations_are_looked_at_as_well(key: str, said: str) -> None:
 @pytest.mark.parametrize("key", ["sharedgpu/group_within", "sharedgpu/gpu_uuid", *ONE_CONTAINERS])
 def test_what_is_an_annotation_is_no_label(key: str) -> None:
     assert said_of({key: "x"}) == f"{key} is an annotation, not a label"
+
+
+@pytest.mark.parametrize("key", ["sharedgpu/gpu_mem", "sharedgpu/gpu_model"])
+def test_results_that_were_copied_are_no_wishes(key: str) -> None:
+    for copied in ("sharedgpu/gpu_uuid", "sharedgpu/allocation"):
+        assert unknown_key({}, {key: "x", copied: "y"}) is None
+    assert unknown_key({key: "x"}, {key: "x"}) is None
 
 
 def test_the_first_of_several_is_named_and_labels_go_first() -> None:
@@ -91,7 +106,8 @@ def test_everything_that_is_known_is_let_through() -> None:
 @pytest.mark.parametrize(
     "key",
     [
-        *("app", "gpu_request", "kubeshare/gpu_request", "example.com/gpu_request", "shared"),
+        *("app", "gpu_request", "kubeshare.io/gpu_request", "example.com/gpu_request", "shared"),
+        *("kubeshare/GPUID", "kubeshare.sim/priority"),
         *("sharedgpu", "shared/gpu_request", "sharedgpu.example.com/team", "shared-gpu/team"),
     ],
 )

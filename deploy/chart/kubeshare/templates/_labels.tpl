@@ -8,14 +8,15 @@
     ["sharedgpu/gpu_models","sharedgpu/gpu_models_denied","sharedgpu/gpu_model_mix","sharedgpu/gpu_request_of","sharedgpu/group_within","sharedgpu/allocation","sharedgpu/cell_id","sharedgpu/earmark","sharedgpu/fence","sharedgpu/gpu_manager_port","sharedgpu/gpu_mem","sharedgpu/gpu_mem_mib","sharedgpu/gpu_model","sharedgpu/gpu_uuid","sharedgpu/mps_memory","sharedgpu/mps_thread_percentage"]
 - name: badLabels
   expression: >-
-    variables.labels.filter(key, key.lowerAscii().startsWith('shared')
-    && key.lowerAscii().matches("^(sharedgpu/.*|(sharedgpu|shared[._-]gpu|sharedgpus)([.][A-Za-z0-9.-]*)?/(allocation|cell_id|earmark|fence|gpu_limit|gpu_manager_port|gpu_mem|gpu_mem_mib|gpu_model|gpu_model_mix|gpu_models|gpu_models_denied|gpu_request|gpu_request_of|gpu_uuid|group_headcount|group_name|group_threshold|group_within|isolation|min_available|mps_memory|mps_thread_percentage|numa_bind|pod_group_name|priority))$")
+    variables.labels.filter(key, key.lowerAscii().matches('^(shared|kubeshare/)')
+    && key.lowerAscii().matches("^(sharedgpu/.*|(kubeshare|(sharedgpu|shared[._-]gpu|sharedgpus)([.][A-Za-z0-9.-]*)?)/(allocation|cell_id|earmark|fence|gpu_limit|gpu_manager_port|gpu_mem|gpu_mem_mib|gpu_model|gpu_model_mix|gpu_models|gpu_models_denied|gpu_request|gpu_request_of|gpu_uuid|group_headcount|group_name|group_threshold|group_within|isolation|min_available|mps_memory|mps_thread_percentage|numa_bind|pod_group_name|priority))$")
     && !(key in variables.knownLabels))
 - name: badAnnotations
   expression: >-
-    variables.annotations.filter(key, key.lowerAscii().startsWith('shared')
-    && key.lowerAscii().matches("^(sharedgpu/.*|(sharedgpu|shared[._-]gpu|sharedgpus)([.][A-Za-z0-9.-]*)?/(allocation|cell_id|earmark|fence|gpu_limit|gpu_manager_port|gpu_mem|gpu_mem_mib|gpu_model|gpu_model_mix|gpu_models|gpu_models_denied|gpu_request|gpu_request_of|gpu_uuid|group_headcount|group_name|group_threshold|group_within|isolation|min_available|mps_memory|mps_thread_percentage|numa_bind|pod_group_name|priority))$")
-    && !(key in variables.knownAnnotations || key.matches("^(sharedgpu/(container|init)-[0-9]+\\.gpu_uuid)$")))
+    variables.annotations.filter(key, key.lowerAscii().matches('^(shared|kubeshare/)')
+    && key.lowerAscii().matches("^(sharedgpu/.*|(kubeshare|(sharedgpu|shared[._-]gpu|sharedgpus)([.][A-Za-z0-9.-]*)?)/(allocation|cell_id|earmark|fence|gpu_limit|gpu_manager_port|gpu_mem|gpu_mem_mib|gpu_model|gpu_model_mix|gpu_models|gpu_models_denied|gpu_request|gpu_request_of|gpu_uuid|group_headcount|group_name|group_threshold|group_within|isolation|min_available|mps_memory|mps_thread_percentage|numa_bind|pod_group_name|priority))$")
+    && !(key in variables.knownAnnotations || key.matches("^(sharedgpu/(container|init)-[0-9]+\\.gpu_uuid)$"))) + (variables.annotations.exists(key, key in ["sharedgpu/allocation","sharedgpu/gpu_uuid"]) ? []
+    : ["sharedgpu/gpu_mem","sharedgpu/gpu_model"].filter(key, key in variables.annotations && !(key in variables.labels)))
 - name: badLabel
   expression: >-
     size(variables.badLabels) == 0 ? '' : variables.badLabels.min()
