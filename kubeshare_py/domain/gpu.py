@@ -72,9 +72,22 @@ class Gpu:
     readiness: Told = ()
 
     def __post_init__(self) -> None:
+        # In one expression: a reading makes tens of thousands of them.
+        if not (
+            0 < len(self.uuid) <= CARD_NAME.most >= len(self.model)
+            and 0 <= self.index <= CARD_INDEX.most
+            and 0 < self.memory_bytes <= CARD_BYTES.most
+            and 0 <= self.max_tenants <= CARD_TENANTS.most
+            and (self.numa_node is None or 0 <= self.numa_node <= NUMA_NODE.most)
+            and 0 <= self.cell_priority <= CELL_PRIORITY.most
+        ):
+            raise ValueError(self._problem())
+
+    def _problem(self) -> str:
         if not self.uuid:
-            raise ValueError("a GPU needs a UUID")
-        for name, bound, amount in (
+            return "a GPU needs a UUID"
+        shown = self.uuid[: CARD_NAME.most]
+        amounts = (
             ("length of its uuid", CARD_NAME, len(self.uuid)),
             ("length of its model", CARD_NAME, len(self.model) or 1),
             ("index", CARD_INDEX, self.index),
@@ -82,10 +95,13 @@ class Gpu:
             ("max_tenants", CARD_TENANTS, self.max_tenants),
             ("NUMA node", NUMA_NODE, self.numa_node or 0),
             ("cell priority", CELL_PRIORITY, self.cell_priority),
-        ):
-            if not bound.allows(amount):
-                shown = self.uuid[: CARD_NAME.most]
-                raise ValueError(f"GPU {shown}: {name} {bound.problem(amount)}")
+        )
+        found = (
+            f"{name} {bound.problem(amount)}"
+            for name, bound, amount in amounts
+            if not bound.allows(amount)
+        )
+        return f"GPU {shown}: {next(found)}"
 
 
 def share_bytes(capacity_bytes: int, milli: int) -> int:
