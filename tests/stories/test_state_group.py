@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from kubeshare_py.domain.view import ClusterView, WhyView
+from kubeshare_py.edges.kube_errors import KubeError
 from tests.controlplane.running import ControlPlane
 from tests.stories.conftest import Json, Stage, gpu
 from tests.stories.people import ROOT, People
@@ -94,3 +95,29 @@ async def test_discovery_shows_the_group(people: People) -> None:
         "gpus": ["list"],
         "pods": ["get", "list"],
     }
+
+
+async def test_a_scheduler_that_stands_by_answers_as_well(empty_stage: Stage) -> None:
+    stage, settings = empty_stage, {"leaderElection": {"leaderElect": True}}
+    async with stage.scheduler(settings):
+        await stage.warm_up()
+        await stage.create("mine", gpu("0.5"))
+        await stage.running("mine")
+        # The Service leads to the one that came last, which does not lead.
+        async with stage.scheduler(settings) as standing_by:
+            async with asyncio.timeout(30):
+                while True:
+                    if found := await names(stage):
+                        break
+                    await asyncio.sleep(0.05)
+            assert found == ["mine"]
+            assert not standing_by.decides
+
+
+async def names(stage: Stage) -> list[str]:
+    """Pods that are told of; none while nobody answers."""
+    try:
+        body = await stage.client.get(f"{ROOT}/gpus")
+    except KubeError:
+        return []
+    return [pod["name"] for pod in body["pods"]]
