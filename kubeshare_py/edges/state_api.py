@@ -21,6 +21,7 @@ from kubeshare_py.edges.state_access import Access, Holder, reading
 from kubeshare_py.edges.state_stream import ViewStreams
 from kubeshare_py.manifests import state_group
 from kubeshare_py.manifests.state_group import GPUS, PODS, ROOT
+from kubeshare_py.manifests.state_table import card_rows, pod_row, pod_rows, table, wants_table
 from kubeshare_py.scheduling.visibility import Sees
 
 Reader = User | Holder
@@ -113,6 +114,10 @@ class StateApi:
     ) -> web.StreamResponse:
         if self._streams.busy:
             return _too_many()
+        if wants_table(_accept(request)):
+            of_cards = kind == state_group.GPU_LIST
+            rows = await self._streams.collect(portions, card_rows if of_cards else pod_rows)
+            return answer_json(table(rows, of_cards=of_cards))
         head = {"kind": kind, "apiVersion": state_group.API_VERSION, "metadata": {}}
         return await self._streams.send(request, portions, head)
 
@@ -133,13 +138,7 @@ class StateApi:
         if view is None:
             message = f"the scheduler knows no pod {key} of its own"
             return refusal(HTTPStatus.NOT_FOUND, message, PODS, key.name)
-        metadata = {"namespace": key.namespace, "name": key.name, "uid": view.pod.uid}
-        head = {
-            "kind": state_group.POD,
-            "apiVersion": state_group.API_VERSION,
-            "metadata": metadata,
-        }
-        return answer_json({**head, **msgspec.to_builtins(view)})
+        return _shown(request, key, view)
 
 
 def owns(path: str) -> bool:
@@ -170,6 +169,21 @@ def _denied(denied: Denial, resource: str, name: str = "") -> web.Response:
     return refusal(denied.status, f"{what} is forbidden: {denied.message}", resource, name)
 
 
+def _accept(request: web.Request) -> str:
+    return ",".join(request.headers.getall("Accept", []))
+
+
+def _shown(request: web.Request, key: PodKey, view: WhyView) -> web.Response:
+    if wants_table(_accept(request)):
+        return answer_json(table([pod_row(view.pod)], of_cards=False))
+    head = {
+        "kind": state_group.POD,
+        "apiVersion": state_group.API_VERSION,
+        "metadata": {"namespace": key.namespace, "name": key.name, "uid": view.pod.uid},
+    }
+    return answer_json({**head, **msgspec.to_builtins(view)})
+
+
 def _too_many() -> web.Response:
     return refusal(HTTPStatus.TOO_MANY_REQUESTS, "too many read the state; try again")
 
@@ -182,7 +196,7 @@ def _document(made: Callable[[], state_group.Json]) -> Answer:
 
 
 async def _groups(request: web.Request, _reader: Reader) -> web.StreamResponse:
-    content_type = state_group.discovery_type(",".join(request.headers.getall("Accept", [])))
+    content_type = state_group.discovery_type(_accept(request))
     if not content_type:
         return answer_json(state_group.group_list())
     body = msgspec.json.encode(state_group.group_discovery(content_type))

@@ -60,6 +60,25 @@ class ViewStreams:
             self._asked -= 1
         return answer
 
+    async def collect(
+        self, portions: Iterable[ClusterView], rows: Callable[[ClusterView], Iterable[T]]
+    ) -> list[T]:
+        """What is made of each portion, all together. Others get their turn after each."""
+        self._asked += 1
+        try:
+            found: list[T] = []
+            left = iter(portions)
+            async with self._turn:
+                while True:
+                    async with self._making:
+                        portion = next(left, None)
+                        await asyncio.sleep(0)
+                    if portion is None:
+                        return found
+                    found += rows(portion)
+        finally:
+            self._asked -= 1
+
     async def make(self, made: Callable[[], T]) -> T:
         """One value that may take long to make; for as long again, no other is made after it."""
         self._asked += 1

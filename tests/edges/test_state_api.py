@@ -160,6 +160,23 @@ async def test_aggregated_discovery_is_answered_in_the_version_asked_for(
     assert item["metadata"]["name"] == "state.kubeshare.io"
 
 
+@pytest.mark.parametrize(
+    ("path", "names"),
+    [
+        (GPUS, ["GPU-n1-0", "GPU-n1-1", "GPU-n2-0", "GPU-n2-1"]),
+        (PODS, ["one", "two", "big"]),
+        (TRAIN, ["train"]),
+    ],
+)
+async def test_a_stock_kubectl_gets_a_table(state: State, path: str, names: list[str]) -> None:
+    headers = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"}
+    code, body = await state.ask(path, "root", **headers)
+    assert (code, body["kind"], body["apiVersion"]) == (200, "Table", "meta.k8s.io/v1")
+    rows = body["rows"]
+    assert isinstance(rows, list)
+    assert [row["object"]["metadata"]["name"] for row in rows] == names
+
+
 async def test_what_is_not_there_is_a_status(state: State) -> None:
     code, body = await state.ask(f"{ROOT}/nothing", "root")
     assert (code, body["kind"]) == (404, "Status")
