@@ -4,9 +4,12 @@ The language: https://github.com/google/cel-spec; strings and regular expression
 since Kubernetes 1.30 know them: https://kubernetes.io/docs/reference/using-api/cel/
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
+
+#: Expressions by the names of their variables, in an order in which they can be evaluated.
+Variables = Mapping[str, str]
 
 NOTHING = "''"
 

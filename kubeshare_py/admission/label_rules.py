@@ -1,14 +1,13 @@
-"""The rules of `dialects/sharedgpu` and `dialects/pod_keys` as CEL variables.
+"""The rules of `dialects/sharedgpu` as CEL variables.
 
 Each ends in a variable that is empty, or what the dialect says of the first problem. Tests compare
 them with the dialect for any labels. Amounts are compared digit by digit, so exactly; the minimum
 of a gang is compared as a double, which is exact for six decimals.
 """
 
-from collections.abc import Mapping
-
 from kubeshare_py.admission.cel_text import (
     NOTHING,
+    Variables,
     annotation,
     digits,
     exceeds,
@@ -22,13 +21,10 @@ from kubeshare_py.admission.cel_text import (
     sentence,
     shown,
 )
-from kubeshare_py.dialects import group_within, pod_keys, results, sharedgpu
+from kubeshare_py.dialects import group_within, sharedgpu
 from kubeshare_py.dialects.decimals import INT64_MOST
 from kubeshare_py.dialects.group_within import WITHIN
 from kubeshare_py.domain.bounds import GROUP_MEMBERS, HELD_BYTES
-
-#: CEL expressions by the names of their variables, in an order in which they can be evaluated.
-Variables = Mapping[str, str]
 
 _DECIMAL = "[0-9]+([.][0-9]+)?"
 _INTEGER = "[0-9]+"
@@ -46,41 +42,6 @@ _FACTORS = literal(
 )
 #: Far less than six decimals differ by, far more than doubles err.
 _HARDLY = 1e-7
-
-
-def keys() -> Variables:
-    """What `unknown_key` says. Nothing here can guess which key is meant: all are listed."""
-    annotations = [*pod_keys.ASKING_ANNOTATIONS, *pod_keys.RESULT_ANNOTATIONS]
-    return {
-        "knownLabels": literal(pod_keys.LABELS),
-        "knownAnnotations": literal(annotations),
-        "badLabels": (
-            f"variables.labels.filter(key, {_is_ours('key')}\n&& !(key in variables.knownLabels))"
-        ),
-        "badAnnotations": (
-            f"variables.annotations.filter(key, {_is_ours('key')}\n&& !{_is_annotation('key')})"
-            f" + {_meant_as_labels()}"
-        ),
-        "badLabel": _least("variables.badLabels"),
-        "badAnnotation": _least("variables.badAnnotations"),
-        "keyProblem": first(
-            [
-                (
-                    f"variables.badLabel != '' && {_is_annotation('variables.badLabel')}",
-                    "variables.badLabel + ' is an annotation, not a label'",
-                ),
-                ("variables.badLabel != ''", _not_known("label", "badLabel", pod_keys.LABELS)),
-                (
-                    "variables.badAnnotation in variables.knownLabels",
-                    "variables.badAnnotation + ' is a label, not an annotation'",
-                ),
-                (
-                    "variables.badAnnotation != ''",
-                    _not_known("annotation", "badAnnotation", pod_keys.ASKING_ANNOTATIONS),
-                ),
-            ]
-        ),
-    }
 
 
 def group() -> Variables:
@@ -228,34 +189,6 @@ def _rest() -> str:
             ),
         ]
     )
-
-
-def _is_ours(key: str) -> str:
-    lower = f"{key}.lowerAscii()"
-    ours = f"{lower}.matches({literal(pod_keys.OURS)})"
-    return f"{lower}.matches('{pod_keys.BEGINNING}')\n&& {ours}"
-
-
-def _meant_as_labels() -> str:
-    return (
-        f"(variables.annotations.exists(key, key in {literal(pod_keys.COPIED_WITH)}) ? []\n"
-        f": {literal(pod_keys.AMBIGUOUS)}.filter(key, key in variables.annotations"
-        " && !(key in variables.labels)))"
-    )
-
-
-def _is_annotation(key: str) -> str:
-    one_containers = matches(key, results.OF_ONE_CONTAINER.pattern)
-    return f"({key} in variables.knownAnnotations || {one_containers})"
-
-
-def _least(keys: str) -> str:
-    return f"size({keys}) == 0 ? '' : {keys}.min()"
-
-
-def _not_known(kind: str, variable: str, known: tuple[str, ...]) -> str:
-    rest = literal(f" is not known; {kind}s are {', '.join(known)}")
-    return f"'{kind} ' + variables.{variable} + {rest}"
 
 
 def _whole(text: str) -> str:

@@ -1,7 +1,8 @@
 """All rules about `sharedgpu/*` of new pods as one CEL variable, for the policies of the chart."""
 
-from kubeshare_py.admission.cel_text import first_said
-from kubeshare_py.admission.label_rules import Variables, group, keys, priority, request
+from kubeshare_py.admission.cel_text import Variables, first_said
+from kubeshare_py.admission.key_rules import keys
+from kubeshare_py.admission.label_rules import group, priority, request
 from kubeshare_py.admission.model_rules import models
 
 #: Variables that are what is wrong, in the order in which the scheduler reports it.

@@ -2,6 +2,7 @@
 
 from kubeshare_py.admission.cel_text import (
     NOTHING,
+    Variables,
     annotation,
     first,
     first_said,
@@ -11,7 +12,6 @@ from kubeshare_py.admission.cel_text import (
     sentence,
     shown,
 )
-from kubeshare_py.admission.label_rules import Variables
 from kubeshare_py.dialects import sharedgpu_models
 from kubeshare_py.dialects.sharedgpu_models import DENIED, KEYS, MIX, MODELS, REQUEST_OF
 from kubeshare_py.domain.gpu_models import ANY, PART

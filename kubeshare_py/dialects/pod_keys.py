@@ -66,7 +66,7 @@ def unknown_key(
         return _of_label(min(wrong))
     if not annotations:
         return None
-    wrong = [key for key in annotations if not _is_annotation(key) and is_ours(key)]
+    wrong = [key for key in annotations if is_ours(key) and not _is_annotation(key)]
     wrong += _meant_as_labels(labels or {}, annotations)
     return _of_annotation(min(wrong)) if wrong else None
 
