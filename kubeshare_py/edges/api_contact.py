@@ -7,6 +7,7 @@ answers again.
 
 import time
 from collections.abc import Callable
+from http import HTTPStatus
 
 from kubeshare_py.edges import decision_log
 from kubeshare_py.edges.kube_errors import KubeError, KubeUnreachable
@@ -57,22 +58,28 @@ class ApiContact:
         """Something that is asked for again and again failed; None: it ended early, unasked.
 
         Said at most once a minute for each path; for all paths together where the server is in
-        trouble (5xx, 429). A broken connection is said if it breaks again within a minute: servers
-        are restarted, and that none answers after that is said by `missed`.
+        trouble (5xx, 429), has lost its history (410) or breaks connections. The first break of a
+        path within a minute is not said: servers are restarted, and that none answers after that
+        is said by `missed`.
         """
         fields = {"path": path, **fields, "message": str(error or "ended early")}
         is_cut = error is None or isinstance(error, KubeUnreachable)
         if self.is_away or (is_cut and not self._cuts.heard_lately(f"{event} {path}")):
             decision_log.detail(event, **fields)
             return
-        if self._lines.is_due(_trouble(error) or f"{event} {path}"):
+        trouble = "cut" if is_cut else _trouble(error)
+        if self._lines.is_due(trouble or f"{event} {path}"):
             decision_log.warn(event, **fields)
         else:
             decision_log.detail(event, **fields)
 
 
 def _trouble(error: Exception | None) -> str:
-    """What is wrong with the whole server, "" if it is only this request."""
-    if isinstance(error, KubeError) and error.may_pass:
-        return str(error.status)
+    """What is wrong with the whole server, "" if it is only this request.
+
+    Busy, broken, or without the history from which all watches of it were to go on.
+    """
+    for one in (error, error.__cause__ if error is not None else None):
+        if isinstance(one, KubeError) and (one.may_pass or one.status == HTTPStatus.GONE):
+            return str(one.status)
     return ""

@@ -29,7 +29,6 @@ from kubeshare_py.edges.kube_api import KubeApi
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_watch import Changes, Listed, follow_reduced
 from kubeshare_py.edges.leader_lease import LeadershipLost
-from kubeshare_py.edges.seldom import Seldom
 from kubeshare_py.edges.vital_signs import VitalSigns
 from kubeshare_py.edges.watched_events import BUDGET_EVENTS, NODE_EVENTS, R, T, Translation
 from kubeshare_py.framework.inventory_settings import Inventory
@@ -70,7 +69,6 @@ class DecisionLoop:
     _nodes_news: asyncio.Event = field(default_factory=asyncio.Event)
     _cells: CellsInventory = field(default_factory=CellsInventory)
     _binds: set[asyncio.Task[None]] = field(default_factory=set)
-    _seldom: Seldom = field(default_factory=Seldom)
     _said_what_is_there: bool = False
 
     async def tell(self, events: Iterable[Event]) -> None:
@@ -193,8 +191,7 @@ class DecisionLoop:
     async def take_inventory(self, event: InventoryRead | InventoryFailed) -> None:
         """Hand what a source says to the machine; a long reading in several turns."""
         if isinstance(event, InventoryFailed):
-            log = decision_log.warn if self._seldom.is_due("inventory") else decision_log.detail
-            log("inventory", message=event.message)
+            decision_log.warn("inventory", message=event.message)
             await self.tell([event])
             return
         for part in portions(event):

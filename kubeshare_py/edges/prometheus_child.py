@@ -44,6 +44,8 @@ _EDGE = 4096
 _WARNINGS = re.compile(rb'"warnings":(\[(?:"(?:[^"\\]|\\.)*",?)*\])')
 _FAILURES = (requests.RequestException, PrometheusApiClientException, OSError)
 _MALFORMED = (LookupError, TypeError, ValueError, RecursionError)
+#: The operating system's words in a text of urllib3.
+_SYSTEM_ERROR = re.compile(r"\[Errno -?\d+\] ([^'\")]+)")
 #: So much of what is wrong is told, and so many jobs.
 _MOST_SAID, _MOST_JOBS = 500, 20
 
@@ -188,7 +190,7 @@ class _Asker:
             self.client.headers = _headers(self.start.access.token_file)
             return instant_vector(self.client.custom_query(query))
         except _FAILURES as problem:
-            raise _Unanswered(_said(f"{type(problem).__name__}: {problem}")) from problem
+            raise _Unanswered(_said(_why(problem))) from problem
         except AnswerProblem as problem:
             raise _Unanswered(_said(f"not an answer of Prometheus: {problem}")) from problem
         except (LookupError, TypeError) as problem:
@@ -201,6 +203,15 @@ def _said(text: str) -> str:
     """A text that can be sent, and is not too long."""
     sent = text.encode(errors="replace").decode()
     return sent if len(sent) <= _MOST_SAID else f"{sent[:_MOST_SAID]}…"
+
+
+def _why(problem: Exception) -> str:
+    """In a few words; of a connection that fails, requests tells the whole URL with its query."""
+    said = str(problem)
+    if isinstance(problem, requests.ConnectionError):
+        system = _SYSTEM_ERROR.search(said)
+        said = said.rpartition("Caused by ")[2] if system is None else system[1]
+    return f"{type(problem).__name__}: {said}"
 
 
 def _where_cards_are(client: PrometheusConnect, selector: str) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from aiohttp import web
 
 from kubeshare_py.edges.api_contact import AWAY, BACK, ApiContact
+from kubeshare_py.edges.api_faults import Fault
 from kubeshare_py.edges.api_server import ApiServer
 from kubeshare_py.edges.backoff import Backoff
 from kubeshare_py.edges.kube_client import KubeClient
@@ -98,21 +100,26 @@ async def test_a_dozen_loops_say_once_a_minute_that_the_server_is_away(
         for _ in WATCHED:
             await listed.acquire()
         assert lines() == []
-        await server.stop()
+        # Not in order: a server that is being stopped accepts connections for a while.
+        server.faults.inject(Fault(method="GET", path="", times=1 << 30))
+        server.cut_watches()
         await until(lambda: contact.is_away, lambda: asyncio.sleep(0.001))
+        await server.stop()
+        server.faults.clear()
         began, before = clock.now, clock.sleeps
         await until(lambda: clock.now > began + 600, lambda: asyncio.sleep(0.001))
         found = lines()
         assert {*said(found)} == {AWAY}
         assert 8 <= len(found) <= 1 + (clock.now - began) / 60
         assert clock.sleeps - before > 10 * len(found)
-        assert all(line["message"].endswith(": Connection refused") for line in found)
+        assert all(line["message"].endswith(": Connection refused") for line in found[1:])
         assert "https" not in str(found)
         assert "?" not in str(found)
         assert found[-1]["away_s"] > 500
         await server.start()
         await until(lambda: not contact.is_away, lambda: asyncio.sleep(0.001))
-        [back] = lines()
+        *others, back = lines()
+        assert {*said(others)} <= {AWAY}
         assert (back["event"], back["server"]) == (BACK, "here:6443")
         assert back["away_s"] >= 600
         for task in tasks:
@@ -140,13 +147,28 @@ def test_a_refusal_of_a_path_is_said_once_a_minute(lines: Lines) -> None:
     assert [line["path"] for line in lines()] == ["/a", "/b"] * 2
 
 
-def test_a_server_in_trouble_is_said_once_a_minute_for_all_paths(lines: Lines) -> None:
+@pytest.mark.parametrize("code", [429, 500, 503, 410])
+def test_a_server_in_trouble_is_said_once_a_minute_for_all_paths(code: int, lines: Lines) -> None:
     clock = Clock()
     contact = ApiContact("s", clock)
+    error: Exception = KubeError(code, "", "starting")
+    if code == HTTPStatus.GONE:  # the watch says so in its own way
+        told = Exception("too old")
+        told.__cause__, error = error, told
     for second in range(120):
         for path in WATCHED:
-            contact.failed("watch", KubeError(503, "Unavailable", "starting"), path)
+            contact.failed("watch", error, path)
         clock.now = 1000.0 + second
+    assert said(lines()) == ["watch"] * 2
+
+
+def test_a_server_that_keeps_breaking_watches_is_said_once_a_minute(lines: Lines) -> None:
+    clock = Clock()
+    contact = ApiContact("s", clock)
+    for _ in range(12):
+        for path in WATCHED:
+            contact.failed("watch", KubeUnreachable(f"GET {path}: the answer broke off"), path)
+        clock.now += 10
     assert said(lines()) == ["watch"] * 2
 
 
