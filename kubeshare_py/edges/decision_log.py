@@ -88,9 +88,7 @@ def decided(effect: Effect, **about: object) -> None:
         case Nominate():
             _line("nominate", effect, {"node": effect.node, "cards": effect.cards, **about})
         case Preempt():
-            plan = effect.plan
-            victims = {"victims": [str(victim.key) for victim in plan.victims]}
-            _line("preempt", effect, {**victims, "violations": plan.violations, **about})
+            _preempt(effect, about)
         case ReportWaiting():
             _line("waiting", effect, {"reason": effect.diagnosis.message, **about})
         case ReportScheduled():
@@ -120,6 +118,20 @@ def _overuse(effect: ReportOvercommit, **about: object) -> None:
         event, log = f"{event} ended", inform
     which = {"card": effect.uuid} if effect.port is None else {"port": effect.port}
     log(event, node=effect.node, **which, message=effect.note, **about)
+
+
+def _preempt(effect: Preempt, about: dict[str, object]) -> None:
+    plan = effect.plan
+    fields: dict[str, object] = {
+        "victims": [str(victim.key) for victim in plan.victims],
+        "victim_uids": [victim.uid for victim in plan.victims],
+        "violations": plan.violations,
+        **about,
+    }
+    if plan.victims:
+        warn("preempt", pod=str(effect.key), uid=effect.uid, **fields)
+    else:
+        _line("preempt", effect, fields)
 
 
 def _line(

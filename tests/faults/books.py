@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.faults.eviction_books import EvictionBooks
-from tests.faults.gang_books import GangBooks, is_over
+from tests.faults.gang_books import GangBooks, is_over, leaves
 
 WHOLE = 1000
 _ALLOCATION, _PREFIX, _EARMARK = "sharedgpu/allocation", "sharedgpu/", "sharedgpu/earmark"
@@ -60,6 +60,8 @@ class Books:
         self._node_of: dict[str, str] = {}
         self._results: dict[str, str] = {}
         self._news = asyncio.Event()
+        #: A pod that was bound, a nominee whose place it seems to have taken, and when (s).
+        self._fed: list[tuple[str, str, float]] = []
 
     # --- what the API server says ----------------------------------------------------------------
 
@@ -109,6 +111,34 @@ class Books:
         self._check_results(pod)
         if not is_over(pod):
             self._charge(pod, node)
+            if not before:
+                self._note_fed(pod)
+
+    def _note_fed(self, pod: Json) -> None:
+        """Whether a pod that was just bound took what is kept for another."""
+        mine = {charge[0] for charge in self._charged.get(pod["metadata"]["uid"], ())}
+        for keeper, cards in self.evictions.keepers(pod["metadata"]["uid"]) if mine else ():
+            wanted = min(request(keeper) or 0, WHOLE)
+            for uuid in mine & cards:
+                held = self.held[uuid]
+                leaving = sum(
+                    milli
+                    for uid in held.pods
+                    if leaves(self.pods[uid]) or uid in self.evictions.evicted
+                    for card, milli, _, _ in self._charged[uid]
+                    if card == uuid
+                )
+                if WHOLE - held.milli + leaving < wanted:
+                    now = asyncio.get_running_loop().time()
+                    self._fed.append((_name(pod), keeper["metadata"]["uid"], now))
+
+    def fed(self) -> list[str]:
+        """Pods that took what preemption freed for another one, which waits for it."""
+        return [
+            f"{name} took what is kept for {keeper}"
+            for name, keeper, at in self._fed
+            if self.evictions.waits_still(keeper, at)
+        ]
 
     def _gone(self, uid: str) -> None:
         self._release(uid)

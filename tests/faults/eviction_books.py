@@ -15,6 +15,8 @@ Json = dict[str, Any]
 
 #: Whoever waited so long ago (s) may have been the reason: requests are late, watches silent.
 RECENT_S = 60.0
+#: A Binding that was decided is stored by then (s), where nothing goes wrong.
+UNDER_WAY_S = 5.0
 _BY = re.compile(r"Preempted by (the pod group of )?pod (\S+) on node (\S+)")
 
 
@@ -91,6 +93,32 @@ class EvictionBooks:
                 found.append(f"{name} was left with {len(staying)}")
         return found
 
+    def unplanned(self, plans: Iterable[Json]) -> list[str]:
+        """Evicted pods that no plan named, as schedulers logged their plans."""
+        planned = {uid for plan in plans for uid in plan["victim_uids"]}
+        return [
+            f"{_name(pod)} was evicted without a plan"
+            for uid, pod in self.evicted.items()
+            if uid not in planned
+        ]
+
+    def keepers(self, uid: str) -> list[tuple[Json, set[str]]]:
+        """Waiting pods that are not outranked by this one, with the cards kept for them."""
+        pod, found = self._known[uid], []
+        for other, until in self._waited.items():
+            keeper = self._present.get(other)
+            if until != math.inf or keeper is None or other == uid:
+                continue
+            cards = keeper["metadata"].get("annotations", {}).get("sharedgpu/earmark", "")
+            mates = group(pod) and group(pod) == group(keeper)
+            if cards and not mates and not _outranks(pod, keeper):
+                found.append((keeper, {*cards.split(",")}))
+        return found
+
+    def waits_still(self, uid: str, since: float) -> bool:
+        """Whether a pod waited for long after that: no Binding was under way."""
+        return self._waited.get(uid, 0.0) > since + UNDER_WAY_S
+
     def undue(self, events: Iterable[Json]) -> Iterator[str]:
         """Evictions, as events tell them, of pods that need not have given way."""
         for victim, preemptors, _ in self._told(events):
@@ -119,6 +147,12 @@ class EvictionBooks:
                 name = group(preemptors[0])
                 preemptors = [pod for pod in self._known.values() if group(pod) == name]
             yield self._known[event["regarding"]["uid"]], preemptors, node
+
+
+def _outranks(pod: Json, keeper: Json) -> bool:
+    """Whether a pod may take cards that are kept for another one."""
+    above = pod["spec"].get("priority", 0) > keeper["spec"].get("priority", 0)
+    return bool(above) and pod["spec"].get("preemptionPolicy") != "Never"
 
 
 def gives_way(pod: Json, preemptor: Json) -> bool:

@@ -38,6 +38,7 @@ async def survive(found: Arena, *, seed: int, faults: int, schedulers: int = 1) 
     )
     letting_go.cancel()
     wrong = [*books.problems, *books.evictions.undue(await found.events())]
+    wrong += books.evictions.unplanned(found.schedulers.said("preempt"))
     if not settled or wrong or books.gaps:
         lost = sorted(storm.kept - books.names())
         left = books.evictions.nominations()

@@ -1,6 +1,7 @@
 """Evictions when requests fail: whoever must go goes, and nobody goes for nothing."""
 
 import random
+from collections import Counter
 from functools import partial
 
 import pytest
@@ -32,6 +33,7 @@ async def until_settled(found: Arena) -> None:
         lambda: not books.overlooked() and books.is_settled(), found.pace.settles_s
     )
     wrong = [*books.problems, *left.undue(await found.events())]
+    wrong += left.unplanned(found.schedulers.said("preempt"))
     assert settled, (books.overlooked(), left.torn(), left.nominations())
     assert not wrong
 
@@ -58,7 +60,7 @@ async def gain(found: Arena, *, seed: int) -> None:
     rng, books = random.Random(seed), found.books
     found.schedulers.start()
     for number in range(NEWCOMERS):
-        rank = rng.choice(["low", "middle", "high"])
+        rank = rng.choice(["low", "middle", "high", "polite"])
         if rng.random() < 0.2:
             new = await create_gang(found, f"gang-{number}", rng.choice([2, 3]), "1.0", rank)
         else:
@@ -69,6 +71,9 @@ async def gain(found: Arena, *, seed: int) -> None:
         await until_settled(found)
     assert books.evictions.evicted
     assert books.evictions.in_vain(await found.events()) == []
+    assert books.fed() == []
+    plans = Counter(line["pod"] for line in found.schedulers.said("preempt"))
+    assert [name for name, count in plans.items() if count > 1] == [], "what was freed went away"
 
 
 def _are_there(books: Books, names: list[str]) -> bool:
