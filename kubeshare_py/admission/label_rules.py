@@ -109,7 +109,10 @@ def priority() -> Variables:
 
 
 def request() -> Variables:
-    """What `_request` says; `wantsCards` and `wholeCards` are bools for the rules of models."""
+    """What `_request` says; `wantsCards` and `wholeCards` are bools for the rules of models.
+
+    `advice` is said of what is right and hardly meant.
+    """
     limit, share = "variables.limit", "variables.request"
     return {
         "limit": label(sharedgpu.LIMIT),
@@ -127,6 +130,7 @@ def request() -> Variables:
         "limitProblem": _limit(),
         "shareProblem": _share(),
         "restProblem": _rest(),
+        "advice": _advice(),
         "requestProblem": first_said(["limitProblem", "shareProblem", "restProblem"]),
     }
 
@@ -228,6 +232,13 @@ def _compared(how: str, why: str = "") -> str:
     part = "(variables.limit.contains('.') ? '.' + variables.limit.split('.')[1] : '')"
     rule = [literal(f"{how} {sharedgpu.LIMIT}, which is "), whole, part, literal(why)]
     return sentence(sharedgpu.REQUEST, "variables.request", *rule)
+
+
+def _advice() -> str:
+    few = matches("variables.memory", "0*[1-9][0-9]{0,5}")
+    count = digits("variables.memory")
+    units = '" bytes; units are written behind the number, as in 8Gi"'
+    return first([(few, f"{literal(f'{sharedgpu.MEMORY} is ')} + {count} + {units}")])
 
 
 def _is_memory(text: str) -> str:

@@ -74,3 +74,15 @@ def test_amounts_are_compared_exactly(request_of: str) -> None:
             "sharedgpu/gpu_request": f"{request_of}{'' if '.' in request_of else '.'}1",
         }
         assert said_by_policy(above) == said_by_dialect(above) != ""
+
+
+@pytest.mark.parametrize(
+    ("memory", "advice"),
+    [
+        ("8", "sharedgpu/gpu_mem is 8 bytes; units are written behind the number, as in 8Gi"),
+        *((fine, "") for fine in ("0", "000", "8Gi", "1000000", "1e1", "x")),
+    ],
+)
+def test_memory_of_a_few_bytes_is_hardly_meant(memory: str, advice: str) -> None:
+    found = rules().evaluate({**SHARE, "sharedgpu/gpu_mem": memory}, {})
+    assert found["advice"] == advice

@@ -40,7 +40,7 @@ _TOLD_BY_POLICY = {
 }
 #: Labels are looked at everywhere but where the webhook does it.
 _VALIDATED = {"ValidatingAdmissionPolicy": [POLICY, GUARDED, UNTOLD, EXEMPT]}
-_OF_LABELS = ("kubeshare-labels", "kubeshare-labels-of-templates")
+_OF_LABELS = ("kubeshare-labels", "kubeshare-label-warnings")
 #: Before Kubernetes 1.36: nobody is told by policy.
 _TOLD_BY_WEBHOOK = {"MutatingWebhookConfiguration": [WEBHOOK, GUARDED, EXEMPT]}
 _IDENTITY = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding")

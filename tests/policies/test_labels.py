@@ -196,3 +196,20 @@ async def test_who_writes_a_template_is_warned_of_its_pods(
     assert "denied request" not in said
     for labels, spec in ((SHARE, {}), ({"app": "w"}, {}), (TYPO, {"schedulerName": "another"})):
         assert await warned(ground, workload(kind, labels, **spec)) == ""
+
+
+async def test_memory_of_a_few_bytes_is_taken_and_warned_of(
+    cluster: Clients, ground: ControlPlane
+) -> None:
+    few = {**SHARE, "sharedgpu/gpu_mem": "8"}
+    pod = a_pod(few)
+    pod["metadata"]["namespace"] = POLICY
+    advice = "sharedgpu/gpu_mem is 8 bytes; units are written behind the number, as in 8Gi"
+    assert advice in await warned(ground, pod)
+    assert advice in await warned(ground, workload("Job", few))
+    for memory in ("8Gi", "0", "1000000"):
+        pod["metadata"]["labels"]["sharedgpu/gpu_mem"] = memory
+        assert await warned(ground, pod) == ""
+    pod["metadata"]["labels"] |= {"sharedgpu/gpu_mem": "8", "app": "x"}
+    pod["spec"]["schedulerName"] = "another"
+    assert await warned(ground, pod) == ""

@@ -115,6 +115,10 @@
     'sharedgpu/gpu_mem' in variables.labels && (variables.memory.matches('[eE][+]?[1-9][0-9]{2}$') ? variables.memory.matches('^[0.]*[1-9]') : (variables.memory.matches('[eE][0-9]') ? double(variables.memory) : double(variables.memory.find('^[0-9.]+')) * {"":1.0,"k":1000.0,"M":1000000.0,"G":1000000000.0,"T":1000000000000.0,"P":1000000000000000.0,"E":1e18,"Ki":1024.0,"Mi":1048576.0,"Gi":1073741824.0,"Ti":1099511627776.0,"Pi":1125899906842624.0,"Ei":1.152921504606847e18}[variables.memory.substring(size(variables.memory.find('^[0-9.]+')))]) > (variables.wholeCards ? double(variables.requestWhole) : 1.0) * 281474976710656.0) ? "sharedgpu/gpu_mem=\"" + variables.memory + "\": must be at most 281474976710656 bytes a card" :
     !(variables.numaBind in ['', 'true', 'false']) ? "sharedgpu/numa_bind=\"" + variables.numaBind + "\": must be \"true\" or \"false\"" :
     ''
+- name: advice
+  expression: >-
+    variables.memory.matches("^(0*[1-9][0-9]{0,5})$") ? "sharedgpu/gpu_mem is " + variables.memory.find('[1-9][0-9]*$') + " bytes; units are written behind the number, as in 8Gi" :
+    ''
 - name: requestProblem
   expression: >-
     variables.limitProblem != '' ? variables.limitProblem :
