@@ -85,6 +85,7 @@ def _wish() -> str:
             (f"variables.denied != '' && !{_all_names(denied)}", _said(DENIED, names_rule)),
             # Before names are compared with each other, which would cost too much.
             (f"size({names}) > {too_many}", _said(MODELS, sharedgpu_models.TOO_MANY_RULE)),
+            (_many_stars(names), _said(MODELS, sharedgpu_models.STARS_RULE)),
             (
                 f"variables.models != '' && {twice}.size() > 0",
                 sentence(
@@ -99,6 +100,7 @@ def _wish() -> str:
             ),
             (f"{any_name} in {denied}", _said(DENIED, sharedgpu_models.ALL_DENIED_RULE)),
             (f"size({denied}) > {too_many}", _said(DENIED, sharedgpu_models.TOO_MANY_RULE)),
+            (_many_stars(denied), _said(DENIED, sharedgpu_models.STARS_RULE)),
         ]
     )
 
@@ -128,6 +130,11 @@ def _names(text: str) -> str:
 
 def _all_names(names: str) -> str:
     return f"{names}.all(name, {matches('name', PART)})"
+
+
+def _many_stars(names: str) -> str:
+    """Whether a name has more stars than it may: a bool."""
+    return f"{names}.exists(name, size(name.split('{ANY}')) > {sharedgpu_models.MOST_STARS + 1})"
 
 
 def _norm(name: str) -> str:

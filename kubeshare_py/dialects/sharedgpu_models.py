@@ -20,6 +20,8 @@ _KEYS = frozenset(KEYS)
 #: What `MIX` may say: all cards of one model, or whichever.
 SAME, WHICHEVER = "same", "any"
 MOST_NAMES = 16
+#: Within one name.
+MOST_STARS = 4
 #: Of a whole value; sixteen of the longest names there are fit.
 LONGEST = 1024
 
@@ -29,6 +31,7 @@ NAME_RULE = (
 TIERS_RULE = ', and ">" before worse ones'
 TOO_LONG_RULE = f"must not be longer than {LONGEST} characters"
 TOO_MANY_RULE = f"must not be more than {MOST_NAMES} names"
+STARS_RULE = f'must not have more than {MOST_STARS} "*" in a name'
 ANY_RULE = f'must have "{ANY}", all other models, at its end and alone: "A100 > {ANY}"'
 ALL_DENIED_RULE = f'must not be "{ANY}", which denies every model'
 MIX_RULE = f'must be "{SAME}" or "{WHICHEVER}"'
@@ -85,10 +88,9 @@ def wish_of(texts: ModelTexts) -> ModelWish | InvalidRequest | None:
     problem = _tiers_problem(tiers)
     if problem:
         return _invalid(MODELS, texts.models, problem)
-    if ANY in denied:
-        return _invalid(DENIED, texts.denied, ALL_DENIED_RULE)
-    if len(denied) > MOST_NAMES:
-        return _invalid(DENIED, texts.denied, TOO_MANY_RULE)
+    problem = _denied_problem(denied)
+    if problem:
+        return _invalid(DENIED, texts.denied, problem)
     return ModelWish(tiers=tuple(tiers), denied=denied) if tiers or denied else None
 
 
@@ -120,12 +122,26 @@ def _tiers_problem(tiers: list[tuple[str, ...]]) -> str:
     names = [name.lower() for tier in tiers for name in tier]
     if len(names) > MOST_NAMES:
         return TOO_MANY_RULE
+    if any(map(_has_many_stars, names)):
+        return STARS_RULE
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         return f"names {twice[0]} twice"
     if ANY in names and tiers[-1] != (ANY,):
         return ANY_RULE
     return ""
+
+
+def _denied_problem(denied: tuple[str, ...]) -> str:
+    if ANY in denied:
+        return ALL_DENIED_RULE
+    if len(denied) > MOST_NAMES:
+        return TOO_MANY_RULE
+    return STARS_RULE if any(map(_has_many_stars, denied)) else ""
+
+
+def _has_many_stars(name: str) -> bool:
+    return name.count(ANY) > MOST_STARS
 
 
 def _invalid(key: str, value: str, rule: str) -> InvalidRequest:

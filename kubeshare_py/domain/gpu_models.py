@@ -2,8 +2,6 @@
 
 import re
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
-from functools import lru_cache
 
 #: Stands for any letters, dashes included; alone for every model.
 ANY = "*"
@@ -58,13 +56,21 @@ def name_part(text: str) -> str | None:
     return part if _PART.fullmatch(part) else None
 
 
-@lru_cache(4096)
 def names_model(part: str, model: str) -> bool:
     """Whether this part of a name names the model: some of its words, in a row, case aside.
 
     Words are what stands between dashes, and spaces count as dashes: `A100` names
-    `NVIDIA-A100-SXM4-40GB`, and `L40` does not name `NVIDIA-L40S`, though `L40*` does.
+    `NVIDIA-A100-SXM4-40GB`, and `L40` does not name `NVIDIA-L40S`, though `L40*` does. The time is
+    linear in the model's length and in the number of stars: what is between stars is looked for
+    from the left, each piece behind the one before.
     """
-    return part == model or fnmatchcase(
-        f"-{model.replace(' ', '-').lower()}-", f"*-{part.lower()}-*"
-    )
+    if part == model:
+        return True
+    text = f"-{model.replace(' ', '-').lower()}-"
+    start = 0
+    for piece in f"-{part.lower()}-".split(ANY):
+        found = text.find(piece, start)
+        if found < 0:
+            return False
+        start = found + len(piece)
+    return True

@@ -42,6 +42,7 @@ def problem_of(labels: dict[str, str] = SHARE, **annotations: str) -> InvalidReq
         ("H100,H200>A100>*", (("H100", "H200"), ("A100",), ("*",))),
         (" GTX 1080 Ti , Tesla-T4 ", (("GTX-1080-Ti", "Tesla-T4"),)),
         ("*", (("*",),)),
+        ("*A*1*0**0", (("*A*1*0*0",),)),
     ],
 )
 def test_commas_are_between_equals_and_arrows_before_worse_ones(
@@ -90,6 +91,7 @@ def test_nothing_is_said_by_empty_values(said: dict[str, str]) -> None:
         *((MODELS, text, "twice") for text in ("A100, a100", "A > B > A", "*, *", "A, A ")),
         *((MODELS, text, "at its end") for text in ("* > A100", "A100, *", "*, A100")),
         (MODELS, ",".join(f"m{number}" for number in range(MOST_NAMES + 1)), "more than 16"),
+        *((key, "T4,A*1*0*0*x*", 'more than 4 "*" in a name') for key in (MODELS, DENIED)),
         (MODELS, "A" * (LONGEST + 1), "longer"),
         *((DENIED, text, "must be names of GPU models") for text in ("A > B", "A,", "!A")),
         (DENIED, "*", "every model"),
