@@ -66,12 +66,12 @@ async def endpoints(
         url = await stack.enter_async_context(
             serve(
                 configuration.server,
+                certificate.context,
                 ready=lambda: machine.ready,
                 cluster=lambda topology: cluster_portions(machine, topology=topology),
                 why=lambda key: why(machine, key),
                 others=[*checks, *page.routes(), *StateApi(_views(machine), access).routes()],
                 denial=reviews.denial,
-                context=certificate.context,
             )
         )
         group = await stack.enter_async_context(asyncio.TaskGroup())

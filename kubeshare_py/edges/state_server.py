@@ -8,11 +8,9 @@ the API server lets get the path. Other routes are served beside it, `state_api`
 
 import asyncio
 import ssl
-import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
 from contextlib import asynccontextmanager
 from http import HTTPStatus
-from pathlib import Path
 
 import msgspec
 from aiohttp import web
@@ -22,8 +20,7 @@ from kubeshare_py.domain.identity import PodKey
 from kubeshare_py.domain.view import ClusterView, WhyView
 from kubeshare_py.edges import probes, state_api
 from kubeshare_py.edges.build import say_listening
-from kubeshare_py.edges.certificates import make_certificates
-from kubeshare_py.edges.configured_files import accepted_tokens, served_certificate
+from kubeshare_py.edges.configured_files import accepted_tokens
 from kubeshare_py.edges.delegated_auth import NOT_VALID, Denial
 from kubeshare_py.edges.state_access import NO_TOKENS, bearers, holds_one
 from kubeshare_py.edges.state_stream import ViewStreams
@@ -36,44 +33,42 @@ Denies = Callable[[str, str, str], Awaitable[Denial | None]]
 @asynccontextmanager
 async def serve(
     settings: Server,
+    context: ssl.SSLContext,
     *,
     ready: Callable[[], bool],
     cluster: Callable[[bool], Iterable[ClusterView]],
     why: Callable[[PodKey], WhyView | None],
     others: Iterable[web.RouteDef] = (),
     denial: Denies | None = None,
-    context: ssl.SSLContext | None = None,
 ) -> AsyncIterator[str]:
     """Serve while the context is open; yields the URL.
 
-    Without a `context`, and without certificate files, a certificate is made for the life of the
-    process. `cluster` gives a view in portions: the first says what is no list, and others get
-    their turn after each; it is told whether the topology of nodes is asked for (`?topology=1`).
+    `context` has the certificate. `cluster` gives a view in portions: the first says what is no
+    list, and others get their turn after each; it is told whether the topology of nodes is asked
+    for (`?topology=1`).
     `denial` judges tokens that are not in the token file; without both, every request is refused
     but for those of health checks and of `state_api`, which judges by itself. Raises
     ConfigurationError for files that cannot be used.
     """
     tokens = accepted_tokens(settings.token_file)
     streams = ViewStreams()
-    with tempfile.TemporaryDirectory(prefix="kubeshare-") as directory:
-        context = context or _context(settings, Path(directory))
-        app = web.Application(middlewares=[_guard(tokens, denial)])
-        app.router.add_routes(others)
-        app.router.add_get("/state/v1/cluster", _cluster(cluster, streams), allow_head=False)
-        app.router.add_get("/state/v1/why/{namespace}/{pod}", _why(ready, why))
-        runner = web.AppRunner(app, access_log=None)
-        await runner.setup()
+    app = web.Application(middlewares=[_guard(tokens, denial)])
+    app.router.add_routes(others)
+    app.router.add_get("/state/v1/cluster", _cluster(cluster, streams), allow_head=False)
+    app.router.add_get("/state/v1/why/{namespace}/{pod}", _why(ready, why))
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, settings.bind_address, settings.port, ssl_context=context)
         try:
-            site = web.TCPSite(runner, settings.bind_address, settings.port, ssl_context=context)
-            try:
-                await site.start()
-            except OSError as error:
-                where = f"{settings.bind_address}:{settings.port}"
-                raise ConfigurationError(f"server: cannot listen on {where}: {error}") from error
-            say_listening("kubeshare-scheduler", runner, "https")
-            yield f"https://{settings.bind_address}:{runner.addresses[0][1]}"
-        finally:
-            await _end(runner)
+            await site.start()
+        except OSError as error:
+            where = f"{settings.bind_address}:{settings.port}"
+            raise ConfigurationError(f"server: cannot listen on {where}: {error}") from error
+        say_listening("kubeshare-scheduler", runner, "https")
+        yield f"https://{settings.bind_address}:{runner.addresses[0][1]}"
+    finally:
+        await _end(runner)
 
 
 async def _end(runner: web.AppRunner) -> None:
@@ -85,12 +80,6 @@ async def _end(runner: web.AppRunner) -> None:
         if transport is not None:
             transport.abort()
     await asyncio.sleep(0)
-
-
-def _context(settings: Server, directory: Path) -> ssl.SSLContext:
-    if not settings.certificate_file:
-        return make_certificates(directory).server_context()
-    return served_certificate(settings)
 
 
 def _guard(tokens: Collection[str], denial: Denies | None) -> Middleware:

@@ -58,6 +58,9 @@ async def test_kube_apiserver_forwards_requests_for_the_state(
         raw = ("get", "--raw", f"{ROOT}/namespaces/default/pods/a")
         assert json.loads(await kubectl(bare, *raw))["pod"]["state"] == "bound"
         assert "state.kubeshare.io" in await kubectl(bare, "api-resources")
+        assert "default/a" in await kubectl(bare, "get", "gpus")
+        # Pods are Kubernetes' own unless the group is named.
+        assert "READY" in await kubectl(bare, "get", "pods")
         with pytest.raises(AssertionError, match='User "jane" cannot get resource "pods"'):
             await kubectl(bare, *raw, "--as=jane")
         kubeconfig = bare.secrets.write_client_kubeconfig(stage.folder / "jane", bare.url, "jane")

@@ -52,8 +52,6 @@ async def served(folder: Path, *tokens: str) -> AsyncIterator[Served]:
     settings = Server(
         bind_address="127.0.0.1",
         port=0,
-        certificate_file=str(files.certificate_file),
-        key_file=str(files.key_file),
         token_file=str(token_file),
     )
 
@@ -71,6 +69,7 @@ async def served(folder: Path, *tokens: str) -> AsyncIterator[Served]:
     )
     async with serve(
         settings,
+        files.server_context(),
         ready=lambda: state.ready,
         cluster=lambda _: shown(),
         why=why,

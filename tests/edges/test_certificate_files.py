@@ -45,3 +45,9 @@ async def test_files_that_cannot_be_used_do_not_end_what_works(tmp_path: Path) -
 def test_without_usable_files_it_does_not_start(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="--certificate-file"):
         server(tmp_path)
+
+
+def test_the_setting_that_names_bad_files_is_named() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        CertificateFiles("no/such/file", "", "server.certificateFile:")
+    assert str(caught.value).startswith("server.certificateFile: no/such/file: ")

@@ -12,6 +12,7 @@ import pytest
 from aiohttp import web
 
 from kubeshare_py.domain.view import ClusterView, WhyView
+from kubeshare_py.edges.certificates import make_certificates
 from kubeshare_py.edges.delegated_auth import Denial
 from kubeshare_py.edges.state_server import serve
 from kubeshare_py.framework.configuration import ConfigurationError, Server
@@ -101,9 +102,15 @@ async def test_why_is_not_answered_before_the_cluster_was_read(state: Served) ->
     assert not msgspec.json.decode(body, type=ClusterView).ready
 
 
-async def open_with(settings: Server) -> None:
+@pytest.fixture(scope="module")
+def tls(tmp_path_factory: pytest.TempPathFactory) -> ssl.SSLContext:
+    return make_certificates(tmp_path_factory.mktemp("tls")).server_context()
+
+
+async def open_with(settings: Server, tls: ssl.SSLContext) -> None:
     async with serve(
         settings,
+        tls,
         ready=lambda: True,
         cluster=lambda _: [a_small_view()],
         why=lambda key: None,
@@ -111,11 +118,12 @@ async def open_with(settings: Server) -> None:
         pass
 
 
-async def test_without_a_token_file_everybody_is_refused(tmp_path: Path) -> None:
+async def test_without_a_token_file_everybody_is_refused(tls: ssl.SSLContext) -> None:
     settings = Server(bind_address="127.0.0.1", port=0)
     async with (
         serve(
             settings,
+            tls,
             ready=lambda: True,
             cluster=lambda _: [a_small_view()],
             why=lambda key: None,
@@ -131,26 +139,27 @@ async def test_without_a_token_file_everybody_is_refused(tmp_path: Path) -> None
     ("field", "settings"),
     [
         ("server.tokenFile: ", {"tokenFile": "no/such/file"}),
-        ("server.certificateFile: ", {"certificateFile": "no/such/file"}),
         ("server: cannot listen on 192.0.2.1:0", {"bindAddress": "192.0.2.1"}),
     ],
 )
-async def test_what_cannot_be_used_is_named(field: str, settings: dict[str, str]) -> None:
+async def test_what_cannot_be_used_is_named(
+    field: str, settings: dict[str, str], tls: ssl.SSLContext
+) -> None:
     document = {"bindAddress": "127.0.0.1", "port": 0, **settings}
     with pytest.raises(ConfigurationError) as caught:
-        await open_with(msgspec.convert(document, Server))
+        await open_with(msgspec.convert(document, Server), tls)
     assert str(caught.value).startswith(field)
 
 
-async def test_a_token_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+async def test_a_token_file_that_is_no_text_is_named(tmp_path: Path, tls: ssl.SSLContext) -> None:
     file = tmp_path / "tokens"
     file.write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigurationError, match=r"server\.tokenFile: .*utf-8"):
-        await open_with(Server(bind_address="127.0.0.1", port=0, token_file=str(file)))
+        await open_with(Server(bind_address="127.0.0.1", port=0, token_file=str(file)), tls)
 
 
 async def test_a_large_view_is_sent_in_portions_with_turns_for_others_between(
-    tmp_path: Path,
+    tmp_path: Path, tls: ssl.SSLContext
 ) -> None:
     whole = a_small_view()
     turns, seen = 0, []
@@ -175,7 +184,7 @@ async def test_a_large_view_is_sent_in_portions_with_turns_for_others_between(
     settings = Server(bind_address="127.0.0.1", port=0, token_file=str(token))
     busy = asyncio.create_task(others())
     async with (
-        serve(settings, ready=lambda: True, cluster=portions, why=lambda key: None) as url,
+        serve(settings, tls, ready=lambda: True, cluster=portions, why=lambda key: None) as url,
         aiohttp.ClientSession(headers={"Authorization": f"Bearer {TOKEN}"}) as session,
         session.get(f"{url}{CLUSTER}", ssl=False) as answer,
     ):
@@ -198,7 +207,7 @@ class Judge:
 
 
 @pytest.fixture
-async def judged(tmp_path: Path) -> AsyncIterator[tuple[str, Judge]]:
+async def judged(tmp_path: Path, tls: ssl.SSLContext) -> AsyncIterator[tuple[str, Judge]]:
     async def metrics(_request: web.Request) -> web.StreamResponse:
         return web.json_response("1")
 
@@ -210,6 +219,7 @@ async def judged(tmp_path: Path) -> AsyncIterator[tuple[str, Judge]]:
     judge = Judge()
     async with serve(
         settings,
+        tls,
         ready=lambda: True,
         cluster=lambda _: [a_small_view()],
         why=lambda key: None,
