@@ -4,15 +4,10 @@ The precedence is client-go's (k8s.io/client-go/tools/clientcmd/client_config.go
 line says, then the context's cluster and user; a token before an exec plugin.
 """
 
-import base64
-import binascii
-import datetime
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from kubeshare_py.edges.access import Access
 from kubeshare_py.edges.exec_plugin import PluginCredentials, cluster_info, run_plugin
@@ -23,10 +18,17 @@ from kubeshare_py.edges.kubeconfig_file import (
     kubeconfig_paths,
     read_kubeconfig,
 )
+from kubeshare_py.edges.kubeconfig_user import (
+    DATA,
+    basic,
+    certificate_pair,
+    impersonation,
+    pem,
+    token_of,
+)
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 DEFAULT_NAMESPACE = "default"
-_DATA = "-data"
 
 
 class Configured:
@@ -85,20 +87,20 @@ class Configured:
             )
         if not server.startswith(("http://", "https://")):
             raise KubeConfigError(f"{self.source}: server {server!r} is not an https:// URL")
-        authority = _pem(cluster, "certificate-authority")
+        authority = pem(cluster, "certificate-authority")
         ca = None if authority is None else authority.decode(errors="replace")
         plugin = self._plugin(user, cluster, server, ca)
-        certificate = plugin.certificate or _pair(user)
-        token = plugin.token or _token(user)
+        certificate = plugin.certificate or certificate_pair(user)
+        token = plugin.token or token_of(user)
         return KubeReading(
             server=server,
-            authorization=f"Bearer {token}" if token else _basic(user),
+            authorization=f"Bearer {token}" if token else basic(user),
             ca=ca,
             client_certificate=certificate,
             verify=not cluster.flag("insecure-skip-tls-verify"),
             server_hostname=cluster.text("tls-server-name") or None,
             proxy=cluster.text("proxy-url") or None,
-            impersonation=_impersonation(user),
+            impersonation=impersonation(user),
         )
 
     def _cluster(self) -> Section:
@@ -129,7 +131,7 @@ class Configured:
         ):
             if option:
                 given[key] = _absolute(option)
-                section = _without(section, key + _DATA)
+                section = _without(section, key + DATA)
         if access.as_user is not None or access.as_group or access.as_uid or access.as_user_extra:
             # As kubectl: with --as, whom else the file would impersonate does not count.
             section = _without(section, "as", "as-groups", "as-uid", "as-user-extra")
@@ -144,7 +146,7 @@ class Configured:
         self, user: Section, cluster: Section, server: str, ca: str | None
     ) -> PluginCredentials:
         plugin = user.inner("exec")
-        if plugin is None or _token(user):
+        if plugin is None or token_of(user):
             return PluginCredentials()
         info = cluster_info(cluster, server, ca)
         return run_plugin(plugin, info, environ=self._environ)
@@ -163,7 +165,7 @@ class Configured:
             server=f"https://{f'[{host}]' if ':' in host else host}:{port or 443}",
             authorization=f"Bearer {access.token or token}",
             ca=ca,
-            impersonation=_impersonation(self._user()),
+            impersonation=impersonation(self._user()),
         )
 
 
@@ -197,99 +199,3 @@ def _extra(given: tuple[str, ...]) -> dict[str, list[str]]:
             raise KubeConfigError(f"--as-user-extra {one!r} is not KEY=VALUE")
         found.setdefault(key, []).append(value)
     return found
-
-
-def _read(section: Section, name: str) -> bytes | None:
-    path = section.path(name)
-    if path is None:
-        return None
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise KubeConfigError(
-            f"{section.where}: {name} {path}: {error.strerror or error}"
-        ) from error
-
-
-def _pem(section: Section, name: str) -> bytes | None:
-    """Data in the file itself go before another file's, as in client-go."""
-    data = section.text(name + _DATA)
-    if not data:
-        return _read(section, name)
-    try:
-        return base64.b64decode(data, validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise KubeConfigError(f"{section.where}: {name}{_DATA} is not base64 ({error})") from error
-
-
-def _pair(user: Section) -> bytes | None:
-    certificate, key = _pem(user, "client-certificate"), _pem(user, "client-key")
-    if certificate is None and key is None:
-        return None
-    if certificate is None or key is None:
-        missing = "key" if key is None else "certificate"
-        raise KubeConfigError(f"{user.where}: client certificate and key without the {missing}")
-    return certificate + b"\n" + key
-
-
-def _token(user: Section) -> str:
-    content = _read(user, "tokenFile")
-    token = user.text("token").strip() if content is None else content.decode().strip()
-    if not token and user.inner("auth-provider") is not None:
-        return _provided(user)
-    if not token.isascii() or not token.isprintable() or " " in token:
-        raise KubeConfigError(f"{user.where}: its token is not one line without spaces")
-    return token
-
-
-def _provided(user: Section) -> str:
-    """The ID token of the oidc provider while it is good; renewing it is kubectl's work."""
-    provider = user.inner("auth-provider")
-    assert provider is not None
-    name = provider.text("name")
-    if name != "oidc":
-        raise KubeConfigError(
-            f"{user.where}: auth-provider {name} is not supported, nor by kubectl since 1.26: "
-            "use an exec plugin (for gcp gke-gcloud-auth-plugin, for azure kubelogin)"
-        )
-    settings = provider.inner("config")
-    token = settings.text("id-token") if settings else ""
-    if not token or _ended(token):
-        raise KubeConfigError(
-            f"{user.where}: its ID token has expired; any command of kubectl with this user renews "
-            "it (kubectl version), or use the exec plugin kubelogin"
-        )
-    return token
-
-
-def _ended(token: str) -> bool:
-    """Whether the end of a JSON web token has come; True for what is none."""
-    try:
-        payload = token.split(".")[1]
-        claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
-        end = float(claims["exp"])
-    except (ValueError, LookupError, TypeError):
-        return True
-    return datetime.datetime.now(tz=datetime.UTC).timestamp() >= end
-
-
-def _basic(user: Section) -> str | None:
-    if not user.text("username"):
-        return None
-    pair = f"{user.text('username')}:{user.text('password')}"
-    return f"Basic {base64.b64encode(pair.encode()).decode()}"
-
-
-def _impersonation(user: Section) -> tuple[tuple[str, str], ...]:
-    """Request headers; keys of extra fields are percent-encoded as in client-go."""
-    headers = [("Impersonate-Uid", user.text("as-uid"))] if user.text("as-uid") else []
-    headers += [("Impersonate-Group", group) for group in user.texts("as-groups")]
-    extra = user.inner("as-user-extra")
-    for key in extra.fields if extra else ():
-        name = f"Impersonate-Extra-{quote(key.lower(), safe='')}"
-        headers += [(name, value) for value in (extra.texts(key) if extra else ())]
-    if headers and not user.text("as"):
-        raise KubeConfigError(
-            f"{user.where}: groups, uid or extra fields to impersonate, but no user (--as)"
-        )
-    return (("Impersonate-User", user.text("as")), *headers) if user.text("as") else ()

@@ -55,6 +55,7 @@ def test_a_placed_pod_holds_a_part_of_a_card_with_its_index() -> None:
         (a_shape(a_claim(500)), False),
         (a_shape(whole(1)), True),
         (a_shape(whole(2)), True),
+        (a_shape(a_claim(500, memory_bytes=10 * GIB, count=2)), True),
         (a_shape(), True),
         (a_shape(a_claim(500, memory_bytes=10 * GIB, share_of="T4")), False),
     ],
@@ -89,6 +90,8 @@ def test_a_bound_pods_node_is_ranked_as_if_it_were_placed_now() -> None:
     assert found.score == sum(one.points * one.weight for one in found.scores)
     assert {one.name for one in found.others} == {"n2", "n3"} - {bind.node}
     assert all(one.score <= found.score for one in found.others)
+    # A card that it has alone would be too full for it, if it were not taken away first.
+    assert placement_of(driver, "full").rank == 1
     # Its own charge is taken away for the question, and is there again after it.
     assert placement_of(driver, "a") == found
 

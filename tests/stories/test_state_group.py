@@ -1,14 +1,20 @@
 """The state as a group of the API: everybody reads what RBAC lets him, however he logs in."""
 
 import asyncio
+import base64
 from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
 
 import msgspec
 import pytest
+import yaml
 
 from kubeshare_py.domain.view import ClusterView, WhyView
 from kubeshare_py.edges.kube_errors import KubeError
 from tests.controlplane.running import ControlPlane
+from tests.edges.kubeconfigs import exec_credential, plugin
+from tests.stories.command import kubectl_kubeshare
 from tests.stories.conftest import Json, Stage, gpu
 from tests.stories.people import ROOT, People
 
@@ -121,3 +127,39 @@ async def names(stage: Stage) -> list[str]:
     except KubeError:
         return []
     return [pod["name"] for pod in body["pods"]]
+
+
+def kubeconfig_of_jane(people: People, way: str) -> Path:
+    """Her certificate in the file, from an exec plugin, or an administrator who acts as her."""
+    stage = people.stage
+    if way == "--as":
+        return stage.cluster.server.write_kubeconfig(stage.folder / "admin.kubeconfig")
+    path = people.certificate("jane")
+    if way == "exec plugin":
+        config = yaml.safe_load(path.read_text())
+        held = config["users"][0]["user"]
+        certificate, key = (
+            base64.b64decode(held[f"client-{part}-data"]).decode()
+            for part in ("certificate", "key")
+        )
+        status = {"clientCertificateData": certificate, "clientKeyData": key}
+        config["users"][0]["user"] = plugin(stage.folder, exec_credential(**status))
+        path.write_text(yaml.safe_dump(config))
+    return path
+
+
+@pytest.mark.parametrize("way", ["certificate", "exec plugin", "--as"])
+async def test_the_command_shows_a_user_what_she_may_see(people: People, way: str) -> None:
+    kubeconfig = kubeconfig_of_jane(people, way)
+    as_user = "jane" if way == "--as" else None
+    ask = partial(kubectl_kubeshare, kubeconfig, as_user=as_user)
+    code, shown, said = await ask("gpus")
+    assert code == 0, said
+    assert "default/mine, 1 (in other namespaces)" in shown
+    code, shown, said = await ask("why", "mine")
+    assert code == 0, said
+    assert "  - a pod (in other namespaces): 0.25 GPU" in shown
+    assert "secret" not in shown
+    code, shown, said = await ask("pods", all_namespaces=True)
+    assert (code, shown) == (1, "")
+    assert 'User "jane" cannot list resource "pods"' in said
