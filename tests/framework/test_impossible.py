@@ -4,13 +4,18 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
 
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.gpu_models import ModelWish
 from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
+from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.framework.asks import Asker
 from kubeshare_py.framework.impossible import impossible
 from tests.builders import GIB, a_claim, a_gpu, a_node, a_shape, whole
+from tests.framework.test_asks import PROFILES
+from tests.plugins.random_clusters import CLAIMS, NODES, Nodes, random_cluster
 
 
 def a_ledger() -> Ledger:
@@ -126,3 +131,16 @@ def test_of_equally_large_nodes_the_first_by_name_is_named() -> None:
         ledger.put_node(a_node(name))
         ledger.put_cards(NodeName(name), (a_gpu(f"g-{name}"),))
     assert "(node a)" in impossible(a_shape(whole(2)), ledger)
+
+
+@settings(max_examples=150, deadline=None)
+@given(NODES, CLAIMS)
+def test_what_fits_an_empty_cluster_is_not_impossible(nodes: Nodes, claim: GpuClaim) -> None:
+    shape = a_shape(claim)
+    empty = random_cluster([(cards, []) for cards, _ in nodes]).ledger
+    fits = Asker(PROFILES["default"], empty).best(shape) is not None
+    said = impossible(shape, empty)
+    assert not (fits and said)
+    # However much is held, the same is said of the same cards.
+    held = random_cluster(nodes).ledger
+    assert impossible(shape, held).partition("(")[0] == said.partition("(")[0]
