@@ -5,6 +5,7 @@ so each card column is also a matrix of shape (rows, width). Empty slots carry A
 are int64: cpu and GPU shares in thousandths, memory in bytes.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -222,6 +223,13 @@ class Columns:
                 if node is not None:
                     column.put(row, node.labels.get(key))
         return column
+
+    def named(self, names: Collection[str]) -> NDArray[np.bool_]:
+        """Which rows are nodes of these names; shape (rows,)."""
+        found = (self.row_of.get(NodeName(name)) for name in names)
+        flags = np.zeros(self.rows, np.bool_)
+        flags[[row for row in found if row is not None]] = True
+        return flags
 
     def widen(self, width: int) -> None:
         """Make room for `width` cards on each node."""

@@ -4,9 +4,11 @@ Arrays have one entry per asked row (k), cards one line per row: (k, width). The
 views that must not be written to. Amounts as in `columns`.
 """
 
+from collections.abc import Collection, Mapping
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kubeshare_py.cluster.columns import Columns, IntArray
 from kubeshare_py.domain.identity import NodeName
@@ -27,6 +29,16 @@ class Rows(Protocol):
 
     def labels(self, key: str) -> tuple[IntArray, list[str | None]]:
         """A label: for each row the number of its value, and the values (None: not set)."""
+
+    def label_numbers(self, key: str) -> tuple[IntArray, Mapping[str | None, int]]:
+        """A label: for each row the number of its value, and each value's number.
+
+        The same mapping is given again, with values that came since at its end; another one, with
+        other numbers, once the label was not asked for in a long time. Not to be changed.
+        """
+
+    def named(self, names: Collection[str]) -> NDArray[np.bool_]:
+        """Which of the asked rows are nodes of these names; shape (k,)."""
 
     def taints(self) -> tuple[IntArray, list[tuple[Taint, ...]]]:
         """Taints: for each row the number of its set, and the sets."""
@@ -71,6 +83,15 @@ class SomeRows:
         """A label: for each row the number of its value, and the values (None: not set)."""
         label = self._columns.label(key)
         return label.codes.take(self.index), list(label.values)
+
+    def label_numbers(self, key: str) -> tuple[IntArray, Mapping[str | None, int]]:
+        """A label: for each row the number of its value, and each value's number."""
+        label = self._columns.label(key)
+        return label.codes.take(self.index), label.values
+
+    def named(self, names: Collection[str]) -> NDArray[np.bool_]:
+        """Which of the asked rows are nodes of these names."""
+        return self._columns.named(names).take(self.index)
 
     def taints(self) -> tuple[IntArray, list[tuple[Taint, ...]]]:
         """Taints: for each row the number of its set, and the sets."""
@@ -123,6 +144,15 @@ class AllRows:
         """A label: for each row the number of its value, and the values (None: not set)."""
         label = self._columns.label(key)
         return label.codes, list(label.values)
+
+    def label_numbers(self, key: str) -> tuple[IntArray, Mapping[str | None, int]]:
+        """A label: for each row the number of its value, and each value's number."""
+        label = self._columns.label(key)
+        return label.codes, label.values
+
+    def named(self, names: Collection[str]) -> NDArray[np.bool_]:
+        """Which rows are nodes of these names."""
+        return self._columns.named(names)
 
     def taints(self) -> tuple[IntArray, list[tuple[Taint, ...]]]:
         """Taints: for each row the number of its set, and the sets."""

@@ -17,6 +17,13 @@ from kubeshare_py.manifests.pod_fields import (
 _Pairs = tuple[tuple[str, str], ...]
 
 
+def shape_without_place(
+    resources: tuple[tuple[str, int], ...], request: GpuRequest | None
+) -> Shape:
+    """The shape of a pod that says more of its place than is read: no node satisfies it."""
+    return _shape(resources, request, (), NodeSelectorFields(), ())
+
+
 def shape_of(
     spec: PodSpec, resources: tuple[tuple[str, int], ...], request: GpuRequest | None
 ) -> Shape:

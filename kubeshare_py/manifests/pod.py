@@ -23,7 +23,8 @@ from kubeshare_py.domain.request import InvalidRequest
 from kubeshare_py.manifests.allocation import read_allocation
 from kubeshare_py.manifests.effective_requests import demand
 from kubeshare_py.manifests.group_reference import group_reference
-from kubeshare_py.manifests.placement import shape_of
+from kubeshare_py.manifests.placement import shape_of, shape_without_place
+from kubeshare_py.manifests.placement_limits import placement_problem
 from kubeshare_py.manifests.pod_fields import PodFields, PodSpec
 from kubeshare_py.manifests.unsupported import unsupported_fields
 
@@ -71,19 +72,26 @@ def to_domain(pod: PodFields) -> Pod:
     if unknown is not None:
         asked = replace(asked, request=None, problem=unknown)
     needs = demand(spec, pod.status if bound else None)
+    too_much = placement_problem(spec)
     held = _held(meta.annotations) if bound and meta.annotations else None
     reference = _reference(pod, asked.group)
     return Pod(
         uid=PodUid(meta.uid),
         key=PodKey(meta.namespace, meta.name),
-        shape=shape_of(spec, needs.resources, asked.request),
+        shape=(
+            shape_of(spec, needs.resources, asked.request)
+            if too_much is None
+            else shape_without_place(needs.resources, asked.request)
+        ),
         scheduler_name=spec.scheduler_name,
         node_name=NodeName(spec.node_name) if bound else None,
         priority=spec.priority or 0,
         label_priority=asked.priority,
         created=meta.creation_timestamp or "",
         request=asked.request,
-        problem=unknown or (reference if isinstance(reference, InvalidRequest) else asked.problem),
+        problem=unknown
+        or (reference if isinstance(reference, InvalidRequest) else asked.problem)
+        or (None if bound else too_much),
         group=_within(asked.group, meta.annotations),
         group_reference=reference if isinstance(reference, GroupReference) else None,
         owner=meta.controller_uid if asked.group or reference else "",

@@ -3,12 +3,13 @@
 Readiness is judged by taints too: the node lifecycle controller taints nodes that are not ready.
 """
 
-import numpy as np
+from collections.abc import Sequence
 
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.node import Taint
 from kubeshare_py.domain.pod import Shape, Toleration
+from kubeshare_py.framework.number_table import NumberTable
 from kubeshare_py.framework.points import Depends, RowFilter
 from kubeshare_py.framework.reasons import ReasonTable
 
@@ -50,9 +51,9 @@ class TaintToleration:
                 for taint in taints
             )
 
-        def ask(rows: Rows) -> IntArray:
-            numbers, sets = rows.taints()
-            verdicts = np.array([mask if refused(taints) else 0 for taints in sets], np.int64)
-            return verdicts.take(numbers)
+        # Set 0 is the empty one, which refuses nothing.
+        return NumberTable(_taints, lambda taints: mask if refused(taints) else 0, 0).of
 
-        return ask
+
+def _taints(rows: Rows) -> tuple[IntArray, Sequence[tuple[Taint, ...]]]:
+    return rows.taints()

@@ -1,0 +1,61 @@
+"""How much a pod may say about where it may run.
+
+Kubernetes bounds none of this but by the size of the whole object, and every part of it is judged
+for each node. All limits are far above what people write: lists of some hundred nodes by name, one
+term for each, as controllers make them, are well within them.
+"""
+
+from collections.abc import Iterator
+
+from kubeshare_py.domain.request import InvalidRequest
+from kubeshare_py.manifests.pod_fields import NodeSelectorFields, PodSpec, RequirementFields
+
+MOST_TERMS = 500
+#: Lines of all terms.
+MOST_REQUIREMENTS = 1000
+#: Of all lines.
+MOST_VALUES = 5000
+#: Characters of all keys and values.
+MOST_CHARACTERS = 256 * 1024
+MOST_TOLERATIONS = 500
+MOST_SELECTED = 100
+
+TERMS = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def placement_problem(spec: PodSpec) -> InvalidRequest | None:
+    """What there is too much of; None for nearly every pod."""
+    if spec.affinity is None and spec.node_selector is None and spec.tolerations is None:
+        return None
+    return next(_too_many(spec), None)
+
+
+def _too_many(spec: PodSpec) -> Iterator[InvalidRequest]:
+    node_affinity = spec.affinity.node_affinity if spec.affinity else None
+    if node_affinity is not None and node_affinity.required is not None:
+        yield from _affinity(node_affinity.required)
+    yield from _over("spec.nodeSelector", "labels", len(spec.node_selector or ()), MOST_SELECTED)
+    yield from _over("spec.tolerations", "entries", len(spec.tolerations or ()), MOST_TOLERATIONS)
+
+
+def _affinity(required: NodeSelectorFields) -> Iterator[InvalidRequest]:
+    terms = required.node_selector_terms or ()
+    yield from _over(TERMS, "terms", len(terms), MOST_TERMS)
+    lines = [
+        line
+        for term in terms
+        for line in (*(term.match_expressions or ()), *(term.match_fields or ()))
+    ]
+    yield from _over(TERMS, "requirements", len(lines), MOST_REQUIREMENTS)
+    yield from _over(TERMS, "values", sum(len(line.values or ()) for line in lines), MOST_VALUES)
+    yield from _over(TERMS, "characters", sum(map(_characters, lines)), MOST_CHARACTERS)
+
+
+def _characters(line: RequirementFields) -> int:
+    return len(line.key) + sum(map(len, line.values or ()))
+
+
+def _over(field: str, what: str, count: int, most: int) -> Iterator[InvalidRequest]:
+    if count > most:
+        rule = f"has {count} {what}; this scheduler takes at most {most}"
+        yield InvalidRequest(field=field, rule=rule)

@@ -1,0 +1,98 @@
+"""How much a pod may say of its place, and what happens beyond."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kubeshare_py.domain.pod import NodeTerm, Requirement, Toleration
+from kubeshare_py.manifests.placement_limits import (
+    MOST_CHARACTERS,
+    MOST_REQUIREMENTS,
+    MOST_SELECTED,
+    MOST_TERMS,
+    MOST_TOLERATIONS,
+    MOST_VALUES,
+)
+from tests.manifests.written import pod
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+TERMS = f"spec.affinity.nodeAffinity.{REQUIRED}"
+
+
+def one_of(*values: str, key: str = "k") -> dict[str, Any]:
+    return {"key": key, "operator": "In", "values": list(values)}
+
+
+def affinity(*terms: list[dict[str, Any]]) -> dict[str, Any]:
+    selector = {"nodeSelectorTerms": [{"matchExpressions": lines} for lines in terms]}
+    return {"affinity": {"nodeAffinity": {REQUIRED: selector}}}
+
+
+def terms(count: int) -> dict[str, Any]:
+    return affinity(*([one_of("v")] for _ in range(count)))
+
+
+def requirements(count: int) -> dict[str, Any]:
+    return affinity([one_of("v")] * (count - 1), [one_of("v")])
+
+
+def values(count: int) -> dict[str, Any]:
+    return affinity([one_of("v"), one_of(*(["v"] * (count - 1)))])
+
+
+def characters(count: int) -> dict[str, Any]:
+    return affinity([one_of("v" * (count - 1))])
+
+
+def selected(count: int) -> dict[str, Any]:
+    return {"nodeSelector": {f"k{number}": "v" for number in range(count)}}
+
+
+def tolerations(count: int) -> dict[str, Any]:
+    return {"tolerations": [{"key": f"k{number}"} for number in range(count)]}
+
+
+LIMITS = [
+    (terms, MOST_TERMS, f"{TERMS} has {MOST_TERMS + 1} terms"),
+    (requirements, MOST_REQUIREMENTS, f"{TERMS} has {MOST_REQUIREMENTS + 1} requirements"),
+    (values, MOST_VALUES, f"{TERMS} has {MOST_VALUES + 1} values"),
+    (characters, MOST_CHARACTERS, f"{TERMS} has {MOST_CHARACTERS + 1} characters"),
+    (selected, MOST_SELECTED, f"spec.nodeSelector has {MOST_SELECTED + 1} labels"),
+    (tolerations, MOST_TOLERATIONS, f"spec.tolerations has {MOST_TOLERATIONS + 1} entries"),
+]
+
+
+@pytest.mark.parametrize(("spec_of", "most", "problem"), LIMITS)
+def test_what_is_too_much_is_named_and_fits_nowhere(
+    spec_of: Callable[[int], dict[str, Any]], most: int, problem: str
+) -> None:
+    assert pod(spec_of(most)).problem is None
+    beyond = pod(spec_of(most + 1))
+    assert str(beyond.problem) == f"{problem}; this scheduler takes at most {most}"
+    assert (beyond.shape.terms, beyond.shape.node_selector) == ((), ())
+    assert beyond.shape.tolerations == ()
+
+
+@pytest.mark.parametrize("spec_of", [terms, tolerations])
+def test_what_a_bound_pod_says_does_not_matter_any_more(
+    spec_of: Callable[[int], dict[str, Any]],
+) -> None:
+    bound = pod({**spec_of(MOST_TERMS + 1), "nodeName": "n1"})
+    assert bound.problem is None
+
+
+def test_a_term_for_each_of_some_hundred_nodes_is_read() -> None:
+    named = [
+        {"matchFields": [one_of(f"node-{number}.example.org", key="metadata.name")]}
+        for number in range(400)
+    ]
+    spec = {"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": named}}}}
+    found = pod({**spec, "tolerations": [{"operator": "Exists"}]})
+    assert found.problem is None
+    assert found.shape.terms is not None
+    assert len(found.shape.terms) == 400
+    assert found.shape.terms[7] == NodeTerm(
+        fields=(Requirement("metadata.name", "In", ("node-7.example.org",)),)
+    )
+    assert found.shape.tolerations == (Toleration(operator="Exists"),)
