@@ -205,7 +205,7 @@ def test_why_says_which_choice_a_pod_got() -> None:
     driver.place(pod)
     view = why(driver.machine, pod.key)
     assert view is not None
-    assert view.message == "it is on node n1; b is choice 2 of 3 (c > b > a)"
+    assert view.message == "b is choice 2 of 3 (c > b > a)"
 
 
 def test_a_shape_is_narrowed_only_if_it_asks_for_one_model() -> None:

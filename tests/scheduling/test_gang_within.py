@@ -35,8 +35,8 @@ def test_a_gang_that_no_place_holds_waits_for_one(document: object) -> None:
     driver = four_racks(document=document)
     assert driver.show(*within(ZONE, 9, 9)) == []
     assert driver.told["g-0"].startswith(
-        f'pod group "g" needs 9 pods to start together in one {ZONE}; room for 8 of them, '
-        "none for 1 that asks for 1 GPU: "
+        f'pod group "g" needs 9 pods to start together in one {ZONE}; room for 8 of them; '
+        f"impossible: they ask for 9 GPUs in all; the largest {ZONE} has 8. "
     )
 
 

@@ -143,7 +143,8 @@ def test_a_gang_counts_by_what_its_shares_are_of_the_cards() -> None:
     pods = members(group, 7, a_claim(500, share_of="A100"))
     assert isinstance(driver, GangDriver)
     assert driver.show(*pods) == []
-    assert "room for 6 of them, none for 1 that asks for 0.5 of one A100" in driver.told["g-0"]
+    said = "room for 6 of them; impossible: they ask for 1.106 GPUs in all; the cluster has 1 that"
+    assert said in driver.told["g-0"]
     show(driver, n1="H100 H100")
     assert len(driver.turn()) == 7
 

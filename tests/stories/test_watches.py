@@ -57,7 +57,9 @@ async def test_nodes_that_left_and_changed_while_nobody_watched(stage: Stage) ->
     await stage.create("a", gpu("0.5"), nodeSelector={"pool": "b"})
     assert (await stage.place("a"))[0] == "n3"
     await stage.create("b", gpu("9", "9"))
-    assert (await stage.waiting("b")).startswith("0/3 nodes")
+    assert (await stage.waiting("b")).startswith(
+        "impossible: no node has 9 GPUs: the largest has 8 (node n2). 0/3 "
+    )
 
 
 async def test_binds_answered_while_the_watch_is_broken_are_not_decided_again(
