@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -13,6 +14,7 @@ from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.effects import (
     Bind,
     Overuse,
+    Preempt,
     ReportOvercommit,
     ReportScheduled,
     ReportTrouble,
@@ -20,6 +22,7 @@ from kubeshare_py.domain.effects import (
     Trouble,
 )
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey, PodUid
+from kubeshare_py.domain.preemption import PreemptionPlan, Preemptor, Seat, Victim
 from kubeshare_py.edges import decision_log
 
 UID, KEY, N1 = PodUid("u-1"), PodKey("default", "train"), NodeName("n1")
@@ -42,6 +45,26 @@ def root_logger() -> Iterator[None]:
 def lines(root_logger: None, capsys: pytest.CaptureFixture[str]) -> Lines:
     """What was written to standard error so far, every line decoded."""
     return lambda: [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+
+
+def test_a_plan_that_evicts_is_a_warning_and_names_its_victims(lines: Lines) -> None:
+    decision_log.set_up("warning")
+    seats = (Seat(uid=UID, key=KEY, node=N1),)
+    plan = PreemptionPlan(preemptor=Preemptor(namespace="default", name="train"), seats=seats)
+    victim = Victim(uid=PodUid("u-2"), key=PodKey("default", "low"), node=N1)
+    decision_log.decided(Preempt(UID, KEY, plan))
+    decision_log.decided(Preempt(UID, KEY, replace(plan, victims=(victim,))))
+    [line] = lines()
+    assert line.pop("time")
+    assert line == {
+        "level": "warning",
+        "event": "preempt",
+        "pod": "default/train",
+        "uid": "u-1",
+        "victims": ["default/low"],
+        "victim_uids": ["u-2"],
+        "violations": 0,
+    }
 
 
 def test_a_placement_is_logged_with_node_cards_and_token(lines: Lines) -> None:

@@ -48,6 +48,12 @@ def test_a_bare_pod() -> None:
     assert not found.deleting
 
 
+def test_a_nominated_pod_says_for_which_node() -> None:
+    found = pod(status={"nominatedNodeName": "n1"})
+    assert (found.nominated, found.nominated_node) == (True, "n1")
+    assert (pod().nominated, pod().nominated_node) == (False, None)
+
+
 def test_a_typical_pod() -> None:
     found = pod(
         {

@@ -18,9 +18,8 @@ def nodes() -> str:
     return 'nodes: [{name: "n{n}", count: 1, gpus: [{model: A100, count: 2, memory: 40GiB}]}]'
 
 
-@pytest.fixture
-async def stage(empty_stage: Stage) -> AsyncIterator[Stage]:
-    """A cluster of two cards, with classes of priority."""
+async def make_classes(stage: Stage) -> None:
+    """Classes of priority."""
     for name, value, policy in (
         ("low", 1, "PreemptLowerPriority"),
         ("middle", 50, "PreemptLowerPriority"),
@@ -34,7 +33,13 @@ async def stage(empty_stage: Stage) -> AsyncIterator[Stage]:
             "value": value,
             "preemptionPolicy": policy,
         }
-        await empty_stage.client.create(CLASSES, body)
+        await stage.client.create(CLASSES, body)
+
+
+@pytest.fixture
+async def stage(empty_stage: Stage) -> AsyncIterator[Stage]:
+    """A cluster of two cards, with classes of priority."""
+    await make_classes(empty_stage)
     async with empty_stage.scheduler():
         await empty_stage.warm_up()
         yield empty_stage
@@ -187,6 +192,30 @@ class TestWhatIsFreed:
         assert len([name for name in running if name.startswith("ours")]) == 7
         others = (await stage.client.get(THEIRS))["items"]
         assert bound(others) == []
+
+
+async def test_a_scheduler_that_begins_knows_for_which_pod_others_went(empty_stage: Stage) -> None:
+    stage, slow = empty_stage, {"kubeshare.sim/stop-seconds": "3"}
+    await make_classes(stage)
+    async with stage.scheduler():
+        await stage.warm_up()
+        for name in ("one", "two"):
+            await stage.create(name, gpu("1.0"), priorityClassName="low", annotations=slow)
+            await stage.running(name)
+        await create(stage, "polite", "1.0", "polite")
+        await stage.waiting("polite")
+        await create(stage, "urgent", "1.0", "high")
+        await stage.until("urgent", lambda pod: bool(pod["status"].get("nominatedNodeName")))
+        pods = await stage.until_all(any_leaves)
+    [victim] = [pod["metadata"]["name"] for pod in pods if pod["metadata"].get("deletionTimestamp")]
+    await stage.until_all(lambda pods: victim not in [one["metadata"]["name"] for one in pods])
+    assert "urgent" not in bound(await stage.all_pods())
+    async with stage.scheduler():
+        await stage.running("urgent")
+        await create(stage, "last", "1.0", "low")
+        await stage.waiting("last")
+    [other] = {"one", "two"} - {victim}
+    assert bound(await stage.all_pods()) == sorted([other, "urgent"])
 
 
 class TestGangs:

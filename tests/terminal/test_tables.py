@@ -243,6 +243,13 @@ def test_a_watched_table_prints_what_is_new_changed_or_gone() -> None:
     assert lines == [["two", "bound"], ["new", "held"], ["one", "gone"]]
 
 
+def test_why_says_of_each_node_what_is_kept_there_for_which_pod() -> None:
+    kept = "1 card is kept for pod default/urgent by preemption"
+    node = NodeWhy(name="n1", fits=False, reasons=("GPU earmarked for other pods",), kept=(kept,))
+    text = why_report(replace(a_why(), nodes=(node,), advice=()), None).plain
+    assert f"n1: GPU earmarked for other pods; {kept}" in text.splitlines()
+
+
 def test_why_begins_with_the_answer_and_ends_with_what_would_help() -> None:
     assert why_report(a_why(), None).plain == (
         """\
