@@ -1,9 +1,8 @@
 """Which build of the programs runs, and where it listens."""
 
 import platform
+from collections.abc import Iterable
 from importlib import metadata
-
-from aiohttp import web
 
 from kubeshare_py.edges import decision_log
 from kubeshare_py.exporters.build_info import Build
@@ -27,11 +26,14 @@ def say_started(program: str, **fields: object) -> None:
     decision_log.inform("started", **about, **fields)
 
 
-def say_listening(program: str, runner: web.AppRunner, scheme: str, **fields: object) -> None:
+def say_listening(
+    program: str, addresses: Iterable[tuple[str, int]], scheme: str, **fields: object
+) -> None:
     """The same with a URL for each socket: two for "all addresses" of a host with IPv6."""
-    addresses = [_url(scheme, *address[:2]) for address in runner.addresses]
-    say_started(program, addresses=addresses, **fields)
+    urls = [url(scheme, *address) for address in addresses]
+    say_started(program, addresses=urls, **fields)
 
 
-def _url(scheme: str, host: str, port: int) -> str:
+def url(scheme: str, host: str, port: int) -> str:
+    """Of a server's root, without a slash at its end."""
     return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"

@@ -2,14 +2,15 @@
 
 import gzip
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
 from prometheus_client.registry import Collector
 
 from kubeshare_py.edges import idle_memory, probes
-from kubeshare_py.edges.build import running_build, say_listening
+from kubeshare_py.edges.bounded_server import listening
+from kubeshare_py.edges.build import running_build, say_listening, url
 from kubeshare_py.edges.card_sampler import CardSampler
 from kubeshare_py.edges.probes import Check
 from kubeshare_py.exporters.build_info import build_collector
@@ -80,17 +81,14 @@ async def serve(sampler: CardSampler, address: str, port: int) -> AsyncIterator[
     """
     application = web.Application()
     application.add_routes(CollectorPage(sampler).routes())
-    runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
-    await runner.setup()
-    try:
+    async with AsyncExitStack() as stack:
         try:
-            await web.TCPSite(runner, address or None, port).start()
+            addresses = await stack.enter_async_context(
+                listening(application, address, port, shutdown_s=1.0)
+            )
         except OSError as error:
             where = f"{address or '*'}:{port}"
             raise CannotListen(f"cannot listen on {where}: {error.strerror or error}") from error
-        say_listening("kubeshare-collector", runner, "http", path=PATH, node=sampler.node)
+        say_listening("kubeshare-collector", addresses, "http", path=PATH, node=sampler.node)
         idle_memory.give_back()
-        host, bound = runner.addresses[0][:2]
-        yield f"http://{f'[{host}]' if ':' in host else host}:{bound}{PATH}"
-    finally:
-        await runner.cleanup()
+        yield f"{url('http', *addresses[0])}{PATH}"

@@ -6,10 +6,9 @@ takes that header away, in `X-KubeShare-Authorization`: one of the token file's,
 the API server lets get the path. Other routes are served beside it, `state_api`'s too.
 """
 
-import asyncio
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from http import HTTPStatus
 
 import msgspec
@@ -19,7 +18,8 @@ from aiohttp.typedefs import Handler, Middleware
 from kubeshare_py.domain.identity import PodKey
 from kubeshare_py.domain.view import ClusterView, WhyView
 from kubeshare_py.edges import probes, state_api
-from kubeshare_py.edges.build import say_listening
+from kubeshare_py.edges.bounded_server import listening
+from kubeshare_py.edges.build import say_listening, url
 from kubeshare_py.edges.configured_files import accepted_tokens
 from kubeshare_py.edges.delegated_auth import NOT_VALID, Denial
 from kubeshare_py.edges.state_access import NO_TOKENS, bearers, holds_one
@@ -56,36 +56,21 @@ async def serve(
     app.router.add_routes(others)
     app.router.add_get("/state/v1/cluster", _cluster(cluster, streams), allow_head=False)
     app.router.add_get("/state/v1/why/{namespace}/{pod}", _why(ready, why))
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    try:
-        site = web.TCPSite(runner, settings.bind_address, settings.port, ssl_context=context)
+    async with AsyncExitStack() as stack:
+        host, port = settings.bind_address, settings.port
         try:
-            await site.start()
+            addresses = await stack.enter_async_context(listening(app, host, port, context=context))
         except OSError as error:
-            where = f"{settings.bind_address}:{settings.port}"
+            where = f"{host}:{port}"
             raise ConfigurationError(f"server: cannot listen on {where}: {error}") from error
-        say_listening("kubeshare-scheduler", runner, "https")
-        yield f"https://{settings.bind_address}:{runner.addresses[0][1]}"
-    finally:
-        await _end(runner)
-
-
-async def _end(runner: web.AppRunner) -> None:
-    """Answer what was asked; then hang up, also where a client keeps a connection for later."""
-    server = runner.server
-    held = [one.transport for one in server.connections] if server is not None else []
-    await runner.cleanup()
-    for transport in held:
-        if transport is not None:
-            transport.abort()
-    await asyncio.sleep(0)
+        say_listening("kubeshare-scheduler", addresses, "https")
+        yield url("https", host, addresses[0][1])
 
 
 def _guard(tokens: Collection[str], denial: Denies | None) -> Middleware:
     @web.middleware
     async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if f"/{request.path.split('/')[1]}" in probes.PATHS:
+        if f"/{request.path.removeprefix('/').split('/')[0]}" in probes.PATHS:
             return await handler(request)
         if state_api.owns(request.path):
             return await handler(request)  # it asks by itself

@@ -1,0 +1,258 @@
+"""HTTP servers of all our processes: an address to listen on, and bounds on what clients may hold.
+
+aiohttp bounds neither the number of connections nor the time that a TLS handshake or a request's
+head may take (its keep-alive time, an hour, is the only limit), and logs a traceback for a head
+that it cannot read. Whoever reaches a port could so keep others out, or fill the log.
+"""
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.typedefs import Handler, Middleware
+
+_BACKLOG = 128
+#: How long no connection is accepted after the process ran out of descriptors, and how often
+#: connections are looked through for those that are overdue, in seconds.
+_PAUSE_S = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """`head_s`: from accepting a connection to its first request's head, TLS handshake included.
+
+    `idle_s`: from an answer to the next request's head. Go's clients, kube-apiserver among them,
+    give up idle connections after 90 s; to be first would break some of their requests.
+    `busy_s`: from a head to the end of the answer; kube-apiserver waits for 60 s itself.
+    Defaults suit all our ports: kube-apiserver keeps a few connections, Prometheus and kubelets one
+    each. At `connections`, a new one takes the place of the one that has been silent for longest,
+    those that never sent a request first; where all are busy, it is hung up.
+    """
+
+    connections: int = 256
+    head_s: float = 10.0
+    idle_s: float = 120.0
+    busy_s: float = 70.0
+
+
+@asynccontextmanager
+async def listening(
+    app: web.Application,
+    address: str,
+    port: int,
+    *,
+    context: ssl.SSLContext | None = None,
+    bounds: Bounds | None = None,
+    shutdown_s: float = 60.0,
+) -> AsyncIterator[list[tuple[str, int]]]:
+    """Serve while entered; yields host and port of each socket. "" is all addresses, 0 any port.
+
+    At the end requests get `shutdown_s` to be answered, then every connection is hung up, also
+    those that clients keep for later. Raises OSError where it cannot listen.
+    """
+    connections = _Connections(context, bounds or Bounds())
+    app.middlewares.insert(0, connections.middleware())
+    runner = web.AppRunner(
+        app, access_log=None, logger=_quiet_logger(), shutdown_timeout=shutdown_s
+    )
+    await runner.setup()
+    sockets: list[socket.socket] = []
+    try:
+        sockets += await _bound(address, port)
+        if runner.server is None:
+            raise RuntimeError("aiohttp sets the server up")
+        connections.server = runner.server
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(connections.accept(one)) for one in sockets]
+            tasks.append(group.create_task(connections.sweep()))
+            try:
+                yield [one.getsockname()[:2] for one in sockets]
+            finally:
+                for task in tasks:
+                    task.cancel()
+    finally:
+        for one in sockets:
+            one.close()
+        connections.hang_up_opening()
+        held = connections.transports()
+        await runner.cleanup()
+        for transport in held:
+            transport.abort()
+        await asyncio.sleep(0)
+
+
+async def _bound(address: str, port: int) -> list[socket.socket]:
+    """A listening socket for each address of that name; of "", for each family that works."""
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(
+        address or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )
+    sockets: list[socket.socket] = []
+    refused: OSError | None = None
+    for family, _, _, _, where in dict.fromkeys(found):
+        try:
+            one = socket.create_server(where, family=family, backlog=_BACKLOG)
+        except OSError as error:
+            refused = error
+            continue
+        one.setblocking(False)
+        sockets.append(one)
+    if refused is not None and (address or not sockets):
+        for one in sockets:
+            one.close()
+        raise refused
+    return sockets
+
+
+class _Unreadable(logging.Filter):
+    """Leaves out what aiohttp says of heads that are no HTTP: the client gets the reason."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        return not isinstance(error, HttpProcessingError)
+
+
+def _quiet_logger() -> logging.Logger:
+    logger = logging.getLogger("kubeshare.http")
+    if not logger.filters:
+        logger.addFilter(_Unreadable())
+    return logger
+
+
+@dataclass(eq=False, slots=True)
+class _Connection:
+    """`opening` until its handshake is done; `due` is when it is hung up."""
+
+    handler: web.RequestHandler
+    due: float
+    opening: asyncio.Task[None] | None = None
+
+    def hang_up(self) -> None:
+        if self.opening is not None:
+            self.opening.cancel()
+        elif self.handler.transport is not None:
+            self.handler.transport.abort()
+
+
+_Waiting = dict[web.RequestHandler, _Connection]
+
+
+@dataclass(eq=False, slots=True)
+class _Connections:
+    """The connections of one server; dicts are in the order in which their members got there."""
+
+    context: ssl.SSLContext | None
+    bounds: Bounds
+    server: web.Server | None = None
+    #: Connections without a request so far, those between two requests, those with one.
+    strangers: _Waiting = field(default_factory=dict)
+    idle: _Waiting = field(default_factory=dict)
+    busy: _Waiting = field(default_factory=dict)
+
+    def middleware(self) -> Middleware:
+        """Notes which connections have a request under way."""
+
+        @web.middleware
+        async def noted(request: web.Request, handler: Handler) -> web.StreamResponse:
+            own = request.protocol
+            self.strangers.pop(own, None)
+            self.idle.pop(own, None)
+            self.busy[own] = _Connection(own, _now() + self.bounds.busy_s)
+            try:
+                return await handler(request)
+            finally:
+                self.busy.pop(own, None)
+                self.idle[own] = _Connection(own, _now() + self.bounds.idle_s)
+
+        return noted
+
+    async def accept(self, listener: socket.socket) -> None:
+        """Accept connections until cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                accepted, _ = await loop.sock_accept(listener)
+            except OSError:  # out of descriptors, or the client hung up already
+                await asyncio.sleep(_PAUSE_S)
+                continue
+            if self.has_room():
+                self.open(accepted)
+            else:
+                accepted.close()
+
+    def open(self, accepted: socket.socket) -> None:
+        """Serve it, once its TLS handshake is done."""
+        if self.server is None:
+            raise RuntimeError("there is no server yet")
+        accepted.setblocking(False)
+        own = self.server()
+        connection = _Connection(own, _now() + self.bounds.head_s)
+        connection.opening = asyncio.get_running_loop().create_task(
+            self._opened(accepted, connection)
+        )
+        self.strangers[own] = connection
+
+    async def _opened(self, accepted: socket.socket, connection: _Connection) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.connect_accepted_socket(
+                lambda: connection.handler, accepted, ssl=self.context
+            )
+        except (OSError, asyncio.CancelledError):  # no TLS, gone, or hung up
+            self.strangers.pop(connection.handler, None)
+            accepted.close()
+        finally:
+            connection.opening = None
+
+    def has_room(self) -> bool:
+        """Whether one more is served; hangs up the longest silent one if that is needed."""
+        self._forget_closed()
+        if self._count() < self.bounds.connections:
+            return True
+        for silent in (self.strangers, self.idle):
+            if silent:
+                silent.pop(next(iter(silent))).hang_up()
+                return True
+        return False
+
+    async def sweep(self) -> None:
+        """Hang up overdue connections, until cancelled."""
+        while True:
+            await asyncio.sleep(min(_PAUSE_S, self.bounds.head_s / 4))
+            self._forget_closed()
+            now = _now()
+            for waiting in (self.strangers, self.idle, self.busy):
+                for own in [own for own, one in waiting.items() if one.due <= now]:
+                    waiting.pop(own).hang_up()
+
+    def hang_up_opening(self) -> None:
+        """Hang up what has not finished its handshake."""
+        for one in [*self.strangers.values()]:
+            if one.opening is not None:
+                one.hang_up()
+
+    def transports(self) -> list[asyncio.Transport]:
+        """Of all that is connected."""
+        open_now = self.server.connections if self.server is not None else []
+        return [one.transport for one in open_now if one.transport is not None]
+
+    def _count(self) -> int:
+        opening = sum(one.opening is not None for one in self.strangers.values())
+        return opening + (len(self.server.connections) if self.server is not None else 0)
+
+    def _forget_closed(self) -> None:
+        open_now = {*self.server.connections} if self.server is not None else set()
+        for waiting in (self.strangers, self.idle, self.busy):
+            for own in [own for own, one in waiting.items() if one.opening is None]:
+                if own not in open_now:
+                    del waiting[own]
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

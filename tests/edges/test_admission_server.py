@@ -1,0 +1,73 @@
+"""What the webhook takes in, over real TLS."""
+
+import asyncio
+import io
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from kubeshare_py.edges.admission_server import MOST_AT_ONCE, MOST_BYTES, serve
+from kubeshare_py.edges.certificates import make_certificates
+
+
+@asynccontextmanager
+async def asking(folder: Path, patience_s: float = 30.0) -> AsyncIterator[aiohttp.ClientSession]:
+    """A client of a webhook whose answer is how many bytes it was sent."""
+    made = make_certificates(folder)
+
+    def counted(body: bytes) -> bytes:
+        return str(len(body)).encode()
+
+    trusting = ssl.create_default_context(cafile=str(made.ca_file))
+    server = serve(
+        "127.0.0.1",
+        0,
+        made.server_context(),
+        pods=counted,
+        others=counted,
+        problem=lambda: "",
+        patience_s=patience_s,
+    )
+    connector = aiohttp.TCPConnector(ssl=trusting, limit=0)
+    async with server as url, aiohttp.ClientSession(url, connector=connector) as session:
+        yield session
+
+
+@pytest.mark.parametrize("path", ["/pods", "/others"])
+async def test_the_largest_review_there_can_be_is_answered_and_a_larger_one_refused(
+    tmp_path: Path, path: str
+) -> None:
+    async def chunks(total: int) -> AsyncIterator[bytes]:
+        for _ in range(total // 2**16):
+            yield bytes(2**16)
+        yield bytes(total % 2**16)
+
+    async with asking(tmp_path) as session:
+        for body in (io.BytesIO(bytes(MOST_BYTES)), chunks(MOST_BYTES)):
+            async with session.post(path, data=body) as answer:
+                assert await answer.text() == str(MOST_BYTES)
+        for more in (io.BytesIO(bytes(MOST_BYTES + 1)), chunks(MOST_BYTES + 1)):
+            async with session.post(path, data=more) as answer:
+                assert answer.status == 413
+
+
+async def test_bodies_that_do_not_come_are_not_waited_for(tmp_path: Path) -> None:
+    never = asyncio.Event()
+
+    async def dribble() -> AsyncIterator[bytes]:
+        yield b"{"
+        await never.wait()
+
+    async with asking(tmp_path, 1.0) as session, asyncio.TaskGroup() as group:
+
+        async def post(body: object) -> int:
+            async with session.post("/pods", data=body) as answer:
+                return answer.status
+
+        slow = [group.create_task(post(dribble())) for _ in range(MOST_AT_ONCE)]
+        assert [await one for one in slow] == [429] * MOST_AT_ONCE
+        assert await post(b"{}") == 200

@@ -1,0 +1,202 @@
+"""Bounds on what clients of our servers may hold, over real sockets and both event loops."""
+
+import asyncio
+import contextlib
+import logging
+import ssl
+from collections.abc import AsyncIterator, Callable, Coroutine
+from pathlib import Path
+
+import pytest
+import uvloop
+from aiohttp import web
+
+from kubeshare_py.edges.bounded_server import Bounds, listening
+from kubeshare_py.edges.certificates import make_certificates
+
+HASTY = Bounds(connections=3, head_s=0.2, idle_s=0.4, busy_s=0.4)
+ROOMY = Bounds(connections=3)
+GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+RUNS = [asyncio.run, uvloop.run]
+Run = Callable[[Coroutine[object, object, None]], None]
+Client = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+async def _answer(request: web.Request) -> web.Response:
+    return web.Response(text="ok")
+
+
+async def _slow(request: web.Request) -> web.Response:
+    await request.read()
+    return web.Response(text="late")
+
+
+@contextlib.asynccontextmanager
+async def serving(bounds: Bounds, context: ssl.SSLContext | None = None) -> AsyncIterator[int]:
+    app = web.Application()
+    app.add_routes([web.get("/", _answer), web.post("/", _slow)])
+    server = listening(app, "127.0.0.1", 0, context=context, bounds=bounds, shutdown_s=0.1)
+    async with server as addresses:
+        yield addresses[0][1]
+
+
+async def connect(port: int, sent: bytes = b"", tls: ssl.SSLContext | None = None) -> Client:
+    host = "localhost" if tls else None
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=tls, server_hostname=host)
+    writer.write(sent)
+    await writer.drain()
+    return reader, writer
+
+
+async def is_answered(client: Client, sent: bytes = GET) -> bool:
+    reader, writer = client
+    try:
+        writer.write(sent)
+        head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)
+        await reader.readexactly(2)
+    except (ConnectionError, asyncio.IncompleteReadError):
+        return False
+    return head.startswith(b"HTTP/1.1 200")
+
+
+async def is_hung_up(client: Client) -> bool:
+    """Waits until it is; a server that never hangs up fails by the time limit."""
+    try:
+        return await asyncio.wait_for(client[0].read(), 10) is not None
+    except (ConnectionError, ssl.SSLError):
+        return True
+    finally:
+        client[1].close()
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_a_head_that_does_not_come_is_not_waited_for(run: Run) -> None:
+    async def story() -> None:
+        async with serving(HASTY) as port:
+            for sent in (
+                b"",
+                b"GET / HTTP/1.1\r\nHo",
+                b"POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\n",
+            ):
+                assert await is_hung_up(await connect(port, sent))
+
+    run(story())
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_nor_is_a_handshake(run: Run, tmp_path: Path) -> None:
+    made = make_certificates(tmp_path)
+    trusting = ssl.create_default_context(cafile=str(made.ca_file))
+
+    async def story() -> None:
+        async with serving(HASTY, made.server_context()) as port:
+            assert await is_hung_up(await connect(port))
+            assert await is_hung_up(await connect(port, b"no TLS at all\r\n"))
+            assert await is_hung_up(await connect(port, b"GET / HTTP", tls=trusting))
+            client = await connect(port, tls=trusting)
+            assert await is_answered(client)
+            assert await is_hung_up(client)  # it keeps the connection for nothing
+
+    run(story())
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_many_silent_connections_do_not_keep_others_out(run: Run) -> None:
+    async def story() -> None:
+        async with serving(ROOMY) as port:
+            known = await connect(port)
+            assert await is_answered(known)
+            crowd = [await connect(port, b"GET") for _ in range(20)]
+            late = await connect(port)
+            assert await is_answered(late)
+            assert await is_answered(known)  # silent for longest, but no stranger
+            for one in crowd[:-2]:
+                assert await is_hung_up(one)
+            for _, writer in (known, late, *crowd):
+                writer.close()
+
+    run(story())
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_many_silent_handshakes_do_not_keep_others_out(run: Run, tmp_path: Path) -> None:
+    made = make_certificates(tmp_path)
+    trusting = ssl.create_default_context(cafile=str(made.ca_file))
+
+    async def story() -> None:
+        async with serving(ROOMY, made.server_context()) as port:
+            crowd = [await connect(port) for _ in range(20)]
+            late = await connect(port, tls=trusting)
+            assert await is_answered(late)
+            for _, writer in (late, *crowd):
+                writer.close()
+
+    run(story())
+
+
+def test_a_crowd_of_requests_is_hung_up_and_none_of_those_that_are_answered() -> None:
+    async def story() -> None:
+        async with serving(ROOMY) as port:
+            asked = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n"
+            busy = [await connect(port, asked) for _ in range(3)]
+            # Each has come to its handler when its connection outlives a stranger's.
+            for one in busy:
+                await asyncio.sleep(0)
+                assert not one[0].at_eof()
+            while not await is_hung_up(await connect(port)):
+                pass
+            assert [await is_answered(one, b"{}") for one in busy].count(True) >= 2
+            for _, writer in busy:
+                writer.close()
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+        b"GET * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+        b"GET http://[ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: abc\r\n\r\n",
+        b"\x16\x03\x01\r\n\r\n",
+    ],
+)
+def test_a_strange_head_is_answered_and_leaves_no_traceback(
+    sent: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story() -> None:
+        async with serving(ROOMY) as port:
+            reader, writer = await connect(port, sent)
+            answered = await asyncio.wait_for(reader.read(), 10)
+            writer.close()
+        assert answered.split()[1].startswith(b"4")
+
+    caplog.set_level(logging.INFO)
+    asyncio.run(story())
+    assert not caplog.records
+
+
+def test_a_failing_handler_still_leaves_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    async def fail(request: web.Request) -> web.Response:
+        raise ZeroDivisionError
+
+    async def story() -> None:
+        app = web.Application()
+        app.add_routes([web.get("/", fail)])
+        async with listening(app, "127.0.0.1", 0) as [(_, port)]:
+            reader, writer = await connect(port, GET)
+            assert await reader.readline() == b"HTTP/1.1 500 Internal Server Error\r\n"
+            writer.close()
+
+    asyncio.run(story())
+    assert [one.exc_info for one in caplog.records if one.exc_info]
+
+
+def test_two_servers_do_not_share_an_address() -> None:
+    async def story() -> None:
+        async with serving(ROOMY) as port:
+            with pytest.raises(OSError, match="Address already in use"):
+                await listening(web.Application(), "127.0.0.1", port).__aenter__()
+
+    asyncio.run(story())
