@@ -23,9 +23,13 @@ def wall_clock() -> float:
 
 
 def pause(seconds: float) -> bool:
-    """Wait; True to go on."""
+    """Wait; False where nobody reads the output any more, as behind `| head`."""
     time.sleep(seconds)
-    return True
+    if sys.platform == "win32":
+        return True
+    left = select.poll()
+    left.register(sys.stdout.fileno(), 0)
+    return not left.poll(0)
 
 
 class Screen:
