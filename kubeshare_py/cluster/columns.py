@@ -113,6 +113,11 @@ class Columns:
     taint_set: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     taint_sets: dict[tuple[Taint, ...], int] = field(default_factory=lambda: {(): 0})
     labels: dict[str, LabelColumn] = field(default_factory=dict)
+    #: Keys that nodes had so far. Pods may ask for any others: these share one empty column.
+    label_keys: set[str] = field(default_factory=set)
+    _unlabelled: LabelColumn = field(
+        default_factory=lambda: LabelColumn(np.zeros(0, np.int64)), repr=False
+    )
     free_milli: IntArray = field(default_factory=lambda: _table(0, 1))
     free_bytes: IntArray = field(default_factory=lambda: _table(0, 1))
     #: What a card takes of one more pod, in thousandths; -1 for a card with flags takes nobody.
@@ -211,12 +216,17 @@ class Columns:
         """Write what plugins match a node's labels and taints by."""
         self.unschedulable[row] = int(node.unschedulable)
         self.taint_set[row] = self.taint_sets.setdefault(node.taints, len(self.taint_sets))
+        self.label_keys.update(node.labels)
         for key, column in self.labels.items():
             column.put(row, node.labels.get(key))
 
     def label(self, key: str) -> LabelColumn:
         """The column of a label, built when it is first asked for and kept up to date from then."""
         column = self.labels.get(key)
+        if column is None and key not in self.label_keys:
+            if len(self._unlabelled.codes) != self.rows:
+                self._unlabelled = LabelColumn(np.zeros(self.rows, np.int64))
+            return self._unlabelled
         if column is None:
             column = self.labels[key] = LabelColumn(np.zeros(self.rows, np.int64))
             for row, node in enumerate(self.nodes):

@@ -33,8 +33,8 @@ class Rows(Protocol):
     def label_numbers(self, key: str) -> tuple[IntArray, Mapping[str | None, int]]:
         """A label: for each row the number of its value, and each value's number.
 
-        The same mapping is given again, with values that came since at its end; another one, with
-        other numbers, once the label was not asked for in a long time. Not to be changed.
+        The same mapping is given again, with values that came since at its end; another one once
+        the first node has the label. Not to be changed.
         """
 
     def named(self, names: Collection[str]) -> NDArray[np.bool_]:

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
 from math import floor
 
 from kubeshare_py.dialects import sharedgpu_models
@@ -22,6 +21,7 @@ from kubeshare_py.domain.bounds import CLAIMED_CARDS, GROUP_MEMBERS, HELD_BYTES
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import PodGroup
 from kubeshare_py.domain.quantity import whole
+from kubeshare_py.domain.remembered import remembered
 from kubeshare_py.domain.request import GpuClaim, GpuRequest, InvalidRequest
 
 DIALECT = "sharedgpu"
@@ -104,7 +104,7 @@ def read(labels: Mapping[str, str], annotations: Mapping[str, str] | None = None
     return Asked(request=asked.request, problem=asked.problem, priority=asked.priority, group=group)
 
 
-@lru_cache(_REMEMBERED)
+@remembered(_REMEMBERED)
 def _asked(
     limit: str | None,
     request: str | None,
@@ -125,7 +125,7 @@ def _asked(
     return Asked(request=asked, priority=rank)
 
 
-@lru_cache(_REMEMBERED)
+@remembered(_REMEMBERED)
 def _with_models(
     asked: Asked, request: GpuRequest, texts: ModelTexts | InvalidRequest, grouped: bool
 ) -> Asked:
@@ -266,7 +266,7 @@ def _priority(text: str | None) -> int | InvalidRequest:
     return priority
 
 
-@lru_cache(_REMEMBERED)
+@remembered(_REMEMBERED)
 def _group(
     name: str | None, headcount_text: str | None, threshold_text: str | None
 ) -> PodGroup | InvalidRequest | None:

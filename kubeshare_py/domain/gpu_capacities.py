@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.gpu_models import names_model
 from kubeshare_py.domain.pod import Shape
+from kubeshare_py.domain.remembered import remembered
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def first_of(numbers: Iterable[tuple[str, int]], model: str) -> int | None:
     return next((number for part, number in numbers if names_model(part, model)), None)
 
 
-@lru_cache(4096)
+@remembered(4096)
 def scaled(shape: Shape, capacities: Capacities) -> Shape | None:
     """The shape with what its share is on each model; None if it cannot be told."""
     claim = shape.claim

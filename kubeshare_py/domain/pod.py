@@ -1,13 +1,13 @@
 """A pod as the scheduler sees it, and its shape: all that row-local placement depends on."""
 
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.bounds import GROUP_MEMBERS, GROUP_MINIMUM
 from kubeshare_py.domain.group_objects import GroupReference
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.isolation import IsolationBackend
+from kubeshare_py.domain.remembered import remembered
 from kubeshare_py.domain.request import GpuClaim, GpuRequest, InvalidRequest
 
 #: (key, value) pairs, sorted.
@@ -84,7 +84,7 @@ class Shape:
         return self is other or (isinstance(other, Shape) and self._identity == other._identity)
 
 
-@lru_cache(4096)
+@remembered(4096)
 def with_isolation(shape: Shape, backend: IsolationBackend) -> Shape:
     """The shape of a pod that this back-end is to hold to its share."""
     return replace(shape, isolation=backend)

@@ -5,7 +5,8 @@ Grammar: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/
 
 import re
 from fractions import Fraction
-from functools import lru_cache
+
+from kubeshare_py.domain.remembered import remembered
 
 #: Amounts above this count as this much. Nothing that large exists (8 PiB, nine billion CPUs), and
 #: sums of a thousand of them stay within 64 bits.
@@ -13,6 +14,8 @@ MOST = 2**53
 
 Quantity = str | int | float
 
+#: Digits of a whole number that is read without ado.
+_SHORT = 18
 _QUANTITY = re.compile(
     r"(?P<number>\+?(?:[0-9]+\.?[0-9]*|\.[0-9]+))"
     r"(?P<suffix>[KMGTPE]i|[numkMGTPE]?|[eE](?P<exponent>[+-]?[0-9]{1,3}))"
@@ -28,12 +31,19 @@ class BadQuantity(ValueError):
     """Not a quantity, or a negative one."""
 
 
-@lru_cache(maxsize=4096)
 def amount(resource: str, quantity: Quantity) -> int:
     """A quantity of this resource, rounded up: cpu in thousandths, others in their base unit.
 
     Raises BadQuantity.
     """
+    if isinstance(quantity, str) and len(quantity) <= _SHORT and _is_digits(quantity):
+        number = int(quantity)
+        return min(MOST, number * 1000 if resource == "cpu" else number)
+    return _amount(resource, quantity)
+
+
+@remembered(4096)
+def _amount(resource: str, quantity: Quantity) -> int:
     exact = _exact(str(quantity))
     if resource == "cpu":
         exact *= 1000
@@ -52,6 +62,10 @@ def is_quantity(text: str) -> bool:
     except BadQuantity:
         return False
     return True
+
+
+def _is_digits(text: str) -> bool:
+    return text.isascii() and text.isdecimal()
 
 
 def _exact(text: str) -> Fraction:

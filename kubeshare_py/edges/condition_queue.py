@@ -1,11 +1,11 @@
 """Which pods' conditions to write, and when: only the newest text, not too often, never twice."""
 
-import functools
 from dataclasses import dataclass
 
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.effects import ReportWaiting
 from kubeshare_py.domain.identity import PodUid
+from kubeshare_py.domain.remembered import remembered
 from kubeshare_py.edges.due_queue import DueQueue
 
 #: A new text of the same set of reasons is written at most this often (s).
@@ -21,7 +21,7 @@ class _Told:
     at: float
 
 
-@functools.lru_cache(maxsize=1024)
+@remembered(1024)
 def message_of(diagnosis: Diagnosis) -> str:
     """Give the text of a diagnosis; thousands of pods that wait for the same share one string."""
     return diagnosis.message

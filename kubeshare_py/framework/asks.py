@@ -1,8 +1,8 @@
 """Puts a profile's questions to the cluster and remembers the answers by shape.
 
-For each of the last 256 shapes one number per row is kept: the row's score (0 or more) where the
-shape fits, minus its mask of reasons where it does not. Asking for a shape again costs the rows
-that changed since, and one argmax.
+For each of the last 256 shapes, fewer where they are large, one number per row is kept: the row's
+score (0 or more) where the shape fits, minus its mask of reasons where it does not. Asking for a
+shape again costs the rows that changed since, and one argmax.
 """
 
 from collections import OrderedDict
@@ -18,6 +18,7 @@ from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.rows import AllRows, Rows, SomeRows
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.pod import Shape
+from kubeshare_py.domain.remembered import MOST_BYTES, weight_of
 from kubeshare_py.framework import answer_checks
 from kubeshare_py.framework.boundary import Boundary, PluginFailed
 from kubeshare_py.framework.impossible import impossible
@@ -95,6 +96,7 @@ class Asker:
         self._bare = replace(profile, filters=(), card_filters=(), scores=(), card_scores=())
         self._ledger = ledger
         self._answers: OrderedDict[Shape, Answers] = OrderedDict()
+        self._bytes = 0
         self._hints: list[Callable[[Shape, Ledger, int], bool]] = []
         self._lines = np.arange(0)
         self._most_lines = self._width = 0
@@ -110,6 +112,7 @@ class Asker:
     def _use(self, profile: Profile) -> None:
         self.profile = profile
         self._answers.clear()
+        self._bytes = 0
         self.failed.clear()
         self._hints = [
             self.boundary.guarded(
@@ -213,8 +216,8 @@ class Asker:
 
     def retry(self, shape: Shape) -> None:
         """Forget what is known of a shape for which a plugin failed: it is asked about anew."""
-        if self.failed.pop(shape, None) is not None:
-            self._answers.pop(shape, None)
+        if self.failed.pop(shape, None) is not None and self._answers.pop(shape, None) is not None:
+            self._bytes -= weight_of(shape)
 
     def fail(self, shape: Shape, failure: PluginFailed) -> None:
         """A plugin failed for this shape: it fits nowhere until it is tried again."""
@@ -380,8 +383,12 @@ class Asker:
         answers = self._answers.get(shape)
         if answers is None:
             answers = self._answers[shape] = self._unasked(shape)
-            if len(self._answers) > SHAPES_KEPT:
+            self._bytes += weight_of(shape)
+            while len(self._answers) > SHAPES_KEPT or (
+                self._bytes > MOST_BYTES and len(self._answers) > 1
+            ):
                 forgotten, _ = self._answers.popitem(last=False)
+                self._bytes -= weight_of(forgotten)
                 self.failed.pop(forgotten, None)
         else:
             self._answers.move_to_end(shape)

@@ -8,13 +8,13 @@ never be updated again, so they are checked here. Answers are those of kube-apis
 import re
 from collections.abc import Mapping
 from enum import Enum
-from functools import lru_cache
 
 import msgspec
 
 from kubeshare_py.dialects.results import ALLOCATION, FENCE, result_annotations
 from kubeshare_py.domain.effects import Bind
 from kubeshare_py.domain.events import BindOutcome, BindRefused, BindUnknown, Bound, Refusal
+from kubeshare_py.domain.remembered import remembered
 from kubeshare_py.isolation.backends import isolation_results
 from kubeshare_py.manifests.allocation import write_allocation
 from kubeshare_py.manifests.watch import UNDECODABLE
@@ -80,7 +80,7 @@ def annotation_problem(annotations: Mapping[str, str]) -> str:
     return ""
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def _is_qualified(key: str) -> bool:
     prefix, slash, name = key.rpartition("/")
     if len(name) > MOST_NAME or not _NAME.fullmatch(name):

@@ -7,9 +7,9 @@ pages; a bound pod in the middle of a resize takes the most of what it wants, wa
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 from kubeshare_py.domain.quantity import MOST, BadQuantity, Quantity, amount
+from kubeshare_py.domain.remembered import remembered
 from kubeshare_py.manifests.pod_fields import (
     Container,
     ContainerStatus,
@@ -124,7 +124,7 @@ def _wanted_or_held(wanted: _Items, held: _Alternatives, refused: bool) -> _Alte
     return held if refused and any(held) else (wanted, *held)
 
 
-@lru_cache(maxsize=8192)
+@remembered(8192)
 def _demand(
     containers: tuple[_Alternatives, ...],
     inits: tuple[tuple[bool, _Alternatives], ...],

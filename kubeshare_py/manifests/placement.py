@@ -3,9 +3,8 @@
 Preferred affinity is soft and not read.
 """
 
-from functools import lru_cache
-
 from kubeshare_py.domain.pod import NodeTerm, Requirement, Shape, Toleration
+from kubeshare_py.domain.remembered import remembered
 from kubeshare_py.domain.request import GpuRequest
 from kubeshare_py.manifests.pod_fields import (
     NodeSelectorFields,
@@ -39,7 +38,7 @@ def shape_of(
     )
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def _shape(
     resources: tuple[tuple[str, int], ...],
     request: GpuRequest | None,

@@ -1,4 +1,4 @@
-"""How much a pod may say about where it may run.
+"""How much a pod may say about where it may run, and of what it takes there.
 
 Kubernetes bounds none of this but by the size of the whole object, and every part of it is judged
 for each node. All limits are far above what people write: lists of some hundred nodes by name, one
@@ -19,14 +19,14 @@ MOST_VALUES = 5000
 MOST_CHARACTERS = 256 * 1024
 MOST_TOLERATIONS = 500
 MOST_SELECTED = 100
+#: Requests and limits of all containers.
+MOST_AMOUNTS = 1000
 
 TERMS = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def placement_problem(spec: PodSpec) -> InvalidRequest | None:
     """What there is too much of; None for nearly every pod."""
-    if spec.affinity is None and spec.node_selector is None and spec.tolerations is None:
-        return None
     return next(_too_many(spec), None)
 
 
@@ -36,6 +36,12 @@ def _too_many(spec: PodSpec) -> Iterator[InvalidRequest]:
         yield from _affinity(node_affinity.required)
     yield from _over("spec.nodeSelector", "labels", len(spec.node_selector or ()), MOST_SELECTED)
     yield from _over("spec.tolerations", "entries", len(spec.tolerations or ()), MOST_TOLERATIONS)
+    amounts = 0
+    for container in (spec.containers or ()) + (spec.init_containers or ()):
+        if container.resources is not None:
+            resources = container.resources
+            amounts += len(resources.requests or ()) + len(resources.limits or ())
+    yield from _over("spec.containers[].resources", "amounts", amounts, MOST_AMOUNTS)
 
 
 def _affinity(required: NodeSelectorFields) -> Iterator[InvalidRequest]:

@@ -1,7 +1,6 @@
 """A v1 Pod into the domain's Pod."""
 
 from dataclasses import replace
-from functools import lru_cache
 
 from kubeshare_py.dialects import sharedgpu
 from kubeshare_py.dialects.group_within import WITHIN, within_problem
@@ -19,9 +18,10 @@ from kubeshare_py.domain.events import FinishedMember
 from kubeshare_py.domain.group_objects import GroupReference
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.pod import Labels, Pod, PodGroup
+from kubeshare_py.domain.remembered import remembered
 from kubeshare_py.domain.request import InvalidRequest
 from kubeshare_py.manifests.allocation import read_allocation
-from kubeshare_py.manifests.effective_requests import demand
+from kubeshare_py.manifests.effective_requests import Demand, demand
 from kubeshare_py.manifests.group_reference import group_reference
 from kubeshare_py.manifests.placement import shape_of, shape_without_place
 from kubeshare_py.manifests.placement_limits import placement_problem
@@ -71,8 +71,11 @@ def to_domain(pod: PodFields) -> Pod:
     asked = sharedgpu.read(meta.labels or {}, meta.annotations)
     if unknown is not None:
         asked = replace(asked, request=None, problem=unknown)
-    needs = demand(spec, pod.status if bound else None)
     too_much = placement_problem(spec)
+    if too_much is not None and not bound:
+        needs = Demand(())
+    else:
+        needs = demand(spec, pod.status if bound else None)
     held = _held(meta.annotations) if bound and meta.annotations else None
     reference = _reference(pod, asked.group)
     return Pod(
@@ -136,7 +139,7 @@ def _labels(labels: dict[str, str] | None) -> Labels:
     return _known_labels(tuple(sorted(labels.items()))) if labels else ()
 
 
-@lru_cache(_REMEMBERED)
+@remembered(_REMEMBERED)
 def _known_labels(labels: Labels) -> Labels:
     return labels
 

@@ -7,10 +7,10 @@ unsupported.
 """
 
 from collections.abc import Iterator
-from functools import lru_cache
 
 import msgspec
 
+from kubeshare_py.domain.remembered import remembered
 from kubeshare_py.manifests.group_reference import named_in
 from kubeshare_py.manifests.pod_fields import AffinityFields, Container, NodeSelectorFields, PodSpec
 
@@ -47,7 +47,7 @@ def unsupported_fields(spec: PodSpec, resources: tuple[tuple[str, int], ...]) ->
     return tuple(found)
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def _unsupported_resources(resources: tuple[tuple[str, int], ...]) -> tuple[str, ...]:
     return tuple(f"resources[{name}]" for name, _ in resources if _is_anothers(name))
 

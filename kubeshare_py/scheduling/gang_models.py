@@ -7,14 +7,14 @@ Once members have their places, those that still wait ask for the model of these
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import lru_cache
 
 from kubeshare_py.domain.gpu_models import ModelWish
 from kubeshare_py.domain.pod import Shape
+from kubeshare_py.domain.remembered import remembered
 from kubeshare_py.scheduling.gangs import PLACED, Gang, Shapes
 
 
-@lru_cache(1024)
+@remembered(1024)
 def narrowed(shape: Shape, model: str) -> Shape:
     """The same on cards of this model alone, if it asks for one model; "" leaves it as it is."""
     claim = shape.claim

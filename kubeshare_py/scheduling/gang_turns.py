@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.effects import Effect
 from kubeshare_py.domain.pod import Shape
+from kubeshare_py.domain.remembered import MOST_BYTES, weight_of
 from kubeshare_py.framework.asks import Choice
 from kubeshare_py.framework.rooms import Rooms
 from kubeshare_py.scheduling import queue_moves
@@ -42,6 +43,8 @@ class _Known:
     shortage: Shortage
     found_at: float
     found_from: int
+    #: Of its composition, in bytes.
+    weight: int
 
 
 class GangTurns:
@@ -287,9 +290,12 @@ class GangTurns:
             return gang.shortage
         shortage = gang.shortage = self._plan.shortage(gang)
         gang.short_at = now
-        self._known[composition] = _Known(shortage, now, self._books.ledger.changed.end)
-        if len(self._known) > SHORTAGES_KEPT:
-            self._known.popitem(last=False)
+        self._known[composition] = _Known(
+            shortage, now, self._books.ledger.changed.end, weight_of(composition)
+        )
+        kept = sum(known.weight for known in self._known.values())
+        while len(self._known) > SHORTAGES_KEPT or (kept > MOST_BYTES and len(self._known) > 1):
+            kept -= self._known.popitem(last=False)[1].weight
         self._look.add(now + max(UNASKED_S, wait_s), composition)
         return shortage
 

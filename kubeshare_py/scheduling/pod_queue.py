@@ -17,6 +17,7 @@ from heapq import heapify, heappop, heappush
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.pod import Shape
+from kubeshare_py.domain.remembered import weight_of
 
 #: What QueueSort answered, then the arrival of the pod; of a gang's members that of its first one,
 #: then their own. () where it is not worked out yet.
@@ -27,6 +28,8 @@ PlaceOf = tuple[str, str, str]
 
 #: Lines in all, beyond which empty ones are forgotten.
 LINES_KEPT = 4096
+#: What the key of an empty line may weigh (bytes) for the line to be kept.
+HEAVY = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,7 @@ class Line:
 
     key: LineKey
     number: int
+    heavy: bool = False
     heap: list[tuple[SortKey, PodUid]] = field(default_factory=list)
     waiting: dict[PodUid, SortKey] = field(default_factory=dict)
     blocked: bool = False
@@ -115,7 +119,9 @@ class PodQueue:
         line = self._lines.get(line_key)
         if line is None:
             self._next_number += 1
-            line = self._lines[line_key] = Line(line_key, self._next_number)
+            line = self._lines[line_key] = Line(
+                line_key, self._next_number, heavy=weight_of(line_key) > HEAVY
+            )
             self._numbered[line.number] = line
         line.waiting[uid] = key
         heappush(line.heap, (key, uid))
@@ -143,7 +149,7 @@ class PodQueue:
         if line.blocked:
             line.blocked = False
             del self._blocked[line.number]
-        if line.place_of is not None or line.key.alone is not None:
+        if line.place_of is not None or line.key.alone is not None or line.heavy:
             del self._lines[line.key]
             del self._numbered[line.number]
         elif len(self._lines) > LINES_KEPT:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.preemption import PreemptionPlan
+from kubeshare_py.domain.remembered import MOST_BYTES, weight_of
 from kubeshare_py.scheduling.books import Books
 from kubeshare_py.scheduling.bound_ranks import BoundRanks
 from kubeshare_py.scheduling.earmarks import Nominee, needed
@@ -52,6 +53,7 @@ class PreemptionQueue:
         self._gangs: dict[Gang, None] = {}
         self._retry: Timers[Line | Gang] = Timers()
         self._futile: dict[_Alike, tuple[int, float]] = {}
+        self._futile_bytes = 0
         #: The least important bound pod when somebody was passed over who may evict nobody: the
         #: most important such one.
         self._passed_over_at = NOTHING
@@ -171,8 +173,11 @@ class PreemptionQueue:
         """No eviction would help; perhaps later."""
         alike = self._alike(nominee)
         tries = self._futile.get(alike, (0, 0.0))[0] + 1
-        if len(self._futile) > FUTILE_KEPT:
+        if alike not in self._futile and not isinstance(nominee, Gang):
+            self._futile_bytes += weight_of(self._records[nominee].shape)
+        if len(self._futile) > FUTILE_KEPT or self._futile_bytes > MOST_BYTES:
             self._futile.clear()
+            self._futile_bytes = 0
         until = now + backoff_s(tries)
         self._futile[alike] = tries, until
         line = nominee if isinstance(nominee, Gang) else self._books.queue.line_of(nominee)

@@ -7,6 +7,7 @@ import pytest
 
 from kubeshare_py.domain.pod import NodeTerm, Requirement, Toleration
 from kubeshare_py.manifests.placement_limits import (
+    MOST_AMOUNTS,
     MOST_CHARACTERS,
     MOST_REQUIREMENTS,
     MOST_SELECTED,
@@ -53,7 +54,19 @@ def tolerations(count: int) -> dict[str, Any]:
     return {"tolerations": [{"key": f"k{number}"} for number in range(count)]}
 
 
+def amounts(count: int) -> dict[str, Any]:
+    first = {f"example.com/r{number}": "1" for number in range(count - 2)}
+    other = {"requests": {"cpu": "1"}, "limits": {"cpu": "1"}}
+    containers = [{"name": "a", "resources": {"requests": first}}]
+    return {"containers": containers, "initContainers": [{"name": "i", "resources": other}]}
+
+
 LIMITS = [
+    (
+        amounts,
+        MOST_AMOUNTS,
+        f"spec.containers[].resources has {MOST_AMOUNTS + 1} amounts",
+    ),
     (terms, MOST_TERMS, f"{TERMS} has {MOST_TERMS + 1} terms"),
     (requirements, MOST_REQUIREMENTS, f"{TERMS} has {MOST_REQUIREMENTS + 1} requirements"),
     (values, MOST_VALUES, f"{TERMS} has {MOST_VALUES + 1} values"),
@@ -80,6 +93,12 @@ def test_what_a_bound_pod_says_does_not_matter_any_more(
 ) -> None:
     bound = pod({**spec_of(MOST_TERMS + 1), "nodeName": "n1"})
     assert bound.problem is None
+
+
+def test_what_a_bound_pod_takes_is_counted_however_long_the_list() -> None:
+    bound = pod({**amounts(MOST_AMOUNTS + 1), "nodeName": "n1"})
+    assert bound.problem is None
+    assert len(bound.shape.resources) == MOST_AMOUNTS
 
 
 def test_a_term_for_each_of_some_hundred_nodes_is_read() -> None:

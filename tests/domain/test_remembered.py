@@ -1,0 +1,54 @@
+"""What is remembered by arguments of any size stays within its bytes."""
+
+import pytest
+
+from kubeshare_py.domain.pod import NodeTerm, Requirement, Shape
+from kubeshare_py.domain.remembered import remembered, weight_of
+
+
+def test_results_are_remembered() -> None:
+    asked: list[str] = []
+
+    @remembered(16)
+    def loud(text: str) -> str:
+        """Doc."""
+        asked.append(text)
+        return text.upper()
+
+    assert [loud("a"), loud("b"), loud("a")] == ["A", "B", "A"]
+    assert asked == ["a", "b"]
+    assert (loud.__doc__, loud.__name__) == ("Doc.", "loud")
+
+
+def test_all_are_forgotten_before_they_weigh_too_much() -> None:
+    asked: list[str] = []
+
+    @remembered(16, most_bytes=3 * weight_of(("x" * 100,)))
+    def seen(text: str) -> str:
+        asked.append(text)
+        return text
+
+    texts = [letter * 100 for letter in "abcd"]
+    for text in texts:
+        seen(text)
+    asked.clear()
+    assert [seen(text) for text in (texts[3], texts[0], texts[3])] == [
+        texts[3],
+        texts[0],
+        texts[3],
+    ]
+    assert asked == [texts[0]]
+
+
+@pytest.mark.parametrize(
+    ("value", "least"),
+    [
+        ("x" * 1000, 1000),
+        (("x" * 500, ("y" * 500,)), 1000),
+        (frozenset({"x" * 500, "y" * 500}), 1000),
+        (Shape(terms=(NodeTerm(labels=(Requirement("k", "In", ("x" * 1000,)),)),)), 1000),
+        (7, 1),
+    ],
+)
+def test_weight_is_about_that_of_all_parts(value: object, least: int) -> None:
+    assert least <= weight_of(value) <= least + 3000
