@@ -13,13 +13,14 @@ from kubeshare_py.dialects.sharedgpu import LIMIT, REQUEST
 from kubeshare_py.domain.isolation import IsolationBackend
 from kubeshare_py.isolation.backend import HostVolume, Mount, Variable
 from kubeshare_py.isolation.containers import (
+    DEVICE_VARIABLES,
     NO_CARD,
     WHOLE_CARD,
     Injection,
     with_share,
 )
 from kubeshare_py.isolation.reach import ASKING, NO_CARDS, WHOLE_CARDS, Reach
-from kubeshare_py.manifests.unsupported import DEVICE_CLASS, GPU_DOMAINS
+from kubeshare_py.manifests.unsupported import GPU_RESOURCE
 
 _HEAD = "{{- /* Tables of kubeshare_py/isolation as CEL; written by `make manifests`. */}}\n"
 
@@ -39,6 +40,7 @@ def template() -> str:
         "preload": _by_kind(lambda one: one.preload),
         "mounts": _by_kind(lambda one: [_mount(each) for each in one.mounts]),
         "asksForNone": _asks_for_none(),
+        "deviceVariables": _literal(list(DEVICE_VARIABLES)),
         "volumes": _by_kind(lambda one: [_volume(each) for each in one.volumes]),
     }
     return _HEAD + "".join(
@@ -63,14 +65,13 @@ def _asks_for_none() -> str:
     An amount of 0 asks for nothing, however it is written. Nor do claims count: their devices come
     by CDI, whose drivers tell containers `void` themselves.
     """
-    owners = "|".join(domain.replace(".", "[.]") for domain in (*GPU_DOMAINS, DEVICE_CLASS))
     return (
         "!(object.spec.containers + object.spec.?initContainers.orValue([])).exists(container,\n"
         "[container.?resources.?limits.orValue({}), container.?resources.?requests.orValue({})]"
         ".exists(amounts,\n"
         "amounts.exists(name, quantity(string(amounts[name])).isGreaterThan(quantity('0')) &&"
         " name.contains('/') &&"
-        f" name.lowerAscii().matches('gpu|(^|[.])({owners})/'))))"
+        f" name.lowerAscii().matches('{GPU_RESOURCE}'))))"
     )
 
 

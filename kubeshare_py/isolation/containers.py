@@ -22,6 +22,17 @@ CARDS = Variable.of_annotation(VISIBLE_DEVICES, GPU_UUID)
 #: card (pkg/scheduler/pod.go of github.com/NTHU-LSALab/KubeShare, release-2.0), and overrides what
 #: the pod says; here the pod's own entry, for graphics or video, is kept.
 CAPABILITIES = Variable("NVIDIA_DRIVER_CAPABILITIES", "compute,utility", is_default=True)
+#: Variables by which NVIDIA's runtime gives a container that has a card more devices of its node,
+#: which nobody counts: the switches between all cards, InfiniBand adapters, GPUDirect storage, and
+#: the right to divide or watch cards: internal/modifier/gated.go and
+#: cmd/nvidia-container-runtime-hook of https://github.com/NVIDIA/nvidia-container-toolkit
+DEVICE_VARIABLES = (
+    "NVIDIA_NVSWITCH",
+    "NVIDIA_MOFED",
+    "NVIDIA_GDS",
+    "NVIDIA_MIG_CONFIG_DEVICES",
+    "NVIDIA_MIG_MONITOR_DEVICES",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ that mean nothing to placement are listed; any other, one of a later Kubernetes 
 unsupported.
 """
 
+import re
 from collections.abc import Iterator
 
 import msgspec
@@ -19,10 +20,16 @@ _VOLUMES_ANYWHERE = frozenset(
 )
 _NODE_OPERATORS = frozenset({"In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"})
 
-#: Owners of resources that ask for GPUs in another dialect; so does any name with "gpu" in it.
-GPU_DOMAINS = ("nvidia.com", "aliyun.com", "elasticgpu.io", "nano-gpu.io", "4pd.io", "hami.io")
+#: Owners of resources that ask for GPUs in another dialect.
+_GPU_DOMAINS = ("aliyun.com", "elasticgpu.io", "nano-gpu.io", "4pd.io", "hami.io")
 #: Resources that stand for a claim on a device class (dynamic resource allocation).
-DEVICE_CLASS = "deviceclass.resource.kubernetes.io"
+_DEVICE_CLASS = "deviceclass.resource.kubernetes.io"
+_OWNERS = "|".join(one.replace(".", "[.]") for one in (*_GPU_DOMAINS, _DEVICE_CLASS))
+#: Qualified resource names in lower case that ask for GPUs; also for RE2, which the API server's
+#: CEL uses. NVIDIA's device plugin names GPUs `nvidia.com/gpu*` and MIG instances
+#: `nvidia.com/mig-*`; what else is of nvidia.com (the network operator's `hostdev` and `rdma*`) is
+#: a resource like any other: https://github.com/NVIDIA/k8s-device-plugin
+GPU_RESOURCE = f"gpu|(^|[.])nvidia[.]com/mig-|(^|[.])({_OWNERS})/"
 
 
 def unsupported_fields(spec: PodSpec, resources: tuple[tuple[str, int], ...]) -> tuple[str, ...]:
@@ -53,12 +60,7 @@ def _unsupported_resources(resources: tuple[tuple[str, int], ...]) -> tuple[str,
 
 
 def _is_anothers(resource: str) -> bool:
-    owner, slash, _ = resource.lower().partition("/")
-    return bool(slash) and (
-        owner == DEVICE_CLASS
-        or "gpu" in resource.lower()
-        or any(owner == domain or owner.endswith(f".{domain}") for domain in GPU_DOMAINS)
-    )
+    return "/" in resource and re.search(GPU_RESOURCE, resource.lower()) is not None
 
 
 def _affinity(affinity: AffinityFields) -> Iterator[str]:

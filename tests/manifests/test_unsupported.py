@@ -90,7 +90,7 @@ def test_a_volume_that_is_anywhere_does_not_matter(source: str) -> None:
             "nano-gpu/gpu-percent",
             "volcano.sh/vgpu-number",
         ),
-        *("limits.nvidia.com/x", "tke.cloud.tencent.com/qgpu-core", "gpu.intel.com/i915"),
+        *("limits.nvidia.com/mig-x", "tke.cloud.tencent.com/qgpu-core", "gpu.intel.com/i915"),
         *("deviceclass.resource.kubernetes.io/any",),
     ],
 )
@@ -104,7 +104,13 @@ def test_a_gpu_asked_for_in_another_dialect_is_named(name: str) -> None:
     assert pod({"containers": [none]}).unsupported == ()
 
 
-@pytest.mark.parametrize("name", ["example.com/foo", "rdma/hca", "smarter-devices/fuse", "cpu"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("example.com/foo", "rdma/hca", "smarter-devices/fuse", "cpu"),
+        *("nvidia.com/hostdev", "nvidia.com/rdma_shared_device_a", "nvidia.com/mlnx_sriov_rdma"),
+    ],
+)
 def test_other_extended_resources_are_ordinary(name: str) -> None:
     limits = {"name": "x", "resources": {"limits": {name: "1"}}}
     assert pod({"containers": [limits]}).unsupported == ()

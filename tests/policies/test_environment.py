@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from kubeshare_py.edges.kube_errors import KubeError
+from kubeshare_py.isolation.containers import DEVICE_VARIABLES
 from tests.admission.any_pod import pods
 from tests.admission.patched import env_of
 from tests.controlplane.running import ControlPlane
@@ -165,6 +166,44 @@ async def test_no_user_says_what_the_scheduler_says(
     pod["spec"].setdefault(kind, []).append(mine)
     said = await refused(cluster.user.create(pods_of(GUARDED), pod))
     assert f"{name} of a container: take it out" in said
+
+
+@pytest.mark.parametrize("name", DEVICE_VARIABLES)
+async def test_no_user_gets_devices_that_nobody_counts(cluster: Clients, name: str) -> None:
+    pod = a_pod(SHARE, {"name": name, "value": "enabled"})
+    said = await refused(cluster.user.create(pods_of(GUARDED), pod))
+    assert f"{name} of a container brings devices of the node" in said
+
+
+@pytest.mark.parametrize("spec", [{}, OTHERS])
+@pytest.mark.parametrize(
+    "key", ["cdi.k8s.io/mine", "nvidia.cdi.k8s.io/container.main", "nvidia.cdi.k8s.io/pod"]
+)
+async def test_no_user_names_devices_to_the_runtime(cluster: Clients, spec: Json, key: str) -> None:
+    wish = {key: "nvidia.com/gpu=all"}
+    pod = a_pod(SHARE, **spec)
+    pod["metadata"]["annotations"] = wish
+    said = await refused(cluster.user.create(pods_of(GUARDED), pod))
+    assert f"annotation {key} brings devices of the node into containers" in said
+    pod["metadata"]["annotations"] = {"my.example/cdi.k8s.io": "x", "cdi.k8s.iox/a": "y"}
+    await cluster.user.create(pods_of(GUARDED), pod)
+    asked = cluster.user.merge_patch(f"{pods_of(GUARDED)}/p", {"metadata": {"annotations": wish}})
+    assert f"annotation {key} brings devices" in await refused(asked)
+    await cluster.admin.delete(f"{pods_of(GUARDED)}/p", grace_period_s=0)
+
+
+@pytest.mark.parametrize("resource", ["nvidia.com/hostdev", "nvidia.com/rdma_shared_device_a"])
+async def test_asking_for_what_is_no_gpu_is_asking_for_none(
+    cluster: Clients, resource: str
+) -> None:
+    container = {**GPU, "resources": {"limits": {resource: "1"}}}
+    pod = a_pod(containers=[container], **OTHERS)
+    said = await refused(cluster.user.create(pods_of(GUARDED), pod))
+    assert "in a pod that asks for no GPU" in said
+    quiet = {"name": "main", "image": "cuda", "resources": {"limits": {resource: "1"}}}
+    for namespace in (WEBHOOK, GUARDED):
+        made = await cluster.would_be(a_pod(containers=[quiet], **OTHERS), namespace)
+        assert env_of(made) == VOID
 
 
 async def test_what_the_back_end_does_not_use_is_the_users(cluster: Clients) -> None:

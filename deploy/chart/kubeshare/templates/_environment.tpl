@@ -36,7 +36,10 @@ variables.labelsBefore[?'sharedgpu/gpu_request'].orValue('').matches('^0*([2-9]|
 {{- define "kubeshare.cel.asksForNone" -}}
 !(object.spec.containers + object.spec.?initContainers.orValue([])).exists(container,
 [container.?resources.?limits.orValue({}), container.?resources.?requests.orValue({})].exists(amounts,
-amounts.exists(name, quantity(string(amounts[name])).isGreaterThan(quantity('0')) && name.contains('/') && name.lowerAscii().matches('gpu|(^|[.])(nvidia[.]com|aliyun[.]com|elasticgpu[.]io|nano-gpu[.]io|4pd[.]io|hami[.]io|deviceclass[.]resource[.]kubernetes[.]io)/'))))
+amounts.exists(name, quantity(string(amounts[name])).isGreaterThan(quantity('0')) && name.contains('/') && name.lowerAscii().matches('gpu|(^|[.])nvidia[.]com/mig-|(^|[.])(aliyun[.]com|elasticgpu[.]io|nano-gpu[.]io|4pd[.]io|hami[.]io|deviceclass[.]resource[.]kubernetes[.]io)/'))))
+{{- end }}
+{{- define "kubeshare.cel.deviceVariables" -}}
+["NVIDIA_NVSWITCH","NVIDIA_MOFED","NVIDIA_GDS","NVIDIA_MIG_CONFIG_DEVICES","NVIDIA_MIG_MONITOR_DEVICES"]
 {{- end }}
 {{- define "kubeshare.cel.volumes" -}}
 {"void": [],
