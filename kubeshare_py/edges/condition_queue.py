@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.effects import ReportWaiting
 from kubeshare_py.domain.identity import PodUid
+from kubeshare_py.domain.printable import printable
 from kubeshare_py.domain.remembered import remembered
 from kubeshare_py.edges.due_queue import DueQueue
 
@@ -24,7 +25,7 @@ class _Told:
 @remembered(1024)
 def message_of(diagnosis: Diagnosis) -> str:
     """Give the text of a diagnosis; thousands of pods that wait for the same share one string."""
-    return diagnosis.message
+    return printable(diagnosis.message)
 
 
 class ConditionQueue:

@@ -3,6 +3,7 @@
 Decisions are many, so they do not go through `logging`, which costs ten times as much as the line.
 """
 
+import json
 import logging
 import sys
 import time
@@ -47,7 +48,7 @@ class _Lines(logging.Formatter):
         }
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
-        return _encode(line).decode()
+        return _plain(line)
 
 
 def set_up(level: str = "info") -> None:
@@ -149,7 +150,24 @@ def _line(
             "uid": effect.uid,
             **fields,
         }
-        sys.stderr.write(_encode(line).decode() + "\n")
+        sys.stderr.write(_plain(line) + "\n")
+
+
+def _plain(line: dict[str, object]) -> str:
+    """One line of JSON; what may steer a terminal that shows it is escaped, and nothing is lost.
+
+    JSON itself escapes only C0: not U+009B, by which escape sequences may begin, nor line
+    separators and changes of the writing direction.
+    """
+    text = _encode(line).decode()
+    if text.isascii():
+        return text.replace("\x7f", "\\u007f")
+    return "".join(one if one.isprintable() else _escaped(one) for one in text)
+
+
+def _escaped(one: str) -> str:
+    """As JSON writes it, a surrogate pair beyond the first 65,536 characters."""
+    return json.dumps(one)[1:-1]
 
 
 def _stamp(seconds: float) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Raw
 
+from kubeshare_py.domain.printable import printable
 from kubeshare_py.manifests.watch import UNDECODABLE
 
 VERSION = "admission.k8s.io/v1"
@@ -147,7 +148,7 @@ def read_pod(raw: Raw) -> CreatedPod | str:
 
 def allowed(uid: str, patch: Sequence[Operation] = (), warnings: tuple[str, ...] = ()) -> bytes:
     """The answer that lets the pod through with this patch."""
-    response = _Response(uid=uid, allowed=True, warnings=warnings)
+    response = _Response(uid=uid, allowed=True, warnings=tuple(map(printable, warnings)))
     if patch:
         response.patch_type = "JSONPatch"
         response.patch = base64.b64encode(_ENCODER.encode(patch)).decode()
@@ -156,7 +157,7 @@ def allowed(uid: str, patch: Sequence[Operation] = (), warnings: tuple[str, ...]
 
 def refused(uid: str, message: str) -> bytes:
     """The answer that refuses the pod as invalid."""
-    status = _Status(message=message, reason="Invalid", code=422)
+    status = _Status(message=printable(message), reason="Invalid", code=422)
     return _answer(_Response(uid=uid, allowed=False, status=status))
 
 

@@ -14,6 +14,7 @@ import msgspec
 from kubeshare_py.dialects.results import EARMARK
 from kubeshare_py.domain.effects import Overuse
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
+from kubeshare_py.domain.printable import printable
 from kubeshare_py.manifests.watch import UNDECODABLE
 
 CONTROLLER = "kubeshare-scheduler"
@@ -150,7 +151,7 @@ def waiting_patch(uid: PodUid, message: str, changed: datetime.datetime | None) 
         "type": POD_SCHEDULED,
         "status": "False",
         "reason": UNSCHEDULABLE,
-        "message": message,
+        "message": printable(message),
     }
     if changed is not None:
         condition["lastTransitionTime"] = changed.strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -168,7 +169,7 @@ def disruption_patch(
         "type": "DisruptionTarget",
         "status": "True",
         "reason": reason,
-        "message": message,
+        "message": printable(message),
         "lastTransitionTime": changed.strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
     return {"metadata": {"uid": uid}, "status": {"conditions": [condition]}}
@@ -201,7 +202,7 @@ def event_body(event: ReportedEvent, instance: str, count: int, last: datetime.d
         "action": _ACTIONS.get(event.reason, _CHARGING),
         "reason": event.reason,
         "type": "Normal" if event.reason in _NORMAL else "Warning",
-        "note": shortened(event.note),
+        "note": shortened(printable(event.note)),
         "regarding": regarding,
     }
     return body | (series_patch(count, last) if count > 1 else {})

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kubeshare_py.domain.gpu import WHOLE_MILLI
+from kubeshare_py.domain.printable import printable
 from kubeshare_py.domain.view import CardView, ClusterView, NodeView, PodView
 
 Json = dict[str, Any]
@@ -110,4 +111,4 @@ def _row(cells: list[str], name: str, namespace: str = "") -> Json:
     if namespace:
         metadata["namespace"] = namespace
     shown = {"kind": "PartialObjectMetadata", "apiVersion": f"{_META}/v1", "metadata": metadata}
-    return {"cells": cells, "object": shown}
+    return {"cells": [printable(cell) for cell in cells], "object": shown}

@@ -3,8 +3,8 @@
 from rich.console import Console
 from rich.text import Text
 
+from kubeshare_py.domain.printable import printable
 from kubeshare_py.edges.state_errors import NotFound, StateUnreachable
-from kubeshare_py.terminal.grid import printable
 
 OK, REFUSED, UNREACHABLE = 0, 1, 3
 

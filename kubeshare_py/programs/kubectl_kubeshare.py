@@ -5,6 +5,7 @@ from collections.abc import Callable
 from rich.console import Console
 from rich.text import Text
 
+from kubeshare_py.domain.printable import printable
 from kubeshare_py.edges.screen import pause, wall_clock
 from kubeshare_py.edges.state_client import StateClient
 from kubeshare_py.edges.state_errors import StateRefused, StateUnreachable
@@ -15,7 +16,6 @@ from kubeshare_py.programs.kubectl_question import JSON, JSONPATH, NAME, YAML, Q
 from kubeshare_py.programs.kubectl_top import top
 from kubeshare_py.programs.kubectl_why import why
 from kubeshare_py.terminal import documents
-from kubeshare_py.terminal.grid import printable
 from kubeshare_py.terminal.table import changed_lines
 
 INTERRUPTED = 130

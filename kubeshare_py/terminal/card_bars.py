@@ -9,9 +9,10 @@ from zlib import crc32
 from rich.text import Text
 
 from kubeshare_py.domain.gpu import WHOLE_MILLI
+from kubeshare_py.domain.printable import printable
 from kubeshare_py.domain.view import CardView, Tenant
 from kubeshare_py.terminal.cards import card_label
-from kubeshare_py.terminal.grid import SEPARATOR, names_in, printable, shortened
+from kubeshare_py.terminal.grid import SEPARATOR, names_in, shortened
 
 #: Narrower cells show nothing that can be read.
 LEAST_CELL = 13

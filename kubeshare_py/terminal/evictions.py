@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 
 from rich.text import Text
 
+from kubeshare_py.domain.printable import printable
 from kubeshare_py.domain.view import PreemptionView, VictimView
 from kubeshare_py.terminal.amounts import counted
 from kubeshare_py.terminal.cards import card_name
-from kubeshare_py.terminal.grid import printable, wrapped
+from kubeshare_py.terminal.grid import wrapped
 
 #: So many victims are named; the rest is counted. The machine forms have them all.
 MOST_VICTIMS = 20

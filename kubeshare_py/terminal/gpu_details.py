@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from kubeshare_py.domain.gpu import WHOLE_MILLI
+from kubeshare_py.domain.printable import printable
 from kubeshare_py.domain.view import ClusterView, NodeView
 from kubeshare_py.terminal.amounts import counted, gib, gpus, percent
 from kubeshare_py.terminal.card_matrix import MatrixRow, card_matrix, index_label
@@ -20,7 +21,7 @@ from kubeshare_py.terminal.cards import (
     used_milli,
 )
 from kubeshare_py.terminal.gpu_tables import totals
-from kubeshare_py.terminal.grid import NONE, joined, printable
+from kubeshare_py.terminal.grid import NONE, joined
 
 
 def pod_details(view: ClusterView, nodes: Sequence[NodeView], width: int | None) -> Text:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from rich.cells import cell_len
 from rich.text import Text
 
+from kubeshare_py.domain.printable import printable
+
 GAP = 2
 ELLIPSIS = "…"
 #: Text that flows stands beside its row only where it gets at least so many columns.
@@ -20,11 +22,6 @@ INDENT = 4
 SEPARATOR = ", "
 #: Stands in a cell for nothing, as in kubectl's tables: each line has as many words as the header.
 NONE = "<none>"
-
-
-def printable(text: str) -> str:
-    """Without control characters: what pods say of themselves must not steer the terminal."""
-    return "".join(char if char.isprintable() else "?" for char in text)
 
 
 def shortened(text: str, room: int) -> str:

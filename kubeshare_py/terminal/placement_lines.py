@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from rich.text import Text
 
 from kubeshare_py.domain.holding import HoldingView, NeighbourView, PlacementView
+from kubeshare_py.domain.printable import printable
 from kubeshare_py.terminal.amounts import amount_of, counted
 from kubeshare_py.terminal.cards import UNNAMED, card_name
-from kubeshare_py.terminal.grid import printable, wrapped
+from kubeshare_py.terminal.grid import wrapped
 
 #: So many neighbours are named; the rest is counted. The machine forms have them all.
 MOST_NEIGHBOURS = 20

@@ -6,6 +6,7 @@ from itertools import groupby
 from rich.text import Text
 
 from kubeshare_py.domain.diagnosis import Shortfall
+from kubeshare_py.domain.printable import printable
 from kubeshare_py.domain.view import NodeWhy, PodView, WhyView
 from kubeshare_py.terminal.amounts import (
     asks_of,
@@ -18,7 +19,7 @@ from kubeshare_py.terminal.amounts import (
 )
 from kubeshare_py.terminal.cards import card_name
 from kubeshare_py.terminal.evictions import preemption_lines
-from kubeshare_py.terminal.grid import GAP, Column, Row, grouped, joined, printable, wrapped
+from kubeshare_py.terminal.grid import GAP, Column, Row, grouped, joined, wrapped
 from kubeshare_py.terminal.placement_lines import placement_lines
 from kubeshare_py.terminal.topology_tables import ring_sentence
 

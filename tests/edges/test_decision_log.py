@@ -138,3 +138,17 @@ def test_a_placement_is_one_line_and_none_where_only_warnings_are_wanted(lines: 
         decision_log.decided(Bind(UID, KEY, N1, ALLOCATION))
         decision_log.decided(ReportScheduled(UID, KEY, N1))
         assert [line["event"] for line in lines()] == wanted
+
+
+def test_a_line_steers_no_terminal_and_loses_nothing(
+    root_logger: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    decision_log.set_up("info")
+    for said in ("ß \x1b[2J\x9b2J\u202e\n \U000e0001", "\x7f"):
+        decision_log.decided(ReportTrouble(UID, KEY, Trouble.UNREADABLE, said))
+        decision_log.warn("odd", message=said)
+        written = capsys.readouterr().err
+        assert written.replace("\n", "").isprintable()
+        decided, warned = (json.loads(line) for line in written.splitlines())
+        assert said in decided.values()
+        assert warned["message"] == said

@@ -7,6 +7,7 @@ from kubeshare_py.manifests.reports import (
     Regarding,
     ReportedEvent,
     Told,
+    disruption_patch,
     event_body,
     micro_time,
     read_told,
@@ -96,3 +97,13 @@ def test_an_event_of_a_node_is_kept_where_kubectl_looks_for_it() -> None:
     ended = event_body(event(about, "GPUOvercommitEnded"), "i", 1, AT)
     assert isinstance(ended, dict)
     assert ended["type"] == "Normal"
+
+
+def test_what_users_wrote_steers_no_terminal_that_shows_it() -> None:
+    said, shown = "model \x1b]0;x\x07 \x9b2J\nnext", "model ?]0;x? ?2J?next"
+    about = regarding_pod(UID, PodKey("ns", "p"))
+    event = ReportedEvent(regarding=about, reason="FailedScheduling", note=said, at=AT)
+    body = json.loads(json.dumps(event_body(event, "s", 1, AT)))
+    assert body["note"] == shown
+    for patch in (waiting_patch(UID, said, AT), disruption_patch(UID, "R", said, AT)):
+        assert patch["status"]["conditions"][0]["message"] == shown

@@ -77,3 +77,10 @@ def test_each_pod_is_a_row_of_its_namespace() -> None:
     shown = table(rows, of_cards=False)
     assert all(len(row["cells"]) == len(shown["columnDefinitions"]) for row in rows)
     assert rows[1]["cells"] == ["two", "bound", "n2", "2 x 1", "", "GPU-n2-0,GPU-n2-1"]
+
+
+def test_a_cell_steers_no_terminal() -> None:
+    view = a_small_view()
+    card = replace(a_card(0), model="A\x1b[31m\x9bB\n")
+    [row] = card_rows(replace(view, nodes=(replace(view.nodes[0], cards=(card,)),)))
+    assert row["cells"][2] == "A?[31m?B?"

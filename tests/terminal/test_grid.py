@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubeshare_py.terminal.grid import Column, Row, grid, names_in, printable, shortened
+from kubeshare_py.domain.printable import printable
+from kubeshare_py.terminal.grid import Column, Row, grid, names_in, shortened
 
 COLUMNS = (Column(header="NAME", least=8), Column(header="STATE"))
 
