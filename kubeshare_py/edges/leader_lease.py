@@ -110,7 +110,15 @@ class LeaderLease:
             if self._left_s() > 0:
                 await self._attempt(min(terms.renew_deadline_s / 2, self._left_s()))
             if election.lost(self._clock()):
-                raise LeadershipLost(f"Lease {self._lease} is lost: {self._said or 'taken over'}")
+                raise LeadershipLost(f"Lease {self._lease} is lost: {self._why_lost()}")
+
+    def _why_lost(self) -> str:
+        """Say who has it, where another was seen with it; else what kept it from being renewed."""
+        election = self._election
+        if election.leads:
+            late = f"not renewed within {election.terms.renew_deadline_s:g} s"
+            return f"{late}: {self._said}" if self._said else late
+        return f"taken over by {election.holder}" if election.holder else "released by another"
 
     async def release(self) -> None:
         """Write that nobody holds it. Failing that, it expires: a successor waits longer."""

@@ -188,8 +188,45 @@ async def test_renewals_that_fail_until_the_deadline_end_the_leadership(
 
         with pytest.raises(ExceptionGroup) as error:
             await lead_without_renewals()
-        assert error.group_contains(LeadershipLost, match="kube-system/kubeshare-scheduler is")
+        late = "kube-system/kubeshare-scheduler is lost: not renewed within 10 s: "
+        assert error.group_contains(LeadershipLost, match=late)
         assert 8 <= sum(hand.slept) <= 12  # one renewal may be under way
+
+
+@pytest.mark.parametrize(
+    ("holder", "why"), [("other", "taken over by other"), ("", "released by another")]
+)
+async def test_only_another_that_has_the_lease_took_it_over(
+    tmp_path: Path, holder: str, why: str
+) -> None:
+    async with api_server(tmp_path) as behind:
+
+        async def lead_until_it_is_gone() -> None:
+            async with leading(behind, "me", Hand()):
+                held = {"spec": {"holderIdentity": holder}}
+                await behind.client.merge_patch(f"{LEASES}/kubeshare-scheduler", held)
+                await asyncio.Event().wait()
+
+        with pytest.raises(ExceptionGroup) as error:
+            await lead_until_it_is_gone()
+        assert error.group_contains(LeadershipLost, match=f"is lost: {why}$")
+
+
+async def test_a_process_that_was_held_up_does_not_say_that_another_took_over(
+    tmp_path: Path,
+) -> None:
+    async with api_server(tmp_path) as behind:
+        hand = Hand()
+
+        async def lead_and_stand_still() -> None:
+            async with leading(behind, "me", hand):
+                hand.now += 60
+                await asyncio.Event().wait()
+
+        with pytest.raises(ExceptionGroup) as error:
+            await lead_and_stand_still()
+        late = "is lost: not renewed within 10 s$"
+        assert error.group_contains(LeadershipLost, match=late)
 
 
 async def test_without_election_it_leads_at_once_and_names_no_term(tmp_path: Path) -> None:
