@@ -54,7 +54,7 @@ def empty_books(profiles: Sequence[Profile], name: str) -> Books:
     calls = PluginCalls(boundary, by_name)
     askers = {of: Asker(profile, ledger, work, boundary) for of, profile in by_name.items()}
     cycle = Cycle(ledger, queue, moves, askers, calls, work, name)
-    gangs, earmarks, reports = Gangs(), Earmarks(ledger), WaitingReports(queue, records)
+    gangs, earmarks, reports = Gangs(), Earmarks(ledger), WaitingReports(queue, records, work)
     intake = Intake(records, queue, moves, calls, reports, gangs, earmarks)
     return Books(
         profiles=by_name,

@@ -18,8 +18,8 @@ from kubeshare_py.scheduling.pod_queue import Line, PodQueue
 from kubeshare_py.scheduling.pod_records import Record, State
 from kubeshare_py.scheduling.queue_moves import QueueMoves
 
-# Bounds of one turn, so that the loop is never held for more than about 20 ms: rows asked anew
-# (about 0.4 us each) and blocked lines looked at (about 4 us each).
+# Bounds of one turn, so that the loop is never held for more than about 20 ms: what is asked anew,
+# in rows (about 0.4 us each), and blocked lines looked at (about 4 us each).
 ROWS_A_TURN = 25_000
 LINES_A_TURN = 2_000
 # More improved rows than this, and every blocked line is simply tried again.
@@ -51,7 +51,7 @@ class Cycle:
         self._swept = 0
         self._sweep_rows: IntArray = np.zeros(0, np.int64)
         self._sweep_lines: list[Line] = []
-        self._rows_before = 0
+        self._cost_before = 0
 
     @property
     def unfinished(self) -> bool:
@@ -72,18 +72,22 @@ class Cycle:
         cover what came since the last one. Nothing is decided before a sweep is complete, so that
         a pod that waits longer is not overtaken by one that was merely looked at first.
         """
-        self._rows_before = self._work.rows
+        self._cost_before = self._work.cost
         if not self._sweep_lines:
             self._start_sweep()
-        lines = self._sweep_lines[-LINES_A_TURN:]
-        del self._sweep_lines[-LINES_A_TURN:]
-        for line in lines:
+        for _ in range(min(LINES_A_TURN, len(self._sweep_lines))):
+            line = self._sweep_lines.pop()
             if line.blocked and self._may_help(line, among):
                 self._wake(line)
+            if not self._has_budget():
+                break
 
     def may_go_on(self) -> bool:
         """Whether this turn may decide (further)."""
-        return not self._sweep_lines and self._work.rows - self._rows_before < ROWS_A_TURN
+        return not self._sweep_lines and self._has_budget()
+
+    def _has_budget(self) -> bool:
+        return self._work.cost - self._cost_before < ROWS_A_TURN
 
     def place(self, record: Record, choice: Choice) -> str | None:
         """Charge the pod to its place.

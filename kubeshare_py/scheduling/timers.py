@@ -1,6 +1,7 @@
 """Things to do later: a heap of (when, what)."""
 
 import math
+from collections.abc import Iterator
 from heapq import heappop, heappush
 from typing import Generic, TypeVar
 
@@ -26,11 +27,14 @@ class Timers(Generic[T]):
 
     def due(self, now: float) -> list[T]:
         """Take out everything whose time has come, the earliest first."""
-        taken = []
-        while self._heap and self._heap[0][0] <= now:
-            taken.append(heappop(self._heap)[2])
-        self.next_at = self._heap[0][0] if self._heap else math.inf
-        return taken
+        return list(self.each_due(now))
+
+    def each_due(self, now: float) -> Iterator[T]:
+        """The same, one by one: those that are not asked for stay."""
+        while self.next_at <= now:
+            _, _, what = heappop(self._heap)
+            self.next_at = self._heap[0][0] if self._heap else math.inf
+            yield what
 
 
 def backoff_s(tries: int) -> float:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.effects import ReportWaiting
 from kubeshare_py.domain.identity import PodUid
-from kubeshare_py.framework.asks import Asker
+from kubeshare_py.framework.asks import Asker, Work
 from kubeshare_py.scheduling.pod_queue import Line, PodQueue
 from kubeshare_py.scheduling.pod_records import Record
 from kubeshare_py.scheduling.timers import Timers
@@ -24,13 +24,17 @@ PODS_A_SECOND = 100
 #: After a start the first reading of the cards is a matter of seconds: no need to tell everybody.
 INVENTORY_PATIENCE_S = 3.0
 INVENTORY_UNREAD = "GPU inventory not read yet"
+#: What one refresh may ask, in rows of about 0.4 us.
+ROWS_A_REFRESH = 10_000
 REPORTS_A_TURN = 500
 
 
 class WaitingReports:
     """Works out diagnoses of blocked lines and hands out reports in small portions."""
 
-    def __init__(self, queue: PodQueue, records: dict[PodUid, Record]) -> None:
+    def __init__(self, queue: PodQueue, records: dict[PodUid, Record], work: Work) -> None:
+        """`work` counts what the askers are asked."""
+        self._work = work
         self._queue = queue
         self._records = records
         self._pending: deque[tuple[PodUid, bool]] = deque()
@@ -81,8 +85,13 @@ class WaitingReports:
         line.unreported.clear()
 
     def refresh(self, askers: dict[str, Asker], now: float) -> None:
-        """Work out again what is old by now, unless nothing has changed since."""
-        for line in self._due.due(now):
+        """Work out again what is old by now, unless nothing has changed since.
+
+        What would take longer than a turn may is left for the next one.
+        """
+        most = self._work.cost + ROWS_A_REFRESH
+        due = self._due.each_due(now)
+        while self._work.cost < most and (line := next(due, None)) is not None:
             if line.look_again_at > now:
                 continue
             line.look_again_at = math.inf

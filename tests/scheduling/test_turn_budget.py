@@ -1,0 +1,80 @@
+"""What one turn may ask is bounded by what it costs, however few the nodes are."""
+
+from dataclasses import replace
+
+import pytest
+
+from kubeshare_py.domain.events import BindSlotsFree, PodGone, PodSeen
+from kubeshare_py.domain.pod import NodeTerm, Pod, Requirement, Shape
+from kubeshare_py.framework.asking_cost import ASKING, preparing
+from kubeshare_py.framework.asks import SHAPES_KEPT
+from kubeshare_py.scheduling.cycle import ROWS_A_TURN
+from tests.builders import a_claim, a_pod, a_shape
+from tests.scheduling.driver import Driver
+
+PODS = 2 * SHAPES_KEPT
+
+
+def with_terms(number: int, terms: int) -> Shape:
+    """Fits nowhere, and nobody else asks for it."""
+    return replace(
+        a_shape(a_claim(100)),
+        terms=tuple(
+            NodeTerm(labels=(Requirement("zone", "In", (f"z{number}-{term}",)),))
+            for term in range(terms)
+        ),
+    )
+
+
+def pod(number: int, shape: Shape) -> Pod:
+    return a_pod(f"p{number}", shape)
+
+
+class Counted(Driver):
+    """Notes the most that one event cost."""
+
+    most = 0
+
+    def turn(self) -> None:
+        before = self.machine.askers["kubeshare-scheduler"].work.cost
+        self.tell(BindSlotsFree(64))
+        cost = self.machine.askers["kubeshare-scheduler"].work.cost - before
+        self.most = max(self.most, cost)
+
+    def until_quiet(self) -> int:
+        turns = 0
+        while (wake_at := self.machine.wake_at(self.now)) is not None and wake_at <= self.now:
+            self.turn()
+            turns += 1
+        return turns
+
+
+@pytest.mark.parametrize("terms", [1, 100])
+def test_shapes_that_nobody_asked_before_take_several_turns(terms: int) -> None:
+    driver = Counted({"n1": 1, "n2": 1})
+    shapes = [with_terms(number, terms) for number in range(PODS)]
+    for number, shape in enumerate(shapes):
+        driver.tell(PodSeen(pod(number, shape)))
+    one = preparing(shapes[0], 16) + ASKING + 16
+    assert driver.until_quiet() >= PODS * one // (2 * ROWS_A_TURN)
+    # The last shape of a turn is asked whole, and its reasons are worked out.
+    assert driver.most < ROWS_A_TURN + 3 * one
+    # After a while all of them are looked at again, which costs as much.
+    driver.tell(PodSeen(a_pod("small", a_shape(a_claim(50)))))
+    for _ in range(3):
+        driver.now += 61.0
+        driver.until_quiet()
+    assert driver.most < ROWS_A_TURN + 3 * one
+
+
+def test_a_change_is_looked_at_in_several_turns() -> None:
+    driver = Counted({"n1": 1, "n2": 1})
+    full = a_pod("full", a_shape(a_claim(1000)))
+    driver.place(full)
+    for number in range(PODS):
+        driver.tell(PodSeen(pod(number, with_terms(number, 100))))
+    driver.until_quiet()
+    driver.most = 0
+    driver.tell(PodGone(full.uid))
+    assert driver.until_quiet() > 1
+    assert driver.most < ROWS_A_TURN + 3 * (preparing(with_terms(0, 100), 16) + ASKING + 16)
