@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import msgspec
 
 from kubeshare_py.domain.bounds import CARDS_OF_NODE
+from kubeshare_py.domain.card_uuid import uuid_problem
 from kubeshare_py.domain.gpu import Gpu, PeerLink
 from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.domain.readiness import as_labels, of_labels
@@ -118,7 +119,7 @@ def _read(raw: msgspec.Raw, at: int) -> Gpu | CardProblem:
     try:
         uuid = GpuUuid(_names.decode(raw).uuid)
         card = _card.decode(raw)
-        return Gpu(
+        found = Gpu(
             uuid=uuid,
             index=card.index,
             model=card.model.replace(" ", "-"),
@@ -132,6 +133,8 @@ def _read(raw: msgspec.Raw, at: int) -> Gpu | CardProblem:
         )
     except (*_UNDECODABLE, ValueError) as error:
         return CardProblem(uuid, at, str(error))
+    form = uuid_problem(uuid)
+    return CardProblem(uuid, at, f"uuid {form}") if form else found
 
 
 def _too_many(count: int) -> str:

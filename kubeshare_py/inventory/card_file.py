@@ -9,6 +9,7 @@ import msgspec
 from kubeshare_py.documents.problems import DocumentProblem
 from kubeshare_py.documents.typed import memory_bytes, read_document
 from kubeshare_py.domain.bounds import CARD_BYTES, CARD_NAME, CARDS_OF_NODE
+from kubeshare_py.domain.card_uuid import uuid_problem
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.inventory.made_up_uuids import made_up_uuid
@@ -135,6 +136,8 @@ def _line(cards: _Cards, source: str, field: str) -> CardLine:
         ("length of the uuid", CARD_NAME, len(cards.uuid or "-")),
     )
     problems = [f"{name} {found}" for name, bound, is_ in bounded if (found := bound.problem(is_))]
+    if cards.uuid is not None and (form := uuid_problem(cards.uuid)):
+        problems.append(f"uuid {form}")
     return CardLine(
         model=cards.model.replace(" ", "-"),
         memory_bytes=memory,

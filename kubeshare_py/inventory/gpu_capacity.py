@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from kubeshare_py.domain.bounds import CARD_BYTES, CARD_INDEX, CARD_NAME
+from kubeshare_py.domain.card_uuid import uuid_problem
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.domain.readiness import Told
@@ -53,10 +54,9 @@ def read_series(
         return SampleProblem(node, uuid, label, rule, labels.get("instance", ""))
 
     for label, text in (("node", node), ("uuid", uuid), ("model", model)):
-        if not text:
-            return problem(label, "is missing")
-        if not CARD_NAME.allows(len(text)):
-            return problem(label, f"has {len(text)} characters, {CARD_NAME.most} are allowed")
+        rule = _name_problem(text) or (uuid_problem(text) if label == "uuid" else "")
+        if rule:
+            return problem(label, rule)
     memory, index = own_label(labels, "memory"), own_label(labels, "index")
     if not _is_amount(memory) or int(memory) == 0:
         return problem("memory", f"{_shown(memory)} is not a number of bytes above 0")
@@ -73,6 +73,14 @@ def read_series(
         readiness=readiness(node, uuid) if readiness is not None else (),
     )
     return CardOfNode(node, card)
+
+
+def _name_problem(text: str) -> str:
+    if not text:
+        return "is missing"
+    if not CARD_NAME.allows(len(text)):
+        return f"has {len(text)} characters, {CARD_NAME.most} are allowed"
+    return ""
 
 
 def _is_amount(text: str) -> bool:

@@ -101,3 +101,11 @@ def test_a_uuid_twice_is_a_mistake() -> None:
         DocumentProblem, match=r"nodes\[1\]\.cards\[0\]\.uuid: GPU-1 is there twice"
     ):
         read_card_file(f"nodes: [{{names: [a], cards: [{card}]}}, {{names: [b], cards: [{card}]}}]")
+
+
+def test_a_uuid_that_selects_other_cards_is_left_out_and_told() -> None:
+    text = "nodes: [{names: [a], cards: [{model: T4, memory: 1GiB, uuid: all}]}]"
+    [group] = read_card_file(text)
+    [problem] = group.problems
+    assert "nodes[0].cards[0]: uuid 'all' is not GPU-… or MIG-…" in problem
+    assert problem.endswith("left out")

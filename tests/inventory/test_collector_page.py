@@ -104,7 +104,8 @@ def test_a_page_that_is_cut_off_is_none() -> None:
 def test_pages_of_many_nodes_are_one_vector() -> None:
     def of(nodes: Iterable[str]) -> list[Page]:
         texts = [
-            (node, OF_KUBESHARE.replace('"a"', f'"{node}"').replace("GPU", node)) for node in nodes
+            (node, OF_KUBESHARE.replace('"a"', f'"{node}"').replace("GPU", f"GPU-{node}"))
+            for node in nodes
         ]
         return [read_page(text, NodeName(node), f"{node}:9004") for node, text in texts]
 

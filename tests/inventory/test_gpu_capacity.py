@@ -70,9 +70,17 @@ def test_an_amount_beyond_its_bound_is_named_with_what_is_allowed(
 
 
 def test_the_largest_amounts_are_a_card() -> None:
-    found = read_series({**GOOD, "memory": str(2**48), "index": "4095", "uuid": "x" * 253})
+    found = read_series({**GOOD, "memory": str(2**48), "index": "4095", "uuid": f"GPU-{'x' * 249}"})
     assert isinstance(found, CardOfNode)
 
 
 def test_missing_labels_are_problems_not_errors() -> None:
     assert isinstance(read_series({}), SampleProblem)
+
+
+@pytest.mark.parametrize("uuid", ["all", "none", "void", "0", "GPU-1,GPU-2", "nvidia.com/gpu=all"])
+def test_what_selects_other_cards_is_no_uuid(uuid: str) -> None:
+    found = read_series({**GOOD, "uuid": uuid})
+    assert isinstance(found, SampleProblem)
+    assert (found.label, found.node) == ("uuid", "a")
+    assert "is not GPU-… or MIG-…" in str(found)

@@ -68,6 +68,7 @@ def test_what_is_no_list_of_cards_is_refused(text: str, words: str) -> None:
         ('{"uuid":"a","index":0,"model":"m","memory":281474976710657}', "a", "memory 281474976"),
         (f'{{"uuid":"a","index":0,"model":"m","memory":{"9" * 50}}}', "a", ""),
         ('{"uuid":"a","index":-1,"model":"m","memory":1}', "a", "index -1 is not within 0…4095"),
+        ('{"uuid":"all","index":0,"model":"m","memory":1}', "all", "uuid 'all' is not GPU-…"),
         ('{"uuid":"","index":0,"model":"m","memory":1}', "", "needs a UUID"),
         ('{"uuid":"a","index":0,"model":"m","memory":1,"healthy":"no"}', "a", "Expected `bool`"),
         ('{"uuid":"a","index":0,"model":"m","memory":1,"numa":9999}', "a", "NUMA node 9999 is"),
