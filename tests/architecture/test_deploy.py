@@ -36,6 +36,7 @@ NESTED = (
     "policies",
     "admission",
     "mps",
+    "networkPolicies",
     "serviceMonitor",
     "podMonitor",
     "prometheusRule",

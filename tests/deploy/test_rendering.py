@@ -55,6 +55,10 @@ VARIANTS = {
     ],
     "strict": [
         'podAntiAffinity="required"',
+        'admission.allowVariables=["NVIDIA_GDS"]',
+        "networkPolicies.enabled=true",
+        'networkPolicies.apiServers=[{"ipBlock": {"cidr": "10.0.0.0/28"}}]',
+        'networkPolicies.scrapers=[{"namespaceSelector": {}}]',
         'tolerations=[{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists"}]',
         'nodeSelector={"pool": "system"}',
         'priorityClassName="system-node-critical"',
@@ -671,3 +675,37 @@ def test_pods_get_the_collectors_runtime_unless_another_one_is_named(
     assert ("/spec/runtimeClassName" in by_policy) is bool(expected)
     assert f"value: '{expected}'" in by_policy or not expected
     assert (f"--runtime-class={expected}" in by_webhook) is bool(expected)
+
+
+API_SERVER: Json = {"ipBlock": {"cidr": "10.0.0.0/28"}}
+SCRAPER: Json = {"podSelector": {}}
+NETWORK = (
+    "--set=networkPolicies.enabled=true",
+    f"--set-json=networkPolicies.apiServers={json.dumps([API_SERVER])}",
+    f"--set-json=networkPolicies.scrapers={json.dumps([SCRAPER])}",
+)
+
+
+@pytest.mark.parametrize("by", ["policy", "webhook"])
+def test_each_port_is_open_to_those_that_have_to_reach_it(by: str) -> None:
+    objects = [*yaml.safe_load_all(template(*NETWORK, f"--set=admission.by={by}"))]
+    policies = [one for one in objects if one and one["kind"] == "NetworkPolicy"]
+    scheduler = {"podSelector": {"matchLabels": {"app.kubernetes.io/name": NAME}}}
+    let_in = {
+        NAME: ("https", [API_SERVER, SCRAPER]),
+        "kubeshare-collector": ("metrics", [scheduler, SCRAPER]),
+        **({"kubeshare-admission": ("https", [API_SERVER])} if by == "webhook" else {}),
+    }
+    found = {}
+    for policy in policies:
+        name, spec = policy["metadata"]["name"], policy["spec"]
+        assert spec["podSelector"]["matchLabels"] == {"app.kubernetes.io/name": name}
+        [rule] = spec["ingress"]
+        found[name] = (rule["ports"][0]["port"], rule["from"])
+    assert found == let_in
+
+
+def test_without_the_api_servers_addresses_there_are_no_network_policies() -> None:
+    assert "kind: NetworkPolicy" not in template()
+    done = helm("template", "k", CHART, "--set=networkPolicies.enabled=true")
+    assert "needs networkPolicies.apiServers" in done.stderr
