@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -111,6 +111,10 @@ class Asked:
         token = stage.cluster.server.tokens[ADMIN]
         self._client = StateClient(access, {"KUBESHARE_TOKEN": token})
 
+    def close(self) -> None:
+        """Close its connection."""
+        self._client.close()
+
     async def details(self) -> str:
         """`gpus dgx --details`."""
         view = await asyncio.to_thread(self._client.cards)
@@ -142,7 +146,13 @@ async def counted(whole: Whole, pods: int) -> None:
 async def test_a_daemon_that_dies_is_told_of_until_it_is_back(whole: Whole, tmp_path: Path) -> None:
     stage, root = whole.stage, tmp_path / "nodes/dgx"
     settings = yaml.safe_load((await stage.client.get(CONFIG))["data"]["scheduler.yaml"])
-    asked = Asked(stage, settings["server"]["port"])
+    with closing(Asked(stage, settings["server"]["port"])) as asked:
+        await daemon_dies(whole, root, asked)
+
+
+async def daemon_dies(whole: Whole, root: Path, asked: Asked) -> None:
+    """From no daemon to one that answers, is killed, comes back, and goes with its program."""
+    stage = whole.stage
     # Nobody has started daemons yet; a pod is placed all the same, and it is said.
     await until(asked.details, "Isolation:  mps no running MPS daemon\n")
     await stage.create("early", gpu("0.5", gpu_model=A100))
