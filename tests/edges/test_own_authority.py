@@ -161,7 +161,17 @@ def test_an_api_service_has_one_bundle(
 
 async def test_who_was_faster_is_not_undone(tmp_path: Path) -> None:
     configuration, pace = Configuration(), Pace()
-    configuration.faster = 1
+    configuration.faster = 2
+    async with served(configuration) as client:
+        own = authority(client, tmp_path)
+        assert await go(own, 1) == [pace.settle_s]
+        assert configuration.version == 4
+    assert configuration.bundle() == of(tmp_path, 1)
+
+
+async def test_where_others_are_always_faster_it_is_tried_again_later(tmp_path: Path) -> None:
+    configuration, pace = Configuration(), Pace()
+    configuration.faster = 3
     async with served(configuration) as client:
         own = authority(client, tmp_path)
         assert await go(own, 1) == [pace.retry_s]
