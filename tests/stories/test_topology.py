@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from kubeshare_py.programs.kubectl_failure import UNREACHABLE
 from kubeshare_py.simulation.cluster_file import SimulatedNode, read_cluster
 from tests.collector.collectors import PATIENCE_S, collector
 from tests.conftest import NewCluster
@@ -60,7 +61,11 @@ class Boards:
     async def ask(self, **question: Any) -> str:
         """What kubectl kubeshare says."""
         kubeconfig = self.stage.cluster.server.write_kubeconfig(self.stage.folder / "asks", "admin")
-        code, shown, said = await kubectl_kubeshare(kubeconfig, **question)
+        async with asyncio.timeout(30):
+            # The API server trusts a scheduler's certificate a moment after it has started.
+            while (answer := await kubectl_kubeshare(kubeconfig, **question))[0] == UNREACHABLE:
+                pass
+        code, shown, said = answer
         assert code == 0, said
         return shown
 
