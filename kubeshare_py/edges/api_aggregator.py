@@ -57,6 +57,7 @@ class ApiAggregator:
         self._service = service
         self._clock = clock
         self._changed = asyncio.Event()
+        self._ended = False
         authority = make_client_authority("front-proxy-ca")
         self._contexts = Contexts(authority.write_client(directory / "front-proxy.pem", NAME))
         self._clients, self._authority = clients, authority.pem()
@@ -102,9 +103,9 @@ class ApiAggregator:
             return _unavailable(f"error trying to reach service: {error}\n")
 
     async def keep(self) -> None:
-        """Tell other servers how to know this one, and look after APIServices until cancelled."""
+        """Tell other servers how to know this one, and look after APIServices until `end`."""
         self._publish()
-        while True:
+        while not self._ended:
             self._changed.clear()
             await self.check()
             try:
@@ -112,6 +113,11 @@ class ApiAggregator:
                     await self._changed.wait()
             except TimeoutError:
                 continue
+
+    def end(self) -> None:
+        """End `keep` after the check under way: a cancelled handshake would leave a socket."""
+        self._ended = True
+        self._changed.set()
 
     async def check(self) -> None:
         """Ask each server what it serves, and write down whether it answers."""

@@ -164,10 +164,11 @@ async def cluster_around(
         running = [group.create_task(kubelets.run())]
         if controllers:
             running.append(group.create_task(SimulatedControllers(workers, clock=clock).run()))
-            running.append(group.create_task(server.aggregator.keep()))
+            group.create_task(server.aggregator.keep())
         try:
             await kubelets.registered.wait()
             yield EmbeddedCluster(server, collectors, kubelets, admin, kubeconfig)
         finally:
+            server.aggregator.end()
             for task in running:
                 task.cancel()
