@@ -64,7 +64,7 @@ async def main(
                 file = options.workloads or "demo-workloads.yaml"
                 name = workload.get("metadata", {}).get("name", "")
                 raise DocumentProblem(file, f"{workload['kind']} {name}", error.message) from error
-            # Pods of one second are ordered by uid: give each its turn, as a person typing would.
+            # One after the other, as a person typing would: each is placed before the next comes.
             await asyncio.sleep(PAUSE_S)
         await show(
             lambda: cluster_view(machine),
