@@ -30,7 +30,7 @@ from kubeshare_py.edges.kube_transport import (
     why_unanswered,
 )
 from kubeshare_py.exporters.client_metrics import RequestTallies
-from kubeshare_py.manifests.watch import UNDECODABLE
+from kubeshare_py.manifests.undecodable import UNDECODABLE
 
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"

@@ -8,7 +8,7 @@ from http import HTTPStatus
 
 import msgspec
 
-from kubeshare_py.manifests.watch import UNDECODABLE
+from kubeshare_py.manifests.undecodable import UNDECODABLE
 
 
 class KubeFailure(Exception):

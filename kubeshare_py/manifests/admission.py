@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Raw
 
 from kubeshare_py.domain.printable import printable
-from kubeshare_py.manifests.watch import UNDECODABLE
+from kubeshare_py.manifests.undecodable import UNDECODABLE
 
 VERSION = "admission.k8s.io/v1"
 

@@ -21,7 +21,8 @@ from kubeshare_py.domain.bounds import GROUP_MEMBERS
 from kubeshare_py.domain.events import PodGroupGone, PodGroupSeen
 from kubeshare_py.domain.group_objects import GroupApi, PodGroupObject
 from kubeshare_py.manifests.metadata import ObjectMeta
-from kubeshare_py.manifests.watch import ADDED, DELETED, MODIFIED, UNDECODABLE
+from kubeshare_py.manifests.undecodable import UNDECODABLE
+from kubeshare_py.manifests.watch import ADDED, DELETED, MODIFIED
 
 #: Where an API's PodGroups may be, the newest first.
 PATHS: Mapping[GroupApi, tuple[str, ...]] = {

@@ -15,7 +15,7 @@ from kubeshare_py.dialects.results import EARMARK
 from kubeshare_py.domain.effects import Overuse
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.domain.printable import printable
-from kubeshare_py.manifests.watch import UNDECODABLE
+from kubeshare_py.manifests.undecodable import UNDECODABLE
 
 CONTROLLER = "kubeshare-scheduler"
 POD_SCHEDULED, UNSCHEDULABLE = "PodScheduled", "Unschedulable"

@@ -11,14 +11,15 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from kubeshare_py.manifests.shallow_json import shallow
+from kubeshare_py.manifests.undecodable import UNDECODABLE
+
 T = TypeVar("T", bound=msgspec.Struct)
 
 ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
 BOOKMARK, ERROR = "BOOKMARK", "ERROR"
 #: Annotation of the bookmark that ends the list which a watch began with.
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
-#: What msgspec raises for bytes from anywhere; bad UTF-8 and deep nesting are no DecodeError.
-UNDECODABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
 
 
 class UnreadableAnswer(Exception):
@@ -107,7 +108,9 @@ class Codec(Generic[T]):
         try:
             found = self._page.decode(body)
             items: list[T] = found.items or []
-        except UNDECODABLE:
+        except UNDECODABLE as error:
+            if (flat := _without_depths(body, error)) is not body:
+                return self.page(flat)
             found, items = self._one_by_one(body, problems)
         return Page(
             items=items,
@@ -126,6 +129,8 @@ class Codec(Generic[T]):
                     return self._line_apart(line, "")
                 return Line(type=event.type, item=item, resource_version=self._version(item))
         except UNDECODABLE as error:
+            if (flat := _without_depths(line, error)) is not line:
+                return self.line(flat)
             return self._line_apart(line, str(error))
         return self._line_apart(line, "")
 
@@ -168,6 +173,11 @@ class Codec(Generic[T]):
         # The object's path in the line is "$.object"; on its own it is "$", as in a LIST.
         problem = _problem(why.replace("`$.object", "`$"), loose)
         return Line(type=event.type, resource_version=version, problem=problem)
+
+
+def _without_depths(text: bytes, error: Exception) -> bytes:
+    """What can be decoded of what was nested too deep; the very same bytes for other errors."""
+    return shallow(text) if isinstance(error, RecursionError) else text
 
 
 def _path(kind: type[msgspec.Struct], wanted: str) -> str:

@@ -1,7 +1,10 @@
 import pytest
 
-from kubeshare_py.domain.events import Refusal
-from kubeshare_py.manifests.binding import Doubt, annotation_problem, read_refusal
+from kubeshare_py.domain.allocation import Allocation
+from kubeshare_py.domain.effects import Bind
+from kubeshare_py.domain.events import BindRefused, Refusal
+from kubeshare_py.domain.identity import DecisionToken, NodeName, PodKey, PodUid
+from kubeshare_py.manifests.binding import Doubt, annotation_problem, read_outcome, read_refusal
 
 CONFLICT = 'Operation cannot be fulfilled on pods/binding "a": pod a '
 
@@ -58,3 +61,12 @@ def test_the_size_of_all_keys_and_values_is_limited_in_bytes() -> None:
     assert annotation_problem({"k": "é" * 131_072}) == (
         "annotations have 262145 bytes, 262144 are allowed"
     )
+
+
+def test_the_outcome_is_read_from_a_pod_that_is_nested_deeper_than_a_decoder_goes() -> None:
+    allocation = Allocation(token=DecisionToken("t"), cards=())
+    bind = Bind(PodUid("u"), PodKey("ns", "p"), NodeName("n1"), allocation)
+    fields = b'{"f:a":' * 3000 + b"{}" + b"}" * 3000
+    body = b'{"metadata":{"uid":"u","managedFields":[%s]},"spec":{"nodeName":"n2"}}' % fields
+    outcome = read_outcome(body, bind, "is already assigned")
+    assert outcome == BindRefused(Refusal.ASSIGNED, "ns/p is on node n2")

@@ -127,3 +127,29 @@ def test_an_error_is_one_for_a_type_that_would_take_anything_too() -> None:
 
     line = Codec(Loose).line(event("ERROR", {"kind": "Status", "metadata": {}, "code": 410}))
     assert (line.status_code, line.item) == (410, None)
+
+
+def managed(levels: int) -> bytes:
+    """A thing with what any user may write and an API server keeps."""
+    fields = b'{"f:a":' * levels + b"{}" + b"}" * levels
+    meta = json.dumps(thing("deep", 7)["metadata"])[:-1].encode()
+    return b'{"metadata":%s,"managedFields":[{"fieldsV1":%s}]},"size":5}' % (meta, fields)
+
+
+@pytest.mark.parametrize("levels", [10, 900, 1100, 9_990])
+def test_an_object_that_is_nested_deeper_than_a_decoder_goes_is_read(levels: int) -> None:
+    good = json.dumps(thing("good")).encode()
+    page = CODEC.page(b'{"metadata":{},"items":[%s,%s]}' % (managed(levels), good))
+    assert [item.metadata.name for item in page.items] == ["deep", "good"]
+    line = CODEC.line(b'{"type":"MODIFIED","object":%s}' % managed(levels))
+    assert line.item is not None
+    assert (line.item.metadata.name, line.item.size, line.resource_version) == ("deep", 5, "7")
+
+
+def test_a_bad_object_that_is_nested_deep_spoils_nothing_else() -> None:
+    bad = managed(3000).replace(b'"size":5', b'"size":"x"')
+    page = CODEC.page(b'{"metadata":{},"items":[%s,%s]}' % (bad, json.dumps(thing("b")).encode()))
+    assert [item.metadata.name for item in page.items] == ["b"]
+    (problem,) = page.problems
+    assert problem.name == "deep"
+    assert problem.text.endswith("at `$.size`")
