@@ -49,10 +49,11 @@ def empty_books(profiles: Sequence[Profile], name: str) -> Books:
     """Books without pods and nodes; `name` makes their decision tokens unique."""
     by_name = {profile.scheduler_name: profile for profile in profiles}
     records: dict[PodUid, Record] = {}
-    ledger, queue, moves, attempts, work = Ledger(), PodQueue(), QueueMoves(), Attempts(), Work()
+    ledger, moves, attempts, work = Ledger(), QueueMoves(), Attempts(), Work()
     boundary = Boundary()
     calls = PluginCalls(boundary, by_name)
     askers = {of: Asker(profile, ledger, work, boundary) for of, profile in by_name.items()}
+    queue = PodQueue(lambda profile, shape: askers[profile].price(shape))
     cycle = Cycle(ledger, queue, moves, askers, calls, work, name)
     gangs, earmarks, reports = Gangs(), Earmarks(ledger), WaitingReports(queue, records, work)
     intake = Intake(records, queue, moves, calls, reports, gangs, earmarks)

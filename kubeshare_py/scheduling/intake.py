@@ -15,6 +15,7 @@ from kubeshare_py.framework.plugin_calls import PluginCalls
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling import queue_moves
 from kubeshare_py.scheduling.earmarks import Contender, Earmarks
+from kubeshare_py.scheduling.fair_share import FairShare
 from kubeshare_py.scheduling.gangs import Gang, Gangs
 from kubeshare_py.scheduling.held_by import chosen_backend
 from kubeshare_py.scheduling.pod_queue import LineKey, PodQueue, SortKey
@@ -45,6 +46,7 @@ class Intake:
         self._gangs = gangs
         self._earmarks = earmarks
         self._calls = calls
+        self._fair = FairShare()
         self._keys = SortKeys()
         self._backoff: Timers[tuple[PodUid, int]] = Timers()
 
@@ -53,8 +55,45 @@ class Intake:
         """When the next backoff ends; infinity when there is none."""
         return self._backoff.next_at
 
-    def enqueue(self, record: Record, now: float, effects: list[Effect], event: str) -> None:
+    @property
+    def more(self) -> bool:
+        """Whether pods wait for their shapes to be asked about."""
+        return self._fair.more
+
+    def take_in(self, now: float, effects: list[Effect]) -> None:
+        """A turn begins: some pods whose shapes are new join the queue."""
+        for uid in self._fair.portion():
+            record = self._records.get(uid)
+            if record is not None and record.deferred:
+                record.deferred = False
+                if record.state is State.BACKOFF:
+                    came = queue_moves.BACKOFF_COMPLETE
+                    self.enqueue(record, now, effects, came, is_due=True)
+
+    def _is_deferred(self, record: Record) -> bool:
+        """Whether the pod's shape is new, and its namespace brought many such just now."""
+        if record.deferred:
+            return True
+        pod = record.pod
+        price = self._queue.price(LineKey(pod.scheduler_name, record.shape, preempts=pod.preempts))
+        if not price or self._fair.admits(pod.key.namespace, price):
+            return False
+        self._fair.put(pod.key.namespace, record.key, pod.uid, price)
+        record.deferred = True
+        return True
+
+    def enqueue(
+        self,
+        record: Record,
+        now: float,
+        effects: list[Effect],
+        event: str,
+        *,
+        is_due: bool = False,
+    ) -> None:
         """Let the pod wait for a place, or hold it and say why; `event` made it come.
+
+        Of many new shapes of one namespace some wait for a later turn, unless this one `is_due`.
 
         If a plugin fails it is tried again after a while.
         """
@@ -79,6 +118,11 @@ class Intake:
             if record.queued_at is None:
                 record.queued_at = now
             gang = self._gangs.file(record)
+            if gang is None and not is_due and self._is_deferred(record):
+                record.state = State.BACKOFF
+                self._gangs.file(record)
+                self._moves.entered(queue_moves.BACKOFF, event)
+                return
             if gang is None or not gang.together:
                 self.join_line(record, gang, event)
             else:

@@ -10,7 +10,7 @@ what those before it may not.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
 
@@ -101,7 +101,9 @@ class Line:
 class PodQueue:
     """Lines of waiting pods; active ones in queue order of their first pods."""
 
-    def __init__(self) -> None:
+    def __init__(self, price: Callable[[str, Shape], int] = lambda profile, shape: 0) -> None:
+        """`price`: what it costs to ask a profile about a shape, 0 if it was asked before."""
+        self._price = price
         self._lines: dict[LineKey, Line] = {}
         self._numbered: dict[int, Line] = {}
         self._line_of: dict[PodUid, Line] = {}
@@ -132,6 +134,13 @@ class PodQueue:
         elif line.heap[0][1] == uid:
             heappush(self._active, (key, line.number))
         return line
+
+    def price(self, line_key: LineKey) -> int:
+        """What it costs to try a pod of this line, in rows; 0 where others wait in it already."""
+        line = self._lines.get(line_key)
+        if line is not None and line.waiting:
+            return 0
+        return self._price(line_key.profile, line_key.shape)
 
     def remove(self, uid: PodUid) -> None:
         """The pod does not wait any more; unknown pods are nobody's business."""

@@ -15,7 +15,7 @@ class State(Enum):
 
     HELD = auto()  # not to be tried: gated, malformed, unsupported, being deleted
     WAITING = auto()  # in the queue
-    BACKOFF = auto()  # was refused; goes back to the queue later
+    BACKOFF = auto()  # was refused, or its shape is new; goes back to the queue later
     BINDING = auto()  # placed and charged, the binding is not answered yet
     ASSUMED = auto()  # the API server said it is bound, the watch has not shown it yet
     BOUND = auto()  # seen with a node
@@ -34,6 +34,8 @@ class Record:
     allocation: Allocation | None = None
     answered_at: float = 0.0
     tries: int = 0
+    #: It waits in the room of its namespace, because its shape is new; see `fair_share`.
+    deferred: bool = False
     #: When it first joined the queue (s), and how often it was tried as the first of its line.
     queued_at: float | None = None
     attempts: int = 0

@@ -34,12 +34,15 @@ class Turns:
         self._retries = retries
         self._capacities = 0
         self._inventory_read = False
+        #: Whether the last turn ended before all were tried: new shapes wait for the next one.
+        self._was_cut = False
 
     @property
     def unfinished(self) -> bool:
         """Whether a turn would find something to do without any further event."""
         return (
             self._books.cycle.unfinished
+            or self._books.intake.more
             or self._gang_turns.unfinished
             or self._starvation.is_due
             or self._retries.is_due
@@ -61,13 +64,14 @@ class Turns:
         self._preemption.turn_begins(now)
         if earmarks:
             self._begin(now)
+        self._take_in(free if ready else 0, now, effects)
         cycle.begin_turn(self._gang_turns.kept_out.among)
         gangs = ready and bool(self._books.gangs.by_key)
         if gangs:
             self._gang_turns.begin_turn(now, self._inventory_read)
         if ready and not self._preemption.resumed(now, effects, cards_known=self._inventory_read):
             free = 0
-        most = free
+        most, waits = free, free > 0
         while free > 0 and cycle.may_go_on():
             first = self._first(gangs, now)
             if first is None:
@@ -81,11 +85,17 @@ class Turns:
                 break  # it gets a turn of its own
             else:
                 free -= self._decide_gang(who, now, effects)
+        self._was_cut = waits and not cycle.may_go_on()
         if ready and self._inventory_read and cycle.may_go_on():
             self._preemption.turn(now, effects)
         self._finish(now)
 
     # --- inside --------------------------------------------------------------------------------
+
+    def _take_in(self, free: int, now: float, effects: list[Effect]) -> None:
+        """Some pods whose shapes are new join the queue, if those of before were all tried."""
+        if free > 0 and not self._was_cut:
+            self._books.intake.take_in(now, effects)
 
     def _finish(self, now: float) -> None:
         """Lay all earmarks, and give some to who needs them."""
