@@ -27,7 +27,6 @@ from kubeshare_py.edges.kubeconfigs import (
     kubeconfig_text,
     write_private,
 )
-from kubeshare_py.edges.service_proxy import ServiceProxy
 from kubeshare_py.simulation.api_messages import (
     ADMIN_GROUPS,
     ApiRequest,
@@ -73,7 +72,6 @@ class ApiServer:
         self._port = port
         self._certificates: Certificates = make_certificates(directory)
         self._streams = WatchStreams()
-        self._proxy = ServiceProxy()
         self._clients = make_client_authority("clients")
         #: Forwards to other servers; APIServices have conditions while it is kept (`keep`).
         self.aggregator = ApiAggregator(self.service, clock, directory, self._clients.pem())
@@ -117,12 +115,6 @@ class ApiServer:
         authority = self.ca_file.read_bytes()
         return write_private(path, certificate_kubeconfig_text(self.url, authority, user, pair))
 
-    def proxy_to(
-        self, namespace: str, name: str, url: str, ssl_context: ssl.SSLContext | None = None
-    ) -> None:
-        """Forward GETs of the service proxy for that service to `url`."""
-        self._proxy.register(namespace, name, url, ssl_context)
-
     def cut_watches(self) -> int:
         """Break all open watches, as a restarting server does; returns how many."""
         return self._streams.cut()
@@ -151,7 +143,6 @@ class ApiServer:
         """End watches, finish requests, stop listening."""
         self.faults.resume()
         self._streams.close()
-        await self._proxy.close()
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
@@ -185,8 +176,6 @@ class ApiServer:
             fault = None
         if fault is not None and not fault.applies_first:
             return await fault.answer(request)
-        if self._proxy.is_for(asked.path):
-            return plain(await self._proxy.forward(asked, request.headers))
         if self.aggregator.is_for(asked.path):
             return await self.aggregator.forward(asked, request)
         answer = await self.perform(asked, request)

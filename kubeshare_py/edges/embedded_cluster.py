@@ -61,7 +61,7 @@ class EmbeddedCluster:
         await self.client.create(f"{root}/{found['name']}", as_applied(workload))
 
     async def publish_scheduler(self, url: str) -> None:
-        """Make the scheduler's state endpoint reachable as a Service, and as an API group.
+        """Make the scheduler's state endpoint reachable as an API group.
 
         A later scheduler takes the place of an earlier one.
         """
@@ -83,7 +83,6 @@ class EmbeddedCluster:
         await self._put(
             API_SERVICES, "apiregistration.k8s.io/v1", "APIService", state_group.API_SERVICE, group
         )
-        self.server.proxy_to(NAMESPACE, SERVICE, url)
 
     async def state_served(self) -> None:
         """Return once the API server forwards requests for the scheduler's state."""

@@ -1,7 +1,4 @@
-"""Leadership among scheduler processes: `scheduling.leadership` performed on a Lease.
-
-The leader also writes on the Lease where its state endpoint is, for the command to find it.
-"""
+"""Leadership among scheduler processes: `scheduling.leadership` performed on a Lease."""
 
 import asyncio
 import datetime
@@ -19,11 +16,7 @@ from kubeshare_py.edges import decision_log
 from kubeshare_py.edges.kube_client import KubeClient, decode
 from kubeshare_py.edges.kube_errors import KubeError, KubeFailure, KubeUnreachable
 from kubeshare_py.framework.leader_election import JITTER
-from kubeshare_py.manifests.lease import (
-    lease_body,
-    read_lease,
-    with_state_service,
-)
+from kubeshare_py.manifests.lease import lease_body, read_lease
 from kubeshare_py.scheduling.leadership import Election
 
 _RELEASE_ATTEMPTS = 3
@@ -63,18 +56,16 @@ class LeaderLease:
         self._clock = clock
         self._sleep = sleep
         self._rng = rng or random.Random()
-        self._address = ""
         self._elected = asyncio.Event()
         self._object: dict[str, Any] | None = None
         self._said = ""
         self._slow_renewals = 0
 
-    async def campaign(self, address: str) -> None:
+    async def campaign(self) -> None:
         """Stand by until the Lease is ours, then renew it; raises LeadershipLost.
 
         It is lost at the deadline, and when somebody else is seen with it.
         """
-        self._address = address
         await self._acquire()
         self._elected.set()
         await self._keep()
@@ -197,7 +188,6 @@ class LeaderLease:
 
     async def _write(self, claim: LeaseClaim) -> Lease:
         body = lease_body(self._object if claim.version else None, self._name, claim, _utc_now())
-        body = with_state_service(body, self._address)
         if claim.version:
             stored = await self._client.replace(f"{self._path}/{self._name}", body)
         else:

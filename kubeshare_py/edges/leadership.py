@@ -4,20 +4,15 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
-from http import HTTPStatus
 from typing import Protocol
 
 from kubeshare_py.domain.lease import LeaderFigures
-from kubeshare_py.edges import decision_log
-from kubeshare_py.edges.backoff import Backoff
 from kubeshare_py.edges.credentials import Credentials
 from kubeshare_py.edges.kube_api import HAND_OVER_S
 from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.edges.kube_errors import KubeError, KubeFailure
-from kubeshare_py.edges.leader_lease import LeaderLease, leases_path
+from kubeshare_py.edges.leader_lease import LeaderLease
 from kubeshare_py.framework.configuration import SchedulerConfiguration
 from kubeshare_py.framework.leader_election import LeaderElection, seconds
-from kubeshare_py.manifests.lease import with_state_service
 from kubeshare_py.scheduling.leadership import Election, Terms
 
 #: Whoever does not lead after so long (s) stands by.
@@ -27,11 +22,8 @@ HEAD_START_S = 1.0
 class Leadership(Protocol):
     """Whether this process is the one that decides."""
 
-    async def campaign(self, address: str) -> None:
-        """Try to lead, then go on leading; raises LeadershipLost when that ends.
-
-        `address` is the `scheme:service:port` of this process's state endpoint.
-        """
+    async def campaign(self) -> None:
+        """Try to lead, then go on leading; raises LeadershipLost when that ends."""
 
     async def led(self) -> None:
         """Return once this process leads, and nothing of an earlier leader can land any more."""
@@ -50,21 +42,10 @@ class Leadership(Protocol):
 
 
 class OnlyScheduler:
-    """Leads from the start, because nobody else runs: without election only the address is kept."""
+    """Leads from the start, without a Lease: the only scheduler of its name."""
 
-    def __init__(self, client: KubeClient, namespace: str, name: str) -> None:
-        self._client = client
-        self._namespace = namespace
-        self._name = name
-
-    async def campaign(self, address: str) -> None:
-        """Write the address; a scheduler without this right still schedules."""
-        backoff = Backoff()
-        while problem := await publish(self._client, self._namespace, self._name, address):
-            if not self._client.contact.is_away:
-                decision_log.warn("lease", message=problem)
-                break
-            await backoff.pause()
+    async def campaign(self) -> None:
+        """Return at once."""
 
     async def led(self) -> None:
         """Return at once."""
@@ -135,38 +116,13 @@ def _leadership(
 
     `hand_over_s` is how long the last requests of a leader that ended may take to land.
     """
-    place = (settings.resource_namespace, settings.resource_name)
     if not settings.leader_elect:
-        return OnlyScheduler(client, *place)
+        return OnlyScheduler()
     terms = Terms(
         lease_duration_s=seconds(settings.lease_duration),
         renew_deadline_s=seconds(settings.renew_deadline),
         retry_period_s=seconds(settings.retry_period),
         hand_over_s=hand_over_s,
     )
+    place = (settings.resource_namespace, settings.resource_name)
     return LeaderLease(client, Election(name, terms), *place, clock=clock)
-
-
-async def publish(client: KubeClient, namespace: str, name: str, address: str) -> str:
-    """Write `address` (`scheme:service:port`) on the Lease, creating it if need be.
-
-    Returns what went wrong as a sentence, empty if nothing did.
-    """
-    path = leases_path(namespace)
-    try:
-        try:
-            # Not a patch: taking part in an election needs no such right either.
-            found = await client.get(f"{path}/{name}")
-            await client.replace(f"{path}/{name}", with_state_service(found, address))
-        except KubeError as error:
-            if error.status != HTTPStatus.NOT_FOUND:
-                raise
-            lease = {
-                "apiVersion": "coordination.k8s.io/v1",
-                "kind": "Lease",
-                "metadata": {"name": name},
-            }
-            await client.create(path, with_state_service(lease, address))
-    except KubeFailure as error:
-        return f"cannot write the state endpoint's address on Lease {namespace}/{name}: {error}"
-    return ""

@@ -1,9 +1,8 @@
 """The scheduler's state, read-only over HTTPS: what `kubectl kubeshare` and dashboards read.
 
 `GET /state/v1/cluster` and `GET /state/v1/why/{namespace}/{pod}` answer the values of `domain.view`
-as JSON. A bearer token is asked for in `Authorization` or, because an API server's service proxy
-takes that header away, in `X-KubeShare-Authorization`: one of the token file's, or one whose owner
-the API server lets get the path. Other routes are served beside it, `state_api`'s too.
+as JSON. A bearer token is asked for: one of the token file's, or one whose owner the API server
+lets get the path. Other routes are served beside it, `state_api`'s too.
 """
 
 import ssl
@@ -22,7 +21,7 @@ from kubeshare_py.edges.bounded_server import listening
 from kubeshare_py.edges.build import say_listening, url
 from kubeshare_py.edges.configured_files import accepted_tokens
 from kubeshare_py.edges.delegated_auth import NOT_VALID, Denial
-from kubeshare_py.edges.state_access import NO_TOKENS, bearers, holds_one
+from kubeshare_py.edges.state_access import NO_TOKENS, bearer, is_one_of
 from kubeshare_py.edges.state_stream import ViewStreams
 from kubeshare_py.framework.configuration import ConfigurationError, Server
 
@@ -74,14 +73,13 @@ def _guard(tokens: Collection[str], denial: Denies | None) -> Middleware:
             return await handler(request)
         if state_api.owns(request.path):
             return await handler(request)  # it asks by itself
-        given = bearers(request)
-        if holds_one(given, tokens):
+        given = bearer(request)
+        if is_one_of(given, tokens):
             return await handler(request)
         if denial is None:
             message = NOT_VALID.message if tokens else NO_TOKENS
             return _answer(NOT_VALID.status, {"message": message})
-        token = next(iter(given), "")
-        denied = await denial(token, request.method.lower(), request.path) if token else NOT_VALID
+        denied = await denial(given, request.method.lower(), request.path) if given else NOT_VALID
         if denied is not None:
             return _answer(denied.status, {"message": denied.message})
         return await handler(request)

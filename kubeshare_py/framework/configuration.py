@@ -105,10 +105,6 @@ class Server(Struct, frozen=True):
         if self.key_file and not self.certificate_file:
             raise ValueError(f"keyFile: {self.key_file}: needs certificateFile beside it")
 
-    def address(self, url: str) -> str:
-        """Where others ask for it: its Service, and the port of its URL."""
-        return f"https:{self.service}:{url.rpartition(':')[2]}"
-
 
 class SchedulerConfiguration(Struct, frozen=True):
     """The whole file.

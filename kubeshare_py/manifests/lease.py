@@ -1,4 +1,4 @@
-"""The scheduler's Lease in Kubernetes' JSON: who leads, and where its state endpoint is.
+"""The scheduler's Lease in Kubernetes' JSON: who leads.
 
 Fields: https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/lease-v1/
 """
@@ -13,16 +13,11 @@ from msgspec import Meta
 from kubeshare_py.domain.bounds import INT32
 from kubeshare_py.domain.lease import Lease, LeaseClaim
 
-#: `scheme:service:port` of the leader's state endpoint, for those who look for it.
-STATE_SERVICE = "kubeshare.io/state-service"
-
-
 _Int32 = Annotated[int, Meta(ge=INT32.least, le=INT32.most)]
 
 
 class _Metadata(msgspec.Struct, rename="camel"):
     resource_version: str
-    annotations: dict[str, str] | None = None
 
 
 class _Spec(msgspec.Struct, rename="camel"):
@@ -81,10 +76,3 @@ def lease_body(
         "metadata": metadata,
         "spec": spec,
     }
-
-
-def with_state_service(lease: dict[str, Any], address: str) -> dict[str, Any]:
-    """The same Lease saying where the state endpoint is."""
-    metadata = lease["metadata"]
-    annotations = {**(metadata.get("annotations") or {}), STATE_SERVICE: address}
-    return {**lease, "metadata": {**metadata, "annotations": annotations}}

@@ -72,8 +72,7 @@ async def run(
         annotated = AnnotatedNodes() if inventory.source == "annotation" else None
         loop = DecisionLoop(machine, api, binds, asyncio.Event(), signs, annotated)
         pods = partial(loop.watch, client, PODS, Codec(PodFields), POD_EVENTS)
-        address = configuration.server.address(url)
-        campaign = binds.create_task(loop.heed(leadership.campaign(address)))
+        campaign = binds.create_task(loop.heed(leadership.campaign()))
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(loop.watch_nodes(client))

@@ -14,7 +14,6 @@ from kubeshare_py.edges.api_server import ApiServer
 from kubeshare_py.edges.certificates import make_certificates
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_config import load
-from kubeshare_py.edges.leadership import publish
 from kubeshare_py.edges.state_access import Access
 from kubeshare_py.edges.state_api import StateApi, Views
 from kubeshare_py.edges.state_server import serve
@@ -112,22 +111,17 @@ class Behind:
 
 
 @asynccontextmanager
-async def api_server(folder: Path, *, address: str = "") -> AsyncIterator[Behind]:
-    """One that knows nothing of a scheduler, but for its Lease if there is an address."""
+async def api_server(folder: Path) -> AsyncIterator[Behind]:
+    """One that knows nothing of a scheduler."""
     async with Forwarding(directory=folder) as server:
         kubeconfig = str(server.write_kubeconfig(folder / "kubeconfig"))
         async with KubeClient(load(kubeconfig)) as client:
-            if address:
-                assert not await publish(client, "kube-system", "kubeshare-scheduler", address)
             yield Behind(server, kubeconfig, client)
 
 
 @asynccontextmanager
 async def behind_api_server(folder: Path) -> AsyncIterator[tuple[Behind, Served]]:
-    """Both; the user's token is one for the scheduler's own port too."""
-    async with (
-        api_server(folder) as behind,
-        served(folder, behind.server.tokens["admin"]) as state,
-    ):
+    """Both; a request that is forwarded has a token for the scheduler's own port."""
+    async with api_server(folder) as behind, served(folder) as state:
         behind.server.target = state
         yield behind, state

@@ -10,7 +10,6 @@ from typing import Any
 import aiohttp
 import pytest
 import yaml
-from aiohttp import web
 
 from kubeshare_py.edges.api_faults import Fault
 from kubeshare_py.edges.api_server import ADMIN, SCHEDULER, ApiServer
@@ -215,31 +214,3 @@ async def test_a_request_can_be_lost_before_the_deed(
         await client.post(PODS, json=pod())
     async with client.get(f"{PODS}/p") as response:
         assert response.status == 404
-
-
-async def test_the_service_proxy_forwards_to_the_registered_url(
-    server: ApiServer, client: aiohttp.ClientSession
-) -> None:
-    async def answer(request: web.Request) -> web.Response:
-        return web.Response(text=f"{request.path}?{request.query_string}")
-
-    app = web.Application()
-    app.router.add_get("/{path:.*}", answer)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    proxy = "/api/v1/namespaces/kube-system/services/{}/proxy/state"
-    try:
-        url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-        server.proxy_to("kube-system", "kubeshare", url)
-        for name in ("kubeshare", "kubeshare:http", "http:kubeshare:9090"):
-            async with client.get(proxy.format(name) + "?a=b") as response:
-                assert await response.text() == "/state?a=b"
-    finally:
-        await runner.cleanup()
-    async with client.get(proxy.format("other")) as response:
-        assert response.status == 503
-        status = await response.json()
-    assert status["message"] == 'no endpoints available for service "other"'
-    async with client.get(proxy.format("kubeshare")) as response:
-        assert response.status == 503

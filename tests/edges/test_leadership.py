@@ -1,4 +1,4 @@
-"""The Lease by which one scheduler leads, and which says where its state is."""
+"""The Lease by which one scheduler leads."""
 
 import asyncio
 import random
@@ -15,45 +15,20 @@ from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_config import load
 from kubeshare_py.edges.kube_errors import KubeWithheld
 from kubeshare_py.edges.leader_lease import LeaderLease, LeadershipLost
-from kubeshare_py.edges.leadership import connected, publish
+from kubeshare_py.edges.leadership import connected
 from kubeshare_py.framework.configuration import read
-from kubeshare_py.manifests.lease import STATE_SERVICE
 from kubeshare_py.scheduling.leadership import Election, Terms
 from tests.edges.served_state import Behind, api_server
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 
 
-async def published(behind: Behind) -> str:
-    lease = await behind.client.get(f"{LEASES}/kubeshare-scheduler")
-    return str(lease["metadata"]["annotations"][STATE_SERVICE])
-
-
-async def test_the_lease_is_made_where_there_is_none(tmp_path: Path) -> None:
-    async with api_server(tmp_path) as behind:
-        assert not await publish(behind.client, "kube-system", "kubeshare-scheduler", "https:a:1")
-        assert await published(behind) == "https:a:1"
-
-
-async def test_a_later_scheduler_writes_its_own_address_and_leaves_the_rest(
-    tmp_path: Path,
-) -> None:
-    async with api_server(tmp_path, address="https:a:1") as behind:
-        held = {"spec": {"holderIdentity": "somebody"}}
-        await behind.client.merge_patch(f"{LEASES}/kubeshare-scheduler", held)
-        assert not await publish(behind.client, "kube-system", "kubeshare-scheduler", "https:a:2")
-        assert await published(behind) == "https:a:2"
-        lease = await behind.client.get(f"{LEASES}/kubeshare-scheduler")
-        assert lease["spec"]["holderIdentity"] == "somebody"
-
-
-async def test_a_scheduler_without_the_right_is_told_what_it_cannot_write(tmp_path: Path) -> None:
-    async with api_server(tmp_path) as behind:
-        refusal = Fault(method="GET", path="/leases/", status=403, reason="Forbidden")
-        behind.server.faults.inject(refusal)
-        problem = await publish(behind.client, "kube-system", "kubeshare-scheduler", "https:a:1")
-        assert "Lease kube-system/kubeshare-scheduler" in problem
-        assert "403 Forbidden" in problem
+async def a_lease(behind: Behind, **metadata: object) -> str:
+    """A Lease that is there before any scheduler; its path."""
+    kind = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
+    lease = {**kind, "metadata": {"name": "kubeshare-scheduler", **metadata}}
+    await behind.client.create(LEASES, lease)
+    return f"{LEASES}/kubeshare-scheduler"
 
 
 @dataclass
@@ -84,20 +59,22 @@ async def leading(behind: Behind, name: str, hand: Hand) -> AsyncIterator[Leader
     """Campaigns while entered; entered when it leads."""
     lease = lease_of(behind, name, hand)
     async with asyncio.TaskGroup() as group:
-        campaign = group.create_task(lease.campaign("https:a:1"))
+        campaign = group.create_task(lease.campaign())
         await lease.led()
         yield lease
         campaign.cancel()
 
 
-async def test_a_leader_writes_the_lease_and_its_address_at_once(tmp_path: Path) -> None:
+async def test_a_leader_writes_the_lease_at_once_and_nothing_beside_its_claim(
+    tmp_path: Path,
+) -> None:
     async with api_server(tmp_path) as behind, leading(behind, "me", Hand()) as lease:
         found = await behind.client.get(f"{LEASES}/kubeshare-scheduler")
         spec = found["spec"]
         assert (spec["holderIdentity"], spec["leaseTransitions"]) == ("me", 0)
         assert spec["leaseDurationSeconds"] == 15
         assert {"acquireTime", "renewTime"} <= spec.keys()
-        assert found["metadata"]["annotations"] == {STATE_SERVICE: "https:a:1"}
+        assert not {"annotations", "labels"} & found["metadata"].keys()
         assert lease.fence() == "me/0"
         assert lease.may_send()
 
@@ -110,7 +87,7 @@ async def test_who_leads_and_how_renewals_went_is_told(tmp_path: Path) -> None:
         )
         refusal = Fault(method="PUT", path="/leases/", status=500)
         async with asyncio.TaskGroup() as group:
-            campaign = group.create_task(lease.campaign("https:a:1"))
+            campaign = group.create_task(lease.campaign())
             await lease.led()
             assert lease.figures().leads
             behind.server.faults.inject(refusal)
@@ -123,13 +100,13 @@ async def test_who_leads_and_how_renewals_went_is_told(tmp_path: Path) -> None:
 
 
 async def test_what_others_wrote_on_the_lease_stays(tmp_path: Path) -> None:
-    async with api_server(tmp_path, address="https:old:1") as behind:
-        path = f"{LEASES}/kubeshare-scheduler"
-        await behind.client.merge_patch(path, {"metadata": {"labels": {"a": "b"}}})
+    async with api_server(tmp_path) as behind:
+        path = await a_lease(behind, labels={"a": "b"}, annotations={"c": "d"})
         async with leading(behind, "me", Hand()):
             found = await behind.client.get(path)
     assert found["metadata"]["labels"] == {"a": "b"}
-    assert found["metadata"]["annotations"] == {STATE_SERVICE: "https:a:1"}
+    assert found["metadata"]["annotations"] == {"c": "d"}
+    assert found["spec"]["holderIdentity"] == "me"
 
 
 async def test_the_next_takes_a_released_lease_without_waiting(tmp_path: Path) -> None:
@@ -229,23 +206,25 @@ async def test_a_process_that_was_held_up_does_not_say_that_another_took_over(
         assert error.group_contains(LeadershipLost, match=late)
 
 
-async def test_without_election_it_leads_at_once_and_names_no_term(tmp_path: Path) -> None:
+async def test_without_election_it_leads_at_once_without_a_lease(tmp_path: Path) -> None:
     settings = read({"leaderElection": {"leaderElect": False}})
     async with (
         api_server(tmp_path) as behind,
         connected(settings, load(behind.kubeconfig), "me") as (client, leadership),
     ):
+        asked: list[str] = []
+        behind.server.audit = lambda request: asked.append(request.path)
         await leadership.led()
-        await leadership.campaign("https:a:1")
+        await leadership.campaign()
         assert leadership.may_send()
         assert leadership.fence() == ""
-        assert await published(behind) == "https:a:1"
-        assert "spec" not in await client.get(f"{LEASES}/kubeshare-scheduler")
+        assert asked == []
+        assert await client.list_all(LEASES) == []
 
 
 async def test_who_does_not_lead_may_read_and_nothing_else(tmp_path: Path) -> None:
-    async with api_server(tmp_path, address="https:a:1") as behind:
-        path = f"{LEASES}/kubeshare-scheduler"
+    async with api_server(tmp_path) as behind:
+        path = await a_lease(behind)
         credentials = load(behind.kubeconfig)
         async with KubeClient(credentials, may_write=lambda: False) as client:
             await client.get(path)

@@ -16,11 +16,9 @@ from kubeshare_py.edges.api_server import ADMIN, SCHEDULER
 from kubeshare_py.edges.certificates import Certificates
 from kubeshare_py.edges.kube_errors import KubeError
 from kubeshare_py.edges.kube_persistence import persist
-from kubeshare_py.edges.leader_lease import leases_path
 from kubeshare_py.framework.configuration import SchedulerConfiguration, Server, read
 from kubeshare_py.framework.inventory_settings import Inventory
 from kubeshare_py.framework.leader_election import LeaderElection
-from kubeshare_py.manifests.lease import STATE_SERVICE
 from kubeshare_py.simulation.cluster_file import SimulatedNode, read_cluster
 from tests.builders import NO_PREEMPTION
 from tests.controlplane.running import ControlPlane
@@ -115,10 +113,8 @@ class Arena:
         return await self.ground.client.list_all("/apis/events.k8s.io/v1/events")
 
     async def metrics(self) -> dict[str, float]:
-        """What the leader says about itself, without labels."""
-        lease = await self.ground.client.get(f"{leases_path('kube-system')}/kubeshare-scheduler")
-        port = lease["metadata"]["annotations"][STATE_SERVICE].rpartition(":")[2]
-        async with self.session.get(f"https://127.0.0.1:{port}/metrics") as answer:
+        """What the scheduler that started last says about itself, without labels."""
+        async with self.session.get(f"{self.schedulers.url()}/metrics") as answer:
             assert answer.status == 200, await answer.text()
             families = text_string_to_metric_families(await answer.text())
             samples = (one for family in families for one in family.samples)

@@ -42,6 +42,9 @@ class Schedulers(Protocol):
     async def kill(self, number: int | None = None) -> None:
         """End one, or all, without letting them finish anything."""
 
+    def url(self) -> str:
+        """Where the one that started last listens."""
+
     def said(self, event: str) -> list[Line]:
         """What they logged under this name, as a warning at least."""
 
@@ -62,6 +65,7 @@ class Tasks(logging.Handler):
         self._kubeconfig = kubeconfig
         self._running: dict[int, asyncio.Task[None]] = {}
         self._lines: list[Line] = []
+        self._urls: list[str] = []
 
     @contextmanager
     def listening(self) -> Iterator[None]:
@@ -91,6 +95,9 @@ class Tasks(logging.Handler):
         if ended:
             await asyncio.wait(ended)
 
+    def url(self) -> str:
+        return self._urls[-1]
+
     def said(self, event: str) -> list[Line]:
         return [line for line in self._lines if line["event"] == event]
 
@@ -113,7 +120,9 @@ class Tasks(logging.Handler):
             client,
             leadership,
         ):
-            await scheduler.run(self._configuration, client, machine, leadership)
+            await scheduler.run(
+                self._configuration, client, machine, leadership, on_ready=self._urls.append
+            )
 
 
 class Processes:
@@ -154,6 +163,9 @@ class Processes:
             return lambda: None
         found.send_signal(signal.SIGSTOP)
         return partial(_go_on, found)
+
+    def url(self) -> str:
+        return str(self.said("started")[-1]["addresses"][0])
 
     def said(self, event: str) -> list[Line]:
         return [line for log in self._logs for line in _lines(log) if line["event"] == event]

@@ -17,7 +17,7 @@ from tests.edges.collector_place import Place, serving
 from tests.stories.conftest import EVENTS, PODS, Json, Stage, gpu
 from tests.stories.gang_pods import gang
 from tests.stories.rights import Right, asked_for, granted
-from tests.stories.scheduler_port import FORWARDED, port_of
+from tests.stories.scheduler_port import port_of
 from tests.stories.scraping import scrape_of, start_collector
 
 
@@ -46,9 +46,7 @@ async def do_everything(stage: Stage, settings: Json) -> None:
         await stage.client.merge_patch(f"{PODS}/big", labels)
         await stage.until_all(lambda found: any("series" in one for one in found), EVENTS)
         await have_a_gang_given_up(stage)
-        port = await port_of(stage)
-        own = {FORWARDED: f"Bearer {stage.cluster.server.tokens[SCHEDULER]}"}
-        status, _ = await port.fetch("/metrics", {**port.headers, **own})
+        status, _ = await (await port_of(stage, SCHEDULER)).fetch("/metrics")
         assert status == HTTPStatus.FORBIDDEN
 
 
