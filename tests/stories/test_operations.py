@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.stories.command import kubectl_kubeshare
 from tests.stories.conftest import Stage, annotations, gpu
-from tests.stories.scheduler_port import FORWARDED, SchedulerPort, port_of
+from tests.stories.scheduler_port import SchedulerPort, bearer_of, port_of
 
 OWN_USERS = pytest.mark.embedded_only("a real server's users are in its own files")
 
@@ -28,8 +28,7 @@ async def scraped(port: SchedulerPort) -> dict[tuple[str, ...], float]:
 async def test_probes_say_that_all_is_well_and_need_no_token(stage: Stage) -> None:
     port = await port_of(stage)
     for path in ("/livez", "/readyz"):
-        own = {"Authorization": port.headers["Authorization"]}  # for the API server alone
-        assert await port.fetch(path, own) == (200, "ok")
+        assert await port.fetch(path, {}) == (200, "ok")
     status, listed = await port.fetch("/readyz?verbose")
     assert status == 200
     for check in ("turns", "pods-and-nodes-listed", "watch-pods", "watch-nodes", "inventory"):
@@ -56,13 +55,12 @@ async def test_what_happens_can_be_seen_in_the_metrics(stage: Stage) -> None:
     assert after["scheduler_pod_scheduling_sli_duration_seconds_count", "1"] >= 1
 
 
-@pytest.mark.parametrize(("header", "status"), [({}, 401), ({FORWARDED: "Bearer x"}, 401)])
+@pytest.mark.parametrize(("header", "status"), [({}, 401), ({"Authorization": "Bearer x"}, 401)])
 async def test_metrics_are_not_for_everybody(
     stage: Stage, header: dict[str, str], status: int
 ) -> None:
     port = await port_of(stage)
-    own = {"Authorization": port.headers["Authorization"]}
-    assert (await port.fetch("/metrics", {**own, **header}))[0] == status
+    assert (await port.fetch("/metrics", header))[0] == status
 
 
 @OWN_USERS
@@ -115,13 +113,13 @@ RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 
 async def grant(stage: Stage, account: str) -> AsyncExitStack:
-    """The roles that are shipped for those who look, bound to a service account."""
-    stack, name = AsyncExitStack(), "kubeshare-reader"
-    for kind, space in (("ClusterRole", ""), ("Role", "/namespaces/kube-system")):
-        path = f"{RBAC}{space}/{kind.lower()}bindings"
+    """The roles that `readers` get, bound to a service account."""
+    stack, path = AsyncExitStack(), f"{RBAC}/clusterrolebindings"
+    for role in ("kubeshare-gpu-reader", "kubeshare-state-reader"):
+        name, group = f"{role}-{account}", "rbac.authorization.k8s.io"
         binding = {
             "metadata": {"name": name},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name},
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
             "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": "default"}],
         }
         await stage.client.create(path, binding)
@@ -149,6 +147,5 @@ async def test_a_service_account_may_look_with_the_roles_that_come_along(stage: 
         assert message.startswith(
             'user "system:serviceaccount:default:reader" may not get /metrics'
         )
-        stranger = {"Authorization": f"Bearer {server.tokens['stranger']}"}
-        forwarded = {FORWARDED: stranger["Authorization"]}
-        assert (await port.fetch("/state/v1/cluster", stranger | forwarded))[0] == 403
+        stranger = bearer_of(stage, "stranger")
+        assert (await port.fetch("/state/v1/cluster", stranger))[0] == 403
