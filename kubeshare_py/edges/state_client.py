@@ -89,7 +89,7 @@ class StateClient:
 
     def _opened(self, url: str) -> HttpsClient:
         if self._direct is None:
-            token = token_for_scheduler(self._access, self.api, self._environ)
+            token = token_for_scheduler(self._access, self._environ)
             self._direct = direct_way(self._access, url, token)
         return self._direct
 

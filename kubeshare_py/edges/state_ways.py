@@ -58,10 +58,6 @@ class ApiServerWay:
             answer = self._opened().get(path, accept=accept)
         return answer
 
-    def authorization(self) -> str:
-        """The Authorization header of the kubeconfig's user, "" where it has none."""
-        return dict(self._opened().origin.headers).get("Authorization", "")
-
     def close(self) -> None:
         """End the connection."""
         if self._client is not None:
@@ -123,21 +119,14 @@ def direct_way(access: Access, url: str, token: str | None) -> HttpsClient:
     )
 
 
-def token_for_scheduler(
-    access: Access, api: ApiServerWay, environ: Mapping[str, str] = os.environ
-) -> str | None:
-    """For `--scheduler`: --token-file, $KUBESHARE_TOKEN, or the kubeconfig's token."""
+def token_for_scheduler(access: Access, environ: Mapping[str, str] = os.environ) -> str | None:
+    """For `--scheduler`: --token-file or $KUBESHARE_TOKEN, None for none.
+
+    Never the kubeconfig's: it opens the whole cluster, and the URL may be anything's.
+    """
     if access.token_file is not None:
         return _token_in(access.token_file)
-    if token := environ.get(TOKEN_VARIABLE, "").strip():
-        return token
-    try:
-        scheme, _, token = api.authorization().partition(" ")
-    except StateUnreachable:
-        if access.kubeconfig is not None or access.context is not None:
-            raise
-        return None
-    return token.strip() or None if scheme.lower() == "bearer" else None
+    return environ.get(TOKEN_VARIABLE, "").strip() or None
 
 
 def timeout_of(access: Access) -> float | None:

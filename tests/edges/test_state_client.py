@@ -61,10 +61,15 @@ async def test_the_scheduler_is_asked_directly_with_a_token_of_its_own(tmp_path:
         assert (await asked(access, StateClient.cards, environ)).ready
 
 
-async def test_the_kubeconfigs_token_goes_to_a_scheduler_named_by_its_url(tmp_path: Path) -> None:
-    async with behind_api_server(tmp_path) as (behind, state):
+async def test_the_kubeconfigs_token_goes_to_no_scheduler(tmp_path: Path) -> None:
+    async with (
+        api_server(tmp_path) as behind,
+        # One that would take it.
+        served(tmp_path, behind.server.tokens["admin"]) as state,
+    ):
         access = Access(scheduler=state.url, ca_file=state.ca_file, kubeconfig=behind.kubeconfig)
-        assert (await asked(access, StateClient.cards)).ready
+        with pytest.raises(StateRefused, match="asks for a token"):
+            await asked(access, StateClient.cards)
 
 
 async def test_who_is_impersonated_is_told_to_the_api_server(tmp_path: Path) -> None:
@@ -180,10 +185,6 @@ async def test_without_any_token_the_user_learns_how_to_give_one(tmp_path: Path)
         (Access(scheduler="https://h", token_file="/nonexistent"), "cannot read --token-file"),
         (Access(scheduler="https://h", token_file="/dev/null"), "does not hold one token"),
         (Access(scheduler="https://h", ca_file="/nonexistent"), "cannot use --ca-file"),
-        (
-            Access(scheduler="https://h", kubeconfig="/nonexistent"),
-            "cannot use the kubeconfig /nonexistent: no such file",
-        ),
         (Access(), "names no server"),
     ],
 )
