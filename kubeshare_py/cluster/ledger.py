@@ -16,6 +16,7 @@ import numpy as np
 
 from kubeshare_py.cluster.changes import ChangeLog
 from kubeshare_py.cluster.charge import Charge, Resources
+from kubeshare_py.cluster.claims import Claims
 from kubeshare_py.cluster.columns import PORTS, IntArray
 from kubeshare_py.cluster.earmark_switch import EarmarkSwitch
 from kubeshare_py.cluster.earmarked import Earmarked, intruded, overdrawn
@@ -43,7 +44,9 @@ class Ledger:
         self.improved = ChangeLog()
         self.relabelled = ChangeLog()
         self.overdrafts = tally.overdrafts
+        #: Cards by node; those that count on another node, or on none, are not healthy in it.
         self.inventory: dict[NodeName, tuple[Gpu, ...]] = {}
+        self.claims = Claims()
         self._charges: dict[PodUid, Charge] = {}
         self._pods_on: dict[NodeName, dict[PodUid, Charge]] = {}
         self._ports: dict[NodeName, PortPool] = {}
@@ -189,6 +192,7 @@ class Ledger:
         self.relabelled.add(row)
         self.changed.add(row)
         self.improved.add(row)
+        self._claim(node.name, present=True)
 
     def drop_node(self, name: NodeName) -> None:
         """The API server does not show this node any more; its charges stay."""
@@ -203,20 +207,23 @@ class Ledger:
         columns.present[row] = False
         self.relabelled.add(row)
         self.changed.add(row)
+        self._claim(name, present=False)
         self._forget_row_if_empty(row)
 
     def put_cards(self, name: NodeName, gpus: tuple[Gpu, ...]) -> None:
-        """The cards of a node, all of them. Charges on cards that left stay with their uuid."""
-        if gpus:
-            self.inventory[name] = gpus
-        else:
-            self.inventory.pop(name, None)
-        row = self.columns.row_of.get(name)
-        if row is not None:
-            self.capacities += 1
-            self._lay_out_cards(row)
-            self.changed.add(row)
-            self.improved.add(row)
+        """The cards that a node lists, all of them.
+
+        Charges on cards that left stay with their uuid.
+        """
+        self.claims.listed(name, gpus)
+        self._put_counted(name)
+        self._heed_claims()
+
+    def put_silent(self, nodes: frozenset[NodeName]) -> None:
+        """The nodes whose cards nobody tells now, all of them."""
+        self.silent = nodes
+        self.claims.silent_are(nodes)
+        self._heed_claims()
 
     # --- charges -------------------------------------------------------------------------------
 
@@ -239,6 +246,7 @@ class Ledger:
         if port is not None and not self._ports.setdefault(node, PortPool()).take(port):
             self.overdrafts.suspect(node)
         self._add(charge, row, 1)
+        self._hold(charge, 1)
 
     def release(self, uid: PodUid) -> None:
         """The pod holds nothing any more; unknown pods are nobody's business."""
@@ -254,6 +262,7 @@ class Ledger:
         self.improved.add(row)
         if columns.nodes[row] is None:
             self._forget_row_if_empty(row)
+        self._hold(charge, -1)
 
     def take_back(self, uid: PodUid) -> None:
         """Undo the charge of a pod, the last first, as if there had been none: nothing improved."""
@@ -261,6 +270,7 @@ class Ledger:
         if charge.allocation is not None and charge.allocation.port is not None:
             self._ports[charge.node].take_back(charge.allocation.port)
         self._discharge(uid, charge, self.columns.row_of[charge.node])
+        self._hold(charge, -1)
 
     def _discharge(self, uid: PodUid, charge: Charge, row: int) -> None:
         del self._pods_on[charge.node][uid]
@@ -293,6 +303,7 @@ class Ledger:
         row = self.columns.row_for(node)
         self._earmarked.put(uid, charge)
         self._add_earmark(charge, row, 1)
+        self._hold(charge, 1)
 
     def dissolve(self, uid: PodUid) -> None:
         """The place belongs to nobody any more; pods without an earmark are nobody's business."""
@@ -308,6 +319,7 @@ class Ledger:
         self.improved.add(row)
         if columns.nodes[row] is None:
             self._forget_row_if_empty(row)
+        self._hold(charge, -1)
 
     def lift(self, uids: Sequence[PodUid]) -> None:
         """Leave earmarks out of the columns; within one turn. Nothing improves by it."""
@@ -349,6 +361,42 @@ class Ledger:
                 self._lay_out_cards(row)
 
     # --- inside --------------------------------------------------------------------------------
+
+    def _claim(self, name: NodeName, *, present: bool) -> None:
+        charges = (*self.pods_on(name).values(), *self.earmarks_on(name).values())
+        held = (card.uuid for one in charges if one.allocation for card in one.allocation.cards)
+        self.claims.is_there(name, present, held)
+        self._heed_claims()
+
+    def _hold(self, charge: Charge, sign: int) -> None:
+        """Cards are held (sign 1) or not any more (-1), which may decide where they count."""
+        if charge.allocation is not None:
+            for card in charge.allocation.cards:
+                self.claims.held(charge.node, card.uuid, sign)
+            self._heed_claims()
+
+    def _heed_claims(self) -> None:
+        """Bring cards along whose dispute began, ended or was decided otherwise."""
+        news = self.claims.news
+        if news:
+            for name in sorted(news):
+                if self.claims.counted(name) != self.inventory.get(name, ()):
+                    self._put_counted(name)
+                self.overdrafts.suspect(name)
+            news.clear()
+
+    def _put_counted(self, name: NodeName) -> None:
+        gpus = self.claims.counted(name)
+        if gpus:
+            self.inventory[name] = gpus
+        else:
+            self.inventory.pop(name, None)
+        row = self.columns.row_of.get(name)
+        if row is not None:
+            self.capacities += 1
+            self._lay_out_cards(row)
+            self.changed.add(row)
+            self.improved.add(row)
 
     def _try(self, charge: Charge, sign: int) -> None:
         """Add or take away, for a while, what is held anyhow."""

@@ -106,19 +106,20 @@ class ReportTrouble:
 
 
 class Overuse(StrEnum):
-    """How pods use something of a node more than they may, by others' doing; reasons of events."""
+    """How something of a node is used or claimed more than it may be; reasons of events."""
 
     AMOUNT = "GPUOvercommitted"  # they hold more of a card than it has
     EXCLUSIVITY = "GPUExclusivityBroken"  # one has a card for itself, and others hold it too
     PORT = "PodManagerPortShared"  # they hold the same port of the node
+    CLAIM = "GPUClaimedTwice"  # other nodes list its cards too, or pods of theirs hold them
 
 
 @dataclass(frozen=True, slots=True)
 class ReportOvercommit:
     """Tell a node's operators that pods use too much of it in one way, or no longer do.
 
-    `uuid` is None for the cards that the kubelet hands out by itself, all together, and where it
-    is a matter of a pod-manager `port`.
+    `uuid` is None for the cards that the kubelet hands out by itself, all together, for those that
+    other nodes claim, all together, and where it is a matter of a pod-manager `port`.
     """
 
     node: NodeName

@@ -32,7 +32,7 @@ class LedgerFigures:
     """All cards together.
 
     `free_milli` is what healthy cards have left, `broken_milli` the part of it on cards that have
-    tenants already.
+    tenants already. `disputed_cards` are uuids that several nodes claim.
     """
 
     nodes: int = 0
@@ -40,6 +40,7 @@ class LedgerFigures:
     idle_cards: int = 0
     overcommitted_cards: int = 0
     unexclusive_cards: int = 0
+    disputed_cards: int = 0
     shared_ports: int = 0
     earmarked_cards: int = 0
     free_milli: int = 0

@@ -56,7 +56,8 @@ class CardView:
 
     `unheld` are parts (memory, time) of which nothing holds some tenant to its own.
     `earmarked_milli` of it belong to those who wait, `earmarked_for`; that is not in use.
-    `isolation` has the back-ends that pods here may use, but for `none`.
+    `isolation` has the back-ends that pods here may use, but for `none`. `claimed_by` are other
+    nodes that list the card, or whose pods hold it: unless it counts here it is not healthy.
     """
 
     uuid: str
@@ -72,6 +73,7 @@ class CardView:
     tenants: tuple[Tenant, ...] = ()
     unheld: tuple[str, ...] = ()
     isolation: tuple[BackendView, ...] = ()
+    claimed_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

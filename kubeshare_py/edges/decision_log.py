@@ -31,6 +31,7 @@ _OVERUSE = {
     Overuse.AMOUNT: "overcommit",
     Overuse.EXCLUSIVITY: "broken exclusivity",
     Overuse.PORT: "shared port",
+    Overuse.CLAIM: "disputed cards",
 }
 _encode = msgspec.json.Encoder().encode
 

@@ -95,6 +95,7 @@ _METRICS = (
         "gauge",
         "Cards that a pod holds exclusively, and another pod holds too.",
     ),
+    Metric("kubeshare_disputed_cards", "gauge", "Cards that several nodes claim."),
     Metric(
         "kubeshare_shared_ports", "gauge", "Pod-manager ports of a node that several pods hold."
     ),
@@ -229,6 +230,7 @@ def _without_labels(
         "kubeshare_earmarked_cards": ledger.earmarked_cards,
         "kubeshare_overcommitted_cards": ledger.overcommitted_cards,
         "kubeshare_unexclusive_cards": ledger.unexclusive_cards,
+        "kubeshare_disputed_cards": ledger.disputed_cards,
         "kubeshare_shared_ports": ledger.shared_ports,
         "kubeshare_allocation_problems": pods.allocation_problems,
         "kubeshare_fragmentation_ratio": ledger.broken_milli / (ledger.free_milli or 1),

@@ -1,7 +1,8 @@
 """What one instant vector says of cards, whoever repeats, garbles or leaves out some of it.
 
 A card is gone when its node's collector answers (`up` is 1) and neither lists it nor says that it
-lists more than has arrived. Everything else keeps what was known.
+lists more than has arrived. Everything else keeps what was known. Where a card counts that several
+nodes list is not decided here (`cluster/claims`).
 """
 
 from collections.abc import Iterable, Iterator
@@ -40,7 +41,7 @@ class _Listed:
     """What was heard of one node."""
 
     cards: _Cards = field(default_factory=dict)
-    #: Those listed, by collector; also where they count on another node.
+    #: Those listed, by collector.
     uuids: dict[str, set[GpuUuid]] = field(default_factory=dict)
     #: Cards that are kept as they were, because what is said of them cannot be read.
     garbled: set[GpuUuid] = field(default_factory=set)
@@ -71,7 +72,6 @@ class Heard:
         self.collectors: dict[str, NodeName] = {}
         self.diagnostics: list[str] = []
         self._nodes: dict[NodeName, _Listed] = {}
-        self._owner: dict[GpuUuid, NodeName] = {}
         self._up: list[str] = []
 
     def take(self, vector: Iterable[Series]) -> None:
@@ -160,7 +160,7 @@ class Heard:
     # --- inside --------------------------------------------------------------------------------
 
     def _listing(self) -> Iterator[NodeName]:
-        """Nodes of which cards are listed, be it those of others."""
+        """Nodes of which cards are listed."""
         return (node for node, listed in self._nodes.items() if listed.uuids)
 
     def _of(self, node: NodeName) -> _Listed:
@@ -204,8 +204,7 @@ class Heard:
         listed = self._of(node)
         listed.scraped_at = max(listed.scraped_at, series.value)
         listed.uuids.setdefault(series.instance, set()).add(card.uuid)
-        if self._owns(node, card.uuid):
-            self._list(node, listed, card)
+        self._list(node, listed, card)
 
     def _readiness(self, node: NodeName, uuid: GpuUuid) -> Told:
         listed = self._nodes.get(node)
@@ -228,18 +227,6 @@ class Heard:
             return self.collectors[problem.instance]
         had = (node for node in sorted(self.previous.cards) if self._had(node, problem.uuid))
         return next(had, NodeName(""))
-
-    def _owns(self, node: NodeName, uuid: GpuUuid) -> bool:
-        """Whether a card counts on `node`: of two that list it, on the one that had it before."""
-        owner = self._owner.setdefault(uuid, node)
-        if owner == node:
-            return True
-        keeper, loser = sorted((owner, node), key=lambda one: (not self._had(one, uuid), one))
-        self.diagnostics.append(f"{uuid}: listed by {loser} too, counted on {keeper} only")
-        self._owner[uuid] = keeper
-        if keeper == node:
-            self._of(loser).cards.pop(uuid, None)
-        return keeper == node
 
     def _list(self, node: NodeName, listed: _Listed, card: Gpu) -> None:
         if listed.cards.setdefault(card.uuid, card) != card:
@@ -282,8 +269,7 @@ class Heard:
         kept = {
             uuid: card
             for uuid, card in known.items()
-            if self._owner.get(uuid, node) == node
-            and (not answers or listed.is_partial or uuid in listed.garbled)
+            if not answers or listed.is_partial or uuid in listed.garbled
         }
         for card in (kept | listed.cards).values():
             was_healthy = card.uuid not in known or known[card.uuid].healthy

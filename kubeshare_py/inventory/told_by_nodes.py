@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from kubeshare_py.domain.bounds import CARDS_OF_NODE
 from kubeshare_py.domain.events import InventoryRead
 from kubeshare_py.domain.gpu import Gpu
-from kubeshare_py.domain.identity import GpuUuid, NodeName
+from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.inventory.card_annotation import CardAnnotationProblem, read_annotation
 
 
@@ -13,8 +13,8 @@ class ToldByNodes:
     """All nodes' annotations; `read` tells what changed since it was last asked.
 
     A node whose annotation cannot be read, or is gone, keeps its last known cards; without one it
-    is silent. A card that is told as it cannot be stays as it was known. Of two nodes that tell of
-    one card it counts on the one that had it first.
+    is silent. A card that is told as it cannot be stays as it was known. Where a card counts that
+    several nodes tell of is not decided here (`cluster/claims`).
     """
 
     def __init__(self) -> None:
@@ -23,7 +23,8 @@ class ToldByNodes:
         self._texts: dict[NodeName, str] = {}
         self._news: set[NodeName] = set()
         self._cards: dict[NodeName, tuple[Gpu, ...]] = {}
-        self._owners: dict[GpuUuid, NodeName] = {}
+        #: Nodes that are no more, and had cards when they were read last.
+        self._gone: set[NodeName] = set()
         self._problems: dict[NodeName, tuple[str, ...]] = {}
 
     def take(self, node: NodeName, text: str) -> bool:
@@ -38,9 +39,9 @@ class ToldByNodes:
         """A node is no more; its cards may be in another one."""
         self._texts.pop(node, None)
         self._news.discard(node)
-        self._cards.pop(node, None)
+        if self._cards.pop(node, ()):
+            self._gone.add(node)
         self._problems.pop(node, None)
-        self._owners = {uuid: owner for uuid, owner in self._owners.items() if owner != node}
 
     def only(self, nodes: Iterable[NodeName]) -> None:
         """There are no nodes but these."""
@@ -49,10 +50,9 @@ class ToldByNodes:
 
     def read(self) -> InventoryRead:
         """The nodes whose cards changed, and all that are silent."""
-        changed: dict[NodeName, tuple[Gpu, ...]] = {}
-        # A card that was counted elsewhere may be free now: those that want it are asked last.
-        again = (node for node, problems in self._problems.items() if problems)
-        for node in (*sorted(self._news), *sorted(set(again) - self._news)):
+        changed: dict[NodeName, tuple[Gpu, ...]] = dict.fromkeys(sorted(self._gone), ())
+        self._gone.clear()
+        for node in sorted(self._news):
             cards, self._problems[node] = self._read(node)
             if self._cards.get(node, ()) != cards:
                 changed[node] = self._cards[node] = cards
@@ -75,8 +75,7 @@ class ToldByNodes:
             told = read_annotation(text)
         except CardAnnotationProblem as problem:
             return known, (f"node {node}: {problem}",)
-        cards = []
-        problems = [f"node {node}: {problem}" for problem in told.problems]
+        problems = tuple(f"node {node}: {problem}" for problem in told.problems)
         unusable = {problem.uuid for problem in told.problems}
         listed = {card.uuid for card in told.cards}
         kept = (
@@ -84,17 +83,5 @@ class ToldByNodes:
             for card in known
             if card.uuid not in listed and (card.uuid in unusable or "" in unusable)
         )
-        for card in (*told.cards, *kept):
-            owner = self._owners.setdefault(card.uuid, node)
-            if owner == node:
-                cards.append(card)
-            else:
-                problems.append(f"{card.uuid}: listed by {node} too, counted on {owner} only")
-        self._forget(node, known, {card.uuid for card in cards})
-        cards.sort(key=lambda card: (card.index, card.uuid))
-        return tuple(cards[: CARDS_OF_NODE.most]), tuple(problems)
-
-    def _forget(self, node: NodeName, known: Iterable[Gpu], listed: set[GpuUuid]) -> None:
-        for card in known:
-            if card.uuid not in listed and self._owners.get(card.uuid) == node:
-                del self._owners[card.uuid]
+        cards = sorted((*told.cards, *kept), key=lambda card: (card.index, card.uuid))
+        return tuple(cards[: CARDS_OF_NODE.most]), problems

@@ -26,6 +26,7 @@ OVERUSE_ENDED = {
     Overuse.AMOUNT: "GPUOvercommitEnded",
     Overuse.EXCLUSIVITY: "GPUExclusivityRestored",
     Overuse.PORT: "PodManagerPortFreed",
+    Overuse.CLAIM: "GPUClaimSettled",
 }
 #: Where events of things without a namespace are kept.
 DEFAULT_NAMESPACE = "default"

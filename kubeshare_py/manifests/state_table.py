@@ -98,7 +98,7 @@ def _state(node: NodeView, card: CardView) -> str:
     if not card.known:
         return "Unknown"
     if not card.healthy:
-        return "Unhealthy"
+        return "ClaimedTwice" if card.claimed_by else "Unhealthy"
     return "Silent" if node.silent else "Ready"
 
 

@@ -46,6 +46,7 @@ def ledger_figures(machine: Machine) -> LedgerFigures:
         idle_cards=int(np.count_nonzero(healthy & (columns.tenants == 0))),
         overcommitted_cards=int(np.count_nonzero(overdrawn(columns))),
         unexclusive_cards=sum(1 for _ in machine.ledger.unexclusive()),
+        disputed_cards=len(machine.ledger.claims.disputes),
         shared_ports=machine.ledger.shared_port_count,
         earmarked_cards=int(np.count_nonzero(columns.earmarks)),
         free_milli=int(free.sum()),

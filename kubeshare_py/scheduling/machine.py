@@ -255,7 +255,7 @@ class Machine:
         if event.more:
             return
         self.inventory_failure = ""
-        self.ledger.silent = frozenset(event.silent)
+        self.ledger.put_silent(frozenset(event.silent))
         if not self.inventory_read:
             self.inventory_read = self._books.reports.inventory_read = True
             for line in self.queue.blocked():

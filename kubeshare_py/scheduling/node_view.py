@@ -36,6 +36,7 @@ def _card_views(machine: Machine, name: NodeName, row: int, sees: Sees) -> list[
     tenants = _tenants(machine, name, sees)
     waited_for = _waited_for(machine, name, sees)
     backends = _backends(machine)
+    rivals = ledger.claims.rivals(name)
     indexes = {gpu.uuid: gpu.index for gpu in ledger.inventory.get(name, ())}
     views = []
     for slot, uuid in enumerate(columns.uuids[row]):
@@ -65,6 +66,7 @@ def _card_views(machine: Machine, name: NodeName, row: int, sees: Sees) -> list[
                     for one in backends
                     if not flags & ABSENT
                 ),
+                claimed_by=rivals.get(uuid, ()),
             )
         )
     return sorted(views, key=lambda view: (view.index, view.uuid))

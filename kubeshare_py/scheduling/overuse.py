@@ -1,12 +1,14 @@
 """What pods of one node use more than they may, with a sentence about each.
 
 More of a card than it has, a card that another pod has for itself, a port that another pod has.
+And which of its cards other nodes claim too.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from kubeshare_py.cluster.charge import NATIVE_GPU, native_gpus
+from kubeshare_py.cluster.claims import Dispute
 from kubeshare_py.cluster.columns import ABSENT
 from kubeshare_py.cluster.earmarked import is_intruded
 from kubeshare_py.cluster.ledger import Ledger
@@ -15,12 +17,17 @@ from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 
 #: Pods that a text names; the others are counted.
 MOST_NAMED = 8
+#: Other nodes that a text names for one card.
+MOST_NODES_NAMED = 2
 
 _NO_CARD = GpuUuid("")
 
 
 class Subject(NamedTuple):
-    """A card in one respect, a port, or (neither) the cards that the kubelet hands out itself."""
+    """A card in one respect, a port, or (neither) the cards that the kubelet hands out itself.
+
+    Or (neither) the cards that other nodes claim: one of them may name hundreds.
+    """
 
     kind: Overuse
     uuid: GpuUuid = _NO_CARD
@@ -41,6 +48,8 @@ def ended(subject: Subject) -> str:
         return f"GPU {subject.uuid} is not shared with a pod that has it for itself any more"
     if subject.kind is Overuse.PORT:
         return f"Pod-manager port {subject.port} is one pod's at most again"
+    if subject.kind is Overuse.CLAIM:
+        return "No other node claims cards of this one any more"
     if not subject.uuid:
         return f"There are enough cards without other pods for those that hold {NATIVE_GPU} again"
     return f"GPU {subject.uuid} is not over-committed any more"
@@ -63,6 +72,9 @@ class _Look:
             yield from self._cards(row)
         for port in self._ledger.shared_ports(self._node):
             yield Subject(Overuse.PORT, port=port), self._about_port(port)
+        disputes = self._ledger.claims.disputes_of(self._node)
+        if disputes:
+            yield Subject(Overuse.CLAIM), self._about_disputes(disputes)
 
     def _cards(self, row: int) -> Found:
         columns, unused = self._ledger.columns, 0
@@ -115,6 +127,17 @@ class _Look:
         holders = [uid for uid, one in charges if one.allocation and one.allocation.port == port]
         return f"pod-manager port {port} is held by {self._names(holders)} at once"
 
+    def _about_disputes(self, disputes: Mapping[GpuUuid, Dispute]) -> str:
+        texts = []
+        for uuid, dispute in [*disputes.items()][:MOST_NAMED]:
+            others = [party for party in dispute.parties if party != self._node]
+            named = _some(others, MOST_NODES_NAMED)
+            where = "on neither" if len(others) == 1 else "on none of them"
+            if dispute.keeper is not None:
+                where = "here" if dispute.keeper == self._node else f"on {dispute.keeper}"
+            texts.append(f"{uuid} (by {named}, counts {where})")
+        return "cards are claimed by other nodes too: " + _some(texts, MOST_NAMED, len(disputes))
+
     def _native_holders(self) -> str:
         charges = self._ledger.pods_on(self._node).items()
         return self._names(
@@ -126,6 +149,10 @@ class _Look:
         )
 
     def _names(self, uids: Collection[PodUid]) -> str:
-        keys = sorted(str(self._key_of(uid)) for uid in uids)
-        more = len(keys) - MOST_NAMED
-        return ", ".join(keys[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+        return _some(sorted(str(self._key_of(uid)) for uid in uids), MOST_NAMED)
+
+
+def _some(texts: Sequence[str], most: int, count: int | None = None) -> str:
+    """The first of them, and how many more there are of `count` (as many as there are texts)."""
+    more = (len(texts) if count is None else count) - most
+    return ", ".join(texts[:most]) + (f" and {more} more" if more > 0 else "")

@@ -11,6 +11,8 @@ UNREAD = "unread"
 UNNAMED = "(in other namespaces)"
 READ = "read"
 _READY, _NOT_KNOWN = "ready", "not known"
+#: A node that lies may claim hundreds of cards.
+_MOST_CLAIMS = 8
 
 
 def card_label(card: CardView) -> str:
@@ -28,6 +30,8 @@ def card_state(node: NodeView, card: CardView, overcommitted: frozenset[tuple[st
     words = []
     if not card.known:
         words.append("not in inventory")
+    elif card.claimed_by:
+        words.append(_claim(card))
     elif not card.healthy:
         words.append("unhealthy")
     if (node.name, card.uuid) in overcommitted:
@@ -35,6 +39,21 @@ def card_state(node: NodeView, card: CardView, overcommitted: frozenset[tuple[st
     if card.earmarked_for:
         words.append(f"earmarked for {' and '.join(card.earmarked_for)}")
     return ", ".join(words)
+
+
+def claims(cards: Iterable[CardView]) -> Iterator[str]:
+    """A sentence for each of these cards that other nodes claim, the first of many."""
+    claimed = [card for card in ordered(cards) if card.claimed_by]
+    for card in claimed[:_MOST_CLAIMS]:
+        yield f"{card_name(card.uuid, card.index)} {_claim(card)}"
+    if len(claimed) > _MOST_CLAIMS:
+        yield f"{len(claimed) - _MOST_CLAIMS} more cards are claimed by other nodes too"
+
+
+def _claim(card: CardView) -> str:
+    first, *others = card.claimed_by
+    nodes = f"{first} and {counted(len(others), 'more node')}" if others else first
+    return f"claimed by {nodes} too" + ("" if card.healthy else ", takes no new pods")
 
 
 def unheld(cards: Iterable[CardView]) -> dict[str, int]:

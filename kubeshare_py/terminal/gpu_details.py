@@ -11,6 +11,7 @@ from kubeshare_py.terminal.amounts import counted, gib, gpus, percent
 from kubeshare_py.terminal.card_matrix import MatrixRow, card_matrix, index_label
 from kubeshare_py.terminal.cards import (
     UNNAMED,
+    claims,
     isolation,
     known_cards,
     node_state,
@@ -62,6 +63,7 @@ def _details(node: NodeView, width: int | None) -> list[Text]:
         Text(f"Isolation:  {printable(text)}", style="" if is_ready else "yellow")
         for text, is_ready in isolation(node.cards)
     ]
+    lines += [Text(f"Claimed:    {printable(one)}", style="red") for one in claims(node.cards)]
     loose = [f"{part} of {counted(pods, 'pod')}" for part, pods in unheld(node.cards).items()]
     if loose:
         lines.append(Text(f"Not held:   {', '.join(loose)}", style="yellow"))

@@ -111,9 +111,9 @@ def test_what_is_held_ill_or_cordoned_counts_as_there() -> None:
 
 def test_what_is_not_known_is_not_called_impossible() -> None:
     ledger = a_ledger()
-    ledger.silent = frozenset({NodeName("n1"), NodeName("n9")})
+    ledger.put_silent(frozenset({NodeName("n1"), NodeName("n9")}))
     assert impossible(a_shape(whole(9)), ledger).startswith("impossible: ")
-    ledger.silent = frozenset({NodeName("n3")})
+    ledger.put_silent(frozenset({NodeName("n3")}))
     assert impossible(a_shape(whole(9)), ledger) == (
         "no node has 9 GPUs: the largest has 8 (node n2); which GPUs 1 node has is not known"
     )

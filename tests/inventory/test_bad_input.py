@@ -101,14 +101,11 @@ def test_two_collectors_for_one_node_name_are_both_named() -> None:
     )
 
 
-def test_two_collectors_for_one_card_give_it_to_one_node() -> None:
+def test_a_node_that_lists_cards_of_another_one_changes_nothing_of_that_one() -> None:
     clone = (capacity("b", "GPU-1"), capacity("b", "GPU-2"), fault("b", "GPU-1"), up("b"))
     step = read(known(), *clone, *FIRST)
-    assert states(step) == {"b": {}}
-    assert step.diagnostics == (
-        "GPU-1: listed by b too, counted on a only",
-        "GPU-2: listed by b too, counted on a only",
-    )
+    assert states(step) == {"b": {"GPU-1": False, "GPU-2": True}}
+    assert step.diagnostics == ()
 
 
 def test_a_card_with_an_absurd_amount_stays_as_it_was_known_and_others_count() -> None:

@@ -75,24 +75,22 @@ def test_other_jobs_are_ignored_and_reported() -> None:
     )
 
 
-def test_a_uuid_on_two_nodes_stays_where_it_was() -> None:
-    first = read(Reading(), *FIRST).reading
-    for vector in ((capacity("0", "GPU-1"), *FIRST), (*FIRST, capacity("0", "GPU-1"))):
-        step = read(first, *vector)
-        assert uuids(step) == {"0": []}
-        assert step.diagnostics == ("GPU-1: listed by 0 too, counted on a only",)
-
-
-def test_a_new_uuid_on_two_nodes_counts_on_the_same_one_in_any_order() -> None:
+def test_a_uuid_on_two_nodes_is_told_of_both_in_any_order() -> None:
     vector = (capacity("b", "GPU-1"), capacity("a", "GPU-1"))
-    assert uuids(read(Reading(), *vector)) == {"a": ["GPU-1"], "b": []}
-    assert uuids(read(Reading(), *reversed(vector))) == {"a": ["GPU-1"], "b": []}
+    for first in (Reading(), read(Reading(), *FIRST[:3]).reading):
+        both = read(first, *vector).reading.cards
+        assert {node: [card.uuid for card in cards] for node, cards in both.items()} == {
+            "a": ["GPU-1", "GPU-2"] if first.cards else ["GPU-1"],
+            "b": ["GPU-1"],
+        }
+        assert both == read(first, *reversed(vector)).reading.cards
 
 
-def test_a_card_that_moved_leaves_the_silent_node() -> None:
+def test_a_card_that_moved_is_still_known_of_the_silent_node() -> None:
     first = read(Reading(), *FIRST).reading
     step = read(first, up("a", 0), *FIRST[3:], capacity("b", "GPU-1"))
-    assert uuids(step) == {"a": ["GPU-2"], "b": ["GPU-1", "GPU-3"]}
+    assert uuids(step) == {"b": ["GPU-1", "GPU-3"]}
+    assert (*step.reading.silent_since,) == ("a",)
 
 
 def test_a_card_listed_twice_differently_counts_the_smaller() -> None:

@@ -196,3 +196,50 @@ def test_what_stands_told_is_what_is_broken(history: list[tuple[object, ...]]) -
         assert reports.standing.keys() == broken
         kinds = [kind for kind, _ in broken]
         assert reports.counted() == (kinds.count(BROKEN), kinds.count(SHARED))
+
+
+# --- cards that two nodes claim -------------------------------------------------------------------
+
+
+def told_after(driver: Driver, *events: Event) -> list[ReportOvercommit]:
+    """What is told when these have happened and some time has passed."""
+    found = driver.tell(*events, BindSlotsFree(9))
+    driver.now += 2 * SPACING_S
+    found += driver.tell(BindSlotsFree(9))
+    return [one for one in found if isinstance(one, ReportOvercommit)]
+
+
+def test_both_nodes_are_told_of_cards_that_they_claim_once_and_of_the_end() -> None:
+    driver, n2 = Driver({"n1": 2, "n2": 1}), NodeName("n2")
+    driver.tell(PodSeen(forged("p", CARDS[0])))
+    listing = (n2, (*some_gpus("n2", 1), *some_gpus("n1", 2)))
+    told = told_after(driver, InventoryRead((listing,)))
+    assert {one.node: one.note for one in told if one.is_over} == {
+        N1: "cards are claimed by other nodes too: GPU-n1-0 (by n2, counts here), "
+        "GPU-n1-1 (by n2, counts on neither)",
+        n2: "cards are claimed by other nodes too: GPU-n1-0 (by n1, counts on n1), "
+        "GPU-n1-1 (by n1, counts on neither)",
+    }
+    assert {(one.kind, one.uuid) for one in told} == {(Overuse.CLAIM, None)}
+    assert ledger_figures(driver.machine).disputed_cards == 2
+    assert told_after(driver, InventoryRead((listing,))) == []
+    told = told_after(driver, InventoryRead(((n2, some_gpus("n2", 1)),)))
+    assert [(one.node, one.is_over) for one in told] == [(N1, False), (n2, False)]
+
+
+def test_a_node_that_claims_hundreds_of_cards_gets_one_short_sentence() -> None:
+    driver = Driver({"n1": 60, "n2": 1})
+    everything = (NodeName("n2"), some_gpus("n1", 60))
+    told = told_after(driver, InventoryRead((everything,)))
+    assert [one.node for one in told] == ["n1", "n2"]
+    assert all(one.note.endswith(" and 52 more") and len(one.note) < 500 for one in told)
+
+
+def test_no_pod_is_placed_on_a_card_that_two_nodes_claim() -> None:
+    driver = Driver({"n1": 1, "n2": 1})
+    driver.tell(InventoryRead(((NodeName("n2"), some_gpus("n1", 1)),)))
+    share = a_pod("p", a_shape(a_claim(500)))
+    assert driver.seen(share) == []
+    driver.tell(InventoryRead(((NodeName("n2"), some_gpus("n2", 1)),)))
+    (bind,) = driver.decide()
+    assert bind.allocation.cards[0].uuid in {"GPU-n1-0", "GPU-n2-0"}

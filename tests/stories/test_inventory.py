@@ -247,3 +247,37 @@ async def test_the_cards_that_nodes_tell_of_themselves(empty_stage: Stage) -> No
         assert "1 unhealthy GPU" in await stage.waiting("third", "2 no GPU")
         await tell("n1", b)
         assert await stage.place("third") == ("n1", b.uuid)
+
+
+async def test_a_node_that_lists_cards_of_another_takes_none_that_pods_hold(
+    empty_stage: Stage,
+) -> None:
+    stage = empty_stage
+    mine, free = stage.nodes[0].cards
+
+    async def tell(node: str, *cards: Gpu) -> None:
+        annotations = {ANNOTATION: write_cards(cards)}
+        await stage.client.merge_patch(
+            f"/api/v1/nodes/{node}", {"metadata": {"annotations": annotations}}
+        )
+
+    await tell("n1", mine, free)
+    annotated = {"inventory": {"source": "annotation", "intervalSeconds": 0.1}}
+    async with stage.scheduler(annotated):
+        await stage.create("held", gpu("0.7"))
+        _, held = await stage.place("held")
+    await tell("n2", mine, free)
+    # A new start, which knows nothing of what came first.
+    async with stage.scheduler(annotated):
+        for node in ("n1", "n2"):
+            event = await stage.event(node, "GPUClaimedTwice")
+            assert f"{held} (by {'n2' if node == 'n1' else 'n1'}, counts " in event["note"]
+        await stage.create("fits", gpu("0.3"))
+        assert await stage.place("fits") == ("n1", held)
+        await stage.create("more", gpu("0.3"))
+        await stage.waiting("more", "unhealthy GPU")
+        await tell("n2")
+        other = next(one.uuid for one in (mine, free) if one.uuid != held)
+        assert await stage.place("more") == ("n1", other)
+        for node in ("n1", "n2"):
+            await stage.event(node, "GPUClaimSettled")

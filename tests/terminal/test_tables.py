@@ -144,6 +144,28 @@ def test_what_is_wrong_with_nodes_and_cards_is_said() -> None:
     ]
 
 
+def test_a_card_that_other_nodes_claim_names_them() -> None:
+    cards = (
+        a_card(0, a_tenant("a", 500), claimed_by=("n2",)),
+        a_card(1, healthy=False, claimed_by=("n2", "n3", "n4")),
+    )
+    view = a_view(NodeView(name="n1", cards=cards))
+    first, second = (line for line in card_lines(view)[1:])
+    assert "  claimed by n2 too  " in first
+    assert "  claimed by n2 and 2 more nodes too, takes no new pods  " in second
+    many = tuple(a_card(at, claimed_by=("n2",)) for at in range(10))
+    details = pod_details(a_view(NodeView(name="n1", cards=many)), view.nodes, None).plain
+    assert "Claimed:    GPU 1 (GPU-n1-1) claimed by n2 and 2 more nodes too, takes no" in details
+    view = a_view(NodeView(name="n1", cards=many))
+    told = [
+        line for line in pod_details(view, view.nodes, None).plain.split("\n") if "laimed" in line
+    ]
+    assert (len(told), told[-1]) == (
+        9,
+        "Claimed:    2 more cards are claimed by other nodes too",
+    )
+
+
 def test_details_have_one_row_for_each_pod() -> None:
     view = a_small_view()
     assert pod_details(view, shown_nodes(view, ("n2",)), None).plain == (

@@ -1,0 +1,195 @@
+"""Which node a card counts on when several nodes list it, or pods of one hold what another lists.
+
+A card is one piece of hardware, so its uuid, and that of the card that a MIG instance is a part of,
+belong to one node. The verdict depends only on what is so now, never on what came first:
+
+- the parties are nodes of the cluster that list the uuid, and those on which pods hold it;
+- if pods hold it on one of them, it counts there; if on several, nowhere;
+- if no pod holds it, it counts on the only one of them whose collector answers, if there is one.
+
+An earmark holds as a pod does: it is the place of a pod that will be bound there. A change costs
+what the keys of the cards that it names cost, whatever the number of nodes.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+
+from kubeshare_py.domain.gpu import Gpu
+from kubeshare_py.domain.identity import GpuUuid, NodeName
+
+
+@dataclass(frozen=True, slots=True)
+class Dispute:
+    """The nodes that a uuid is disputed between, two at least by name, and where it counts."""
+
+    parties: tuple[NodeName, ...]
+    keeper: NodeName | None
+
+
+class Claims:
+    """Who lists and who holds which uuid. `news` are nodes whose disputes changed, for the ledger.
+
+    Keys are uuids of cards and of parents alike.
+    """
+
+    def __init__(self) -> None:
+        self.disputes: dict[GpuUuid, Dispute] = {}
+        self.news: set[NodeName] = set()
+        #: Keys that are disputed, by each of the parties.
+        self._disputed_on: dict[NodeName, set[GpuUuid]] = {}
+        self._told: dict[NodeName, tuple[Gpu, ...]] = {}
+        self._listers: dict[GpuUuid, tuple[NodeName, ...]] = {}
+        self._instances: dict[tuple[NodeName, GpuUuid], tuple[GpuUuid, ...]] = {}
+        self._parent: dict[tuple[NodeName, GpuUuid], GpuUuid] = {}
+        self._holds: dict[GpuUuid, dict[NodeName, int]] = {}
+        self._present: set[NodeName] = set()
+        self._silent: frozenset[NodeName] = frozenset()
+
+    def listed(self, node: NodeName, gpus: tuple[Gpu, ...]) -> None:
+        """The node lists these cards now, and no others."""
+        old, new = _keys(self._told.get(node, ())), _keys(gpus)
+        self._index(node, self._told.pop(node, ()), gpus)
+        if gpus:
+            self._told[node] = gpus
+        for key in sorted(old - new):
+            listers = tuple(one for one in self._listers[key] if one != node)
+            if listers:
+                self._listers[key] = listers
+            else:
+                del self._listers[key]
+        alone = (node,)
+        for key in new - old:
+            listers = self._listers.get(key, ())
+            self._listers[key] = tuple(sorted((*listers, node))) if listers else alone
+        for key in sorted(old | new):
+            self._settle_if_shared(key, alone)
+
+    def is_there(self, node: NodeName, present: bool, held: Iterable[GpuUuid]) -> None:
+        """Whether the cluster has this node, on which pods hold these cards."""
+        if present == (node in self._present):
+            return
+        (self._present.add if present else self._present.discard)(node)
+        for key in sorted({*_keys(self._told.get(node, ())), *held}):
+            self._settle_if_shared(key, (node,))
+
+    def silent_are(self, nodes: frozenset[NodeName]) -> None:
+        """These nodes' collectors do not answer now, all others' do."""
+        moved = self._silent ^ nodes
+        self._silent = nodes
+        for node in sorted(moved):
+            for key in sorted(self._disputed_on.get(node, ())):
+                self._settle(key)
+
+    def held(self, node: NodeName, uuid: GpuUuid, sign: int) -> None:
+        """A pod holds the card on this node (sign 1), or does not any more (-1)."""
+        nodes = self._holds.get(uuid)
+        if nodes is None:
+            nodes = self._holds[uuid] = {}
+        count = nodes.get(node, 0) + sign
+        if count:
+            nodes[node] = count
+        else:
+            del nodes[node]
+            if not nodes:
+                del self._holds[uuid]
+        if count == (sign > 0):  # the first one came, or the last one went
+            self._settle_if_shared(uuid, (node,))
+            parent = self._parent.get((node, uuid))
+            if parent is not None:
+                self._settle_if_shared(parent, (node,))
+
+    def counted(self, node: NodeName) -> tuple[Gpu, ...]:
+        """What the node lists; cards that count elsewhere or nowhere are not healthy here."""
+        gpus = self._told.get(node, ())
+        if node not in self._disputed_on:
+            return gpus
+        return tuple(
+            replace(gpu, healthy=False) if gpu.healthy and not self._counts(node, gpu) else gpu
+            for gpu in gpus
+        )
+
+    def disputes_of(self, node: NodeName) -> dict[GpuUuid, Dispute]:
+        """The disputes that this node is a party of, by uuid."""
+        return {key: self.disputes[key] for key in sorted(self._disputed_on.get(node, ()))}
+
+    def rivals(self, node: NodeName) -> dict[GpuUuid, tuple[NodeName, ...]]:
+        """The other parties of each disputed card that this node lists, by name."""
+        disputes, found = self.disputes_of(node), {}
+        for gpu in self._told.get(node, ()) if disputes else ():
+            of = [disputes[key] for key in _keys_of(gpu) if key in disputes]
+            parties = {party for one in of for party in one.parties if party != node}
+            if parties:
+                found[gpu.uuid] = tuple(sorted(parties))
+        return found
+
+    # --- inside --------------------------------------------------------------------------------
+
+    def _counts(self, node: NodeName, gpu: Gpu) -> bool:
+        disputes = (self.disputes.get(key) for key in _keys_of(gpu))
+        return all(one is None or one.keeper == node for one in disputes)
+
+    def _index(self, node: NodeName, old: Iterable[Gpu], new: Iterable[Gpu]) -> None:
+        """Which cards are parts of which."""
+        for gpu in old:
+            if gpu.parent is not None:
+                self._instances.pop((node, gpu.parent), None)
+                self._parent.pop((node, gpu.uuid), None)
+        for gpu in new:
+            if gpu.parent is not None:
+                place = (node, gpu.parent)
+                self._instances[place] = (*self._instances.get(place, ()), gpu.uuid)
+                self._parent[node, gpu.uuid] = gpu.parent
+
+    def _settle_if_shared(self, key: GpuUuid, alone: tuple[NodeName]) -> None:
+        """Nearly always only one node has to do with a key: that costs two look-ups."""
+        holds = self._holds.get(key)
+        if (
+            key in self.disputes
+            or self._listers.get(key, alone) != alone
+            or (holds is not None and (len(holds) > 1 or alone[0] not in holds))
+        ):
+            self._settle(key)
+
+    def _settle(self, key: GpuUuid) -> None:
+        listers = [node for node in self._listers.get(key, ()) if node in self._present]
+        holders = {node for node in self._holds.get(key, ()) if node in self._present}
+        holders.update(node for node in listers if self._holds_a_part(node, key))
+        parties = tuple(sorted({*listers, *holders}))
+        old = self.disputes.get(key)
+        new = Dispute(parties, self._keeper(listers, holders)) if len(parties) > 1 else None
+        if new == old:
+            return
+        if new is None:
+            del self.disputes[key]
+        else:
+            self.disputes[key] = new
+        now = new.parties if new else ()
+        for node in old.parties if old else ():
+            self._note(node, key, node in now)
+        for node in now:
+            self._note(node, key, True)
+
+    def _note(self, node: NodeName, key: GpuUuid, is_party: bool) -> None:
+        self.news.add(node)
+        keys = self._disputed_on.setdefault(node, set())
+        (keys.add if is_party else keys.discard)(key)
+        if not keys:
+            del self._disputed_on[node]
+
+    def _holds_a_part(self, node: NodeName, key: GpuUuid) -> bool:
+        parts = self._instances.get((node, key), ())
+        return any(node in self._holds.get(part, ()) for part in parts)
+
+    def _keeper(
+        self, listers: Collection[NodeName], holders: Collection[NodeName]
+    ) -> NodeName | None:
+        candidates = [*(holders or (node for node in listers if node not in self._silent))]
+        return candidates[0] if len(candidates) == 1 else None
+
+
+def _keys_of(gpu: Gpu) -> tuple[GpuUuid, ...]:
+    return (gpu.uuid,) if gpu.parent is None else (gpu.uuid, gpu.parent)
+
+
+def _keys(gpus: Iterable[Gpu]) -> set[GpuUuid]:
+    return {key for gpu in gpus for key in _keys_of(gpu)}
