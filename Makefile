@@ -33,9 +33,9 @@ check: $(STAMP)  ## format, lint, types, layers
 	@$(BIN)/lint-imports >/tmp/kubeshare-lint-imports.$$$$ 2>&1 || { cat /tmp/kubeshare-lint-imports.$$$$; rm -f /tmp/kubeshare-lint-imports.$$$$; exit 1; }; rm -f /tmp/kubeshare-lint-imports.$$$$
 
 # Policies come last: an API server goes on refusing for a moment after a policy is gone.
-e2e: $(STAMP)  ## stories, API facts and faults on a real control plane, built from source (needs Go)
+e2e: $(STAMP)  ## stories, API facts, faults and attacks on a real control plane, built from source (needs Go)
 	@binaries=$$($(BIN)/python -m tests.controlplane.build) || exit $$?; \
-	PATH="$$binaries:$$PATH" exec $(BIN)/pytest --quiet --control-plane real tests/fidelity tests/stories tests/faults tests/deploy tests/policies
+	PATH="$$binaries:$$PATH" exec $(BIN)/pytest --quiet --control-plane real tests/fidelity tests/stories tests/faults tests/deploy tests/attacks tests/policies
 
 manifests: $(STAMP)  ## the chart's tables from the code, deploy/kubeshare.yaml from the chart (needs Go)
 	@$(BIN)/python -m tests.controlplane.cel_template

@@ -24,6 +24,12 @@ NewCluster = Callable[[Path, Sequence[SimulatedNode]], AbstractAsyncContextManag
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--control-plane", choices=("embedded", "real"), default="embedded")
+    parser.addoption(
+        "--scale",
+        choices=("small", "full"),
+        default="small",
+        help="how much attacks and fuzzing try: full is for make prove",
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -33,6 +39,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = [item for item in items if item.get_closest_marker(other)]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
+
+
+@pytest.fixture(scope="session")
+def full_scale(request: pytest.FixtureRequest) -> bool:
+    """Whether attacks and fuzzing are tried at full scale."""
+    return bool(request.config.getoption("--scale") == "full")
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@ HTTP/1.1 with keep-alive over aiohttp; Kubernetes models are never built.
 """
 
 import asyncio
-import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -75,11 +74,11 @@ class KubeClient:
     ) -> None:
         """`may_write` is asked when a request is about to leave, GET excepted.
 
-        Clients of one process share `tallies` and `contact`, also where they run on other threads.
+        Clients of one process share `tallies` and `contact`.
         """
         self._credentials = credentials
         host = yarl.URL(credentials.server).host_port_subcomponent or "none"
-        self.tallies = tallies or RequestTallies(host, threading.Lock())
+        self.tallies = tallies or RequestTallies(host)
         self.contact = contact or ApiContact(host)
         self._transport = KubeTransport(credentials, may_write)
         self._turn = asyncio.Semaphore(concurrency)
@@ -95,15 +94,6 @@ class KubeClient:
         """One more client with these credentials, to be entered; it may write at any time."""
         return KubeClient(
             self._credentials,
-            concurrency=concurrency,
-            tallies=self.tallies,
-            contact=self.contact,
-        )
-
-    def elsewhere(self, *, concurrency: int) -> "KubeClient":
-        """One more client, to be entered on another event loop; it may write at any time."""
-        return KubeClient(
-            self._credentials.another(),
             concurrency=concurrency,
             tallies=self.tallies,
             contact=self.contact,

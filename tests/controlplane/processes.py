@@ -47,6 +47,10 @@ class Process:
         """Of the command itself: the launcher becomes it."""
         return self._process.pid
 
+    def is_running(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.poll() is None
+
     def wait_until(self, ready: Callable[[], bool], timeout_s: float) -> None:
         """Ask ten times a second. Raises NotReady."""
         for _ in range(round(timeout_s / _POLL_S)):

@@ -1,0 +1,251 @@
+"""What attackers, victims and judges do on the arena, and what has to be true after each attack."""
+
+import asyncio
+import json
+import re
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from kubeshare_py.edges.kube_client import KubeClient
+from kubeshare_py.edges.kube_config import load
+from kubeshare_py.edges.kube_errors import KubeError
+from tests.attacks.arena import ADA, ATTACKER, LAX, MALLORY, NAME, RITA, VICTIM, VICTOR, Arena
+from tests.controlplane.helm import NAMESPACE
+from tests.stories.conftest import scheduled_condition
+
+Json = dict[str, Any]
+
+LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{NAME}"
+STATE = "/apis/state.kubeshare.io/v1"
+#: In which a pod of another namespace has to be bound, whatever goes on; generous, for two cores
+#: that attackers, API server and scheduler share. benchmarks/fairness.py measures it alone.
+BIND_S = 10.0
+WHOLE = 1000
+_POLL_S = 0.05
+_NUMBERS = count()
+
+
+def pods_of(namespace: str) -> str:
+    """The path of its pods."""
+    return f"/api/v1/namespaces/{namespace}/pods"
+
+
+def gpu_pod(name: str, labels: dict[str, Any] | None = None, **spec: Any) -> Json:
+    """A pod of ours for half a card unless told otherwise; deleted, it is gone at once."""
+    annotations = spec.pop("annotations", {})
+    asked = {"gpu_request": "0.01", "gpu_limit": "1.0"} if labels is None else labels
+    given = {
+        "schedulerName": NAME,
+        "terminationGracePeriodSeconds": 0,
+        "automountServiceAccountToken": False,
+        "containers": [{"name": "main", "image": "busybox"}],
+        **spec,
+    }
+    ours = {key if "/" in key else f"sharedgpu/{key}": value for key, value in asked.items()}
+    metadata = {"name": name, "labels": ours, "annotations": annotations}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": given}
+
+
+@dataclass(slots=True, kw_only=True)
+class Ground:
+    """Clients of all roles, and what was true before the attack."""
+
+    arena: Arena
+    admin: KubeClient
+    mallory: KubeClient
+    ada: KubeClient
+    victor: KubeClient
+    rita: KubeClient
+    transitions: int
+    log_from: int
+
+    async def create(self, body: Json, namespace: str = ATTACKER) -> Json:
+        """Mallory creates a pod."""
+        return await self.mallory.create(pods_of(namespace), body)
+
+    async def pod(self, name: str, namespace: str = ATTACKER) -> Json:
+        return await self.admin.get(f"{pods_of(namespace)}/{name}")
+
+    async def flood(self, bodies: list[Json], namespace: str = ATTACKER) -> list[Any]:
+        """Mallory creates them all, many at a time; what was refused is in the answers."""
+        created = (self.create(one, namespace) for one in bodies)
+        answers = await asyncio.gather(*created, return_exceptions=True)
+        for one in answers:
+            if isinstance(one, BaseException) and not isinstance(one, KubeError):
+                raise one
+        return answers
+
+    async def victim_is_bound(self, within_s: float = BIND_S) -> float:
+        """A pod of another namespace gets its card in time: after how long (s)."""
+        name = f"v{next(_NUMBERS)}"
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        await self.victor.create(pods_of(VICTIM), gpu_pod(name))
+        await self.until(name, VICTIM, lambda pod: "nodeName" in pod["spec"], within_s)
+        took = loop.time() - began
+        await self.victor.delete(f"{pods_of(VICTIM)}/{name}")
+        return took
+
+    async def pods(self, namespace: str = ATTACKER) -> list[Json]:
+        return await self.admin.list_all(pods_of(namespace))
+
+    async def victims_whole_node(self) -> list[str]:
+        """Victor fills all nodes but one card; the names of the pods."""
+        names = [f"whole{number}" for number in range(2 * len(self.arena.nodes) - 1)]
+        for name in names:
+            whole = {"gpu_request": "2", "gpu_limit": "2"}
+            await self.victor.create(pods_of(VICTIM), gpu_pod(name, whole))
+        for name in names:
+            await self.bound(name, VICTIM)
+        return names
+
+    async def until(
+        self, name: str, namespace: str, wanted: Callable[[Json], bool], within_s: float = BIND_S
+    ) -> Json:
+        """The pod, once it looks like this."""
+        return await until(lambda: self.pod(name, namespace), wanted, within_s)
+
+    async def waits(self, name: str, namespace: str = ATTACKER, text: str = "") -> str:
+        """The reason that the pod's condition gives, once there is one with this text."""
+
+        def told(pod: Json) -> bool:
+            condition = scheduled_condition(pod)
+            return bool(condition.get("message")) and text in condition["message"]
+
+        found = await self.until(name, namespace, told, 20)
+        return str(scheduled_condition(found)["message"])
+
+    async def bound(self, name: str, namespace: str = ATTACKER) -> Json:
+        """The pod, once it has a node."""
+        return await self.until(name, namespace, lambda pod: "nodeName" in pod["spec"])
+
+    async def why(self, client: KubeClient, name: str, namespace: str = ATTACKER) -> Json:
+        """What `kubectl kubeshare why` is answered."""
+        return await client.get(f"{STATE}/namespaces/{namespace}/pods/{name}")
+
+    async def unharmed(self) -> None:
+        """Whatever was tried, another tenant is served, and the scheduler is as it was."""
+        await self.victim_is_bound()
+        await self.no_card_is_given_twice()
+        spec = (await self.admin.get(LEASE))["spec"]
+        assert spec.get("leaseTransitions", 0) == self.transitions
+        assert spec["holderIdentity"]
+        assert self.arena.scheduler.is_running()
+        said = self.said()
+        assert "Traceback" not in said
+        assert "taken over" not in said
+
+    def said(self) -> str:
+        """What the scheduler logged since the attack began."""
+        return self.arena.log.read_bytes()[self.log_from :].decode(errors="replace")
+
+    async def no_card_is_given_twice(self) -> None:
+        """Add up what pods' annotations say that they have: books that are not the scheduler's."""
+        known = {
+            str(card.uuid): card.memory_bytes for node in self.arena.nodes for card in node.cards
+        }
+        milli: Counter[str] = Counter()
+        memory: Counter[str] = Counter()
+        for pod in await self.admin.list_all("/api/v1/pods"):
+            text = pod["metadata"].get("annotations", {}).get("sharedgpu/allocation")
+            if text is None or pod["status"].get("phase") in ("Succeeded", "Failed"):
+                continue
+            for claim in json.loads(text)["claims"]:
+                milli[claim["uuid"]] += claim["milli"]
+                memory[claim["uuid"]] += claim["bytes"]
+        assert {*milli} <= {*known}
+        assert all(used <= WHOLE for used in milli.values()), milli
+        assert all(used <= known[uuid] for uuid, used in memory.items()), memory
+
+    async def clean(self) -> None:
+        """Take all pods away, finalizers or not."""
+        for namespace in (ATTACKER, LAX, VICTIM):
+            for pod in await self.admin.list_all(pods_of(namespace)):
+                if pod["metadata"].get("finalizers"):
+                    path = f"{pods_of(namespace)}/{pod['metadata']['name']}"
+                    await self.admin.merge_patch(path, {"metadata": {"finalizers": None}})
+            query = {"gracePeriodSeconds": 0}
+            await self.admin.request("DELETE", pods_of(namespace), query=query, timeout_s=60)
+
+
+@asynccontextmanager
+async def ground_of(arena: Arena) -> AsyncIterator[Ground]:
+    """Before an attack; afterwards all is well, and the pods are gone."""
+    async with AsyncExitStack() as stack:
+        paths = [arena.admin, *(arena.kubeconfig(one) for one in (MALLORY, ADA, VICTOR, RITA))]
+        admin, mallory, ada, victor, rita = [
+            await stack.enter_async_context(KubeClient(load(str(path)))) for path in paths
+        ]
+        lease = (await admin.get(LEASE))["spec"]
+        ground = Ground(
+            arena=arena,
+            admin=admin,
+            mallory=mallory,
+            ada=ada,
+            victor=victor,
+            rita=rita,
+            transitions=lease.get("leaseTransitions", 0),
+            log_from=len(arena.log.read_bytes()),
+        )
+        await in_force(ground)
+        yield ground
+        await ground.unharmed()
+        await ground.clean()
+
+
+async def in_force(ground: Ground) -> None:
+    """Wait until accounts are there, and policies refuse: servers notice them late."""
+    forged = gpu_pod("probe", annotations={"sharedgpu/gpu_uuid": "GPU-1"})
+    wrong = gpu_pod("probe", {"gpu_request": "x"})
+    own = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
+    others = gpu_pod(
+        "probe",
+        {},
+        schedulerName="default-scheduler",
+        containers=[{"name": "main", "image": "busybox", "env": own}],
+    )
+    for body in (forged, wrong, others):
+        await until_refused(ground.mallory, ATTACKER, body)
+
+
+async def until_refused(client: KubeClient, namespace: str, body: Json) -> None:
+    """Ask for a dry run until a policy refuses the pod."""
+
+    async def asked() -> Json:
+        try:
+            await client.create(pods_of(namespace), body, {"dryRun": "All"})
+        except KubeError as error:
+            policy = re.search("ValidatingAdmissionPolicy", error.message)
+            return {"refused": bool(policy), "message": error.message}
+        return {"refused": False}
+
+    await until(asked, lambda answer: bool(answer["refused"]), 60)
+
+
+async def until(
+    ask: Callable[[], Awaitable[Json]], wanted: Callable[[Json], bool], within_s: float
+) -> Json:
+    """Ask until the answer is wanted; the last one is in the error."""
+    last: Json = {}
+    try:
+        async with asyncio.timeout(within_s):
+            while True:
+                last = await ask()
+                if wanted(last):
+                    return last
+                await asyncio.sleep(_POLL_S)
+    except TimeoutError as error:
+        raise AssertionError(f"after {within_s} s it is still {json.dumps(last)[:3000]}") from error
+
+
+async def refusal(asked: Awaitable[Any]) -> KubeError:
+    """Why the API server refused it. Raises AssertionError if it did not."""
+    try:
+        answer = await asked
+    except KubeError as error:
+        return error
+    raise AssertionError(f"it was let through: {json.dumps(answer)[:1000]}")

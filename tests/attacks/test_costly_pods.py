@@ -1,0 +1,86 @@
+"""Pods that are dear to look at: by one user, and the others' are bound all the same."""
+
+import asyncio
+
+import pytest
+
+from kubeshare_py.dialects.sharedgpu_models import MOST_NAMES, MOST_STARS
+from tests.attacks.arena import LAX
+from tests.attacks.ground import Ground, Json, gpu_pod, refusal
+
+pytestmark = pytest.mark.real_only("it needs admission policies, Helm and a scheduler's own role")
+
+ANNOTATION = "sharedgpu/gpu_models"
+
+
+def patterns(salt: int, names: int = MOST_NAMES, stars: int = MOST_STARS) -> str:
+    """So many names with so many stars that no two pods alike have; they match no card's model."""
+    return ",".join(f"{'*'.join('0a3f19')[: 2 * stars]}{one:x}{salt:x}" for one in range(names))
+
+
+def pattern_pod(name: str, text: str) -> Json:
+    return gpu_pod(name, annotations={ANNOTATION: text})
+
+
+def affine_pod(name: str, salt: int, terms: int = 20, values: int = 2000) -> Json:
+    """A required node affinity that no node meets; of 20 terms with 2,000 values it has 330 KB."""
+    selector = [
+        {
+            "matchExpressions": [
+                {
+                    "key": f"example.com/{term}",
+                    "operator": "In",
+                    "values": [f"{salt:x}-{value:x}" for value in range(values)],
+                }
+            ]
+        }
+        for term in range(terms)
+    ]
+    wanted = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": selector}}
+    return gpu_pod(name, affinity={"nodeAffinity": wanted})
+
+
+async def test_more_names_and_stars_than_there_may_be_are_refused_or_wait(ground: Ground) -> None:
+    for text in (patterns(0, names=32), patterns(0, stars=5), "*".join("0a3f" * 8)):
+        error = await refusal(ground.create(pattern_pod("p", text)))
+        assert ANNOTATION in error.message
+    bodies = [pattern_pod(f"stars-{one}", patterns(one, 32, 5)) for one in range(100)]
+    await ground.flood(bodies, LAX)
+    await ground.victim_is_bound()
+    await ground.waits("stars-99", LAX, ANNOTATION)
+
+
+async def test_as_many_stars_as_there_may_be(ground: Ground, full_scale: bool) -> None:
+    number = 500 if full_scale else 100
+    await ground.flood([pattern_pod(f"stars-{one}", patterns(one)) for one in range(number)])
+    await ground.victim_is_bound()
+    await ground.waits(f"stars-{number - 1}")
+
+
+async def test_affinities_of_many_terms_and_values(ground: Ground, full_scale: bool) -> None:
+    number = 80 if full_scale else 16
+    await ground.flood([affine_pod(f"affine-{one}", one) for one in range(number)])
+    for node in ground.arena.nodes:
+        # Each change of a node may make them fit.
+        labels = {"metadata": {"labels": {"example.com/0": f"{node.name}-{number}"}}}
+        await ground.admin.merge_patch(f"/api/v1/nodes/{node.name}", labels)
+        await ground.victim_is_bound()
+    await ground.waits("affine-0")
+
+
+async def test_hundreds_of_shapes(ground: Ground, full_scale: bool) -> None:
+    number = 1000 if full_scale else 100
+    bodies = [
+        gpu_pod(f"nowhere-{one}", nodeSelector={"example.com/none": f"v{one}"})
+        for one in range(number)
+    ]
+    amounts = {"gpu_request": "0.001", "gpu_limit": "1.0"}
+    bodies += [
+        gpu_pod(f"small-{one}", {**amounts, "gpu_mem": f"{1_000_000 + one}"})
+        for one in range(number)
+    ]
+    flood = asyncio.create_task(ground.flood(bodies))
+    while not flood.done():
+        await ground.victim_is_bound()
+    await flood
+    await ground.victim_is_bound()

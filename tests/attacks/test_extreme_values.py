@@ -1,0 +1,107 @@
+"""Numbers, names and sizes beyond what anybody means, by a user who may edit two namespaces.
+
+In one of them the policy about labels does not look, so that all of it arrives at the scheduler.
+"""
+
+from http import HTTPStatus
+
+import pytest
+
+from tests.attacks.arena import ATTACKER, LAX
+from tests.attacks.ground import Ground, gpu_pod, pods_of, refusal
+
+pytestmark = pytest.mark.real_only("it needs admission policies, Helm and a scheduler's own role")
+
+#: As labels take them: letters, digits, "-", "_" and "." with a letter or digit at both ends.
+NUMBERS = (
+    *("9223372036854775808", "1e999", "1e-9", "NaN", "Infinity", "0x10", "1_000", "00000", "1.0.0"),
+    *("9" * 63, f"0.{'0' * 60}1", "1e308", "inf", "999999999", "0.0000000001", "1e0"),
+)
+#: Of these, what means an amount.
+RIGHT = {"00000", NUMBERS[10], "0.0000000001"}
+WANTED = ("gpu_request", "gpu_limit", "gpu_mem", "priority", "group_headcount", "group_threshold")
+
+
+def odd(wanted: str, number: str) -> dict[str, str]:
+    """Half a card otherwise, in a gang."""
+    group = {"group_name": "g", "group_headcount": "2", "group_threshold": "1.0"}
+    return {"gpu_request": "0.5", "gpu_limit": "1.0", **group, wanted: number}
+
+
+async def test_no_number_stops_the_scheduler(ground: Ground) -> None:
+    bodies = [
+        gpu_pod(f"{wanted.replace('_', '-')}-{index}", odd(wanted, number))
+        for wanted in WANTED
+        for index, number in enumerate(NUMBERS)
+    ]
+    assert not [one for one in await ground.flood(bodies, LAX) if isinstance(one, Exception)]
+    await ground.victim_is_bound()
+    for body in bodies:
+        await ground.until(
+            body["metadata"]["name"],
+            LAX,
+            lambda pod: "nodeName" in pod["spec"] or bool(pod["status"].get("conditions")),
+            30,
+        )
+    assert "sharedgpu/gpu_request" in await ground.waits("gpu-request-3", LAX)
+
+
+async def test_what_is_no_label_does_not_get_past_kubernetes(ground: Ground) -> None:
+    for number in ("\u0661", "-1", " 1", "1\u00a0", "\u00bd", "1" * 64):
+        error = await refusal(ground.create(gpu_pod("odd", {"gpu_request": number}), LAX))
+        assert error.status == HTTPStatus.UNPROCESSABLE_ENTITY
+
+
+async def test_policies_refuse_what_the_scheduler_would_hold(ground: Ground) -> None:
+    for number in NUMBERS:
+        if number not in RIGHT:
+            error = await refusal(ground.create(gpu_pod("odd", {"gpu_request": number})))
+            assert "sharedgpu/gpu_request" in error.message
+
+
+async def test_the_largest_pods_that_there_can_be_cost_the_others_nothing(ground: Ground) -> None:
+    bodies = []
+    for number in range(20):
+        body = gpu_pod(f"large-{number}", annotations={f"a/{number}": "x" * 250_000})
+        body["metadata"]["labels"] |= {
+            f"{'l' * 250}.x/{'n' * 59}{index:04}": "v" * 63 for index in range(200)
+        }
+        bodies.append(body)
+    assert not [one for one in await ground.flood(bodies) if isinstance(one, Exception)]
+    await ground.victim_is_bound()
+    for body in bodies:
+        await ground.bound(body["metadata"]["name"])
+
+
+async def test_many_resource_names_are_asked_for_and_each_pod_says_which_is_missing(
+    ground: Ground,
+) -> None:
+    bodies = []
+    for number in range(100):
+        amounts = {f"example.com/r{number}": "9223372036854775807"}
+        container = {"name": "main", "image": "busybox", "resources": {"limits": amounts}}
+        bodies.append(gpu_pod(f"asks-{number}", containers=[container]))
+    assert not [one for one in await ground.flood(bodies) if isinstance(one, Exception)]
+    await ground.victim_is_bound()
+    await ground.waits("asks-99", text="example.com/r99")
+
+
+async def test_gates_that_open_and_claims_that_nobody_fills_hold_their_pod_alone(
+    ground: Ground,
+) -> None:
+    claim = {"name": "c", "resourceClaimName": "none"}
+    await ground.create(gpu_pod("claims", resourceClaims=[claim]))
+    for number in range(30):
+        await ground.create(gpu_pod(f"gated-{number}", schedulingGates=[{"name": "a/b"}]))
+    await ground.victim_is_bound()
+    await ground.waits("claims", text="resourceClaims")
+    for number in range(30):
+        opened = {"spec": {"schedulingGates": None}}
+        path = f"{pods_of(ATTACKER)}/gated-{number}"
+        await ground.mallory.merge_patch(path, opened)
+        error = await refusal(
+            ground.mallory.merge_patch(path, {"spec": {"schedulingGates": [{"name": "a/b"}]}})
+        )
+        assert error.status == HTTPStatus.UNPROCESSABLE_ENTITY
+    for number in range(30):
+        await ground.bound(f"gated-{number}")
