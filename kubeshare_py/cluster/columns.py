@@ -7,10 +7,12 @@ are int64: cpu and GPU shares in thousandths, memory in bytes.
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kubeshare_py.cluster.numbering import SPARE_VALUES, Numbering
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.domain.node import Node, Taint
 from kubeshare_py.domain.readiness import Told
@@ -26,7 +28,7 @@ CROWDED = 8  # as many tenants as the card may have
 HELD_BACK = 16  # kept for pods whose cards the kubelet picks by itself
 FLAG_VALUES = 32
 
-# The first resource columns; extended resources follow as they are met.
+# The first resource columns; extended resources follow as nodes offer them (`offered`).
 CPU, MEMORY, EPHEMERAL_STORAGE, PODS, PORTS = range(5)
 PORT_RESOURCE = "pod-manager ports"
 FIXED_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods", PORT_RESOURCE)
@@ -64,6 +66,8 @@ CARD_COLUMNS = (
 )
 
 
+#: Label columns that are kept; beyond, all are made anew as they are asked for.
+LABEL_COLUMNS_KEPT = 512
 #: What an empty card slot holds, where that is not 0.
 EMPTY_SLOT = {"flags": ABSENT, "room": -1, "share_room": -1, "numa": -1}
 
@@ -96,11 +100,13 @@ class Columns:
     resources: dict[str, int] = field(
         default_factory=lambda: {name: column for column, name in enumerate(FIXED_RESOURCES)}
     )
-    models: dict[str, int] = field(default_factory=dict)
-    model_names: list[str] = field(default_factory=lambda: [""])
-    readinesses: dict[Told, int] = field(default_factory=lambda: {(): 0})
-    readiness_sets: list[Told] = field(default_factory=lambda: [()])
-    #: Grows when a capacity below grows: who keeps arrays of one entry per row must start anew.
+    #: Numbers of card models (0: no card), of what is told of isolation back-ends (0: nothing),
+    #: and of sets of taints (0: none): rows and cards are many, distinct ones few.
+    models: Numbering[str] = field(default_factory=lambda: Numbering(""))
+    readinesses: Numbering[Told] = field(default_factory=lambda: Numbering(()))
+    taint_sets: Numbering[tuple[Taint, ...]] = field(default_factory=lambda: Numbering(()))
+    #: Grows when a capacity below grows, or values get other numbers: who keeps arrays of one
+    #: entry per row must start anew.
     layout: int = 0
     present: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
     allocatable: IntArray = field(default_factory=lambda: _table(0, len(FIXED_RESOURCES)))
@@ -109,12 +115,12 @@ class Columns:
     gpu_free_milli: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     gpu_used_percent: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     unschedulable: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
-    #: Numbers of entries of `taint_sets`: nodes are many, distinct sets of taints few.
     taint_set: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
-    taint_sets: dict[tuple[Taint, ...], int] = field(default_factory=lambda: {(): 0})
     labels: dict[str, LabelColumn] = field(default_factory=dict)
-    #: Keys that nodes had so far. Pods may ask for any others: these share one empty column.
+    #: Keys that nodes had so far, of those that no node has any more only some. Pods may ask for
+    #: any others: these share one empty column.
     label_keys: set[str] = field(default_factory=set)
+    _most_label_keys: int = SPARE_VALUES
     _unlabelled: LabelColumn = field(
         default_factory=lambda: LabelColumn(np.zeros(0, np.int64)), repr=False
     )
@@ -133,7 +139,7 @@ class Columns:
     exclusive: IntArray = field(default_factory=lambda: _table(0, 1))
     flags: IntArray = field(default_factory=lambda: _table(0, 1))
     model: IntArray = field(default_factory=lambda: _table(0, 1))
-    #: Which isolation back-ends are ready: entries of `readiness_sets`, 0 where nobody tells.
+    #: Which isolation back-ends are ready: numbers of `readinesses`, 0 where nobody tells.
     readiness: IntArray = field(default_factory=lambda: _table(0, 1))
     #: How cards are joined: the number of a row's board; a card's position on it as one bit, 0 for
     #: cards that are on no board; the positions of idle cards, all bits; and how late in the order
@@ -186,39 +192,25 @@ class Columns:
         self.present[row] = False
         self.free_rows.append(row)
 
-    def resource(self, name: str) -> int:
-        """The column of a resource, a new one if it has none."""
-        column = self.resources.get(name)
-        if column is None:
-            column = self.resources[name] = len(self.resources)
-            if column >= self.free.shape[1]:
-                self.allocatable = _wider(self.allocatable, column + 4, 0)
-                self.free = _wider(self.free, column + 4, 0)
-        return column
+    @property
+    def model_names(self) -> list[str]:
+        """Card models by number; another list once numbers change."""
+        return self.models.values
 
-    def model_code(self, model: str) -> int:
-        """A number for a model name; 0 is no model."""
-        code = self.models.get(model)
-        if code is None:
-            code = self.models[model] = len(self.model_names)
-            self.model_names.append(model)
-        return code
-
-    def readiness_code(self, told: Told) -> int:
-        """A number for what is told of isolation back-ends; 0 is nothing."""
-        code = self.readinesses.get(told)
-        if code is None:
-            code = self.readinesses[told] = len(self.readiness_sets)
-            self.readiness_sets.append(told)
-        return code
+    @property
+    def readiness_sets(self) -> list[Told]:
+        """What is told of isolation back-ends, by number; another list once numbers change."""
+        return self.readinesses.values
 
     def describe(self, row: int, node: Node) -> None:
-        """Write what plugins match a node's labels and taints by."""
+        """Write what plugins match a node's labels and taints by; it is the row's node already."""
         self.unschedulable[row] = int(node.unschedulable)
-        self.taint_set[row] = self.taint_sets.setdefault(node.taints, len(self.taint_sets))
+        self.taint_set[row] = self.taint_sets.number(node.taints)
         self.label_keys.update(node.labels)
         for key, column in self.labels.items():
             column.put(row, node.labels.get(key))
+            if len(column.values) > 2 * self.rows + SPARE_VALUES:
+                self.labels[key] = self._label_column(key)
 
     def label(self, key: str) -> LabelColumn:
         """The column of a label, built when it is first asked for and kept up to date from then."""
@@ -228,10 +220,34 @@ class Columns:
                 self._unlabelled = LabelColumn(np.zeros(self.rows, np.int64))
             return self._unlabelled
         if column is None:
-            column = self.labels[key] = LabelColumn(np.zeros(self.rows, np.int64))
-            for row, node in enumerate(self.nodes):
-                if node is not None:
-                    column.put(row, node.labels.get(key))
+            if len(self.labels) >= LABEL_COLUMNS_KEPT:
+                self.labels.clear()
+            column = self.labels[key] = self._label_column(key)
+        return column
+
+    def tidy(self) -> None:
+        """Forget values that no row has any more, where these may have become many."""
+        numbered: tuple[tuple[str, Numbering[Any] | Boards], ...] = (
+            ("taint_set", self.taint_sets),
+            ("model", self.models),
+            ("readiness", self.readinesses),
+            ("board", self.boards),
+        )
+        for name, numbering in numbered:
+            if numbering.is_crowded:
+                setattr(self, name, numbering.renumber(getattr(self, name)))
+                self.layout += 1
+        if len(self.label_keys) > self._most_label_keys:
+            nodes = [node for node in self.nodes if node is not None]
+            self.label_keys = {key for node in nodes for key in node.labels}
+            self._most_label_keys = 2 * len(self.label_keys) + SPARE_VALUES
+            self.labels = {key: self.labels[key] for key in self.labels if key in self.label_keys}
+
+    def _label_column(self, key: str) -> LabelColumn:
+        column = LabelColumn(np.zeros(self.rows, np.int64))
+        for row, node in enumerate(self.nodes):
+            if node is not None:
+                column.put(row, node.labels.get(key))
         return column
 
     def named(self, names: Collection[str]) -> NDArray[np.bool_]:

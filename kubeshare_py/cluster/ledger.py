@@ -3,7 +3,8 @@
 Only the machine writes it.
 
 Charges are kept by (node, card uuid). One on a node or card that is not known (yet, or any more)
-waits in a row or slot of its own, marked absent, and counts from the moment the card appears.
+waits in a row or slot of its own, marked absent, and counts from the moment the card appears. A
+row has few of these slots (`tally`): beyond them a charge waits in the books.
 
 An *earmark* is a place that belongs to a pod which waits. Columns count it as taken, so that nobody
 else takes it, even while others still hold the place: what is free may then be less than nothing,
@@ -175,18 +176,20 @@ class Ledger:
         if old == node:
             return
         self.capacities += 1
+        was = set() if old is None else {name for name, _ in old.allocatable}
+        offered = {name for name, _ in node.allocatable}
+        self._tally.offered.offer(offered - was)
         allocatable = np.zeros(columns.free.shape[1], np.int64)
         for name, amount in node.allocatable:
-            column = columns.resource(name)
-            if column >= len(allocatable):
-                allocatable = np.pad(allocatable, (0, columns.free.shape[1] - len(allocatable)))
-            allocatable[column] = amount
+            allocatable[columns.resources[name]] = amount
         allocatable[PORTS] = POOL_SIZE
         columns.free[row] += allocatable - columns.allocatable[row]
         columns.allocatable[row] = allocatable
+        self._withdraw(was - offered)
         columns.nodes[row] = node
         columns.present[row] = True
         columns.describe(row, node)
+        columns.tidy()
         if old is None:
             self._lay_out_cards(row)
         self.relabelled.add(row)
@@ -198,11 +201,13 @@ class Ledger:
         """The API server does not show this node any more; its charges stay."""
         columns = self.columns
         row = columns.row_of.get(name)
-        if row is None or columns.nodes[row] is None:
+        node = None if row is None else columns.nodes[row]
+        if row is None or node is None:
             return
         self.capacities += 1
         columns.free[row] -= columns.allocatable[row]
         columns.allocatable[row] = 0
+        self._withdraw({name for name, _ in node.allocatable})
         columns.nodes[row] = None
         columns.present[row] = False
         self.relabelled.add(row)
@@ -395,8 +400,16 @@ class Ledger:
         if row is not None:
             self.capacities += 1
             self._lay_out_cards(row)
+            self.columns.tidy()
             self.changed.add(row)
             self.improved.add(row)
+
+    def _withdraw(self, resources: set[str]) -> None:
+        """One node less offers these."""
+        of_columns = self.columns.resources
+        self._tally.offered.withdraw(resources)
+        if self.columns.resources is not of_columns:
+            self._switches.clear()  # what they remember is of other columns
 
     def _try(self, charge: Charge, sign: int) -> None:
         """Add or take away, for a while, what is held anyhow."""

@@ -41,7 +41,11 @@ class Rows(Protocol):
         """Which of the asked rows are nodes of these names; shape (k,)."""
 
     def taints(self) -> tuple[IntArray, list[tuple[Taint, ...]]]:
-        """Taints: for each row the number of its set, and the sets."""
+        """Taints: for each row the number of its set, and the sets.
+
+        The same list is given again, with sets that came since at its end; another one once
+        numbers change. So with models and readiness. Not to be changed.
+        """
 
     def models(self) -> tuple[IntArray, list[str]]:
         """Card models: for each card the number of its model, and the names (empty: no card)."""
@@ -55,7 +59,11 @@ class Rows(Protocol):
 
     @property
     def resources(self) -> dict[str, int]:
-        """Which column of `free` and `allocatable` is which resource; not to be changed."""
+        """Which column of `free` and `allocatable` is which resource; not to be changed.
+
+        Resources that no node offers have none. The same mapping is given again until a resource
+        gets a column, or loses its own: then another one.
+        """
 
     @property
     def boards(self) -> list[CardSets]:
@@ -95,7 +103,7 @@ class SomeRows:
 
     def taints(self) -> tuple[IntArray, list[tuple[Taint, ...]]]:
         """Taints: for each row the number of its set, and the sets."""
-        return self._columns.taint_set.take(self.index), list(self._columns.taint_sets)
+        return self._columns.taint_set.take(self.index), self._columns.taint_sets.values
 
     def models(self) -> tuple[IntArray, list[str]]:
         """Card models: for each card the number of its model, and the names (empty: no card)."""
@@ -156,7 +164,7 @@ class AllRows:
 
     def taints(self) -> tuple[IntArray, list[tuple[Taint, ...]]]:
         """Taints: for each row the number of its set, and the sets."""
-        return self._columns.taint_set, list(self._columns.taint_sets)
+        return self._columns.taint_set, self._columns.taint_sets.values
 
     def models(self) -> tuple[IntArray, list[str]]:
         """Card models: for each card the number of its model, and the names (empty: no card)."""

@@ -2,10 +2,13 @@
 
 Knows rows and charges, not whose they are: whose is in the ledger's books. A charge on a card that
 its row has no slot for cannot be counted; the row is laid out anew then, from all charges on it.
+Cards that the node does not have get a few slots only: beyond them a charge is in the ledger's
+books alone, and counts from the moment the card appears.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -25,14 +28,19 @@ from kubeshare_py.cluster.columns import (
 from kubeshare_py.cluster.derived import derive_card, derive_node, hold_back
 from kubeshare_py.cluster.earmarked import count_earmark, count_together, is_intruded, is_overdrawn
 from kubeshare_py.cluster.joined import derive_order, put_on_board
+from kubeshare_py.cluster.offered import Offered
 from kubeshare_py.cluster.overdrafts import Overdrafts
 from kubeshare_py.cluster.what_if import Amounts
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.gpu import WHOLE_MILLI, Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 
-#: Distinct requests whose rows of columns are remembered.
+#: Distinct requests whose rows of columns are remembered, and how many resources one may name.
 VECTORS_KEPT = 4096
+LONGEST_KEPT = 32
+#: Cards which are charged on a node that it does not have: so many get a slot, by uuid. Each slot
+#: costs one on every node.
+MOST_STRAYS = 16
 
 
 class Tally:
@@ -48,7 +56,10 @@ class Tally:
         self.cells: dict[int, dict[GpuUuid, str]] = {}
         #: Rows with slots for cards that the inventory does not show.
         self._rows_with_strays: set[int] = set()
-        self._vectors: dict[tuple[Resources, bool], IntArray] = {}
+        #: Which resources have a column.
+        self.offered = Offered(self.columns)
+        self._vectors: dict[tuple[Resources, bool], tuple[IntArray, Resources]] = {}
+        self._vectors_of = self.columns.resources
 
     def name(self, row: int) -> NodeName:
         """The node of a row that is in use."""
@@ -57,20 +68,34 @@ class Tally:
         return name
 
     def vector(self, resources: Resources, port: bool) -> IntArray:
-        """Requests as a row of the resource columns; a pod also takes one of `pods`."""
-        vector = self._vectors.get((resources, port))
+        """Requests as a row of the resource columns; a pod also takes one of `pods`.
+
+        Resources that no node offers have no column, and are left out.
+        """
+        return self._request(resources, port)[0]
+
+    def _request(self, resources: Resources, port: bool) -> tuple[IntArray, Resources]:
+        """The row, and what is asked for of resources without a column."""
         columns = self.columns
-        if vector is None or len(vector) != columns.free.shape[1]:
-            places = [(columns.resource(name), amount) for name, amount in resources]
+        if self._vectors_of is not columns.resources or len(self._vectors) > VECTORS_KEPT:
+            self._vectors.clear()
+            self._vectors_of = columns.resources
+        found = self._vectors.get((resources, port))
+        if found is None:
             vector = np.zeros(columns.free.shape[1], np.int64)
-            for column, amount in places:
-                vector[column] = amount
+            unoffered = []
+            for name, amount in resources:
+                column = columns.resources.get(name)
+                if column is not None:
+                    vector[column] = amount
+                elif amount:
+                    unoffered.append((name, amount))
             vector[PODS] = 1
             vector[PORTS] = int(port)
-            if len(self._vectors) > VECTORS_KEPT:
-                self._vectors.clear()
-            self._vectors[resources, port] = vector
-        return vector
+            found = vector, tuple(unoffered)
+            if len(resources) <= LONGEST_KEPT:
+                self._vectors[resources, port] = found
+        return found
 
     def put_amounts(self, found: Amounts, line: int, charge: Charge) -> None:
         """Add what a charge takes to a line of amounts."""
@@ -82,6 +107,8 @@ class Tally:
             return
         uuids = self.columns.uuids[self.columns.row_of[charge.node]]
         for card in allocation.cards:
+            if card.uuid not in uuids:
+                continue
             slot = uuids.index(card.uuid)
             found.milli[line, slot] += card.milli
             found.memory[line, slot] += card.memory_bytes
@@ -96,11 +123,13 @@ class Tally:
         False if the row's cards have to be laid out anew: only its other resources are counted.
         """
         allocation = charge.allocation
-        vector = self.vector(
+        vector, unoffered = self._request(
             charge.resources, allocation is not None and allocation.port is not None
         )
         free = self.columns.free[row]
         (np.subtract if sign > 0 else np.add)(free, vector, free)
+        if unoffered:
+            self.offered.hold(row, unoffered, sign)
         self.changed.add(row)
         if allocation is not None and allocation.cards:
             slots = self._slots(row, allocation)
@@ -130,10 +159,14 @@ class Tally:
         if row in self._rows_with_strays or row in self.native:
             return False
         held = [one.allocation for one in charges if one.allocation and one.allocation.cards]
-        if len(held) < len(charges) or not count_together(self.columns, row, held, sign):
+        if len(held) < len(charges):
             return False
         asked = zip(charges, held, strict=True)
         alike = Counter((charge.resources, one.port is not None) for charge, one in asked)
+        if any(self._request(*request)[1] for request in alike):
+            return False
+        if not count_together(self.columns, row, held, sign):
+            return False
         for (resources, port), count in alike.items():
             self.columns.free[row] -= sign * count * self.vector(resources, port)
         self.changed.add(row)
@@ -207,9 +240,9 @@ class Tally:
         """Write a row's card slots anew, by uuid, from its cards and all that is charged on it."""
         columns = self.columns
         known = {gpu.uuid: gpu for gpu in gpus}
-        allocations = [*held, *earmarks]
-        charged = {card.uuid for allocation in allocations for card in allocation.cards}
-        uuids = sorted(known.keys() | charged)
+        charged = {card.uuid for one in (*held, *earmarks) for card in one.cards}
+        strays = sorted(charged - known.keys())
+        uuids = sorted({*known, *strays[:MOST_STRAYS]})
         columns.widen(len(uuids))
         if len(uuids) > len(known):
             self._rows_with_strays.add(row)
@@ -219,11 +252,12 @@ class Tally:
             getattr(columns, column)[row] = EMPTY_SLOT.get(column, 0)
         columns.uuids[row] = uuids
         self._put_cards(row, known)
-        for allocation in earmarks:
-            slots = [uuids.index(card.uuid) for card in allocation.cards]
-            count_earmark(columns, row, slots, allocation, 1)
-        for allocation in allocations:
-            slots = [uuids.index(card.uuid) for card in allocation.cards]
+        slot_of = {uuid: slot for slot, uuid in enumerate(uuids)}
+        counted = [_with_slots(one, slot_of) for one in (*held, *earmarks)]
+        for number, allocation in enumerate(counted):
+            slots = [slot_of[card.uuid] for card in allocation.cards]
+            if number >= len(held):
+                count_earmark(columns, row, slots, allocation, 1)
             self._count(row, slots, allocation, 1)
         self.overdrafts.touched(self.name(row))
         if row in self.native:
@@ -249,10 +283,16 @@ class Tally:
         columns.capacity_milli[row, slot] = columns.free_milli[row, slot] = WHOLE_MILLI
         columns.capacity_bytes[row, slot] = columns.free_bytes[row, slot] = gpu.memory_bytes
         columns.max_tenants[row, slot] = gpu.max_tenants
-        columns.model[row, slot] = columns.model_code(gpu.model)
-        columns.readiness[row, slot] = columns.readiness_code(gpu.readiness)
+        columns.model[row, slot] = columns.models.number(gpu.model)
+        columns.readiness[row, slot] = columns.readinesses.number(gpu.readiness)
         columns.cell_priority[row, slot] = gpu.cell_priority
         if gpu.numa_node is not None:
             columns.numa[row, slot] = gpu.numa_node
         columns.flags[row, slot] = 0 if gpu.healthy else UNHEALTHY
         derive_card(columns, row, slot)
+
+
+def _with_slots(allocation: Allocation, slot_of: Mapping[GpuUuid, int]) -> Allocation:
+    """The allocation without cards that have no slot."""
+    cards = tuple(card for card in allocation.cards if card.uuid in slot_of)
+    return allocation if len(cards) == len(allocation.cards) else replace(allocation, cards=cards)

@@ -37,6 +37,8 @@ CARD_INDEX = Bound(0, 4095)
 #: All cards of a node, instances included: eight cards of seven instances are 56. A table has so
 #: many columns as the node with the most cards.
 CARDS_OF_NODE = Bound(0, 512)
+#: Resources that a node offers: each takes a column of the table of all nodes.
+NODE_RESOURCES = Bound(0, 64)
 #: Linux has 1024 at most.
 NUMA_NODE = Bound(0, 4095)
 #: MB/s, both directions summed: 1 PB/s.

@@ -12,9 +12,12 @@ T = TypeVar("T")
 
 
 class NumberTable(Generic[T]):
-    """Belongs to one question of one ledger: values are numbered there, and only ever added."""
+    """Belongs to one question of one ledger, which numbers values.
 
-    __slots__ = ("_codes_of", "_number_of", "_numbers")
+    Numbers stay while the ledger gives the same list of values, which only grows.
+    """
+
+    __slots__ = ("_codes_of", "_first", "_number_of", "_numbers", "_values")
 
     def __init__(
         self,
@@ -25,11 +28,15 @@ class NumberTable(Generic[T]):
         """`codes_of` gives each card's value by its place among all; `first` is for place 0."""
         self._codes_of = codes_of
         self._number_of = number_of
-        self._numbers: IntArray = np.array([first], np.int64)
+        self._first: IntArray = np.array([first], np.int64)
+        self._numbers = self._first
+        self._values: Sequence[T] = ()
 
     def of(self, rows: Rows) -> IntArray:
         """The numbers of the rows' cards; shape (k, width)."""
         codes, values = self._codes_of(rows)
+        if values is not self._values:
+            self._values, self._numbers = values, self._first
         known = len(self._numbers)
         if known < len(values):
             more = [self._number_of(value) for value in values[known:]]

@@ -5,10 +5,13 @@ https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/node-v1/
 
 import msgspec
 
+from kubeshare_py.domain.bounds import NODE_RESOURCES
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.node import Node, Taint
 from kubeshare_py.domain.quantity import BadQuantity, Quantity, amount
 from kubeshare_py.manifests.metadata import ObjectMeta
+
+_EVERY_NODES = ("cpu", "ephemeral-storage", "memory", "nvidia.com/gpu", "pods")
 
 
 class TaintFields(msgspec.Struct, frozen=True, gc=False):
@@ -51,7 +54,8 @@ class NodeFields(msgspec.Struct, frozen=True, gc=False):
 def to_domain(node: NodeFields) -> Node:
     """What the scheduler sees of a node. Never raises.
 
-    What is not in `allocatable` (pods included), or is no quantity there, is not offered.
+    What is not in `allocatable` (pods included), or is no quantity there, is not offered. Of more
+    than `NODE_RESOURCES` the first count: those of every node, then by name.
     """
     spec = node.spec
     return Node(
@@ -66,7 +70,10 @@ def to_domain(node: NodeFields) -> Node:
 
 def _allocatable(resources: dict[str, Quantity]) -> tuple[tuple[str, int], ...]:
     amounts = []
-    for name, quantity in sorted(resources.items()):
+    # Each takes a column of the table of all nodes, and a node may write what it likes here.
+    names = sorted(resources, key=lambda name: (name not in _EVERY_NODES, name))
+    for name in sorted(names[: NODE_RESOURCES.most]):
+        quantity = resources[name]
         try:
             amounts.append((name, amount(name, quantity)))
         except BadQuantity:

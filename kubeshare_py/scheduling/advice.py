@@ -82,6 +82,8 @@ def _leavers(machine: Machine, claim: GpuClaim, name: NodeName, sees: Sees) -> I
 def _would_do(ledger: Ledger, claim: GpuClaim, name: NodeName, freed: CardCharge) -> bool:
     """Whether this card could hold the claim if one tenant, with what it holds, were gone."""
     columns, row = ledger.columns, ledger.columns.row_of[name]
+    if freed.uuid not in columns.uuids[row]:
+        return False  # the node does not have it, and has no slot left for it
     slot = columns.uuids[row].index(freed.uuid)
     others = columns.tenants.item(row, slot) - 1
     # A card held whole has one tenant: when that is gone it is nobody's.

@@ -70,17 +70,16 @@ class GangPlan:
         self._rooms = rooms
         self._ledger = ledger
         self._columns = ledger.columns
-        self._models = ledger.columns.model_names
         self._score = 0
 
     def may_fit(self, shapes: Shapes, need: int) -> bool:
         """False only if so many pods of these shapes certainly do not fit now; cheap."""
-        models = models_for(shapes, self._models)
+        models = models_for(shapes, self._columns.model_names)
         return any(self._room(shapes, need, model) >= need for model in models)
 
     def place(self, gang: Gang) -> Placed | Forbidden | None:
         """Find places for as many members as it needs; None if there is no way."""
-        models = list(models_for(gang.shapes, self._models))
+        models = list(models_for(gang.shapes, self._columns.model_names))
         try:
             if len(models) > 1:
                 models = [self._best_model(gang, models)]
@@ -124,7 +123,7 @@ class GangPlan:
             return Shortage(0, tuple(lacking.items()), failed(failure))
 
     def _worked_out(self, gang: Gang) -> Shortage:
-        models = list(models_for(gang.shapes, self._models)) or [""]
+        models = list(models_for(gang.shapes, self._columns.model_names)) or [""]
         fitting: dict[str, int] = {}
         for model in models if len(models) > 1 else ():
             rows = self._roomiest(gang, model)

@@ -4,11 +4,15 @@ Admission policies keep most of it away; what gets past them, and where there ar
 as the pod says it and told to its owner.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from kubeshare_py.domain.effects import ReportTrouble, Trouble
+from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.scheduling.pod_records import Record, State
+
+#: Cards that a sentence names.
+_NAMED = 8
 
 
 def troubles(pod: Pod, is_ours: bool) -> Iterator[ReportTrouble]:
@@ -34,9 +38,21 @@ def standing(records: Iterable[Record], ours: Collection[str]) -> Iterator[Repor
 def placed_by_another(pod: Pod) -> Iterator[ReportTrouble]:
     """A pod that this scheduler did not bind has a node and perhaps cards since just now."""
     if pod.allocation is not None:
-        cards = ", ".join(card.uuid for card in pod.allocation.cards) or "no GPU"
+        cards = _named([card.uuid for card in pod.allocation.cards]) or "no GPU"
         note = f"somebody else placed it on {pod.node_name} with {cards}: charged as it says"
         yield _report(pod, Trouble.NOT_OURS, note)
+
+
+def unknown_cards(pod: Pod, cards: Collection[GpuUuid]) -> Iterator[ReportTrouble]:
+    """A pod that this scheduler did not bind says that it holds cards that its node does not have.
+
+    `cards` are those that the node has.
+    """
+    claimed = () if pod.allocation is None else pod.allocation.cards
+    unknown = [card.uuid for card in claimed if card.uuid not in cards]
+    if unknown:
+        note = f"{pod.node_name} does not have {_named(unknown)}: charged once it has them"
+        yield _report(pod, Trouble.UNKNOWN_CARDS, note)
 
 
 def changed(before: Pod, after: Pod, is_ours: bool) -> Iterator[ReportTrouble]:
@@ -53,3 +69,9 @@ def changed(before: Pod, after: Pod, is_ours: bool) -> Iterator[ReportTrouble]:
 
 def _report(pod: Pod, trouble: Trouble, note: str) -> ReportTrouble:
     return ReportTrouble(pod.uid, pod.key, trouble, note)
+
+
+def _named(uuids: Sequence[GpuUuid]) -> str:
+    """The first cards, and how many more there are."""
+    more = [f"{len(uuids) - _NAMED} more"] if len(uuids) > _NAMED else []
+    return ", ".join([*uuids[:_NAMED], *more])

@@ -85,6 +85,9 @@ class PodNews:
             books.cycle.charge(record, node, pod.allocation)
             if is_news:
                 effects.extend(outsiders.placed_by_another(pod))
+                if books.reports.inventory_read:
+                    gpus = books.ledger.inventory.get(node, ())
+                    effects.extend(outsiders.unknown_cards(pod, {gpu.uuid for gpu in gpus}))
         effects.extend(outsiders.troubles(pod, is_ours))
         record.pod, record.state = pod, State.BOUND
         books.gangs.file(record)

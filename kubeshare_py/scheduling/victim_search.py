@@ -103,12 +103,13 @@ class VictimSearch:
     def _tenants(self, position: int, records: Sequence[Record]) -> dict[int, list[Record]]:
         """Who may be evicted from which card, of cards that are any good."""
         uuids = self._ledger.columns.uuids[int(self._rows.index[position])]
+        slot_of = {uuid: slot for slot, uuid in enumerate(uuids)}
         flags = self._rows.column("flags")[position].tolist()
         found: dict[int, list[Record]] = {}
         for record in records:
             for card in record.allocation.cards if record.allocation else ():
-                slot = uuids.index(card.uuid)
-                if not flags[slot] & (ABSENT | UNHEALTHY):
+                slot = slot_of.get(card.uuid)
+                if slot is not None and not flags[slot] & (ABSENT | UNHEALTHY):
                     found.setdefault(slot, []).append(record)
         return found
 

@@ -2,10 +2,15 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.topology.board import Board, board_of, in_order
 from kubeshare_py.topology.card_sets import CardSets
 
+#: Boards beyond those in use that may be kept, and descriptions of them that are remembered.
+SPARE_BOARDS = 256
 #: Sets of positions are kept in columns of 64 bits.
 MOST_CARDS = 62
 
@@ -22,6 +27,7 @@ class Boards:
         self.sets: list[CardSets] = [CardSets(nothing)]
         self._numbers: dict[Board, int] = {nothing: 0}
         self._known: dict[object, int] = {}
+        self._most = SPARE_BOARDS
 
     def number(self, cards: Sequence[Gpu]) -> int:
         """The number of these cards' board, all those of one node."""
@@ -35,8 +41,25 @@ class Boards:
         )
         known = self._known.get(key)
         if known is None:
+            if len(self._known) > 2 * self._most:
+                self._known.clear()
             known = self._known[key] = self._numbered(board_of(ordered))
         return known
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether most of the boards may be no node's any more."""
+        return len(self.sets) > self._most
+
+    def renumber(self, column: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Forget boards that are not in this column of numbers; the column with the new numbers."""
+        used = np.union1d(column, [0])
+        self.sets = [self.sets[number] for number in used.tolist()]
+        self._numbers = {sets.board: number for number, sets in enumerate(self.sets)}
+        self._known.clear()
+        self._most = 2 * len(self.sets) + SPARE_BOARDS
+        renumbered: NDArray[np.int64] = np.searchsorted(used, column)
+        return renumbered
 
     def _numbered(self, board: Board) -> int:
         number = self._numbers.setdefault(board, len(self.sets))

@@ -43,17 +43,18 @@ class NodeResourcesFit:
         # Once the reason table is full, several resources share a bit, and adding is not enough.
         distinct = len({*masks.values()}) == len(masks)
         needed = bits = np.zeros(0, np.int64)
-        known = unoffered = 0
+        known: dict[str, int] = {}
+        unoffered = 0
 
         def ask(rows: Rows) -> IntArray | None:
             nonlocal needed, bits, known, unoffered
             free, columns = rows.column("free"), rows.resources
-            if free.shape[1] != len(needed) or len(columns) != known:
-                known, unoffered = len(columns), 0
+            if columns is not known:
+                known, unoffered = columns, 0
                 needed = np.full(free.shape[1], _NOT_ASKED, np.int64)
                 bits = np.zeros(free.shape[1], np.int64)
                 for name, amount in asked.items():
-                    if name not in columns:  # no node was ever seen to offer it
+                    if name not in columns:  # no node offers it
                         unoffered |= masks[name]
                         continue
                     needed[columns[name]] = amount

@@ -28,6 +28,8 @@ _A_DOUBLING = 2
 _MB = 1000
 #: Not worked out yet.
 _UNKNOWN = -1
+#: Tables of boards and counts, 2 KiB each at most.
+_TABLES_KEPT = 1024
 
 
 class Topology:
@@ -76,6 +78,8 @@ class Topology:
         table = self._tables.get((sets, count))
         if table is None:
             table = np.full(sets.everything + 1, _UNKNOWN)
+            if len(self._tables) >= _TABLES_KEPT:
+                self._tables.clear()
             self._tables[sets, count] = table
         points = table.take(idle)
         if (points == _UNKNOWN).any():

@@ -10,6 +10,7 @@ from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.domain.node import Node
 from tests.topology.plain import first_for_shares
 
+MOST_STRAYS = 16
 Resources = tuple[tuple[str, int], ...]
 Amounts = dict[str, int]
 
@@ -50,6 +51,11 @@ class LedgerBooks:
             return {}
         return {**dict(self.nodes[name].allocatable), "pod-manager ports": 511}
 
+    def offered(self) -> set[str]:
+        """Resources that have a column."""
+        fixed = {"cpu", "memory", "ephemeral-storage", "pods", "pod-manager ports"}
+        return fixed.union(*(dict(node.allocatable) for node in self.nodes.values()))
+
     def free(self, name: NodeName) -> Amounts:
         """What is left of it, below 0 where too much is held."""
         left = dict(self.allocatable(name))
@@ -61,8 +67,9 @@ class LedgerBooks:
         return {resource: amount for resource, amount in left.items() if amount}
 
     def uuids(self, name: NodeName) -> list[str]:
-        """Cards that are known or charged, in order."""
-        return sorted({*self.known(name)} | {uuid for uuid, *_ in self._charges(name)})
+        """Cards that are known, and the first that are charged and are not known, in order."""
+        strays = {uuid for uuid, *_ in self._charges(name)} - {*self.known(name)}
+        return sorted([*self.known(name), *sorted(strays)[:MOST_STRAYS]])
 
     def known(self, name: NodeName) -> dict[str, Gpu]:
         """The cards of the inventory."""

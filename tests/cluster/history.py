@@ -151,9 +151,13 @@ class History:
         """What a pod may hold."""
         name = NAMES[which % len(NAMES)]
         self.ports += 1
+        # Nodes have five cards at most.
+        count, named = (15, 30) if what == 11 else (1 + which % 2, 5)
         cards = tuple(
-            CardCharge(GpuUuid(f"{name}-{(how + slot) % 5}"), (0, 333, 1000)[what % 3], how * 100)
-            for slot in range(1 + which % 2)
+            CardCharge(
+                GpuUuid(f"{name}-{(3 * how + slot) % named}"), (0, 333, 1000)[what % 3], how * 100
+            )
+            for slot in range(count)
         )
         allocation = Allocation(
             token=DecisionToken(str(self.ports)),

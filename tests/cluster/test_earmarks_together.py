@@ -44,6 +44,8 @@ def a_ledger(seed: int) -> Ledger:
         allocation = some_allocation(random, node)
         if allocation is None and node == "n2":
             resources = (*resources, (NATIVE_GPU, 1))
+        if number % 5 == 1:
+            resources = (*resources, ("example.com/nic", number))
         put = ledger.charge if number % 3 == 0 else ledger.earmark
         put(PodUid(f"p{number}"), NodeName(node), resources, allocation)
     return ledger
@@ -112,7 +114,9 @@ def change(ledger: Ledger, what: int, name: str, is_lifted: bool) -> None:
     elif what == 3:
         ledger.charge(PodUid(f"native-{name}"), node, ((NATIVE_GPU, 1),), None)
     elif what == 4:
-        ledger.put_node(a_node("n2", cpu=32_000))
+        node2 = a_node("n2", cpu=32_000)
+        nics = (("example.com/nic", 99),) if is_lifted else ()
+        ledger.put_node(replace(node2, allocatable=(*node2.allocatable, *nics)))
     elif what == 5:
         ledger.put_cards(NodeName("n2"), tuple(a_gpu(f"n2-{at}", index=at) for at in range(9)))
     else:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +20,8 @@ def check(history: History) -> None:
     ledger, books = history.ledger, history.books
     columns = ledger.columns
     assert columns.row_of.keys() == books.names()
+    assert columns.resources.keys() == books.offered()
+    assert len({*columns.resources.values()}) == len(columns.resources)
     assert len({*columns.row_of.values()}) == len(columns.row_of)
     for name, row in columns.row_of.items():
         assert columns.names[row] == name
@@ -39,16 +42,14 @@ def check_node(history: History, name: NodeName, row: int) -> None:
         (columns.allocatable, books.allocatable(name)),
         (columns.free, books.free(name)),
     ):
-        found = {resource: table[row, at].item() for resource, at in columns.resources.items()}
-        assert {resource: amount for resource, amount in found.items() if amount} == {
-            resource: amount for resource, amount in expected.items() if amount
-        }
-        assert not table[row, len(columns.resources) :].any()
+        for resource, at in columns.resources.items():
+            assert table[row, at] == expected.get(resource, 0)
+        assert not np.delete(table[row], [*columns.resources.values()]).any()
     node = books.nodes.get(name)
     if node is not None:
         assert columns.nodes[row] == node
         assert columns.unschedulable[row] == node.unschedulable
-        assert columns.taint_sets[node.taints] == columns.taint_set[row]
+        assert columns.taint_sets.values[columns.taint_set[row]] == node.taints
         zones = columns.label("zone")
         assert zones.values[node.labels.get("zone")] == zones.codes[row]
 

@@ -1,5 +1,6 @@
 """Numbers of models, for many cards at once."""
 
+from kubeshare_py.cluster.numbering import SPARE_VALUES
 from kubeshare_py.cluster.rows import AllRows
 from kubeshare_py.framework.model_table import ModelTable
 from tests.builders import a_gpu
@@ -21,3 +22,14 @@ def test_each_model_is_worked_out_once_and_new_ones_when_they_come() -> None:
     cluster.node("n2", a_gpu("c", model="L40S-48GB"))
     assert table.of(AllRows(cluster.ledger.columns))[1].tolist() == [9, -1]
     assert asked == ["T4", "A100", "L40S-48GB"]
+
+
+def test_models_that_are_numbered_anew_are_told_apart() -> None:
+    cluster = SmallCluster()
+    cluster.node("n1", a_gpu("a", model="T4"), a_gpu("b", index=1, model="A100"))
+    table = ModelTable(len, empty=-1)
+    for number in range(2 * SPARE_VALUES):
+        model = "x" * (1 + number % 200) + str(number)
+        cluster.node("n2", a_gpu("c", model=model))
+        found = table.of(AllRows(cluster.ledger.columns))
+        assert [*found[0].tolist(), found[1, 0]] == [2, 4, len(model)]

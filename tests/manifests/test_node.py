@@ -2,6 +2,7 @@ from typing import Any
 
 import msgspec
 
+from kubeshare_py.domain.bounds import NODE_RESOURCES
 from kubeshare_py.domain.node import Node, Taint
 from kubeshare_py.manifests.node import NodeFields, to_domain
 
@@ -46,3 +47,14 @@ def test_a_node() -> None:
 
 def test_an_amount_that_is_no_quantity_is_not_offered() -> None:
     assert node(status={"allocatable": {"cpu": "many", "pods": "3"}}).allocatable == (("pods", 3),)
+
+
+def test_of_a_node_so_many_resources_are_read() -> None:
+    names = [f"example.com/r{number:04}" for number in range(5000)]
+    offered = {**dict.fromkeys(names, "1"), "cpu": "4", "pods": "110", "memory": "1Gi"}
+    found = node(status={"allocatable": offered}).allocatable
+    assert len(found) == NODE_RESOURCES.most
+    assert dict(found).items() >= {"cpu": 4000, "pods": 110, "memory": 2**30}.items()
+    assert [*found] == sorted(found)
+    as_many = dict.fromkeys(names[: NODE_RESOURCES.most], "1")
+    assert [*dict(node(status={"allocatable": as_many}).allocatable)] == [*as_many]
