@@ -1,5 +1,10 @@
 """What is wrong with a file, and where."""
 
+from kubeshare_py.domain.printable import MOST_SAID, beginning
+
+#: Characters of a field's path; keys in it may be of any length.
+_MOST_OF_PATH = 500
+
 
 class DocumentProblem(ValueError):
     """A document breaks a rule: which file, which field (`nodes[0].count`), which rule."""
@@ -8,7 +13,8 @@ class DocumentProblem(ValueError):
         self.source = source
         self.path = path
         self.rule = rule
-        super().__init__(": ".join(part for part in (source, path, rule) if part))
+        parts = (source, beginning(path, _MOST_OF_PATH), beginning(rule, MOST_SAID))
+        super().__init__(": ".join(part for part in parts if part))
 
 
 class YamlProblem(DocumentProblem):

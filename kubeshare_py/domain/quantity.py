@@ -6,6 +6,7 @@ Grammar: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/
 import re
 from fractions import Fraction
 
+from kubeshare_py.domain.printable import beginning
 from kubeshare_py.domain.remembered import remembered
 
 #: Amounts above this count as this much. Nothing that large exists (8 PiB, nine billion CPUs), and
@@ -16,6 +17,7 @@ Quantity = str | int | float
 
 #: Digits of a whole number that is read without ado.
 _SHORT = 18
+_MOST_SHOWN = 40
 _QUANTITY = re.compile(
     r"(?P<number>\+?(?:[0-9]+\.?[0-9]*|\.[0-9]+))"
     r"(?P<suffix>[KMGTPE]i|[numkMGTPE]?|[eE](?P<exponent>[+-]?[0-9]{1,3}))"
@@ -71,11 +73,11 @@ def _is_digits(text: str) -> bool:
 def _exact(text: str) -> Fraction:
     found = _QUANTITY.fullmatch(text)
     if found is None:
-        raise BadQuantity(f'"{text}" is not a quantity')
+        raise BadQuantity(f'"{beginning(text, _MOST_SHOWN)}" is not a quantity')
     try:
         number = Fraction(found["number"])
     except ValueError as error:  # Python reads no integers of more than 4,300 digits
-        raise BadQuantity(f'"{text[:20]}…" is not a quantity') from error
+        raise BadQuantity(f'"{beginning(text, _MOST_SHOWN)}" is not a quantity') from error
     if found["exponent"] is not None:
         return number * Fraction(10) ** int(found["exponent"])
     return number * _FACTORS[found["suffix"]]

@@ -5,9 +5,14 @@ from dataclasses import dataclass
 from kubeshare_py.domain.bounds import CLAIMED_CARDS, HELD_BYTES
 from kubeshare_py.domain.gpu import WHOLE_MILLI, share_bytes
 from kubeshare_py.domain.gpu_models import ModelWish, names_model
+from kubeshare_py.domain.printable import beginning
 
 #: More than any card has.
 TOO_MUCH = WHOLE_MILLI + 1
+
+#: Characters of a request's parts that a sentence repeats. Kubernetes' keys have 317 at most and
+#: label values 63; annotations, and what a webhook is asked about, may be of any length.
+_MOST_OF_FIELD, _MOST_OF_VALUE, _MOST_OF_RULE = 400, 128, 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +101,8 @@ class GpuRequest:
 class InvalidRequest:
     """Why a pod's request cannot be understood: the field, its value, the rule it breaks.
 
-    Without a value the rule is about the field itself.
+    Without a value the rule is about the field itself. The sentence has only the beginnings
+    of long parts.
     """
 
     field: str
@@ -104,6 +110,8 @@ class InvalidRequest:
     rule: str
 
     def __str__(self) -> str:
+        field = beginning(self.field, _MOST_OF_FIELD)
+        rule = beginning(self.rule, _MOST_OF_RULE)
         if self.value is None:
-            return f"{self.field} {self.rule}"
-        return f'{self.field}="{self.value}": {self.rule}'
+            return f"{field} {rule}"
+        return f'{field}="{beginning(self.value, _MOST_OF_VALUE)}": {rule}'

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from kubeshare_py.domain.isolation import IsolationBackend, IsolationChoice
+from kubeshare_py.domain.printable import MOST_SAID, beginning
 from kubeshare_py.framework.field_errors import explained
 from kubeshare_py.framework.inventory_settings import Inventory
 from kubeshare_py.framework.leader_election import LeaderElection
@@ -27,6 +28,10 @@ MOST_WEIGHT = 10_000
 
 class ConfigurationError(Exception):
     """A configuration cannot be used; the text begins with the path of the field."""
+
+    def __init__(self, text: str) -> None:
+        """Of a long text, which repeats what the file says, only the beginning counts."""
+        super().__init__(beginning(text, 2 * MOST_SAID))
 
 
 class Struct(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):

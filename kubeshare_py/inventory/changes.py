@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.domain.printable import MOST_SAID, beginning
 from kubeshare_py.inventory.heard import Heard
 from kubeshare_py.inventory.reading import Reading
 from kubeshare_py.inventory.series import CAPACITY, Series
@@ -63,7 +64,11 @@ def next_reading(
         if node not in previous.cards or previous.cards[node] != cards[node]
     )
     return Step(
-        reading=reading, changed=changed, diagnostics=(*_ignored(others), *heard.diagnostics)
+        reading=reading,
+        changed=changed,
+        diagnostics=tuple(
+            beginning(one, MOST_SAID) for one in (*_ignored(others), *heard.diagnostics)
+        ),
     )
 
 

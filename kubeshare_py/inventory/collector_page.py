@@ -4,12 +4,14 @@ Lines look the same in the text format and in OpenMetrics, which also says where
 https://prometheus.io/docs/instrumenting/exposition_formats/
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from prometheus_client.parser import text_string_to_metric_families
 
 from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.domain.printable import MOST_SAID, beginning, listed
 from kubeshare_py.inventory import wiring_series
 from kubeshare_py.inventory.series import CAPACITY, CARDS, TOLD, UP, Series
 
@@ -53,10 +55,11 @@ def read_page(text: str, node: NodeName, instance: str, *, has_end: bool = False
             vector.append(found)
         else:
             number, rule = found
-            diagnostics.append(f"node {node}: line {number} of the page at {instance}: {rule}")
+            where = f"node {node}: line {number} of the page at {instance}"
+            diagnostics.append(f"{where}: {beginning(rule, MOST_SAID)}")
     others = sorted({one.own("node") for one in vector} - {node, ""})
     if others:
-        return no_answer(node, instance, f"it says that it is on {' and '.join(others)}")
+        return no_answer(node, instance, f"it says that it is on {listed(others)}")
     cards = sum(line.startswith(CAPACITY) for _, line in lines)
     # Collectors of KubeShare do not count their cards; what is listed and unreadable counts too.
     vector.append(Series({"__name__": CARDS, **given, "node": node}, float(cards)))
@@ -95,7 +98,15 @@ def _series(
 
 def _parsed(text: str, given: dict[str, str]) -> list[Series]:
     return [
-        Series({**sample.labels, "__name__": sample.name, **given}, sample.value)
+        Series({**sample.labels, "__name__": sample.name, **given}, _number(sample.value))
         for family in text_string_to_metric_families(text)
         for sample in family.samples
     ]
+
+
+def _number(value: float) -> float:
+    """As Prometheus reads it: the parser leaves whole numbers whole, however large they are."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf

@@ -14,6 +14,7 @@ from kubeshare_py.domain.bounds import LINK_SPEED, NUMA_NODE
 from kubeshare_py.domain.card_reading import CardLink
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
+from kubeshare_py.domain.printable import MOST_SAID, beginning
 from kubeshare_py.inventory.reading import Reading
 from kubeshare_py.inventory.series import Series
 from kubeshare_py.topology.wiring import Wiring, wiring_of
@@ -60,7 +61,8 @@ def wirings(
         if node in cards:
             problem = told.setdefault(node, _Told()).take(series)
             if problem:
-                remark((node, f"node {node}: {problem}: left out"))
+                told_of = beginning(f"node {node}: {problem}", MOST_SAID)
+                remark((node, f"{told_of}: left out"))
     return {
         node: wiring_of(cards[node], one.links, one.numa_nodes, one.parents, one.fabric)
         for node, one in told.items()

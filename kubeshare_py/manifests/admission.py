@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Raw
 
 from kubeshare_py.domain.printable import printable
+from kubeshare_py.manifests.shallow_json import decoded
 from kubeshare_py.manifests.undecodable import UNDECODABLE
 
 VERSION = "admission.k8s.io/v1"
@@ -133,7 +134,7 @@ _ENCODER = msgspec.json.Encoder()
 def read_review(body: bytes) -> Request | None:
     """The question; None if it is none, and nobody can be answered."""
     try:
-        return _REVIEW.decode(body).request
+        return decoded(_REVIEW, body).request
     except UNDECODABLE:
         return None
 
@@ -141,7 +142,7 @@ def read_review(body: bytes) -> Request | None:
 def read_pod(raw: Raw) -> CreatedPod | str:
     """The pod, or what is wrong with it."""
     try:
-        return _POD.decode(raw)
+        return decoded(_POD, bytes(raw))
     except UNDECODABLE as error:
         return str(error)
 

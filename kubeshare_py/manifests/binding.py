@@ -17,7 +17,7 @@ from kubeshare_py.domain.events import BindOutcome, BindRefused, BindUnknown, Bo
 from kubeshare_py.domain.remembered import remembered
 from kubeshare_py.isolation.backends import isolation_results
 from kubeshare_py.manifests.allocation import write_allocation
-from kubeshare_py.manifests.shallow_json import shallow
+from kubeshare_py.manifests.shallow_json import decoded
 from kubeshare_py.manifests.undecodable import UNDECODABLE
 
 #: apimachinery's limits: bytes of all keys and values, of a key's prefix, and of its name.
@@ -129,7 +129,7 @@ def read_refusal(status: int, reason: str, kind: str, message: str) -> Refusal |
 def read_outcome(body: bytes, bind: Bind, answer: str) -> BindOutcome:
     """Say what became of a Binding by reading its pod; `answer` is what the server said to it."""
     try:
-        pod = _decoded(body)
+        pod = decoded(_POD, body)
     except UNDECODABLE as error:
         return BindUnknown(f"{answer}; the pod cannot be read: {error}")
     if pod.metadata.uid != bind.uid:
@@ -141,13 +141,6 @@ def read_outcome(body: bytes, bind: Bind, answer: str) -> BindOutcome:
     if "is being deleted" in answer:
         return BindRefused(Refusal.DELETING, answer)
     return BindUnknown(f"{answer}; but it has no node")
-
-
-def _decoded(body: bytes) -> _Pod:
-    try:
-        return _POD.decode(body)
-    except RecursionError:
-        return _POD.decode(shallow(body))
 
 
 def _token(pod: _Pod) -> str:

@@ -18,6 +18,7 @@ from kubeshare_py.domain.events import FinishedMember
 from kubeshare_py.domain.group_objects import GroupReference
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.pod import Labels, Pod, PodGroup
+from kubeshare_py.domain.printable import beginning
 from kubeshare_py.domain.remembered import remembered
 from kubeshare_py.domain.request import InvalidRequest
 from kubeshare_py.manifests.allocation import read_allocation
@@ -31,6 +32,8 @@ from kubeshare_py.manifests.unsupported import unsupported_fields
 _SUCCEEDED = "Succeeded"
 _NEVER = "Never"
 _REMEMBERED = 4096
+#: Of an annotation in a sentence; a list of six cards is not longer.
+_MOST_SHOWN = 256
 _FINISHED = (_SUCCEEDED, "Failed")
 
 
@@ -102,7 +105,7 @@ def to_domain(pod: PodFields) -> Pod:
         unsupported=() if bound else needs.problems + unsupported_fields(spec, needs.resources),
         deleting=meta.deletion_timestamp is not None,
         allocation=held if isinstance(held, Allocation) else None,
-        allocation_problem=held if isinstance(held, str) else "",
+        allocation_problem=f"{ALLOCATION}: {held}" if isinstance(held, str) else "",
         mismatch=_mismatch(meta.annotations, held) if bound and meta.annotations else "",
         stale_results=() if bound else _stale_results(meta.annotations),
         isolation=(meta.labels or {}).get(sharedgpu.ISOLATION, ""),
@@ -154,11 +157,15 @@ def _mismatch(annotations: dict[str, str], held: Allocation | str | None) -> str
     told = annotations.get(GPU_UUID, "")
     ours = visible_cards(held) if isinstance(held, Allocation) else ""
     if told != ours:
-        return f"{GPU_UUID} says {told or 'nothing'}, the allocation {ours or 'nothing'}"
+        return f"{GPU_UUID} says {_shown(told)}, the allocation {_shown(ours)}"
     port = annotations.get(MANAGER_PORT, "")
     if not port or not isinstance(held, Allocation) or port == str(held.port):
         return ""
-    return f"{MANAGER_PORT} says {port}, the allocation {held.port or 'nothing'}"
+    return f"{MANAGER_PORT} says {_shown(port)}, the allocation {held.port or 'nothing'}"
+
+
+def _shown(text: str) -> str:
+    return beginning(text, _MOST_SHOWN) if text else "nothing"
 
 
 def _stale_results(annotations: dict[str, str] | None) -> tuple[str, ...]:

@@ -5,12 +5,25 @@ it only skips. kube-apiserver takes 10,000, and keeps what anybody wrote into an
 `metadata.managedFields[].fieldsV1`: one such pod would make every list of pods unreadable.
 """
 
+from typing import TypeVar
+
+import msgspec
 import numpy as np
+
+T = TypeVar("T")
 
 #: Lists and objects in each other. Those that are read have about 15.
 MOST_DEPTH = 64
 
 _QUOTE, _OPENING, _CLOSING = ord('"'), (ord("{"), ord("[")), (ord("}"), ord("]"))
+
+
+def decoded(decoder: msgspec.json.Decoder[T], text: bytes) -> T:
+    """What a decoder makes of JSON, without its depths where it is too deep; raises the same."""
+    try:
+        return decoder.decode(text)
+    except RecursionError:
+        return decoder.decode(shallow(text))
 
 
 def shallow(text: bytes) -> bytes:

@@ -16,6 +16,7 @@ from kubeshare_py.domain.events import (
 )
 from kubeshare_py.domain.group_objects import GroupApi, GroupReference, PodGroupObject
 from kubeshare_py.domain.pod import Pod, PodGroup
+from kubeshare_py.domain.printable import listed
 
 GangKey = tuple[str, str]
 
@@ -88,7 +89,7 @@ class GroupObjects:
             missing = f'PodGroup "{reference.name}" of {reference.api} is not there'
             return f"{missing}: its API {trouble}" if trouble else missing
         if known.unsupported:
-            fields = ", ".join(known.unsupported)
+            fields = listed(known.unsupported)
             return f'PodGroup "{reference.name}" of {reference.api}: not supported yet: {fields}'
         return None
 

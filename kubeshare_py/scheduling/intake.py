@@ -9,6 +9,7 @@ from kubeshare_py.domain.gpu_capacities import scaled
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.isolation import IsolationBackend
 from kubeshare_py.domain.pod import Pod, Shape, with_isolation
+from kubeshare_py.domain.printable import listed
 from kubeshare_py.framework.answer_checks import SortKeys
 from kubeshare_py.framework.boundary import PluginFailed
 from kubeshare_py.framework.plugin_calls import PluginCalls
@@ -190,7 +191,7 @@ class Intake:
         if pod.problem is not None:
             return str(pod.problem)
         if pod.unsupported:
-            return f"not supported yet: {', '.join(pod.unsupported)}"
+            return f"not supported yet: {listed(pod.unsupported)}"
         if pod.group_reference is not None and pod.group is None:
             return self._gangs.objects.reason(pod)
         reason = next(_held_by(pod, profile), None)

@@ -12,6 +12,7 @@ from msgspec import Meta
 
 from kubeshare_py.domain.bounds import CELL_PRIORITY
 from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.domain.printable import MOST_SAID, beginning
 from kubeshare_py.topology.cells import Cell, Cells
 
 #: KubeShare documents this range and does not insist on it.
@@ -26,6 +27,10 @@ _Read = TypeVar("_Read")
 
 class CellsError(ValueError):
     """A topology file cannot be used; the text begins with the path of the field."""
+
+    def __init__(self, text: str) -> None:
+        """Of a long text, which repeats what the file says, only the beginning counts."""
+        super().__init__(beginning(text, 2 * MOST_SAID))
 
 
 class _Struct(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):

@@ -113,3 +113,18 @@ def test_a_pod_that_names_no_scheduler_and_has_our_keys_is_ours(metadata: Json) 
 def test_other_pods_keep_the_scheduler_that_they_have(labels: Json, spec: Json) -> None:
     pod = a_pod(labels, schedulerName="default-scheduler", **spec)
     assert patched(pod) == pod
+
+
+def test_a_pod_that_is_nested_deeper_than_a_decoder_goes_is_patched() -> None:
+    body = review(a_pod({**SHARE, "deep": "?"})).replace(
+        b'"deep": "?"', b'"a": "b"}, "managedFields": [' + b"[" * 3000 + b"]" * 3000 + b'], "x": {'
+    )
+    response = answered(body)
+    assert "patch" in response
+    assert "warnings" not in response
+
+
+def test_a_value_of_any_length_is_refused_in_a_sentence() -> None:
+    response = answered(review(a_pod({"sharedgpu/gpu_request": "x" * 100_000})), VALIDATING)
+    assert not response["allowed"]
+    assert len(response["status"]["message"]) < 1000

@@ -374,3 +374,13 @@ def test_the_first_isolation_back_end_is_the_default() -> None:
 def test_an_isolation_that_cannot_be_is_located(isolation: object) -> None:
     with pytest.raises(ConfigurationError, match=r"profiles\[0\].isolation"):
         read(one_profile(isolation=isolation))
+
+
+@pytest.mark.parametrize(
+    "document",
+    [one_profile(isolation=["x" * 90_000]), {"x" * 90_000: 1}, at("filter", enabled="x" * 90_000)],
+)
+def test_a_mistake_of_any_length_is_told_in_a_sentence(document: object) -> None:
+    with pytest.raises(ConfigurationError) as told:
+        made(document)
+    assert len(str(told.value)) < 3000

@@ -6,8 +6,9 @@ import pytest
 
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.inventory.changes import Step, next_reading
-from kubeshare_py.inventory.collector_page import Page, no_answer, read_page
+from kubeshare_py.inventory.collector_page import Page, no_answer, read_page, wiring_of_page
 from kubeshare_py.inventory.reading import Reading
+from kubeshare_py.inventory.wiring_series import Remark, wirings
 from kubeshare_py.simulation.cluster_file import read_cluster
 from kubeshare_py.simulation.collectors import Collectors
 from tests.inventory.vector import A, states, uuids
@@ -110,3 +111,24 @@ def test_pages_of_many_nodes_are_one_vector() -> None:
         return [read_page(text, NodeName(node), f"{node}:9004") for node, text in texts]
 
     assert {*uuids(read(Reading(), *of("abc")))} == {"a", "b", "c"}
+
+
+@pytest.mark.parametrize("value", ["1" + "0" * 400, "-1" + "0" * 400, "1e400", "9" * 5000])
+def test_a_number_beyond_all_floats_takes_no_card_away(value: str) -> None:
+    first = read(Reading(), page(OF_KUBESHARE)).reading
+    good = OF_KUBESHARE.splitlines()[-1]
+    link = f'gpu_link{{node="a",uuid="GPU-1",peer="GPU-2",type="SYS"}} {value}'
+    found = page(lines(good.rpartition(" ")[0] + f" {value}", link, good))
+    assert read(first, found).changed == ()
+    remarks: list[Remark] = []
+    wirings(wiring_of_page(found.wiring), first.cards, remarks.append)
+    assert len(remarks) == 1
+
+
+def test_what_repeats_a_long_label_is_a_sentence_all_the_same() -> None:
+    good = OF_KUBESHARE.splitlines()[-1]
+    found = page(lines(good.replace('memory="', f'memory="{"x" * 9000}'), f"{good}{'x' * 9000}"))
+    step = read(Reading(), found)
+    assert found.diagnostics
+    assert step.diagnostics
+    assert all(len(one) < 1200 for one in (*found.diagnostics, *step.diagnostics))

@@ -160,7 +160,7 @@ def test_a_bound_pods_allocation_is_read_back() -> None:
 def test_a_bound_pods_broken_allocation_is_a_problem() -> None:
     found = bound('{"v":1}')
     assert found.allocation is None
-    assert "Object missing required field" in found.allocation_problem
+    assert found.allocation_problem.startswith("sharedgpu/allocation: Object missing required")
 
 
 @pytest.mark.parametrize("annotations", [{}, {"note": "x"}, {"sharedgpu/allocation": ""}])
@@ -229,3 +229,10 @@ def test_a_port_that_containers_are_told_and_the_pod_does_not_hold_is_named(
 def test_cards_without_any_allocation_are_named_too() -> None:
     assert told("GPU-b", None).mismatch == "sharedgpu/gpu_uuid says GPU-b, the allocation nothing"
     assert told("", None).mismatch == told(None, None).mismatch == ""
+
+
+def test_annotations_of_any_length_make_no_long_sentences() -> None:
+    long = {"sharedgpu/gpu_uuid": "GPU-" * 10_000}
+    found = pod({"nodeName": "n"}, annotations=long)
+    assert "GPU-GPU-" in found.mismatch
+    assert len(found.mismatch) < 1000

@@ -228,3 +228,10 @@ def test_amounts_have_bounds(told: dict[str, Any], said: str) -> None:
 def test_cells_that_multiply_have_a_limit() -> None:
     grown = {"A": a_type("B", 100_000), "B": a_type("C", 100_000), "C": a_type("m", 1, node=True)}
     assert refused("- {cellType: A}", grown).endswith(("more than 1000000 cells", "name of a node"))
+
+
+def test_a_mistake_of_any_length_is_told_in_a_sentence() -> None:
+    with pytest.raises(CellsError) as told:
+        read_cells({"cells": [{"cellType": "x" * 90_000}]})
+    assert str(told.value).startswith("cells[0].cellType: no type 'xxx")
+    assert len(str(told.value)) < 3000
