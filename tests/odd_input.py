@@ -14,9 +14,9 @@ NUMBERS = (
     *(2**48, 2**48 + 1, 2**53, 2**53 + 1, 2**63 - 1, 2**63, -(2**63), 2**64 - 1, 2**64, 10**30),
     *(10**400, -(10**400), 0.5, -0.5, 1e15, 1e300, 5e-324),
 )
-_QUANTITIES = ("1e400", "1e999", "9E", "1Ei", "1Ki", "500m", "1n", ".5", "5.", "1_0", "0x10", "٣")
-_MODELS = ("*", "*>A", "A > *", "A,,B", ",".join("ABCDEFGHIJKLMNOPQRST"), "a" * 1025)
-_WORDS = (
+QUANTITIES = ("1e400", "1e999", "9E", "1Ei", "1Ki", "500m", "1n", ".5", "5.", "1_0", "0x10", "٣")
+MODELS = ("*", "*>A", "A > *", "A,,B", ",".join("ABCDEFGHIJKLMNOPQRST"), "a" * 1025)
+WORDS = (
     "",
     " ",
     "a/b",
@@ -33,7 +33,7 @@ _WORDS = (
 )
 TEXTS = st.one_of(
     st.sampled_from([str(number) for number in NUMBERS]),
-    st.sampled_from((*_QUANTITIES, *_MODELS, *_WORDS, "9" * 5000, "[" * 3000)),
+    st.sampled_from((*QUANTITIES, *MODELS, *WORDS, "9" * 5000, "[" * 3000)),
     st.text(max_size=8),
 )
 SCALARS = st.none() | st.booleans() | st.sampled_from(NUMBERS) | TEXTS

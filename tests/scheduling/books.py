@@ -179,9 +179,9 @@ class Books:
         allocatable = dict(node.allocatable)
         there = [held for held in self.held.values() if held.node == name]
         cpu = dict(pod.shape.resources).get("cpu", 0)
-        if cpu and sum(held.cpu for held in there) + cpu > allocatable["cpu"]:
+        if cpu and sum(held.cpu for held in there) + cpu > allocatable.get("cpu", 0):
             return "cpu"
-        if len(there) + 1 > allocatable["pods"]:
+        if len(there) + 1 > allocatable.get("pods", 0):
             return "pods"
         return None
 

@@ -1,0 +1,13 @@
+"""All families, in the order in which they are run."""
+
+from tests.fuzz import answers, clusters, files, inventories, objects, requests
+from tests.fuzz.family import Family
+
+FAMILIES: tuple[Family, ...] = (
+    *objects.FAMILIES,
+    *requests.FAMILIES,
+    *inventories.FAMILIES,
+    *files.FAMILIES,
+    *answers.FAMILIES,
+    *clusters.FAMILIES,
+)

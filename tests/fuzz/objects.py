@@ -1,0 +1,182 @@
+"""Objects of the API as lists and watches bring them: pods, nodes, groups, budgets and Leases."""
+
+import json
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import msgspec
+
+from kubeshare_py.dialects.pod_keys import ASKING_ANNOTATIONS, LABELS, RESULT_ANNOTATIONS
+from kubeshare_py.domain.bounds import INT32
+from kubeshare_py.domain.events import BudgetSeen, NodeSeen, PodGroupSeen, PodSeen
+from kubeshare_py.domain.group_objects import GroupApi
+from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.printable import listed
+from kubeshare_py.domain.quantity import MOST
+from kubeshare_py.manifests import events
+from kubeshare_py.manifests.budget import BudgetFields
+from kubeshare_py.manifests.lease import read_lease
+from kubeshare_py.manifests.node import NodeFields
+from kubeshare_py.manifests.pod_fields import PodFields
+from kubeshare_py.manifests.pod_group import PodGroupFields, pod_group_event
+from kubeshare_py.manifests.watch import Codec, Problem, UnreadableAnswer
+from tests.fuzz import odd
+from tests.fuzz.family import Family, loaded, said, text_at
+from tests.valid_objects import BUDGET, GROUPS, LEASE, LOOSE, NODE, POD
+
+PODS, NODES = Codec(PodFields), Codec(NodeFields)
+PODGROUPS, BUDGETS = Codec(PodGroupFields), Codec(BudgetFields)
+#: Names of fields, labels and annotations that may turn up anywhere.
+KEYS = (
+    *(*LABELS, *ASKING_ANNOTATIONS, *RESULT_ANNOTATIONS, "sharedgpu/gpu_limits", "nvidia.com/gpu"),
+    *("metadata", "spec", "status", "nodeName", "deletionTimestamp", "schedulingGates", "uid"),
+    *("matchFields", "topologySpreadConstraints", "podAntiAffinity", "schedulingGroup", "name"),
+    *("volumes", "resourceClaims", "podGroupName", "managedFields", "cpu", "phase", "minMember"),
+    *("nominatedNodeName", "allocatedResources", "containerStatuses", "conditions", "resources"),
+)
+_BOUND = {**POD, "spec": {**POD["spec"], "nodeName": "n1"}}
+POD_TEXTS = [json.dumps(pod) for pod in (POD, LOOSE, _BOUND)]
+_BREAKS = 0.1
+
+
+def odd_object(rng: Random, examples: list[str], most: int = 4) -> bytes:
+    """An example with something odd, seldom no JSON any more."""
+    made = odd.changed(rng, json.loads(rng.choice(examples)), KEYS, most)
+    written = odd.as_bytes(made)
+    return odd.broken(rng, written) if rng.random() < _BREAKS else written
+
+
+def judged_object(codec: Codec[Any], event: Callable[[Any], Any], good: bytes) -> Any:
+    """The judge of one kind: alone in a line, and between good ones in a list."""
+
+    def judge(written: bytes) -> None:
+        is_json, value = loaded(written)
+        line = codec.line(b'{"type":"ADDED","object":%s}' % written)
+        again = codec.line(b'{"type":"ADDED","object":%s}' % written)
+        assert (line.type, line.problem) == (again.type, again.problem)
+        if is_json:
+            assert line.type == "ADDED"
+            assert line.resource_version in ("", text_at(value, "metadata", "resourceVersion"))
+        if line.problem is not None:
+            _names_it(line.problem, is_json, value)
+        if line.item is not None:
+            assert event(line.item) == event(again.item), "the same is read in two ways"
+        try:
+            page = codec.page(b'{"items":[%s,%s,%s],"metadata":{}}' % (good, written, good))
+        except UnreadableAnswer as error:
+            assert not is_json, "one object spoils a list"
+            said(str(error))
+            return
+        if is_json:
+            assert len(page.items) + len(page.problems) == 3
+            assert len(page.items) >= 2, "a good object is missing"
+            assert (len(page.items) == 3) == (line.item is not None)
+        for problem in page.problems:
+            _names_it(problem, is_json, value)
+
+    return judge
+
+
+def pod_event(fields: PodFields) -> object:
+    """What the scheduler makes of a pod, which must be within its bounds."""
+    event = events.pod_event("ADDED", fields)
+    if isinstance(event, PodSeen):
+        sound_pod(event.pod)
+    return event
+
+
+def sound_pod(pod: Pod) -> None:
+    """Amounts within bounds, sentences that name a field and are not endless."""
+    assert INT32.allows(pod.priority)
+    assert -1 <= pod.label_priority <= 100
+    for _, amount in pod.shape.resources:
+        assert 0 <= amount <= MOST * 2048
+    if pod.problem is not None:
+        said(str(pod.problem), pod.problem.field[:60])
+    if pod.mismatch:
+        said(pod.mismatch, "sharedgpu/")
+    if pod.allocation_problem:
+        said(pod.allocation_problem, "sharedgpu/allocation: ")
+    if pod.unsupported:
+        said(listed(pod.unsupported))
+    for field in pod.unsupported:
+        assert field.startswith(("spec.", "resources[")), field
+    assert pod.allocation is None or pod.node_name is not None
+
+
+def node_event(fields: NodeFields) -> object:
+    """A node's amounts are within bounds."""
+    event = events.node_event("ADDED", fields)
+    assert isinstance(event, NodeSeen)
+    assert all(0 <= amount <= MOST for _, amount in event.node.allocatable)
+    return event
+
+
+def group_event(fields: PodGroupFields) -> object:
+    """Of either API."""
+    found = [pod_group_event(api, "ADDED", fields) for api in GroupApi]
+    for one in found:
+        assert isinstance(one, PodGroupSeen)
+        assert 1 <= one.group.minimum <= 1_000_000
+        if one.group.unsupported:
+            said(listed(one.group.unsupported))
+        for field in one.group.unsupported:
+            assert field.startswith(("spec.", "metadata.")), field
+    return found
+
+
+def budget_event(fields: BudgetFields) -> object:
+    """A disruption budget."""
+    event = events.budget_event("ADDED", fields)
+    assert isinstance(event, BudgetSeen)
+    assert INT32.allows(event.budget.allowed)
+    return event
+
+
+def judge_lease(written: bytes) -> None:
+    """A Lease is read from what the client decoded."""
+    is_json, value = loaded(written)
+    if not is_json or not isinstance(value, dict):
+        return
+    try:
+        lease = read_lease(value)
+    except msgspec.ValidationError as error:
+        said(str(error), "`")
+        return
+    assert INT32.allows(lease.duration_s)
+    assert INT32.allows(lease.transitions)
+    assert lease == read_lease(value)
+
+
+def _names_it(problem: Problem, is_json: bool, value: Any) -> None:
+    said(problem.text)
+    if not is_json:
+        return
+    assert "`$" in problem.text or not isinstance(value, dict), problem.text
+    for name in ("namespace", "name", "uid"):
+        assert getattr(problem, name) == text_at(value, "metadata", name)
+
+
+def _kind(name: str, codec: Codec[Any], event: Any, *examples: Any, share: float) -> Family:
+    texts = [json.dumps(one) for one in examples]
+    return Family(
+        name=name,
+        make=lambda rng: odd_object(rng, texts),
+        judge=judged_object(codec, event, texts[0].encode()),
+        share=share,
+    )
+
+
+FAMILIES = (
+    _kind("pods", PODS, pod_event, POD, LOOSE, _BOUND, share=14),
+    _kind("nodes", NODES, node_event, NODE, share=5),
+    _kind("podgroups", PODGROUPS, group_event, *GROUPS.values(), share=4),
+    _kind("budgets", BUDGETS, budget_event, BUDGET, share=3),
+    Family(
+        name="leases",
+        make=lambda rng: odd_object(rng, [json.dumps(LEASE)]),
+        judge=judge_lease,
+        share=2,
+    ),
+)

@@ -1,0 +1,121 @@
+"""Objects as an API server keeps them, all in order: what tests of foreign input begin with."""
+
+from typing import Any
+
+from kubeshare_py.domain.group_objects import GroupApi
+from kubeshare_py.framework.configuration import SCHEDULER_NAME
+from kubeshare_py.inventory.card_annotation import ANNOTATION, write_cards
+from tests.builders import some_gpus
+
+ALLOCATION = (
+    '{"v":1,"token":"t","dialect":"sharedgpu","claims":[{"uuid":"GPU-n1-0","milli":500,'
+    '"bytes":1073741824,"model":"m","cell":"n/1"}],"exclusive":false,"port":50051,"group":"g",'
+    '"min":2,"isolation":"mps","limit":1000}'
+)
+POD: dict[str, Any] = {
+    "metadata": {
+        "name": "p",
+        "namespace": "ns",
+        "uid": "u1",
+        "resourceVersion": "5",
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+        "labels": {
+            "sharedgpu/gpu_limit": "1.0",
+            "sharedgpu/gpu_request": "0.5",
+            "sharedgpu/gpu_mem": "1073741824",
+            "sharedgpu/priority": "5",
+            "sharedgpu/group_name": "g",
+            "sharedgpu/group_headcount": "2",
+            "sharedgpu/group_threshold": "0.5",
+            "sharedgpu/gpu_model": "NVIDIA-A100-SXM4-40GB",
+        },
+        "annotations": {
+            "sharedgpu/gpu_models": "A100 > *",
+            "sharedgpu/group_within": "zone",
+            "sharedgpu/gpu_uuid": "GPU-n1-0",
+            "sharedgpu/allocation": ALLOCATION,
+        },
+        "ownerReferences": [{"uid": "o", "controller": True}],
+    },
+    "spec": {
+        "schedulerName": SCHEDULER_NAME,
+        "priority": 7,
+        "preemptionPolicy": "PreemptLowerPriority",
+        "containers": [
+            {
+                "name": "c",
+                "resources": {
+                    "requests": {"cpu": "100m", "memory": "1Gi", "nvidia.com/gpu": "0"},
+                    "limits": {"cpu": 1},
+                },
+                "ports": [{"containerPort": 80, "hostPort": 0}],
+            }
+        ],
+        "initContainers": [{"name": "i", "restartPolicy": "Always"}],
+        "overhead": {"cpu": "10m"},
+        "nodeSelector": {"zone": "a"},
+        "affinity": {
+            "nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {
+                    "nodeSelectorTerms": [
+                        {
+                            "matchExpressions": [
+                                {"key": "size", "operator": "Gt", "values": ["3"]},
+                                {"key": "zone", "operator": "In", "values": ["a"]},
+                            ]
+                        }
+                    ]
+                }
+            }
+        },
+        "tolerations": [{"key": "k", "operator": "Exists", "value": "", "effect": ""}],
+    },
+    "status": {"phase": "Pending", "startTime": "2026-01-01T00:00:00Z"},
+}
+LOOSE = {**POD, "metadata": {**POD["metadata"], "labels": {"sharedgpu/gpu_request": "0.5"}}}
+NODE: dict[str, Any] = {
+    "metadata": {
+        "name": "n1",
+        "resourceVersion": "5",
+        "labels": {"zone": "a", "size": "5"},
+        "annotations": {ANNOTATION: write_cards(some_gpus("n1", 2))},
+    },
+    "spec": {"taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}]},
+    "status": {
+        "allocatable": {"cpu": "8", "memory": "64Gi", "pods": "110", "nvidia.com/gpu": "2"},
+        "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}],
+    },
+}
+GROUPS = {
+    GroupApi.COSCHEDULING: {
+        "metadata": {"name": "g", "namespace": "ns", "annotations": {"sharedgpu/group_within": ""}},
+        "spec": {"minMember": 2, "minResources": {"cpu": 1}},
+    },
+    GroupApi.KUBERNETES: {
+        "metadata": {"name": "g", "namespace": "ns"},
+        "spec": {
+            "schedulingPolicy": {"gang": {"minCount": 2}},
+            "schedulingConstraints": {"topology": [{"key": "zone"}]},
+        },
+    },
+}
+BUDGET = {
+    "metadata": {"name": "b", "namespace": "ns"},
+    "spec": {
+        "selector": {
+            "matchLabels": {"app": "x"},
+            "matchExpressions": [{"key": "app", "operator": "In", "values": ["x"]}],
+        }
+    },
+    "status": {"disruptionsAllowed": 1, "disruptedPods": {"p": "2026-01-01T00:00:00Z"}},
+}
+LEASE = {
+    "metadata": {"name": "l", "resourceVersion": "5", "annotations": {"a": "b"}},
+    "spec": {
+        "holderIdentity": "h",
+        "leaseDurationSeconds": 15,
+        "acquireTime": "2026-01-01T00:00:00.000000Z",
+        "renewTime": "2026-01-01T00:00:00.000000Z",
+        "leaseTransitions": 3,
+    },
+}
