@@ -176,7 +176,9 @@ def disruption_patch(
     return {"metadata": {"uid": uid}, "status": {"conditions": [condition]}}
 
 
-def nomination_patch(uid: PodUid, node: NodeName | None, cards: tuple[GpuUuid, ...]) -> object:
+def nomination_patch(
+    uid: PodUid, node: NodeName | None, cards: tuple[GpuUuid, ...]
+) -> dict[str, Any]:
     """Write a merge patch for pods/status that nominates a pod, or takes that back.
 
     The API server takes the annotation with it in the same write.

@@ -21,6 +21,8 @@ from kubeshare_py.framework.configuration import (
 )
 from kubeshare_py.framework.leader_election import seconds
 from kubeshare_py.framework.profile_making import profiles
+from kubeshare_py.manifests.reports import CONTROLLER
+from kubeshare_py.scheduling import gang_repair, preemption
 from tests.architecture.test_house_style import ROOT
 from tests.controlplane.shipped import only, shipped
 
@@ -57,7 +59,7 @@ def policy(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def expressions(spec: dict[str, Any]) -> str:
     """All that a policy computes."""
-    parts = [*spec["matchConditions"], *spec["variables"], *spec["validations"]]
+    parts = [*spec["matchConditions"], *spec.get("variables", ()), *spec["validations"]]
     return "\n".join(part["expression"] for part in parts)
 
 
@@ -118,6 +120,28 @@ def test_the_results_policy_guards_exactly_the_schedulers_annotations() -> None:
 def test_the_results_policy_lets_the_scheduler_through_and_nobody_else() -> None:
     made, _ = policy("results")
     assert f"request.userInfo.username != '{SCHEDULER}'" in expressions(made)
+
+
+@pytest.mark.parametrize("what", ["status", "deletions", "bindings", "events", "apiservice"])
+def test_policies_limit_the_schedulers_own_account(what: str) -> None:
+    made, _ = policy(f"token-{what}")
+    [only_for] = made["matchConditions"]
+    assert only_for["expression"] == f"request.userInfo.username == '{SCHEDULER}'"
+
+
+def test_they_let_through_what_the_code_writes() -> None:
+    text = expressions(policy("token-status")[0])
+    for said in ("PodScheduled", "Unschedulable", "DisruptionTarget", preemption.REASON):
+        assert f"'{said}'" in text
+    assert f"'{gang_repair.REASON}'" in text
+    assert {*re.findall(r"'(sharedgpu/[^']*)'", text)} == {results.EARMARK}
+    for what in ("status", "deletions"):
+        text = expressions(policy(f"token-{what}")[0])
+        assert f'schedulerName in ["{read(None).profiles[0].scheduler_name}"]' in text
+    bound, guarded = (expressions(policy(name)[0]) for name in ("token-bindings", "results"))
+    keys = re.compile(r"'(sharedgpu/[a-z_]+|\^sharedgpu/.*)'")
+    assert {*keys.findall(bound)} == {*keys.findall(guarded)}
+    assert f"'{CONTROLLER}'" in expressions(policy("token-events")[0])
 
 
 def test_the_pods_run_as_the_account_that_has_the_rights() -> None:

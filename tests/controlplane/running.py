@@ -20,7 +20,7 @@ from typing import Any
 from kubeshare_py.edges.api_server import ADMIN, SCHEDULER
 from tests.controlplane.processes import Process, process
 from tests.controlplane.secrets_of_cluster import CONTROLLERS, FRONT_PROXY, Secrets, make_secrets
-from tests.controlplane.shipped import IDENTITY, shipped, write
+from tests.controlplane.shipped import IDENTITY, shipped, token_policies, write
 
 #: Stories say themselves which node is lost, and admission's not-ready taint is this
 #: controller's to take away; and no kubelet here mounts the ConfigMap of root certificates.
@@ -69,8 +69,9 @@ class ControlPlane:
         return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 
     def with_scheduler(self) -> "ControlPlane":
-        """The same once the scheduler's account and roles are there, as they are shipped."""
-        self.create(write(shipped(*IDENTITY), self.folder / "identity.yaml"))
+        """The same once the scheduler's account, roles and their limits are there, as shipped."""
+        objects = [*shipped(*IDENTITY), *token_policies()]
+        self.create(write(objects, self.folder / "identity.yaml"))
         *_, namespace, account = SCHEDULER.split(":")
         tokens = {**self.secrets.tokens, SCHEDULER: self.token_of(namespace, account)}
         return replace(self, secrets=replace(self.secrets, tokens=tokens))

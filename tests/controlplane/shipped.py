@@ -12,6 +12,8 @@ MANIFESTS = Path(__file__).parents[2] / "deploy/kubeshare.yaml"
 #: Who the scheduler is, and what it and those who look at it may do.
 IDENTITY = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
 POLICIES = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+#: Those that limit the scheduler's own account begin so.
+_OF_TOKEN = "kubeshare-token-"
 #: Kubernetes 1.36 and newer.
 MUTATING = ("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding")
 
@@ -29,6 +31,17 @@ RUNTIME_CLASS: Json = {
 def shipped(*kinds: str) -> list[Json]:
     """All objects of these kinds, in the file's order; without kinds, all there are."""
     return [deepcopy(one) for one in _all() if not kinds or one["kind"] in kinds]
+
+
+def token_policies() -> list[Json]:
+    """What of its role the scheduler's account may use."""
+    return [one for one in shipped(*POLICIES) if limits_token(one)]
+
+
+def limits_token(one: Json) -> bool:
+    """Whether a policy, or the binding of one, limits the scheduler's own account."""
+    name: str = one["metadata"]["name"]
+    return name.startswith(_OF_TOKEN)
 
 
 def only(kind: str, name: str) -> Json:

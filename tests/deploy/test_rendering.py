@@ -89,6 +89,7 @@ VARIANTS = {
         f"cards={CARDS}",
         'config.inventory.source="file"',
         "policies.results=false",
+        "policies.token=false",
         "apiService.enabled=false",
         'admission.by="none"',
         "flowSchemas=false",
@@ -506,7 +507,7 @@ def test_all_names_follow_the_name_and_the_namespace() -> None:
     # Policies about pods name the profiles' schedulerNames and say whose work they guard.
     text = template(
         "--set=name=other,admission.by=none,admission.validate=false",
-        "--set=admission.schedulerName=ignore",
+        "--set=admission.schedulerName=ignore,policies.token=false",
         "--namespace=gpu",
     )
     said = [one for one in yaml.safe_load_all(text) if one]
@@ -519,6 +520,32 @@ def test_all_names_follow_the_name_and_the_namespace() -> None:
     # Who calls an APIService is written down in kube-system, for all of them.
     elsewhere = {one["metadata"]["name"] for one in said if "kube-system" in yaml.safe_dump(one)}
     assert elsewhere <= {"other-front-proxy"}
+
+
+def test_the_token_of_another_name_is_limited_to_the_pods_of_all_profiles() -> None:
+    objects = rendered('config.profiles=[{"schedulerName": "b"}, {}]', 'name="other"')
+    made = {one["metadata"]["name"]: one for one in of(objects, "ValidatingAdmissionPolicy")}
+    bound = {one["metadata"]["name"] for one in of(objects, "ValidatingAdmissionPolicyBinding")}
+    limits = {name for name in made if name.startswith("kubeshare-token-")}
+    assert len(limits) == 5
+    assert limits <= bound
+    for name in limits:
+        text = yaml.safe_dump(made[name]["spec"], width=10_000)
+        assert "'system:serviceaccount:kube-system:other'" in text
+    for name in ("kubeshare-token-status", "kubeshare-token-deletions"):
+        text = yaml.safe_dump(made[name]["spec"], width=10_000)
+        assert 'spec.schedulerName in ["b","kubeshare-scheduler"]' in text
+
+
+@pytest.mark.parametrize(
+    "setting", ['certificateSecret="of-scheduler"', "apiService.enabled=false"]
+)
+def test_without_a_right_to_the_api_service_no_policy_limits_it(setting: str) -> None:
+    more = ('apiService.caBundle="-----BEGIN CERTIFICATE-----"',) if "Secret" in setting else ()
+    objects = rendered(setting, *more)
+    names = {one["metadata"]["name"] for one in of(objects, "ValidatingAdmissionPolicy")}
+    assert "kubeshare-token-status" in names
+    assert "kubeshare-token-apiservice" not in names
 
 
 def test_the_webhook_has_no_rights_when_somebody_else_sees_to_its_certificate() -> None:

@@ -15,7 +15,14 @@ from kubeshare_py.edges.kube_errors import KubeError
 from tests.controlplane.build import TESTED, build
 from tests.controlplane.cleaning import clean
 from tests.controlplane.running import ControlPlane
-from tests.controlplane.shipped import MUTATING, POLICIES, RUNTIME_CLASS, shipped, write
+from tests.controlplane.shipped import (
+    MUTATING,
+    POLICIES,
+    RUNTIME_CLASS,
+    limits_token,
+    shipped,
+    write,
+)
 from tests.policies.environment import has_policies, installed
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -94,11 +101,15 @@ class Cluster:
 
 
 def policies(plane: ControlPlane) -> list[Json]:
-    """Those that are shipped; without the guard of environments where none can be put into pods."""
+    """Those that are shipped; without the guard of environments where none can be put into pods.
+
+    Those that limit the scheduler's account are there with it.
+    """
+    others = [one for one in shipped(*POLICIES) if not limits_token(one)]
     if has_policies(plane):
-        return [RUNTIME_CLASS, *shipped(*POLICIES, *MUTATING)]
+        return [RUNTIME_CLASS, *others, *shipped(*MUTATING)]
     guards = ("kubeshare-environment", "kubeshare-ephemeral")
-    return [one for one in shipped(*POLICIES) if one["metadata"]["name"] not in guards]
+    return [one for one in others if one["metadata"]["name"] not in guards]
 
 
 @pytest.fixture(scope="module")

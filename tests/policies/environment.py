@@ -22,7 +22,7 @@ from kubeshare_py.edges.kube_errors import KubeError
 from tests.controlplane.helm import PLAIN_FOR, template
 from tests.controlplane.processes import process
 from tests.controlplane.running import ControlPlane, free_ports
-from tests.controlplane.shipped import RUNTIME_CLASS, Json, write
+from tests.controlplane.shipped import RUNTIME_CLASS, Json, limits_token, write
 
 #: Told by policy, by the webhook, by policy and guarded, by nobody but guarded; exempt.
 POLICY, WEBHOOK, GUARDED, UNTOLD = "by-policy", "by-webhook", "guarded", "untold"
@@ -162,9 +162,9 @@ def _policies(where: Where) -> Iterator[Json]:
     """Those about pods, for their namespaces alone."""
     for one in _objects("policy"):
         kind = one["kind"].removesuffix("Binding")
-        # The fence looks at a Lease that nobody holds here.
+        # The fence looks at a Lease that nobody holds here; what limits tokens is there anyhow.
         name = one["metadata"]["name"]
-        if kind in where and name != "kubeshare-fence":
+        if kind in where and name != "kubeshare-fence" and not limits_token(one):
             yield _confined(one, where if name not in _OF_LABELS else _VALIDATED)
 
 

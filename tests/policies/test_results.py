@@ -2,13 +2,14 @@
 
 import asyncio
 from contextlib import aclosing
+from functools import partial
 
 import pytest
 
 from kubeshare_py.edges.kube_watch import Listed, follow
 from kubeshare_py.manifests.watch import Codec
 from kubeshare_py.simulation.loose_objects import LooseObject
-from tests.policies.conftest import PODS, Cluster, binding, pod, refused
+from tests.policies.conftest import PODS, Cluster, binding, pod, refused, until_let_through
 
 UUID = "sharedgpu/gpu_uuid"
 RESULTS = (
@@ -22,8 +23,8 @@ EVENTS = "/api/v1/namespaces/default/events"
 @pytest.fixture
 async def placed(cluster: Cluster) -> Cluster:
     """A cluster in which `probe` has a card."""
-    results = binding("probe", gpu_uuid="GPU-1")
-    await cluster.scheduler.create(f"{PODS}/probe/binding", results)
+    results = binding("probe", allocation="{}", fence="me/3", gpu_uuid="GPU-1")
+    await until_let_through(partial(cluster.scheduler.create, f"{PODS}/probe/binding", results))
     return cluster
 
 
