@@ -38,13 +38,16 @@ class FinishedMember:
 
 @dataclass(frozen=True, slots=True)
 class PodGone:
-    """A pod was deleted, or reached a terminal phase: it holds nothing any more.
+    """A pod was deleted, or reached a terminal phase.
 
-    `finished` is what is left of it in the latter case, if it was in a group.
+    `finished` is what is left of it in the latter case, if it was in a group. `stopped`: its
+    containers have ended, as a terminal phase says. A pod that was deleted without that may have
+    been deleted by force: a kubelet may let its containers run on.
     """
 
     uid: PodUid
     finished: FinishedMember | None = None
+    stopped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +55,15 @@ class PodsListed:
     """All unfinished pods, by a consistent read that was asked for at `asked_at`.
 
     `unreadable` are listed pods that could not be understood at all: they are there, and whatever
-    was known of them stays. `finished` is what is left of pods that were in groups and are over.
+    was known of them stays. `finished` is what is left of pods that were in groups and are over,
+    `stopped` are all pods that are over.
     """
 
     pods: tuple[Pod, ...]
     asked_at: float
     unreadable: frozenset[PodUid] = frozenset()
     finished: tuple[FinishedMember, ...] = ()
+    stopped: frozenset[PodUid] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,7 +129,9 @@ class Pod:
     cards. `isolation` is the back-end that the pod wishes. `preempts` is
     False for preemptionPolicy Never. Of bound pods `labels` are what disruption budgets select by,
     and `started` is the RFC 3339 start time. `nominated`: it says which node it would get,
-    or which cards; `nominated_node` is that node.
+    or which cards; `nominated_node` is that node. `grace_s` is how long (s) a kubelet may let the
+    containers of a bound pod run on that is deleted, and `stopped` says that all of them have
+    ended in the course of its deletion; both are told of bound pods only.
     """
 
     uid: PodUid
@@ -158,3 +160,5 @@ class Pod:
     nominated_node: NodeName | None = None
     labels: Labels = ()
     started: str = ""
+    grace_s: int = 0
+    stopped: bool = False

@@ -35,7 +35,7 @@ class Translation(Generic[T, R]):
 
 
 def _pod_events(
-    news: Listed[Pod | FinishedMember | None] | Changes[PodFields],
+    news: Listed[Pod | FinishedMember | PodUid] | Changes[PodFields],
 ) -> Iterator[Event]:
     """A list, or changes in order. Pods that cannot be read are logged and stay as they were."""
     if isinstance(news, Listed):
@@ -43,9 +43,11 @@ def _pod_events(
         unreadable = frozenset(PodUid(problem.uid) for problem in news.problems)
         pods = tuple(pod for pod in news.items if isinstance(pod, Pod))
         finished = tuple(one for one in news.items if isinstance(one, FinishedMember))
+        stopped = frozenset(one for one in news.items if isinstance(one, str))
+        stopped |= {one.uid for one in finished}
         for pod in pods:
             _check(PodSeen(pod))
-        yield PodsListed(pods, news.asked_at, unreadable, finished)
+        yield PodsListed(pods, news.asked_at, unreadable, finished, stopped)
         return
     for line in news.changed:
         if line.item is None:

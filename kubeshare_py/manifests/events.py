@@ -22,17 +22,19 @@ def pod_event(change: str, fields: PodFields) -> PodSeen | PodGone | None:
     """A watch line about a pod; None for bookmarks and errors. A finished pod is gone."""
     uid = PodUid(fields.metadata.uid)
     if change == DELETED:
-        return PodGone(uid)
+        return PodGone(uid, stopped=pod.is_finished(fields))
     if change in (ADDED, MODIFIED) and pod.is_finished(fields):
-        return PodGone(uid, pod.finished_member(fields))
+        return PodGone(uid, pod.finished_member(fields), stopped=True)
     if change in (ADDED, MODIFIED):
         return PodSeen(pod.to_domain(fields))
     return None
 
 
-def listed_pod(fields: PodFields) -> Pod | FinishedMember | None:
-    """A pod of a list; of a finished one only what counts, if anything."""
-    return pod.finished_member(fields) if pod.is_finished(fields) else pod.to_domain(fields)
+def listed_pod(fields: PodFields) -> Pod | FinishedMember | PodUid:
+    """A pod of a list; of a finished one only what counts: its uid, if it was in no group."""
+    if pod.is_finished(fields):
+        return pod.finished_member(fields) or PodUid(fields.metadata.uid)
+    return pod.to_domain(fields)
 
 
 def node_event(change: str, fields: NodeFields) -> NodeSeen | NodeGone | None:

@@ -26,6 +26,7 @@ from kubeshare_py.manifests.effective_requests import Demand, demand
 from kubeshare_py.manifests.group_reference import group_reference
 from kubeshare_py.manifests.placement import shape_of, shape_without_place
 from kubeshare_py.manifests.placement_limits import placement_problem
+from kubeshare_py.manifests.pod_end import grace_s, has_stopped
 from kubeshare_py.manifests.pod_fields import PodFields, PodSpec
 from kubeshare_py.manifests.unsupported import unsupported_fields
 
@@ -114,6 +115,8 @@ def to_domain(pod: PodFields) -> Pod:
         nominated_node=NodeName(pod.status.nominated_node_name) or None,
         labels=_labels(meta.labels) if bound else (),
         started=pod.status.start_time or "" if bound else "",
+        grace_s=grace_s(pod) if bound else 0,
+        stopped=bound and has_stopped(pod),
     )
 
 

@@ -118,6 +118,7 @@ class PodSpec(_Fields, frozen=True):
     scheduler_name: str = ""
     priority: Int32 | None = None
     preemption_policy: str = ""
+    termination_grace_period_seconds: int | None = None
     containers: tuple[Container, ...] | None = None
     init_containers: tuple[Container, ...] | None = None
     overhead: ResourceList | None = None
@@ -134,10 +135,17 @@ class PodSpec(_Fields, frozen=True):
     host_network: bool = False
 
 
+class ContainerState(_Fields, frozen=True):
+    """Where a container is on its way; `terminated` is there once it has ended."""
+
+    terminated: dict[str, msgspec.Raw] | None = None
+
+
 class ContainerStatus(_Fields, frozen=True):
-    """What a running container holds, which differs from its spec during a resize."""
+    """A container's state, and what it holds, which differs from its spec during a resize."""
 
     name: str = ""
+    state: ContainerState | None = None
     allocated_resources: ResourceList | None = None
     resources: Resources | None = None
 
@@ -159,6 +167,7 @@ class PodStatus(_Fields, frozen=True):
     conditions: tuple[Condition, ...] | None = None
     container_statuses: tuple[ContainerStatus, ...] | None = None
     init_container_statuses: tuple[ContainerStatus, ...] | None = None
+    ephemeral_container_statuses: tuple[ContainerStatus, ...] | None = None
     allocated_resources: ResourceList | None = None
     resources: Resources | None = None
 

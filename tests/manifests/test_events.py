@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -32,7 +33,7 @@ def test_an_unfinished_pod_is_seen(change: str, phase: str) -> None:
 @pytest.mark.parametrize("change", [ADDED, MODIFIED, DELETED])
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
 def test_a_finished_pod_is_gone(change: str, phase: str) -> None:
-    assert pod_event(change, pod_fields(status={"phase": phase})) == GONE
+    assert pod_event(change, pod_fields(status={"phase": phase})) == replace(GONE, stopped=True)
 
 
 def test_of_a_finished_pod_its_group_and_how_it_ended_stay() -> None:
@@ -45,7 +46,7 @@ def test_of_a_finished_pod_its_group_and_how_it_ended_stay() -> None:
     member = FinishedMember(
         uid=PodUid("u"), namespace="ns", group="g", owner="job", succeeded=True, had_node=True
     )
-    assert pod_event(MODIFIED, fields) == PodGone(PodUid("u"), member)
+    assert pod_event(MODIFIED, fields) == PodGone(PodUid("u"), member, stopped=True)
     assert listed_pod(fields) == member
     failed = pod_fields(status={"phase": "Failed"}, **metadata)
     gone = pod_event(MODIFIED, failed)
@@ -63,10 +64,10 @@ def test_a_pod_that_is_only_being_deleted_still_holds_what_it_holds() -> None:
     assert isinstance(pod_event(MODIFIED, fields), PodSeen)
 
 
-def test_a_list_has_the_unfinished_pods() -> None:
+def test_a_list_has_the_unfinished_pods_and_says_which_others_there_are() -> None:
     running = pod_fields(uid="1", status={"phase": "Running"})
     done = pod_fields(uid="2", status={"phase": "Succeeded"})
-    assert [listed_pod(running), listed_pod(done)] == [pod.to_domain(running), None]
+    assert [listed_pod(running), listed_pod(done)] == [pod.to_domain(running), "2"]
 
 
 def test_nodes_come_and_go() -> None:
