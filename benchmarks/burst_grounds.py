@@ -52,6 +52,7 @@ async def _embedded(folder: Path, nodes: int, cards: int) -> AsyncIterator[KubeC
     configuration = SchedulerConfiguration(
         inventory=Inventory(source="file", path=str(_cards(folder, cards))),
         leader_election=LeaderElection(leader_elect=False),
+        forced_delete_hold_seconds=0.0,  # bursts are deleted by force
     )
     async with (
         embedded_cluster(folder, _nodes(nodes, cards)) as found,
@@ -96,6 +97,7 @@ def _settings(folder: Path, cards: int) -> Path:
     settings = {
         "inventory": {"source": "file", "path": str(_cards(folder, cards))},
         "server": {"bindAddress": "127.0.0.1", "port": 0},
+        "forcedDeleteHoldSeconds": 0,
     }
     path = folder / "scheduler.yaml"
     path.write_text(yaml.safe_dump(settings))

@@ -190,7 +190,7 @@ class Load:
         self.handle(event)
 
     def gone(self, pod: Pod) -> None:
-        """The watch shows that a pod was deleted."""
+        """The watch shows that a pod was deleted, after its kubelet had reported its end."""
         if self.decoding:
             line = watch_line(pod, "DELETED")
             started = time.perf_counter()
@@ -198,7 +198,7 @@ class Load:
             event = pod_event(decoded.type, decoded.item) if decoded.item else None
             self.seconds += time.perf_counter() - started
             assert event == PodGone(pod.uid)
-        self.handle(PodGone(pod.uid))
+        self.handle(PodGone(pod.uid, stopped=True))
 
     def step(self, pod: Pod) -> None:
         """One pod arrives; whoever can be placed is; then some leave."""

@@ -13,7 +13,7 @@ from kubeshare_py.framework.configuration import SCHEDULER_NAME, read
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.scheduling.earmark_patience import EarmarkRules
 from kubeshare_py.scheduling.gang_repair import RepairRules
-from kubeshare_py.scheduling.machine import Machine
+from kubeshare_py.scheduling.machine import LINGERING_S, Machine
 
 GIB = 1 << 30
 NO_PREEMPTION = {"profiles": [{"plugins": {"postFilter": {"disabled": [{"name": "*"}]}}}]}
@@ -68,11 +68,13 @@ def a_machine(
     name: str = "test",
     earmark_after_s: float = 0.0,
     earmark_patience_s: float = 0.0,
+    lingering_s: float = LINGERING_S,
 ) -> Machine:
     """A machine that evicts nobody for others, or that of a configuration document."""
     read_document = read(NO_PREEMPTION if document is None else document)
     earmarks = EarmarkRules(earmark_after_s, earmark_patience_s)
-    return Machine(profiles(read_document, IN_TREE), name, rules, earmarks)
+    made = profiles(read_document, IN_TREE)
+    return Machine(made, name, rules, earmarks, lingering_s=lingering_s)
 
 
 def a_cluster(cards: dict[str, int], **node_fields: Any) -> list[Event]:

@@ -93,6 +93,8 @@ def _ours(cluster: Cluster) -> list[str | Path]:
     settings = {
         "inventory": {"source": "file", "path": str(inventory)},
         "server": {"bindAddress": "127.0.0.1", "port": 0},
+        # There are no kubelets, so that pods only go by force.
+        "forcedDeleteHoldSeconds": 0,
     }
     config = _write(cluster.folder / "kubeshare.yaml", settings)
     return [sys.executable, "-m", "kubeshare_cmd.scheduler", "--config", config,

@@ -9,6 +9,8 @@ row has few of these slots (`tally`): beyond them a charge waits in the books.
 An *earmark* is a place that belongs to a pod which waits. Columns count it as taken, so that nobody
 else takes it, even while others still hold the place: what is free may then be less than nothing,
 and that is no over-commitment. Nothing outside of the scheduler knows of it.
+
+A *lingering* pod is gone, but its containers may run on: it keeps its cards (`lingering`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,6 +23,7 @@ from kubeshare_py.cluster.claims import Claims
 from kubeshare_py.cluster.columns import PORTS, IntArray
 from kubeshare_py.cluster.earmark_switch import EarmarkSwitch
 from kubeshare_py.cluster.earmarked import Earmarked, intruded, overdrawn
+from kubeshare_py.cluster.lingering import Lingering, freed, kept
 from kubeshare_py.cluster.ports import POOL_SIZE, PortPool
 from kubeshare_py.cluster.refusal import refusal
 from kubeshare_py.cluster.tally import Tally
@@ -56,6 +59,7 @@ class Ledger:
         #: Grows with every change of nodes and cards: the same number, the same capacities.
         self.capacities = 0
         self._earmarked = Earmarked()
+        self._lingering = Lingering()
         #: By the first pod of those whose earmarks are lifted and laid together.
         self._switches: dict[PodUid, EarmarkSwitch] = {}
         #: Pods whose charges are left out of the columns for the moment.
@@ -115,6 +119,20 @@ class Ledger:
         """The earmarks on a node, by pod."""
         return self._earmarked.on.get(node, {})
 
+    @property
+    def lingering(self) -> Mapping[PodUid, Charge]:
+        """What lingering pods keep, by pod."""
+        return self._lingering.of
+
+    def lingering_on(self, node: NodeName) -> Mapping[PodUid, Charge]:
+        """What lingering pods keep on a node, by pod."""
+        return self._lingering.on(node)
+
+    def charges_on(self, node: NodeName) -> Mapping[PodUid, Charge]:
+        """The charges on a node, those of lingering pods included."""
+        lingering = self._lingering.on(node)
+        return {**self.pods_on(node), **lingering} if lingering else self.pods_on(node)
+
     def overcommitted(self) -> Iterator[tuple[NodeName, GpuUuid]]:
         """Cards on which more is held than they have: others took it behind our back."""
         columns = self.columns
@@ -130,9 +148,9 @@ class Ledger:
                 yield node, uuid
 
     def allocations_of(self, node: NodeName, uuid: GpuUuid) -> dict[PodUid, Allocation]:
-        """What the pods hold that hold this card."""
+        """What the pods hold that hold this card, lingering ones included."""
         found = {}
-        for uid, charge in self.pods_on(node).items():
+        for uid, charge in self.charges_on(node).items():
             held = charge.allocation
             if held is not None and any(card.uuid == uuid for card in held.cards):
                 found[uid] = held
@@ -153,7 +171,7 @@ class Ledger:
         found = Amounts.none(len(lines), self.columns.free.shape[1], self.columns.width)
         for line, uids in enumerate(lines):
             for uid in uids:
-                self._tally.put_amounts(found, line, self._charges[uid])
+                self._tally.put_amounts(found, line, self._charged(uid))
         return found
 
     def what_if(self, rows: IntArray) -> WhatIf:
@@ -198,12 +216,17 @@ class Ledger:
         self._claim(node.name, present=True)
 
     def drop_node(self, name: NodeName) -> None:
-        """The API server does not show this node any more; its charges stay."""
+        """The API server does not show this node any more; its charges stay.
+
+        Nothing lingers there: its kubelet is gone.
+        """
         columns = self.columns
         row = columns.row_of.get(name)
         node = None if row is None else columns.nodes[row]
         if row is None or node is None:
             return
+        for uid in [*self.lingering_on(name)]:
+            self.end_lingering(uid)
         self.capacities += 1
         columns.free[row] -= columns.allocatable[row]
         columns.allocatable[row] = 0
@@ -238,6 +261,8 @@ class Ledger:
         """The pod holds this from now on, instead of what it held before."""
         if uid in self._charges:
             self.release(uid)
+        elif uid in self._lingering.of:
+            self.end_lingering(uid)
         columns = self.columns
         row = columns.row_of.get(node)
         if row is None:
@@ -281,18 +306,47 @@ class Ledger:
         del self._pods_on[charge.node][uid]
         self._add(charge, row, -1)
 
+    def linger(self, uid: PodUid) -> bool:
+        """The pod is gone, but not its containers: it keeps its GPUs until `end_lingering`.
+
+        False, and it holds nothing any more, if it has none or its node is not there.
+        """
+        charge = self._charges[uid]
+        keeps, row = kept(charge), self.columns.row_of[charge.node]
+        if keeps is None or self.columns.nodes[row] is None:
+            self.release(uid)
+            return False
+        del self._charges[uid], self._pods_on[charge.node][uid]
+        self._lingering.put(uid, keeps)
+        self._add(Charge(charge.node, freed(charge), None), row, -1)
+        self.improved.add(row)
+        return True
+
+    def end_lingering(self, uid: PodUid) -> None:
+        """The pod keeps nothing any more; unknown pods are of no interest."""
+        charge = self._lingering.pop(uid)
+        if charge is None:
+            return
+        row = self.columns.row_of[charge.node]
+        if charge.allocation is not None and charge.allocation.port is not None:
+            self._ports[charge.node].give_back(charge.allocation.port)
+            self.overdrafts.touched(charge.node)
+        self._add(charge, row, -1)
+        self.improved.add(row)
+        self._hold(charge, -1)
+
     def set_aside(self, uid: PodUid) -> None:
         """Leave a charge out of the columns, to see what would fit without it; within one turn.
 
         Nothing improves by it. The pod must not be released before it is put back.
         """
         self._aside.add(uid)
-        self._try(self._charges[uid], -1)
+        self._try(self._charged(uid), -1)
 
     def put_back(self, uid: PodUid) -> None:
         """The charge of a pod that was set aside counts again."""
         self._aside.remove(uid)
-        self._try(self._charges[uid], 1)
+        self._try(self._charged(uid), 1)
 
     # --- earmarks ------------------------------------------------------------------------------
 
@@ -411,6 +465,10 @@ class Ledger:
         if self.columns.resources is not of_columns:
             self._switches.clear()  # what they remember is of other columns
 
+    def _charged(self, uid: PodUid) -> Charge:
+        """What a pod holds, though it may only linger."""
+        return self._charges.get(uid) or self._lingering.of[uid]
+
     def _try(self, charge: Charge, sign: int) -> None:
         """Add or take away, for a while, what is held anyhow."""
         with self.overdrafts.trial():
@@ -425,7 +483,7 @@ class Ledger:
         name = self._tally.name(row)
         held = [
             charge.allocation
-            for uid, charge in self.pods_on(name).items()
+            for uid, charge in self.charges_on(name).items()
             if charge.allocation and uid not in self._aside
         ]
         earmarks = self._earmarked.laid_on(name)
@@ -433,7 +491,7 @@ class Ledger:
 
     def _forget_row_if_empty(self, row: int) -> None:
         columns, name = self.columns, self._tally.name(row)
-        charged = self._pods_on.get(name) or self.earmarks_on(name)
+        charged = self._pods_on.get(name) or self.earmarks_on(name) or self.lingering_on(name)
         if columns.nodes[row] is None and not charged:
             self._pods_on.pop(name, None)
             self._ports.pop(name, None)

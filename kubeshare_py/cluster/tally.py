@@ -90,7 +90,7 @@ class Tally:
                     vector[column] = amount
                 elif amount:
                     unoffered.append((name, amount))
-            vector[PODS] = 1
+            vector[PODS] += 1  # a lingering pod has -1: it has no place among the pods
             vector[PORTS] = int(port)
             found = vector, tuple(unoffered)
             if len(resources) <= LONGEST_KEPT:

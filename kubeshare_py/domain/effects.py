@@ -141,5 +141,16 @@ class LogPluginFailure:
     times: int
 
 
+@dataclass(frozen=True, slots=True)
+class Lingers:
+    """A pod was deleted by force; its cards are held for so long (s) from now: for the log."""
+
+    uid: PodUid
+    key: PodKey
+    node: NodeName
+    cards: tuple[GpuUuid, ...]
+    for_s: float
+
+
 Report = ReportWaiting | ReportScheduled | ReportTrouble | ReportOvercommit
-Effect = Bind | Evict | Nominate | Preempt | LogPluginFailure | Report
+Effect = Bind | Evict | Nominate | Preempt | LogPluginFailure | Lingers | Report

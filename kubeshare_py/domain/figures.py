@@ -43,6 +43,7 @@ class LedgerFigures:
     disputed_cards: int = 0
     shared_ports: int = 0
     earmarked_cards: int = 0
+    lingering_pods: int = 0
     free_milli: int = 0
     broken_milli: int = 0
     silent_nodes: int = 0

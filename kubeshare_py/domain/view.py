@@ -23,6 +23,17 @@ class Tenant:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LingeringView:
+    """A part of one card that is held for `for_s` more seconds: its pod was deleted by force."""
+
+    namespace: str
+    name: str
+    milli: int
+    memory_bytes: int
+    for_s: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BackendView:
     """Whether an isolation back-end has what it needs of a card: `ready`, None if nobody tells.
 
@@ -58,6 +69,8 @@ class CardView:
     `earmarked_milli` of it belong to those who wait, `earmarked_for`; that is not in use.
     `isolation` has the back-ends that pods here may use, but for `none`. `claimed_by` are other
     nodes that list the card, or whose pods hold it: unless it counts here it is not healthy.
+    `lingering` are pods that were deleted by force, whose parts are held, and in use, until their
+    grace periods are over.
     """
 
     uuid: str
@@ -74,6 +87,7 @@ class CardView:
     unheld: tuple[str, ...] = ()
     isolation: tuple[BackendView, ...] = ()
     claimed_by: tuple[str, ...] = ()
+    lingering: tuple[LingeringView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,8 +206,8 @@ class NodeWhy:
     """What one node says to one pod: it fits, or the reasons, and the numbers behind them.
 
     `lacks`: on how many of its cards the pod's isolation back-end does not work, or may not.
-    `kept` are sentences: what preemption keeps there for which other pod or gang. `room`: how many
-    members of the pod's gang it would take now by itself, None if the pod waits for no others.
+    `kept` are sentences: what preemption, or a forced deletion, keeps there for others. `room`: how
+    many members of the pod's gang it would take now by itself, None if the pod waits for no others.
     """
 
     name: str

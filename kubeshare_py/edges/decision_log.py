@@ -16,6 +16,7 @@ from kubeshare_py.domain.effects import (
     Bind,
     Effect,
     Evict,
+    Lingers,
     LogPluginFailure,
     Nominate,
     Overuse,
@@ -101,17 +102,25 @@ def decided(effect: Effect, **about: object) -> None:
             warn("trouble", **pod, reason=effect.trouble, message=effect.note, **about)
         case ReportOvercommit():
             _overuse(effect, **about)
-        case LogPluginFailure():
-            warn(
-                "plugin failed",
-                plugin=effect.plugin,
-                extension_point=effect.extension_point,
-                message=effect.message,
-                times=effect.times,
-                **about,
-            )
+        case Lingers() | LogPluginFailure():
+            _for_the_log(effect, **about)
         case _:
             assert_never(effect)
+
+
+def _for_the_log(effect: Lingers | LogPluginFailure, **about: object) -> None:
+    if isinstance(effect, Lingers):
+        held = {"node": effect.node, "cards": effect.cards, "for_s": round(effect.for_s, 3)}
+        warn("forced deletion", pod=str(effect.key), uid=effect.uid, **held, **about)
+        return
+    warn(
+        "plugin failed",
+        plugin=effect.plugin,
+        extension_point=effect.extension_point,
+        message=effect.message,
+        times=effect.times,
+        **about,
+    )
 
 
 def _overuse(effect: ReportOvercommit, **about: object) -> None:

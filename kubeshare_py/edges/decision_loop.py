@@ -11,6 +11,7 @@ from kubeshare_py.domain.effects import (
     Bind,
     Effect,
     Evict,
+    Lingers,
     LogPluginFailure,
     Nominate,
     Preempt,
@@ -284,7 +285,7 @@ class DecisionLoop:
                     self._begin(self.api.nominate(effect))
                 case Preempt():
                     self.signs.tallies.preempted(len(effect.plan.victims))
-                case LogPluginFailure():
+                case LogPluginFailure() | Lingers():
                     pass  # it is in the log
                 case _:
                     self.api.report(effect)

@@ -89,6 +89,11 @@ _METRICS = (
     Metric("kubeshare_cards", "gauge", "Cards in the inventory."),
     Metric("kubeshare_idle_cards", "gauge", "Healthy cards without pods."),
     Metric("kubeshare_earmarked_cards", "gauge", "Cards kept for pods that wait for long."),
+    Metric(
+        "kubeshare_lingering_pods",
+        "gauge",
+        "Pods deleted by force whose cards are held until their grace periods are over.",
+    ),
     Metric("kubeshare_overcommitted_cards", "gauge", "Cards of which pods hold more than all."),
     Metric(
         "kubeshare_unexclusive_cards",
@@ -228,6 +233,7 @@ def _without_labels(
         "kubeshare_cards": ledger.cards,
         "kubeshare_idle_cards": ledger.idle_cards,
         "kubeshare_earmarked_cards": ledger.earmarked_cards,
+        "kubeshare_lingering_pods": ledger.lingering_pods,
         "kubeshare_overcommitted_cards": ledger.overcommitted_cards,
         "kubeshare_unexclusive_cards": ledger.unexclusive_cards,
         "kubeshare_disputed_cards": ledger.disputed_cards,

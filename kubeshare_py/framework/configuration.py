@@ -122,6 +122,9 @@ class SchedulerConfiguration(Struct, frozen=True):
     `earmark_patience_seconds`, at 0 they stay. Evicted pods that are still there after
     `preemption_patience_seconds` are not waited for any longer. One pod or gang evicts others at
     most `preemptions_per_pod` times before it is bound.
+
+    Cards of a pod that was deleted by force are held for the rest of its grace period, at most for
+    `forced_delete_hold_seconds`; at 0 they are free at once.
     """
 
     api_version: str = API_VERSION
@@ -139,6 +142,7 @@ class SchedulerConfiguration(Struct, frozen=True):
     earmark_patience_seconds: Annotated[float, Meta(ge=0, le=604_800)] = 3600.0
     preemption_patience_seconds: Annotated[float, Meta(ge=1, le=604_800)] = 120.0
     preemptions_per_pod: Annotated[int, Meta(ge=1, le=1_000_000)] = 5
+    forced_delete_hold_seconds: Annotated[float, Meta(ge=0, le=86_400)] = 60.0
 
 
 #: What a pod says of models goes before all that policies say of equally good ones.

@@ -33,7 +33,8 @@ def machine(configuration: SchedulerConfiguration, in_tree: Mapping[str, PluginF
     """A machine with the configured profiles; raises ConfigurationError for unusable ones."""
     rules = repair_rules(configuration), earmark_rules(configuration)
     evictions = preemption_rules(configuration)
-    return Machine(profiles(configuration, in_tree), own_name(), *rules, evictions)
+    held_s = configuration.forced_delete_hold_seconds
+    return Machine(profiles(configuration, in_tree), own_name(), *rules, evictions, held_s)
 
 
 async def main(

@@ -71,6 +71,13 @@ class Binds:
         record.refused = record.last_try = record.evicted = False
         self._cycle.release(record)
 
+    def linger(self, record: Record) -> bool:
+        """The pod is gone, but GPUs that it holds stay charged; False if it holds none."""
+        self._moves.improved_by = queue_moves.ASSIGNED_POD_DELETE
+        if record.allocation is not None:
+            self._unanswered.pop(record.allocation.token, None)
+        return self._cycle.linger(record)
+
     def seen(self, record: Record, node: NodeName, effects: list[Effect]) -> None:
         """The watch shows the pod as it was decided.
 

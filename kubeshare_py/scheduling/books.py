@@ -16,6 +16,7 @@ from kubeshare_py.scheduling.cycle import Cycle
 from kubeshare_py.scheduling.earmarks import Earmarks
 from kubeshare_py.scheduling.gangs import Gangs
 from kubeshare_py.scheduling.intake import Intake
+from kubeshare_py.scheduling.lingering_pods import LingeringPods
 from kubeshare_py.scheduling.pod_queue import PodQueue
 from kubeshare_py.scheduling.pod_records import Record
 from kubeshare_py.scheduling.queue_moves import QueueMoves
@@ -43,10 +44,14 @@ class Books:
     reports: WaitingReports
     intake: Intake
     binds: Binds
+    lingering: LingeringPods
 
 
-def empty_books(profiles: Sequence[Profile], name: str) -> Books:
-    """Books without pods and nodes; `name` makes their decision tokens unique."""
+def empty_books(profiles: Sequence[Profile], name: str, lingering_s: float) -> Books:
+    """Books without pods and nodes; `name` makes their decision tokens unique.
+
+    `lingering_s`: the longest time (s) that a pod lingers which was deleted by force.
+    """
     by_name = {profile.scheduler_name: profile for profile in profiles}
     records: dict[PodUid, Record] = {}
     ledger, moves, attempts, work = Ledger(), QueueMoves(), Attempts(), Work()
@@ -75,4 +80,5 @@ def empty_books(profiles: Sequence[Profile], name: str) -> Books:
         reports=reports,
         intake=intake,
         binds=Binds(records, cycle, intake, moves, attempts, gangs),
+        lingering=LingeringPods(ledger, moves, lingering_s),
     )

@@ -134,6 +134,17 @@ class Cycle:
         record.node = record.allocation = None
         self._calls.unreserve(pod, node)
 
+    def linger(self, record: Record) -> bool:
+        """As `release`, but GPUs that it holds stay charged: its containers may still run.
+
+        False if it holds none.
+        """
+        pod, node = record.pod, record.node
+        assert node is not None
+        lingers = self._ledger.linger(pod.uid)
+        self._calls.unreserve(pod, node)
+        return lingers
+
     def take_back(self, record: Record) -> None:
         """What `place` did is undone, as if it had never been."""
         pod, node = record.pod, record.node

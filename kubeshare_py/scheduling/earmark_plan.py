@@ -215,7 +215,7 @@ class EarmarkPlan:
         name, uuids = columns.names[row], columns.uuids[row]
         free = dict(zip(uuids, columns.free_milli[row].tolist(), strict=False))
         found = []
-        for uid, charge in self._ledger.pods_on(name).items() if name is not None else ():
+        for uid, charge in self._ledger.charges_on(name).items() if name is not None else ():
             cards = charge.allocation.cards if charge.allocation else ()
             # A card that left has no slot while those who hold it are left out.
             there = [(free[card.uuid], card.uuid) for card in cards if card.uuid in free]

@@ -49,6 +49,7 @@ def ledger_figures(machine: Machine) -> LedgerFigures:
         disputed_cards=len(machine.ledger.claims.disputes),
         shared_ports=machine.ledger.shared_port_count,
         earmarked_cards=int(np.count_nonzero(columns.earmarks)),
+        lingering_pods=len(machine.lingering),
         free_milli=int(free.sum()),
         broken_milli=int(free[columns.tenants > 0].sum()),
         silent_nodes=len(machine.silent_nodes & columns.row_of.keys()),

@@ -31,7 +31,7 @@ from kubeshare_py.domain.events import (
     PodsListed,
     TimePassed,
 )
-from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.framework.asks import Asker
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling import queue_moves
@@ -50,6 +50,8 @@ from kubeshare_py.scheduling.turns import Turns
 
 #: Placements that may be decided and not yet answered.
 MOST_UNANSWERED = 64
+#: Cards of a pod that was deleted by force are held for at most so long (s).
+LINGERING_S = 60.0
 
 
 class Machine:
@@ -62,15 +64,21 @@ class Machine:
         repair: RepairRules | None = None,
         earmarks: EarmarkRules | None = None,
         preemption: PreemptionRules | None = None,
+        lingering_s: float = LINGERING_S,
     ) -> None:
-        """Without rules the defaults of the configuration hold."""
+        """Without rules the defaults of the configuration hold.
+
+        `lingering_s`: the longest time (s) for which cards of pods are held that were deleted by
+        force.
+        """
         self.name = name
-        books = self._books = empty_books(profiles, name)
+        books = self._books = empty_books(profiles, name, lingering_s)
         self.ledger, self.queue, self.records = books.ledger, books.queue, books.records
         self.profiles, self.askers = books.profiles, books.askers
         self.boundary = books.boundary
         self.attempts, self.moves = books.attempts, books.moves
         self.gangs, self.earmarks = books.gangs, books.earmarks
+        self.lingering = books.lingering
         self.group_objects = self.gangs.objects
         self.inventory_read = False
         self.inventory_failure = ""
@@ -79,7 +87,7 @@ class Machine:
         #: Whether it was ever asked to decide, or stands by: what is bound from then on by others
         #: is news.
         self.decides = False
-        self._overcommitment = Overcommitment(self.ledger, lambda uid: self.records[uid].pod.key)
+        self._overcommitment = Overcommitment(self.ledger, self.key_of)
         gang_turns = self.gang_turns = GangTurns(books, repair or RepairRules())
         self._starvation = Starvation(books, gang_turns, earmarks or EarmarkRules())
         self.preemption = Preemption(books, gang_turns, preemption or PreemptionRules())
@@ -109,9 +117,22 @@ class Machine:
         """Placements decided and not yet answered."""
         return self._books.binds.unanswered
 
+    def key_of(self, uid: PodUid) -> PodKey:
+        """Namespace and name of a pod that holds something, though it may only linger."""
+        record = self.records.get(uid)
+        if record is not None:
+            return record.pod.key
+        lingering = self.lingering.of(uid)
+        assert lingering is not None, uid
+        return lingering.key
+
     def age_s(self, since: float) -> float:
         """How long ago that was when the last event was handled, in seconds."""
         return self._now - since
+
+    def left_s(self, until: float) -> int:
+        """Whole seconds until then when the last event was handled, at least 1."""
+        return max(1, math.ceil(until - self._now))
 
     def use_profiles(self, profiles: Sequence[Profile], now: float) -> list[Effect]:
         """Decide by other plugins from now on; who waits is sorted, held and tried anew.
@@ -150,8 +171,8 @@ class Machine:
         match event:
             case PodSeen(pod):
                 self._pods.seen(pod, now, effects)
-            case PodGone(uid, finished):
-                self._pods.gone(uid, finished)
+            case PodGone():
+                self._pods.gone(event, now, effects)
             case BindAnswered():
                 self._books.binds.answered(event, now, effects)
             case BindSlotsFree(slots):
@@ -205,6 +226,7 @@ class Machine:
             return now
         next_at = min(
             self._books.binds.next_at,
+            self._books.lingering.next_at,
             self._books.intake.next_at,
             self._books.reports.next_at,
             self.gang_turns.next_at,
@@ -225,7 +247,10 @@ class Machine:
             effects.extend(self.gang_turns.reports.portion())
 
     def _time_passed(self, now: float, effects: list[Effect]) -> None:
-        # First, because it ends that some Binds are sent again.
+        if now >= self._books.lingering.next_at:
+            for uid in self._books.lingering.time_passed(now):
+                self.preemption.left(uid)
+        # Before Binds, because it ends that some of them are sent again.
         if now >= self._starvation.next_at:
             self._starvation.time_passed(now)
         if now >= self.preemption.next_at:

@@ -4,7 +4,7 @@ from kubeshare_py.cluster.columns import ABSENT, UNHEALTHY
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.isolation import IsolationBackend, Part
 from kubeshare_py.domain.readiness import NEEDY, Told, in_words, lack_of
-from kubeshare_py.domain.view import BackendView, CardView, NodeView, Tenant
+from kubeshare_py.domain.view import BackendView, CardView, LingeringView, NodeView, Tenant
 from kubeshare_py.scheduling.card_topology import node_topology
 from kubeshare_py.scheduling.held_by import hold_on
 from kubeshare_py.scheduling.machine import Machine
@@ -34,7 +34,7 @@ def node_view(machine: Machine, name: NodeName, topology: bool, sees: Sees = see
 def _card_views(machine: Machine, name: NodeName, row: int, sees: Sees) -> list[CardView]:
     columns, ledger = machine.ledger.columns, machine.ledger
     tenants = _tenants(machine, name, sees)
-    waited_for = _waited_for(machine, name, sees)
+    waited_for, lingering = _waited_for(machine, name, sees), _lingering(machine, name, sees)
     backends = _backends(machine)
     rivals = ledger.claims.rivals(name)
     indexes = {gpu.uuid: gpu.index for gpu in ledger.inventory.get(name, ())}
@@ -67,6 +67,7 @@ def _card_views(machine: Machine, name: NodeName, row: int, sees: Sees) -> list[
                     if not flags & ABSENT
                 ),
                 claimed_by=rivals.get(uuid, ()),
+                lingering=tuple(lingering.get(uuid, ())),
             )
         )
     return sorted(views, key=lambda view: (view.index, view.uuid))
@@ -105,6 +106,24 @@ def _tenants(machine: Machine, name: NodeName, sees: Sees) -> dict[str, list[Ten
                 )
             )
     return tenants
+
+
+def _lingering(machine: Machine, name: NodeName, sees: Sees) -> dict[str, list[LingeringView]]:
+    """Parts of pods that were deleted by force, by the card's uuid, the first to go first."""
+    found: dict[str, list[LingeringView]] = {}
+    for one in sorted(machine.lingering.on(name), key=lambda one: (one.until, str(one.key))):
+        seen, charge = sees(one.key.namespace), machine.ledger.lingering[one.record.pod.uid]
+        for card in charge.allocation.cards if charge.allocation else ():
+            found.setdefault(card.uuid, []).append(
+                LingeringView(
+                    namespace=one.key.namespace if seen else "",
+                    name=one.key.name if seen else "",
+                    milli=card.milli,
+                    memory_bytes=card.memory_bytes,
+                    for_s=machine.left_s(one.until),
+                )
+            )
+    return found
 
 
 def _waited_for(machine: Machine, name: NodeName, sees: Sees) -> dict[str, set[str]]:

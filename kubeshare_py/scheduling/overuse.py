@@ -123,7 +123,7 @@ class _Look:
         yield Subject(Overuse.EXCLUSIVITY, uuid), note
 
     def _about_port(self, port: int) -> str:
-        charges = self._ledger.pods_on(self._node).items()
+        charges = self._ledger.charges_on(self._node).items()
         holders = [uid for uid, one in charges if one.allocation and one.allocation.port == port]
         return f"pod-manager port {port} is held by {self._names(holders)} at once"
 
@@ -139,7 +139,7 @@ class _Look:
         return "cards are claimed by other nodes too: " + _some(texts, MOST_NAMED, len(disputes))
 
     def _native_holders(self) -> str:
-        charges = self._ledger.pods_on(self._node).items()
+        charges = self._ledger.charges_on(self._node).items()
         return self._names(
             [
                 uid

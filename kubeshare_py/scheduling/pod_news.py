@@ -1,12 +1,13 @@
 """What the API server says of pods and their groups, written into the books."""
 
 from kubeshare_py.domain.effects import Effect
-from kubeshare_py.domain.events import FinishedMember, PodGroupEvent, PodsListed
+from kubeshare_py.domain.events import PodGone, PodGroupEvent, PodsListed
 from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.scheduling import outsiders, queue_moves
 from kubeshare_py.scheduling.arrivals import in_order_of_arrival
 from kubeshare_py.scheduling.books import Books
+from kubeshare_py.scheduling.lingering_pods import deletion_seen, may_linger
 from kubeshare_py.scheduling.pod_records import Record, State
 from kubeshare_py.scheduling.preemption import Preemption
 
@@ -28,9 +29,10 @@ class PodNews:
             pod = books.gangs.objects.resolved(pod)
         if pod.node_name is not None:
             self._seen_bound(pod, pod.node_name, record, effects, is_news)
+            deletion_seen(books.records[pod.uid], now)
         elif pod.scheduler_name not in books.profiles:
             if record is not None and record.state in _UNDECIDED:
-                self.gone(pod.uid)
+                self._forget(pod.uid)
         elif record is None:
             record = Record(pod, State.HELD, books.arrivals.next())
             books.intake.enqueue(record, now, effects, queue_moves.POD_ADD)
@@ -92,16 +94,41 @@ class PodNews:
         record.pod, record.state = pod, State.BOUND
         books.gangs.file(record)
 
-    def gone(self, uid: PodUid, finished: FinishedMember | None = None) -> None:
-        """The pod is not there any more, or it has finished."""
-        record = self._books.records.pop(uid, None)
+    def gone(
+        self, event: PodGone, now: float, effects: list[Effect], *, missing: bool = False
+    ) -> None:
+        """The pod is not there any more, or it has finished; `missing`: a list does not have it.
+
+        One that was not seen to stop may linger.
+        """
+        uid, lingering = event.uid, self._books.lingering
+        record = self._books.records.get(uid)
+        if event.stopped and lingering.end(uid):
+            self._preemption.left(uid)
+        if record is None or event.stopped or not may_linger(record, missing=missing):
+            self._forget(uid)
+        else:
+            until = lingering.until(record, now)
+            self._forget(uid, lingers=until > now)
+            if uid in self._books.ledger.lingering:
+                lingering.begin(record, until, now, effects)
+        if event.finished is not None:
+            self._books.gangs.finish(event.finished)
+
+    def _forget(self, uid: PodUid, *, lingers: bool = False) -> None:
+        """The pod holds nothing any more; if it `lingers`, GPUs that it holds stay charged."""
+        books = self._books
+        record = books.records.pop(uid, None)
         if record is not None:
             self._leave_queue(uid)
-            self._books.binds.release(record)
-        self._books.gangs.gone(uid)
+            if lingers:
+                lingers = books.binds.linger(record)
+            else:
+                books.binds.release(record)
+        books.gangs.gone(uid)
         self._preemption.gone(uid)
-        if finished is not None:
-            self._books.gangs.finish(finished)
+        if not lingers:
+            self._preemption.left(uid)
 
     def _leave_queue(self, uid: PodUid) -> None:
         self._books.queue.remove(uid)
@@ -115,7 +142,10 @@ class PodNews:
         listed = {pod.uid: pod for pod in in_order_of_arrival(event.pods)}
         for uid in [uid for uid in books.records if uid not in listed]:
             if uid not in event.unreadable:
-                self.gone(uid)
+                gone = PodGone(uid, stopped=uid in event.stopped)
+                self.gone(gone, now, effects, missing=True)
+        for uid in sorted(event.stopped & books.ledger.lingering.keys()):
+            self.gone(PodGone(uid, stopped=True), now, effects)
         for uid, pod in listed.items():
             record = books.records.get(uid)
             never_stored = (

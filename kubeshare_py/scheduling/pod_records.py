@@ -48,6 +48,10 @@ class Record:
     #: many.
     plans: int = 0
     remark: str = ""
+    #: Once its deletion is seen: when its grace period is over (s); and whether its containers were
+    #: seen to have ended in the course of it.
+    leaves_by: float | None = None
+    stopped: bool = False
     #: What its owner was last told, if the pod itself is the reason that it waits.
     told: Diagnosis | None = None
     #: Its own shape as its profile understands it, where that says more: what the share is of each

@@ -102,11 +102,14 @@ class Preemption:
         self._nominations.seen(record)
 
     def gone(self, uid: PodUid) -> None:
-        """The pod holds nothing any more."""
+        """The pod is not there any more; it may still hold something, until it has `left`."""
         self._nominations.gone(uid)
         self.ranks.gone(uid)
-        if self.departures.gone(uid):
-            self._not_awaited(uid)
+        self.departures.gone(uid)
+
+    def left(self, uid: PodUid) -> None:
+        """The pod holds nothing any more."""
+        self._not_awaited(uid)
 
     def dry_run(self, record: Record) -> tuple[PreemptionPlan, bool] | None:
         """What would be done for a pod that waits, whether it may be or not.
@@ -246,6 +249,7 @@ class Preemption:
             for uid, since in self.departures.since.items()
             if now < since + self._patience_s and self._books.ledger.charge_of(uid) is not None
         ]
+        leaving += [one.record for one in self._books.lingering.pods()]
         earmarks = self._books.earmarks
         if earmarks and earmarks.show_to(contender_of(nominee, self._records)) is not None:
             return None  # that one is tried first, and this one then again

@@ -48,7 +48,8 @@ class PreemptionHold:
         """The plan's victims, and pods on its cards that leave because of another plan."""
         cards = {uuid for seat in plan.seats for uuid in seat.cards}
         victims = [self._records[victim.uid] for victim in plan.victims]
-        leaving = (self._records[uid] for uid in plan.awaited)
+        # Those that linger are no records any more, and are not kept beside the plan's places.
+        leaving = [self._records[uid] for uid in plan.awaited if uid in self._records]
         others = [one for one in leaving if one.evicted and not cards.isdisjoint(_cards(one))]
         return [self._evicted(record) for record in (*victims, *others)]
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from kubeshare_py.domain.view import CardView, ClusterView, NodeView, PodView
-from kubeshare_py.terminal.amounts import counted
+from kubeshare_py.terminal.amounts import counted, gpus
 
 UNREAD = "unread"
 #: Said of pods on a card that the reader may not see.
@@ -38,6 +38,11 @@ def card_state(node: NodeView, card: CardView, overcommitted: frozenset[tuple[st
         words.append("overcommitted")
     if card.earmarked_for:
         words.append(f"earmarked for {' and '.join(card.earmarked_for)}")
+    words += [
+        f"{gpus(one.milli)} held for {one.for_s} s after the forced deletion of "
+        + (f"{one.namespace}/{one.name}" if one.name else "a pod of another namespace")
+        for one in card.lingering
+    ]
     return ", ".join(words)
 
 

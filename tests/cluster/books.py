@@ -23,6 +23,8 @@ class Held:
     resources: Resources
     allocation: Allocation | None
     is_earmark: bool = False
+    #: The pod is gone, and keeps its GPUs for a while.
+    lingers: bool = False
 
 
 @dataclass
@@ -61,7 +63,8 @@ class LedgerBooks:
         left = dict(self.allocatable(name))
         for held in self.pods_on(name):
             ported = held.allocation is not None and held.allocation.port is not None
-            taken = {**dict(held.resources), "pods": 1, "pod-manager ports": int(ported)}
+            pods = int(not held.lingers)
+            taken = {**dict(held.resources), "pods": pods, "pod-manager ports": int(ported)}
             for resource, amount in taken.items():
                 left[resource] = left.get(resource, 0) - amount
         return {resource: amount for resource, amount in left.items() if amount}

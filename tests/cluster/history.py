@@ -29,7 +29,7 @@ RESOURCES: tuple[Resources, ...] = (
 )
 Step = tuple[int, int, int, int]
 STEPS = st.lists(
-    st.tuples(st.integers(0, 9), st.integers(0, 3), st.integers(0, 11), st.integers(0, 6)),
+    st.tuples(st.integers(0, 12), st.integers(0, 3), st.integers(0, 11), st.integers(0, 6)),
     min_size=5,
     max_size=40,
 )
@@ -53,6 +53,9 @@ class History:
             self.release,
             self.earmark,
             self.dissolve,
+            self.linger,
+            self.linger,
+            self.end_lingering,
         )
 
     def begin(self, cards: int = 4) -> None:
@@ -119,6 +122,11 @@ class History:
         name = NAMES[which % len(NAMES)]
         self.ledger.drop_node(name)
         self.books.nodes.pop(name, None)
+        self.books.held = {
+            uid: held
+            for uid, held in self.books.held.items()
+            if held.node != name or not held.lingers
+        }
 
     def put_cards(self, which: int, what: int, how: int) -> None:
         """Other cards than before."""
@@ -172,7 +180,31 @@ class History:
         """A pod, perhaps one that nobody knows, holds nothing any more."""
         uid = PODS[what % len(PODS)]
         self.ledger.release(uid)
-        self.books.held.pop(uid, None)
+        held = self.books.held.get(uid)
+        if held is not None and not held.lingers:
+            del self.books.held[uid]
+
+    def linger(self, which: int, what: int, how: int) -> None:
+        """A pod vanishes, and keeps its cards and its port where its node is shown."""
+        uids = sorted(uid for uid in PODS if self.ledger.charge_of(uid) is not None)
+        if not uids:
+            return
+        uid = uids[what % len(uids)]
+        held = self.books.held[uid]
+        cards = held.allocation is not None and held.allocation.cards
+        stays = bool(cards) and held.node in self.books.nodes
+        assert self.ledger.linger(uid) == stays
+        del self.books.held[uid]
+        if stays:
+            self.books.held[uid] = replace(held, resources=(), lingers=True)
+
+    def end_lingering(self, which: int, what: int, how: int) -> None:
+        """A pod, perhaps one that does not linger, keeps nothing any more."""
+        uid = PODS[what % len(PODS)]
+        self.ledger.end_lingering(uid)
+        held = self.books.held.get(uid)
+        if held is not None and held.lingers:
+            del self.books.held[uid]
 
     def earmark(self, which: int, what: int, how: int) -> None:
         """A place is to be a pod's, instead of the one that was."""

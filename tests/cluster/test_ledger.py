@@ -1,8 +1,10 @@
 """The ledger after any history: it says what books of our own say."""
 
+import random
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -101,6 +103,21 @@ def test_columns_are_what_was_told_added_up(steps: list[Step]) -> None:
         check(history)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_columns_are_right_in_long_histories_too(seed: int) -> None:
+    # Pods that linger, and what happens to their nodes and cards, take more than a few steps.
+    numbers, lingering = random.Random(seed), 0
+    for _ in range(12):
+        history = History()
+        for _ in range(60):
+            sizes = (13, 4, 12, 7)
+            action, which, what, how = (numbers.randrange(size) for size in sizes)
+            history.step((action, which, what, how))
+            check(history)
+            lingering += len(history.ledger.lingering)
+    assert lingering > 50
+
+
 @settings(max_examples=100, deadline=None)
 @given(STEPS)
 def test_nothing_is_left_of_a_history_that_is_undone(steps: list[Step]) -> None:
@@ -110,6 +127,7 @@ def test_nothing_is_left_of_a_history_that_is_undone(steps: list[Step]) -> None:
     for number in range(len(PODS)):
         history.release(0, number, 0)
         history.dissolve(0, number, 0)
+        history.end_lingering(0, number, 0)
     for name in NAMES:
         history.drop_node(NAMES.index(name), 0, 0)
         history.ledger.put_cards(name, ())
@@ -190,6 +208,8 @@ def test_a_restarted_ledger_is_the_same_in_whatever_order_it_hears(steps: list[S
     history = History()
     for step in steps:
         history.step(step)
+    for number in range(len(PODS)):  # nobody tells a restarted one of pods that are gone
+        history.end_lingering(0, number, 0)
     again = History()
     again.books = history.books
     for uid, held in sorted(history.books.held.items(), reverse=True):

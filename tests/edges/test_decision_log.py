@@ -13,6 +13,7 @@ from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.effects import (
     Bind,
+    Lingers,
     Overuse,
     Preempt,
     ReportOvercommit,
@@ -110,6 +111,14 @@ def test_what_others_did_is_a_warning(lines: Lines) -> None:
     assert (trouble["pod"], trouble["uid"], trouble["cycle"]) == ("default/train", "u-1", 7)
     assert (overcommit["event"], overcommit["node"]) == ("overcommit", "n1")
     assert (overcommit["card"], overcommit["message"]) == ("GPU-1", "too much")
+
+
+def test_a_forced_deletion_is_a_warning_that_says_which_cards_are_held(lines: Lines) -> None:
+    decision_log.set_up("warning")
+    decision_log.decided(Lingers(UID, KEY, N1, (GpuUuid("GPU-1"),), 42.00049))
+    (line,) = lines()
+    assert (line["event"], line["pod"], line["node"]) == ("forced deletion", "default/train", "n1")
+    assert (line["cards"], line["for_s"]) == (["GPU-1"], 42.0)
 
 
 def test_line_breaks_and_tracebacks_stay_within_their_line(lines: Lines) -> None:

@@ -198,6 +198,8 @@ def _configuration(
         leader_election=election,
         # A card may lie idle for a pod that starves, and the books do not know for whom.
         earmark_seconds=0.0 if preempts else SchedulerConfiguration().earmark_seconds,
+        # Pods of an arena go by force. The books count what is there.
+        forced_delete_hold_seconds=1.0,
         inventory=Inventory(source="file", path=str(cards), interval_seconds=1.0),
         server=Server(
             bind_address="127.0.0.1",

@@ -10,8 +10,11 @@ from tests.manifests.written import pod_fields
 ENDED = {"state": {"terminated": {"exitCode": 0}}}
 RUNS = {"state": {"running": {"startedAt": "2026-01-02T03:04:05Z"}}}
 WAITS = {"state": {"waiting": {"reason": "CrashLoopBackOff"}}}
-LEAVES = {"deletionTimestamp": "2026-01-02T03:04:05Z", "deletionGracePeriodSeconds": 600}
-FORCED = {**LEAVES, "deletionGracePeriodSeconds": 0}
+LEAVES: dict[str, Any] = {
+    "deletionTimestamp": "2026-01-02T03:04:05Z",
+    "deletionGracePeriodSeconds": 600,
+}
+FORCED: dict[str, Any] = {**LEAVES, "deletionGracePeriodSeconds": 0}
 
 
 def spec(**fields: Any) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from kubeshare_py.domain.effects import Bind, Effect
 from kubeshare_py.domain.events import BindAnswered, BindOutcome, BindSlotsFree, Event, PodSeen
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.scheduling.gang_repair import RepairRules
+from kubeshare_py.scheduling.machine import Machine
 from tests.builders import a_cluster, a_machine
 
 
@@ -18,9 +19,10 @@ class Driver:
         cards: dict[str, int],
         document: object = None,
         rules: RepairRules | None = None,
+        machine: Machine | None = None,
         **node_fields: Any,
     ) -> None:
-        self.machine = a_machine(document, rules)
+        self.machine = machine or a_machine(document, rules)
         self.now = 0.0
         self.tell(*a_cluster(cards, **node_fields))
 

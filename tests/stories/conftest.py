@@ -78,7 +78,12 @@ class Stage:
         folder = self.folder / f"scheduler-{self._schedulers}"
         folder.mkdir()
         # Who leads has stories of its own; elsewhere a lost answer must not cost a lease duration.
-        defaults = {"inventory": {"intervalSeconds": 0.1}, "leaderElection": {"leaderElect": False}}
+        # So have pods that are deleted by force, of which most stories only want to be rid.
+        defaults = {
+            "inventory": {"intervalSeconds": 0.1},
+            "leaderElection": {"leaderElect": False},
+            "forcedDeleteHoldSeconds": 0.5,
+        }
         settings = read(defaults if document is None else defaults | document)
         async with running_scheduler(
             self.cluster, folder, settings, IN_TREE, hand_over_s

@@ -18,6 +18,7 @@ from kubeshare_py.domain.view import (
     ClusterView,
     LacksView,
     LackView,
+    LingeringView,
     NodeView,
     NodeWhy,
     WhyView,
@@ -118,6 +119,15 @@ def test_a_node_without_cards_is_shown_only_when_named() -> None:
     assert [node.name for node in shown_nodes(view, ("cpu",))] == ["cpu"]
     assert shown_nodes(view, ("other",)) == []
     assert TOTALS in summary(view, shown_nodes(view, ("cpu",)), None).plain
+
+
+def test_what_is_held_after_a_forced_deletion_is_said() -> None:
+    some = LingeringView(namespace="team", name="a", milli=700, memory_bytes=GIB, for_s=42)
+    other = LingeringView(namespace="", name="", milli=300, memory_bytes=GIB, for_s=3)
+    card = a_card(0, used_milli=1000, lingering=(some, other))
+    (line,) = card_lines(a_view(NodeView(name="n1", cards=(card,))))[1:]
+    said = "0.7 held for 42 s after the forced deletion of team/a, 0.3 held for 3 s after the "
+    assert f"{said}forced deletion of a pod of another namespace" in line
 
 
 def test_what_is_wrong_with_nodes_and_cards_is_said() -> None:

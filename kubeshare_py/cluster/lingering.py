@@ -1,0 +1,53 @@
+"""Charges of lingering pods: deleted by force, while their containers may still run.
+
+A lingering pod keeps its cards, its pod-manager port and the GPUs that the device plugin gave it.
+CPU, memory and its place among the node's pods are free at once, as kube-scheduler has it.
+"""
+
+from collections.abc import Mapping
+
+from kubeshare_py.cluster.charge import NATIVE_GPU, Charge
+from kubeshare_py.domain.identity import NodeName, PodUid
+
+#: Every charge takes a place among the node's pods; with this it takes none.
+_NO_PLACE = ("pods", -1)
+
+
+class Lingering:
+    """Charges by pod and by node. The ledger counts them in the columns."""
+
+    def __init__(self) -> None:
+        self.of: dict[PodUid, Charge] = {}
+        self._on: dict[NodeName, dict[PodUid, Charge]] = {}
+
+    def on(self, node: NodeName) -> Mapping[PodUid, Charge]:
+        """Those on a node, by pod."""
+        return self._on.get(node, {})
+
+    def put(self, uid: PodUid, charge: Charge) -> None:
+        """The pod lingers and keeps this."""
+        self.of[uid] = charge
+        self._on.setdefault(charge.node, {})[uid] = charge
+
+    def pop(self, uid: PodUid) -> Charge | None:
+        """The pod lingers no more; what it kept, None if nothing."""
+        charge = self.of.pop(uid, None)
+        if charge is not None:
+            there = self._on[charge.node]
+            del there[uid]
+            if not there:
+                del self._on[charge.node]
+        return charge
+
+
+def kept(charge: Charge) -> Charge | None:
+    """What a lingering pod keeps of its charge; None if it holds no GPU."""
+    gpus = tuple(one for one in charge.resources if one[0] == NATIVE_GPU and one[1])
+    if not gpus and (charge.allocation is None or not charge.allocation.cards):
+        return None
+    return Charge(charge.node, (*gpus, _NO_PLACE), charge.allocation)
+
+
+def freed(charge: Charge) -> tuple[tuple[str, int], ...]:
+    """The resources that a lingering pod does not keep."""
+    return tuple(one for one in charge.resources if one[0] != NATIVE_GPU)

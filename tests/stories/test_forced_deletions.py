@@ -1,0 +1,110 @@
+"""Deletion by force: the API server forgets a pod at once, a kubelet may not.
+
+The kubelets here are those of a cluster without GPUs; what they do with real containers is in
+`manifests.pod_end`.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.scheduling.explanation import cluster_view
+from kubeshare_py.scheduling.machine import Machine
+from kubeshare_py.simulation.loose_objects import Json
+from tests.stories.conftest import PODS, Stage, gpu
+
+LONG_S, HELD_S = 600, 4.0
+
+
+@pytest.fixture
+def nodes() -> str:
+    return "nodes: [{name: n1, gpus: [{model: V100, count: 1, memory: 32GiB}]}]"
+
+
+@pytest.fixture
+async def machine(empty_stage: Stage) -> AsyncIterator[Machine]:
+    document = {"forcedDeleteHoldSeconds": HELD_S}
+    defaults = {"inventory": {"intervalSeconds": 0.1}, "leaderElection": {"leaderElect": False}}
+    async with empty_stage.scheduler({**defaults, **document}) as machine:
+        await empty_stage.warm_up()
+        yield machine
+
+
+@pytest.fixture
+def stage(empty_stage: Stage, machine: Machine) -> Stage:
+    """A scheduler that holds cards for some seconds."""
+    return empty_stage
+
+
+async def one_runs_and_one_waits(stage: Stage) -> None:
+    await stage.create("first", gpu("0.7"), terminationGracePeriodSeconds=LONG_S)
+    await stage.running("first")
+    await stage.create("next", gpu("0.6"))
+    await stage.waiting("next")
+
+
+async def seconds_until(stage: Stage, name: str) -> float:
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    await stage.running(name)
+    return loop.time() - began
+
+
+async def test_a_card_is_held_after_a_forced_deletion_and_people_see_why(
+    stage: Stage, machine: Machine
+) -> None:
+    await one_runs_and_one_waits(stage)
+    await stage.client.delete(f"{PODS}/first", grace_period_s=0)
+    # A small pod that fits beside it says that the deletion was heard.
+    await stage.create("beside", gpu("0.1"))
+    await stage.running("beside")
+    (card,) = cluster_view(machine).nodes[0].cards
+    assert [one.name for one in card.lingering] == ["first"]
+    assert card.used_milli == 800
+    assert await seconds_until(stage, "next") > HELD_S / 2
+    (card,) = cluster_view(machine).nodes[0].cards
+    assert card.lingering == ()
+
+
+async def test_what_a_kubelet_ends_is_free_at_once(stage: Stage, machine: Machine) -> None:
+    await one_runs_and_one_waits(stage)
+    await stage.delete("first")
+    assert await seconds_until(stage, "next") < HELD_S / 2
+    assert not machine.ledger.lingering
+
+
+async def test_a_forced_deletion_cuts_a_graceful_one_short_but_not_what_is_held(
+    stage: Stage, machine: Machine
+) -> None:
+    await one_runs_and_one_waits(stage)
+    await stage.cluster.kubelets.lose_node(NodeName("n1"))
+    await stage.delete("first")
+    await stage.until("first", lambda pod: "deletionTimestamp" in pod["metadata"])
+    await stage.client.delete(f"{PODS}/first", grace_period_s=0)
+    await stage.cluster.kubelets.return_node(NodeName("n1"))
+    assert await seconds_until(stage, "next") > HELD_S / 2
+
+
+async def test_what_goes_while_nobody_watches_is_held_from_the_next_list_on(
+    stage: Stage, machine: Machine
+) -> None:
+    await one_runs_and_one_waits(stage)
+    server = stage.cluster.server
+    server.cut_watches()
+    await stage.client.delete(f"{PODS}/first", grace_period_s=0)
+    server.compact()
+    assert await seconds_until(stage, "next") > HELD_S / 2
+
+
+async def test_what_finishes_while_nobody_watches_is_free_with_the_next_list(
+    stage: Stage, machine: Machine
+) -> None:
+    await one_runs_and_one_waits(stage)
+    server = stage.cluster.server
+    server.cut_watches()
+    status: Json = {"status": {"phase": "Succeeded"}}
+    await stage.client.strategic_patch(f"{PODS}/first/status", status)
+    server.compact()
+    assert await seconds_until(stage, "next") < HELD_S / 2
