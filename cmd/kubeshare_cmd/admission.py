@@ -39,9 +39,8 @@ def main() -> int:
         "--webhooks", metavar="NAME", default="kubeshare-admission",
         help="the MutatingWebhookConfiguration; default: kubeshare-admission",
     )  # fmt: skip
-    add(
-        "--runtime-class", metavar="NAME", default="", help="of pods that get a card; default: none"
-    )
+    add("--runtime-class", metavar="NAME", default="", help="of pods with a card; default: none")
+    add("--allow-variable", metavar="NAME", action="append", default=[], help="left to pods")
     add("--certificate-file", metavar="FILE", default="", help="default: it makes one itself")
     add("--key-file", metavar="FILE", default="", help="goes with --certificate-file")
     add(
@@ -62,6 +61,7 @@ def main() -> int:
         kubeconfig=given.kubeconfig,
         runtime_class=given.runtime_class,
         validates=given.validate,
+        left_alone=frozenset(given.allow_variable),
     )
     try:
         configuration = configuration_file.load(given.config)

@@ -40,7 +40,7 @@ def template() -> str:
         "preload": _by_kind(lambda one: one.preload),
         "mounts": _by_kind(lambda one: [_mount(each) for each in one.mounts]),
         "asksForNone": _asks_for_none(),
-        "deviceVariables": _literal(list(DEVICE_VARIABLES)),
+        "deviceVariables": _literal({one.name: one.value for one in DEVICE_VARIABLES}),
         "volumes": _by_kind(lambda one: [_volume(each) for each in one.volumes]),
     }
     return _HEAD + "".join(

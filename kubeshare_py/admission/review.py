@@ -40,12 +40,13 @@ class Rules:
     Pods that carry `sharedgpu/*` and name no scheduler get the first of `choices`: whether the
     webhook is asked about these is said in its match conditions. `validates`: pods are refused that
     the scheduler would not understand. `runtime_class` is for pods that get a card and name none;
-    "" leaves them without.
+    "" leaves them without. `left_alone` are variables that are left to pods and images.
     """
 
     choices: Choices
     validates: bool = True
     runtime_class: str = ""
+    left_alone: frozenset[str] = frozenset()
 
 
 def answer(body: bytes, rules: Rules) -> bytes | None:
@@ -64,20 +65,20 @@ def answer(body: bytes, rules: Rules) -> bytes | None:
     problem = _problem(pod) if rules.validates else ""
     if problem:
         return refused(request.uid, problem)
-    return allowed(request.uid, new_pod_patch(pod, rules.choices, rules.runtime_class))
+    return allowed(request.uid, new_pod_patch(pod, rules))
 
 
-def new_pod_patch(pod: CreatedPod, choices: Choices, runtime_class: str = "") -> list[Operation]:
+def new_pod_patch(pod: CreatedPod, rules: Rules) -> list[Operation]:
     """The patch of a new pod; empty for pods of other schedulers."""
-    scheduler = _scheduler_of(pod, choices)
-    choice = choices.get(scheduler)
+    scheduler = _scheduler_of(pod, rules.choices)
+    choice = rules.choices.get(scheduler)
     if choice is None:
         return []
     is_named = scheduler == pod.spec.scheduler_name
     named = [] if is_named else [Operation("/spec/schedulerName", scheduler)]
     labels = pod.metadata.labels or {}
     told = injection(reach(labels), choice.chosen(labels.get(ISOLATION, "")))
-    return [*named, *pod_patch(pod, told, runtime_class)]
+    return [*named, *pod_patch(pod, told.without(rules.left_alone), rules.runtime_class)]
 
 
 def answer_of_others(body: bytes) -> bytes | None:

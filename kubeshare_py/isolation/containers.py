@@ -6,7 +6,8 @@ labels on the pod, is about all of its containers. Containers of pods that ask f
 goes before the image's: https://github.com/NVIDIA/nvidia-container-toolkit
 """
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
 from kubeshare_py.dialects.results import GPU_UUID
 from kubeshare_py.domain.isolation import IsolationBackend
@@ -23,15 +24,18 @@ CARDS = Variable.of_annotation(VISIBLE_DEVICES, GPU_UUID)
 #: the pod says; here the pod's own entry, for graphics or video, is kept.
 CAPABILITIES = Variable("NVIDIA_DRIVER_CAPABILITIES", "compute,utility", is_default=True)
 #: Variables by which NVIDIA's runtime gives a container that has a card more devices of its node,
-#: which nobody counts: the switches between all cards, InfiniBand adapters, GPUDirect storage, and
-#: the right to divide or watch cards: internal/modifier/gated.go and
-#: cmd/nvidia-container-runtime-hook of https://github.com/NVIDIA/nvidia-container-toolkit
+#: which nobody counts, with the values by which it does not: the switches between all cards,
+#: InfiniBand adapters and GPUDirect storage come by `enabled` and no other value, the right to
+#: divide or watch cards by any value but an empty one. Images may set them, and a value of the pod
+#: goes before the image's: internal/modifier/cdi.go (gatedDevices) and
+#: cmd/nvidia-container-runtime-hook/container_config.go of
+#: https://github.com/NVIDIA/nvidia-container-toolkit (d34b304)
 DEVICE_VARIABLES = (
-    "NVIDIA_NVSWITCH",
-    "NVIDIA_MOFED",
-    "NVIDIA_GDS",
-    "NVIDIA_MIG_CONFIG_DEVICES",
-    "NVIDIA_MIG_MONITOR_DEVICES",
+    Variable("NVIDIA_NVSWITCH", "disabled", is_default=True),
+    Variable("NVIDIA_MOFED", "disabled", is_default=True),
+    Variable("NVIDIA_GDS", "disabled", is_default=True),
+    Variable("NVIDIA_MIG_CONFIG_DEVICES", "", is_default=True),
+    Variable("NVIDIA_MIG_MONITOR_DEVICES", "", is_default=True),
 )
 
 
@@ -44,16 +48,23 @@ class Injection:
     mounts: tuple[Mount, ...] = ()
     volumes: tuple[HostVolume, ...] = ()
 
+    def without(self, names: Collection[str]) -> "Injection":
+        """The same but for variables of these names, which are left to pods and images."""
+        if all(one.name not in names for one in self.variables):
+            return self
+        kept = tuple(one for one in self.variables if one.name not in names)
+        return replace(self, variables=kept)
+
 
 NO_CARD = Injection(variables=(VOID,))
-WHOLE_CARD = Injection(variables=(CARDS, CAPABILITIES))
+WHOLE_CARD = Injection(variables=(CARDS, CAPABILITIES, *DEVICE_VARIABLES))
 
 
 def with_share(backend: IsolationBackend) -> Injection:
     """What containers with a share get by this back-end."""
     found = BACKENDS[backend]
     return Injection(
-        variables=(CARDS, CAPABILITIES, *found.variables),
+        variables=(*WHOLE_CARD.variables, *found.variables),
         preload=found.preload,
         mounts=found.mounts,
         volumes=found.volumes,

@@ -23,6 +23,7 @@ class Settings:
 
     `runtime_class` is given to pods that get a card and name none; "" is none.
     `validates`: pods are refused whose `sharedgpu/*` the scheduler would not understand.
+    `left_alone` are variables of containers that are left to pods and images.
     """
 
     address: str
@@ -34,6 +35,7 @@ class Settings:
     kubeconfig: str | None = None
     runtime_class: str = ""
     validates: bool = True
+    left_alone: frozenset[str] = frozenset()
 
 
 async def main(
@@ -47,6 +49,7 @@ async def main(
         choices=isolation_choices(configuration),
         validates=settings.validates,
         runtime_class=settings.runtime_class,
+        left_alone=settings.left_alone,
     )
     async with AsyncExitStack() as stack:
         certificate = await _certificate(settings, pace or Pace(), stack)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import msgspec
 from msgspec import Raw
 
-from kubeshare_py.admission.review import Choices, new_pod_patch
+from kubeshare_py.admission.review import Choices, Rules, new_pod_patch
 from kubeshare_py.manifests.admission import read_pod
 from kubeshare_py.simulation.api_merge import json_patch
 from kubeshare_py.simulation.api_status import Json
@@ -29,11 +29,13 @@ def environment(choices: Choices) -> Mutation:
     So do those of pods that carry `sharedgpu/*` and name no scheduler: they get the first profile.
     """
 
+    rules = Rules(choices=choices)
+
     def mutated(pod: Json) -> Json:
         read = read_pod(Raw(msgspec.json.encode(pod)))
         if isinstance(read, str):
             return pod
-        steps = [msgspec.to_builtins(step) for step in new_pod_patch(read, choices)]
+        steps = [msgspec.to_builtins(step) for step in new_pod_patch(read, rules)]
         found: Json = json_patch(pod, steps)
         return found
 

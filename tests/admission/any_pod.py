@@ -11,11 +11,21 @@ _NAMES = st.sampled_from(
     [
         *("NVIDIA_VISIBLE_DEVICES", "LD_PRELOAD", "LD_PRELOAD", "NVIDIA_GPU_MEMORY_LIMIT"),
         *("CUDA_MPS_PIPE_DIRECTORY", "POD_NAME", "USER_A", "USER_B"),
-        "NVIDIA_DRIVER_CAPABILITIES",
+        *("NVIDIA_DRIVER_CAPABILITIES", "NVIDIA_GDS", "NVIDIA_MIG_CONFIG_DEVICES"),
     ]
 )
 _VALUES = st.sampled_from(
-    ["", "all", "void", "/a.so", _LIBRARY, f"{_LIBRARY}:/b.so", "$(USER_A)", "/tmp/nvidia-mps"]
+    [
+        "",
+        "all",
+        "void",
+        "/a.so",
+        _LIBRARY,
+        f"{_LIBRARY}:/b.so",
+        "$(USER_A)",
+        "/tmp/nvidia-mps",
+        "disabled",
+    ]
 )
 _SOURCES = st.sampled_from(
     [

@@ -1,17 +1,29 @@
 """What becomes of pods, as the API server applies the webhook's patch."""
 
+import base64
+import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import Phase, find, given, settings
 
 from tests.admission.any_pod import pods
-from tests.admission.patched import SHARE, Json, a_pod, answered, env_of, patched, review
+from tests.admission.patched import ALL, SHARE, Json, a_pod, answered, env_of, patched, review
 
 CARDS = "metadata.annotations['sharedgpu/gpu_uuid']"
+#: By which NVIDIA's runtime gives a container no more than its cards, whatever its image says.
+NOTHING_ELSE = {
+    **dict.fromkeys(("NVIDIA_NVSWITCH", "NVIDIA_MOFED", "NVIDIA_GDS"), "disabled"),
+    **dict.fromkeys(("NVIDIA_MIG_CONFIG_DEVICES", "NVIDIA_MIG_MONITOR_DEVICES"), ""),
+}
 #: What each container of a pod with a card gets.
-WITH_CARD = {"NVIDIA_VISIBLE_DEVICES": CARDS, "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}
+WITH_CARD = {
+    "NVIDIA_VISIBLE_DEVICES": CARDS,
+    "NVIDIA_DRIVER_CAPABILITIES": "compute,utility",
+    **NOTHING_ELSE,
+}
 LIBRARY = "/kubeshare/library/libgemhook.so.1"
 GEMINI = {**SHARE, "sharedgpu/isolation": "gemini"}
 FROM_SECRET = {"name": "LD_PRELOAD", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}
@@ -51,6 +63,19 @@ def test_a_container_that_says_which_parts_of_the_driver_it_needs_keeps_them(the
     assert [one for one in found if "CAPABILITIES" in one["name"]] == [own]
 
 
+@pytest.mark.parametrize("name", NOTHING_ELSE)
+def test_a_variable_that_is_allowed_is_left_to_the_pod_and_its_image(name: str) -> None:
+    rules = replace(ALL, left_alone=frozenset({name}))
+    for own in ((), ({"name": name, "value": "enabled"},)):
+        steps = answered(review(a_pod(SHARE, *own)), rules)["patch"]
+        added = {
+            step["value"]["name"]
+            for step in json.loads(base64.b64decode(steps))
+            if isinstance(step["value"], dict)
+        }
+        assert added == WITH_CARD.keys() - {name}
+
+
 def test_a_pod_that_gets_a_card_gets_the_runtime_that_brings_it() -> None:
     assert patched(a_pod(SHARE), runtime_class="nvidia")["spec"]["runtimeClassName"] == "nvidia"
     own = a_pod(SHARE, runtimeClassName="kata")
@@ -64,8 +89,7 @@ def test_ours_come_first_so_that_the_users_may_refer_to_them() -> None:
     labels = {**SHARE, "sharedgpu/isolation": "driver"}
     found = patched(a_pod(labels, user))["spec"]["containers"][0]["env"]
     assert [one["name"] for one in found] == [
-        "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES",
-        "NVIDIA_GPU_MEMORY_REQUEST", "NVIDIA_GPU_MEMORY_LIMIT", "CARDS",
+        *WITH_CARD, "NVIDIA_GPU_MEMORY_REQUEST", "NVIDIA_GPU_MEMORY_LIMIT", "CARDS",
     ]  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from kubeshare_py.edges.api_server import SCHEDULER
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_config import load
 from kubeshare_py.edges.kube_errors import KubeError
+from kubeshare_py.isolation.containers import CAPABILITIES, DEVICE_VARIABLES
 from kubeshare_py.simulation.card_runtime import Given, folders, given
 from kubeshare_py.simulation.environment import pod_environment
 from kubeshare_py.simulation.loose_objects import LooseObject
@@ -185,7 +186,7 @@ def check(pod: Json, ask: Ask, board: set[str]) -> list[str]:
         "NVIDIA_VISIBLE_DEVICES": visible,
         "MINE": f"cards {visible}",
         "LD_PRELOAD": "/mine.so",
-        **({"NVIDIA_DRIVER_CAPABILITIES": "compute,utility"} if ask.cards else {}),
+        **({one.name: one.value for one in (CAPABILITIES, *DEVICE_VARIABLES)} if ask.cards else {}),
         **{name: value.format(**words) for name, value in ask.told.items()},
     }
     environments = started(pod)

@@ -19,6 +19,7 @@ import pytest
 
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_errors import KubeError
+from kubeshare_py.isolation.containers import CAPABILITIES, DEVICE_VARIABLES
 from tests.admission.patched import SHARE, env_of
 from tests.controlplane.helm import CHART, NAMESPACE
 from tests.controlplane.processes import Process, process
@@ -36,7 +37,7 @@ WEBHOOK = f"{ADMISSION}/mutatingwebhookconfigurations/kubeshare-admission"
 SERVER = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/kubeshare-admission"
 WITH_CARD = {
     "NVIDIA_VISIBLE_DEVICES": "metadata.annotations['sharedgpu/gpu_uuid']",
-    "NVIDIA_DRIVER_CAPABILITIES": "compute,utility",
+    **{one.name: one.value for one in (CAPABILITIES, *DEVICE_VARIABLES)},
 }
 #: Creations at a time.
 CREATORS = 3

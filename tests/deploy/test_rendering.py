@@ -595,6 +595,18 @@ def test_only_pods_of_ours_wait_for_the_webhook() -> None:
     assert policies == {"environment.kubeshare.io": "Fail", "others.kubeshare.io": "Ignore"}
 
 
+def test_a_variable_that_is_allowed_is_left_alone_by_policy_and_webhook_alike() -> None:
+    allow = 'admission.allowVariables=["NVIDIA_GDS"]'
+    for settings in ([allow], [allow, *VARIANTS["told by webhook"]]):
+        objects = rendered(*settings)
+        tellers = [*of(objects, "MutatingAdmissionPolicy"), *of(objects, "Deployment")]
+        texts = {one["metadata"]["name"]: yaml.safe_dump(one, width=10_000) for one in tellers}
+        if "kubeshare-admission" in texts:
+            assert "--allow-variable=NVIDIA_GDS" in texts["kubeshare-admission"]
+        else:
+            assert """!(one.name in ["NVIDIA_GDS"])""" in texts["kubeshare-environment"]
+
+
 @pytest.mark.parametrize("by", ["none", "nobody"])
 def test_pods_of_others_cannot_be_patched_by_nothing(by: str) -> None:
     said = refused(f'admission={{"by": "{by}", "others": true}}')

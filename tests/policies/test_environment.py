@@ -33,6 +33,7 @@ from tests.policies.environment import (
 pytestmark = pytest.mark.real_only("the embedded API server has no admission policies")
 
 NOT_THERE = "MutatingAdmissionPolicy is v1 from Kubernetes 1.36 on"
+NOTHING_ELSE = {one.name: one.value for one in DEVICE_VARIABLES}
 VISIBLE, CAPABILITIES = "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES"
 CARDS = "metadata.annotations['sharedgpu/gpu_uuid']"
 SHARE = {"sharedgpu/gpu_request": "0.5", "sharedgpu/gpu_limit": "1.0"}
@@ -86,7 +87,7 @@ async def test_policy_and_webhook_make_the_same_pod_and_so_do_both(
 async def test_every_container_is_told(cluster: Clients, namespace: str) -> None:
     inits = [{"name": "init", "image": "x"}, {"name": "s", "image": "x", "restartPolicy": "Always"}]
     labels = {**SHARE, "sharedgpu/isolation": "driver"}
-    told = {VISIBLE: CARDS, CAPABILITIES: "compute,utility"}
+    told = {VISIBLE: CARDS, CAPABILITIES: "compute,utility", **NOTHING_ELSE}
     told["NVIDIA_GPU_MEMORY_REQUEST"] = "metadata.annotations['sharedgpu/gpu_mem_mib']"
     told["NVIDIA_GPU_MEMORY_LIMIT"] = "metadata.annotations['sharedgpu/gpu_mem_mib']"
     made = await cluster.would_be(a_pod(labels, initContainers=inits), namespace)
@@ -119,7 +120,7 @@ async def test_a_container_says_itself_which_parts_of_the_driver_it_needs(
     cluster: Clients, namespace: str
 ) -> None:
     made = await cluster.would_be(a_pod(SHARE, {"name": CAPABILITIES, "value": "all"}), namespace)
-    assert env_of(made) == {VISIBLE: CARDS, CAPABILITIES: "all"}
+    assert env_of(made) == {VISIBLE: CARDS, CAPABILITIES: "all", **NOTHING_ELSE}
 
 
 @pytest.mark.parametrize("namespace", [POLICY, WEBHOOK, GUARDED])
@@ -168,11 +169,21 @@ async def test_no_user_says_what_the_scheduler_says(
     assert f"{name} of a container: take it out" in said
 
 
-@pytest.mark.parametrize("name", DEVICE_VARIABLES)
+@pytest.mark.parametrize("name", NOTHING_ELSE)
 async def test_no_user_gets_devices_that_nobody_counts(cluster: Clients, name: str) -> None:
-    pod = a_pod(SHARE, {"name": name, "value": "enabled"})
-    said = await refused(cluster.user.create(pods_of(GUARDED), pod))
-    assert f"{name} of a container brings devices of the node" in said
+    hidden = {"name": name, "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}
+    for entry in ({"name": name, "value": "enabled"}, hidden):
+        said = await refused(cluster.user.create(pods_of(GUARDED), a_pod(SHARE, entry)))
+        assert f"{name} of a container brings devices of the node" in said
+
+
+@pytest.mark.parametrize("labels", [SHARE, {}])
+async def test_a_pod_may_say_itself_that_it_wants_none_of_these_devices(
+    cluster: Clients, labels: Json
+) -> None:
+    env = [{"name": name, "value": value} for name, value in NOTHING_ELSE.items()]
+    made = await cluster.would_be(a_pod(labels, *env), GUARDED)
+    assert NOTHING_ELSE.items() <= env_of(made).items()
 
 
 @pytest.mark.parametrize("spec", [{}, OTHERS])

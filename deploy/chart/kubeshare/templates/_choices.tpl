@@ -76,6 +76,9 @@ pod in the same way, and the second of them finds nothing to do. */}}
 - name: wanted
   expression: >-
     {{- include "kubeshare.cel.variables" . | nindent 4 }}[variables.kind]
+    {{- with .Values.admission.allowVariables }}
+    .filter(one, !(one.name in {{ toJson . }}))
+    {{- end }}
 - name: library
   expression: >-
     {{- include "kubeshare.cel.preload" . | nindent 4 }}[variables.kind]
