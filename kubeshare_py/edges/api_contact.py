@@ -5,6 +5,7 @@ has one line when it does not answer any more, one a minute while that lasts, an
 answers again.
 """
 
+import threading
 import time
 from collections.abc import Callable
 from http import HTTPStatus
@@ -17,7 +18,7 @@ AWAY, BACK = "api server away", "api server back"
 
 
 class ApiContact:
-    """Shared by the clients of one process. `server` is host:port."""
+    """Shared by the clients of one process, on any of its threads. `server` is host:port."""
 
     def __init__(self, server: str, clock: Callable[[], float] = time.monotonic) -> None:
         """`clock` in seconds; one that is never set."""
@@ -27,6 +28,7 @@ class ApiContact:
         self._cuts = Seldom(clock)
         self._away_since: float | None = None
         self._told_away = False
+        self._lock = threading.Lock()
 
     @property
     def is_away(self) -> bool:
@@ -37,22 +39,13 @@ class ApiContact:
         """The server answered a request, with whatever."""
         if self._away_since is None:
             return
-        away_s = self._clock() - self._away_since
-        self._away_since = None
-        if self._told_away:
-            self._told_away = False
-            decision_log.inform(BACK, server=self._server, away_s=round(away_s, 1))
+        with self._lock:
+            self._answered()
 
     def missed(self, message: str) -> None:
         """A request had no answer; `message` says which request, and why."""
-        if self._away_since is None:
-            self._away_since = self._clock()
-        if self._lines.is_due(AWAY):
-            self._told_away = True
-            away_s = round(self._clock() - self._away_since, 1)
-            decision_log.warn(AWAY, server=self._server, message=message, away_s=away_s)
-        else:
-            decision_log.detail(AWAY, server=self._server, message=message)
+        with self._lock:
+            self._missed(message)
 
     def failed(self, event: str, error: Exception | None, path: str, **fields: object) -> None:
         """Something that is asked for again and again failed; None: it ended early, unasked.
@@ -72,6 +65,25 @@ class ApiContact:
             decision_log.warn(event, **fields)
         else:
             decision_log.detail(event, **fields)
+
+    def _answered(self) -> None:
+        if self._away_since is None:
+            return  # another thread heard it first
+        away_s = self._clock() - self._away_since
+        self._away_since = None
+        if self._told_away:
+            self._told_away = False
+            decision_log.inform(BACK, server=self._server, away_s=round(away_s, 1))
+
+    def _missed(self, message: str) -> None:
+        if self._away_since is None:
+            self._away_since = self._clock()
+        if self._lines.is_due(AWAY):
+            self._told_away = True
+            away_s = round(self._clock() - self._away_since, 1)
+            decision_log.warn(AWAY, server=self._server, message=message, away_s=away_s)
+        else:
+            decision_log.detail(AWAY, server=self._server, message=message)
 
 
 def _trouble(error: Exception | None) -> str:

@@ -23,11 +23,16 @@ _log = logging.getLogger(__name__)
 class Credentials:
     """How to reach one API server: its URL, the TLS context, the current Authorization header."""
 
-    def __init__(self, source: str, read: Callable[[], KubeReading]) -> None:
-        """Read once, now. `read` runs in a thread for each renewal and raises KubeConfigError."""
+    def __init__(
+        self, source: str, read: Callable[[], KubeReading], reading: KubeReading | None = None
+    ) -> None:
+        """Read once, now, unless there is a `reading`.
+
+        `read` runs in a thread for each renewal and raises KubeConfigError.
+        """
         self._source = source
         self._read = read
-        self._reading = read()
+        self._reading = reading or read()
         self._fresh_until: float | None = None
         self._renewed_at = float("-inf")
         self._renewing = asyncio.Lock()
@@ -36,6 +41,13 @@ class Credentials:
         self.proxy: str | None = self._reading.proxy
         self.server_hostname: str | None = self._reading.server_hostname
         self.ssl_context: ssl.SSLContext = tls_context(self._reading, source)
+
+    def another(self) -> "Credentials":
+        """The same for one more event loop, on which they renew themselves.
+
+        What was read last serves both: an exec plugin is not run again.
+        """
+        return Credentials(self._source, self._read, self._reading)
 
     async def headers(self) -> dict[str, str]:
         """Give the Authorization header (none with client certificates), renewed when due."""

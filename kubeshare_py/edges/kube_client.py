@@ -4,6 +4,7 @@ HTTP/1.1 with keep-alive over aiohttp; Kubernetes models are never built.
 """
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -74,11 +75,11 @@ class KubeClient:
     ) -> None:
         """`may_write` is asked when a request is about to leave, GET excepted.
 
-        Clients of one process share `tallies` and `contact`.
+        Clients of one process share `tallies` and `contact`, also where they run on other threads.
         """
         self._credentials = credentials
         host = yarl.URL(credentials.server).host_port_subcomponent or "none"
-        self.tallies = tallies or RequestTallies(host)
+        self.tallies = tallies or RequestTallies(host, threading.Lock())
         self.contact = contact or ApiContact(host)
         self._transport = KubeTransport(credentials, may_write)
         self._turn = asyncio.Semaphore(concurrency)
@@ -94,6 +95,15 @@ class KubeClient:
         """One more client with these credentials, to be entered; it may write at any time."""
         return KubeClient(
             self._credentials,
+            concurrency=concurrency,
+            tallies=self.tallies,
+            contact=self.contact,
+        )
+
+    def elsewhere(self, *, concurrency: int) -> "KubeClient":
+        """One more client, to be entered on another event loop; it may write at any time."""
+        return KubeClient(
+            self._credentials.another(),
             concurrency=concurrency,
             tallies=self.tallies,
             contact=self.contact,

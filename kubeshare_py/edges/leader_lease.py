@@ -1,9 +1,11 @@
-"""Leadership among scheduler processes: `scheduling.leadership` performed on a Lease."""
+"""Leadership among scheduler processes: `scheduling.leadership` performed on a Lease.
+
+The Lease is not renewed while the event loop that decides hangs: then another process must lead.
+"""
 
 import asyncio
 import datetime
 import random
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from http import HTTPStatus
@@ -13,6 +15,7 @@ import msgspec
 
 from kubeshare_py.domain.lease import LeaderFigures, Lease, LeaseClaim
 from kubeshare_py.edges import decision_log
+from kubeshare_py.edges.heartbeat import Stall, steady_s
 from kubeshare_py.edges.kube_client import KubeClient, decode
 from kubeshare_py.edges.kube_errors import KubeError, KubeFailure, KubeUnreachable
 from kubeshare_py.framework.leader_election import JITTER
@@ -34,20 +37,24 @@ class LeaderLease:
     """Leads while the Lease is renewed. Its client is its own: nothing may hold up a renewal.
 
     Its clock is read anew each time: the event loop's stands still while a turn, or the whole
-    process, is held up.
+    process, is held up. `may_send`, `fence` and `figures` may be called from any thread.
     """
 
     def __init__(
         self,
         client: KubeClient,
         election: Election,
-        namespace: str,
-        name: str,
+        place: tuple[str, str],
         *,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = steady_s,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         rng: random.Random | None = None,
+        stalled: Callable[[], Stall | None] = lambda: None,
     ) -> None:
+        """`place` is the Lease's namespace and name. `stalled` answers something while the event
+        loop that decides has not turned for the renew deadline.
+        """
+        namespace, name = place
         self._client = client
         self._election = election
         self._path = leases_path(namespace)
@@ -60,6 +67,8 @@ class LeaderLease:
         self._object: dict[str, Any] | None = None
         self._said = ""
         self._slow_renewals = 0
+        self._stalled = stalled
+        self._stall: Stall | None = None
 
     async def campaign(self) -> None:
         """Stand by until the Lease is ours, then renew it; raises LeadershipLost.
@@ -81,7 +90,8 @@ class LeaderLease:
         election, terms = self._election, self._election.terms
         holder = ""
         while True:
-            await self._attempt(terms.renew_deadline_s / 2)
+            if not self._hangs():
+                await self._attempt(terms.renew_deadline_s / 2)
             if election.leads:
                 break
             if election.holder != holder:
@@ -98,16 +108,28 @@ class LeaderLease:
         election, terms = self._election, self._election.terms
         while True:
             await self._sleep(min(terms.retry_period_s, max(self._left_s(), 0.0)))
-            if self._left_s() > 0:
+            if self._left_s() > 0 and not self._hangs():
                 await self._attempt(min(terms.renew_deadline_s / 2, self._left_s()))
             if election.lost(self._clock()):
                 raise LeadershipLost(f"Lease {self._lease} is lost: {self._why_lost()}")
+
+    def _hangs(self) -> bool:
+        """Whether the loop that decides does not turn; said when that begins and when it ends."""
+        before, self._stall = self._stall, self._stalled()
+        if self._stall is not None and before is None:
+            about = {"lease": self._lease, "for_s": round(self._stall.for_s, 1)}
+            decision_log.warn("hangs", **about, where=self._stall.where)
+        elif self._stall is None and before is not None:
+            decision_log.inform("turns again", lease=self._lease)
+        return self._stall is not None
 
     def _why_lost(self) -> str:
         """Say who has it, where another was seen with it; else what kept it from being renewed."""
         election = self._election
         if election.leads:
             late = f"not renewed within {election.terms.renew_deadline_s:g} s"
+            if self._stall is not None:
+                return f"{late}: the event loop hangs, in {self._stall.where}"
             return f"{late}: {self._said}" if self._said else late
         return f"taken over by {election.holder}" if election.holder else "released by another"
 

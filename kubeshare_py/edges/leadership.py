@@ -1,22 +1,30 @@
 """Whether this scheduler process is the one that decides, and a client that heeds it."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager, suppress
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    suppress,
+)
 from typing import Protocol
 
 from kubeshare_py.domain.lease import LeaderFigures
 from kubeshare_py.edges.credentials import Credentials
+from kubeshare_py.edges.heartbeat import Heartbeat, Stall, steady_s
 from kubeshare_py.edges.kube_api import HAND_OVER_S
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.leader_lease import LeaderLease
+from kubeshare_py.edges.lease_thread import on_a_thread
 from kubeshare_py.framework.configuration import SchedulerConfiguration
 from kubeshare_py.framework.leader_election import LeaderElection, seconds
 from kubeshare_py.scheduling.leadership import Election, Terms
 
 #: Whoever does not lead after so long (s) stands by.
 HEAD_START_S = 1.0
+#: How often the event loop says that it turns, in renew deadlines.
+BEATS = 0.05
 
 
 class Leadership(Protocol):
@@ -90,39 +98,61 @@ async def connected(
     credentials: Credentials,
     name: str,
     hand_over_s: float = HAND_OVER_S,
-    clock: Callable[[], float] = time.monotonic,
+    clock: Callable[[], float] | None = None,
 ) -> AsyncIterator[tuple[KubeClient, Leadership]]:
-    """A client that writes nothing unless this process leads, and its leadership."""
-    async with KubeClient(credentials) as own:
-        leadership = _leadership(configuration.leader_election, own, name, hand_over_s, clock)
-        async with KubeClient(
+    """A client that writes nothing unless this process leads, and its leadership.
+
+    The Lease is renewed on a thread of its own; with a `clock`, which is that of the running loop,
+    on this loop. `hand_over_s` is how long the last requests of a leader that ended may take to
+    land.
+    """
+    settings = configuration.leader_election
+    shared = KubeClient(credentials)
+    async with AsyncExitStack() as stack:
+        leadership: Leadership = OnlyScheduler()
+        if settings.leader_elect:
+            election = Election(name, _terms(settings, hand_over_s))
+            electing = _electing(settings, election, shared, clock)
+            leadership = await stack.enter_async_context(electing)
+        client = KubeClient(
             credentials,
             concurrency=configuration.parallel_binds,
             may_write=leadership.may_send,
-            tallies=own.tallies,
-            contact=own.contact,
-        ) as client:
-            yield client, leadership
+            tallies=shared.tallies,
+            contact=shared.contact,
+        )
+        yield await stack.enter_async_context(client), leadership
 
 
-def _leadership(
+def _electing(
     settings: LeaderElection,
+    election: Election,
     client: KubeClient,
-    name: str,
-    hand_over_s: float,
-    clock: Callable[[], float],
-) -> Leadership:
-    """What the settings ask for, for a process of this name.
+    clock: Callable[[], float] | None,
+) -> AbstractAsyncContextManager[Leadership]:
+    """Takes part in an election while entered, with a client like this one."""
+    deadline_s = election.terms.renew_deadline_s
+    place = (settings.resource_namespace, settings.resource_name)
 
-    `hand_over_s` is how long the last requests of a leader that ended may take to land.
-    """
-    if not settings.leader_elect:
-        return OnlyScheduler()
-    terms = Terms(
+    @asynccontextmanager
+    async def opened(
+        clock: Callable[[], float], stalled: Callable[[], Stall | None]
+    ) -> AsyncIterator[LeaderLease]:
+        async with another as own:
+            yield LeaderLease(own, election, place, clock=clock, stalled=stalled)
+
+    if clock is not None:
+        another = client.another(concurrency=1)
+        return opened(clock, lambda: None)
+    another = client.elsewhere(concurrency=1)
+    heartbeat = Heartbeat(BEATS * deadline_s)
+    return on_a_thread(lambda: opened(steady_s, lambda: heartbeat.stall(deadline_s)), heartbeat)
+
+
+def _terms(settings: LeaderElection, hand_over_s: float) -> Terms:
+    return Terms(
         lease_duration_s=seconds(settings.lease_duration),
         renew_deadline_s=seconds(settings.renew_deadline),
         retry_period_s=seconds(settings.retry_period),
         hand_over_s=hand_over_s,
     )
-    place = (settings.resource_namespace, settings.resource_name)
-    return LeaderLease(client, Election(name, terms), *place, clock=clock)

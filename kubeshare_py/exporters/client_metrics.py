@@ -4,6 +4,8 @@ Names, labels and buckets: k8s.io/component-base metrics/prometheus/restclient a
 metrics/prometheus/clientgo/leaderelection.
 """
 
+from contextlib import AbstractContextManager, nullcontext
+
 from kubeshare_py.domain.lease import LeaderFigures
 from kubeshare_py.exporters.distribution import Distribution
 from kubeshare_py.exporters.metric import Metric
@@ -55,10 +57,14 @@ CLIENT_METRICS = (
 
 
 class RequestTallies:
-    """Requests to one API server (`host` with its port), counted as they are answered."""
+    """Requests to one API server (`host` with its port), counted as they are answered.
 
-    def __init__(self, host: str) -> None:
+    Threads may share them if there is a `lock`: it is entered while they count and are read.
+    """
+
+    def __init__(self, host: str, lock: AbstractContextManager[object] | None = None) -> None:
         self._host = host
+        self._lock = lock or nullcontext()
         self._results: dict[tuple[str, str], int] = {}
         self._retries: dict[tuple[str, str], int] = {}
         self._latency: dict[str, Distribution] = {}
@@ -67,24 +73,32 @@ class RequestTallies:
     def began(self, method: str, status: int | None) -> None:
         """The answer to a request begins with this status, or (None) there is none."""
         key = (NO_ANSWER if status is None else str(status), method)
-        self._results[key] = self._results.get(key, 0) + 1
+        with self._lock:
+            self._results[key] = self._results.get(key, 0) + 1
 
     def ended(self, method: str, status: int | None, seconds: float) -> None:
         """The answer is complete, so long after the request was sent; None: there is none."""
         self.began(method, status)
-        _distribution(self._latency, method).observe(seconds)
+        with self._lock:
+            _distribution(self._latency, method).observe(seconds)
 
     def waited(self, method: str, seconds: float) -> None:
         """So long a request waited for its turn."""
-        _distribution(self._turn, method).observe(seconds)
+        with self._lock:
+            _distribution(self._turn, method).observe(seconds)
 
     def sent_again(self, method: str, status: int) -> None:
         """A request that was answered like this is going to be repeated."""
         key = (str(status), method)
-        self._retries[key] = self._retries.get(key, 0) + 1
+        with self._lock:
+            self._retries[key] = self._retries.get(key, 0) + 1
 
     def values(self) -> Values:
         """By metric, by the values of its labels."""
+        with self._lock:
+            return self._values()
+
+    def _values(self) -> Values:
         host = self._host
         return {
             "rest_client_requests_total": {(*key, host): n for key, n in self._results.items()},

@@ -44,20 +44,31 @@ class Terms:
         return math.ceil(self.lease_duration_s)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mandate:
+    """That one candidate leads: in which term, and when it may send (s): `since` <= now < `until`.
+
+    `until` is when it must have stopped sending, unless the Lease is renewed before.
+    """
+
+    term: int
+    since: float
+    until: float
+
+
 class Election:
     """One candidate. It leads at most once: after it has lost, a new process has a new name.
 
-    `now` and `asked_at` are seconds of this process's monotonic clock.
+    `now` and `asked_at` are seconds of this process's monotonic clock. One thread calls the methods
+    that change it. Others may read `leads`, `fence` and `may_send`: a mandate is replaced whole.
     """
 
     def __init__(self, name: str, terms: Terms) -> None:
         self.name = name
         self.terms = terms
-        self.binds_from = math.inf
-        self._term: int | None = None
+        self._mandate: Mandate | None = None
         self._known: Lease | None = None
         self._changed_at = -math.inf
-        self._renewed_at = -math.inf
         self._over_unreleased = False
         self._must_look = True
         self._over = False
@@ -65,7 +76,12 @@ class Election:
     @property
     def leads(self) -> bool:
         """Whether it acquired the Lease, and nobody else was seen with it since."""
-        return self._term is not None and not self._over
+        return self._mandate is not None and not self._over
+
+    @property
+    def binds_from(self) -> float:
+        """When it may send for the first time; inf before it leads."""
+        return math.inf if self._mandate is None else self._mandate.since
 
     @property
     def holder(self) -> str:
@@ -75,12 +91,12 @@ class Election:
     @property
     def deadline(self) -> float:
         """When it must have stopped sending, unless the Lease is renewed before."""
-        return self._renewed_at + self.terms.renew_deadline_s
+        return -math.inf if self._mandate is None else self._mandate.until
 
     @property
     def fence(self) -> str:
         """`holder/transitions`: names this term of leadership, "" before it leads."""
-        return "" if self._term is None else f"{self.name}/{self._term}"
+        return "" if self._mandate is None else f"{self.name}/{self._mandate.term}"
 
     @property
     def free_at(self) -> float:
@@ -94,11 +110,12 @@ class Election:
 
     def may_send(self, now: float) -> bool:
         """Whether binds and reports may be sent."""
-        return self.leads and self.binds_from <= now < self.deadline
+        mandate = self._mandate
+        return mandate is not None and not self._over and mandate.since <= now < mandate.until
 
     def lost(self, now: float) -> bool:
         """Whether it led and must end: somebody else leads, or nothing was renewed in time."""
-        return self._term is not None and (self._over or now >= self.deadline)
+        return self._mandate is not None and (self._over or now >= self.deadline)
 
     def renewal(self) -> LeaseClaim | None:
         """What to write without looking first; None where it is not known what is there."""
@@ -120,7 +137,7 @@ class Election:
         self._known = found
         if found.holder == self.name:
             return self._claim(found.version, found.transitions)
-        if self._term is not None:
+        if self._mandate is not None:
             self._over = True
             return None
         if now < self.free_at:
@@ -134,10 +151,12 @@ class Election:
         The deadline counts from the sending: others saw the change after it.
         """
         self._known, self._changed_at, self._must_look = found, now, False
-        self._renewed_at = max(self._renewed_at, asked_at)
-        if self._term is None:
-            self._term = found.transitions
-            self.binds_from = now + (self.terms.hand_over_s if self._over_unreleased else 0.0)
+        until = asked_at + self.terms.renew_deadline_s
+        if self._mandate is None:
+            since = now + (self.terms.hand_over_s if self._over_unreleased else 0.0)
+            self._mandate = Mandate(term=found.transitions, since=since, until=until)
+        else:
+            self._mandate = replace(self._mandate, until=max(self._mandate.until, until))
 
     def not_written(self) -> None:
         """Take in that a claim was refused or not answered: it may have been stored, or not."""
@@ -149,11 +168,11 @@ class Election:
         None when the Lease must be left to expire: when it is lost, and while this process itself
         waits for its predecessor's last requests.
         """
-        known, allowed = self._known, self.may_send(now)
+        known, mandate, allowed = self._known, self._mandate, self.may_send(now)
         self._over = True
-        if not allowed or known is None or self._term is None:
+        if not allowed or known is None or mandate is None:
             return None
-        claim = self._claim(known.version, self._term)
+        claim = self._claim(known.version, mandate.term)
         return replace(claim, holder="", duration_s=RELEASED_S)
 
     def _create(self, now: float) -> LeaseClaim | None:
@@ -163,8 +182,8 @@ class Election:
         """
         if now < self.free_at:
             return None
-        if self._term is not None:
-            return self._claim("", self._term)
+        if self._mandate is not None:
+            return self._claim("", self._mandate.term)
         known = self._known
         if known is None or known.holder != self.name:
             self._over_unreleased = known is not None and bool(known.holder)

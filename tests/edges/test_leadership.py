@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +11,7 @@ import pytest
 
 from kubeshare_py.domain.lease import LeaderFigures
 from kubeshare_py.edges.api_faults import Fault
+from kubeshare_py.edges.heartbeat import Stall
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_config import load
 from kubeshare_py.edges.kube_errors import KubeWithheld
@@ -47,17 +48,29 @@ class Hand:
         await asyncio.sleep(0)
 
 
-def lease_of(behind: Behind, name: str, hand: Hand) -> LeaderLease:
+@dataclass
+class Loop:
+    """The event loop that decides, as it is seen by who renews the Lease."""
+
+    stall: Stall | None = None
+
+    def stalled(self) -> Stall | None:
+        return self.stall
+
+
+def lease_of(behind: Behind, name: str, hand: Hand, loop: Loop | None = None) -> LeaderLease:
     return LeaderLease(
-        behind.client, Election(name, Terms()), "kube-system", "kubeshare-scheduler",
-        clock=hand.read, sleep=hand.sleep, rng=random.Random(1),
+        behind.client, Election(name, Terms()), ("kube-system", "kubeshare-scheduler"),
+        clock=hand.read, sleep=hand.sleep, rng=random.Random(1), stalled=(loop or Loop()).stalled,
     )  # fmt: skip
 
 
 @asynccontextmanager
-async def leading(behind: Behind, name: str, hand: Hand) -> AsyncIterator[LeaderLease]:
+async def leading(
+    behind: Behind, name: str, hand: Hand, loop: Loop | None = None
+) -> AsyncIterator[LeaderLease]:
     """Campaigns while entered; entered when it leads."""
-    lease = lease_of(behind, name, hand)
+    lease = lease_of(behind, name, hand, loop)
     async with asyncio.TaskGroup() as group:
         campaign = group.create_task(lease.campaign())
         await lease.led()
@@ -204,6 +217,68 @@ async def test_a_process_that_was_held_up_does_not_say_that_another_took_over(
             await lead_and_stand_still()
         late = "is lost: not renewed within 10 s$"
         assert error.group_contains(LeadershipLost, match=late)
+
+
+async def turning(wanted: Callable[[], bool]) -> None:
+    """Let others run until it is so."""
+    while True:
+        if wanted():
+            return
+        await asyncio.sleep(0)
+
+
+HANGS = Stall(for_s=10.0, where="handle (machine.py:1)")
+
+
+async def test_while_the_loop_hangs_the_lease_is_not_renewed_and_then_lost(tmp_path: Path) -> None:
+    async with api_server(tmp_path) as behind:
+        hand, loop, requests = Hand(), Loop(), list[str]()
+
+        async def lead_and_hang() -> None:
+            async with leading(behind, "me", hand, loop):
+                loop.stall = HANGS
+                hand.slept.clear()
+                behind.server.audit = lambda request: requests.append(request.method)
+                await asyncio.Event().wait()
+
+        with pytest.raises(ExceptionGroup) as error:
+            await lead_and_hang()
+        why = r"not renewed within 10 s: the event loop hangs, in handle \(machine.py:1\)$"
+        assert error.group_contains(LeadershipLost, match=why)
+        assert requests.count("PUT") <= 1  # one renewal may be under way
+        assert sum(hand.slept) <= 12
+
+
+async def test_a_loop_that_turns_again_in_time_goes_on_leading(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with api_server(tmp_path) as behind:
+        hand, loop = Hand(), Loop()
+        renewals: asyncio.Queue[str] = asyncio.Queue()
+        async with leading(behind, "me", hand, loop) as lease:
+            loop.stall = HANGS
+            await turning(lambda: hand.now >= 106)
+            loop.stall = None
+            behind.server.audit = lambda request: renewals.put_nowait(request.method)
+            assert await renewals.get() == "PUT"
+            assert await renewals.get() == "PUT"
+            assert lease.may_send()
+    said = [record.getMessage() for record in caplog.records]
+    assert [line for line in said if line in ("hangs", "turns again")] == ["hangs"]
+
+
+async def test_who_hangs_while_it_stands_by_does_not_take_the_lease(tmp_path: Path) -> None:
+    async with api_server(tmp_path) as behind:
+        hand, loop = Hand(), Loop(HANGS)
+        async with asyncio.TaskGroup() as group:
+            campaign = group.create_task(lease_of(behind, "me", hand, loop).campaign())
+            await turning(lambda: len(hand.slept) >= 10)
+            assert await behind.client.list_all(LEASES) == []
+            requests: asyncio.Queue[str] = asyncio.Queue()
+            behind.server.audit = lambda request: requests.put_nowait(request.method)
+            loop.stall = None
+            assert [await requests.get() for _ in range(2)] == ["GET", "POST"]
+            campaign.cancel()
 
 
 async def test_without_election_it_leads_at_once_without_a_lease(tmp_path: Path) -> None:

@@ -139,6 +139,7 @@ class Processes:
         self._group = group
         self._folder = folder
         self._file = folder / "settings.yaml"
+        self._hangs = folder / "hangs"
         self._file.write_text(configuration_file.text(configuration))
         self._kubeconfig = kubeconfig
         self._logs: list[Path] = []
@@ -167,6 +168,11 @@ class Processes:
     def url(self) -> str:
         return str(self.said("started")[-1]["addresses"][0])
 
+    def hang(self, number: int, seconds: float) -> None:
+        """Let one's event loop stand still for so long, while its other threads go on."""
+        self._hangs.write_text(str(seconds))
+        self._processes[number].send_signal(signal.SIGUSR1)
+
     def said(self, event: str) -> list[Line]:
         return [line for log in self._logs for line in _lines(log) if line["event"] == event]
 
@@ -187,7 +193,7 @@ class Processes:
 
     async def _process(self, number: int, log: Path) -> int:
         command: list[str | Path] = [
-            sys.executable, "-m", "kubeshare_cmd.scheduler",
+            sys.executable, "-m", "tests.faults.hanging_scheduler", self._hangs,
             "--config", self._file, "--kubeconfig", self._kubeconfig,
         ]  # fmt: skip
         with log.open("wb") as file:

@@ -1,0 +1,82 @@
+"""A leader whose event loop stands still: for a while it goes on leading, and for longer not."""
+
+import asyncio
+
+from kubeshare_py.framework.leader_election import seconds
+from tests.faults.arena import Arena, pod, share
+from tests.faults.conftest import Play
+from tests.faults.late_binding import LEASE, until
+from tests.faults.schedulers import Processes
+
+CARDS = "nodes: [{name: n1, gpus: [{model: T4, count: 4, memory: 16GiB}]}]"
+#: Of the renew deadline.
+NEARLY, FAR_TOO_LONG = 0.95, 4.0
+
+
+def processes(found: Arena) -> Processes:
+    assert isinstance(found.schedulers, Processes)
+    return found.schedulers
+
+
+async def is_led(found: Arena) -> str:
+    """One leads and has bound a pod; another stands by. Answers who leads."""
+    found.schedulers.start(0)
+    await found.create(pod("first", share("0.7")))
+    assert await found.books.until(lambda: found.books.is_bound("first"), found.pace.settles_s)
+    found.schedulers.start(1)
+    await until(found, lambda: stands_by(found))
+    return await holder(found)
+
+
+async def stands_by(found: Arena) -> bool:
+    return bool(processes(found).said("stands by"))
+
+
+async def holder(found: Arena) -> str:
+    spec = (await found.ground.client.get(LEASE))["spec"]
+    return f"{spec['holderIdentity']}/{spec['leaseTransitions']}"
+
+
+async def renewed_at(found: Arena) -> str:
+    return str((await found.ground.client.get(LEASE))["spec"]["renewTime"])
+
+
+async def leads_on(found: Arena) -> None:
+    term = await is_led(found)
+    hang_s = NEARLY * seconds(found.pace.election.renew_deadline)
+    for number in range(2):
+        processes(found).hang(0, hang_s)
+        began = await renewed_at(found)
+        await found.create(pod(f"meanwhile-{number}", share("0.7")))
+        await asyncio.sleep(0.7 * hang_s)
+        assert not found.books.is_bound(f"meanwhile-{number}")
+        assert await renewed_at(found) > began
+        assert await found.books.until(lambda: not found.books.overlooked(), found.pace.settles_s)
+    assert (await holder(found), found.schedulers.resigned, found.books.problems) == (term, 0, [])
+
+
+def test_a_leader_whose_loop_takes_nearly_the_renew_deadline_goes_on_leading(play: Play) -> None:
+    play(leads_on, CARDS, elect=True, processes=True)
+
+
+async def is_followed(found: Arena) -> None:
+    books, term = found.books, await is_led(found)
+    processes(found).hang(0, FAR_TOO_LONG * seconds(found.pace.election.lease_duration))
+    for number in range(6):
+        await found.create(pod(f"half-{number}", share("0.5")))
+    assert await books.until(lambda: not books.overlooked(), found.pace.settles_s)
+    assert await holder(found) != term
+
+    async def has_ended() -> bool:
+        return found.schedulers.resigned == 1
+
+    await until(found, has_ended)
+    [hung] = found.schedulers.said("hangs")
+    assert "_hang (" in hung["where"]
+    [lost] = found.schedulers.said("lost")
+    assert "taken over by" in lost["message"] or "the event loop hangs" in lost["message"]
+    assert (books.bound(), books.problems) == (7, [])
+
+
+def test_a_leader_whose_loop_hangs_loses_the_lease_and_nothing_is_bound_twice(play: Play) -> None:
+    play(is_followed, CARDS, elect=True, processes=True)
