@@ -5,12 +5,33 @@ Fields: https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/le
 
 from dataclasses import dataclass, field
 
+#: So many terms of leadership have numbers of their own, which Kubernetes keeps in an int32; after
+#: the last comes 0.
+TERMS = 2**31
+#: A Lease that says a longer duration (s) is taken to say this, and no configuration may: a forged
+#: one would keep all schedulers from leading.
+LONGEST_LEASE_S = 600
+
+
+def after(term: int) -> int:
+    """The number of the next term."""
+    return (term + 1) % TERMS
+
+
+def is_later(term: int, than: int) -> bool:
+    """Whether `term` follows within half of all terms; the policy kubeshare-fence says the same.
+
+    As sequence numbers are compared: https://www.rfc-editor.org/rfc/rfc1982
+    """
+    return 0 < (term - than) % TERMS < TERMS // 2
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
     """A Lease as last read; two are equal when they say the same, whatever their versions.
 
     `acquired` and `renewed` are times of somebody else's clock: compared, never computed with.
+    `transitions` is below TERMS. `problems` say what on it cannot be, and what was taken instead.
     """
 
     version: str = field(default="", compare=False)
@@ -19,6 +40,7 @@ class Lease:
     duration_s: int = 0
     acquired: str = ""
     renewed: str = ""
+    problems: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

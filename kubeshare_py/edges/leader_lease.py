@@ -23,6 +23,8 @@ from kubeshare_py.manifests.lease import lease_body, read_lease
 from kubeshare_py.scheduling.leadership import Election
 
 _RELEASE_ATTEMPTS = 3
+#: Characters of a holder's name in the log: an API server takes any number.
+_LONGEST_NAME = 253
 
 
 class LeadershipLost(Exception):
@@ -54,12 +56,11 @@ class LeaderLease:
         """`place` is the Lease's namespace and name. `stalled` answers something while the event
         loop that decides has not turned for the renew deadline.
         """
-        namespace, name = place
+        namespace, self._name = self._place = place
         self._client = client
         self._election = election
         self._path = leases_path(namespace)
-        self._name = name
-        self._lease = f"{namespace}/{name}"
+        self._lease = f"{namespace}/{self._name}"
         self._clock = clock
         self._sleep = sleep
         self._rng = rng or random.Random()
@@ -69,6 +70,7 @@ class LeaderLease:
         self._slow_renewals = 0
         self._stalled = stalled
         self._stall: Stall | None = None
+        self._problems: tuple[str, ...] = ()
 
     async def campaign(self) -> None:
         """Stand by until the Lease is ours, then renew it; raises LeadershipLost.
@@ -96,7 +98,7 @@ class LeaderLease:
                 break
             if election.holder != holder:
                 holder = election.holder
-                decision_log.inform("stands by", lease=self._lease, holder=holder)
+                decision_log.inform("stands by", lease=self._lease, holder=holder[:_LONGEST_NAME])
             pause = terms.retry_period_s * (1 + JITTER * self._rng.random())
             until_free = election.free_at - self._clock()
             # On the spot when it expires, and not before: others look then too.
@@ -131,7 +133,8 @@ class LeaderLease:
             if self._stall is not None:
                 return f"{late}: the event loop hangs, in {self._stall.where}"
             return f"{late}: {self._said}" if self._said else late
-        return f"taken over by {election.holder}" if election.holder else "released by another"
+        holder = election.holder[:_LONGEST_NAME]
+        return f"taken over by {holder}" if holder else "released by another"
 
     async def release(self) -> None:
         """Write that nobody holds it. Failing that, it expires: a successor waits longer."""
@@ -206,6 +209,7 @@ class LeaderLease:
         found = decode(answer.body)
         lease = _understood(found)
         self._object = found
+        self._say_problems(lease)
         return lease
 
     async def _write(self, claim: LeaseClaim) -> Lease:
@@ -217,6 +221,21 @@ class LeaderLease:
         lease = _understood(stored)
         self._object = stored
         return lease
+
+    def _say_problems(self, found: Lease) -> None:
+        """Say what on the Lease cannot be, once as long as it is the same."""
+        if found.problems and found.problems != self._problems:
+            message = f"Lease {self._lease}: {'; '.join(found.problems)}. The next leader mends it"
+            if found.holder and found.holder != self._election.name:
+                namespace, name = self._place
+                release = '{"spec":{"holderIdentity":""}}'
+                message += (
+                    ". If no scheduler of the holder's name runs, it need not be waited for:"
+                    f" kubectl -n {namespace} patch lease {name} --type merge -p '{release}'"
+                )
+            holder = found.holder[:_LONGEST_NAME]
+            decision_log.warn("lease", lease=self._lease, holder=holder, message=message)
+        self._problems = found.problems
 
     def _complain(self, error: Exception) -> None:
         """Log it, once as long as it is the same. That somebody was faster is no trouble."""

@@ -9,6 +9,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from kubeshare_py.domain.lease import LONGEST_LEASE_S
 from kubeshare_py.framework.settings_rules import label_problem, subdomain_problem
 
 _DURATION = "a duration such as 15s, 1m30s or 500ms"
@@ -39,6 +40,10 @@ class LeaderElection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
                 ("retryPeriod", self.retry_period),
             )
         }
+        if read["leaseDuration"] > LONGEST_LEASE_S:
+            raise ValueError(
+                f"leaseDuration: {self.lease_duration} must be at most {LONGEST_LEASE_S}s"
+            )
         if not read["renewDeadline"] < read["leaseDuration"]:
             raise ValueError(
                 f"renewDeadline: {self.renew_deadline} must be shorter than leaseDuration,"

@@ -5,46 +5,75 @@ Fields: https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/le
 
 import datetime
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
-from msgspec import Meta
 
-from kubeshare_py.domain.bounds import INT32
-from kubeshare_py.domain.lease import Lease, LeaseClaim
+from kubeshare_py.domain.lease import LONGEST_LEASE_S, TERMS, Lease, LeaseClaim
 
-_Int32 = Annotated[int, Meta(ge=INT32.least, le=INT32.most)]
+_SHOWN = 40
 
 
 class _Metadata(msgspec.Struct, rename="camel"):
     resource_version: str
 
 
-class _Spec(msgspec.Struct, rename="camel"):
-    holder_identity: str | None = None
-    lease_duration_seconds: _Int32 | None = None
-    acquire_time: str | None = None
-    renew_time: str | None = None
-    lease_transitions: _Int32 | None = None
-
-
-class _Lease(msgspec.Struct):
-    metadata: _Metadata
-    spec: _Spec | None = None
-
-
 def read_lease(found: Mapping[str, Any]) -> Lease:
-    """Read a Lease; raises msgspec.ValidationError for what an API server would not store."""
-    lease = msgspec.convert(found, _Lease)
-    spec = lease.spec or _Spec()
+    """Read a Lease; what on it cannot be is in `problems`, and no reason not to lead.
+
+    Raises msgspec.ValidationError for what has no resourceVersion: no API server stored it.
+    """
+    metadata = msgspec.convert(found.get("metadata"), _Metadata)
+    spec = _Spec(found.get("spec"))
     return Lease(
-        version=lease.metadata.resource_version,
-        holder=spec.holder_identity or "",
-        transitions=spec.lease_transitions or 0,
-        duration_s=spec.lease_duration_seconds or 0,
-        acquired=spec.acquire_time or "",
-        renewed=spec.renew_time or "",
+        version=metadata.resource_version,
+        holder=spec.text("holderIdentity"),
+        transitions=spec.number("leaseTransitions", 0, TERMS - 1, otherwise=0),
+        duration_s=spec.number(
+            "leaseDurationSeconds", 0, LONGEST_LEASE_S, otherwise=LONGEST_LEASE_S
+        ),
+        acquired=spec.text("acquireTime"),
+        renewed=spec.text("renewTime"),
+        problems=tuple(spec.problems),
     )
+
+
+class _Spec:
+    """A Lease's spec, whatever is in it; `problems` are those of the fields that were asked for."""
+
+    def __init__(self, found: object) -> None:
+        self.problems: list[str] = []
+        self._fields: Mapping[str, object] = {}
+        if isinstance(found, Mapping):
+            self._fields = found
+        elif found is not None:
+            self.problems.append(f"spec: must be an object, not {_shown(found)}")
+
+    def text(self, name: str) -> str:
+        """A string, "" if it is not there; of anything else its JSON, so that a change is seen."""
+        found = self._fields.get(name)
+        if found is None or isinstance(found, str):
+            return found or ""
+        self.problems.append(f"spec.{name}: must be a string, not {_shown(found)}")
+        return msgspec.json.encode(found).decode()
+
+    def number(self, name: str, least: int, most: int, otherwise: int) -> int:
+        """A whole number within these bounds, 0 if it is not there, and `otherwise`."""
+        found = self._fields.get(name)
+        if found is None:
+            return 0
+        if isinstance(found, int) and not isinstance(found, bool) and least <= found <= most:
+            return found
+        self.problems.append(
+            f"spec.{name}: must be a whole number from {least} to {most}, not {_shown(found)};"
+            f" taken as {otherwise}"
+        )
+        return otherwise
+
+
+def _shown(found: object) -> str:
+    text = msgspec.json.encode(found).decode()
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def lease_body(
@@ -57,7 +86,8 @@ def lease_body(
     """
     time = now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     old = dict(found or {})
-    spec = dict(old.get("spec") or {})
+    there = old.get("spec")
+    spec = dict(there) if isinstance(there, Mapping) else {}
     if claim.acquires:
         spec["acquireTime"] = time
     spec |= {

@@ -9,7 +9,7 @@ to a Lease that nobody released waits until the last requests of its predecessor
 import math
 from dataclasses import dataclass, replace
 
-from kubeshare_py.domain.lease import Lease, LeaseClaim
+from kubeshare_py.domain.lease import LONGEST_LEASE_S, Lease, LeaseClaim, after, is_later
 from kubeshare_py.framework.leader_election import JITTER
 
 #: What a released Lease says of its duration, as client-go writes it: the field must be positive.
@@ -20,19 +20,23 @@ RELEASED_S = 1
 class Terms:
     """The durations of an election, in seconds.
 
-    `hand_over_s` is how long a successor to an unreleased Lease waits after acquiring it. Raises
-    ValueError unless JITTER x retry_period_s < renew_deadline_s < lease_duration_s.
+    `hand_over_s` is how long a successor to an unreleased Lease waits after acquiring it. A Lease
+    that says a longer duration than `longest_s` is taken to say that. Raises ValueError unless
+    JITTER x retry_period_s < renew_deadline_s < lease_duration_s <= longest_s.
     """
 
     lease_duration_s: float = 15.0
     renew_deadline_s: float = 10.0
     retry_period_s: float = 2.0
     hand_over_s: float = 6.0
+    longest_s: float = LONGEST_LEASE_S
 
     def __post_init__(self) -> None:
         """Refuse what would let two lead."""
         if not self.renew_deadline_s < self.lease_duration_s:
             raise ValueError("the renew deadline must be shorter than the lease duration")
+        if self.lease_duration_s > self.longest_s:
+            raise ValueError(f"the lease duration must be at most {self.longest_s:g} s")
         if not 0 < JITTER * self.retry_period_s < self.renew_deadline_s:
             raise ValueError(f"{JITTER} retry periods must be shorter than the renew deadline")
         if self.hand_over_s < 0:
@@ -70,6 +74,8 @@ class Election:
         self._known: Lease | None = None
         self._changed_at = -math.inf
         self._over_unreleased = False
+        self._has_asked = False
+        self._latest_term: int | None = None
         self._must_look = True
         self._over = False
 
@@ -102,11 +108,12 @@ class Election:
     def free_at(self) -> float:
         """When somebody else's Lease is over unless it changes; -inf while there is none."""
         known = self._known
-        if known is None or known.holder in ("", self.name):
+        if known is None or not known.holder or self._is_ours(known):
             return -math.inf
         # Whole seconds are written, so what rounds up to ours is taken for ours.
-        longer = known.duration_s > self.terms.announced_s
-        return self._changed_at + (known.duration_s if longer else self.terms.lease_duration_s)
+        terms, longer = self.terms, known.duration_s > self.terms.announced_s
+        said_s = min(known.duration_s, terms.longest_s)
+        return self._changed_at + (said_s if longer else terms.lease_duration_s)
 
     def may_send(self, now: float) -> bool:
         """Whether binds and reports may be sent."""
@@ -119,9 +126,10 @@ class Election:
 
     def renewal(self) -> LeaseClaim | None:
         """What to write without looking first; None where it is not known what is there."""
-        if not self.leads or self._must_look or self._known is None:
+        mandate = self._mandate
+        if mandate is None or self._over or self._must_look or self._known is None:
             return None
-        return self._claim(self._known.version, self._known.transitions)
+        return self._claim(self._known.version, mandate.term)
 
     def look(self, found: Lease | None, now: float) -> LeaseClaim | None:
         """Take in the Lease as just read, None if there is none; answer what to write, if anything.
@@ -135,15 +143,19 @@ class Election:
         if found != self._known:
             self._changed_at = now
         self._known = found
-        if found.holder == self.name:
-            return self._claim(found.version, found.transitions)
+        latest = self._latest_term
+        if latest is None or is_later(found.transitions, latest):
+            self._latest_term = found.transitions
+        if self._is_ours(found):
+            term = found.transitions if self._mandate is None else self._mandate.term
+            return self._claim(found.version, term)
         if self._mandate is not None:
             self._over = True
             return None
         if now < self.free_at:
             return None
         self._over_unreleased = bool(found.holder)
-        return self._claim(found.version, found.transitions + 1, acquires=True)
+        return self._claim(found.version, self._next_term(), acquires=True)
 
     def written(self, found: Lease, asked_at: float, now: float) -> None:
         """Take in that a claim sent at `asked_at` was stored as `found`.
@@ -185,11 +197,20 @@ class Election:
         if self._mandate is not None:
             return self._claim("", self._mandate.term)
         known = self._known
-        if known is None or known.holder != self.name:
+        if known is None or not self._is_ours(known):
             self._over_unreleased = known is not None and bool(known.holder)
-        return self._claim("", 0 if known is None else known.transitions + 1, acquires=True)
+        return self._claim("", self._next_term(), acquires=True)
+
+    def _is_ours(self, found: Lease) -> bool:
+        """Whether it names this candidate, which has asked for it: others can write its name."""
+        return found.holder == self.name and self._has_asked
+
+    def _next_term(self) -> int:
+        """The one after the latest that was seen, also where the number was set back since."""
+        return 0 if self._latest_term is None else after(self._latest_term)
 
     def _claim(self, version: str, transitions: int, *, acquires: bool = False) -> LeaseClaim:
+        self._has_asked = True
         return LeaseClaim(
             version=version,
             holder=self.name,

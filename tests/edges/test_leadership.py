@@ -219,12 +219,51 @@ async def test_a_process_that_was_held_up_does_not_say_that_another_took_over(
         assert error.group_contains(LeadershipLost, match=late)
 
 
+async def until(behind: Behind, transitions: int) -> None:
+    """Wait until this is on the Lease."""
+    while True:
+        found = await behind.client.get(f"{LEASES}/kubeshare-scheduler")
+        if found["spec"]["leaseTransitions"] == transitions:
+            return
+
+
 async def turning(wanted: Callable[[], bool]) -> None:
     """Let others run until it is so."""
     while True:
         if wanted():
             return
         await asyncio.sleep(0)
+
+
+async def test_a_forged_lease_is_named_with_what_to_do_and_led_by_in_the_end(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with api_server(tmp_path) as behind:
+        path = f"{LEASES}/kubeshare-scheduler"
+        forged = {
+            "holderIdentity": "n" * 3000,
+            "leaseDurationSeconds": 2**31 - 1,
+            "leaseTransitions": 2**31 - 1,
+            "renewTime": "9999-12-31T23:59:59.999999Z",
+        }
+        kind = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
+        named = {"metadata": {"name": "kubeshare-scheduler"}, "spec": forged}
+        await behind.client.create(LEASES, kind | named)
+        hand = Hand(now=500.0)
+        async with leading(behind, "me", hand) as lease:
+            assert lease.fence() == "me/0"
+            assert 600 + 6 <= hand.now - 500 <= 600 + 6 + 5
+            spec = (await behind.client.get(path))["spec"]
+            assert (spec["leaseTransitions"], spec["leaseDurationSeconds"]) == (0, 15)
+            edited = {"spec": {"leaseTransitions": 77}}
+            await behind.client.merge_patch(path, edited)
+            await until(behind, transitions=0)
+            assert lease.fence() == "me/0"
+    messages = [record.__dict__.get("fields", {}).get("message", "") for record in caplog.records]
+    [told] = [text for text in messages if "leaseDurationSeconds" in text]
+    assert "Lease kube-system/kubeshare-scheduler: spec.leaseDurationSeconds: must be" in told
+    assert "kubectl -n kube-system patch lease kubeshare-scheduler --type merge -p" in told
+    assert max(len(str(record.__dict__.get("fields"))) for record in caplog.records) < 1000
 
 
 HANGS = Stall(for_s=10.0, where="handle (machine.py:1)")

@@ -6,7 +6,14 @@ import pytest
 
 from tests.faults.arena import Arena, pod, share
 from tests.faults.conftest import Play
-from tests.faults.late_binding import ONE_CARD, sent_in_time, sent_late, until_overcommitted
+from tests.faults.late_binding import (
+    LEASE,
+    ONE_CARD,
+    sent_in_time,
+    sent_late,
+    until,
+    until_overcommitted,
+)
 from tests.faults.weather import Fault, Kind, Weather
 
 LONG = pytest.mark.embedded_only("the server has no part in it, and true time is long")
@@ -76,3 +83,32 @@ async def is_reported(found: Arena) -> None:
 
 def test_a_card_that_a_deposed_leader_gave_away_as_well_is_reported(play: Play) -> None:
     play(is_reported, ONE_CARD, elect=True)
+
+
+async def is_led_all_the_same(found: Arena) -> None:
+    """What somebody wrote is as wrong as an API server stores it."""
+    forged = {
+        "leaseDurationSeconds": 2**31 - 1,
+        "leaseTransitions": 2**31 - 1,
+        "renewTime": "9999-12-31T23:59:59.999999Z",
+    }
+    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "spec": forged}
+    await found.ground.client.create(
+        LEASE.rpartition("/")[0], {**lease, "metadata": {"name": "kubeshare-scheduler"}}
+    )
+    found.schedulers.start(0)
+    await found.create(pod("first", share("0.7")))
+    assert await found.books.until(lambda: found.books.is_bound("first"), found.pace.settles_s)
+
+    async def is_mended() -> bool:
+        spec = (await found.ground.client.get(LEASE))["spec"]
+        return bool(spec["leaseTransitions"] == 0 and spec["leaseDurationSeconds"] < 20)
+
+    assert await is_mended()
+    await found.ground.client.merge_patch(LEASE, {"spec": {"leaseTransitions": 2**31 - 1}})
+    await until(found, is_mended)
+    assert (found.schedulers.resigned, found.books.problems) == (0, [])
+
+
+def test_numbers_that_somebody_forged_on_the_lease_keep_nobody_from_leading(play: Play) -> None:
+    play(is_led_all_the_same, ONE_CARD, elect=True)

@@ -47,6 +47,7 @@ def test_everything_else_is_no_duration(text: str) -> None:
         ({"resourceName": "A_b"}, "leaderElection.resourceName: must be at most 253 lower-case"),
         ({"resourceName": "a" * 254}, "leaderElection.resourceName: must be at most 253"),
         ({"resourceNamespace": "a.b"}, "leaderElection.resourceNamespace: must be at most 63"),
+        ({"leaseDuration": "11m"}, "leaderElection.leaseDuration: 11m must be at most 600s"),
         ({"resourceLock": "leases"}, "leaderElection.resourceLock: no such field"),
         ({"leaderElect": "no"}, "leaderElection.leaderElect: Expected `bool`, got `str`"),
     ],

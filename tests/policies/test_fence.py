@@ -44,8 +44,18 @@ async def test_a_later_term_than_the_server_knows_of_is_let_through(cluster: Clu
     await until_let_through(partial(probe, cluster, allocation="{}", fence="me/3"))
     for fence in ("next/4", "next/11"):
         await probe(cluster, allocation="{}", fence=fence)
-    for fence in ("next/4x", "/", "next/", "4"):
+    for fence in ("next/4x", "/", "next/", "4", f"next/{2**31 + 2}", "next/-5"):
         await refused(probe(cluster, allocation="{}", fence=fence))
+
+
+async def test_after_the_last_term_that_has_a_number_comes_the_first(cluster: Cluster) -> None:
+    await cluster.lead("me", 2**31 - 1)
+    await until_let_through(partial(probe, cluster, allocation="{}", fence=f"me/{2**31 - 1}"))
+    await probe(cluster, allocation="{}", fence="next/0")
+    await refused(probe(cluster, allocation="{}", fence=f"before/{2**31 - 2}"))
+    await cluster.lead("next", 0)
+    await until_refused(partial(probe, cluster, allocation="{}", fence=f"me/{2**31 - 1}"))
+    await bind(cluster, allocation="{}", fence="next/0")
 
 
 async def test_its_predecessor_is_refused_once_a_successor_leads(cluster: Cluster) -> None:

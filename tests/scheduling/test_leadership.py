@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kubeshare_py.domain.lease import Lease, LeaseClaim
+from kubeshare_py.domain.lease import Lease, LeaseClaim, is_later
 from kubeshare_py.scheduling.leadership import Election, Terms
 
 OTHERS = Lease(version="7", holder="other", transitions=3, duration_s=15, renewed="a")
@@ -195,6 +195,80 @@ def test_who_never_led_does_not_release() -> None:
     assert one.release(101) is None
 
 
+LAST = 2**31 - 1
+
+
+def test_after_the_last_number_of_a_term_comes_the_first() -> None:
+    one = election()
+    claim = one.look(replace(FREE, transitions=LAST), 100)
+    assert claim is not None
+    assert claim.transitions == 0
+    one.written(stored(claim), 100, 100)
+    assert one.fence == "me/0"
+
+
+@pytest.mark.parametrize(
+    ("term", "than", "later"),
+    [
+        (4, 3, True),
+        (3, 3, False),
+        (3, 4, False),
+        (0, LAST, True),
+        (LAST, 0, False),
+        (2**30 - 1, 0, True),
+        (2**30, 0, False),
+        (5, LAST - 5, True),
+    ],
+)
+def test_terms_are_compared_as_sequence_numbers(term: int, than: int, *, later: bool) -> None:
+    assert is_later(term, than) == later
+
+
+def test_a_number_that_was_set_back_while_others_led_is_not_used_again() -> None:
+    one = election()
+    assert one.look(OTHERS, 100) is None
+    claim = one.look(replace(FREE, transitions=0), 101)
+    assert claim is not None
+    assert claim.transitions == OTHERS.transitions + 1
+
+
+@pytest.mark.parametrize("written", [0, 3, LAST])
+def test_a_leader_writes_its_term_back_over_another_number(written: int) -> None:
+    one = leader(100)
+    assert one.fence == "me/4"
+    one.not_written()
+    claim = (
+        one.look(replace(stored(one.renewal() or one.look(FREE, 0)), transitions=written), 102)
+        if False
+        else one.look(Lease(version="9", holder="me", transitions=written), 102)
+    )
+    assert claim is not None
+    assert (claim.transitions, claim.acquires) == (4, False)
+    one.written(stored(claim, "10"), 102, 102)
+    renewal = one.renewal()
+    assert renewal is not None
+    assert renewal.transitions == 4
+
+
+def test_a_name_that_others_wrote_before_it_asked_is_not_its_own_lease() -> None:
+    one = election()
+    forged = replace(OTHERS, holder="me")
+    assert one.look(forged, 100) is None
+    assert not one.leads
+    claim = one.look(forged, 115)
+    assert claim is not None
+    one.written(stored(claim), 115, 115)
+    assert (one.fence, one.binds_from) == ("me/4", 121)
+
+
+def test_a_holder_that_announces_too_much_time_gets_ten_minutes() -> None:
+    one = election()
+    forged = replace(OTHERS, duration_s=LAST, renewed="9999-12-31T23:59:59.000000Z")
+    assert one.look(forged, 100) is None
+    assert one.look(forged, 699) is None
+    assert one.look(forged, 700) is not None
+
+
 @pytest.mark.parametrize(
     "terms",
     [
@@ -202,6 +276,7 @@ def test_who_never_led_does_not_release() -> None:
         {"retry_period_s": 9.0},
         {"retry_period_s": 0.0},
         {"hand_over_s": -1.0},
+        {"lease_duration_s": 601.0},
     ],
 )
 def test_terms_under_which_two_could_lead_cannot_be(terms: dict[str, float]) -> None:
