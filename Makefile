@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check e2e manifests bench release release-lock clean
+.PHONY: help setup demo test check e2e prove manifests bench release release-lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | while IFS='|' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
@@ -36,6 +36,11 @@ check: $(STAMP)  ## format, lint, types, layers
 e2e: $(STAMP)  ## stories, API facts, faults and attacks on a real control plane, built from source (needs Go)
 	@binaries=$$($(BIN)/python -m tests.controlplane.build) || exit $$?; \
 	PATH="$$binaries:$$PATH" exec $(BIN)/pytest --quiet --control-plane real tests/fidelity tests/stories tests/faults tests/deploy tests/attacks tests/policies
+
+prove: $(STAMP)  ## 1,000,000 odd inputs, and every attack in full on a real control plane (needs Go); SEED=n repeats
+	@binaries=$$($(BIN)/python -m tests.controlplane.build) || exit $$?; \
+	$(BIN)/python -m tests.fuzz --inputs 1000000 $(if $(SEED),--seed $(SEED)) || exit $$?; \
+	PATH="$$binaries:$$PATH" exec $(BIN)/pytest --verbose --control-plane real --scale full tests/attacks
 
 manifests: $(STAMP)  ## the chart's tables from the code, deploy/kubeshare.yaml from the chart (needs Go)
 	@$(BIN)/python -m tests.controlplane.cel_template

@@ -9,15 +9,17 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from aiohttp import web
+from aiohttp import ClientConnectionResetError, web
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Handler, Middleware
 
 _BACKLOG = 128
+_CONTINUE = "100-continue"
+_AnyHandler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 #: How long no connection is accepted after the process ran out of descriptors, and how often
 #: connections are looked through for those that are overdue, in seconds.
 _PAUSE_S = 1.0
@@ -67,6 +69,7 @@ async def listening(
         sockets += await _bound(address, port)
         if runner.server is None:
             raise RuntimeError("aiohttp sets the server up")
+        runner.server.request_handler = _expecting(runner.server.request_handler)
         connections.server = runner.server
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(connections.accept(one)) for one in sockets]
@@ -111,11 +114,24 @@ async def _bound(address: str, port: int) -> list[socket.socket]:
 
 
 class _Unreadable(logging.Filter):
-    """Leaves out what aiohttp says of heads that are no HTTP: the client gets the reason."""
+    """Leaves out what aiohttp says of clients: of heads that are no HTTP, of which they get the
+    reason, and of those that went away before all of their answer was sent.
+    """
 
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None
-        return not isinstance(error, HttpProcessingError)
+        return not isinstance(error, HttpProcessingError | ClientConnectionResetError)
+
+
+def _expecting(handler: _AnyHandler) -> _AnyHandler:
+    """The same for requests whose `Expect` is known: aiohttp cannot answer what is no Unicode."""
+
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        if request.headers.get("Expect", _CONTINUE).lower() != _CONTINUE:
+            raise web.HTTPExpectationFailed(text="Expect is not known\n")
+        return await handler(request)
+
+    return answer
 
 
 def _quiet_logger() -> logging.Logger:

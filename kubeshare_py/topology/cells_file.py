@@ -128,10 +128,14 @@ class _Reader:
         draft = self._draft(listed.cell_type, listed, f"{number + 1}", "", where)
         level = [draft]
         while level:
-            level = [child for parent in level for child in self._children(parent, level)]
+            below: list[_Draft] = []
+            for parent in level:
+                below += self._children(parent, len(below))
+            level = below
         return draft.cell()
 
-    def _children(self, parent: _Draft, level: list[_Draft]) -> list[_Draft]:
+    def _children(self, parent: _Draft, before: int) -> list[_Draft]:
+        """The cells in a parent; `before` it there are so many on their level of the root."""
         kind = self._types.get(parent.type)
         if kind is None:
             if parent.listed:
@@ -143,7 +147,6 @@ class _Reader:
                 f"{parent.where}.cellChildren: {len(listed)} are listed, "
                 f"cellTypes.{parent.type} has {kind.child_cell_number}"
             )
-        before = sum(len(other.children) for other in level)
         self._made += len(listed)
         if self._made > MOST_CELLS:
             raise CellsError(f"{parent.where}: more than {MOST_CELLS} cells")

@@ -3,12 +3,14 @@
 In one of them the policy about labels does not look, so that all of it arrives at the scheduler.
 """
 
+import json
+from functools import partial
 from http import HTTPStatus
 
 import pytest
 
 from tests.attacks.arena import ATTACKER, LAX
-from tests.attacks.ground import Ground, gpu_pod, pods_of, refusal
+from tests.attacks.ground import Ground, Json, gpu_pod, pods_of, refusal, until
 
 pytestmark = pytest.mark.real_only("it needs admission policies, Helm and a scheduler's own role")
 
@@ -44,6 +46,35 @@ async def test_no_number_stops_the_scheduler(ground: Ground) -> None:
             30,
         )
     assert "sharedgpu/gpu_request" in await ground.waits("gpu-request-3", LAX)
+
+
+def nested(pod: Json, levels: int) -> bytes:
+    """A pod with what any user may write, and what kube-apiserver keeps as deep as it is."""
+    fields = b'{"f:a":' * levels + b"{}" + b"}" * levels
+    entry = {"manager": "m", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1"}
+    pod["metadata"]["managedFields"] = [{**entry, "fieldsV1": "?"}]
+    return json.dumps(pod).encode().replace(b'"?"', b'{"f:spec":%s}' % fields)
+
+
+async def test_pods_nested_deeper_than_readers_go(ground: Ground, full_scale: bool) -> None:
+    depths = (*(70, 900, 1100, 3000, 9900), *range(950, 1050, 5 if full_scale else 50))
+    names = [f"{kind}-{depth}" for depth in depths for kind in ("ours", "other")]
+    for depth in depths:
+        ours, other = gpu_pod(f"ours-{depth}"), gpu_pod(f"other-{depth}", {})
+        del other["spec"]["schedulerName"]
+        for pod in (ours, other):
+            await ground.mallory.request("POST", pods_of(ATTACKER), body=nested(pod, depth))
+        await ground.victim_is_bound()
+
+    async def stored(name: str) -> Json:
+        # In bytes: clients decode no objects that are nested so deep.
+        answer = await ground.admin.request("GET", f"{pods_of(ATTACKER)}/{name}")
+        return {"bound": b'"nodeName"' in answer.body}
+
+    for depth in depths:
+        await until(partial(stored, f"ours-{depth}"), lambda pod: bool(pod["bound"]), 10)
+    for name in names:
+        await ground.mallory.request("DELETE", f"{pods_of(ATTACKER)}/{name}")
 
 
 async def test_what_is_no_label_does_not_get_past_kubernetes(ground: Ground) -> None:

@@ -160,6 +160,8 @@ def test_a_crowd_of_requests_is_hung_up_and_none_of_those_that_are_answered() ->
         b"GET http://[ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
         b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: abc\r\n\r\n",
         b"\x16\x03\x01\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\nExpect: \xeb\r\nConnection: close\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\nExpect: all\r\nConnection: close\r\n\r\n",
     ],
 )
 def test_a_strange_head_is_answered_and_leaves_no_traceback(
@@ -175,6 +177,32 @@ def test_a_strange_head_is_answered_and_leaves_no_traceback(
     caplog.set_level(logging.INFO)
     asyncio.run(story())
     assert not caplog.records
+
+
+def test_a_client_that_goes_away_leaves_no_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    ended = asyncio.Event()
+
+    async def stream(request: web.Request) -> web.StreamResponse:
+        answer = web.StreamResponse()
+        await answer.prepare(request)
+        try:
+            while True:
+                await answer.write(b"x" * 1000)
+                await asyncio.sleep(0)
+        finally:
+            ended.set()
+
+    async def story() -> None:
+        app = web.Application()
+        app.add_routes([web.get("/", stream)])
+        async with listening(app, "127.0.0.1", 0) as [(_, port)]:
+            reader, writer = await connect(port, GET)
+            await reader.readline()
+            writer.transport.abort()
+            await asyncio.wait_for(ended.wait(), 10)
+
+    asyncio.run(story())
+    assert not [one.exc_info for one in caplog.records if one.exc_info]
 
 
 def test_a_failing_handler_still_leaves_its_traceback(caplog: pytest.LogCaptureFixture) -> None:

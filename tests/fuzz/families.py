@@ -1,6 +1,6 @@
 """All families, in the order in which they are run."""
 
-from tests.fuzz import answers, clusters, files, inventories, objects, requests
+from tests.fuzz import answers, clusters, files, inventories, objects, queries, requests
 from tests.fuzz.family import Family
 
 FAMILIES: tuple[Family, ...] = (
@@ -10,4 +10,5 @@ FAMILIES: tuple[Family, ...] = (
     *files.FAMILIES,
     *answers.FAMILIES,
     *clusters.FAMILIES,
+    *queries.FAMILIES,
 )

@@ -43,7 +43,7 @@ def said(text: str, *names: str) -> None:
 def loaded(text: bytes) -> tuple[bool, Any]:
     """Whether these bytes are JSON as an API server could send it, by another reader; the value."""
     try:
-        value = json.loads(text, parse_constant=_refused)
+        value = json.loads(text.decode(), parse_constant=_refused)
         # Not Unicode; or a number that no reader holds.
         json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError):

@@ -3,6 +3,7 @@
 Cases marked (fix) differ from KubeShare 2.0 on purpose.
 """
 
+from time import process_time
 from typing import Any
 
 import pytest
@@ -235,3 +236,13 @@ def test_a_mistake_of_any_length_is_told_in_a_sentence() -> None:
         read_cells({"cells": [{"cellType": "x" * 90_000}]})
     assert str(told.value).startswith("cells[0].cellType: no type 'xxx")
     assert len(str(told.value)) < 3000
+
+
+def test_so_many_cells_as_there_may_be_are_read_in_seconds() -> None:
+    types = {"PAIR": a_type("m", 2), "BOX": a_type("PAIR", 60_000, node=True)}
+    began = process_time()
+    found = read_cells({"cellTypes": types, "cells": [{"cellType": "BOX", "cellId": "n1"}]})
+    assert len(found.roots[0].children) == 60_000
+    assert found.roots[0].children[-1].children[-1].id == "n1/60000/120000"
+    # By a sum over the level for each of its cells it would take minutes.
+    assert process_time() - began < 30
