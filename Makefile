@@ -3,19 +3,25 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+LOCK := deploy/release/development.lock
+PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check e2e prove manifests bench release release-lock clean
+.PHONY: help setup demo test check e2e prove manifests bench lock release release-lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | while IFS='|' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
 
-$(STAMP): pyproject.toml
+# By hashes, unless pyproject.toml names other dependencies than the lock is for. LOCKED=no installs what is newest.
+$(STAMP): pyproject.toml $(LOCK)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "kubeshare-py needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version). Try: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
 	@echo "installing kubeshare-py and its tools into $(VENV) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+	@if [ "$(LOCKED)" != no ] && $(BIN)/python -m deploy.release.development; then \
+		$(PIP) --no-deps --require-hashes --requirement $(LOCK) && $(PIP) --no-deps --no-build-isolation --editable .; \
+	else \
+		$(PIP) --upgrade 'pip>=25.1' && $(PIP) --editable . --group dev; \
+	fi
 	@touch $@
 
 setup: $(STAMP)  ## create .venv with everything in it
@@ -48,6 +54,9 @@ manifests: $(STAMP)  ## the chart's tables from the code, deploy/kubeshare.yaml 
 
 bench: $(STAMP)  ## decisions a second, by cluster size
 	@$(BIN)/python benchmarks/decisions.py
+
+lock: $(STAMP)  ## pin the packages of Python that the tools and the image are made of, as they are today
+	@$(BIN)/python -m deploy.release.lock --python
 
 release: $(STAMP)  ## VERSION=x.y.z: cut it and build all of its files, twice (needs Debian 12)
 	@test -n "$(VERSION)" || { echo "make release VERSION=x.y.z" >&2; exit 2; }

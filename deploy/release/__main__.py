@@ -13,6 +13,7 @@ from pathlib import Path
 from deploy.release import cut
 from deploy.release.build import SUMS, CannotBuild, build, export, sums
 from deploy.release.debian import Unavailable
+from deploy.release.image import Unpinned
 from deploy.release.python_packages import CannotInstall
 
 ROOT = Path(__file__).parents[2]
@@ -38,7 +39,7 @@ def main() -> int:
     output = options.output or ROOT / "dist" / options.version
     try:
         release(ROOT, options.version, output)
-    except (cut.CannotCut, CannotBuild, CannotInstall, Unavailable) as error:
+    except (cut.CannotCut, CannotBuild, CannotInstall, Unavailable, Unpinned) as error:
         print(f"no release: {error}", file=sys.stderr)
         return FAILED
     print(_NEXT.format(version=options.version, folder=output))

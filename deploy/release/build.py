@@ -37,8 +37,9 @@ def build(
 ) -> None:
     """Fill `output`, an empty folder, from `source`; `downloads` keeps packages for a second time.
 
-    Raises CannotBuild, debian.Unavailable, python_packages.CannotInstall.
+    Raises CannotBuild, debian.Unavailable, python_packages.CannotInstall, image.Unpinned.
     """
+    image.check_bases((source / DOCKERFILE).read_text())
     build_python(source, output, epoch)
     chart = archive.tar_of(source / CHART, epoch=epoch, under="kubeshare/")
     (output / f"kubeshare-{version}.tgz").write_bytes(archive.gzipped(chart))

@@ -16,6 +16,13 @@ from deploy.release.archive import gzipped, sha256, tar_of
 _TYPE = "application/vnd.oci.image"
 
 
+_DIGEST = re.compile(r"@sha256:[0-9a-f]{64}")
+
+
+class Unpinned(Exception):
+    """A base image that a registry may exchange: it is not named by its digest."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """What a container of the image starts."""
@@ -40,6 +47,25 @@ def settings_of(dockerfile: str) -> Settings:
         environment=[one for rest in all_of("ENV") for one in shlex.split(rest)],
         ports=all_of("EXPOSE"),
     )
+
+
+def check_bases(dockerfile: str) -> None:
+    """Raise Unpinned unless every base is named by a digest, or must be by who builds it.
+
+    `image@${DIGEST}` is right if DIGEST is an ARG without a default: a builder accepts nothing
+    but a digest behind the @.
+    """
+    stages: set[str] = set()
+    required = {*re.findall(r"^ARG ([A-Z_]+)[ \t]*$", dockerfile, re.MULTILINE | re.IGNORECASE)}
+    for line in re.findall(r"^FROM[ \t]+(.*)$", dockerfile, re.MULTILINE | re.IGNORECASE):
+        words = [word for word in line.split() if not word.startswith("--")]
+        base, argument = words[0], re.search(r"@\$\{([A-Z_]+)\}$", words[0])
+        by_argument = argument is not None and argument[1] in required
+        if not (base in stages or base == "scratch" or by_argument or _DIGEST.search(base)):
+            raise Unpinned(
+                f"FROM {line}: name the base by its digest, {base}@sha256:…, not by a tag"
+            )
+        stages.add(words[-1])
 
 
 def write_layout(

@@ -1,28 +1,50 @@
-"""Pin what the image is made of, as it is today (make release-lock)."""
+"""Pin what the image and our tools are made of, as it is today.
 
+make lock pins packages of Python, anywhere; make release-lock those of Debian too, on Debian 12.
+"""
+
+import argparse
 import sys
 from pathlib import Path
 
-from deploy.release import debian, python_packages
+from deploy.release import debian, development, python_packages
 
-ROOT = Path(__file__).parents[2]
 _HEAD = "# Debian 12 in the image: name, version, SHA-256. Made by `make release-lock`.\n"
 
 
 def main() -> int:
-    """Write both locks; packages of Debian are those that the lock names already."""
-    names = [one.name for one in debian.pinned(debian.LOCK.read_text())]
+    """Write all locks; packages of Debian are those that the lock names already."""
+    parser = argparse.ArgumentParser(prog="make lock", description=__doc__)
+    parser.add_argument("--python", action="store_true", help="leave Debian's packages as they are")
+    options = parser.parse_args()
     try:
-        packages = debian.current(names)
-        python = python_packages.lock(ROOT / "pyproject.toml")
+        texts = python_locks()
+        if not options.python:
+            texts[debian.LOCK] = debian_lock()
     except (debian.Unavailable, python_packages.CannotInstall) as error:
         print(error, file=sys.stderr)
         return 1
-    lines = [f"{one.name} {one.version} {one.digest}\n" for one in packages]
-    debian.LOCK.write_text(_HEAD + "".join(lines))
-    python_packages.LOCK.write_text(python)
-    print(f"pinned {len(packages)} packages of Debian and {python.count('==')} of Python")
+    for path, text in texts.items():
+        path.write_text(text)
+        print(f"pinned {text.count('==') or text.count(chr(10)) - 1} packages in {path.name}")
     return 0
+
+
+def python_locks() -> dict[Path, str]:
+    """The locks of Python's packages. Raises CannotInstall."""
+    project = development.PROJECT
+    return {
+        python_packages.LOCK: python_packages.lock(project),
+        python_packages.BUILD_LOCK: python_packages.build_lock(project),
+        development.LOCK: python_packages.development_lock(project),
+    }
+
+
+def debian_lock() -> str:
+    """The lock of Debian's packages. Raises Unavailable."""
+    names = [one.name for one in debian.pinned(debian.LOCK.read_text())]
+    packages = debian.current(names)
+    return _HEAD + "".join(f"{one.name} {one.version} {one.digest}\n" for one in packages)
 
 
 if __name__ == "__main__":

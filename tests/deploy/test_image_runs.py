@@ -10,7 +10,7 @@ import pytest
 
 from deploy.release import build, debian, python_packages
 
-COMMANDS = ("scheduler", "collector", "admission", "mps", "demo")
+COMMANDS = ("scheduler", "collector", "admission", "mps")
 IS_DEBIAN = "bookworm" in Path("/etc/os-release").read_text() if shutil.which("apt-get") else False
 
 pytestmark = [
@@ -55,6 +55,10 @@ def test_every_command_starts(root: Path, name: str) -> None:
     done = run(root, "/usr/bin/python3", "-m", f"kubeshare_cmd.{name}", "--help")
     assert done.returncode == 0, done.stderr
     assert f"usage: kubeshare-{name}" in done.stdout
+
+
+def test_neither_the_demo_nor_its_cluster_is_there(root: Path) -> None:
+    assert [name for name in python_packages.left_out() if (root / "app" / name).exists()] == []
 
 
 def test_every_module_of_the_standard_library_finds_its_libraries(root: Path) -> None:

@@ -10,13 +10,16 @@ import tarfile
 import tomllib
 from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
-from deploy.release import archive, bill, build, debian, image, python_packages
+from deploy.release import archive, bill, build, debian, development, image, python_packages
 from tests.architecture.test_house_style import ROOT
 
 EPOCH = 1_790_000_000
 DOCKERFILE = (ROOT / "deploy/Dockerfile").read_text()
+PYTHON_LOCKS = ("requirements.lock", "build.lock", "development.lock")
 
 
 def some_files(folder: Path, *, order: tuple[str, ...], umask: int) -> Path:
@@ -91,6 +94,84 @@ def test_the_lock_has_all_that_we_depend_on() -> None:
     wanted = [Requirement(one) for one in project["dependencies"]]
     assert {one.name for one in wanted} <= {*pins}
     assert [one.name for one in wanted if pins[one.name] not in one.specifier] == []
+
+
+@pytest.mark.parametrize(
+    "lock",
+    [python_packages.LOCK, python_packages.BUILD_LOCK, development.LOCK],
+    ids=lambda p: p.name,
+)
+def test_every_pinned_package_of_python_has_hashes_and_names_no_index(lock: str) -> None:
+    text = (ROOT / "deploy/release" / lock).read_text()
+    pins = re.sub(r" \\\n", "", re.sub(r"^#.*\n", "", text, flags=re.MULTILINE))
+    pin = r"[a-z0-9-]+==\S+( ; [^\n]+?)?(    --hash=sha256:[0-9a-f]{64})+"
+    assert [line for line in pins.splitlines() if not re.fullmatch(pin, line)] == []
+
+
+def test_the_development_lock_is_for_the_dependencies_that_are_named() -> None:
+    project = development.PROJECT.read_text()
+    lock = development.LOCK.read_text()
+    assert development.is_current(lock, project), "out of date: make lock"
+    pins = re.findall(r"^([a-z0-9-]+)==(\S+)", lock, re.MULTILINE)
+    groups = tomllib.loads(project)["dependency-groups"]
+    named = [*groups["dev"], *groups["release"]]
+    wanted = [Requirement(one) for one in named if isinstance(one, str)]
+    for one in (*wanted, *map(Requirement, tomllib.loads(project)["project"]["dependencies"])):
+        versions = [version for name, version in pins if name == canonicalize_name(one.name)]
+        assert versions
+        assert all(version in one.specifier for version in versions), one
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("aiohttp>=3.14", "aiohttp>=3.15"),
+        ("pytest>=8.4", "pytest>=9"),
+        ('requires-python = ">=3.11"', 'requires-python = ">=3.12"'),
+        ('requires = ["hatchling>=1.27"]', 'requires = ["hatchling>=2"]'),
+    ],
+)
+def test_the_development_lock_is_not_for_other_dependencies(change: tuple[str, str]) -> None:
+    project, lock = development.PROJECT.read_text(), development.LOCK.read_text()
+    assert change[0] in project
+    assert not development.is_current(lock, project.replace(*change))
+    assert development.is_current(lock, project + "\n[tool.other]\nname = 1\n")
+
+
+DIGEST = f"sha256:{'0' * 64}"
+
+
+def test_every_base_of_the_dockerfile_is_named_by_its_digest() -> None:
+    image.check_bases(DOCKERFILE)
+    named = re.sub(r"\$\{[A-Z_]+\}", DIGEST, DOCKERFILE)
+    assert named.count(f"@{DIGEST}") == 2
+    image.check_bases(named)
+
+
+@pytest.mark.parametrize(
+    "dockerfile",
+    [
+        "FROM python:3.11-slim",
+        "FROM python",
+        f"FROM python:3.11@{DIGEST} AS build\nFROM gcr.io/distroless/python3-debian12:nonroot",
+        "FROM --platform=linux/amd64 python:3.11",
+        "ARG BASE=python:3.11\nFROM ${BASE}",
+        "ARG BASE\nFROM ${BASE}",
+        f"ARG DIGEST={DIGEST[:-1]}\nFROM python@${{DIGEST}}",
+        "FROM python@${DIGEST}",
+        "from python:3.11@sha256:abc",
+    ],
+)
+def test_a_base_that_is_named_by_a_tag_is_refused(dockerfile: str) -> None:
+    with pytest.raises(image.Unpinned, match=r"^FROM .*: name the base by its digest, .*@sha256:…"):
+        image.check_bases(dockerfile)
+
+
+def test_no_release_is_built_from_a_base_that_is_named_by_a_tag(tmp_path: Path) -> None:
+    (tmp_path / "deploy").mkdir()
+    (tmp_path / build.DOCKERFILE).write_text("FROM python:3.11\n")
+    with pytest.raises(image.Unpinned):
+        build.build(tmp_path, tmp_path, tmp_path, version="1", epoch=EPOCH, downloads=tmp_path)
 
 
 def test_the_bill_and_the_licences_name_what_is_in_the_root(tmp_path: Path) -> None:

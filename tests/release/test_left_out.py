@@ -1,0 +1,85 @@
+"""The image without the demo: nothing that stays in it asks for what is left out."""
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from deploy.release import python_packages
+from tests.architecture.test_house_style import ROOT
+from tests.deploy.test_image_runs import COMMANDS
+
+PACKAGES = {"kubeshare_py": ".", "kubeshare_plugins": "plugins", "kubeshare_cmd": "cmd"}
+#: Modules that programs run as processes of their own.
+CHILDREN = ("card_child", "mps_child", "prometheus_child", "scrape_child")
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel's files without those that the image leaves out."""
+    folder = tmp_path_factory.mktemp("app")
+    for name, place in PACKAGES.items():
+        shutil.copytree(ROOT / place / name, folder / name)
+    shutil.copytree(ROOT / "config", folder / "kubeshare_py/config")
+    python_packages.leave_out(folder)
+    return folder
+
+
+def imported(path: Path) -> Iterator[str]:
+    """All that a file imports, wherever it does; `from a import b` may mean a.b."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_no_module_that_stays_imports_one_that_does_not(app: Path) -> None:
+    gone = {name.removesuffix(".py").replace("/", ".") for name in python_packages.left_out()}
+    asked = {
+        (path.relative_to(app).as_posix(), name)
+        for path in app.rglob("*.py")
+        for name in imported(path)
+        if any(name == one or name.startswith(f"{one}.") for one in gone)
+    }
+    assert asked == set()
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        *(f"kubeshare_cmd.{name}" for name in (*COMMANDS, "kubectl_kubeshare", "kubectl_complete")),
+        *(f"kubeshare_py.edges.{name}" for name in CHILDREN),
+    ],
+)
+def test_every_program_of_the_image_is_imported_without_them(app: Path, module: str) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(app), "PYTHONSAFEPATH": "1"}
+    where = f"import {module} as found; print(found.__file__)"
+    done = subprocess.run(
+        [sys.executable, "-c", where], check=False, capture_output=True, text=True, env=environment
+    )
+    assert done.returncode == 0, done.stderr
+    assert Path(done.stdout.strip()).is_relative_to(app)
+
+
+def test_neither_the_demo_nor_its_cluster_stays(app: Path) -> None:
+    left = {path.relative_to(app).as_posix() for path in app.rglob("*.py")}
+    words = ("simulat", "embedded", "demo")
+    assert [name for name in sorted(left) if any(word in name for word in words)] == []
+
+
+def test_a_path_that_is_not_there_any_more_is_said(tmp_path: Path) -> None:
+    with pytest.raises(python_packages.CannotInstall, match=r"kubeshare_cmd/demo\.py is not in"):
+        python_packages.leave_out(tmp_path)
+
+
+def test_the_dockerfile_leaves_out_the_same() -> None:
+    dockerfile = (ROOT / "deploy/Dockerfile").read_text()
+    lines = f"grep -v '^#' deploy/release/{python_packages.LEFT_OUT.name}"
+    assert f"{lines} | (cd /app && xargs rm -r)" in dockerfile
