@@ -58,10 +58,10 @@ class Binds:
             return False
         return True
 
-    async def follow(self, client: KubeClient, listed: asyncio.Event) -> None:
+    async def follow(self, client: KubeClient, path: str, listed: asyncio.Event) -> None:
         """Follow for ever; `listed` is set once the watch is there."""
         selector = {"fieldSelector": "spec.nodeName!="}
-        async with aclosing(follow(client, PODS, Codec(_Pod), selector=selector)) as stream:
+        async with aclosing(follow(client, path, Codec(_Pod), selector=selector)) as stream:
             async for news in stream:
                 at = perf_counter()
                 if isinstance(news, Listed):
@@ -80,11 +80,11 @@ class Binds:
 
 
 @asynccontextmanager
-async def watched_binds(client: KubeClient) -> AsyncIterator[Binds]:
-    """Follow the pods that are bound while entered."""
+async def watched_binds(client: KubeClient, path: str = PODS) -> AsyncIterator[Binds]:
+    """Follow the pods of a namespace that are bound while entered."""
     binds, listed = Binds(), asyncio.Event()
     async with asyncio.TaskGroup() as group:
-        following = group.create_task(binds.follow(client, listed))
+        following = group.create_task(binds.follow(client, path, listed))
         await listed.wait()
         yield binds
         following.cancel()

@@ -25,6 +25,12 @@ def usage(pid: int) -> Usage:
     return Usage(cpu_s=(int(fields[11]) + int(fields[12])) * _TICK_S, peak_mib=int(peak) / 1024)
 
 
+def resident_mib(pid: int) -> float:
+    """Memory that it has now (MiB); OSError when it is gone."""
+    status = (_PROC / str(pid) / "status").read_text().splitlines()
+    return int(next(line.split()[1] for line in status if line.startswith("VmRSS:"))) / 1024
+
+
 def descendants() -> dict[str, int]:
     """The processes below this one: their names, with the pid of the last started of each."""
     parents, names = {}, {}
