@@ -14,6 +14,9 @@ T = TypeVar("T")
 #: Of one function, and of one table of the scheduler that is kept by shape.
 MOST_BYTES = 8 * 1024 * 1024
 
+#: One argument list above this (bytes) is kept until the next new one comes, and no longer.
+HEAVY = 16 * 1024
+
 _OBJECT = 64
 _REFERENCE = 8
 
@@ -24,7 +27,9 @@ def remembered(
     """Remember a pure function's results, as `lru_cache` does and as fast where they are known.
 
     All are forgotten once arguments of `most_bytes` in all were new since the last time: that, and
-    one more result, is the most that is kept. Arguments are hashable and not given by name.
+    one more result, is the most that is kept. After heavy arguments it is the next new ones that
+    have all forgotten: some of them, kept among much that is freed, would keep whole arenas of the
+    allocator from the system. Arguments are hashable and not given by name.
     """
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
@@ -38,6 +43,8 @@ def remembered(
             if kept > most_bytes:
                 known.cache_clear()
                 kept = new
+            if new > HEAVY:
+                kept = most_bytes
             return function(*arguments, **_)
 
         known.__doc__, known.__name__ = function.__doc__, function.__name__

@@ -235,7 +235,13 @@ class Asker:
 
     def retry(self, shape: Shape) -> None:
         """Forget what is known of a shape for which a plugin failed: it is asked about anew."""
-        if self.failed.pop(shape, None) is not None and self._answers.pop(shape, None) is not None:
+        if shape in self.failed:
+            self.forget(shape)
+
+    def forget(self, shape: Shape) -> None:
+        """Keep nothing of a shape that no pod waits with."""
+        self.failed.pop(shape, None)
+        if self._answers.pop(shape, None) is not None:
             self._bytes -= weight_of(shape)
 
     def fail(self, shape: Shape, failure: PluginFailed) -> None:

@@ -108,7 +108,7 @@ class Binds:
                 self._gangs.file(record)
                 assert record.node is not None
                 self._scheduled(record, record.node, effects)
-            case BindRefused(refusal, message):
+            case BindRefused(refusal=refusal, message=message):
                 count(self._attempts.failed, record.pod.scheduler_name)
                 tell(record, f"binding was refused: {message}", effects)
                 if refusal is Refusal.INVALID and self._others_wait_for(record):
@@ -117,7 +117,7 @@ class Binds:
                 else:
                     self.release(record)
                     self._intake.back_off(record, now)
-            case BindUnknown(_, retry_after_s):
+            case BindUnknown(retry_after_s=retry_after_s):
                 self._again(record, event.token, now, retry_after_s)
             case _:
                 assert_never(event.outcome)

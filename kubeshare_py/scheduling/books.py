@@ -58,7 +58,10 @@ def empty_books(profiles: Sequence[Profile], name: str, lingering_s: float) -> B
     boundary = Boundary()
     calls = PluginCalls(boundary, by_name)
     askers = {of: Asker(profile, ledger, work, boundary) for of, profile in by_name.items()}
-    queue = PodQueue(lambda profile, shape: askers[profile].price(shape))
+    queue = PodQueue(
+        price=lambda profile, shape: askers[profile].price(shape),
+        forget=lambda profile, shape: askers[profile].forget(shape),
+    )
     cycle = Cycle(ledger, queue, moves, askers, calls, work, name)
     gangs, earmarks, reports = Gangs(), Earmarks(ledger), WaitingReports(queue, records, work)
     intake = Intake(records, queue, moves, calls, reports, gangs, earmarks)

@@ -34,9 +34,9 @@ class GroupObjects:
     def change(self, event: PodGroupEvent) -> list[GangKey]:
         """Take news in; of which gangs pods are to be looked at again."""
         match event:
-            case PodGroupSeen(group):
+            case PodGroupSeen(group=group):
                 return self._put(group)
-            case PodGroupGone(api, namespace, name):
+            case PodGroupGone(api=api, namespace=namespace, name=name):
                 key = (namespace, GroupReference(api, name).gang)
                 return [key] if self._objects.pop(key, None) is not None else []
             case PodGroupsListed():

@@ -169,13 +169,13 @@ class Machine:
         effects: list[Effect] = []
         self._now = now
         match event:
-            case PodSeen(pod):
+            case PodSeen(pod=pod):
                 self._pods.seen(pod, now, effects)
             case PodGone():
                 self._pods.gone(event, now, effects)
             case BindAnswered():
                 self._books.binds.answered(event, now, effects)
-            case BindSlotsFree(slots):
+            case BindSlotsFree(slots=slots):
                 self.decides = True
                 self._time_passed(now, effects)
                 if self._turns.unfinished:
@@ -196,13 +196,13 @@ class Machine:
 
     def _cluster_changed(self, event: ClusterEvent | BudgetEvent) -> None:
         match event:
-            case NodeSeen(node):
+            case NodeSeen(node=node):
                 known = node.name in self.ledger.columns.row_of
                 self.moves.improved_by = queue_moves.NODE_UPDATE if known else queue_moves.NODE_ADD
                 self.ledger.put_node(node)
-            case NodeGone(name):
+            case NodeGone(name=name):
                 self.ledger.drop_node(name)
-            case NodesListed(nodes):
+            case NodesListed(nodes=nodes):
                 self._nodes_listed = True
                 self.moves.improved_by = queue_moves.NODE_ADD
                 for gone in sorted(self.ledger.columns.row_of.keys() - {n.name for n in nodes}):
@@ -213,7 +213,7 @@ class Machine:
                 self._inventory_read(event)
             case BudgetSeen() | BudgetGone() | BudgetsListed():
                 self.preemption.planner.budgets_changed(event)
-            case InventoryFailed(message):
+            case InventoryFailed(message=message):
                 self.inventory_failure = message
             case _:
                 assert_never(event)

@@ -101,9 +101,16 @@ class Line:
 class PodQueue:
     """Lines of waiting pods; active ones in queue order of their first pods."""
 
-    def __init__(self, price: Callable[[str, Shape], int] = lambda profile, shape: 0) -> None:
-        """`price`: what it costs to ask a profile about a shape, 0 if it was asked before."""
-        self._price = price
+    def __init__(
+        self,
+        price: Callable[[str, Shape], int] = lambda profile, shape: 0,
+        forget: Callable[[str, Shape], None] = lambda profile, shape: None,
+    ) -> None:
+        """`price`: what it costs to ask a profile about a shape, 0 if it was asked before.
+
+        `forget` is called when no pod waits any more with a shape that is too large to be kept.
+        """
+        self._price, self._forget = price, forget
         self._lines: dict[LineKey, Line] = {}
         self._numbered: dict[int, Line] = {}
         self._line_of: dict[PodUid, Line] = {}
@@ -161,6 +168,8 @@ class PodQueue:
         if line.place_of is not None or line.key.alone is not None or line.heavy:
             del self._lines[line.key]
             del self._numbered[line.number]
+            if line.heavy:
+                self._forget(line.profile, line.shape)
         elif len(self._lines) > LINES_KEPT:
             self._forget_empty_lines()
 
@@ -196,6 +205,10 @@ class PodQueue:
     def line_of(self, uid: PodUid) -> Line | None:
         """The line in which the pod waits."""
         return self._line_of.get(uid)
+
+    def numbered(self, number: int) -> Line | None:
+        """The line of this number, unless it was forgotten."""
+        return self._numbered.get(number)
 
     def next_line(self) -> Line | None:
         """The active line whose first pod is the first of all active ones."""

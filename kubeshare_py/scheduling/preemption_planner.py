@@ -72,11 +72,11 @@ class Planner:
     def budgets_changed(self, event: BudgetEvent) -> None:
         """What the API server shows of disruption budgets."""
         match event:
-            case BudgetSeen(budget):
+            case BudgetSeen(budget=budget):
                 self.budgets[budget.key] = budget
-            case BudgetGone(key):
+            case BudgetGone(key=key):
                 self.budgets.pop(key, None)
-            case BudgetsListed(budgets):
+            case BudgetsListed(budgets=budgets):
                 self.budgets = {budget.key: budget for budget in budgets}
             case _:
                 assert_never(event)

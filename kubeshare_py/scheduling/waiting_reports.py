@@ -38,7 +38,8 @@ class WaitingReports:
         self._queue = queue
         self._records = records
         self._pending: deque[tuple[PodUid, bool]] = deque()
-        self._due: Timers[Line] = Timers()
+        #: Lines by their number: one that nothing waits in any more is forgotten before its time.
+        self._due: Timers[int] = Timers()
         #: Whether it is known which cards there are.
         self.inventory_read = False
 
@@ -91,8 +92,9 @@ class WaitingReports:
         """
         most = self._work.cost + ROWS_A_REFRESH
         due = self._due.each_due(now)
-        while self._work.cost < most and (line := next(due, None)) is not None:
-            if line.look_again_at > now:
+        while self._work.cost < most and (number := next(due, None)) is not None:
+            line = self._queue.numbered(number)
+            if line is None or line.look_again_at > now:
                 continue
             line.look_again_at = math.inf
             if not line.blocked or not line.waiting:
@@ -116,7 +118,7 @@ class WaitingReports:
     def _look_again(self, line: Line, when: float) -> None:
         if when < line.look_again_at:
             line.look_again_at = when
-            self._due.add(when, line)
+            self._due.add(when, line.number)
 
     def portion(self) -> list[ReportWaiting]:
         """The next reports, of pods that still wait in a blocked line."""

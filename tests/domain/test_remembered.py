@@ -3,7 +3,7 @@
 import pytest
 
 from kubeshare_py.domain.pod import NodeTerm, Requirement, Shape
-from kubeshare_py.domain.remembered import remembered, weight_of
+from kubeshare_py.domain.remembered import HEAVY, remembered, weight_of
 
 
 def test_results_are_remembered() -> None:
@@ -52,3 +52,17 @@ def test_all_are_forgotten_before_they_weigh_too_much() -> None:
 )
 def test_weight_is_about_that_of_all_parts(value: object, least: int) -> None:
     assert least <= weight_of(value) <= least + 3000
+
+
+def test_what_is_heavy_is_forgotten_with_the_next_new_one() -> None:
+    asked: list[str] = []
+
+    @remembered(16)
+    def seen(text: str) -> int:
+        asked.append(text[:1])
+        return len(text)
+
+    heavy = "h" * (HEAVY + 1)
+    for text in ("a", heavy, heavy, "a", "b", heavy):
+        seen(text)
+    assert asked == ["a", "h", "b", "h"]
