@@ -15,7 +15,7 @@ from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_config import load
 from kubeshare_py.simulation.cluster_file import SimulatedNode
 from tests.controlplane.build import build
-from tests.controlplane.cleaning import clean
+from tests.controlplane.cleaning import clean, ship_lease
 from tests.controlplane.front import front
 from tests.controlplane.running import ControlPlane, control_plane
 
@@ -74,6 +74,7 @@ def clusters_of(running: ControlPlane) -> NewCluster:
     ) -> AsyncIterator[EmbeddedCluster]:
         async with KubeClient(load(str(running.kubeconfig))) as admin:
             await clean(admin)
+            await ship_lease(admin)
         async with (
             front(running, directory) as server,
             cluster_around(server, directory, nodes, controllers=False) as cluster,

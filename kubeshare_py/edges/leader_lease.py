@@ -31,6 +31,24 @@ class LeadershipLost(Exception):
     """Another process may lead: this one must end at once, and send nothing more."""
 
 
+class LeaseMissing(KubeFailure):
+    """There is no Lease, and this process may not create it; the text says who may, and how."""
+
+    def __init__(self, namespace: str, name: str) -> None:
+        metadata = {
+            "name": name,
+            "namespace": namespace,
+            # Else a release that had one would delete this one.
+            "annotations": {"helm.sh/resource-policy": "keep"},
+        }
+        lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata}
+        super().__init__(
+            f"Lease {namespace}/{name} is missing, and this account may not create it: repeat the"
+            " helm upgrade or kubectl apply that installed the scheduler, or make it with"
+            f" echo '{msgspec.json.encode(lease).decode()}' | kubectl create -f -"
+        )
+
+
 def _utc_now() -> datetime.datetime:
     return datetime.datetime.now(tz=datetime.UTC)
 
@@ -217,10 +235,18 @@ class LeaderLease:
         if claim.version:
             stored = await self._client.replace(f"{self._path}/{self._name}", body)
         else:
-            stored = await self._client.create(self._path, body)
+            stored = await self._create(body)
         lease = _understood(stored)
         self._object = stored
         return lease
+
+    async def _create(self, body: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return await self._client.create(self._path, body)
+        except KubeError as error:
+            if error.status == HTTPStatus.FORBIDDEN:
+                raise LeaseMissing(*self._place) from error
+            raise
 
     def _say_problems(self, found: Lease) -> None:
         """Say what on the Lease cannot be, once as long as it is the same."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_errors import KubeError
+from tests.controlplane.shipped import shipped
 
 PODS = "/api/v1/pods"
 API_SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
@@ -53,6 +54,17 @@ async def clean(client: KubeClient) -> None:
                     group.create_task(_undefine(client, definition))
             if not definitions and not await client.list_all(PODS):
                 return
+
+
+async def ship_lease(client: KubeClient) -> None:
+    """Make the Lease as it is installed, if it is not there: the scheduler may not."""
+    [lease] = shipped("Lease")
+    namespace = lease["metadata"]["namespace"]
+    try:
+        await client.create(f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases", lease)
+    except KubeError as error:
+        if error.status != HTTPStatus.CONFLICT:
+            raise
 
 
 async def _undefine(client: KubeClient, definition: Any) -> None:

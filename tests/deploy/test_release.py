@@ -172,8 +172,8 @@ async def test_a_second_release_is_refused(release: Release) -> None:
         await second.install()
 
 
-async def test_an_uninstall_leaves_nothing(bare: ControlPlane, stage: Stage) -> None:
-    before = await everything(bare)
+async def test_an_uninstall_leaves_nothing_but_the_lease(bare: ControlPlane, stage: Stage) -> None:
+    before = await everything(bare) | {("Lease", NAMESPACE, NAME)}
     release = Release(plane=bare, home=stage.folder / "helm")
     await release.install('readers=[{"kind": "User", "name": "jane"}]')
     await available(stage.client)

@@ -1,6 +1,7 @@
 """The Lease by which one scheduler leads."""
 
 import asyncio
+import json
 import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -19,6 +20,7 @@ from kubeshare_py.edges.leader_lease import LeaderLease, LeadershipLost
 from kubeshare_py.edges.leadership import connected
 from kubeshare_py.framework.configuration import read
 from kubeshare_py.scheduling.leadership import Election, Terms
+from kubeshare_py.simulation.api_messages import ApiRequest
 from tests.edges.served_state import Behind, api_server
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
@@ -217,6 +219,53 @@ async def test_a_process_that_was_held_up_does_not_say_that_another_took_over(
             await lead_and_stand_still()
         late = "is lost: not renewed within 10 s$"
         assert error.group_contains(LeadershipLost, match=late)
+
+
+@dataclass(slots=True, kw_only=True)
+class NotByUs(Fault):
+    """As RBAC, towards schedulers: they write at once who holds it."""
+
+    def matches(self, request: ApiRequest) -> bool:
+        return Fault.matches(self, request) and b"holderIdentity" in request.body
+
+
+async def test_a_lease_that_it_may_not_create_is_asked_for_and_led_by_once_it_is_there(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with api_server(tmp_path) as behind:
+        behind.server.faults.inject(NotByUs(method="POST", path="/leases$", status=403, times=100))
+        hand = Hand()
+        async with asyncio.TaskGroup() as group:
+            lease = lease_of(behind, "me", hand)
+            campaign = group.create_task(lease.campaign())
+            await turning(lambda: len(hand.slept) >= 4)
+            assert not lease.figures().leads
+            [told] = [record.__dict__["fields"]["message"] for record in caplog.records]
+            said, command = told.split("make it with ")
+            assert said.startswith("Lease kube-system/kubeshare-scheduler is missing")
+            echo, made, pipe = command.split("'")
+            assert (echo, pipe) == ("echo ", " | kubectl create -f -")
+            await behind.client.create(LEASES, json.loads(made))
+            await lease.led()
+            assert lease.fence() == "me/1"
+            campaign.cancel()
+
+
+async def test_a_leader_whose_lease_is_gone_says_so_and_ends(tmp_path: Path) -> None:
+    async with api_server(tmp_path) as behind:
+        path = f"{LEASES}/kubeshare-scheduler"
+
+        async def lead_until_it_is_gone() -> None:
+            async with leading(behind, "me", Hand()):
+                refusal = Fault(method="POST", path="/leases$", status=403, times=100)
+                behind.server.faults.inject(refusal)
+                await behind.client.delete(path)
+                await asyncio.Event().wait()
+
+        with pytest.raises(ExceptionGroup) as error:
+            await lead_until_it_is_gone()
+        why = "not renewed within 10 s: Lease kube-system/kubeshare-scheduler is missing"
+        assert error.group_contains(LeadershipLost, match=why)
 
 
 async def until(behind: Behind, transitions: int) -> None:

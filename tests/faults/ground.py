@@ -12,7 +12,7 @@ from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_config import load
 from kubeshare_py.edges.simulated_kubelets import SimulatedKubelets
 from kubeshare_py.simulation.cluster_file import SimulatedNode
-from tests.controlplane.cleaning import clean
+from tests.controlplane.cleaning import clean, ship_lease
 from tests.controlplane.running import ControlPlane
 from tests.faults.fast_time import clock_of_the_loop
 
@@ -113,6 +113,7 @@ async def real_ground(plane: ControlPlane, nodes: Sequence[SimulatedNode]) -> As
         asyncio.TaskGroup() as group,
     ):
         await clean(admin)
+        await ship_lease(admin)
         kubelets = SimulatedKubelets(workers, nodes)
         running = group.create_task(kubelets.run())
         try:

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from tests.controlplane.cleaning import ship_lease
 from tests.faults.arena import Arena, pod, share
 from tests.faults.conftest import Play
 from tests.faults.late_binding import (
@@ -92,10 +93,8 @@ async def is_led_all_the_same(found: Arena) -> None:
         "leaseTransitions": 2**31 - 1,
         "renewTime": "9999-12-31T23:59:59.999999Z",
     }
-    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "spec": forged}
-    await found.ground.client.create(
-        LEASE.rpartition("/")[0], {**lease, "metadata": {"name": "kubeshare-scheduler"}}
-    )
+    await ship_lease(found.ground.client)
+    await found.ground.client.merge_patch(LEASE, {"spec": forged})
     found.schedulers.start(0)
     await found.create(pod("first", share("0.7")))
     assert await found.books.until(lambda: found.books.is_bound("first"), found.pace.settles_s)

@@ -27,10 +27,10 @@ from kubeshare_py.manifests.reports import (
     series_patch,
     waiting_patch,
 )
-from tests.controlplane.cleaning import clean
+from tests.controlplane.cleaning import clean, ship_lease
 from tests.controlplane.running import ControlPlane
 from tests.controlplane.shipped import Json, only
-from tests.policies.conftest import PODS, binding, pod, refused
+from tests.policies.conftest import LEASES, PODS, binding, pod, refused
 
 pytestmark = pytest.mark.real_only("the embedded API server has no admission policies")
 
@@ -351,3 +351,16 @@ async def test_of_the_api_service_only_the_authority_is_written(thief: Thief) ->
     ):
         said = await refused(thief.client.merge_patch(path, change))
         assert "writes spec.caBundle of its APIService" in said
+
+
+async def test_no_lease_but_its_own_is_written_and_none_is_made(thief: Thief) -> None:
+    await ship_lease(thief.admin)
+    held = {"spec": {"holderIdentity": "thief"}}
+    body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", **held}
+    for name in ("kubeshare-scheduler", "kube-controller-manager"):
+        await refused(thief.client.create(LEASES, {**body, "metadata": {"name": name}}))
+    await thief.admin.create(LEASES, {**body, "metadata": {"name": "another"}})
+    found = await thief.admin.get(f"{LEASES}/another")
+    await refused(thief.client.replace(f"{LEASES}/another", found))
+    own = await thief.client.get(f"{LEASES}/kubeshare-scheduler")
+    await thief.client.replace(f"{LEASES}/kubeshare-scheduler", {**own, **held})

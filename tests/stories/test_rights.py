@@ -12,6 +12,7 @@ from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges.api_faults import Fault
 from kubeshare_py.edges.api_server import SCHEDULER
 from kubeshare_py.simulation.api_messages import ApiRequest
+from tests.controlplane.cleaning import ship_lease
 from tests.controlplane.shipped import IDENTITY, shipped
 from tests.edges.collector_place import Place, serving
 from tests.stories.conftest import EVENTS, PODS, Json, Stage, gpu
@@ -36,6 +37,7 @@ class NoStreaming(Fault):
 
 async def do_everything(stage: Stage, settings: Json) -> None:
     """Have a scheduler place a pod, tell another one twice why it waits, and ask who may look."""
+    await ship_lease(stage.client)
     stage.faults.inject(NoStreaming())
     async with stage.scheduler({**settings, "gangRepairSeconds": 1}):
         await stage.warm_up()
@@ -78,16 +80,14 @@ async def test_it_asks_for_everything_that_it_may_and_for_nothing_else(empty_sta
 async def test_whether_it_elects_or_not_the_role_is_enough(
     empty_stage: Stage, elects: bool
 ) -> None:
-    settings = {"leaderElection": {"leaderElect": elects}}
-    async with empty_stage.scheduler(settings):
-        await empty_stage.warm_up()  # so that there is a Lease
-    await do_everything(empty_stage, settings)
+    await do_everything(empty_stage, {"leaderElection": {"leaderElect": elects}})
     rights = granted(shipped(*IDENTITY), SCHEDULER)
     assert all(any(own.covers(one) for own in rights) for one in asked(empty_stage))
 
 
 async def test_to_find_collectors_the_right_to_see_pods_is_enough(empty_stage: Stage) -> None:
     place = Place(empty_stage.nodes, {"127.0.0.2": NodeName("n1")})
+    await ship_lease(empty_stage.client)
     empty_stage.faults.inject(NoStreaming())
     async with serving(place), empty_stage.scheduler(scrape_of(place)):
         await start_collector(empty_stage, "n1", "127.0.0.2")
