@@ -5,6 +5,8 @@ The kubelets here are those of a cluster without GPUs; what they do with real co
 """
 
 import asyncio
+import json
+import re
 from collections.abc import AsyncIterator
 
 import pytest
@@ -13,6 +15,7 @@ from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.scheduling.explanation import cluster_view
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.simulation.loose_objects import Json
+from tests.stories.command import kubectl_kubeshare
 from tests.stories.conftest import PODS, Stage, gpu
 
 LONG_S, HELD_S = 600, 4.0
@@ -23,11 +26,14 @@ def nodes() -> str:
     return "nodes: [{name: n1, gpus: [{model: V100, count: 1, memory: 32GiB}]}]"
 
 
+def settings(held_s: float) -> Json:
+    inventory, alone = {"intervalSeconds": 0.1}, {"leaderElect": False}
+    return {"inventory": inventory, "leaderElection": alone, "forcedDeleteHoldSeconds": held_s}
+
+
 @pytest.fixture
 async def machine(empty_stage: Stage) -> AsyncIterator[Machine]:
-    document = {"forcedDeleteHoldSeconds": HELD_S}
-    defaults = {"inventory": {"intervalSeconds": 0.1}, "leaderElection": {"leaderElect": False}}
-    async with empty_stage.scheduler({**defaults, **document}) as machine:
+    async with empty_stage.scheduler(settings(HELD_S)) as machine:
         await empty_stage.warm_up()
         yield machine
 
@@ -52,20 +58,37 @@ async def seconds_until(stage: Stage, name: str) -> float:
     return loop.time() - began
 
 
-async def test_a_card_is_held_after_a_forced_deletion_and_people_see_why(
-    stage: Stage, machine: Machine
-) -> None:
+async def test_a_card_is_held_after_a_forced_deletion(stage: Stage, machine: Machine) -> None:
     await one_runs_and_one_waits(stage)
     await stage.client.delete(f"{PODS}/first", grace_period_s=0)
-    # A small pod that fits beside it says that the deletion was heard.
-    await stage.create("beside", gpu("0.1"))
-    await stage.running("beside")
-    (card,) = cluster_view(machine).nodes[0].cards
-    assert [one.name for one in card.lingering] == ["first"]
-    assert card.used_milli == 800
     assert await seconds_until(stage, "next") > HELD_S / 2
     (card,) = cluster_view(machine).nodes[0].cards
     assert card.lingering == ()
+
+
+async def test_people_see_that_a_card_is_held_and_why_a_pod_waits(empty_stage: Stage) -> None:
+    stage = empty_stage
+    async with stage.scheduler(settings(LONG_S)):
+        await stage.warm_up()
+        await one_runs_and_one_waits(stage)
+        await stage.cluster.state_served()
+        await stage.client.delete(f"{PODS}/first", grace_period_s=0)
+        # A small pod that fits beside it says that the deletion was heard.
+        await stage.create("beside", gpu("0.1"))
+        await stage.running("beside")
+        kubeconfig = stage.cluster.kubeconfig
+        code, cards, said = await kubectl_kubeshare(kubeconfig, "gpus")
+        assert code == 0, said
+        held = re.search(
+            r"0\.8/1\.0 +0\.7 held for (\d+) s after the forced deletion of (\S+)", cards
+        )
+        assert held, cards
+        assert (int(held[1]) > LONG_S / 2, held[2]) == (True, "default/first")
+        _, told, _ = await kubectl_kubeshare(kubeconfig, "why", "next")
+        assert "s more after the forced deletion of pod default/first" in told
+        _, plain, _ = await kubectl_kubeshare(kubeconfig, "gpus", output="json")
+        (card,) = json.loads(plain)["nodes"][0]["cards"]
+        assert [one["name"] for one in card["lingering"]] == ["first"]
 
 
 async def test_what_a_kubelet_ends_is_free_at_once(stage: Stage, machine: Machine) -> None:
