@@ -21,9 +21,9 @@ Json = dict[str, Any]
 
 LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{NAME}"
 STATE = "/apis/state.kubeshare.io/v1"
-#: In which a pod of another namespace has to be bound, whatever goes on; generous, for two cores
+#: In which a pod of another namespace has to be bound, whatever goes on; generous, for few cores
 #: that attackers, API server and scheduler share. benchmarks/fairness.py measures it alone.
-BIND_S = 10.0
+BIND_S = 30.0
 WHOLE = 1000
 _POLL_S = 0.05
 _NUMBERS = count()
@@ -193,8 +193,10 @@ async def ground_of(arena: Arena) -> AsyncIterator[Ground]:
         )
         await in_force(ground)
         yield ground
-        await ground.unharmed()
-        await ground.clean()
+        try:
+            await ground.unharmed()
+        finally:
+            await ground.clean()
 
 
 async def in_force(ground: Ground) -> None:

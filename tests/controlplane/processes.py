@@ -51,6 +51,11 @@ class Process:
         """Whether it has not ended."""
         return self._process.poll() is None
 
+    def resident_bytes(self) -> int:
+        """Its memory: https://man7.org/linux/man-pages/man5/proc_pid_statm.5.html"""
+        pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+
     def wait_until(self, ready: Callable[[], bool], timeout_s: float) -> None:
         """Ask ten times a second. Raises NotReady."""
         for _ in range(round(timeout_s / _POLL_S)):

@@ -198,7 +198,9 @@ def server_flags(secrets: Secrets, folder: Path, etcd_port: int, port: int) -> l
         "--requestheader-extra-headers-prefix=X-Remote-Extra-",
         f"--proxy-client-cert-file={secrets.proxy_file}",
         f"--proxy-client-key-file={secrets.proxy_file}",
-        "--authorization-mode=RBAC",
+        # Kubelets may what the Node authorizer lets them, on their own node.
+        "--authorization-mode=Node,RBAC",
+        "--enable-admission-plugins=NodeRestriction",
         "--disable-admission-plugins=TaintNodesByCondition",
         # As kubeadm and others have it: it is for admission to say who may.
         "--allow-privileged",

@@ -18,7 +18,8 @@ async def kubectl_kubeshare(
 ) -> tuple[int, str, str]:
     """Exit code, stdout, stderr; in a thread, since it waits for answers."""
     out, err = Console(file=StringIO(), width=200), Console(file=StringIO(), width=200)
-    access = Access(kubeconfig=str(kubeconfig), as_user=asked.pop("as_user", None))
+    of_kubectl = {name: asked.pop(name, None) for name in ("as_user", "namespace")}
+    access = Access(kubeconfig=str(kubeconfig), **of_kubectl)
     question = Question(
         command=command, names=names or asked.pop("names", ()), access=access, **asked
     )

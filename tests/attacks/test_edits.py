@@ -1,0 +1,37 @@
+"""Waiting pods that their owner edits all the time, where no policy about labels slows it down."""
+
+import asyncio
+from contextlib import suppress
+from itertools import count
+
+import pytest
+
+from kubeshare_py.edges.kube_errors import KubeError
+from tests.attacks.arena import LAX
+from tests.attacks.ground import Ground, pods_of
+from tests.attacks.test_costly_pods import ANNOTATION, affine_pod, patterns
+
+pytestmark = pytest.mark.real_only("it needs admission policies, Helm and a scheduler's own role")
+
+#: Between two edits of one pod: of thirty pods, 150 edits a second where the machine allows it.
+EDIT_S = 0.2
+
+
+async def test_waiting_pods_that_are_edited_all_the_time(ground: Ground, full_scale: bool) -> None:
+    await ground.flood([affine_pod(f"edited-{one}", one, 2, 200) for one in range(30)], LAX)
+    edits = count()
+
+    async def edit(name: str) -> None:
+        while True:
+            change = {"metadata": {"annotations": {ANNOTATION: patterns(next(edits))}}}
+            with suppress(KubeError):
+                await ground.mallory.merge_patch(f"{pods_of(LAX)}/{name}", change)
+            await asyncio.sleep(EDIT_S)
+
+    async with asyncio.TaskGroup() as group:
+        editing = [group.create_task(edit(f"edited-{one}")) for one in range(30)]
+        for _ in range(100 if full_scale else 3):
+            await ground.victim_is_bound()
+        for one in editing:
+            one.cancel()
+    assert next(edits) > 100

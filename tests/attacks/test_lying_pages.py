@@ -1,0 +1,79 @@
+"""What answers the scheduler that asks for cards: pages that are too large, too slow, or none.
+
+A second scheduler asks it, which stands by: it reads cards as the one that leads does.
+"""
+
+import asyncio
+import gzip
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from tests.attacks.arena import rendered, scheduler_command
+from tests.attacks.ground import Ground, until
+from tests.controlplane.processes import Process, process
+from tests.controlplane.running import free_ports
+from tests.edges.bare_server import Handler, serving
+
+pytestmark = pytest.mark.real_only("it needs admission policies, Helm and a scheduler's own role")
+
+#: Half a gibibyte of nothing in 500 KB.
+BOMB = gzip.compress(b"\0" * 2**29, 9)
+#: What the limit of an answer may cost (bytes): it is unpacked in pieces, in a process beside.
+ROOM = 400 * 2**20
+
+
+async def bomb(_request: web.Request) -> web.Response:
+    return web.Response(body=BOMB, headers={"Content-Encoding": "gzip"})
+
+
+async def endless(request: web.Request) -> web.StreamResponse:
+    response = web.StreamResponse()
+    await response.prepare(request)
+    while True:
+        await response.write(b'{"status":"success","data":{"result":[' * 20_000)
+
+
+async def nonsense(_request: web.Request) -> web.Response:
+    return web.Response(
+        body=b'{"status":"success","data":{"result":[{"metric":[],"value":1e999}]}}'
+    )
+
+
+async def nested(_request: web.Request) -> web.Response:
+    return web.Response(body=b'{"status":"success","data":' + b"[" * 1_000_000)
+
+
+async def elsewhere(_request: web.Request) -> web.Response:
+    raise web.HTTPFound("file:///etc/passwd")
+
+
+@asynccontextmanager
+async def standing_by(
+    ground: Ground, url: str, folder: Path
+) -> AsyncIterator[tuple[Process, Path]]:
+    """A second scheduler that asks this Prometheus."""
+    [port] = free_ports(1)
+    inventory = f'{{"source": "prometheus", "url": "{url}", "intervalSeconds": 0.5}}'
+    chart = rendered(port, f"config.inventory={inventory}")
+    command = await asyncio.to_thread(scheduler_command, ground.arena.plane, chart, folder)
+    log = folder / "standing-by.log"
+    with process(command, log) as running:
+        yield running, log
+
+
+@pytest.mark.parametrize("page", [bomb, endless, nonsense, nested, elsewhere])
+async def test_no_page_harms_the_scheduler(ground: Ground, tmp_path: Path, page: Handler) -> None:
+    async with serving(page) as url, standing_by(ground, url, tmp_path) as (scheduler, log):
+
+        async def said() -> dict[str, str]:
+            return {"log": log.read_text()}
+
+        await until(said, lambda found: '"event":"inventory' in found["log"], 60)
+        await ground.victim_is_bound()
+        assert scheduler.is_running()
+        assert "Traceback" not in log.read_text()
+        assert scheduler.resident_bytes() < ROOM

@@ -1,0 +1,156 @@
+"""What the token of a kubelet or of a collector can do, and what a node can say of its cards."""
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+
+import pytest
+
+from kubeshare_py.edges.credentials import Credentials
+from kubeshare_py.edges.kube_client import KubeClient
+from kubeshare_py.edges.kube_config import load
+from kubeshare_py.edges.kube_reading import KubeReading
+from kubeshare_py.inventory.card_annotation import ANNOTATION, write_cards
+from tests.attacks.arena import ATTACKER
+from tests.attacks.ground import LEASE, STATE, Ground, Json, gpu_pod, pods_of, refusal, until
+from tests.controlplane.helm import NAMESPACE
+
+pytestmark = pytest.mark.real_only("it needs admission policies, Helm and a scheduler's own role")
+
+SHARE = {"gpu_request": "0.5", "gpu_limit": "1.0"}
+COLLECTOR = "kubeshare-collector"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+GROUP = "rbac.authorization.k8s.io"
+
+
+@asynccontextmanager
+async def kubelet(ground: Ground, node: str) -> AsyncIterator[KubeClient]:
+    """A client with the certificate of a node's kubelet; the Node authorizer judges."""
+    path = ground.arena.kubeconfig(f"system:node:{node}", "system:nodes")
+    async with KubeClient(load(str(path))) as client:
+        yield client
+
+
+@asynccontextmanager
+async def collector(ground: Ground, node: str) -> AsyncIterator[KubeClient]:
+    """A client with the token of the collector's pod on a node."""
+    body = gpu_pod("collector", {}, nodeName=node, serviceAccountName=COLLECTOR)
+    await ground.admin.create(pods_of(NAMESPACE), body | {"kind": "Pod"})
+    about = {"apiVersion": "v1", "kind": "Pod", "name": "collector"}
+    spec = {"boundObjectRef": about, "audiences": [], "expirationSeconds": 3600}
+    path = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{COLLECTOR}/token"
+    answer = await ground.admin.create(path, {"kind": "TokenRequest", "spec": spec})
+    plane = ground.arena.plane
+    ca = plane.secrets.certificates.ca_file.read_text()
+    token = f"Bearer {answer['status']['token']}"
+    reading = KubeReading(server=plane.url, authorization=token, ca=ca)
+    async with KubeClient(Credentials("a collector's pod", lambda: reading)) as client:
+        yield client
+    await ground.admin.delete(f"{pods_of(NAMESPACE)}/collector", grace_period_s=0)
+
+
+@asynccontextmanager
+async def saying(ground: Ground, node: str, text: str) -> AsyncIterator[None]:
+    """A node's collector writes this about its cards; in the end what is true again."""
+    path = f"/api/v1/nodes/{node}"
+    cards = next(one.cards for one in ground.arena.nodes if one.name == node)
+    async with collector(ground, node) as client:
+        await client.merge_patch(path, {"metadata": {"annotations": {ANNOTATION: text}}})
+        try:
+            yield
+        finally:
+            right = {"metadata": {"annotations": {ANNOTATION: write_cards(cards)}}}
+            await client.merge_patch(path, right)
+            await until(lambda: cards_of(ground, node), lambda found: len(found) == len(cards), 20)
+
+
+async def cards_of(ground: Ground, node: str) -> Json:
+    """The cards of a node that the scheduler counts, by uuid."""
+    view = await ground.admin.get(f"{STATE}/gpus")
+    nodes = [one for one in view["nodes"] if one["name"] == node]
+    return {card["uuid"]: card for one in nodes for card in one["cards"]}
+
+
+async def test_a_kubelet_gives_no_pod_another_card(ground: Ground) -> None:
+    await ground.create(gpu_pod("p", SHARE))
+    placed = await ground.bound("p")
+    node = placed["spec"]["nodeName"]
+    path = f"{pods_of(ATTACKER)}/p"
+    other = {"metadata": {"annotations": {"sharedgpu/gpu_uuid": "GPU-of-somebody"}}}
+    async with kubelet(ground, node) as client:
+        await client.merge_patch(f"{path}/status", {"status": {"message": "mine"}})
+        error = await refusal(client.merge_patch(f"{path}/status", other))
+        assert "only kubeshare-scheduler writes" in error.message
+        for asked in (
+            client.merge_patch(path, other),
+            client.merge_patch(LEASE, {"spec": {"holderIdentity": node}}),
+            client.create(f"{path}/binding", {"target": {"kind": "Node", "name": "n1"}}),
+            client.get(f"{STATE}/gpus"),
+        ):
+            assert (await refusal(asked)).status == HTTPStatus.FORBIDDEN
+    async with kubelet(ground, "n1" if node != "n1" else "n2") as client:
+        error = await refusal(client.merge_patch(f"{path}/status", {"status": {"message": "x"}}))
+        assert error.status == HTTPStatus.FORBIDDEN
+    assert (await ground.pod("p"))["metadata"]["annotations"] == placed["metadata"]["annotations"]
+
+
+async def test_a_collector_writes_one_annotation_of_its_own_node(ground: Ground) -> None:
+    async with collector(ground, "n1") as client:
+        mine, other = "/api/v1/nodes/n1", "/api/v1/nodes/n2"
+        text: Json = {"metadata": {"annotations": {ANNOTATION: "[]"}}}
+        for path, change in (
+            (other, text),
+            (mine, {"spec": {"unschedulable": True}}),
+            (mine, {"metadata": {"labels": {"a": "b"}}}),
+            (mine, {"metadata": {"annotations": {"a": "b"}}}),
+            (mine, {"metadata": {"finalizers": ["a/b"]}}),
+            (f"{mine}/status", {"status": {"phase": "x"}}),
+            (LEASE, {"spec": {"holderIdentity": "n1"}}),
+        ):
+            error = await refusal(client.merge_patch(path, change))
+            assert error.status == HTTPStatus.FORBIDDEN
+        assert (await refusal(client.get(pods_of(ATTACKER)))).status == HTTPStatus.FORBIDDEN
+
+
+@pytest.mark.parametrize("uuid", ["all", "0", "none", "void", "", "GPU-1,GPU-2", "../x", "a\nb"])
+async def test_a_card_that_is_a_selector_is_none(ground: Ground, uuid: str) -> None:
+    cards = json.loads(write_cards(ground.arena.nodes[0].cards))
+    cards[0]["uuid"] = uuid
+    async with saying(ground, "n1", json.dumps(cards)):
+        found = await until(lambda: cards_of(ground, "n1"), without(uuid), 20)
+        assert len(found) >= len(cards) - 1
+        await ground.victim_is_bound()
+
+
+def without(uuid: str) -> Callable[[Json], bool]:
+    return lambda found: uuid not in found and bool(found)
+
+
+async def test_no_text_of_a_node_is_too_odd(ground: Ground) -> None:
+    card = json.loads(write_cards(ground.arena.nodes[0].cards))[0]
+    many = [{**card, "uuid": f"GPU-{index}", "index": index} for index in range(3000)]
+    huge = [{**card, "memory": 2**80}, {**card, "memory": -1}, {**card, "index": 10**30}]
+    for text in ("{", "[" * 100_000, "null", json.dumps(many)[:250_000], json.dumps(huge)):
+        async with saying(ground, "n1", text):
+            await ground.victim_is_bound()
+
+
+async def test_another_nodes_card_gives_it_to_no_two_pods(ground: Ground) -> None:
+    """Pods hold cards of n1; n2 says that it has them. They are still given once."""
+    bodies = [gpu_pod(f"p{one}", {"gpu_request": "1.0", "gpu_limit": "1.0"}) for one in range(8)]
+    await ground.flood(bodies)
+    for body in bodies:
+        await ground.bound(body["metadata"]["name"])
+    own = ground.arena.nodes[1].cards
+    async with saying(ground, "n2", write_cards((*own, *ground.arena.nodes[0].cards))):
+        more = [gpu_pod(f"q{one}", {"gpu_request": "1.0", "gpu_limit": "1.0"}) for one in range(12)]
+        await ground.flood(more)
+        for body in more:
+            name = body["metadata"]["name"]
+            await ground.until(name, ATTACKER, lambda pod: "conditions" in pod["status"])
+        await ground.no_card_is_given_twice()
+        placed = [one for one in await ground.pods() if "nodeName" in one["spec"]]
+        given = [one["metadata"]["annotations"]["sharedgpu/gpu_uuid"] for one in placed]
+        assert len(given) == len({*given}) <= 16
+    await ground.clean()
