@@ -17,9 +17,9 @@ from kubeshare_py.framework.configuration import ConfigurationError
 PORT = 9443
 #: An AdmissionReview has the object twice, each of at most 1.5 MiB in etcd, and room around it.
 MOST_BYTES = 7 * 2**19
-#: So many bodies are read and answered at a time, whose memory fits the chart's limit many times:
-#: a pod's is read and answered within a few milliseconds.
-MOST_AT_ONCE = 8
+#: Of all bodies that are arriving, which fits the chart's limit many times: a pod's has some
+#: kilobytes, and is there within a few milliseconds.
+MOST_HELD_BYTES = 8 * MOST_BYTES
 #: In which a body has to arrive and be answered; the chart lets kube-apiserver wait for 10 s.
 PATIENCE_S = 5.0
 
@@ -43,10 +43,10 @@ async def serve(
     Raises ConfigurationError where it cannot listen.
     """
     app = web.Application(client_max_size=MOST_BYTES)
-    slots = asyncio.Semaphore(MOST_AT_ONCE)
+    bodies = _Bodies(MOST_HELD_BYTES)
     reviews = {
-        "/pods": _handler(pods, slots, patience_s),
-        "/others": _handler(others, slots, patience_s),
+        "/pods": _handler(pods, bodies, patience_s),
+        "/others": _handler(others, bodies, patience_s),
     }
     app.add_routes([web.post(path, handler) for path, handler in reviews.items()])
     alive = probes.Check("ping", lambda: "")
@@ -63,13 +63,13 @@ async def serve(
         yield url("https", address or "127.0.0.1", addresses[0][1])
 
 
-def _handler(answers: Answers, slots: asyncio.Semaphore, patience_s: float) -> Handler:
+def _handler(answers: Answers, bodies: "_Bodies", patience_s: float) -> Handler:
     async def handler(request: web.Request) -> web.StreamResponse:
         if (request.content_length or 0) > MOST_BYTES:
             raise web.HTTPRequestEntityTooLarge(MOST_BYTES, request.content_length or 0)
         try:
-            async with asyncio.timeout(patience_s), slots:
-                answer = answers(await request.read())
+            async with asyncio.timeout(patience_s):
+                answer = answers(await bodies.read(request))
         except TimeoutError:
             return web.Response(status=HTTPStatus.TOO_MANY_REQUESTS, text="too slow, or too many\n")
         if answer is None:
@@ -77,3 +77,36 @@ def _handler(answers: Answers, slots: asyncio.Semaphore, patience_s: float) -> H
         return web.Response(body=answer, content_type="application/json")
 
     return handler
+
+
+class _Bodies:
+    """Bodies that are arriving. Where all of them are too large, the one that began first goes.
+
+    No request waits for another: otherwise a few bodies that never end would keep pods from being
+    created.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._arrived: dict[web.RequestHandler, int] = {}
+
+    async def read(self, request: web.Request) -> bytes:
+        """The whole body. Raises HTTPRequestEntityTooLarge, and ConnectionError if it had to go."""
+        body = bytearray()
+        try:
+            async for piece in request.content.iter_any():
+                body += piece
+                if len(body) > MOST_BYTES:
+                    raise web.HTTPRequestEntityTooLarge(MOST_BYTES, len(body))
+                self._arrived[request.protocol] = len(body)
+                self._make_room()
+        finally:
+            self._arrived.pop(request.protocol, None)
+        return bytes(body)
+
+    def _make_room(self) -> None:
+        while sum(self._arrived.values()) > self._most_bytes:
+            first = next(iter(self._arrived))
+            del self._arrived[first]
+            if first.transport is not None:
+                first.transport.abort()

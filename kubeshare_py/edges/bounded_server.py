@@ -1,8 +1,10 @@
 """HTTP servers of all our processes: an address to listen on, and bounds on what clients may hold.
 
 aiohttp bounds neither the number of connections nor the time that a TLS handshake or a request's
-head may take (its keep-alive time, an hour, is the only limit), and logs a traceback for a head
-that it cannot read. Whoever reaches a port could so keep others out, or fill the log.
+head may take (its keep-alive time, an hour, is the only limit). It unpacks compressed bodies before
+it looks at their size, which no client of ours sends. And it logs a traceback for a head that it
+cannot read, and for a client that hangs up amid a body. Clients that reach a port could so keep
+others out, fill the memory, or fill the log.
 """
 
 import asyncio
@@ -12,6 +14,7 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from http import HTTPStatus
 
 from aiohttp import ClientConnectionResetError, web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -34,7 +37,8 @@ class Bounds:
     `busy_s`: from a head to the end of the answer; kube-apiserver waits for 60 s itself.
     Defaults suit all our ports: kube-apiserver keeps a few connections, Prometheus and kubelets one
     each. At `connections`, a new one takes the place of the one that has been silent for longest,
-    those that never sent a request first; where all are busy, it is hung up.
+    those that never sent a request first and those whose request has not arrived as a whole last;
+    where all are being answered, it is hung up.
     """
 
     connections: int = 256
@@ -61,7 +65,11 @@ async def listening(
     connections = _Connections(context, bounds or Bounds())
     app.middlewares.insert(0, connections.middleware())
     runner = web.AppRunner(
-        app, access_log=None, logger=_quiet_logger(), shutdown_timeout=shutdown_s
+        app,
+        access_log=None,
+        logger=_quiet_logger(),
+        shutdown_timeout=shutdown_s,
+        auto_decompress=False,
     )
     await runner.setup()
     sockets: list[socket.socket] = []
@@ -143,11 +151,16 @@ def _quiet_logger() -> logging.Logger:
 
 @dataclass(eq=False, slots=True)
 class _Connection:
-    """`opening` until its handshake is done; `due` is when it is hung up."""
+    """`opening` until its handshake is done; `due` is when it is hung up; `request` if busy."""
 
     handler: web.RequestHandler
     due: float
     opening: asyncio.Task[None] | None = None
+    request: web.Request | None = None
+
+    def is_arriving(self) -> bool:
+        """Whether a part of its request's body is still to come."""
+        return self.request is not None and not self.request.content.is_eof()
 
     def hang_up(self) -> None:
         if self.opening is not None:
@@ -179,9 +192,15 @@ class _Connections:
             own = request.protocol
             self.strangers.pop(own, None)
             self.idle.pop(own, None)
-            self.busy[own] = _Connection(own, _now() + self.bounds.busy_s)
+            self.busy[own] = _Connection(own, _now() + self.bounds.busy_s, request=request)
             try:
                 return await handler(request)
+            except web.RequestPayloadError:
+                return web.Response(status=HTTPStatus.BAD_REQUEST)
+            except ConnectionError:
+                if request.transport is not None:
+                    raise
+                return web.Response(status=HTTPStatus.BAD_REQUEST)  # The client left.
             finally:
                 self.busy.pop(own, None)
                 self.idle[own] = _Connection(own, _now() + self.bounds.idle_s)
@@ -231,9 +250,14 @@ class _Connections:
         self._forget_closed()
         if self._count() < self.bounds.connections:
             return True
-        for silent in (self.strangers, self.idle):
+        arriving = {own: one for own, one in self.busy.items() if one.is_arriving()}
+        for silent, waiting in (
+            (self.strangers, self.strangers),
+            (self.idle, self.idle),
+            (arriving, self.busy),
+        ):
             if silent:
-                silent.pop(next(iter(silent))).hang_up()
+                waiting.pop(next(iter(silent))).hang_up()
                 return True
         return False
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from kubeshare_py.edges.admission_server import MOST_AT_ONCE, MOST_BYTES, serve
+from kubeshare_py.edges.admission_server import MOST_BYTES, MOST_HELD_BYTES, serve
 from kubeshare_py.edges.certificates import make_certificates
 
 
@@ -62,12 +62,43 @@ async def test_bodies_that_do_not_come_are_not_waited_for(tmp_path: Path) -> Non
         yield b"{"
         await never.wait()
 
-    async with asking(tmp_path, 1.0) as session, asyncio.TaskGroup() as group:
+    async with asking(tmp_path, 2.0) as session, asyncio.TaskGroup() as group:
 
         async def post(body: object) -> int:
             async with session.post("/pods", data=body) as answer:
                 return answer.status
 
-        slow = [group.create_task(post(dribble())) for _ in range(MOST_AT_ONCE)]
-        assert [await one for one in slow] == [429] * MOST_AT_ONCE
+        slow = [group.create_task(post(dribble())) for _ in range(100)]
+        await asyncio.sleep(0)
         assert await post(b"{}") == 200
+        assert not any(one.done() for one in slow)
+        assert [await one for one in slow] == [429] * 100
+
+
+async def test_large_bodies_that_do_not_end_give_way_to_others(tmp_path: Path) -> None:
+    never, begun = asyncio.Event(), asyncio.Semaphore(0)
+
+    async def almost() -> AsyncIterator[bytes]:
+        yield bytes(MOST_BYTES - 1)
+        begun.release()
+        await never.wait()
+
+    async with asking(tmp_path) as session, asyncio.TaskGroup() as group:
+
+        async def post() -> bool:
+            try:
+                async with session.post("/pods", data=almost()) as answer:
+                    return answer.status == 200
+            except aiohttp.ClientError:
+                return False
+
+        most = MOST_HELD_BYTES // MOST_BYTES
+        large = [group.create_task(post()) for _ in range(most + 4)]
+        for _ in large:
+            await begun.acquire()
+        gone, waiting = await asyncio.wait(large, timeout=5)
+        assert len(gone) >= 4
+        async with session.post("/pods", data=b"{}") as answer:
+            assert answer.status == 200
+        for one in waiting:
+            one.cancel()
