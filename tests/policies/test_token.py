@@ -16,6 +16,7 @@ from kubeshare_py.edges.api_server import SCHEDULER
 from kubeshare_py.edges.evictions import evict, nominate
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_config import load
+from kubeshare_py.edges.kube_errors import KubeError
 from kubeshare_py.edges.own_authority import API_SERVICES
 from kubeshare_py.manifests.reports import (
     ReportedEvent,
@@ -161,14 +162,22 @@ async def test_a_pod_with_very_many_annotations_is_evicted_as_well(thief: Thief)
         ({"message": "broken"}, "nothing else of a status: message"),
         ({"startTime": "2026-01-02T03:04:05Z"}, "nothing else of a status: startTime"),
         ({"containerStatuses": [STARTED]}, "nothing else of a status: containerStatuses"),
-        ({"conditions": []}, "nothing else"),
-        ({"conditions": [condition("Ready", "True", "x")]}, "nothing else"),
-        ({"conditions": [condition("PodScheduled", "True", "x")]}, "nothing else"),
-        ({"conditions": [condition("PodScheduled", "False", "SchedulingGated")]}, "nothing else"),
-        ({"conditions": [condition("DisruptionTarget", "False", "x")]}, "nothing else"),
+        ({"conditions": [condition("Ready", "True", "x")]}, "in conditions that a pod waits"),
+        (
+            {"conditions": [condition("PodScheduled", "True", "Unschedulable")]},
+            "in conditions that a pod waits",
+        ),
+        (
+            {"conditions": [condition("PodScheduled", "False", "SchedulingGated")]},
+            "in conditions that a pod waits",
+        ),
+        (
+            {"conditions": [condition("DisruptionTarget", "False", "GangIncomplete")]},
+            "in conditions that a pod waits",
+        ),
         (
             {"conditions": [condition("DisruptionTarget", "True", "EvictionByEvictionAPI")]},
-            "nothing",
+            "in conditions that a pod waits",
         ),
     ],
 )
@@ -176,12 +185,16 @@ async def test_a_pod_with_very_many_annotations_is_evicted_as_well(thief: Thief)
 async def test_nothing_else_of_a_status_is_written(
     thief: Thief, name: str, change: Json, words: str
 ) -> None:
-    path = f"{PODS}/{name}"
-    if change == {"conditions": []}:
-        await thief.admin.merge_patch(
-            f"{path}/status", {"status": {"conditions": [condition("Ready", "True", "x")]}}
-        )
-    assert words in await refused(thief.client.merge_patch(f"{path}/status", {"status": change}))
+    asked = thief.client.strategic_patch(f"{PODS}/{name}/status", {"status": change})
+    assert words in await refused(asked)
+
+
+@pytest.mark.parametrize("name", ["waits", "runs"])
+async def test_no_condition_is_taken_away(thief: Thief, name: str) -> None:
+    path, ready = f"{PODS}/{name}/status", condition("Ready", "True", "x")
+    await thief.admin.strategic_patch(path, {"status": {"conditions": [ready]}})
+    asked = thief.client.merge_patch(path, {"status": {"conditions": []}})
+    assert "in conditions that a pod waits" in await refused(asked)
 
 
 @pytest.mark.parametrize(
@@ -334,6 +347,9 @@ async def test_nothing_but_its_count_is_changed_of_an_event(thief: Thief) -> Non
     await thief.admin.create(path, theirs)
     said = await refused(thief.client.merge_patch(f"{path}/theirs", series_patch(2, AT)))
     assert "its own events" in said
+    taken = {"reportingController": "kubeshare-scheduler"}
+    with pytest.raises(KubeError, match=r"immutable|how often"):
+        await thief.client.merge_patch(f"{path}/theirs", taken)
 
 
 async def test_of_the_api_service_only_the_authority_is_written(thief: Thief) -> None:

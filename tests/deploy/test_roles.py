@@ -1,0 +1,96 @@
+"""Every right that the chart gives, with the test in which an account needs it."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.architecture.test_house_style import ROOT
+from tests.controlplane.running import ControlPlane
+from tests.controlplane.shipped import Json
+from tests.deploy.test_rendering import SUBJECT, VARIANTS, of, rendered
+
+pytestmark = pytest.mark.real_only("it needs Helm, which make e2e builds")
+
+STORIES = "tests/stories"
+SCHEDULER = (
+    f"{STORIES}/test_rights.py::test_it_asks_for_everything_that_it_may_and_for_nothing_else"
+)
+LOOKS = (
+    f"{STORIES}/test_operations.py::test_a_service_account_may_look_with_the_roles_that_come_along"
+)
+READS = f"{STORIES}/test_state_group.py::test_a_user_reads_the_pods_of_her_namespace_and_no_others"
+SCRAPED = "tests/deploy/test_driver_to_pod.py::test_pods_get_the_cards_that_the_drivers_list"
+ANNOTATES = (
+    "tests/deploy/test_annotated_nodes.py::test_a_collector_writes_its_own_cards_on_its_own_node"
+)
+TRUSTED = "tests/policies/test_environment.py::test_the_api_server_is_told_to_trust_every_replica"
+WEBHOOKS = "admissionregistration.k8s.io/mutatingwebhookconfigurations"
+#: All rights of these roles: that story compares each with what the scheduler asks for.
+OF_SCHEDULER = {"kubeshare-scheduler", "kubeshare-scheduler-front-proxy"}
+#: The rights of all others, as "role: verb what".
+NEEDED = {
+    "kubeshare-gpu-reader: list state.kubeshare.io/gpus": LOOKS,
+    "kubeshare-state-reader: list state.kubeshare.io/pods": READS,
+    "kubeshare-state-reader: get state.kubeshare.io/pods": READS,
+    "kubeshare-metrics: get /metrics": SCRAPED,
+    "kubeshare-collector: patch /nodes": ANNOTATES,
+    f"kubeshare-admission: get {WEBHOOKS} kubeshare-admission": TRUSTED,
+    f"kubeshare-admission: patch {WEBHOOKS} kubeshare-admission": TRUSTED,
+}
+#: Everything that brings a role along is on.
+EVERYTHING = (
+    'admission.by="webhook"',
+    "admission.others=true",
+    "collector.annotateNode=true",
+    "mps.enabled=true",
+    'config.profiles=[{"isolation": ["mps", "none"]}]',
+    f"readers={SUBJECT}",
+    f"scrapers={SUBJECT}",
+)
+
+
+@pytest.fixture(autouse=True)
+def built(bare: ControlPlane) -> None:
+    """Helm is there."""
+
+
+def roles(objects: list[Json]) -> list[Json]:
+    return [*of(objects, "ClusterRole"), *of(objects, "Role")]
+
+
+def rights(role: Json) -> Iterator[str]:
+    """Each as a sentence."""
+    for rule in role["rules"]:
+        what = list(rule.get("nonResourceURLs", ()))
+        for group in rule.get("apiGroups", ()):
+            for resource in rule["resources"]:
+                names = rule.get("resourceNames", [""])
+                what += [f"{group}/{resource} {name}".strip() for name in names]
+        yield from (
+            f"{role['metadata']['name']}: {verb} {one}" for verb in rule["verbs"] for one in what
+        )
+
+
+def verbs(found: list[Json]) -> set[str]:
+    """The same of all roles, without names, which follow the values."""
+    sentences = (right.partition(": ")[2] for role in found for right in rights(role))
+    return {" ".join(one.split(" ")[:2]) for one in sentences}
+
+
+def test_every_right_is_needed_by_a_test() -> None:
+    found = roles(rendered(*EVERYTHING))
+    assert {role["metadata"]["name"] for role in found} >= OF_SCHEDULER
+    others = [role for role in found if role["metadata"]["name"] not in OF_SCHEDULER]
+    assert {right for role in others for right in rights(role)} == {*NEEDED}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_no_other_values_bring_a_right_along(variant: str) -> None:
+    known = verbs(roles(rendered(*EVERYTHING)))
+    assert verbs(roles(rendered(*VARIANTS[variant]))) <= known
+
+
+@pytest.mark.parametrize("test", sorted({SCHEDULER, *NEEDED.values()}))
+def test_each_of_these_tests_is_there(test: str) -> None:
+    file, name = test.split("::")
+    assert f"def {name}(" in (ROOT / file).read_text()
