@@ -22,7 +22,7 @@ from kubeshare_py.edges.kube_errors import KubeError
 from tests.controlplane.helm import PLAIN_FOR, template
 from tests.controlplane.processes import process
 from tests.controlplane.running import ControlPlane, free_ports
-from tests.controlplane.shipped import RUNTIME_CLASS, Json, limits_token, write
+from tests.controlplane.shipped import POLICIES, RUNTIME_CLASS, Json, limits_token, write
 
 #: Told by policy, by the webhook, by policy and guarded, by nobody but guarded; exempt.
 POLICY, WEBHOOK, GUARDED, UNTOLD = "by-policy", "by-webhook", "guarded", "untold"
@@ -43,7 +43,11 @@ _VALIDATED = {"ValidatingAdmissionPolicy": [POLICY, GUARDED, UNTOLD, EXEMPT]}
 _OF_LABELS = ("kubeshare-labels", "kubeshare-label-warnings")
 #: Before Kubernetes 1.36: nobody is told by policy.
 _TOLD_BY_WEBHOOK = {"MutatingWebhookConfiguration": [WEBHOOK, GUARDED, EXEMPT]}
-_IDENTITY = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding")
+#: Its account, and what that may write.
+_OF_WEBHOOK = {
+    *((kind, ACCOUNT) for kind in ("ServiceAccount", "ClusterRole", "ClusterRoleBinding")),
+    *((kind, "kubeshare-token-webhook") for kind in POLICIES),
+}
 #: Namespaces by the kind of what is in force in them.
 Where = Mapping[str, list[str]]
 _SHARE = {"sharedgpu/gpu_request": "0.5", "sharedgpu/gpu_limit": "1.0"}
@@ -91,7 +95,7 @@ def has_policies(plane: ControlPlane) -> bool:
 @asynccontextmanager
 async def clients(plane: ControlPlane, folder: Path) -> AsyncIterator[Clients]:
     """Clients of it, once the policies are in force and the webhook is trusted."""
-    own = await asyncio.to_thread(_kubeconfig, plane, folder, GUARDED, USER)
+    own = await asyncio.to_thread(kubeconfig, plane, folder, GUARDED, USER)
     async with (
         KubeClient(load(str(plane.kubeconfig))) as admin,
         KubeClient(load(str(own))) as user,
@@ -169,7 +173,7 @@ def _policies(where: Where) -> Iterator[Json]:
 
 
 def _webhook(port: int, where: Where) -> Iterator[Json]:
-    """The webhooks at this machine, because there are no Services here, and their account."""
+    """The webhooks at this machine, for there are no Services; their account and its limits."""
     for one in _objects("webhook"):
         if one["kind"] == "MutatingWebhookConfiguration":
             for webhook in one["webhooks"]:
@@ -177,7 +181,7 @@ def _webhook(port: int, where: Where) -> Iterator[Json]:
                 webhook["clientConfig"] = {"url": f"https://127.0.0.1:{port}{path}"}
                 webhook["timeoutSeconds"] = 10
             yield _confined(one, where)
-        elif one["metadata"]["name"] == ACCOUNT and one["kind"] in _IDENTITY:
+        elif (one["kind"], one["metadata"]["name"]) in _OF_WEBHOOK:
             yield one
 
 
@@ -195,15 +199,16 @@ def _command(plane: ControlPlane, folder: Path, port: int) -> list[str | Path]:
     configuration = folder / "scheduler.yaml"
     head = {"apiVersion": "kubeshare.io/v1", "kind": "KubeShareSchedulerConfiguration"}
     configuration.write_text(yaml.safe_dump({**head, "profiles": [_PROFILE]}))
-    kubeconfig = _kubeconfig(plane, folder, "kube-system", ACCOUNT)
+    own = kubeconfig(plane, folder, "kube-system", ACCOUNT)
     return [
         *(sys.executable, "-m", "kubeshare_cmd.admission", "--address=127.0.0.1"),
-        *(f"--port={port}", f"--config={configuration}", f"--kubeconfig={kubeconfig}"),
+        *(f"--port={port}", f"--config={configuration}", f"--kubeconfig={own}"),
         "--runtime-class=nvidia",
     ]
 
 
-def _kubeconfig(plane: ControlPlane, folder: Path, namespace: str, account: str) -> Path:
+def kubeconfig(plane: ControlPlane, folder: Path, namespace: str, account: str) -> Path:
+    """One with a token of this ServiceAccount."""
     tokens = {account: plane.token_of(namespace, account)}
     secrets = replace(plane.secrets, tokens=tokens)
     return secrets.write_kubeconfig(folder / f"{account}.kubeconfig", plane.url, account)
