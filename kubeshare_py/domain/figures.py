@@ -54,6 +54,7 @@ class LedgerFigures:
 class PodFigures:
     """Pods that wait, and bound ones whose allocation cannot be read.
 
+    `outside` are those that wait outside of the queue, for so many of their namespace are in it.
     `holding` are pods with a place, `assumed` those of them that nobody saw bound yet.
     `shares` are those with a share of a card, by the back-end that is to hold them to it; `lacking`
     those of them on whose cards it lacks something, `untold` those of whose cards nobody tells.
@@ -64,6 +65,7 @@ class PodFigures:
     backoff: int = 0
     unschedulable: int = 0
     gated: int = 0
+    outside: int = 0
     allocation_problems: int = 0
     holding: int = 0
     assumed: int = 0

@@ -189,7 +189,7 @@ def scheduler_values(
 ) -> Values:
     """All values by metric; those without labels have the key ()."""
     plain = _without_labels(ledger, pods, process, tallies)
-    queues = ("active", "backoff", "unschedulable", "gated")
+    queues = ("active", "backoff", "unschedulable", "gated", "outside")
     return {
         **{name: {(): value} for name, value in plain.items()},
         "scheduler_schedule_attempts_total": process.attempts,

@@ -125,6 +125,9 @@ class SchedulerConfiguration(Struct, frozen=True):
 
     Cards of a pod that was deleted by force are held for the rest of its grace period, at most for
     `forced_delete_hold_seconds`; at 0 they are free at once.
+
+    Of one namespace `max_waiting_pods_per_namespace` pods wait in the queue; at 0 all that there
+    are.
     """
 
     api_version: str = API_VERSION
@@ -143,6 +146,7 @@ class SchedulerConfiguration(Struct, frozen=True):
     preemption_patience_seconds: Annotated[float, Meta(ge=1, le=604_800)] = 120.0
     preemptions_per_pod: Annotated[int, Meta(ge=1, le=1_000_000)] = 5
     forced_delete_hold_seconds: Annotated[float, Meta(ge=0, le=86_400)] = 60.0
+    max_waiting_pods_per_namespace: Annotated[int, Meta(ge=0, le=1_000_000)] = 5000
 
 
 #: What a pod says of models goes before all that policies say of equally good ones.

@@ -34,7 +34,9 @@ def machine(configuration: SchedulerConfiguration, in_tree: Mapping[str, PluginF
     rules = repair_rules(configuration), earmark_rules(configuration)
     evictions = preemption_rules(configuration)
     held_s = configuration.forced_delete_hold_seconds
-    return Machine(profiles(configuration, in_tree), own_name(), *rules, evictions, held_s)
+    made = Machine(profiles(configuration, in_tree), own_name(), *rules, evictions, held_s)
+    made.let_wait(configuration.max_waiting_pods_per_namespace)
+    return made
 
 
 async def main(

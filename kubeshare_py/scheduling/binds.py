@@ -51,6 +51,7 @@ class Binds:
         assert record.allocation is not None
         self._unanswered[record.allocation.token] = record.pod.uid
         self._gangs.file(record)
+        self._intake.leaves(record.pod.uid)
         return _bind(record)
 
     def send_again(self, now: float, effects: list[Effect]) -> None:

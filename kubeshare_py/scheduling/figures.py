@@ -78,7 +78,11 @@ def _with(figures: PodFigures, records: list[Record]) -> PodFigures:
         figures,
         backoff=figures.backoff + states[State.BACKOFF],
         gated=figures.gated
-        + sum(record.state is State.HELD and not record.pod.deleting for record in records),
+        + sum(
+            record.state is State.HELD and not record.pod.deleting and not record.is_outside
+            for record in records
+        ),
+        outside=figures.outside + sum(record.is_outside for record in records),
         allocation_problems=figures.allocation_problems
         + sum(
             record.state is State.BOUND and record.pod.allocation_problem != ""

@@ -1,7 +1,9 @@
 """How a pod comes to wait: held with a reason, in the line of its shape, or in a backoff before."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.effects import Effect, ReportWaiting
@@ -23,7 +25,13 @@ from kubeshare_py.scheduling.pod_queue import LineKey, PodQueue, SortKey
 from kubeshare_py.scheduling.pod_records import Record, State
 from kubeshare_py.scheduling.queue_moves import QueueMoves
 from kubeshare_py.scheduling.timers import Timers, backoff_s
+from kubeshare_py.scheduling.waiting_limit import MOST_WAITING, WaitingLimit
 from kubeshare_py.scheduling.waiting_reports import WaitingReports
+
+#: Of the pods that come in from outside so many join the queue at once; of those that stay there
+#: for so long (s) so many are told at once: most of a large backlog is placed before.
+MOST_JOIN, MOST_TOLD = 500, 256
+OUTSIDE_PATIENCE_S = 30.0
 
 
 class Intake:
@@ -47,6 +55,10 @@ class Intake:
         self._gangs = gangs
         self._earmarks = earmarks
         self._calls = calls
+        #: To be replaced before the first pod comes, if at all.
+        self.limit = WaitingLimit(MOST_WAITING)
+        #: Pods outside of the queue that were not told yet, and since when they are there (s).
+        self._untold: dict[PodUid, float] = {}
         self._fair = FairShare()
         self._keys = SortKeys()
         self._backoff: Timers[tuple[PodUid, int]] = Timers()
@@ -55,6 +67,11 @@ class Intake:
     def next_at(self) -> float:
         """When the next backoff ends; infinity when there is none."""
         return self._backoff.next_at
+
+    @property
+    def tells_at(self) -> float:
+        """When the next pod is to be told that it is outside; infinity when none is."""
+        return next(iter(self._untold.values()), math.inf) + OUTSIDE_PATIENCE_S
 
     @property
     def more(self) -> bool:
@@ -110,32 +127,94 @@ class Intake:
                 # What its profile leaves equal, arrival decides.
                 record.key = self._calls.key(pod, self._keys), record.arrived
         except PluginFailed as failure:
+            self.leaves(pod.uid)
             tell(record, str(failure), effects)
             self.back_off(record, now)
             return
         if reason is None:
-            record.state = State.WAITING
-            record.told = None
-            if record.queued_at is None:
-                record.queued_at = now
-            gang = self._gangs.file(record)
-            if gang is None and not is_due and self._is_deferred(record):
-                record.state = State.BACKOFF
-                self._gangs.file(record)
-                self._moves.entered(queue_moves.BACKOFF, event)
-                return
-            if gang is None or not gang.together:
-                self.join_line(record, gang, event)
+            if self.limit.put(pod, record.key):
+                self._join(record, now, event, is_due=is_due)
             else:
-                # Where it stands is worked out when all that the gang needs are there.
-                record.key = ()
-                self._moves.entered(queue_moves.ACTIVE, event)
+                self._stay_outside(record, now, event)
             return
+        self.leaves(pod.uid)
+        record.is_outside = False
         record.state = State.HELD
         self._gangs.file(record)
         self._moves.entered(queue_moves.UNSCHEDULABLE, event)
         if reason:
             tell(record, reason, effects)
+
+    def _join(self, record: Record, now: float, event: str, *, is_due: bool = False) -> None:
+        """The pod waits in the queue, unless its shape is new and others come first."""
+        record.is_outside = False
+        record.state = State.WAITING
+        record.told = None
+        if record.queued_at is None:
+            record.queued_at = now
+        gang = self._gangs.file(record)
+        if gang is None and not is_due and self._is_deferred(record):
+            record.state = State.BACKOFF
+            self._gangs.file(record)
+            self._moves.entered(queue_moves.BACKOFF, event)
+        elif gang is None or not gang.together:
+            self.join_line(record, gang, event)
+        else:
+            # Where it stands is worked out when all that the gang needs are there.
+            record.key = ()
+            self._moves.entered(queue_moves.ACTIVE, event)
+
+    def leaves(self, uid: PodUid) -> None:
+        """The pod does not wait any more: another of its namespace may enter (`settle`)."""
+        self.limit.leave(uid)
+        self._untold.pop(uid, None)
+
+    def _stay_outside(self, record: Record, now: float, event: str) -> None:
+        record.state = State.HELD
+        record.is_outside = True
+        record.told = self.limit.reason(record.pod)
+        self._untold.setdefault(record.pod.uid, now)
+        self._gangs.file(record)
+        self._moves.entered(queue_moves.UNSCHEDULABLE, event)
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether pods are to enter the queue or to leave it."""
+        return bool(self.limit.moved)
+
+    def settle(self, now: float) -> None:
+        """Pods that the limit let in join the queue, and those that it put out leave it.
+
+        Some at a time; all that are to leave before any that are to join.
+        """
+        moved, records = self.limit.moved, self._records
+        for unit in [unit for unit in moved if not unit.is_inside]:
+            del moved[unit]
+            for uid in unit.pods:
+                if not records[uid].is_outside:
+                    self._queue.remove(uid)
+                    self._earmarks.end(uid)
+                    self._stay_outside(records[uid], now, queue_moves.FORCE_ACTIVATE)
+        joined = 0
+        while moved and joined < MOST_JOIN:
+            unit = next(iter(moved))
+            del moved[unit]
+            for uid in unit.pods:
+                if records[uid].is_outside:
+                    self._untold.pop(uid, None)
+                    self._join(records[uid], now, queue_moves.FORCE_ACTIVATE)
+                    joined += 1
+
+    def told(self, now: float) -> Iterator[ReportWaiting]:
+        """Some of those that have been outside for a while and were not told yet."""
+        due = now - OUTSIDE_PATIENCE_S
+        for uid, since in list(islice(self._untold.items(), MOST_TOLD)):
+            if since > due:
+                return
+            del self._untold[uid]
+            record = self._records[uid]
+            if record.is_outside and record.told is not None:
+                yield ReportWaiting(uid, record.pod.key, record.told)
 
     def join_line(self, record: Record, gang: Gang | None, event: str) -> None:
         """Let the pod wait for a place of its own; members of a gang are as old as the first.
@@ -180,6 +259,8 @@ class Intake:
     def start_anew(self) -> None:
         """Nobody waits, and pods may be sorted in another way."""
         self._keys = SortKeys()
+        self.limit.clear()
+        self._untold.clear()
 
     def _hold_reason(self, pod: Pod, profile: Profile) -> str | None:
         """None to let it wait, else why it is held; empty when its owner need not be told.

@@ -47,6 +47,7 @@ from kubeshare_py.scheduling.preemption import Preemption
 from kubeshare_py.scheduling.preemption_rules import PreemptionRules
 from kubeshare_py.scheduling.starvation import Starvation
 from kubeshare_py.scheduling.turns import Turns
+from kubeshare_py.scheduling.waiting_limit import WaitingLimit
 
 #: Placements that may be decided and not yet answered.
 MOST_UNANSWERED = 64
@@ -101,6 +102,10 @@ class Machine:
             books.boundary.failures,
         )
         self._turns = Turns(books, gang_turns, self._starvation, self.preemption, retries)
+
+    def let_wait(self, most: int) -> None:
+        """So many pods of one namespace wait in the queue, 0: all; before the first event."""
+        self._books.intake.limit = WaitingLimit(most)
 
     @property
     def ready(self) -> bool:
@@ -162,6 +167,7 @@ class Machine:
         self.gang_turns.start_anew()
         for record in waiting:
             self._books.intake.enqueue(record, self._now, effects, queue_moves.FORCE_ACTIVATE)
+        self._books.intake.settle(now)
         return effects
 
     def handle(self, event: Event, now: float) -> list[Effect]:
@@ -192,6 +198,8 @@ class Machine:
                 self._pods.groups_changed(event, now, effects)
             case _:
                 self._cluster_changed(event)
+        if self._books.intake.unsettled:
+            self._books.intake.settle(now)
         return effects
 
     def _cluster_changed(self, event: ClusterEvent | BudgetEvent) -> None:
@@ -222,12 +230,15 @@ class Machine:
         """When to send TimePassed at the latest; `now` when there is more to do at once."""
         if self._books.reports.more or self.gang_turns.reports.more or self._overcommitment.more:
             return now
+        if self._books.intake.unsettled:
+            return now
         if self._turns.unfinished and self._free_slots(1) > 0:
             return now
         next_at = min(
             self._books.binds.next_at,
             self._books.lingering.next_at,
             self._books.intake.next_at,
+            self._books.intake.tells_at,
             self._books.reports.next_at,
             self.gang_turns.next_at,
             self._overcommitment.next_at,
@@ -241,6 +252,8 @@ class Machine:
         for failure, times in self.boundary.failures.to_log(now):
             plugin, point = failure.plugin, failure.point
             effects.append(LogPluginFailure(plugin, point, str(failure), times))
+        if now >= self._books.intake.tells_at:
+            effects.extend(self._books.intake.told(now))
         if self._books.reports.more:
             effects.extend(self._books.reports.portion())
         if self.gang_turns.reports.more:

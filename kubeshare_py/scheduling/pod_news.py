@@ -83,6 +83,8 @@ class PodNews:
         else:
             books.binds.release(record)
             self._leave_queue(pod.uid)
+            books.intake.leaves(pod.uid)
+            record.is_outside = False
             record.pod = pod
             books.cycle.charge(record, node, pod.allocation)
             if is_news:
@@ -121,6 +123,7 @@ class PodNews:
         record = books.records.pop(uid, None)
         if record is not None:
             self._leave_queue(uid)
+            books.intake.leaves(uid)
             if lingers:
                 lingers = books.binds.linger(record)
             else:

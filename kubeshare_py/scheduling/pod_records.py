@@ -13,7 +13,7 @@ from kubeshare_py.scheduling.pod_queue import SortKey
 class State(Enum):
     """Where a pod of ours is on its way; pods of others are BOUND or not remembered at all."""
 
-    HELD = auto()  # not to be tried: gated, malformed, unsupported, being deleted
+    HELD = auto()  # not to be tried: gated, malformed, unsupported, being deleted, outside
     WAITING = auto()  # in the queue
     BACKOFF = auto()  # was refused, or its shape is new; goes back to the queue later
     BINDING = auto()  # placed and charged, the binding is not answered yet
@@ -36,6 +36,8 @@ class Record:
     tries: int = 0
     #: It waits in the room of its namespace, because its shape is new; see `fair_share`.
     deferred: bool = False
+    #: It waits outside of the queue, because so many of its namespace wait: see `waiting_limit`.
+    is_outside: bool = False
     #: When it first joined the queue (s), and how often it was tried as the first of its line.
     queued_at: float | None = None
     attempts: int = 0
