@@ -61,6 +61,8 @@ class Shape:
     isolation: IsolationBackend = IsolationBackend.NONE
     _identity: tuple[object, ...] = field(init=False, repr=False)
     _hash: int = field(init=False, repr=False)
+    #: See `remembered.weight_of`; 0 until it is asked for.
+    _weight: int = field(init=False, repr=False, default=0)
 
     def __post_init__(self) -> None:
         # Shapes are dictionary keys several times per pod: hash once, not at each look-up.

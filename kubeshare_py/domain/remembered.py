@@ -4,6 +4,7 @@ What pods' owners write may be as large as the API server takes: some thousand o
 would keep more memory than the pods had, long after these are gone.
 """
 
+import math
 from collections.abc import Callable, Hashable
 from functools import lru_cache
 from typing import ParamSpec, TypeVar, cast
@@ -53,18 +54,36 @@ def remembered(
     return decorate
 
 
-def weight_of(value: Hashable) -> int:
+def weight_of(value: Hashable, enough: float = math.inf) -> int:
     """About how many bytes a value of tuples, sets, texts, numbers and structs of these takes.
 
-    Private fields of structs are not counted: they are made of the others.
+    Nothing more is counted once it is `enough`. Private fields of structs are not counted: they
+    are made of the others. A struct with a field `_weight` remembers its own there.
     """
-    if isinstance(value, str):
-        return _OBJECT + len(value)
-    if isinstance(value, (tuple, frozenset)):
-        return _OBJECT + _REFERENCE * len(value) + sum(map(weight_of, value))
-    fields = getattr(value, "__struct_fields__", None) or getattr(
-        value, "__dataclass_fields__", None
-    )
-    if not fields:
-        return _OBJECT
-    return _OBJECT + sum(weight_of(getattr(value, name)) for name in fields if name[0] != "_")
+    total, left = 0, [value]
+    while left and total < enough:
+        one = left.pop()
+        if isinstance(one, str):
+            total += _OBJECT + len(one)
+        elif isinstance(one, (tuple, frozenset)):
+            total += _OBJECT + _REFERENCE * len(one)
+            left.extend(one)
+        elif hasattr(one, "_weight") and (one._weight or enough == math.inf):
+            total += one._weight or _weigh(one)
+        else:
+            total += _OBJECT
+            left.extend(getattr(one, name) for name in _fields(type(one)))
+    return total
+
+
+def _weigh(struct: Hashable) -> int:
+    fields = tuple(getattr(struct, name) for name in _fields(type(struct)))
+    weight = weight_of(fields) - _REFERENCE * len(fields)
+    object.__setattr__(struct, "_weight", weight)
+    return weight
+
+
+@lru_cache(256)
+def _fields(kind: Hashable) -> tuple[str, ...]:
+    names = getattr(kind, "__struct_fields__", None) or getattr(kind, "__dataclass_fields__", None)
+    return tuple(name for name in names or () if name[0] != "_")
