@@ -138,12 +138,9 @@ class Asker:
         """Grows with every change of the ledger: the same number, the same answers."""
         return self._ledger.changed.end
 
-    def price(self, shape: Shape) -> int:
-        """What it would cost to ask about this shape now, in rows; 0 for one that is remembered."""
-        if shape in self._answers:
-            return 0
-        rows = self._ledger.columns.rows
-        return preparing(shape, rows) + ASKING + rows
+    def knows(self, shape: Shape) -> bool:
+        """Whether what was answered about the shape is remembered."""
+        return shape in self._answers
 
     def best(self, shape: Shape) -> Choice | None:
         """Where the shape goes; None when it fits nowhere."""

@@ -10,6 +10,7 @@ from kubeshare_py.cluster.empty_rows import EmptyRows
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.rows import AllRows, Rows, SomeRows
 from kubeshare_py.domain.pod import Shape
+from kubeshare_py.framework.asking_cost import ASKING
 from kubeshare_py.framework.asks import SHAPES_KEPT, Asker
 from kubeshare_py.framework.boundary import PluginFailed
 from kubeshare_py.framework.points import MOST_PODS, RowRoom
@@ -82,6 +83,7 @@ class Rooms:
         elif known.layout == columns.layout:
             changed = ledger.changed.since(known.seen, columns.rows)
         if changed is None:
+            self._asker.work.other += ASKING + columns.rows
             known.rows = _bound(known.questions, AllRows(columns), keys)
         elif len(changed):
             rows = SomeRows(columns, changed)

@@ -14,6 +14,7 @@ from kubeshare_py.scheduling.attempts import Attempts
 from kubeshare_py.scheduling.binds import Binds
 from kubeshare_py.scheduling.cycle import Cycle
 from kubeshare_py.scheduling.earmarks import Earmarks
+from kubeshare_py.scheduling.fair_share import Shares
 from kubeshare_py.scheduling.gangs import Gangs
 from kubeshare_py.scheduling.intake import Intake
 from kubeshare_py.scheduling.lingering_pods import LingeringPods
@@ -36,6 +37,7 @@ class Books:
     moves: QueueMoves
     attempts: Attempts
     work: Work
+    shares: Shares
     boundary: Boundary
     calls: PluginCalls
     cycle: Cycle
@@ -58,10 +60,8 @@ def empty_books(profiles: Sequence[Profile], name: str, lingering_s: float) -> B
     boundary = Boundary()
     calls = PluginCalls(boundary, by_name)
     askers = {of: Asker(profile, ledger, work, boundary) for of, profile in by_name.items()}
-    queue = PodQueue(
-        price=lambda profile, shape: askers[profile].price(shape),
-        forget=lambda profile, shape: askers[profile].forget(shape),
-    )
+    shares = Shares()
+    queue = PodQueue(shares, lambda profile, shape: askers[profile].forget(shape))
     cycle = Cycle(ledger, queue, moves, askers, calls, work, name)
     gangs, earmarks, reports = Gangs(), Earmarks(ledger), WaitingReports(queue, records, work)
     intake = Intake(records, queue, moves, calls, reports, gangs, earmarks)
@@ -75,6 +75,7 @@ def empty_books(profiles: Sequence[Profile], name: str, lingering_s: float) -> B
         moves=moves,
         attempts=attempts,
         work=work,
+        shares=shares,
         boundary=boundary,
         calls=calls,
         cycle=cycle,

@@ -22,8 +22,9 @@ from kubeshare_py.scheduling.queue_moves import QueueMoves
 # in rows (about 0.4 us each), and blocked lines looked at (about 4 us each).
 ROWS_A_TURN = 25_000
 LINES_A_TURN = 2_000
-# More improved rows than this, and every blocked line is simply tried again.
-ROWS_WORTH_SWEEPING = 256
+# More improved rows than this, and every blocked line is simply tried again; more than that, and
+# plugins are not asked for hints about each before all are asked about.
+ROWS_WORTH_SWEEPING, ROWS_WORTH_HINTS = 256, 16
 
 
 class Cycle:
@@ -49,45 +50,81 @@ class Cycle:
         self._name = name
         self._decisions = 0
         self._swept = 0
-        self._sweep_rows: IntArray = np.zeros(0, np.int64)
-        self._sweep_lines: list[Line] = []
+        #: Rows that improved, None if too many did to ask about them, and the lines to look at.
+        self._sweep_rows: IntArray | None = None
+        self._sweep: list[tuple[str, list[Line]]] = []
+        self._is_long = False
+        #: What looking at a line counts: so many rows are asked about one by one.
+        self._looks = 1
         self._cost_before = 0
 
     @property
     def unfinished(self) -> bool:
         """Whether a turn would find something to do without any further event."""
-        return self.sweeps or self._queue.next_line() is not None
+        return self.sweeps or self._queue.has_more
 
     @property
     def sweeps(self) -> bool:
         """Whether the next turn begins with looking at blocked lines."""
-        return bool(self._sweep_lines) or self._swept != self._ledger.improved.end
+        return bool(self._sweep) or self._swept != self._ledger.improved.end
 
-    def begin_turn(self, among: Callable[[Line, IntArray], IntArray]) -> None:
+    def begin_turn(
+        self, among: Callable[[Line, IntArray], IntArray], *, is_long: bool = False
+    ) -> None:
         """Wake the blocked lines that improved rows may help.
 
         `among` says which rows are of use to a line that is tied to a place.
 
         A line that was blocked after the rows improved has seen them already: the sweep need only
         cover what came since the last one. Nothing is decided before a sweep is complete, so that
-        a pod that waits longer is not overtaken by one that was merely looked at first.
+        a pod that waits longer is not overtaken by one that was merely looked at first. If that
+        takes more than a turn, or something else does for which nothing was decided in the last
+        one (`is_long`), namespaces of which all lines were looked at go on, those with few lines
+        first.
         """
         self._cost_before = self._work.cost
-        if not self._sweep_lines:
+        self._is_long = is_long or bool(self._sweep)
+        if not self._sweep:
             self._start_sweep()
-        for _ in range(min(LINES_A_TURN, len(self._sweep_lines))):
-            line = self._sweep_lines.pop()
+        # Of a long sweep's turn half is for those that may go on.
+        part = 2 if self._is_long else 1
+        lines, rows = LINES_A_TURN // part, ROWS_A_TURN // part
+        while self._sweep and lines > 0 and self._work.cost - self._cost_before < rows:
+            line = self._next_of_sweep()
+            lines -= self._looks
             if line.blocked and self._may_help(line, among):
                 self._wake(line)
-            if not self._has_budget():
-                break
+        self._queue.shares.unswept = {owner for owner, _ in self._sweep}
+        self._queue.let_on()
 
-    def may_go_on(self) -> bool:
-        """Whether this turn may decide (further)."""
-        return not self._sweep_lines and self._has_budget()
+    @property
+    def is_open(self) -> bool:
+        """Whether anything may be decided in this turn."""
+        return self._is_long or not self._sweep
 
-    def _has_budget(self) -> bool:
-        return self._work.cost - self._cost_before < ROWS_A_TURN
+    def may_go_on(self, *, most_of_it: bool = False) -> bool:
+        """Whether this turn may decide (further); `most_of_it` leaves some for what follows."""
+        return self.is_open and self.has_budget(2 if most_of_it else 4)
+
+    def _next_of_sweep(self) -> Line:
+        _, lines = self._sweep[-1]
+        line = lines.pop()
+        if not lines:
+            self._sweep.pop()
+        return line
+
+    def has_budget(self, quarters: int = 4) -> bool:
+        """Whether this turn asked less than so much of what it may."""
+        return self._work.cost - self._cost_before < ROWS_A_TURN * quarters // 4
+
+    def may_look_on(self) -> bool:
+        """Whether this turn may look at more that rows improved for, and leave some time."""
+        return self.has_budget(3 if self._is_long else 4)
+
+    @property
+    def cost(self) -> int:
+        """What was asked in all, in rows."""
+        return self._work.cost
 
     def place(self, record: Record, choice: Choice) -> str | None:
         """Charge the pod to its place.
@@ -206,21 +243,24 @@ class Cycle:
         improved = self._ledger.improved
         if self._swept == improved.end:
             return
-        rows = improved.since(self._swept, ROWS_WORTH_SWEEPING)
+        self._sweep_rows = improved.since(self._swept, ROWS_WORTH_SWEEPING)
         self._swept = improved.end
-        if rows is None:
-            for line in self._queue.blocked():
-                self._wake(line)
-        else:
-            self._sweep_lines = self._queue.blocked()
-            self._sweep_rows = np.unique(rows) if self._sweep_lines else rows
+        self._sweep = self._queue.blocked_by_owner()
+        self._looks = 1
+        if self._sweep_rows is not None and self._sweep:
+            self._sweep_rows = np.unique(self._sweep_rows)
+            self._looks = max(1, min(len(self._sweep_rows), ROWS_WORTH_HINTS))
 
     def _wake(self, line: Line) -> None:
         self._moves.woken(len(line.waiting))
         self._queue.wake(line)
 
     def _may_help(self, line: Line, among: Callable[[Line, IntArray], IntArray]) -> bool:
+        if self._sweep_rows is None:
+            return True
         asker = self._askers[line.profile]
         improved = self._sweep_rows if line.place_of is None else among(line, self._sweep_rows)
-        rows = [row for row in improved.tolist() if asker.may_fit(line.shape, row)]
-        return bool(rows) and asker.fits_any(line.shape, np.array(rows))
+        if len(improved) <= ROWS_WORTH_HINTS:
+            hints = (asker.may_fit(line.shape, row) for row in improved.tolist())
+            improved = improved[np.fromiter(hints, np.bool_, len(improved))]
+        return bool(len(improved)) and asker.fits_any(line.shape, improved)

@@ -1,65 +1,129 @@
-"""Shapes that nobody asked about before wait their turn, namespace by namespace.
+"""Namespaces take turns where trying their pods costs much, so that none keeps all others waiting.
 
-To ask about a new shape costs as much as to place many pods of known ones. What one namespace may
-bring in between two turns is bounded; the rest waits in a room of its own, and each turn takes in
-some of every room. A namespace that is alone is held up by nothing.
+What a try costs is counted toward the namespace of the pods; where it finds a place only what it
+costs above that of a pod of a known shape. A namespace that had its share of a round lets all
+others pass; a round ends when only such namespaces have anything to try. Within a namespace, and as
+long as no share is used up, the order of the queue holds. A namespace that is alone is held up by
+nothing.
 """
 
-from heapq import heappop, heappush
+from collections.abc import Callable
+from heapq import heappop, heappush, heapreplace
+from typing import Generic, TypeVar
 
-from kubeshare_py.domain.identity import PodUid
-from kubeshare_py.scheduling.pod_queue import SortKey
+T = TypeVar("T")
+#: As `pod_queue.SortKey`.
+_Key = tuple[tuple[int | str, ...] | int, ...]
 
-#: What new shapes may cost, in rows (see `framework.asking_cost`): those that a turn takes in, and
-#: those that one namespace may bring between two turns. At least one shape is always taken in.
-A_TURN = 12_500
-A_NAMESPACE = 5_000
+#: What tries of one namespace may cost in a round, and what of a try that finds a place is not
+#: counted: in rows of about 0.4 us (`framework.asks`).
+A_SHARE, A_PLACE = 25_000, 1_000
+#: The owner of lines in which pods of several namespaces wait.
+SHARED = ""
 
 
-class FairShare:
-    """Who waits in which room, and what each namespace brought in since the last turn."""
+class Shares:
+    """What each namespace spent in this round, and which must wait.
+
+    They are either `done` for this round, or have lines yet to be looked at (`unswept`).
+    """
 
     def __init__(self) -> None:
-        self._brought: dict[str, int] = {}
-        self._rooms: dict[str, list[tuple[SortKey, PodUid, int]]] = {}
-        self._last = ""
+        self._spent: dict[str, int] = {}
+        self.done: set[str] = set()
+        self.unswept: set[str] = set()
+
+    def spend(self, owner: str, cost: int, *, placed: int = 0) -> None:
+        """A try of this namespace's pods cost so much, in rows; so many were `placed`."""
+        cost -= placed * A_PLACE
+        if cost <= 0:
+            return
+        spent = self._spent[owner] = self._spent.get(owner, 0) + cost
+        if spent >= A_SHARE:
+            self.done.add(owner)
+
+    def spent(self, owner: str) -> int:
+        """What the namespace spent in this round, in rows."""
+        return self._spent.get(owner, 0)
+
+    def must_wait(self, owner: str) -> bool:
+        """Whether others are to be tried first."""
+        return owner in self.done or owner in self.unswept
+
+    def new_round(self) -> bool:
+        """Everything begins anew; False if no namespace waits for that."""
+        had_to_wait = bool(self.done)
+        self._spent.clear()
+        self.done.clear()
+        return had_to_wait
+
+
+class FairHeap(Generic[T]):
+    """What is to be tried, by key, without what belongs to namespaces that must wait.
+
+    Nothing is taken out: `is_valid` knows whether an entry still counts under its owner and key.
+    """
+
+    def __init__(self, shares: Shares, is_valid: Callable[[T, str, _Key], bool]) -> None:
+        self._shares = shares
+        self._is_valid = is_valid
+        self._count = 0
+        self._of: dict[str, list[tuple[_Key, int, T]]] = {}
+        #: The first keys of all owners; an entry counts only while `_first` says the same.
+        self._firsts: list[tuple[_Key, str]] = []
+        self._first: dict[str, _Key] = {}
+        self._held_back: dict[str, None] = {}
 
     @property
-    def more(self) -> bool:
-        """Whether anything waits in a room."""
-        return bool(self._rooms)
+    def waits(self) -> bool:
+        """Whether anything may be there whose namespace must wait."""
+        return bool(self._held_back)
 
-    def admits(self, namespace: str, cost: int) -> bool:
-        """Whether a new shape may join the queue at once."""
-        if namespace in self._rooms:
-            return False
-        brought = self._brought.get(namespace, 0)
-        if brought and brought + cost > A_NAMESPACE:
-            return False
-        self._brought[namespace] = brought + cost
-        return True
+    def push(self, owner: str, key: _Key, entry: T) -> None:
+        """To be tried in this order."""
+        heap = self._of.setdefault(owner, [])
+        self._count += 1
+        heappush(heap, (key, self._count, entry))
+        if heap[0][1] == self._count and owner not in self._held_back:
+            self._first[owner] = key
+            heappush(self._firsts, (key, owner))
 
-    def put(self, namespace: str, key: SortKey, uid: PodUid, cost: int) -> None:
-        """The pod waits in the room of its namespace, in queue order."""
-        heappush(self._rooms.setdefault(namespace, []), (key, uid, cost))
+    def first(self) -> T | None:
+        """The first entry of all whose namespace need not wait."""
+        firsts = self._firsts
+        while firsts:
+            key, owner = firsts[0]
+            if self._first.get(owner) != key:
+                heappop(firsts)
+                continue
+            if self._shares.must_wait(owner):
+                heappop(firsts)
+                del self._first[owner]
+                self._held_back[owner] = None
+                continue
+            heap = self._of[owner]
+            while heap and not self._is_valid(heap[0][2], owner, heap[0][0]):
+                heappop(heap)
+            if not heap:
+                heappop(firsts)
+                del self._first[owner], self._of[owner]
+            elif heap[0][0] == key:
+                return heap[0][2]
+            else:
+                self._first[owner] = heap[0][0]
+                heapreplace(firsts, (heap[0][0], owner))
+        return None
 
-    def portion(self) -> list[PodUid]:
-        """Begin a turn: take some pods out of every room, another room first each time."""
-        self._brought.clear()
-        if not self._rooms:
-            return []
-        names = sorted(self._rooms, key=lambda name: (name <= self._last, name))
-        share, taken, total = A_TURN // len(names), [], 0
-        for name in names:
-            room, spent = self._rooms[name], 0
-            while room and (not spent or spent + room[0][2] <= share):
-                _, uid, cost = heappop(room)
-                taken.append(uid)
-                spent += cost
-            if not room:
-                del self._rooms[name]
-            self._brought[name], self._last = spent, name
-            total += spent
-            if total >= A_TURN:
-                break
-        return taken
+    def let_on(self) -> None:
+        """Namespaces that need not wait any more are looked at again."""
+        for owner in [one for one in self._held_back if not self._shares.must_wait(one)]:
+            del self._held_back[owner]
+            heap = self._of[owner]
+            self._first[owner] = heap[0][0]
+            heappush(self._firsts, (heap[0][0], owner))
+
+    def clear(self) -> None:
+        """Nothing is to be tried."""
+        for index in (self._of, self._first, self._held_back):
+            index.clear()
+        self._firsts.clear()

@@ -7,8 +7,8 @@ makes exceptions, as for pods (`pod_queue`).
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from heapq import heappop, heappush
 
+from kubeshare_py.scheduling.fair_share import FairHeap, Shares
 from kubeshare_py.scheduling.gangs import Composition, Gang, Shapes, Shortage
 from kubeshare_py.scheduling.pod_queue import SortKey
 
@@ -34,6 +34,8 @@ class GangLine:
     #: As in the composition, in an order that does not depend on hashes.
     shapes: Shapes
     gangs: dict[Gang, None] = field(default_factory=dict)
+    #: The namespace of the gang that was tried.
+    owner: str = ""
     #: What is missing; None while they wait for the inventory only.
     shortage: Shortage | None = None
 
@@ -41,8 +43,8 @@ class GangLine:
 class GangQueue:
     """Gangs with enough members to be tried: active ones in queue order, blocked ones in lines."""
 
-    def __init__(self) -> None:
-        self._active: list[tuple[SortKey, int, Gang]] = []
+    def __init__(self, shares: Shares | None = None) -> None:
+        self._active: FairHeap[tuple[Gang, int]] = FairHeap(shares or Shares(), self._is_tried)
         self._entry: dict[Gang, int] = {}
         self._entries = 0
         self._line_of: dict[Gang, GangLine] = {}
@@ -67,7 +69,9 @@ class GangQueue:
         self.remove(gang)
         target = self._key[gang] = replace(key, alone=gang if alone else None)
         if line is not None and target not in self._lines:
-            self._lines[target] = GangLine(target, line.need, line.shapes, shortage=line.shortage)
+            self._lines[target] = GangLine(
+                target, line.need, line.shapes, owner=gang.namespace, shortage=line.shortage
+            )
         if not self._joins(gang):
             self._activate(gang)
 
@@ -88,20 +92,24 @@ class GangQueue:
         self._active.clear()
         self.joined.clear()
 
+    @property
+    def has_more(self) -> bool:
+        """Whether a gang is to be tried, now or when its namespace's turn comes."""
+        return self._active.first() is not None or self._active.waits
+
     def first(self) -> Gang | None:
-        """The active gang that stands first in the queue."""
-        active = self._active
-        while active:
-            _, entry, gang = active[0]
-            if self._entry.get(gang) == entry and not self._joins(gang):
-                return gang
-            heappop(active)
-        return None
+        """The active gang that stands first of those whose namespace need not wait."""
+        found = self._active.first()
+        return None if found is None else found[0]
+
+    def let_on(self) -> None:
+        """Look again at namespaces that need not wait any more."""
+        self._active.let_on()
 
     def block(self, gang: Gang) -> GangLine:
         """This active gang does not fit, nor does any of its composition."""
         key = self._key[gang]
-        line = self._lines[key] = GangLine(key, gang.need, gang.shapes.copy())
+        line = self._lines[key] = GangLine(key, gang.need, gang.shapes.copy(), owner=gang.namespace)
         self._joins(gang)
         return line
 
@@ -117,6 +125,10 @@ class GangQueue:
     def line_of(self, gang: Gang) -> GangLine | None:
         """The line in which a gang waits."""
         return self._line_of.get(gang)
+
+    def is_blocked(self, line: GangLine) -> bool:
+        """Whether gangs wait in this line."""
+        return self._lines.get(line.key) is line
 
     def lines_of(self, composition: Composition) -> list[GangLine]:
         """Lines of blocked gangs of this composition, the oldest first."""
@@ -144,4 +156,9 @@ class GangQueue:
     def _activate(self, gang: Gang) -> None:
         self._entries += 1
         self._entry[gang] = self._entries
-        heappush(self._active, (gang.key, self._entries, gang))
+        self._active.push(gang.namespace, gang.key, (gang, self._entries))
+
+    def _is_tried(self, one: tuple[Gang, int], owner: str, key: SortKey) -> bool:
+        """Whether this is how the gang stands now, and none of its composition was in vain."""
+        gang, entry = one
+        return self._entry.get(gang) == entry and not self._joins(gang)

@@ -1,14 +1,14 @@
 """Gangs in the machine's turns: who comes together, who is decided, who waits for room."""
 
 import math
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from dataclasses import dataclass
 
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.effects import Effect
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.remembered import MOST_BYTES, weight_of
-from kubeshare_py.framework.asks import Choice
+from kubeshare_py.framework.asks import SHAPES_KEPT, Choice
 from kubeshare_py.framework.rooms import Rooms
 from kubeshare_py.scheduling import queue_moves
 from kubeshare_py.scheduling.attempts import count
@@ -17,7 +17,7 @@ from kubeshare_py.scheduling.earmarks import contender_of
 from kubeshare_py.scheduling.gang_models import fix_models
 from kubeshare_py.scheduling.gang_places import GangPlaces
 from kubeshare_py.scheduling.gang_plan import Forbidden, GangPlan, Placed
-from kubeshare_py.scheduling.gang_queue import GangQueue
+from kubeshare_py.scheduling.gang_queue import GangLine, GangQueue
 from kubeshare_py.scheduling.gang_repair import GangRepair, RepairRules
 from kubeshare_py.scheduling.gang_reports import UNREAD, GangReports
 from kubeshare_py.scheduling.gangs import Composition, Gang, Shortage
@@ -34,6 +34,8 @@ from kubeshare_py.scheduling.waiting_reports import (
 
 #: Compositions whose shortage is remembered.
 SHORTAGES_KEPT = 256
+#: A gang with more shapes than this is tried without asking about each of them in turns before.
+MOST_PREPARED = SHAPES_KEPT // 2
 
 
 @dataclass(slots=True)
@@ -61,13 +63,15 @@ class GangTurns:
         self._plan = GangPlan(books.cycle, books.askers, self.rooms, books.work, places, ledger)
         kept_out = books.ledger, books.queue, books.moves, books.gangs, places
         self.kept_out = KeptOut(*kept_out)
-        self.queue = GangQueue()
+        self.queue = GangQueue(books.shares)
         self.reports = GangReports()
         self._repair = GangRepair(books.gangs, books.intake, books.binds, rules)
         self._rested: Timers[Gang] = Timers()
         self._look: Timers[Composition] = Timers()
         self._known: OrderedDict[Composition, _Known] = OrderedDict()
         self._swept = 0
+        #: Lines of gangs that rows improved for, to be looked at.
+        self._sweep: list[GangLine] = []
         #: Gangs that were blocked, or joined blocked ones, since anybody looked.
         self.newcomers: dict[Gang, None] = {}
         self._inventory_read = False
@@ -86,7 +90,7 @@ class GangTurns:
         """Whether a turn would find something to do without any further event."""
         if not self._books.gangs.by_key:
             return False  # nearly always, and asked at every turn
-        if self._books.gangs.touched or self.queue.first() is not None:
+        if self._sweep or self._books.gangs.touched or self.queue.has_more:
             return True
         return bool(self.queue.joined)
 
@@ -98,6 +102,7 @@ class GangTurns:
     def start_anew(self) -> None:
         """Nobody waits for room; all gangs are looked at again."""
         self.queue.clear()
+        self._sweep.clear()
         self.kept_out.clear()
         self._books.earmarks.doubt_all()
         self._known.clear()
@@ -130,13 +135,34 @@ class GangTurns:
         read_just_now = inventory_read and not self._inventory_read
         self._inventory_read = inventory_read
         improved = self._books.ledger.improved.end
-        if improved == self._swept and not read_just_now:
-            return
-        self._swept = improved
-        for line in self.queue.lines():
+        if read_just_now or (improved != self._swept and not self._sweep):
+            self._swept = improved
+            self._sweep = self._fewest_last()
+        while self._sweep and self._books.cycle.may_look_on():
+            line = self._sweep.pop()
+            if not self.queue.is_blocked(line):
+                continue
             if line.shortage is None or self._plan.may_fit(line.shapes, line.need):
                 self._books.moves.woken(sum(len(gang.waiting) for gang in line.gangs))
                 self.queue.wake(line)
+        self._books.shares.unswept.update(line.owner for line in self._sweep)
+        self.queue.let_on()
+
+    @property
+    def sweeps(self) -> bool:
+        """Whether lines of gangs are yet to be looked at."""
+        return bool(self._sweep)
+
+    def is_prepared(self, gang: Gang) -> bool:
+        """Whether all its shapes were asked about; some are now, as far as this turn may."""
+        if len(gang.shapes) > MOST_PREPARED:
+            return True
+        unasked = [one for one in gang.shapes if not self._books.askers[one[0]].knows(one[1])]
+        for number, (profile, shape) in enumerate(unasked, 1):
+            self.rooms[profile].total(shape)
+            if number < len(unasked) and not self._books.cycle.has_budget():
+                return False
+        return True
 
     def turn_ends(self, now: float) -> None:
         """What was tried in this turn changed nothing: texts of this turn are true after it."""
@@ -193,6 +219,12 @@ class GangTurns:
             self._settle(now)
 
     # --- inside --------------------------------------------------------------------------------
+
+    def _fewest_last(self) -> list[GangLine]:
+        """Lines of blocked gangs, those of namespaces with few of them at the end."""
+        lines = self.queue.lines()
+        counts = Counter(line.owner for line in lines)
+        return sorted(lines, key=lambda line: (-counts[line.owner], line.owner))
 
     def _settle(self, now: float) -> None:
         for gang in self._books.gangs.take_touched():

@@ -144,6 +144,11 @@ class Gang:
         return [record.node for record in records if record.node is not None]
 
     @property
+    def owner(self) -> str:
+        """Whose share its tries are counted toward."""
+        return self.namespace
+
+    @property
     def within(self) -> str:
         """The label by which all must be in one place, as a waiting one says; "" if none does."""
         groups = (record.pod.group for record in self.waiting.values())

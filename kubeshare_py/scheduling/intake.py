@@ -18,7 +18,6 @@ from kubeshare_py.framework.plugin_calls import PluginCalls
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling import queue_moves
 from kubeshare_py.scheduling.earmarks import Contender, Earmarks
-from kubeshare_py.scheduling.fair_share import FairShare
 from kubeshare_py.scheduling.gangs import Gang, Gangs
 from kubeshare_py.scheduling.held_by import chosen_backend
 from kubeshare_py.scheduling.pod_queue import LineKey, PodQueue, SortKey
@@ -32,6 +31,8 @@ from kubeshare_py.scheduling.waiting_reports import WaitingReports
 #: for so long (s) so many are told at once: most of a large backlog is placed before.
 MOST_JOIN, MOST_TOLD = 500, 256
 OUTSIDE_PATIENCE_S = 30.0
+#: A pod that was not edited for so long (s) since its last pause is tried at once again.
+CALM_S = 10.0
 
 
 class Intake:
@@ -59,46 +60,19 @@ class Intake:
         self.limit = WaitingLimit(MOST_WAITING)
         #: Pods outside of the queue that were not told yet, and since when they are there (s).
         self._untold: dict[PodUid, float] = {}
-        self._fair = FairShare()
         self._keys = SortKeys()
         self._backoff: Timers[tuple[PodUid, int]] = Timers()
+        self._edited: Timers[PodUid] = Timers()
 
     @property
     def next_at(self) -> float:
         """When the next backoff ends; infinity when there is none."""
-        return self._backoff.next_at
+        return min(self._backoff.next_at, self._edited.next_at)
 
     @property
     def tells_at(self) -> float:
         """When the next pod is to be told that it is outside; infinity when none is."""
         return next(iter(self._untold.values()), math.inf) + OUTSIDE_PATIENCE_S
-
-    @property
-    def more(self) -> bool:
-        """Whether pods wait for their shapes to be asked about."""
-        return self._fair.more
-
-    def take_in(self, now: float, effects: list[Effect]) -> None:
-        """A turn begins: some pods whose shapes are new join the queue."""
-        for uid in self._fair.portion():
-            record = self._records.get(uid)
-            if record is not None and record.deferred:
-                record.deferred = False
-                if record.state is State.BACKOFF:
-                    came = queue_moves.BACKOFF_COMPLETE
-                    self.enqueue(record, now, effects, came, is_due=True)
-
-    def _is_deferred(self, record: Record) -> bool:
-        """Whether the pod's shape is new, and its namespace brought many such just now."""
-        if record.deferred:
-            return True
-        pod = record.pod
-        price = self._queue.price(LineKey(pod.scheduler_name, record.shape, preempts=pod.preempts))
-        if not price or self._fair.admits(pod.key.namespace, price):
-            return False
-        self._fair.put(pod.key.namespace, record.key, pod.uid, price)
-        record.deferred = True
-        return True
 
     def enqueue(
         self,
@@ -106,12 +80,8 @@ class Intake:
         now: float,
         effects: list[Effect],
         event: str,
-        *,
-        is_due: bool = False,
     ) -> None:
         """Let the pod wait for a place, or hold it and say why; `event` made it come.
-
-        Of many new shapes of one namespace some wait for a later turn, unless this one `is_due`.
 
         If a plugin fails it is tried again after a while.
         """
@@ -133,7 +103,7 @@ class Intake:
             return
         if reason is None:
             if self.limit.put(pod, record.key):
-                self._join(record, now, event, is_due=is_due)
+                self._join(record, now, event)
             else:
                 self._stay_outside(record, now, event)
             return
@@ -145,19 +115,15 @@ class Intake:
         if reason:
             tell(record, reason, effects)
 
-    def _join(self, record: Record, now: float, event: str, *, is_due: bool = False) -> None:
-        """The pod waits in the queue, unless its shape is new and others come first."""
+    def _join(self, record: Record, now: float, event: str) -> None:
+        """The pod waits in the queue."""
         record.is_outside = False
         record.state = State.WAITING
         record.told = None
         if record.queued_at is None:
             record.queued_at = now
         gang = self._gangs.file(record)
-        if gang is None and not is_due and self._is_deferred(record):
-            record.state = State.BACKOFF
-            self._gangs.file(record)
-            self._moves.entered(queue_moves.BACKOFF, event)
-        elif gang is None or not gang.together:
+        if gang is None or not gang.together:
             self.join_line(record, gang, event)
         else:
             # Where it stands is worked out when all that the gang needs are there.
@@ -229,7 +195,7 @@ class Intake:
             place_of = (gang.namespace, gang.name, pod.group.within)
         alone = pod.uid if record.remark or self._earmarks.is_preemptor(pod.uid) else None
         line_key = LineKey(pod.scheduler_name, record.shape, place_of, pod.preempts, alone)
-        line = self._queue.add(pod.uid, record.key, line_key)
+        line = self._queue.add(pod.uid, record.key, line_key, pod.key.namespace)
         if line.blocked and self._earmarks:
             contender = Contender(pod.uid, record.key, (pod,))
             if self._earmarks.takes_precedence(contender):
@@ -286,12 +252,48 @@ class Intake:
         self._moves.entered(queue_moves.BACKOFF, queue_moves.ATTEMPT_FAILURE)
         self._backoff.add(now + backoff_s(record.tries), (record.pod.uid, record.tries))
 
+    def edited(self, record: Record, now: float, effects: list[Effect], event: str) -> None:
+        """The pod, which is in no queue now, was changed in what matters.
+
+        It is tried at once, and an edit that follows too soon after a pause that doubles with each.
+        """
+        pod = record.pod
+        if pod.gates or pod.deleting or pod.problem is not None:
+            record.is_edited = False
+            self.enqueue(record, now, effects, event)
+        elif now >= record.edits_rest_until:
+            self._take_in_edit(record, now, effects, event)
+        else:
+            # It comes back as it is then, and in its place of then.
+            self.leaves(pod.uid)
+            record.is_outside = False
+            record.state = State.BACKOFF
+            self._gangs.file(record)
+            self._moves.entered(queue_moves.BACKOFF, event)
+            if not record.is_edited:
+                record.is_edited = True
+                self._edited.add(record.edits_rest_until, pod.uid)
+
+    def _take_in_edit(self, record: Record, now: float, effects: list[Effect], event: str) -> None:
+        if now >= record.edits_rest_until + CALM_S:
+            record.edits = 0
+        record.edits += 1
+        record.edits_rest_until = now + backoff_s(record.edits)
+        record.is_edited = False
+        self.enqueue(record, now, effects, event)
+
     def take_back(self, now: float, effects: list[Effect]) -> None:
         """Pods whose backoff is over wait again."""
         for uid, tries in self._backoff.due(now):
             record = self._records.get(uid)
             if record is not None and record.state is State.BACKOFF and record.tries == tries:
                 self.enqueue(record, now, effects, queue_moves.BACKOFF_COMPLETE)
+        for uid in self._edited.due(now):
+            record = self._records.get(uid)
+            if record is not None and record.is_edited and now >= record.edits_rest_until:
+                record.is_edited = False
+                if record.state is State.BACKOFF:
+                    self._take_in_edit(record, now, effects, queue_moves.BACKOFF_COMPLETE)
 
 
 def tell(record: Record, sentence: str, effects: list[Effect]) -> None:

@@ -39,7 +39,10 @@ class PodNews:
         elif record.state in _UNDECIDED:
             if _matters(record.pod, pod):
                 event = queue_moves.update_event(record.pod, pod)
-                self._enqueue_again(record, pod, now, effects, event)
+                self._leave_queue(pod.uid)
+                books.gangs.leave(pod.uid)
+                record.pod = pod
+                books.intake.edited(record, now, effects, event)
             else:
                 record.pod = pod
         elif record.state is not State.BOUND:

@@ -18,6 +18,7 @@ from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.remembered import weight_of
+from kubeshare_py.scheduling.fair_share import SHARED, FairHeap, Shares
 
 #: What QueueSort answered, then the arrival of the pod; of a gang's members that of its first one,
 #: then their own. () where it is not worked out yet.
@@ -56,6 +57,9 @@ class Line:
     heavy: bool = False
     heap: list[tuple[SortKey, PodUid]] = field(default_factory=list)
     waiting: dict[PodUid, SortKey] = field(default_factory=dict)
+    #: How many of them are of which namespace, and whose share their tries are counted toward.
+    of_namespace: dict[str, int] = field(default_factory=dict)
+    owner: str = SHARED
     blocked: bool = False
     #: Why the line is blocked, as last worked out, when, and the bits behind it.
     diagnosis: Diagnosis | None = None
@@ -103,19 +107,20 @@ class PodQueue:
 
     def __init__(
         self,
-        price: Callable[[str, Shape], int] = lambda profile, shape: 0,
+        shares: Shares | None = None,
         forget: Callable[[str, Shape], None] = lambda profile, shape: None,
     ) -> None:
-        """`price`: what it costs to ask a profile about a shape, 0 if it was asked before.
-
-        `forget` is called when no pod waits any more with a shape that is too large to be kept.
-        """
-        self._price, self._forget = price, forget
+        """`forget` is called when no pod waits any more with a shape too large to be kept."""
+        self.shares = shares or Shares()
+        self._forget = forget
         self._lines: dict[LineKey, Line] = {}
         self._numbered: dict[int, Line] = {}
         self._line_of: dict[PodUid, Line] = {}
-        self._active: list[tuple[SortKey, int]] = []
-        self._blocked: dict[int, Line] = {}
+        self._namespace_of: dict[PodUid, str] = {}
+        #: By number: a line that nothing waits in any more may be forgotten at once.
+        self._active: FairHeap[int] = FairHeap(self.shares, self._is_first)
+        #: Blocked lines by owner, then by number.
+        self._blocked: dict[str, dict[int, Line]] = {}
         self._next_number = 0
         #: Blocked lines that somebody joined since anybody looked.
         self.newcomers: dict[Line, None] = {}
@@ -123,31 +128,28 @@ class PodQueue:
     def __len__(self) -> int:
         return len(self._line_of)
 
-    def add(self, uid: PodUid, key: SortKey, line_key: LineKey) -> Line:
-        """The pod waits in this line."""
+    def add(self, uid: PodUid, key: SortKey, line_key: LineKey, namespace: str = "") -> Line:
+        """The pod of this namespace waits in this line."""
         line = self._lines.get(line_key)
         if line is None:
             self._next_number += 1
             line = self._lines[line_key] = Line(
-                line_key, self._next_number, heavy=weight_of(line_key) > HEAVY
+                line_key, self._next_number, heavy=weight_of(line_key, HEAVY) >= HEAVY
             )
             self._numbered[line.number] = line
         line.waiting[uid] = key
         heappush(line.heap, (key, uid))
         line.unreported.append(uid)
         self._line_of[uid] = line
+        self._namespace_of[uid] = namespace
+        count = line.of_namespace.get(namespace, 0)
+        line.of_namespace[namespace] = count + 1
+        is_new = not count and self._changes_owner(line)
         if line.blocked:
             self.newcomers[line] = None
-        elif line.heap[0][1] == uid:
-            heappush(self._active, (key, line.number))
+        elif is_new or line.heap[0][1] == uid:
+            self._active.push(line.owner, line.heap[0][0], line.number)
         return line
-
-    def price(self, line_key: LineKey) -> int:
-        """What it costs to try a pod of this line, in rows; 0 where others wait in it already."""
-        line = self._lines.get(line_key)
-        if line is not None and line.waiting:
-            return 0
-        return self._price(line_key.profile, line_key.shape)
 
     def remove(self, uid: PodUid) -> None:
         """The pod does not wait any more; unknown pods are nobody's business."""
@@ -155,16 +157,21 @@ class PodQueue:
         if line is None:
             return
         del line.waiting[uid]
+        namespace = self._namespace_of.pop(uid)
+        line.of_namespace[namespace] -= 1
+        if not line.of_namespace[namespace]:
+            del line.of_namespace[namespace]
         if line.waiting:
+            was_first = line.heap[0][1] == uid
             line.compact()
-            self._push(line)
+            if self._changes_owner(line) or was_first:
+                self._push(line)
             return
         # An empty line is kept, with what is known of its shape, but is not looked after.
         line.heap.clear()
         line.unreported.clear()
         if line.blocked:
-            line.blocked = False
-            del self._blocked[line.number]
+            self._unblock(line)
         if line.place_of is not None or line.key.alone is not None or line.heavy:
             del self._lines[line.key]
             del self._numbered[line.number]
@@ -184,9 +191,9 @@ class PodQueue:
         target = replace(line.key, alone=uid if alone else None)
         is_new = target not in self._lines or not self._lines[target].waiting
         was_blocked, is_told = line.blocked, uid not in line.unreported
-        key = line.waiting[uid]
+        key, namespace = line.waiting[uid], self._namespace_of[uid]
         self.remove(uid)
-        other = self.add(uid, key, target)
+        other = self.add(uid, key, target, namespace)
         if is_told:
             other.unreported.remove(uid)
         if is_new and was_blocked:
@@ -196,10 +203,12 @@ class PodQueue:
 
     def clear(self) -> None:
         """Nobody waits any more, and nothing is known of any shape."""
-        for line in self._blocked.values():
+        for line in self.blocked():
             line.blocked = False
-        for index in (self._lines, self._numbered, self._line_of, self._blocked, self.newcomers):
+        for index in (self._lines, self._numbered, self._line_of, self._namespace_of):
             index.clear()
+        self.newcomers.clear()
+        self._blocked.clear()
         self._active.clear()
 
     def line_of(self, uid: PodUid) -> Line | None:
@@ -210,34 +219,39 @@ class PodQueue:
         """The line of this number, unless it was forgotten."""
         return self._numbered.get(number)
 
+    @property
+    def has_more(self) -> bool:
+        """Whether a line is to be tried, now or when its namespace's turn comes."""
+        return self._active.first() is not None or self._active.waits
+
     def next_line(self) -> Line | None:
-        """The active line whose first pod is the first of all active ones."""
-        active = self._active
-        while active:
-            key, number = active[0]
-            line = self._numbered.get(number)
-            if line is not None and not line.blocked:
-                head = line.head()
-                if head is not None and head[0] == key:
-                    return line
-            heappop(active)
-        return None
+        """Of the active lines whose namespace need not wait, the one whose first pod is first."""
+        number = self._active.first()
+        return None if number is None else self._numbered[number]
+
+    def let_on(self) -> None:
+        """Look again at namespaces that need not wait any more."""
+        self._active.let_on()
 
     def block(self, line: Line) -> None:
         """Nobody in this line is tried until it is woken."""
         line.blocked = True
-        self._blocked[line.number] = line
+        self._blocked.setdefault(line.owner, {})[line.number] = line
 
     def wake(self, line: Line) -> None:
         """The line is tried again."""
         if line.blocked:
-            line.blocked = False
-            del self._blocked[line.number]
+            self._unblock(line)
             self._push(line)
 
     def blocked(self) -> list[Line]:
-        """Blocked lines, the oldest first."""
-        return list(self._blocked.values())
+        """Blocked lines, the oldest first of those of one owner."""
+        return [line for lines in self._blocked.values() for line in lines.values()]
+
+    def blocked_by_owner(self) -> list[tuple[str, list[Line]]]:
+        """The same by owner, the owners with the most lines first."""
+        found = [(owner, list(lines.values())) for owner, lines in self._blocked.items()]
+        return sorted(found, key=lambda pair: (-len(pair[1]), pair[0]))
 
     def lines(self) -> Iterator[Line]:
         """All lines."""
@@ -248,7 +262,35 @@ class PodQueue:
             del self._lines[key]
             del self._numbered[line.number]
 
+    def _changes_owner(self, line: Line) -> bool:
+        """Tries of a line count toward the namespace of its pods, if they are of one."""
+        owner = next(iter(line.of_namespace)) if len(line.of_namespace) == 1 else SHARED
+        if owner == line.owner:
+            return False
+        was_blocked = line.blocked
+        if was_blocked:
+            self._unblock(line)
+        line.owner = owner
+        if was_blocked:
+            self.block(line)
+        return True
+
+    def _unblock(self, line: Line) -> None:
+        line.blocked = False
+        lines = self._blocked[line.owner]
+        del lines[line.number]
+        if not lines:
+            del self._blocked[line.owner]
+
     def _push(self, line: Line) -> None:
-        head = line.head()
+        head = line.head()  # also of a blocked line: what it pushes next is compared with that
         if head is not None and not line.blocked:
-            heappush(self._active, (head[0], line.number))
+            self._active.push(line.owner, head[0], line.number)
+
+    def _is_first(self, number: int, owner: str, key: SortKey) -> bool:
+        """Whether the line is to be tried by its first pod's key, for this owner's share."""
+        line = self._numbered.get(number)
+        if line is None or line.blocked or line.owner != owner:
+            return False
+        head = line.head()
+        return head is not None and head[0] == key

@@ -1,5 +1,6 @@
 """What the machine remembers of a pod."""
 
+import math
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -15,7 +16,7 @@ class State(Enum):
 
     HELD = auto()  # not to be tried: gated, malformed, unsupported, being deleted, outside
     WAITING = auto()  # in the queue
-    BACKOFF = auto()  # was refused, or its shape is new; goes back to the queue later
+    BACKOFF = auto()  # was refused; goes back to the queue later
     BINDING = auto()  # placed and charged, the binding is not answered yet
     ASSUMED = auto()  # the API server said it is bound, the watch has not shown it yet
     BOUND = auto()  # seen with a node
@@ -34,10 +35,13 @@ class Record:
     allocation: Allocation | None = None
     answered_at: float = 0.0
     tries: int = 0
-    #: It waits in the room of its namespace, because its shape is new; see `fair_share`.
-    deferred: bool = False
     #: It waits outside of the queue, because so many of its namespace wait: see `waiting_limit`.
     is_outside: bool = False
+    #: Edits after the first wait for the end of a pause: how many were taken in without one that
+    #: came late, and until when the next waits (s). `is_edited`: one waits.
+    edits: int = 0
+    edits_rest_until: float = -math.inf
+    is_edited: bool = False
     #: When it first joined the queue (s), and how often it was tried as the first of its line.
     queued_at: float | None = None
     attempts: int = 0

@@ -178,10 +178,13 @@ class Preemption:
         nominee = self.queue.take(now)
         self._searched = nominee is not None
         if nominee is None:
-            self._nominations.take_back(now, effects)
+            if not self.queue.is_behind:
+                self._nominations.take_back(now, effects)
             return
         self._books.attempts.preemptions += 1
+        before = self._books.work.cost
         plan = self._search(nominee, now)
+        self.queue.spend(nominee, self._books.work.cost - before)
         if plan is None:
             self.queue.futile(nominee, now)
         else:

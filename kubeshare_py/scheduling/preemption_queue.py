@@ -10,6 +10,7 @@ from kubeshare_py.domain.remembered import MOST_BYTES, weight_of
 from kubeshare_py.scheduling.books import Books
 from kubeshare_py.scheduling.bound_ranks import BoundRanks
 from kubeshare_py.scheduling.earmarks import Nominee, needed
+from kubeshare_py.scheduling.fair_share import FairHeap, Shares
 from kubeshare_py.scheduling.gang_turns import GangTurns
 from kubeshare_py.scheduling.gangs import Gang
 from kubeshare_py.scheduling.pod_queue import Line, SortKey
@@ -19,6 +20,12 @@ from kubeshare_py.scheduling.timers import Timers, backoff_s
 
 #: Failed searches that are remembered.
 FUTILE_KEPT = 4096
+
+#: Lines and gangs that one turn looks at, and the first pods of a line.
+LOOKS_A_TURN, MOST_LOOKED_AT = 500, 500
+
+#: What a search costs beside its questions, in rows of about 0.4 us: some milliseconds.
+A_SEARCH = 5_000
 
 #: What is said of a preemptor that evicted others as often as it may.
 EXHAUSTED = "Pods were evicted for it {} times, and it has no place: it evicts no more."
@@ -49,8 +56,13 @@ class PreemptionQueue:
         self._under_way = under_way
         self._ranks = ranks
         self._most_plans = most_plans
-        self._lines: dict[Line, None] = {}
-        self._gangs: dict[Gang, None] = {}
+        #: Whom to search for, by the key that it is known to stand at; searches have shares of
+        #: their own, so that a round lasts until all that wait for one had theirs.
+        self._due: dict[Line | Gang, SortKey] = {}
+        self._shares = Shares()
+        self._candidates: FairHeap[Line | Gang] = FairHeap(self._shares, self._stands_at)
+        #: Who is to be looked at, some in each turn.
+        self._unlooked: list[Line | Gang] = []
         self._retry: Timers[Line | Gang] = Timers()
         self._futile: dict[_Alike, tuple[int, float]] = {}
         self._futile_bytes = 0
@@ -62,8 +74,8 @@ class PreemptionQueue:
     def is_due(self) -> bool:
         """Whether somebody is to be searched for."""
         return bool(
-            self._lines
-            or self._gangs
+            self._due
+            or self._unlooked
             or self._books.queue.newcomers
             or self._gang_turns.newcomers
             or self._lowest() < self._passed_over_at
@@ -74,12 +86,16 @@ class PreemptionQueue:
         """When a search is tried again."""
         return self._retry.next_at
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether some were not looked at yet."""
+        return bool(self._unlooked)
+
     def blocked(self, who: Line | Gang) -> None:
         """Was tried, and does not fit."""
-        if isinstance(who, Line):
-            self._lines[who] = None
-        else:
-            self._gangs[who] = None
+        key = self._key(who)
+        if key is not None and self._due.get(who) != key:
+            self._put(who, key)
 
     def again(self, nominee: Nominee) -> None:
         """A plan for it came to an end: it waits with those like it again."""
@@ -89,7 +105,7 @@ class PreemptionQueue:
             else:
                 nominee.plans, nominee.remark = 0, ""
             self._gang_turns.queue.move(nominee, alone=False)
-            self._gangs[nominee] = None
+            self.blocked(nominee)
             return
         line = self._books.queue.line_of(nominee)
         if line is None:
@@ -103,7 +119,7 @@ class PreemptionQueue:
             self._books.queue.move(nominee, alone=False)
             line = self._books.queue.line_of(nominee)
             if line is not None:
-                self._lines[line] = None
+                self.blocked(line)
 
     def _note_plans(self, owner: Gang | Record) -> None:
         """Say so where it evicts no more."""
@@ -144,30 +160,38 @@ class PreemptionQueue:
             self.blocked(who)
 
     def take(self, now: float) -> Nominee | None:
-        """Who stands first of those that may evict somebody."""
+        """Who stands first of those that may evict somebody, as far as they were looked at.
+
+        A namespace that had its share of searches lets all others pass.
+        """
         if self._lowest() < self._passed_over_at:
             self._look_at_all()
-        newcomers = self._books.queue.newcomers
-        self._lines.update(newcomers)
-        self._gangs.update(self._gang_turns.newcomers)
-        newcomers.clear()
-        self._gang_turns.newcomers.clear()
-        found: list[tuple[SortKey, Nominee]] = []
-        for line in list(self._lines):
-            uid = self._first_of(line, now)
-            if uid is None:
-                del self._lines[line]
+        for newcomers in (self._books.queue.newcomers, self._gang_turns.newcomers):
+            self._unlooked.extend(newcomers)
+            newcomers.clear()
+        for _ in range(min(LOOKS_A_TURN, len(self._unlooked))):
+            self.blocked(self._unlooked.pop())
+        for _ in range(LOOKS_A_TURN):
+            who = self._first()
+            if who is None:
+                return None
+            found = self._searched_for(who, now)
+            if found is None:
+                del self._due[who]
                 self._passed_over_at = max(self._passed_over_at, self._lowest())
+            elif found[0] == self._due[who]:
+                return found[1]
             else:
-                found.append((line.waiting[uid], uid))
-        for gang in list(self._gangs):
-            blocked = self._gang_turns.queue.line_of(gang)
-            if blocked is None or blocked.shortage is None or not self._may_search(gang, now):
-                del self._gangs[gang]
-                self._passed_over_at = max(self._passed_over_at, self._lowest())
-            else:
-                found.append((gang.key, gang))
-        return min(found, key=lambda one: one[0])[1] if found else None
+                self._put(who, found[0])
+        return None
+
+    def spend(self, nominee: Nominee, cost: int) -> None:
+        """A search for it cost so much, in rows, beside what it cost apart from questions."""
+        cost += A_SEARCH
+        line = nominee if isinstance(nominee, Gang) else self._books.queue.line_of(nominee)
+        if line is not None:
+            self._shares.spend(line.owner, cost)
+            self._books.shares.spend(line.owner, cost)
 
     def futile(self, nominee: Nominee, now: float) -> None:
         """No eviction would help; perhaps later."""
@@ -186,6 +210,44 @@ class PreemptionQueue:
 
     # --- inside --------------------------------------------------------------------------------
 
+    def _put(self, who: Line | Gang, key: SortKey) -> None:
+        self._due[who] = key
+        self._candidates.push(who.owner, key, who)
+
+    def _first(self) -> Line | Gang | None:
+        """The first candidate; another round of shares begins if all others had theirs."""
+        first = self._candidates.first()
+        if first is None and self._shares.new_round():
+            self._candidates.let_on()
+            first = self._candidates.first()
+        return first
+
+    def _stands_at(self, who: Line | Gang, owner: str, key: SortKey) -> bool:
+        if self._due.get(who) != key:
+            return False
+        if who.owner != owner:
+            self._put(who, key)
+            return False
+        return True
+
+    @staticmethod
+    def _key(who: Line | Gang) -> SortKey | None:
+        """Where it stands; None if none of its pods waits."""
+        if isinstance(who, Gang):
+            return who.key
+        head = who.head()
+        return None if head is None else head[0]
+
+    def _searched_for(self, who: Line | Gang, now: float) -> tuple[SortKey, Nominee] | None:
+        """Who of a line, or the gang, is to be searched for, and where it stands."""
+        if isinstance(who, Line):
+            uid = self._first_of(who, now)
+            return None if uid is None else (who.waiting[uid], uid)
+        blocked = self._gang_turns.queue.line_of(who)
+        if blocked is None or blocked.shortage is None or not self._may_search(who, now):
+            return None
+        return who.key, who
+
     def _first_of(self, line: Line, now: float) -> PodUid | None:
         """The first pod of a blocked line that a search may help."""
         head = line.head()
@@ -193,11 +255,12 @@ class PreemptionQueue:
             return None
         if not self._is_above_somebody(head[1]):
             return None
-        # Thousands may wait in one line, and most of them alike: one is asked for all of those.
+        # Thousands may wait in one line, and most of them alike: one is asked for all of those,
+        # and those far behind the first are not looked at.
         verdicts: dict[tuple[object, ...], bool] = {}
         able = []
-        for uid in line.waiting:
-            if uid in self._under_way:
+        for key, uid in line.heap[:MOST_LOOKED_AT]:
+            if uid in self._under_way or line.waiting.get(uid) != key:
                 continue
             pod = self._records[uid].pod
             alike = (*_standing(pod), pod.preempts)
@@ -231,9 +294,9 @@ class PreemptionQueue:
     def _look_at_all(self) -> None:
         """Somebody less important is bound now: whoever waits may be above him."""
         self._passed_over_at = NOTHING
-        self._lines.update(dict.fromkeys(self._books.queue.blocked()))
+        self._unlooked = [*self._books.queue.blocked()]
         for line in self._gang_turns.queue.lines():
-            self._gangs.update(dict.fromkeys(line.gangs))
+            self._unlooked.extend(line.gangs)
 
     def _lowest(self) -> tuple[float, bool]:
         return self._ranks.lowest() or NOBODY

@@ -34,15 +34,14 @@ class Turns:
         self._retries = retries
         self._capacities = 0
         self._inventory_read = False
-        #: Whether the last turn ended before all were tried: new shapes wait for the next one.
-        self._was_cut = False
+        #: Whether the last turn left no time for preemption, which had something to do.
+        self._owes_search = False
 
     @property
     def unfinished(self) -> bool:
         """Whether a turn would find something to do without any further event."""
         return (
             self._books.cycle.unfinished
-            or self._books.intake.more
             or self._gang_turns.unfinished
             or self._starvation.is_due
             or self._retries.is_due
@@ -64,38 +63,66 @@ class Turns:
         self._preemption.turn_begins(now)
         if earmarks:
             self._begin(now)
-        self._take_in(free if ready else 0, now, effects)
-        cycle.begin_turn(self._gang_turns.kept_out.among)
+        is_long = self._gang_turns.sweeps
+        cycle.begin_turn(self._gang_turns.kept_out.among, is_long=is_long)
         gangs = ready and bool(self._books.gangs.by_key)
         if gangs:
             self._gang_turns.begin_turn(now, self._inventory_read)
+            if self._gang_turns.sweeps and not is_long:
+                free = 0  # as while the lines of pods are looked at
         if ready and not self._preemption.resumed(now, effects, cards_known=self._inventory_read):
             free = 0
-        most, waits = free, free > 0
-        while free > 0 and cycle.may_go_on():
-            first = self._first(gangs, now)
-            if first is None:
-                break
-            _, who = first
-            if earmarks and self._must_wait(who):
-                continue
-            if isinstance(who, Line):
-                free -= self._decide(who, now, effects)
-            elif who.need > free and free < most:
-                break  # it gets a turn of its own
-            else:
-                free -= self._decide_gang(who, now, effects)
-        self._was_cut = waits and not cycle.may_go_on()
-        if ready and self._inventory_read and cycle.may_go_on():
-            self._preemption.turn(now, effects)
+        self._try_all(free, gangs, now, effects)
+        if ready and self._inventory_read:
+            self._search(now, effects)
         self._finish(now)
 
     # --- inside --------------------------------------------------------------------------------
 
-    def _take_in(self, free: int, now: float, effects: list[Effect]) -> None:
-        """Some pods whose shapes are new join the queue, if those of before were all tried."""
-        if free > 0 and not self._was_cut:
-            self._books.intake.take_in(now, effects)
+    def _try_all(self, free: int, gangs: bool, now: float, effects: list[Effect]) -> None:
+        """Try gangs and pods in queue order, as far as this turn may."""
+        most, earmarks = free, self._books.earmarks
+        while free > 0 and self._books.cycle.may_go_on(most_of_it=self._owes_search):
+            first = self._first(gangs, now)
+            if first is None:
+                if self._new_round():
+                    continue
+                break
+            _, who = first
+            if earmarks and self._must_wait(who):
+                continue
+            if isinstance(who, Gang) and who.need > free and free < most:
+                break  # it gets a turn of its own
+            free -= self._try(who, now, effects)
+
+    def _search(self, now: float, effects: list[Effect]) -> None:
+        """Preemption's part of the turn; in the next one if tries took all of this one."""
+        cycle = self._books.cycle
+        if cycle.may_go_on() or (self._owes_search and cycle.is_open):
+            self._owes_search = False
+            self._preemption.turn(now, effects)
+        else:
+            self._owes_search = self._preemption.is_due
+
+    def _new_round(self) -> bool:
+        """All namespaces may try pods again; False if none waits for that."""
+        if not self._books.shares.new_round():
+            return False
+        self._books.queue.let_on()
+        self._gang_turns.queue.let_on()
+        return True
+
+    def _try(self, who: Gang | Line, now: float, effects: list[Effect]) -> int:
+        """How many Binds it makes; what it cost counts toward the namespace's share."""
+        cycle, owner = self._books.cycle, who.owner
+        before = cycle.cost
+        if isinstance(who, Line):
+            sent = self._decide(who, now, effects)
+        else:
+            is_ready = self._gang_turns.is_prepared(who)
+            sent = self._decide_gang(who, now, effects) if is_ready else 0
+        self._books.shares.spend(owner, cycle.cost - before, placed=sent)
+        return sent
 
     def _finish(self, now: float) -> None:
         """Lay all earmarks, and give some to who needs them."""

@@ -15,6 +15,7 @@ from tests.scheduling.driver import Driver
 from tests.scheduling.gang_driver import a_group
 
 WHOLE = a_shape(a_claim(1000))
+LONGEST_BACKOFF_S = 10.0
 SECONDS = ("2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z")
 
 
@@ -59,7 +60,9 @@ class Line:
         self.tell(PodSeen(changed))
 
     def order(self) -> list[str]:
-        """Whenever a pod gets the card it is deleted."""
+        """Whenever a pod gets the card it is deleted; those that were edited often are back."""
+        self.driver.now += LONGEST_BACKOFF_S
+        self.driver.decide()
         found, holder = [], self.blocker
         for _ in self.heard:
             self.driver.tell(PodGone(holder.uid))

@@ -78,10 +78,13 @@ def test_a_change_of_a_waiting_pod_says_what_kind_it_is() -> None:
     pod = a_pod("a", a_shape(a_claim(400)))
     tolerant = a_shape(a_claim(400), tolerations=(Toleration(operator="Exists"),))
     driver.tell(PodSeen(replace(pod, shape=tolerant)))
+    driver.now += 10.0
     driver.tell(PodSeen(replace(pod, shape=tolerant, label_priority=7)))
+    driver.tell(PodSeen(replace(pod, shape=tolerant, label_priority=8)))
     found = moved(driver)
     assert found["active", "UnschedulablePodUpdatePodToleration"] == 1
     assert found["active", "UnschedulablePodUpdate"] == 1
+    assert found["backoff", "UnschedulablePodUpdate"] == 1
 
 
 def test_a_refused_pod_backs_off_and_comes_back() -> None:
