@@ -120,8 +120,9 @@ def test_label_values_are_the_same(told: dict[str, Family]) -> None:
     def values(name: str, label: str) -> set[str]:
         return {sample.labels[label] for sample in told[name].samples}
 
+    # `outside` is ours.
     assert values("scheduler_pending_pods", "queue") == {
-        "active", "backoff", "unschedulable", "gated"
+        "active", "backoff", "unschedulable", "gated", "outside"
     }  # fmt: skip
     assert values("scheduler_schedule_attempts_total", "result") < {*RESULTS}
     assert values("scheduler_cache_size", "type") == {"nodes", "pods", "assumed_pods"}
