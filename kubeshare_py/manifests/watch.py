@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from kubeshare_py.manifests.shallow_json import shallow
+from kubeshare_py.manifests.shallow_json import decoded, shallow
 from kubeshare_py.manifests.undecodable import UNDECODABLE
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -79,6 +79,9 @@ class _RawLine(msgspec.Struct):
     object: msgspec.Raw
 
 
+_ANYTHING = msgspec.json.Decoder()
+
+
 class Codec(Generic[T]):
     """Decodes lists and watches of one struct type; its decoders are built once.
 
@@ -140,13 +143,13 @@ class Codec(Generic[T]):
 
     def _one_by_one(self, body: bytes, problems: list[Problem]) -> tuple[_RawPage, list[T]]:
         try:
-            found = self._raw_page.decode(body)
+            found = decoded(self._raw_page, body)
         except UNDECODABLE as error:
             raise UnreadableAnswer(f"{error} in {body[:100]!r}") from error
         items = []
         for raw in found.items or []:
             try:
-                items.append(self._item.decode(raw))
+                items.append(decoded(self._item, bytes(raw)))
             except UNDECODABLE as error:
                 problems.append(_problem(str(error), _loosely(raw)))
         return found, items
@@ -154,7 +157,7 @@ class Codec(Generic[T]):
     def _line_apart(self, line: bytes, why: str) -> Line[T]:
         """Read what can be read of a line whose object is not of our type."""
         try:
-            event = self._raw_line.decode(line)
+            event = decoded(self._raw_line, line)
         except UNDECODABLE as error:
             return Line(type="", problem=Problem(text=f"{error} in {line[:100]!r}"))
         loose = _loosely(event.object)
@@ -190,7 +193,7 @@ def _path(kind: type[msgspec.Struct], wanted: str) -> str:
 def _loosely(raw: bytes | msgspec.Raw) -> dict[str, Any]:
     """Decode anything; what is not an object (or not UTF-8) is an empty one."""
     try:
-        loose = msgspec.json.decode(raw)
+        loose = decoded(_ANYTHING, bytes(raw))
     except UNDECODABLE:
         return {}
     return loose if isinstance(loose, dict) else {}

@@ -104,7 +104,8 @@ def judge_allocation(text: str) -> None:
     if isinstance(found, str):
         said(found)
         is_json, value = loaded(text.encode(errors="surrogatepass"))
-        assert not is_json or "`" in found or not isinstance(value, dict), found
+        named = "`" in found or "recursion" in found
+        assert not is_json or named or not isinstance(value, dict), found
         return
     assert len(found.cards) <= CARDS_OF_NODE.most
     assert len({card.uuid for card in found.cards}) == len(found.cards)
@@ -156,7 +157,7 @@ def judge_review(body: bytes) -> None:
         assert response["allowed"] or response["status"]["code"] == 422
         # Every pod that an API server asks about has a spec.
         if is_json and "patch" in response and value["request"]["object"].get("spec"):
-            patched = json.loads(body)
+            patched = json.loads(json.dumps(value))
             for step in json.loads(base64.b64decode(response["patch"])):
                 _apply(patched["request"]["object"], **step)
             again = json.loads(answers(json.dumps(patched).encode()) or b"{}")

@@ -153,3 +153,15 @@ def test_a_bad_object_that_is_nested_deep_spoils_nothing_else() -> None:
     (problem,) = page.problems
     assert problem.name == "deep"
     assert problem.text.endswith("at `$.size`")
+
+
+def test_what_comes_before_or_after_a_bad_object_may_be_nested_deep_too() -> None:
+    bad, good = json.dumps(thing("bad", size="x")).encode(), json.dumps(thing("good")).encode()
+    page = CODEC.page(b'{"metadata":{},"items":[%s,%s,%s]}' % (bad, managed(3000), good))
+    assert [item.metadata.name for item in page.items] == ["deep", "good"]
+    assert [problem.name for problem in page.problems] == ["bad"]
+    both = bad[:-1] + b',"then":%s}' % managed(3000)
+    line = CODEC.line(b'{"type":"ADDED","object":%s}' % both)
+    assert (line.type, line.resource_version) == ("ADDED", "1")
+    assert line.problem is not None
+    assert line.problem.name == "bad"
