@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from kubeshare_py.edges.kube_client import KubeClient
+from kubeshare_py.edges.kube_client import KubeClient, decode
 from kubeshare_py.edges.kube_config import load
 from kubeshare_py.edges.kube_errors import KubeError
 from tests.attacks.arena import ADA, ATTACKER, LAX, MALLORY, NAME, RITA, VICTIM, VICTOR, Arena
@@ -24,6 +24,8 @@ STATE = "/apis/state.kubeshare.io/v1"
 #: In which a pod of another namespace has to be bound, whatever goes on; generous, for few cores
 #: that attackers, API server and scheduler share. benchmarks/fairness.py measures it alone.
 BIND_S = 30.0
+#: An attacker waits longer for the API server, which floods of large pods keep busy.
+CREATE_S = 120.0
 WHOLE = 1000
 _POLL_S = 0.05
 _NUMBERS = count()
@@ -65,7 +67,9 @@ class Ground:
 
     async def create(self, body: Json, namespace: str = ATTACKER) -> Json:
         """Mallory creates a pod."""
-        return await self.mallory.create(pods_of(namespace), body)
+        path = pods_of(namespace)
+        answer = await self.mallory.request("POST", path, body=body, timeout_s=CREATE_S)
+        return decode(answer.body)
 
     async def pod(self, name: str, namespace: str = ATTACKER) -> Json:
         return await self.admin.get(f"{pods_of(namespace)}/{name}")
