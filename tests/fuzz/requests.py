@@ -143,6 +143,8 @@ def _odd_review(rng: Random) -> bytes:
 def judge_review(body: bytes) -> None:
     """Each review is answered, and the pod is patched so that a second answer changes nothing."""
     is_json, value = loaded(body)
+    # The value has null for these, and the patch may be about what is in them.
+    nested = b"}" * 60 in body or b"]" * 60 in body
     for answers in (lambda given: answer(given, _RULES), answer_of_others):
         found = answers(body)
         assert found == answers(body)
@@ -156,7 +158,12 @@ def judge_review(body: bytes) -> None:
                 assert sentence.isprintable()
         assert response["allowed"] or response["status"]["code"] == 422
         # Every pod that an API server asks about has a spec.
-        if is_json and "patch" in response and value["request"]["object"].get("spec"):
+        if (
+            is_json
+            and not nested
+            and "patch" in response
+            and value["request"]["object"].get("spec")
+        ):
             patched = json.loads(json.dumps(value))
             for step in json.loads(base64.b64decode(response["patch"])):
                 _apply(patched["request"]["object"], **step)
