@@ -24,6 +24,8 @@ Importance = tuple[int, int, int, PodUid]
 _ABOVE_ZERO = 1 << 31
 #: So many choices of members that a gang can do without are looked at for each set of pods.
 MOST_CHOICES = 64
+#: Of a time with nanoseconds.
+_MOST_DIGITS = 23
 _DIGITS_ONLY = str.maketrans("", "", "-:.TZ")
 
 
@@ -67,7 +69,8 @@ def importance(pod: Pod) -> Importance:
 
 def moment(pod: Pod) -> int:
     """When it started, or else was created, as a number that grows with time."""
-    return int((pod.started or pod.created).translate(_DIGITS_ONLY) or 0)
+    digits = (pod.started or pod.created).translate(_DIGITS_ONLY)[:_MOST_DIGITS]
+    return int(digits) if digits.isascii() and digits.isdecimal() else 0
 
 
 def cost(units: Iterable[Unit]) -> tuple[int, ...]:
