@@ -34,9 +34,9 @@ CARD_BYTES = Bound(1, 2**48)
 HELD_BYTES = Bound(0, CARD_BYTES.most)
 #: A card's number on its node.
 CARD_INDEX = Bound(0, 4095)
-#: All cards of a node, instances included: eight cards of seven instances are 56. A table has so
-#: many columns as the node with the most cards.
-CARDS_OF_NODE = Bound(0, 512)
+#: All cards of a node, instances included: sixteen cards of seven instances are 112. A table has so
+#: many columns as the node with the most cards: what one node says costs memory for each of them.
+CARDS_OF_NODE = Bound(0, 128)
 #: Resources that a node offers: each takes a column of the table of all nodes.
 NODE_RESOURCES = Bound(0, 64)
 #: Linux has 1024 at most.

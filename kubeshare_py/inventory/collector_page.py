@@ -17,6 +17,8 @@ from kubeshare_py.inventory.series import CAPACITY, CARDS, TOLD, UP, Series
 
 #: The last line of a page in OpenMetrics.
 END = "# EOF"
+#: The parser refuses a line with a ValueError, and stumbles over others that it did not expect.
+_UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
 _BEGINNINGS = tuple(f"{name}{after}" for name in TOLD for after in "{ ")
 _WIRING = tuple(f"{name}{{" for name in wiring_series.TOLD)
 
@@ -88,12 +90,14 @@ def _series(
     """The series of all lines; if they cannot be read together, line by line with the problems."""
     try:
         yield from _parsed("\n".join(line for _, line in lines), given)
-    except ValueError:
+    except _UNREADABLE:
         for number, line in lines:
             try:
                 yield from _parsed(line, given)
             except ValueError as problem:
                 yield number, str(problem)
+            except _UNREADABLE:
+                yield number, f"not a line of the text format: {line}"
 
 
 def _parsed(text: str, given: dict[str, str]) -> list[Series]:

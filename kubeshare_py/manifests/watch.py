@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from kubeshare_py.domain.printable import MOST_SAID, beginning
 from kubeshare_py.manifests.shallow_json import decoded, shallow
 from kubeshare_py.manifests.undecodable import UNDECODABLE
 
@@ -166,7 +167,7 @@ class Codec(Generic[T]):
             return Line(
                 type=ERROR,
                 status_code=code if isinstance(code, int) else 0,
-                problem=Problem(text=str(loose.get("message", ""))),
+                problem=Problem(text=beginning(str(loose.get("message", "")), MOST_SAID)),
             )
         version = _text(_metadata(loose), "resourceVersion")
         if event.type == BOOKMARK:

@@ -95,7 +95,14 @@ def _use_document(use: Callable[[object], None], written: bytes, source: str) ->
 def _names_the_place(found: DocumentProblem, written: bytes) -> None:
     assert str(found).startswith(f"{_NAME}: ")
     if isinstance(found, YamlProblem):
-        assert 1 <= found.line <= len(written.splitlines()) + written.count(b"\xe2\x80") + 2
+        assert (
+            1
+            <= found.line
+            <= len(written.splitlines())
+            + written.count(b"\xe2\x80")
+            + written.count(b"\xc2\x85")
+            + 2
+        )
         assert f"line {found.line}, column {found.column}" in str(found)
 
 

@@ -93,7 +93,7 @@ class _State:
                 first = await _soon(reader)
                 writer.write_eof()
                 return first + await reader.read()
-            except ConnectionError:
+            except OSError:  # the server hung up; ConnectionError is one
                 return b""
             finally:
                 writer.close()

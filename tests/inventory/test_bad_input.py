@@ -121,9 +121,9 @@ def test_a_card_with_an_absurd_amount_stays_as_it_was_known_and_others_count() -
 def test_of_too_many_cards_the_first_are_used() -> None:
     many = [capacity("a", f"GPU-{at:04}", index=str(at)) for at in range(600)]
     step = read(Reading(), *many, up("a"))
-    assert [len(cards) for _, cards in step.changed] == [512]
+    assert [len(cards) for _, cards in step.changed] == [128]
     assert step.diagnostics == (
-        "node a: number of cards 600 is not within 0…512: the first are used",
+        "node a: number of cards 600 is not within 0…128: the first are used",
     )
 
 

@@ -84,7 +84,7 @@ nodes:
         f"inventory.yaml: nodes[0].cards[2]: memory {99999999999 << 40} is not within "
         f"1…{2**48}: left out",
         "inventory.yaml: nodes[0].cards[3]: number of cards of the node 1000000000005 is not "
-        "within 0…512: left out",
+        "within 0…128: left out",
         "inventory.yaml: nodes[0].cards[4]: length of the model 300 is not within 1…253: left out",
     )
     found = cards_by_node(groups, [])[NodeName("a")]

@@ -73,6 +73,8 @@ def lines(*texts: str) -> str:
         ('gpu_capacity{node="a",uuid="GPU-1"', "line 2 of the page at 10.0.0.1:9004: "),
         ('gpu_capacity{node="a",uuid="GPU-1"} lots', "line 2 of the page at 10.0.0.1:9004: "),
         ('gpu_capacity{node="a",uuid="GPU-1"} 1', "label model is missing"),
+        # The parser raises IndexError for this one.
+        ('gpu_capacity{d="", =u}', "line 2 of the page at 10.0.0.1:9004: not a line of"),
     ],
 )
 def test_a_line_that_cannot_be_read_is_located_and_takes_no_card_away(bad: str, rule: str) -> None:

@@ -100,7 +100,7 @@ def test_no_node_has_more_cards_than_a_table_has_room_for() -> None:
     read = read_annotation(write_cards(cards))
     assert len(read.cards) == CARDS_OF_NODE.most
     assert [str(one) for one in read.problems] == [
-        "sharedgpu/cards[512]: number of cards 513 is not within 0…512"
+        "sharedgpu/cards[128]: number of cards 129 is not within 0…128"
     ]
 
 

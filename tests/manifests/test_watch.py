@@ -3,6 +3,7 @@ import json
 import msgspec
 import pytest
 
+from kubeshare_py.domain.printable import MOST_SAID
 from kubeshare_py.manifests.watch import Codec, Problem, UnreadableAnswer
 
 
@@ -101,6 +102,12 @@ def test_an_error_has_a_status_code() -> None:
     line = CODEC.line(event("ERROR", {"kind": "Status", "code": 410, "message": "too old"}))
     assert (line.type, line.status_code) == ("ERROR", 410)
     assert line.problem == Problem(text="too old")
+
+
+def test_a_long_message_of_an_error_is_cut_off() -> None:
+    line = CODEC.line(event("ERROR", {"kind": "Status", "code": 500, "message": "x" * 100_000}))
+    assert line.problem is not None
+    assert len(line.problem.text) <= MOST_SAID + 1
 
 
 def test_a_malformed_object_of_a_line_is_named_and_moves_the_watch_on() -> None:
