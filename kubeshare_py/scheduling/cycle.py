@@ -18,10 +18,9 @@ from kubeshare_py.scheduling.pod_queue import Line, PodQueue
 from kubeshare_py.scheduling.pod_records import Record, State
 from kubeshare_py.scheduling.queue_moves import QueueMoves
 
-# Bounds of one turn, so that the loop is never held for more than about 20 ms: what is asked anew,
-# in rows (about 0.4 us each), and blocked lines looked at (about 4 us each).
-ROWS_A_TURN = 25_000
-LINES_A_TURN = 2_000
+# Bound of one turn, so that the loop is never held for more than about 20 ms, in rows (about
+# 0.4 us each), and what one look at a blocked line costs of that.
+ROWS_A_TURN, LOOK = 25_000, 20
 # More improved rows than this, and every blocked line is simply tried again; more than that, and
 # plugins are not asked for hints about each before all are asked about.
 ROWS_WORTH_SWEEPING, ROWS_WORTH_HINTS = 256, 16
@@ -87,11 +86,10 @@ class Cycle:
         if not self._sweep:
             self._start_sweep()
         # Of a long sweep's turn half is for those that may go on.
-        part = 2 if self._is_long else 1
-        lines, rows = LINES_A_TURN // part, ROWS_A_TURN // part
-        while self._sweep and lines > 0 and self._work.cost - self._cost_before < rows:
+        quarters = 2 if self._is_long else 4
+        while self._sweep and self.has_budget(quarters):
             line = self._next_of_sweep()
-            lines -= self._looks
+            self._work.other += self._looks * LOOK
             if line.blocked and self._may_help(line, among):
                 self._wake(line)
         self._queue.shares.unswept = {owner for owner, _ in self._sweep}

@@ -8,6 +8,8 @@ import math
 from collections.abc import Sequence
 from typing import assert_never
 
+import numpy as np
+
 from kubeshare_py.domain.effects import Effect, LogPluginFailure
 from kubeshare_py.domain.events import (
     BindAnswered,
@@ -53,6 +55,9 @@ from kubeshare_py.scheduling.waiting_limit import WaitingLimit
 MOST_UNANSWERED = 64
 #: Cards of a pod that was deleted by force are held for at most so long (s).
 LINGERING_S = 60.0
+
+# With its first call numpy imports more of itself, which takes 50 ms: here rather than in a turn.
+np.unique(np.empty(0, np.intp))
 
 
 class Machine:

@@ -1,5 +1,7 @@
 """What one turn may ask is bounded by what it costs, however few the nodes are."""
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -8,7 +10,7 @@ from kubeshare_py.domain.events import BindSlotsFree, PodGone, PodSeen
 from kubeshare_py.domain.pod import NodeTerm, Pod, Requirement, Shape
 from kubeshare_py.framework.asking_cost import ASKING, preparing
 from kubeshare_py.framework.asks import SHAPES_KEPT
-from kubeshare_py.scheduling.cycle import ROWS_A_TURN
+from kubeshare_py.scheduling.cycle import LOOK, ROWS_A_TURN
 from tests.builders import a_claim, a_pod, a_shape
 from tests.scheduling.driver import Driver
 
@@ -78,3 +80,42 @@ def test_a_change_is_looked_at_in_several_turns() -> None:
     driver.tell(PodGone(full.uid))
     assert driver.until_quiet() > 1
     assert driver.most < ROWS_A_TURN + 3 * (preparing(with_terms(0, 100), 16) + ASKING + 16)
+
+
+def test_looks_at_lines_that_a_change_cannot_help_take_several_turns() -> None:
+    driver = Counted({"n1": 1, "n2": 1})
+    full = a_pod("full", a_shape(a_claim(1000)))
+    driver.place(full)
+    lines = 3 * ROWS_A_TURN // LOOK
+    for number in range(lines):
+        shape = replace(a_shape(a_claim(100)), resources=(("cpu", 200_000 + number),))
+        driver.tell(PodSeen(pod(number, shape)))
+    driver.until_quiet()
+    driver.most = 0
+    driver.tell(PodGone(full.uid))
+    # A hint says of each line that the row is of no use: only that is counted.
+    assert driver.until_quiet() >= 3
+    assert driver.most < ROWS_A_TURN + LOOK
+
+
+#: What changes makes the machine look at the lines that wait.
+SWEPT = """
+import sys
+from kubeshare_py.domain.events import PodGone
+from tests.builders import a_claim, a_pod, a_shape
+from tests.scheduling.driver import Driver
+
+driver = Driver({"n1": 1})
+before = set(sys.modules)
+first = a_pod("first", a_shape(a_claim(700)))
+driver.place(first)
+assert not driver.seen(a_pod("second", a_shape(a_claim(700))))
+driver.tell(PodGone(first.uid))
+assert driver.decide()
+print(sorted(set(sys.modules) - before))
+"""
+
+
+def test_no_turn_imports_anything() -> None:
+    ran = subprocess.run([sys.executable, "-c", SWEPT], capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\n"
