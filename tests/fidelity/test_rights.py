@@ -38,10 +38,13 @@ def test_who_may_not_bind_is_told_so(plane_with_pod: ControlPlane) -> None:
         assert status["details"]["kind"] == "pods"
 
 
-def test_the_scheduler_may_bind_with_annotations_of_its_choice(scheduler: RealApi) -> None:
-    scheduler.bind(annotations={"any": "thing"})
+def test_the_scheduler_may_bind_with_results_and_no_other_annotations(scheduler: RealApi) -> None:
+    results = {"sharedgpu/allocation": "{}", "sharedgpu/gpu_uuid": "GPU-1"}
+    scheduler.bind(annotations=results | {"any": "thing"})
+    assert scheduler.status == 403
+    scheduler.bind(annotations=results)
     assert scheduler.status == 201
-    assert scheduler.get(f"{PODS}/p")["metadata"]["annotations"]["any"] == "thing"
+    assert results.items() <= scheduler.get(f"{PODS}/p")["metadata"]["annotations"].items()
 
 
 def test_the_scheduler_may_not_change_pods_otherwise(scheduler: RealApi) -> None:
