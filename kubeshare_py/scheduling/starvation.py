@@ -8,26 +8,31 @@ if nobody held anything.
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import nsmallest
 
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.scheduling.books import Books
+from kubeshare_py.scheduling.cycle import LOOK
 from kubeshare_py.scheduling.earmark_patience import EarmarkPatience, EarmarkRules
 from kubeshare_py.scheduling.earmark_plan import EarmarkPlan, Wanted
 from kubeshare_py.scheduling.earmarks import Cause, Holder, Nominee, contender_of
+from kubeshare_py.scheduling.gang_queue import GangLine
 from kubeshare_py.scheduling.gang_turns import GangTurns
 from kubeshare_py.scheduling.gangs import Gang
-from kubeshare_py.scheduling.pod_queue import SortKey
+from kubeshare_py.scheduling.pod_queue import Line, SortKey
 from kubeshare_py.scheduling.pod_records import Record
 from kubeshare_py.scheduling.timers import Timers
 
 #: Of those that wait so many are looked at, and for so many of them places are planned at once.
 MOST_LOOKED_AT, MOST_PLANS = 64, 2
+#: Of all lines that wait so many are looked at in one turn.
+LINES_AT_ONCE = 500
 #: A plan is followed for so long (s), and for as many seconds as this many members make.
 PLAN_S, MEMBERS_A_SECOND = 1.0, 100
+
+_Line = Line | GangLine
 
 
 @dataclass(slots=True)
@@ -56,8 +61,16 @@ class Starvation:
         self._seen = (0, 0)
         #: Until when nothing is planned again, because there was no way (s).
         self._not_before = -math.inf
-        #: Whether a turn is to look who stands first.
-        self.is_due = False
+        self._work = books.work
+        self._is_due = False
+        #: Lines that are yet to be looked at, None if all were, and the first of the others.
+        self._left: list[_Line] | None = None
+        self._firsts: list[tuple[_Waiting, _Line]] = []
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a turn is to look who stands first."""
+        return self._is_due or self._left is not None
 
     @property
     def next_at(self) -> float:
@@ -82,20 +95,45 @@ class Starvation:
     def time_passed(self, now: float) -> None:
         """Somebody has waited for long enough."""
         if self._due.due(now):
-            self.is_due = True
+            self._is_due = True
 
     def look(self, now: float) -> None:
-        """Give earmarks to who stands first, at the end of a turn."""
+        """Give earmarks to who stands first, at the end of a turn.
+
+        Of many lines some are looked at in each turn, until all were.
+        """
         self.time_passed(now)
         news = (self._earmarks.ended, self._ledger.capacities)
-        if not self.is_due and news == self._seen:
-            return
-        self.is_due, self._seen = False, news
-        if self._after_s == math.inf:
+        if self._left is None:
+            if not self._is_due and news == self._seen:
+                return
+            self._is_due, self._seen = False, news
+            if self._after_s == math.inf:
+                return
+            self._left = [*self._queue.blocked(), *self._gangs.lines()]
+        if self._look_on(self._left, now):
             return
         holder = self._patient(now)
+        # Some may have got a place since they were looked at.
+        again = (self._waiting(line, now) for _, line in self._firsts)
+        firsts = sorted((one for one in again if one is not None), key=lambda one: one.key)
+        self._left, self._firsts = None, []
+        self._give_to_first(firsts, holder, now)
+
+    # --- inside --------------------------------------------------------------------------------
+
+    def _look_on(self, left: list[_Line], now: float) -> bool:
+        """Look at some more lines; whether any are left."""
+        lines, left[-LINES_AT_ONCE:] = left[-LINES_AT_ONCE:], []
+        self._work.other += LOOK * len(lines)
+        found = [(one, line) for line in lines if (one := self._waiting(line, now)) is not None]
+        self._firsts = nsmallest(MOST_LOOKED_AT, self._firsts + found, key=lambda pair: pair[0].key)
+        return bool(left)
+
+    def _give_to_first(self, firsts: list[_Waiting], holder: Holder | None, now: float) -> None:
+        """Give earmarks to the first of these for which there is a way; `holder` has some."""
         plans = 0
-        for one in nsmallest(MOST_LOOKED_AT, self._waiting(now), key=lambda one: one.key):
+        for one in firsts:
             if holder is not None and holder.key <= one.key:
                 return
             wanted = self._wanted(one.nominee)
@@ -113,8 +151,6 @@ class Starvation:
         if plans:
             self._not_before = now + self._after_s
             self._look_at(self._not_before)
-
-    # --- inside --------------------------------------------------------------------------------
 
     def _patient(self, now: float) -> Holder | None:
         """Who has earmarks, unless nothing became free for it for long: then it has none now."""
@@ -163,28 +199,31 @@ class Starvation:
         self._earmarks.lay()
         return bool(places)
 
-    def _waiting(self, now: float) -> Iterator[_Waiting]:
-        """The first of each line that may get earmarks and has none."""
-        for one in self._blocked(now):
-            holder, rests_until = self._earmarks.of(one.nominee), self._rests_until(one)
-            if now < rests_until:
-                self._look_at(rests_until)
-            elif holder is None or holder.cause is Cause.STARVES:
-                yield one
+    def _waiting(self, line: _Line, now: float) -> _Waiting | None:
+        """The first of a line, if it may get earmarks and has none."""
+        one = self._blocked(line, now)
+        if one is None:
+            return None
+        holder, rests_until = self._earmarks.of(one.nominee), self._rests_until(one)
+        if now < rests_until:
+            self._look_at(rests_until)
+            return None
+        return one if holder is None or holder.cause is Cause.STARVES else None
 
     def _rests_until(self, one: _Waiting) -> float:
         return self._patience.rests_until(one.nominee)
 
-    def _blocked(self, now: float) -> Iterator[_Waiting]:
-        for line in self._gangs.lines():
-            if line.shortage is not None and any(shape.claim for _, shape in line.shapes):
-                gang = min(line.gangs, key=lambda gang: gang.key)
-                if gang.short_since is not None:
-                    yield self._one(gang, now)
-        for pods in self._queue.blocked():
-            head = pods.head()
-            if head is not None and wants_whole_cards(pods.shape):
-                yield self._one(head[1], now)
+    def _blocked(self, line: _Line, now: float) -> _Waiting | None:
+        """The first of a line that waits for room and wants whole cards, or is a gang's."""
+        if isinstance(line, Line):
+            head = line.head() if line.blocked and wants_whole_cards(line.shape) else None
+            return None if head is None else self._one(head[1], now)
+        if line.shortage is None or not any(shape.claim for _, shape in line.shapes):
+            return None
+        gang = min(line.gangs, key=lambda gang: gang.key, default=None)
+        if gang is None or gang.short_since is None or self._gangs.line_of(gang) is not line:
+            return None
+        return self._one(gang, now)
 
     def _one(self, nominee: Nominee, now: float) -> _Waiting:
         if isinstance(nominee, Gang):

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from kubeshare_py.domain.events import BindSlotsFree, PodGone, PodSeen
+from kubeshare_py.domain.events import BindSlotsFree, PodGone, PodSeen, TimePassed
 from kubeshare_py.domain.pod import NodeTerm, Pod, Requirement, Shape
 from kubeshare_py.framework.asking_cost import ASKING, preparing
 from kubeshare_py.framework.asks import SHAPES_KEPT
 from kubeshare_py.scheduling.cycle import LOOK, ROWS_A_TURN
-from tests.builders import a_claim, a_pod, a_shape
+from kubeshare_py.scheduling.starvation import LINES_AT_ONCE
+from tests.builders import a_claim, a_machine, a_pod, a_shape, whole
 from tests.scheduling.driver import Driver
 
 PODS = 2 * SHAPES_KEPT
@@ -102,7 +103,7 @@ def test_looks_at_lines_that_a_change_cannot_help_take_several_turns() -> None:
 SWEPT = """
 import sys
 from kubeshare_py.domain.events import PodGone
-from tests.builders import a_claim, a_pod, a_shape
+from tests.builders import a_claim, a_machine, a_pod, a_shape, whole
 from tests.scheduling.driver import Driver
 
 driver = Driver({"n1": 1})
@@ -119,3 +120,23 @@ print(sorted(set(sys.modules) - before))
 def test_no_turn_imports_anything() -> None:
     ran = subprocess.run([sys.executable, "-c", SWEPT], capture_output=True, text=True, check=True)
     assert ran.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("lines", [3, 4 * LINES_AT_ONCE])
+def test_the_first_of_many_lines_is_looked_for_in_several_turns(lines: int) -> None:
+    driver = Counted({"n1": 2}, machine=a_machine(earmark_after_s=60.0))
+    driver.place(a_pod("tenant", a_shape(a_claim(500))))
+    for number in range(lines):
+        shape = replace(a_shape(whole(2)), resources=(("cpu", 1_000 + number),))
+        # The oldest is one of the last that are looked at, and one of the first that wait.
+        driver.tell(PodSeen(a_pod(f"w{number}", shape, created=f"{abs(number - 2):05d}")))
+    driver.until_quiet()
+    driver.now += 300.0
+    driver.tell(TimePassed())
+    assert driver.machine.earmarks.starving() is None
+    driver.most = 0
+    assert driver.until_quiet() >= lines // LINES_AT_ONCE
+    holder = driver.machine.earmarks.starving()
+    assert holder is not None
+    assert holder.nominee == "uid-w2"
+    assert driver.most < ROWS_A_TURN + LOOK * LINES_AT_ONCE + 3 * (preparing(shape, 16) + ASKING)
