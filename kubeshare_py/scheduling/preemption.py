@@ -27,6 +27,7 @@ from kubeshare_py.scheduling.preemption_hold import Evicted, PreemptionHold
 from kubeshare_py.scheduling.preemption_planner import Planner, Where, preemptor_of
 from kubeshare_py.scheduling.preemption_queue import PreemptionQueue
 from kubeshare_py.scheduling.preemption_rules import PreemptionRules
+from kubeshare_py.scheduling.preemption_survey import Survey
 from kubeshare_py.scheduling.resumption import Resumption
 from kubeshare_py.scheduling.timers import Timers
 
@@ -75,6 +76,8 @@ class Preemption:
         self.queue = PreemptionQueue(books, planner, gang_turns, self.under_way, self.ranks, most)
         self._now = 0.0
         self._searched = False
+        #: Searches that take several turns.
+        self._surveys: dict[Nominee, Survey] = {}
 
     @property
     def is_due(self) -> bool:
@@ -103,6 +106,7 @@ class Preemption:
 
     def gone(self, uid: PodUid) -> None:
         """The pod is not there any more; it may still hold something, until it has `left`."""
+        self._surveys.pop(uid, None)
         self._nominations.gone(uid)
         self.ranks.gone(uid)
         self.departures.gone(uid)
@@ -181,16 +185,32 @@ class Preemption:
             if not self.queue.is_behind:
                 self._nominations.take_back(now, effects)
             return
-        self._books.attempts.preemptions += 1
+        survey = self._survey(nominee)
         before = self._books.work.cost
-        plan = self._search(nominee, now)
+        plan = self._search(nominee, now, survey=survey)
         self.queue.spend(nominee, self._books.work.cost - before)
+        if survey is not None and not survey.is_done:
+            return
+        self._surveys.pop(nominee, None)
         if plan is None:
             self.queue.futile(nominee, now)
         else:
             self._begin(nominee, plan, now, effects)
 
     # --- inside --------------------------------------------------------------------------------
+
+    def _survey(self, nominee: Nominee) -> Survey | None:
+        """The search for this pod, as far as it has come; None for pods that are in gangs."""
+        record = None if isinstance(nominee, Gang) else self._records[nominee]
+        known = self._surveys.get(nominee)
+        if record is not None and known is not None and known.shape == record.shape:
+            return known
+        self._books.attempts.preemptions += 1
+        if record is None or self._books.gangs.of(record.pod.uid) is not None:
+            return None
+        survey = Survey(self._books.attempts.preemptions, record.shape)
+        self._surveys[nominee] = survey
+        return survey
 
     def _note_ends(self) -> None:
         """Plans are over whose nominee was placed, is gone, or may not be tried."""
@@ -241,10 +261,12 @@ class Preemption:
         nodes: Collection[NodeName] | None = None,
         *,
         fitting: bool = False,
+        survey: Survey | None = None,
     ) -> PreemptionPlan | None:
         """On the cluster as the nominee may see it.
 
         `nodes` are the only ones that will do; `fitting`: also a place for which nobody has to go.
+        `survey`: only a portion of all is looked at, and there is no plan until it is done.
         """
         members = needed(nominee, self._records)
         leaving = [
@@ -255,11 +277,16 @@ class Preemption:
         leaving += [one.record for one in self._books.lingering.pods()]
         earmarks = self._books.earmarks
         if earmarks and earmarks.show_to(contender_of(nominee, self._records)) is not None:
+            if survey is not None:
+                survey.is_done = True
             return None  # that one is tried first, and this one then again
         name = nominee.name if isinstance(nominee, Gang) else ""
         preemptor = preemptor_of([record.pod for record in members], name)
         where = Where(self._books.attempts.preemptions, nodes, fitting=fitting)
-        plan = self.planner.plan(preemptor, members, leaving, where=where)
+        if survey is not None:
+            plan = self.planner.look_on(preemptor, members[0], leaving, survey)
+        else:
+            plan = self.planner.plan(preemptor, members, leaving, where=where)
         if plan is None or fitting or plan.victims or plan.awaited:
             return plan
         return None

@@ -28,6 +28,8 @@ from kubeshare_py.scheduling.gang_places import NOWHERE, places_by
 from kubeshare_py.scheduling.gangs import Gangs
 from kubeshare_py.scheduling.pod_records import Record
 from kubeshare_py.scheduling.preemption_search import Draft, PreemptionSearch
+from kubeshare_py.scheduling.preemption_survey import Survey
+from kubeshare_py.scheduling.victim_search import Portion
 
 #: For those that must be in one place so many are looked at, others next time.
 MOST_PLACES = 64
@@ -101,6 +103,36 @@ class Planner:
             return None
         return None if best is None else self._as_plan(preemptor, best, leaving)
 
+    def look_on(
+        self,
+        preemptor: Preemptor,
+        member: Record,
+        leaving: Sequence[Record],
+        survey: Survey,
+    ) -> PreemptionPlan | None:
+        """Another portion of the search for one pod that may be anywhere.
+
+        Once the survey is done this is the plan, None if there is none: the best node's, as it is
+        then.
+        """
+        members = [member]
+        try:
+            yields = self.rule(member.pod.scheduler_name, preemptor)
+            models, portion = self._models_for(members), Portion(survey.begin)
+            draft = None
+            for model in models[survey.model : survey.model + 1]:
+                search = self._search(leaving, yields, model)
+                draft = search.find(members, survey.number, portion=portion)
+        except PluginFailed:
+            survey.is_done = True
+            return None
+        is_all = survey.looked(draft, portion, len(models))
+        if not survey.is_done or survey.node is None:
+            return None
+        if is_all and draft is not None:
+            return self._as_plan(preemptor, draft, leaving)
+        return self.plan(preemptor, members, leaving, where=Where(survey.number, (survey.node,)))
+
     def _best(
         self,
         members: Sequence[Record],
@@ -108,22 +140,27 @@ class Planner:
         yields: Callable[[Pod], bool],
         where: Where,
     ) -> Draft | None:
-        ours = self._profiles
         best: Draft | None = None
         models = self._models_for(members)
         for among, model in product(self._places_for(members, where), models):
-            evictable = Evictable(
-                self._ledger,
-                self._records,
-                self._gangs,
-                self.budgets,
-                lambda pod: pod.scheduler_name in ours and yields(pod),
-            )
-            search = PreemptionSearch(self._ledger, self._askers, evictable, leaving, model)
+            search = self._search(leaving, yields, model)
             draft = search.find(members, where.number, among, fitting=where.fitting)
             if draft is not None and (best is None or cost(draft.units) < cost(best.units)):
                 best = draft
         return best
+
+    def _search(
+        self, leaving: Sequence[Record], yields: Callable[[Pod], bool], model: str
+    ) -> PreemptionSearch:
+        ours = self._profiles
+        evictable = Evictable(
+            self._ledger,
+            self._records,
+            self._gangs,
+            self.budgets,
+            lambda pod: pod.scheduler_name in ours and yields(pod),
+        )
+        return PreemptionSearch(self._ledger, self._askers, evictable, leaving, model)
 
     def is_on(self, profile: str) -> bool:
         """Whether anybody is evicted for pods of this profile at all."""

@@ -19,7 +19,7 @@ from kubeshare_py.scheduling.evictable import Evictable, Unit
 from kubeshare_py.scheduling.pod_records import Record
 from kubeshare_py.scheduling.sparing import Sparing
 from kubeshare_py.scheduling.trial_rows import Kind, Seated, TrialRows, kind_of
-from kubeshare_py.scheduling.victim_search import VictimSearch, Way
+from kubeshare_py.scheduling.victim_search import Portion, VictimSearch, Way
 
 #: For one pod so many nodes are looked at, others next time; kube-scheduler takes a tenth of all.
 MOST_NODES = 512
@@ -59,11 +59,13 @@ class PreemptionSearch:
         among: IntArray | None = None,
         *,
         fitting: bool = False,
+        portion: Portion | None = None,
     ) -> Draft | None:
         """Places for all of these pods, or None.
 
         `start` chooses the nodes where there are many; `among` are the only rows that will do.
-        `fitting`: for one pod, too, also where it fits as it is.
+        `fitting`: for one pod, too, also where it fits as it is. `portion`: for one pod, those of
+        the rows where others are evicted.
         """
         kinds: dict[Kind, list[Record]] = {}
         for record in members:
@@ -77,7 +79,7 @@ class PreemptionSearch:
         trial.take_away(self._leaving)
         units: list[Unit] = []
         for kind, records in sorted(kinds.items(), key=_hardest_first):
-            if not self._seat_all(trial, kind, records, units):
+            if not self._seat_all(trial, kind, records, units, portion):
                 return None
         if len(members) > 1 or any(unit.whole for unit in units):
             units = Sparing(self._ledger, self._askers, self._evictable, trial, units).spare()
@@ -109,7 +111,12 @@ class PreemptionSearch:
     # --- places --------------------------------------------------------------------------------
 
     def _seat_all(
-        self, trial: TrialRows, kind: Kind, records: Sequence[Record], units: list[Unit]
+        self,
+        trial: TrialRows,
+        kind: Kind,
+        records: Sequence[Record],
+        units: list[Unit],
+        portion: Portion | None,
     ) -> bool:
         """Places for pods of one kind, by evictions where they fit nowhere else."""
         left = list(records)
@@ -120,7 +127,7 @@ class PreemptionSearch:
         while left:
             for position in stale:
                 known.pop(position, None)
-            for way in search.ways(kind[1], sorted(stale)):
+            for way in search.ways(kind[1], sorted(stale), portion):
                 known.setdefault(way.position, []).append(way)
             stale = self._evict(trial, known, len(left), units)
             if not stale:

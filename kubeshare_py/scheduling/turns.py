@@ -96,9 +96,9 @@ class Turns:
             free -= self._try(who, now, effects)
 
     def _search(self, now: float, effects: list[Effect]) -> None:
-        """Preemption's part of the turn; in the next one if tries took all of this one."""
+        """Preemption's part of the turn; in the next one if tries took more than half of this."""
         cycle = self._books.cycle
-        if cycle.may_go_on() or (self._owes_search and cycle.is_open):
+        if cycle.may_go_on(most_of_it=True) or (self._owes_search and cycle.is_open):
             self._owes_search = False
             self._preemption.turn(now, effects)
         else:

@@ -20,8 +20,18 @@ from kubeshare_py.framework.asks import Asker
 from kubeshare_py.scheduling.evictable import Evictable, Unit, cost
 from kubeshare_py.scheduling.pod_records import Record
 
+#: A search that is done in portions ends one when it looked at so many ways (about 60 us each).
+WAYS_AT_ONCE = 96
 #: Sets of cards that are looked at in all and, at least, on each node: all sets of 4 of 8 are 70.
 SETS_IN_ALL, SETS_OF_A_NODE = 16_384, 70
+
+
+@dataclass(slots=True)
+class Portion:
+    """The positions from `begin` on, as far as one turn goes; None as `end`: all of them."""
+
+    begin: int = 0
+    end: int | None = None
 
 
 @dataclass(slots=True)
@@ -42,14 +52,23 @@ class VictimSearch:
         self._rows = rows
         self._evictable = evictable
 
-    def ways(self, shape: Shape, positions: Sequence[int]) -> list[Way]:
-        """All ways at these positions, the best first."""
+    def ways(
+        self, shape: Shape, positions: Sequence[int], portion: Portion | None = None
+    ) -> list[Way]:
+        """All ways at these positions, or those of a portion of them, the best first."""
         if not len(positions):
             return []
         most = max(1, min(SETS_OF_A_NODE, SETS_IN_ALL // len(positions)))
+        if portion is not None:
+            positions = positions[portion.begin :]
+            if not len(positions):
+                return []  # some nodes are gone since the portion before
         only_cards = self._asker.lack_only_cards(shape, self._rows.take(np.array(positions)))
         ways: list[Way] = []
         for position, cards_alone in zip(positions, only_cards.tolist(), strict=True):
+            if portion is not None and len(ways) >= WAYS_AT_ONCE:
+                portion.end = position
+                break
             records = self._evictable.on(self._name(position))
             if not records:
                 continue

@@ -1,0 +1,98 @@
+"""A search for victims that takes long is done in several turns, and finds what it found in one."""
+
+import pytest
+
+from kubeshare_py.domain.events import BindSlotsFree, PodGone, PodSeen
+from kubeshare_py.domain.identity import PodUid
+from kubeshare_py.domain.pod import Pod
+from kubeshare_py.scheduling.victim_search import WAYS_AT_ONCE
+from tests.builders import a_pod, a_shape, whole
+from tests.scheduling.preemption_driver import PreemptionDriver, pod
+
+NODES = 3 * WAYS_AT_ONCE + 10
+#: The node of the pod that is to go.
+BEST = f"n{2 * WAYS_AT_ONCE + 5:04d}"
+URGENT = pod("urgent", 1000, 9)
+
+
+def uid_on(driver: PreemptionDriver, node: str) -> PodUid:
+    (uid,) = (uid for uid, one in driver.machine.records.items() if one.node == node)
+    return uid
+
+
+def turns(driver: PreemptionDriver) -> int:
+    """How many turns it takes until there is a plan, or nothing to do."""
+    count = 0
+    while not driver.plans:
+        wake_at = driver.machine.wake_at(driver.now)
+        if wake_at is None or wake_at > driver.now:
+            break
+        driver.tell(BindSlotsFree(64))
+        count += 1
+        assert count < 20
+    return count
+
+
+@pytest.fixture
+def full() -> PreemptionDriver:
+    """Every card is taken; the pod on one node is less important than all others."""
+    driver = PreemptionDriver({f"n{number:04d}": 1 for number in range(NODES)})
+    driver.fill(*(pod(f"p{number}", 1000, 2) for number in range(NODES)))
+    driver.tell(PodGone(uid_on(driver, BEST)))
+    driver.fill(pod("least", 1000, 1))
+    assert turns(driver) < 20
+    return driver
+
+
+def seen(driver: PreemptionDriver, urgent: Pod) -> None:
+    driver.tell(PodSeen(urgent))
+
+
+def test_several_turns_find_what_one_finds(full: PreemptionDriver) -> None:
+    seen(full, URGENT)
+    in_one = full.machine.preemption.dry_run(full.machine.records[URGENT.uid])
+    assert turns(full) >= 4
+    assert in_one is not None
+    assert full.plans[0].plan == in_one[0]
+    assert full.victims == ["least"]
+
+
+def test_what_became_free_meanwhile_is_used(full: PreemptionDriver) -> None:
+    seen(full, URGENT)
+    for _ in range(3):
+        full.tell(BindSlotsFree(64))
+    full.tell(PodGone(uid_on(full, BEST)))
+    turns(full)
+    assert full.victims == []
+    assert full.binds[-1].key.name == "urgent"
+    assert full.binds[-1].node == BEST
+
+
+def test_the_best_node_is_looked_at_again_before_anything_goes(full: PreemptionDriver) -> None:
+    seen(full, URGENT)
+    for _ in range(3):
+        full.tell(BindSlotsFree(64))
+    assert not full.plans
+    # The least important pod is deleted, and one that is above all takes its place.
+    full.tell(PodGone(uid_on(full, BEST)), PodSeen(pod("above", 1000, 10)))
+    turns(full)
+    assert full.binds[-1].key.name == "above"
+    full.now += 60.0
+    turns(full)
+    assert len(full.victims) == 1
+    assert full.victims != ["above"]
+
+
+def test_a_pod_that_is_deleted_is_searched_for_no_more(full: PreemptionDriver) -> None:
+    seen(full, URGENT)
+    full.tell(BindSlotsFree(64))
+    full.tell(BindSlotsFree(64))
+    full.tell(PodGone(URGENT.uid))
+    assert turns(full) < 4
+    assert full.victims == []
+
+
+def test_it_ends_where_no_eviction_helps(full: PreemptionDriver) -> None:
+    seen(full, a_pod("large", a_shape(whole(2)), priority=9))
+    assert turns(full) < 10
+    assert full.victims == []
