@@ -89,7 +89,7 @@ class Columns:
     """The arrays. Only the ledger writes them; plugins read them through `Rows`.
 
     `names[row]` is None for a free row; `nodes[row]` is None for a row that is kept only because
-    pods are charged to a node that the API server does not show.
+    pods or earmarks are on a node that the API server does not show any more.
     """
 
     names: list[NodeName | None] = field(default_factory=list)

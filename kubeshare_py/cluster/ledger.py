@@ -2,9 +2,11 @@
 
 Only the machine writes it.
 
-Charges are kept by (node, card uuid). One on a node or card that is not known (yet, or any more)
-waits in a row or slot of its own, marked absent, and counts from the moment the card appears. A
-row has few of these slots (`tally`): beyond them a charge waits in the books.
+Charges are kept by (node, card uuid). One on a card that is not known (yet, or any more) waits in
+a slot of its own, marked absent, and counts from the moment the card appears. A row has few of
+these slots (`tally`): beyond them a charge waits in the books. There, and without a row, all
+charges on a node wait that the API server has not shown yet: pods may name any node. A node that
+was shown keeps its row while anything is charged on it.
 
 An *earmark* is a place that belongs to a pod which waits. Columns count it as taken, so that nobody
 else takes it, even while others still hold the place: what is free may then be less than nothing,
@@ -163,8 +165,9 @@ class Ledger:
 
     @property
     def shared_port_count(self) -> int:
-        """How many pod-manager ports of all nodes several pods hold."""
-        return sum(len(pool.shared) for pool in self._ports.values())
+        """How many pod-manager ports of all nodes with a row several pods hold."""
+        pools, row_of = self._ports.items(), self.columns.row_of
+        return sum(len(pool.shared) for node, pool in pools if pool.shared and node in row_of)
 
     def amounts(self, lines: Sequence[Sequence[PodUid]]) -> Amounts:
         """What pods hold, for a what-if: a line is the sum of some pods of one node."""
@@ -189,7 +192,7 @@ class Ledger:
     def put_node(self, node: Node) -> None:
         """Add or change a node."""
         columns = self.columns
-        row = columns.row_for(node.name)
+        row = self._row_for(node.name)
         old = columns.nodes[row]
         if old == node:
             return
@@ -236,7 +239,7 @@ class Ledger:
         self.relabelled.add(row)
         self.changed.add(row)
         self._claim(name, present=False)
-        self._forget_row_if_empty(row)
+        self._forget_if_empty(name)
 
     def put_cards(self, name: NodeName, gpus: tuple[Gpu, ...]) -> None:
         """The cards that a node lists, all of them.
@@ -258,24 +261,26 @@ class Ledger:
     def charge(
         self, uid: PodUid, node: NodeName, resources: Resources, allocation: Allocation | None
     ) -> None:
-        """The pod holds this from now on, instead of what it held before."""
+        """The pod holds this from now on, instead of what it held before.
+
+        If the node has no row, it counts from when `put_node` shows the node.
+        """
         if uid in self._charges:
             self.release(uid)
         elif uid in self._lingering.of:
             self.end_lingering(uid)
-        columns = self.columns
-        row = columns.row_of.get(node)
-        if row is None:
-            row = columns.row_for(node)
+        row = self.columns.row_of.get(node)
         charge = self._charges[uid] = Charge(node, resources, allocation)
         pods = self._pods_on.get(node)
         if pods is None:
             pods = self._pods_on[node] = {}
         pods[uid] = charge
         port = None if allocation is None else allocation.port
-        if port is not None and not self._ports.setdefault(node, PortPool()).take(port):
-            self.overdrafts.suspect(node)
-        self._add(charge, row, 1)
+        is_shared = port is not None and not self._ports.setdefault(node, PortPool()).take(port)
+        if row is not None:
+            if is_shared:
+                self.overdrafts.suspect(node)
+            self._add(charge, row, 1)
         self._hold(charge, 1)
 
     def release(self, uid: PodUid) -> None:
@@ -283,15 +288,14 @@ class Ledger:
         charge = self._charges.pop(uid, None)
         if charge is None:
             return
-        columns, allocation = self.columns, charge.allocation
-        row = columns.row_of[charge.node]
+        allocation = charge.allocation
         if allocation is not None and allocation.port is not None:
             self._ports[charge.node].give_back(allocation.port)
             self.overdrafts.touched(charge.node)
-        self._discharge(uid, charge, row)
-        self.improved.add(row)
-        if columns.nodes[row] is None:
-            self._forget_row_if_empty(row)
+        row = self._discharge(uid, charge)
+        if row is not None:
+            self.improved.add(row)
+        self._forget_if_empty(charge.node)
         self._hold(charge, -1)
 
     def take_back(self, uid: PodUid) -> None:
@@ -299,12 +303,17 @@ class Ledger:
         charge = self._charges.pop(uid)
         if charge.allocation is not None and charge.allocation.port is not None:
             self._ports[charge.node].take_back(charge.allocation.port)
-        self._discharge(uid, charge, self.columns.row_of[charge.node])
+        if self._discharge(uid, charge) is None:
+            self._forget_if_empty(charge.node)
         self._hold(charge, -1)
 
-    def _discharge(self, uid: PodUid, charge: Charge, row: int) -> None:
+    def _discharge(self, uid: PodUid, charge: Charge) -> int | None:
+        """Take a charge out of the books, and out of its row; None if its node has none."""
         del self._pods_on[charge.node][uid]
-        self._add(charge, row, -1)
+        row = self.columns.row_of.get(charge.node)
+        if row is not None:
+            self._add(charge, row, -1)
+        return row
 
     def linger(self, uid: PodUid) -> bool:
         """The pod is gone, but not its containers: it keeps its GPUs until `end_lingering`.
@@ -312,8 +321,8 @@ class Ledger:
         False, and it holds nothing any more, if it has none or its node is not there.
         """
         charge = self._charges[uid]
-        keeps, row = kept(charge), self.columns.row_of[charge.node]
-        if keeps is None or self.columns.nodes[row] is None:
+        keeps, row = kept(charge), self.columns.row_of.get(charge.node)
+        if keeps is None or row is None or self.columns.nodes[row] is None:
             self.release(uid)
             return False
         del self._charges[uid], self._pods_on[charge.node][uid]
@@ -356,10 +365,11 @@ class Ledger:
         """This place belongs to a pod that waits, instead of the one that did before.
 
         Whatever is free there. If the allocation names a port, some port is kept, not that one.
+        The node gets a row if it has none: only the scheduler makes earmarks, on nodes that it saw.
         """
         self.dissolve(uid)
         charge = Charge(node, resources, allocation)
-        row = self.columns.row_for(node)
+        row = self._row_for(node)
         self._earmarked.put(uid, charge)
         self._add_earmark(charge, row, 1)
         self._hold(charge, 1)
@@ -369,15 +379,13 @@ class Ledger:
         charge = self._earmarked.of.get(uid)
         if charge is None:
             return
-        columns = self.columns
-        row = columns.row_of[charge.node]
+        row = self.columns.row_of[charge.node]
         lifted = self._earmarked.pop(uid)
         self._switches.clear()
         if not lifted:
             self._add_earmark(charge, row, -1)
         self.improved.add(row)
-        if columns.nodes[row] is None:
-            self._forget_row_if_empty(row)
+        self._forget_if_empty(charge.node)
         self._hold(charge, -1)
 
     def lift(self, uids: Sequence[PodUid]) -> None:
@@ -471,8 +479,10 @@ class Ledger:
 
     def _try(self, charge: Charge, sign: int) -> None:
         """Add or take away, for a while, what is held anyhow."""
-        with self.overdrafts.trial():
-            self._add(charge, self.columns.row_of[charge.node], sign)
+        row = self.columns.row_of.get(charge.node)
+        if row is not None:
+            with self.overdrafts.trial():
+                self._add(charge, row, sign)
 
     def _add(self, charge: Charge, row: int, sign: int) -> None:
         if not self._tally.add(row, charge, sign):
@@ -489,11 +499,28 @@ class Ledger:
         earmarks = self._earmarked.laid_on(name)
         self._tally.lay_out(row, self.inventory.get(name, ()), held, earmarks)
 
-    def _forget_row_if_empty(self, row: int) -> None:
-        columns, name = self.columns, self._tally.name(row)
-        charged = self._pods_on.get(name) or self.earmarks_on(name) or self.lingering_on(name)
-        if columns.nodes[row] is None and not charged:
-            self._pods_on.pop(name, None)
-            self._ports.pop(name, None)
+    def _row_for(self, name: NodeName) -> int:
+        """The row of a node; a new one begins with what waits for it in the books."""
+        row = self.columns.row_of.get(name)
+        if row is None:
+            row, waiting = self.columns.row_for(name), self.pods_on(name)
+            for charge in waiting.values():
+                self._tally.add(row, charge, 1)
+            if waiting:
+                self._lay_out_cards(row)
+            if self.shared_ports(name):
+                self.overdrafts.suspect(name)
+        return row
+
+    def _forget_if_empty(self, name: NodeName) -> None:
+        """Keep nothing of a node that is not shown, once nothing is charged on it any more."""
+        columns, row = self.columns, self.columns.row_of.get(name)
+        if row is not None and columns.nodes[row] is not None:
+            return
+        if self._pods_on.get(name) or self.earmarks_on(name) or self.lingering_on(name):
+            return
+        self._pods_on.pop(name, None)
+        self._ports.pop(name, None)
+        if row is not None:
             self._tally.lay_out(row, (), (), ())
             columns.free_row(row)

@@ -33,8 +33,8 @@ class GangCards:
             node, allocation = member.record.node, member.record.allocation
             if member.role not in PLACED or node is None or allocation is None:
                 continue
-            row = columns.row_of[node]
-            if among is None or row in among:
+            row = columns.row_of.get(node)
+            if row is not None and (among is None or row in among):
                 uuids = columns.uuids[row]
                 there = [card.uuid for card in allocation.cards if card.uuid in uuids]
                 self.took(row, [uuids.index(uuid) for uuid in there])

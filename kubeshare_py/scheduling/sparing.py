@@ -104,7 +104,10 @@ class Sparing:
             some = [index for index in every.tolist() if len(lines[at[index]]) > number]
             which = [lines[at[index]][number] for index in some]
             rows.add(np.array(some, np.int64), amounts, np.array(which, np.int64), -1)
-        rows.add(every, self._ledger.amounts([unit.uids for unit in local]), every)
+        here = [
+            [one.pod.uid for one in unit.records if trial.positions_of([one])] for unit in local
+        ]
+        rows.add(every, self._ledger.amounts(here), every)
         rows.derive(every)
         elsewhere = int(asker.room(shape, trial.rows).sum())
         room = asker.room(shape, rows).tolist()

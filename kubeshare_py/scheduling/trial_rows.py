@@ -60,9 +60,8 @@ class TrialRows:
 
     def positions_of(self, records: Sequence[Record]) -> set[int]:
         """Where these pods are; those on other rows count for nothing."""
-        row_of = self._ledger.columns.row_of
-        rows = (row_of[record.node] for record in records if record.node is not None)
-        return {self._position[row] for row in rows if row in self._position}
+        found = (self._position_of(record.node) for record in records if record.node is not None)
+        return {position for position in found if position is not None}
 
     def take_away(self, records: Sequence[Record]) -> set[int]:
         """Think pods away; the positions that changed."""
@@ -74,10 +73,9 @@ class TrialRows:
 
     def _change(self, records: Sequence[Record], sign: int) -> set[int]:
         by_position: dict[int, list[PodUid]] = {}
-        row_of = self._ledger.columns.row_of
         for record in records:
             assert record.node is not None
-            position = self._position.get(row_of[record.node])
+            position = self._position_of(record.node)
             if position is not None:
                 by_position.setdefault(position, []).append(record.pod.uid)
         if by_position:
@@ -86,6 +84,11 @@ class TrialRows:
             self.rows.add(positions, amounts, np.arange(len(positions)), sign)
             self.rows.derive(positions)
         return set(by_position)
+
+    def _position_of(self, node: NodeName) -> int | None:
+        """None for other rows, and for a node that has no row."""
+        row = self._ledger.columns.row_of.get(node)
+        return None if row is None else self._position.get(row)
 
     # --- places --------------------------------------------------------------------------------
 

@@ -34,6 +34,13 @@ class LedgerBooks:
     nodes: dict[NodeName, Node] = field(default_factory=dict)
     cards: dict[NodeName, dict[str, Gpu]] = field(default_factory=dict)
     held: dict[PodUid, Held] = field(default_factory=dict)
+    #: Nodes that have a row: those that are shown, and that were and are not empty since.
+    kept: set[NodeName] = field(default_factory=set)
+
+    def settle(self) -> None:
+        """Something happened: a node is kept once it is shown or earmarked, until it is empty."""
+        self.kept |= {*self.nodes} | {held.node for held in self.held.values() if held.is_earmark}
+        self.kept &= self.names()
 
     def names(self) -> set[NodeName]:
         """Nodes that are shown or charged."""
@@ -147,7 +154,7 @@ class LedgerBooks:
         books = replace(self, held=really)
         return {
             (name, uuid)
-            for name in self.names()
+            for name in self.kept
             for uuid in self.known(name)
             if min(books.card(name, uuid)[c] for c in ("free_milli", "free_bytes")) < 0
         }

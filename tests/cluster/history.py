@@ -81,6 +81,7 @@ class History:
         )
         room = {name: self.room(name) for name in NAMES}
         self.actions[action % len(self.actions)](which, what, how)
+        books.settle()
         rows.update(ledger.columns.row_of)
         logged = logged_since(ledger.changed.since(changed, 99))
         for name in NAMES:
@@ -153,7 +154,7 @@ class History:
         uid = PODS[what % len(PODS)]
         held = self.some(which, what, how)
         self.ledger.charge(uid, held.node, held.resources, held.allocation)
-        self.books.held[uid] = held
+        self.put(uid, held)
 
     def some(self, which: int, what: int, how: int) -> Held:
         """What a pod may hold."""
@@ -211,7 +212,13 @@ class History:
         uid = EARMARKED[what % len(EARMARKED)]
         held = self.some(which, what, how)
         self.ledger.earmark(uid, held.node, held.resources, held.allocation)
-        self.books.held[uid] = replace(held, is_earmark=True)
+        self.put(uid, replace(held, is_earmark=True))
+
+    def put(self, uid: PodUid, held: Held) -> None:
+        """First what was held goes, and with it perhaps the last of a node that is not shown."""
+        self.books.held.pop(uid, None)
+        self.books.settle()
+        self.books.held[uid] = held
 
     def dissolve(self, which: int, what: int, how: int) -> None:
         """A pod, perhaps one without an earmark, is to have none any more."""
