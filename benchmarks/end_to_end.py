@@ -6,7 +6,8 @@ backlog: pods that all exist before the contender starts; from the first bind to
 live: pods created by 32 creators while the contender binds. steady: pods created at a fixed
 rate; from sending the creation to the bind. freed: all cards are taken, one pod waits, one is
 deleted; from sending the deletion to the bind. memory: kubeshare-scheduler started beside
-many pods. There is no kubelet and no controller manager; whole pods are at most as many as cards.
+many pods. limit: the backlog in one namespace with and without maxWaitingPodsPerNamespace. There is
+no kubelet and no controller manager; whole pods are at most as many as cards.
 """
 
 import argparse
@@ -20,12 +21,12 @@ from pathlib import Path
 import uvloop
 
 from benchmarks.contest.cluster import CARDS, Cluster, cluster
-from benchmarks.contest.contenders import BARE, KUBE, OURS_HALF, OURS_WHOLE
+from benchmarks.contest.contenders import BARE, KUBE, OURS_HALF, OURS_UNLIMITED, OURS_WHOLE
 from benchmarks.contest.latency import Latency, freed, steady
 from benchmarks.contest.memory import Memory, restarted
 from benchmarks.contest.throughput import Throughput, backlog
 
-MEASURES = ("backlog", "live", "steady", "freed", "memory")
+MEASURES = ("backlog", "live", "steady", "freed", "memory", "limit")
 SCHEDULERS = (KUBE, OURS_WHOLE, OURS_HALF)
 FREED_NODES = 1
 
@@ -58,6 +59,10 @@ async def _of_size(
     if "steady" in chosen.measures:
         for contender in SCHEDULERS:
             yield "steady", await steady(found, contender, nodes, chosen.rate, chosen.seconds)
+    if "limit" in chosen.measures:
+        pods = min(chosen.pods, nodes * CARDS)
+        for contender in (OURS_WHOLE, OURS_UNLIMITED) * 2:
+            yield "limit", await backlog(found, contender, nodes, pods, live=False)
     if "memory" in chosen.measures:
         pods = min(chosen.memory_pods, nodes * CARDS * OURS_HALF.per_card)
         yield "memory", await restarted(found, nodes, pods)

@@ -2,9 +2,9 @@
 
 import asyncio
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import yaml
@@ -24,6 +24,8 @@ class Contender:
     name: str
     ask: Ask
     per_card: int = 1
+    #: Changes of kubeshare-scheduler's configuration.
+    settings: Mapping[str, object] = field(default_factory=dict)
 
 
 WHOLE_NATIVE = Ask(scheduler="default-scheduler", limits={"nvidia.com/gpu": "1"})
@@ -39,6 +41,10 @@ OURS_HALF = Contender(
     per_card=2,
 )
 
+OURS_UNLIMITED = replace(
+    OURS_WHOLE, name=f"{OURS} whole, no limit", settings={"maxWaitingPodsPerNamespace": 0}
+)
+
 
 @contextmanager
 def running(contender: Contender, cluster: Cluster) -> Iterator[int]:
@@ -46,7 +52,7 @@ def running(contender: Contender, cluster: Cluster) -> Iterator[int]:
     if contender is BARE:
         yield 0
         return
-    command = _kube(cluster) if contender is KUBE else _ours(cluster)
+    command = _kube(cluster) if contender is KUBE else _ours(cluster, contender.settings)
     log = cluster.folder / f"{contender.name.replace(' ', '-')}.log"
     with process(command, log) as started:
         yield started.pid
@@ -84,17 +90,18 @@ def _kube(cluster: Cluster) -> list[str | Path]:
             "--secure-port", "0", "--v", "1"]  # fmt: skip
 
 
-def _ours(cluster: Cluster) -> list[str | Path]:
+def _ours(cluster: Cluster, changes: Mapping[str, object]) -> list[str | Path]:
     """With its ServiceAccount and the role that is shipped; cards from a file."""
     cards = [{"model": MODEL, "count": CARDS, "memory": CARD_MEMORY}]
     inventory = _write(
         cluster.folder / "cards.yaml", {"nodes": [{"names": ["n*"], "cards": cards}]}
     )
-    settings = {
+    settings: dict[str, object] = {
         "inventory": {"source": "file", "path": str(inventory)},
         "server": {"bindAddress": "127.0.0.1", "port": 0},
         # There are no kubelets, so that pods only go by force.
         "forcedDeleteHoldSeconds": 0,
+        **changes,
     }
     config = _write(cluster.folder / "kubeshare.yaml", settings)
     return [sys.executable, "-m", "kubeshare_cmd.scheduler", "--config", config,
