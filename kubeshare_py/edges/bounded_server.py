@@ -80,15 +80,16 @@ async def listening(
         runner.server.request_handler = _expecting(runner.server.request_handler)
         connections.server = runner.server
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(connections.accept(one)) for one in sockets]
-            tasks.append(group.create_task(connections.sweep()))
+            sweeping = group.create_task(connections.sweep())
+            for one in sockets:
+                connections.accept_from(one)
             try:
                 yield [one.getsockname()[:2] for one in sockets]
             finally:
-                for task in tasks:
-                    task.cancel()
+                sweeping.cancel()
     finally:
         for one in sockets:
+            connections.accept_no_more_from(one)
             one.close()
         connections.hang_up_opening()
         held = connections.transports()
@@ -183,6 +184,8 @@ class _Connections:
     strangers: _Waiting = field(default_factory=dict)
     idle: _Waiting = field(default_factory=dict)
     busy: _Waiting = field(default_factory=dict)
+    #: When each listener goes on that could accept nothing.
+    paused: dict[socket.socket, asyncio.TimerHandle] = field(default_factory=dict)
 
     def middleware(self) -> Middleware:
         """Notes which connections have a request under way."""
@@ -207,19 +210,34 @@ class _Connections:
 
         return noted
 
-    async def accept(self, listener: socket.socket) -> None:
-        """Accept connections until cancelled."""
-        loop = asyncio.get_running_loop()
-        while True:
-            try:
-                accepted, _ = await loop.sock_accept(listener)
-            except OSError:  # out of descriptors, or the client hung up already
-                await asyncio.sleep(_PAUSE_S)
-                continue
-            if self.has_room():
-                self.open(accepted)
-            else:
-                accepted.close()
+    def accept_from(self, listener: socket.socket) -> None:
+        """Accept connections from now on.
+
+        Not by awaiting `sock_accept`: cancelled just when one was accepted, it would lose it.
+        """
+        asyncio.get_running_loop().add_reader(listener, self._accept, listener)
+
+    def accept_no_more_from(self, listener: socket.socket) -> None:
+        """Leave connections that come to the kernel, for good."""
+        paused = self.paused.pop(listener, None)
+        if paused is not None:
+            paused.cancel()
+        asyncio.get_running_loop().remove_reader(listener)
+
+    def _accept(self, listener: socket.socket) -> None:
+        try:
+            accepted, _ = listener.accept()
+        except BlockingIOError:
+            return
+        except OSError:  # out of descriptors, or the client hung up already
+            loop = asyncio.get_running_loop()
+            loop.remove_reader(listener)
+            self.paused[listener] = loop.call_later(_PAUSE_S, self.accept_from, listener)
+            return
+        if self.has_room():
+            self.open(accepted)
+        else:
+            accepted.close()
 
     def open(self, accepted: socket.socket) -> None:
         """Serve it, once its TLS handshake is done."""
@@ -231,6 +249,12 @@ class _Connections:
         connection.opening = asyncio.get_running_loop().create_task(
             self._opened(accepted, connection)
         )
+
+        def close(task: asyncio.Task[None]) -> None:
+            if task.cancelled():  # before it began
+                accepted.close()
+
+        connection.opening.add_done_callback(close)
         self.strangers[own] = connection
 
     async def _opened(self, accepted: socket.socket, connection: _Connection) -> None:

@@ -168,15 +168,27 @@ def test_a_crowd_of_requests_is_hung_up_and_none_of_those_that_are_answered() ->
 @pytest.mark.parametrize("run", RUNS)
 def test_bodies_that_never_end_do_not_keep_others_out(run: Run) -> None:
     async def story() -> None:
-        async with serving(ROOMY) as port:
-            begun = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{"
-            held = [await connect(port, begun) for _ in range(ROOMY.connections)]
-            # The first that does not find one which is still silent takes the place of a body.
-            while not held[0][0].at_eof() and held[0][0].exception() is None:
-                other = await connect(port)
-                assert await is_answered(other)
-                await left(other)
-            for one in held:
+        begun = asyncio.Semaphore(0)
+
+        async def read(request: web.Request) -> web.Response:
+            begun.release()
+            await request.read()
+            return web.Response(text="ok")
+
+        async def answer(_: web.Request) -> web.Response:
+            return web.Response(text="ok")
+
+        app = web.Application()
+        app.add_routes([web.post("/", read), web.get("/", answer)])
+        async with listening(app, "127.0.0.1", 0, bounds=ROOMY, shutdown_s=0.1) as [(_, port)]:
+            sent = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{"
+            held = [await connect(port, sent) for _ in range(ROOMY.connections)]
+            for _ in held:
+                await begun.acquire()
+            other = await connect(port)
+            assert await is_answered(other)
+            assert await is_hung_up(held[0])
+            for one in (*held, other):
                 await left(one)
 
     run(story())

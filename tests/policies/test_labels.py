@@ -139,7 +139,8 @@ async def test_a_pod_that_names_no_scheduler_and_has_our_keys_is_ours(
         assert made["spec"]["schedulerName"] == "kubeshare-scheduler"
         told = env_of(made)["NVIDIA_VISIBLE_DEVICES"]
         assert told == "metadata.annotations['sharedgpu/gpu_uuid']"
-        assert len(made["spec"]["containers"][0]["env"]) == 2
+        names = [one["name"] for one in made["spec"]["containers"][0]["env"]]
+        assert len(names) == len({*names}) == 7
 
 
 @pytest.mark.parametrize("namespace", [POLICY, WEBHOOK])
