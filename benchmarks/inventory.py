@@ -40,7 +40,7 @@ from kubeshare_py.domain.events import (
 from kubeshare_py.edges.decision_loop import DecisionLoop
 from kubeshare_py.edges.kube_api import KubeApi
 from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.edges.process import COLLECT_AFTER
+from kubeshare_py.edges.process import collect_in_short_turns
 from kubeshare_py.edges.report_lane import ReportLane
 from kubeshare_py.edges.vital_signs import VitalSigns
 from kubeshare_py.framework.configuration import read
@@ -143,7 +143,7 @@ async def measured(source: str, nodes: int, cards: int, interval_s: float) -> di
     names = [f"node-{number:05}" for number in range(nodes)]
     machine.handle(NodesListed(tuple(a_node(name) for name in names)), 0.0)
     # As the scheduler's process does.
-    gc.set_threshold(*COLLECT_AFTER)
+    collect_in_short_turns()
     gc.freeze()
     client = KubeClient(plain("http://127.0.0.1"))
     api = KubeApi(client, ReportLane(client, instance="benchmark"))

@@ -15,6 +15,7 @@ from kubeshare_py.edges.api_server import SCHEDULER
 from kubeshare_py.edges.kube_client import Answer, KubeClient
 from kubeshare_py.edges.kube_config import load
 from tests.controlplane.build import NEEDED, build
+from tests.controlplane.cleaning import ship_lease
 from tests.controlplane.running import ControlPlane, control_plane
 
 T = TypeVar("T")
@@ -145,6 +146,7 @@ async def cluster(folder: Path) -> AsyncIterator[Cluster]:
             account = {"apiVersion": "v1", "kind": "ServiceAccount"}
             body = {**account, "metadata": {"name": "default"}}
             await client.create("/api/v1/namespaces/default/serviceaccounts", body)
+            await ship_lease(client)
             yield Cluster(plane, client, of_scheduler, folder)
 
 

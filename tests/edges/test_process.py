@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import subprocess
 import sys
 
 import pytest
@@ -82,3 +83,34 @@ except LookupError as error:
 
 def test_no_two_processes_have_one_name() -> None:
     assert own_name() != own_name()
+
+
+def test_no_collection_looks_at_all_objects_again_and_young_cycles_go() -> None:
+    program = """
+import gc
+from kubeshare_py.edges.process import COLLECT_AFTER, collect_in_short_turns
+
+looked_at = []
+def look(phase, found):
+    if phase == "start":
+        looked_at.append(sum(len(gc.get_objects(one)) for one in range(found["generation"] + 1)))
+
+gc.callbacks.append(look)
+collect_in_short_turns()
+collect_in_short_turns()
+gc.freeze()
+kept = [[] for _ in range(1_000_000)]
+young, rounds, _ = COLLECT_AFTER
+assert max(looked_at) <= 2 * young * (rounds + 1), max(looked_at)
+
+class Cycle:
+    def __init__(self):
+        self.me = self
+
+before = gc.get_freeze_count() + len(gc.get_objects())
+for _ in range(500_000):
+    Cycle()
+left = gc.get_freeze_count() + len(gc.get_objects()) - before
+assert left <= 4 * young * (rounds + 1), left
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
