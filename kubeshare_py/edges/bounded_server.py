@@ -91,7 +91,7 @@ async def listening(
         for one in sockets:
             connections.accept_no_more_from(one)
             one.close()
-        connections.hang_up_opening()
+        await connections.hang_up_opening()
         held = connections.transports()
         await runner.cleanup()
         for transport in held:
@@ -295,11 +295,12 @@ class _Connections:
                 for own in [own for own, one in waiting.items() if one.due <= now]:
                     waiting.pop(own).hang_up()
 
-    def hang_up_opening(self) -> None:
-        """Hang up what has not finished its handshake."""
-        for one in [*self.strangers.values()]:
-            if one.opening is not None:
-                one.hang_up()
+    async def hang_up_opening(self) -> None:
+        """Hang up what has not finished its handshake, and wait until that is done."""
+        opening = [one.opening for one in self.strangers.values() if one.opening is not None]
+        for task in opening:
+            task.cancel()
+        await asyncio.gather(*opening, return_exceptions=True)
 
     def transports(self) -> list[asyncio.Transport]:
         """Of all that is connected."""

@@ -60,7 +60,8 @@ def create_object(call: Call, body: Json, warnings: Headers) -> ApiResponse:
     if causes:
         raise invalid(resource.kind, metadata.get("name", ""), causes, resource.group)
     if (resource.group, resource.kind) == ("", "Pod"):
-        obj = call.mutation(obj)
+        # Decoded again, as a real server does: an empty value of a variable is none.
+        obj, _ = resource.prune(call.mutation(obj))
     apply_defaults(resource, obj, call.admission())
     causes = resource.causes(obj)
     if causes:

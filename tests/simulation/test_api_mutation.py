@@ -28,6 +28,13 @@ def test_a_new_pod_gets_the_environment_with_the_servers_defaults() -> None:
     assert first == {"name": "NVIDIA_VISIBLE_DEVICES", "valueFrom": {"fieldRef": source}}
 
 
+def test_a_pod_that_got_it_may_be_changed_afterwards() -> None:
+    api = an_api()
+    api.post(PODS, a_pod(SHARE))
+    changed = api.patch(f"{PODS}/p", {"metadata": {"labels": {"a": "b"}}})
+    assert (api.status, changed["metadata"]["labels"]["a"]) == (200, "b")
+
+
 def test_a_dry_run_shows_it_too() -> None:
     made = an_api().post(f"{PODS}?dryRun=All", a_pod(SHARE))
     assert env_of(made).items() >= OURS.items()

@@ -96,11 +96,11 @@ nodes:
         ),
         (
             "nodes: [{name: a, gpus: [{model: m, memory: 1GiB, count: 99999999}]}]",
-            "c.yaml: nodes[0].gpus[0].count: 99999999 is not within 0…512",
+            "c.yaml: nodes[0].gpus[0].count: 99999999 is not within 0…128",
         ),
         (
-            "nodes: [{name: a, gpus: [&m {model: m, memory: 1GiB, count: 500}, *m]}]",
-            "c.yaml: nodes[0].gpus: 1000 is not within 0…512",
+            "nodes: [{name: a, gpus: [&m {model: m, memory: 1GiB, count: 100}, *m]}]",
+            "c.yaml: nodes[0].gpus: 200 is not within 0…128",
         ),
         (
             "nodes: [{name: 'a{n}', count: 1000000000}]",
@@ -112,7 +112,7 @@ nodes:
         ),
         (
             "nodes: [{name: a, gpus: [{model: m, memory: 1GiB, count: -2}]}]",
-            "c.yaml: nodes[0].gpus[0].count: -2 is not within 0…512",
+            "c.yaml: nodes[0].gpus[0].count: -2 is not within 0…128",
         ),
     ],
 )
