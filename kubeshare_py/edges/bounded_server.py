@@ -8,6 +8,7 @@ others out, fill the memory, or fill the log.
 """
 
 import asyncio
+import contextlib
 import logging
 import socket
 import ssl
@@ -157,6 +158,7 @@ class _Connection:
     handler: web.RequestHandler
     due: float
     opening: asyncio.Task[None] | None = None
+    accepted: socket.socket | None = None
     request: web.Request | None = None
 
     def is_arriving(self) -> bool:
@@ -164,8 +166,10 @@ class _Connection:
         return self.request is not None and not self.request.content.is_eof()
 
     def hang_up(self) -> None:
-        if self.opening is not None:
-            self.opening.cancel()
+        if self.opening is not None and self.accepted is not None:
+            # Not cancelled: a transport that has just been made would be left with a closed socket.
+            with contextlib.suppress(OSError):
+                self.accepted.shutdown(socket.SHUT_RDWR)
         elif self.handler.transport is not None:
             self.handler.transport.abort()
 
@@ -245,16 +249,10 @@ class _Connections:
             raise RuntimeError("there is no server yet")
         accepted.setblocking(False)
         own = self.server()
-        connection = _Connection(own, _now() + self.bounds.head_s)
+        connection = _Connection(own, _now() + self.bounds.head_s, accepted=accepted)
         connection.opening = asyncio.get_running_loop().create_task(
             self._opened(accepted, connection)
         )
-
-        def close(task: asyncio.Task[None]) -> None:
-            if task.cancelled():  # before it began
-                accepted.close()
-
-        connection.opening.add_done_callback(close)
         self.strangers[own] = connection
 
     async def _opened(self, accepted: socket.socket, connection: _Connection) -> None:
@@ -263,7 +261,7 @@ class _Connections:
             await loop.connect_accepted_socket(
                 lambda: connection.handler, accepted, ssl=self.context
             )
-        except (OSError, asyncio.CancelledError):  # no TLS, gone, or hung up
+        except OSError:  # no TLS, gone, or hung up
             self.strangers.pop(connection.handler, None)
             accepted.close()
         finally:
@@ -297,10 +295,10 @@ class _Connections:
 
     async def hang_up_opening(self) -> None:
         """Hang up what has not finished its handshake, and wait until that is done."""
-        opening = [one.opening for one in self.strangers.values() if one.opening is not None]
-        for task in opening:
-            task.cancel()
-        await asyncio.gather(*opening, return_exceptions=True)
+        opening = [one for one in self.strangers.values() if one.opening is not None]
+        for one in opening:
+            one.hang_up()
+        await asyncio.gather(*(one.opening for one in opening if one.opening is not None))
 
     def transports(self) -> list[asyncio.Transport]:
         """Of all that is connected."""
