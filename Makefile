@@ -43,9 +43,11 @@ e2e: $(STAMP)  ## stories, API facts, faults and attacks on a real control plane
 	@binaries=$$($(BIN)/python -m tests.controlplane.build) || exit $$?; \
 	PATH="$$binaries:$$PATH" exec $(BIN)/pytest --quiet --control-plane real tests/fidelity tests/stories tests/faults tests/deploy tests/attacks tests/policies
 
-prove: $(STAMP)  ## 1,000,000 odd inputs, and every attack in full on a real control plane (needs Go); SEED=n repeats
+prove: $(STAMP)  ## new examples of each property, 1,000,000 odd inputs, all attacks on a real control plane (needs Go); SEED=n
 	@binaries=$$($(BIN)/python -m tests.controlplane.build) || exit $$?; \
-	$(BIN)/python -m tests.fuzz --inputs 1000000 $(if $(SEED),--seed $(SEED)) || exit $$?; \
+	seed=$${SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; echo "SEED=$$seed"; \
+	$(BIN)/pytest --quiet --hypothesis-profile default --hypothesis-seed "$$seed" $$(grep -rl 'from hypothesis' tests --include 'test_*.py') || exit $$?; \
+	$(BIN)/python -m tests.fuzz --inputs 1000000 --seed "$$seed" || exit $$?; \
 	PATH="$$binaries:$$PATH" exec $(BIN)/pytest --verbose --control-plane real --scale full tests/attacks
 
 manifests: $(STAMP)  ## the chart's tables from the code, deploy/kubeshare.yaml from the chart (needs Go)

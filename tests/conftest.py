@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from kubeshare_py.edges.embedded_cluster import EmbeddedCluster, cluster_around, embedded_cluster
 from kubeshare_py.edges.kube_client import KubeClient
@@ -18,6 +19,10 @@ from tests.controlplane.build import build
 from tests.controlplane.cleaning import clean, ship_lease
 from tests.controlplane.front import front
 from tests.controlplane.running import ControlPlane, control_plane
+
+# The same examples in each run; `--hypothesis-profile default`, as in `make prove`, tries new ones.
+settings.register_profile("repeatable", derandomize=True)
+settings.load_profile("repeatable")
 
 NewCluster = Callable[[Path, Sequence[SimulatedNode]], AbstractAsyncContextManager[EmbeddedCluster]]
 

@@ -132,7 +132,10 @@ class Binds:
     def _others_wait_for(self, record: Record) -> bool:
         """Whether the pod is in a gang that is not complete: then its place is kept for a while."""
         gang = self._gangs.of(record.pod.uid)
-        return gang is not None and gang.repair_at is not None and not record.last_try
+        if gang is None or gang.repair_at is None or record.last_try:
+            return False
+        gang.update()  # other answers of this turn may have completed it
+        return not gang.met
 
     def _scheduled(self, record: Record, node: NodeName, effects: list[Effect]) -> None:
         count(self._attempts.scheduled, record.pod.scheduler_name)

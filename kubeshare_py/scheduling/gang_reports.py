@@ -89,7 +89,7 @@ class GangReports:
 def too_few(gang: Gang) -> Diagnosis:
     """Some members are not there, or not to be tried."""
     there = len(gang.waiting)
-    held = gang.counts[Role.HELD]
+    held = gang.counts[Role.HELD] + gang.counts[Role.BACKOFF]
     others = f", {held} of them held back" if held else ""
     return Diagnosis(
         sentence=f"{_needs(gang)}; there {_are(there + held)}{others}", topic=TOO_FEW_PODS

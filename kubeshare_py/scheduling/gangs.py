@@ -33,19 +33,22 @@ Composition = tuple[int, frozenset[tuple[tuple[str, Shape], int]], str, tuple[No
 class Role(Enum):
     """What a member is to its gang."""
 
-    HELD = auto()  # not to be tried now
+    HELD = auto()  # not to be tried
+    BACKOFF = auto()  # not to be tried now; what it asks of its gang counts
     WAITING = auto()
     BINDING = auto()
     BOUND = auto()
     LEAVING = auto()  # is being deleted or evicted: no longer one of them
 
 
+#: Members that have no place yet: the most that one of them asks for is the minimum.
+_ASKING = (Role.BACKOFF, Role.WAITING)
 #: Members that have a place and are to keep it.
 PLACED = (Role.BINDING, Role.BOUND)
 
 _ROLES = {
     State.HELD: Role.HELD,
-    State.BACKOFF: Role.HELD,
+    State.BACKOFF: Role.BACKOFF,
     State.WAITING: Role.WAITING,
     State.BINDING: Role.BINDING,
     State.ASSUMED: Role.BOUND,
@@ -163,7 +166,7 @@ class Gang:
 
     @property
     def minimum(self) -> int:
-        """How many must start together: as its object says, or the most that a waiting one asks.
+        """How many must start together: as its object says, or the most that an unplaced one asks.
 
         Labels of several pods cannot be changed at once; until all agree, none starts with fewer
         than it asks for.
@@ -213,8 +216,9 @@ class Gang:
         if member.role is Role.WAITING:
             self.waiting[uid] = member.record
             self.shapes[member.shape] += 1
-            _add(self.asked, member.minimum, 1)
             self.untold.append(uid)
+        if member.role in _ASKING:
+            _add(self.asked, member.minimum, 1)
         elif member.role in PLACED:
             _add(self.granted, member.minimum, 1)
 
@@ -227,6 +231,7 @@ class Gang:
         if member.role is Role.WAITING:
             del self.waiting[uid]
             _add(self.shapes, member.shape, -1)
+        if member.role in _ASKING:
             _add(self.asked, member.minimum, -1)
         elif member.role in PLACED:
             _add(self.granted, member.minimum, -1)
@@ -287,15 +292,18 @@ class Gangs:
 
     def gone(self, uid: PodUid) -> None:
         """The pod was deleted, or is over."""
-        self.leave(uid)
-        if uid in self._of_finished:
-            self._forget(uid)
-
-    def leave(self, uid: PodUid) -> None:
-        """The pod is about to be filed as another, if at all."""
         gang = self._of.get(uid)
         if gang is not None:
             self._leave(gang, uid)
+        if uid in self._of_finished:
+            self._forget(uid)
+
+    def drop(self, uid: PodUid) -> None:
+        """The pod was changed, and is about to be filed as it is now."""
+        gang = self._of.get(uid)
+        if gang is not None:
+            gang.drop(uid)
+            self.touched[gang] = None
 
     def finish(self, member: FinishedMember) -> None:
         """A pod is over: its work counts until it is deleted."""
@@ -338,11 +346,16 @@ class Gangs:
     def _forget(self, uid: PodUid) -> None:
         gang = self._of_finished.pop(uid)
         del gang.finished[uid]
-        self.touched[gang] = None
+        self._lost_one(gang)
 
     def _leave(self, gang: Gang, uid: PodUid) -> None:
         gang.drop(uid)
         del self._of[uid]
+        self._lost_one(gang)
+
+    def _lost_one(self, gang: Gang) -> None:
+        if not gang.members and not gang.finished:
+            gang.first = ("", 0)  # a gang of that name that comes later is not as old
         self.touched[gang] = None
 
 

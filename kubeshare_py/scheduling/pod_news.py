@@ -40,7 +40,7 @@ class PodNews:
             if _matters(record.pod, pod):
                 event = queue_moves.update_event(record.pod, pod)
                 self._leave_queue(pod.uid)
-                books.gangs.leave(pod.uid)
+                books.gangs.drop(pod.uid)
                 record.pod = pod
                 books.intake.edited(record, now, effects, event)
             else:
@@ -54,7 +54,7 @@ class PodNews:
         self, record: Record, pod: Pod, now: float, effects: list[Effect], event: str
     ) -> None:
         self._leave_queue(pod.uid)
-        self._books.gangs.leave(pod.uid)
+        self._books.gangs.drop(pod.uid)
         record.pod = pod
         self._books.intake.enqueue(record, now, effects, event)
 

@@ -36,8 +36,10 @@ class GangBooks(Books):
     finished: dict[PodUid, FinishedMember] = field(default_factory=dict)
     met: set[str] = field(default_factory=set)
     evicted: set[PodUid] = field(default_factory=set)
-    #: When a member's binding failed; whose place is kept although it was refused.
+    #: When a member's binding failed, or it was edited again; when it was edited; whose place is
+    #: kept although it was refused.
     failed_at: dict[PodUid, float] = field(default_factory=dict)
+    edited_at: dict[PodUid, float] = field(default_factory=dict)
     kept: set[PodUid] = field(default_factory=set)
     last_try: set[PodUid] = field(default_factory=set)
     armed_at: dict[str, float] = field(default_factory=dict)
@@ -45,18 +47,22 @@ class GangBooks(Books):
     told: dict[PodUid, str] = field(default_factory=dict)
     #: Whether the scheduler was ever asked to decide: until then it learns what others did.
     decides: bool = False
+    is_turn: bool = False
     #: What PodGroup objects say, by the name of the gang.
     objects: dict[str, int] = field(default_factory=dict)
 
     def event(self, event: Event, now: float) -> None:
         self.now = now
+        self.is_turn = isinstance(event, BindSlotsFree | TimePassed)
         if isinstance(event, BindAnswered) and isinstance(event.outcome, BindRefused):
+            self._follow(may_give_up=False)
             if self._keeps_its_place(event):
                 self.kept.add(event.uid)
                 return
             self.failed_at[event.uid] = now
-        before = set(self.held)
+        before, groups = set(self.held), {uid: pod.group for uid, pod in self.pods.items()}
         super().event(event, now)
+        self._edits(groups)
         for uid in before - self.held.keys():
             self.failed_at[uid] = now
         if isinstance(event, PodGone) and event.finished is not None:
@@ -68,7 +74,18 @@ class GangBooks(Books):
             self.finished = {member.uid: member for member in event.finished}
             self._recall()
         self.decides |= isinstance(event, BindSlotsFree)
-        self._follow(may_give_up=isinstance(event, BindSlotsFree | TimePassed))
+        self._note_first()
+        if self.is_turn:
+            self._follow(may_give_up=True)
+
+    def _edits(self, groups: dict[PodUid, PodGroup | None]) -> None:
+        """Whose labels are others now: tried at once if that has not happened lately."""
+        for uid, pod in self.pods.items():
+            known = groups.get(uid, pod.group)
+            if pod.group_reference is None and pod.group != known and uid not in self.held:
+                if self.now < self.edited_at.get(uid, -99.0) + 2 * LONGEST_BACKOFF_S:
+                    self.failed_at[uid] = self.now
+                self.edited_at[uid] = self.now
 
     def _objects_change(self, event: Event) -> None:
         if isinstance(event, PodGroupSeen):
@@ -115,7 +132,9 @@ class GangBooks(Books):
             if isinstance(effect, ReportWaiting):
                 self.told[effect.uid] = effect.diagnosis.message
             self.effect(effect)
-        self._follow(may_give_up=False)
+        self._note_first()
+        if self.is_turn:
+            self._follow(may_give_up=False)
 
     def _bind(self, effect: Bind, decided: set[str]) -> None:
         self.kept.discard(effect.uid)
@@ -164,8 +183,7 @@ class GangBooks(Books):
 
     def names(self) -> list[str]:
         """All gangs."""
-        groups = {name for pod in self.pods.values() if (name := _named(pod))}
-        return sorted(groups | {name for held in self.held.values() if (name := _group(held))})
+        return sorted({name for pod in self.pods.values() if (name := self._gang_of(pod))})
 
     def need(self, name: str) -> int:
         """How many more must be placed at once; 0 where each goes alone."""
@@ -219,8 +237,7 @@ class GangBooks(Books):
                 assert self.key(other) > mine, f"{pod.key} went before {other}"
 
     def _follow(self, may_give_up: bool) -> None:
-        """Which gangs are met now, and whose time is over."""
-        self._note_first()
+        """Which gangs are met now, and whose time is over: what happens between turns is one."""
         for name in self.names():
             placed = self.placed(name)
             settled = [uid for uid in placed if self._is_bound(uid)]
@@ -244,8 +261,7 @@ class GangBooks(Books):
     def _note_first(self) -> None:
         """A gang is as old as the first of its members, for as long as it has any."""
         for uid, pod in self.pods.items():
-            held = self.held.get(uid)
-            name = _named(pod) if held is None else _group(held)
+            name = self._gang_of(pod)
             first = pod.created, self.arrived[uid]
             if name and (name not in self.first or first < self.first[name]):
                 self.first[name] = first
@@ -290,10 +306,12 @@ class GangBooks(Books):
         return self.held[uid].settled or self.held[uid].answered_at is not None
 
     def _is_in(self, pod: Pod, name: str) -> bool:
+        return self._gang_of(pod) == name
+
+    def _gang_of(self, pod: Pod) -> str:
+        """As its labels say, and once it has a node as its allocation says."""
         held = self.held.get(pod.uid)
-        if held is not None:
-            return _group(held) == name
-        return _named(pod) == name
+        return _named(pod) if held is None else _group(held)
 
 
 def _named(pod: Pod) -> str:

@@ -52,6 +52,16 @@ def test_a_gang_that_the_last_answers_completed_is_not_late() -> None:
     assert driver.later(0) == [first]
 
 
+def test_a_refused_member_gives_its_place_back_once_others_completed_its_gang() -> None:
+    driver = GangDriver({"n1": 3})
+    *others, last = driver.show(*members(a_group(2, headcount=3), 3))
+    for bind in others:
+        driver.answer(bind, Bound())
+    driver.answer(last, INVALID)  # in the same turn
+    [single] = driver.show(a_pod("single", a_shape(a_claim(1000))))
+    assert single.allocation.cards == last.allocation.cards
+
+
 def test_a_member_that_stays_refused_is_planned_anew_and_then_the_rest_is_given_up() -> None:
     driver = GangDriver({"n1": 3})
     pods = members(a_group(3), 3)

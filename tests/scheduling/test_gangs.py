@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from kubeshare_py.domain.effects import Bind
-from kubeshare_py.domain.events import BindSlotsFree, InventoryRead, NodeSeen, PodSeen
+from kubeshare_py.domain.events import BindSlotsFree, InventoryRead, NodeSeen, PodGone, PodSeen
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import PodGroup
 from tests.builders import a_claim, a_node, a_pod, a_shape, some_gpus, whole
@@ -245,3 +245,23 @@ def test_gangs_wait_for_the_inventory_as_others_do() -> None:
     assert driver.told["g-0"] == "GPU inventory not read yet"
     driver.tell(InventoryRead(((NodeName("n1"), some_gpus("n1", 2)),)))
     assert len(driver.turn()) == 2
+
+
+def test_a_member_in_a_pause_between_edits_counts_with_the_minimum_that_it_asks_for() -> None:
+    driver = GangDriver({"n1": 3})
+    first, *others = members(a_group(2, headcount=4), 3)
+    driver.show(first)
+    for minimum in (4, 3):
+        group = PodGroup(name="g", headcount=4, min_available=minimum)
+        driver.show(replace(first, group=group))
+    assert driver.show(*others) == []
+    assert names(driver.later(20)) == ["g-0", "g-1", "g-2"]
+
+
+def test_a_gang_is_not_as_old_as_another_of_its_name_that_is_gone() -> None:
+    driver = GangDriver({"n1": 2})
+    [old] = members(a_group(2), 1, created="000000")
+    driver.tell(PodSeen(old), PodGone(old.uid))
+    gang = members(a_group(2), 2, start=1, created="000002")
+    singles = [a_pod(f"s{number}", a_shape(a_claim(1000)), created="000001") for number in range(2)]
+    assert names(driver.show(*gang, *singles)) == ["s0", "s1"]
