@@ -16,7 +16,7 @@ import asyncio
 import json
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -168,7 +168,7 @@ class Tenants:
 async def _at_rate(
     rate: float,
     seconds: float,
-    act: Callable[[int], Awaitable[None]],
+    act: Callable[[int], Coroutine[None, None, None]],
     *,
     first: int = 0,
     most: int | None = None,
@@ -178,11 +178,7 @@ async def _at_rate(
     async with asyncio.TaskGroup() as group:
         for number in range(min(round(rate * seconds), most or sys.maxsize)):
             await asyncio.sleep(max(started + number / rate - perf_counter(), 0.0))
-            group.create_task(_done(act(first + number)))
-
-
-async def _done(what: Awaitable[None]) -> None:
-    await what
+            group.create_task(act(first + number))
 
 
 async def _together(all_of_it: Iterable[Awaitable[None]]) -> None:

@@ -37,7 +37,7 @@ def pods_of(namespace: str) -> str:
 
 
 def gpu_pod(name: str, labels: dict[str, Any] | None = None, **spec: Any) -> Json:
-    """A pod of ours for half a card unless told otherwise; deleted, it is gone at once."""
+    """A pod of ours for a hundredth of a card, or with `labels`; deleted, it is gone at once."""
     annotations = spec.pop("annotations", {})
     asked = {"gpu_request": "0.01", "gpu_limit": "1.0"} if labels is None else labels
     given = {
@@ -97,8 +97,8 @@ class Ground:
     async def pods(self, namespace: str = ATTACKER) -> list[Json]:
         return await self.admin.list_all(pods_of(namespace))
 
-    async def victims_whole_node(self) -> list[str]:
-        """Victor fills all nodes but one card; the names of the pods."""
+    async def victor_takes_all_but_two_cards(self) -> list[str]:
+        """With pods of two whole cards each; their names."""
         names = [f"whole{number}" for number in range(2 * len(self.arena.nodes) - 1)]
         for name in names:
             whole = {"gpu_request": "2", "gpu_limit": "2"}

@@ -46,8 +46,10 @@ async def collector(ground: Ground, node: str) -> AsyncIterator[KubeClient]:
     token = f"Bearer {answer['status']['token']}"
     reading = KubeReading(server=plane.url, authorization=token, ca=ca)
     async with KubeClient(Credentials("a collector's pod", lambda: reading)) as client:
-        yield client
-    await ground.admin.delete(f"{pods_of(NAMESPACE)}/collector", grace_period_s=0)
+        try:
+            yield client
+        finally:
+            await ground.admin.delete(f"{pods_of(NAMESPACE)}/collector", grace_period_s=0)
 
 
 @asynccontextmanager

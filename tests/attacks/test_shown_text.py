@@ -1,12 +1,12 @@
 """Control characters, newlines and escapes wherever users' words are shown to others."""
 
-import json
 import unicodedata
+from http import HTTPStatus
 
 import pytest
 
 from tests.attacks.arena import ATTACKER, LAX, NAME
-from tests.attacks.ground import Ground, gpu_pod, pods_of, refusal
+from tests.attacks.ground import Ground, gpu_pod, refusal
 from tests.controlplane.helm import NAMESPACE
 from tests.stories.command import kubectl_kubeshare
 
@@ -40,8 +40,6 @@ async def test_nothing_that_is_shown_steers_a_terminal(ground: Ground) -> None:
     kubeconfig = ground.arena.kubeconfig("mallory")
     for name in names:
         assert not steers(await ground.waits(name, LAX))
-        # JSON escapes them; what is in it is shown by tables.
-        assert not steers(json.dumps(await ground.why(ground.mallory, name, LAX)))
         code, out, err = await kubectl_kubeshare(kubeconfig, "why", name, namespace=LAX)
         assert not steers(out + err), (code, out, err)
     for event in await ground.admin.list_all(EVENTS.format(LAX)):
@@ -53,7 +51,8 @@ async def test_refusals_steer_no_terminal(ground: Ground) -> None:
     for key in KEYS:
         wish = {f"sharedgpu/{key}": f"A100,{STEERING * 5}"}
         error = await refusal(ground.create(gpu_pod("p", annotations=wish)))
-        assert error.status in (403, 422)
+        assert error.status in (HTTPStatus.FORBIDDEN, HTTPStatus.UNPROCESSABLE_ENTITY)
+        assert not steers(error.message)
 
 
 async def test_thousands_of_events_change_nothing(ground: Ground, full_scale: bool) -> None:
@@ -80,5 +79,4 @@ async def test_thousands_of_events_change_nothing(ground: Ground, full_scale: bo
     error = await refusal(
         ground.mallory.create(EVENTS.format(NAMESPACE), {"metadata": {"name": "e"}})
     )
-    assert error.status == 403
-    await refusal(ground.mallory.get(pods_of(NAMESPACE)))
+    assert error.status == HTTPStatus.FORBIDDEN

@@ -18,13 +18,12 @@ from kubeshare_py.inventory.instant_vector import AnswerProblem, instant_vector
 from kubeshare_py.inventory.reading import Reading
 from kubeshare_py.inventory.series import Series
 from kubeshare_py.inventory.wiring_series import Remark, wirings
-from kubeshare_py.simulation.cluster_file import read_cluster
-from kubeshare_py.simulation.collectors import Collectors
 from kubeshare_py.topology.wiring import wired
 from tests.builders import a_gpu
 from tests.fuzz import odd
 from tests.fuzz.family import Family, loaded, said
 from tests.fuzz.objects import odd_object
+from tests.inventory.joined_cards import joined_cards
 from tests.inventory.vector import capacity, count, fault, told, up, well
 
 _CARDS = write_cards(
@@ -116,16 +115,7 @@ def judge_vector(vector: list[Series], odd_ones: list[Series]) -> None:
         said(sentence, node[:60])
 
 
-_NODES = read_cluster("""
-nodes:
-- name: n1
-  gpus: [{model: T4, memory: 1GiB, count: 2}]
-  topology: |
-    GPU0 GPU1 CPU NUMA
-    GPU0 X NV2 0-3 0
-    GPU1 NV2 X 0-3 0
-""")
-_PAGE = (Collectors(_NODES).page(_NODE, 100.0) or (b"", ""))[0].decode()
+_PAGE = joined_cards(_NODE)
 
 
 def _odd_page(rng: Random) -> str:

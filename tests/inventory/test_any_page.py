@@ -7,21 +7,11 @@ from kubeshare_py.inventory.changes import next_reading
 from kubeshare_py.inventory.collector_page import read_page, wiring_of_page
 from kubeshare_py.inventory.reading import Reading
 from kubeshare_py.inventory.wiring_series import Remark, wirings
-from kubeshare_py.simulation.cluster_file import read_cluster
-from kubeshare_py.simulation.collectors import Collectors
+from tests.inventory.joined_cards import joined_cards
 from tests.inventory.vector import A
 from tests.odd_input import TEXTS
 
-NODES = read_cluster("""
-nodes:
-- name: a
-  gpus: [{model: T4, memory: 1GiB, count: 2}]
-  topology: |
-    GPU0 GPU1 CPU NUMA
-    GPU0 X NV2 0-3 0
-    GPU1 NV2 X 0-3 0
-""")
-PAGE = (Collectors(NODES).page(A, 100.0) or (b"", ""))[0].decode()
+PAGE = joined_cards(A)
 ODD = st.one_of(TEXTS, st.text('{}",=\n\\ #0123456789.eE+-NaInf_', max_size=8))
 
 
