@@ -42,7 +42,7 @@ PAGE_SIZE = 500
 SHORTEST_WATCH_S, LONGEST_WATCH_S = 300, 600
 #: Silence beyond the watch's own time, before the connection counts as dead.
 READ_SLACK_S = 30.0
-#: A watch that ends sooner than this counts as a failure even if it ended in good order.
+#: A watch that ends sooner than this and brought nothing counts as a failure, in good order or not.
 SHORT_LIFE_S = 5.0
 #: After so long without a word (s) the server may have been restored to another past: list again.
 OUTAGE_S = 120.0
@@ -228,7 +228,7 @@ async def _watch(
     loop = asyncio.get_running_loop()
     position.heard_at = loop.time()
     while True:
-        started = loop.time()
+        started, begun_at = loop.time(), position.resource_version
         error: KubeFailure | None = None
         try:
             async with aclosing(_connection(source, position)) as stream:
@@ -246,7 +246,10 @@ async def _watch(
             raise _Expired(str(error)) from error
         if loop.time() - position.heard_at > OUTAGE_S:
             raise _Expired("the server was away for long")
-        if error is not None or loop.time() - started < SHORT_LIFE_S:
+        # A busy server ends watches whose reader is slower than the news. client-go goes on at once
+        # too: in a pause more of it would pile up.
+        is_new = position.resource_version != begun_at
+        if error is not None or (not is_new and loop.time() - started < SHORT_LIFE_S):
             await _pause(source, "watch", error)
 
 

@@ -153,6 +153,22 @@ async def test_goes_on_where_a_cut_watch_ended_without_a_new_list() -> None:
     assert server.watched_from == ["100", "150"]
 
 
+async def test_a_busy_server_that_ends_watches_soon_is_watched_again_at_once() -> None:
+    """It ends those whose reader is slower than the news; client-go makes no pause either."""
+    sleep = NoSleep()
+    server = Server(*([change("ADDED", "a", version)] for version in range(101, 106)))
+    assert await see(server, 6, sleep) == ["['list1']", *["ADDED a"] * 5]
+    assert server.watched_from == ["100", "101", "102", "103", "104"]
+    assert not sleep.asked
+
+
+async def test_watches_that_end_soon_and_bring_nothing_are_not_begun_in_a_tight_loop() -> None:
+    sleep = NoSleep()
+    server = Server([], [], [change("ADDED", "a", 101)])
+    assert await see(server, 2, sleep) == ["['list1']", "ADDED a"]
+    assert len(sleep.asked) == 2
+
+
 async def test_an_unfinished_line_of_a_cut_watch_is_sent_again_by_the_next() -> None:
     whole = json.dumps(change("ADDED", "a", 101)).encode() + b"\n"
     half = json.dumps(change("ADDED", "b", 102)).encode()[:30]
