@@ -52,6 +52,7 @@ class Evict:
 
     `reason` is a word for programs, `message` a sentence for people: its condition. `event` and
     `note` are those of the event that its owner gets; without a note it has the message.
+    `on_behalf_of` is the namespace of the pods that get the place, "" where it is for none.
     """
 
     uid: PodUid
@@ -60,6 +61,7 @@ class Evict:
     message: str
     event: str
     note: str = ""
+    on_behalf_of: str = ""
 
 
 @dataclass(frozen=True, slots=True)

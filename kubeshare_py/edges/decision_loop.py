@@ -5,6 +5,7 @@ import gc
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from time import perf_counter
 
 from kubeshare_py.domain.effects import (
@@ -19,6 +20,7 @@ from kubeshare_py.domain.effects import (
     ReportWaiting,
 )
 from kubeshare_py.domain.events import BindSlotsFree, Event, InventoryFailed, InventoryRead
+from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.node import Node
 from kubeshare_py.edges import decision_log
 from kubeshare_py.edges.annotated_nodes import AnnotatedNodes
@@ -280,7 +282,7 @@ class DecisionLoop:
                 case Bind():
                     self._begin(self._bind(effect))
                 case Evict():
-                    self._begin(self.api.evict(effect))
+                    self._begin(self.api.evict(effect, partial(self._is_to_go, effect.uid)))
                 case Nominate():
                     self._begin(self.api.nominate(effect))
                 case Preempt():
@@ -294,6 +296,11 @@ class DecisionLoop:
         task = self.group.create_task(request)
         self._binds.add(task)
         task.add_done_callback(self._binds.discard)
+
+    def _is_to_go(self, uid: PodUid) -> bool:
+        """Whether the machine still wants a pod to be evicted."""
+        record = self.machine.records.get(uid)
+        return record is not None and record.evicted
 
     async def _bind(self, effect: Bind) -> None:
         self._handle(await self.api.bind(effect))

@@ -22,7 +22,7 @@ from kubeshare_py.domain.events import (
     Bound,
     Refusal,
 )
-from kubeshare_py.edges.evictions import evict, nominate
+from kubeshare_py.edges.eviction_lane import EvictionLane
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_errors import KubeError, KubeFailure
 from kubeshare_py.edges.report_lane import ReportLane
@@ -55,6 +55,7 @@ class KubeApi:
         """`fence` gives this process's term of leadership for each Binding, "" for none."""
         self._client = client
         self._reports = reports
+        self._evictions = EvictionLane(client)
         self._fence = fence
 
     async def bind(self, bind: Bind) -> BindAnswered:
@@ -71,14 +72,17 @@ class KubeApi:
                 outcome = await self._send(bind, binding_body(bind, annotations))
         return BindAnswered(bind.uid, bind.allocation.token, outcome)
 
-    async def evict(self, effect: Evict) -> None:
-        """Tell the pod's owner, and delete it if the server lets us; never raises for its sake."""
+    async def evict(self, effect: Evict, is_wanted: Callable[[], bool]) -> None:
+        """Tell the pod's owner, and delete it if the server lets us; never raises for its sake.
+
+        `is_wanted` is asked when its turn comes.
+        """
         self._reports.evicted(effect)
-        await evict(self._client, effect)
+        await self._evictions.evict(effect, is_wanted)
 
     async def nominate(self, effect: Nominate) -> None:
         """Say on the pod where it will go; never raises for the server's sake."""
-        await nominate(self._client, effect)
+        await self._evictions.nominate(effect)
 
     def report(self, effect: Report) -> None:
         """Hand a report to the low-priority lane; returns at once."""

@@ -365,4 +365,4 @@ def _eviction(record: Record, plan: PreemptionPlan) -> Evict:
     by = f"{'the pod group of ' if preemptor.is_gang else ''}pod {plan.seats[0].uid}"
     message = f"{pod.scheduler_name}: preempting to accommodate a higher priority pod"
     note = f"Preempted by {by} on node {record.node}"
-    return Evict(pod.uid, pod.key, REASON, message, EVENT, note)
+    return Evict(pod.uid, pod.key, REASON, message, EVENT, note, preemptor.namespace)

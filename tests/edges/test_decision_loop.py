@@ -3,21 +3,29 @@
 import asyncio
 
 import pytest
+from aiohttp import web
 
-from kubeshare_py.domain.events import PodSeen
+from kubeshare_py.domain.allocation import Allocation, CardCharge
+from kubeshare_py.domain.events import BindSlotsFree, PodGone, PodSeen, TimePassed
+from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName
+from kubeshare_py.domain.pod import Pod
 from kubeshare_py.edges.decision_loop import DecisionLoop
+from kubeshare_py.edges.eviction_lane import AT_ONCE
 from kubeshare_py.edges.kube_api import KubeApi
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.leader_lease import LeadershipLost
 from kubeshare_py.edges.report_lane import ReportLane
 from kubeshare_py.edges.vital_signs import VitalSigns
-from tests.builders import a_cluster, a_machine, a_pod
-from tests.edges.bare_server import plain
+from kubeshare_py.scheduling.departures import AGAIN_S
+from tests.builders import a_claim, a_cluster, a_machine, a_pod, a_shape
+from tests.edges.bare_server import client_of, plain
 
 
-def loop_of(group: asyncio.TaskGroup) -> DecisionLoop:
-    """One that leads a cluster with room; nothing can be sent."""
-    client, machine = KubeClient(plain("http://127.0.0.1")), a_machine()
+def loop_of(
+    group: asyncio.TaskGroup, client: KubeClient | None = None, document: object = None
+) -> DecisionLoop:
+    """One that leads a cluster with room; without a client nothing can be sent."""
+    client, machine = client or KubeClient(plain("http://127.0.0.1")), a_machine(document)
     for event in a_cluster({"n1": 1}):
         machine.handle(event, 0.0)
     api = KubeApi(client, ReportLane(client, instance="test"))
@@ -25,6 +33,14 @@ def loop_of(group: asyncio.TaskGroup) -> DecisionLoop:
     loop = DecisionLoop(machine, api, group, asyncio.Event(), signs)
     loop.lead()
     return loop
+
+
+def bound(name: str) -> Pod:
+    """One that holds a tenth of the card."""
+    held = CardCharge(GpuUuid("GPU-n1-0"), 100, 1 << 30, "V100")
+    allocation = Allocation(token=DecisionToken(name), dialect="sharedgpu", cards=(held,))
+    shape = a_shape(a_claim(100))
+    return a_pod(name, shape, node_name=NodeName("n1"), allocation=allocation)
 
 
 async def loses_the_lease() -> None:
@@ -49,3 +65,29 @@ async def test_what_could_be_decided_at_the_moment_of_a_loss_is_left_to_others()
         await loses_the_lease()
     [only] = error.value.exceptions
     assert isinstance(only, LeadershipLost)
+
+
+async def test_pods_stay_whose_preemptor_is_gone_before_their_eviction_is_sent() -> None:
+    sent: list[str] = []
+    first, answering = asyncio.Event(), asyncio.Event()
+
+    async def answer(request: web.Request) -> web.Response:
+        if request.method == "PATCH" and request.path.endswith("/status"):
+            first.set()
+            await answering.wait()
+        if request.method == "DELETE":
+            sent.append(request.path.rpartition("/")[2])
+        return web.json_response({})
+
+    async with client_of(answer) as client, asyncio.TaskGroup() as group, asyncio.timeout(20):
+        loop = loop_of(group, client, {})
+        await loop.tell([PodSeen(bound(f"small{number}")) for number in range(10)])
+        urgent = a_pod("urgent", a_shape(a_claim(1000)), priority=100)
+        await loop.tell([PodSeen(urgent), BindSlotsFree(64)])
+        await first.wait()
+        await loop.tell([PodGone(urgent.uid), BindSlotsFree(64)])
+        later = asyncio.get_running_loop().time() + AGAIN_S + 1
+        loop.machine.handle(TimePassed(), later)
+        answering.set()
+    # The nomination and the first evictions had their turns before.
+    assert 3 <= len(sent) <= AT_ONCE

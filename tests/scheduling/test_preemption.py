@@ -6,7 +6,8 @@ import pytest
 
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.budget import Budget
-from kubeshare_py.domain.events import BudgetGone, BudgetSeen, PodSeen
+from kubeshare_py.domain.effects import Evict
+from kubeshare_py.domain.events import BindSlotsFree, BudgetGone, BudgetSeen, PodSeen
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey
 from kubeshare_py.domain.pod import Requirement
 from kubeshare_py.domain.view import PreemptionView
@@ -27,6 +28,13 @@ def test_only_tenants_of_the_card_that_is_needed_go(cluster: PreemptionDriver) -
     cluster.show(pod("urgent", 1000, 9))
     assert cluster.victims == ["two", "one"]
     assert cluster.nominated == {"urgent": "n1"}
+
+
+def test_an_eviction_names_the_namespace_that_gets_the_place(cluster: PreemptionDriver) -> None:
+    urgent = replace(pod("urgent", 300, 9), key=PodKey("elsewhere", "urgent"))
+    cluster.tell(PodSeen(urgent))
+    evictions = [one for one in cluster.tell(BindSlotsFree(64)) if isinstance(one, Evict)]
+    assert [(one.key.name, one.on_behalf_of) for one in evictions] == [("one", "elsewhere")]
 
 
 def test_nobody_goes_who_need_not(cluster: PreemptionDriver) -> None:
