@@ -8,7 +8,7 @@ nothing.
 """
 
 from collections.abc import Callable
-from heapq import heappop, heappush, heapreplace
+from heapq import heapify, heappop, heappush, heapreplace
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -18,6 +18,8 @@ _Key = tuple[tuple[int | str, ...] | int, ...]
 #: What tries of one namespace may cost in a round, and what of a try that finds a place is not
 #: counted: in rows of about 0.4 us (`framework.asks`).
 A_SHARE, A_PLACE = 25_000, 1_000
+#: Entries beyond twice those that count before the others are dropped.
+SPARE_ENTRIES = 64
 #: The owner of lines in which pods of several namespaces wait.
 SHARED = ""
 
@@ -61,13 +63,21 @@ class Shares:
 class FairHeap(Generic[T]):
     """What is to be tried, by key, without what belongs to namespaces that must wait.
 
-    Nothing is taken out: `is_valid` knows whether an entry still counts under its owner and key.
+    Nothing is taken out: `is_valid` knows whether an entry still counts under its owner and key,
+    and `most` how many can. Of entries that do not count about as many are kept: a scheduler that
+    stands by pushes for weeks, and never looks at the first.
     """
 
-    def __init__(self, shares: Shares, is_valid: Callable[[T, str, _Key], bool]) -> None:
+    def __init__(
+        self,
+        shares: Shares,
+        is_valid: Callable[[T, str, _Key], bool],
+        most: Callable[[], int],
+    ) -> None:
         self._shares = shares
         self._is_valid = is_valid
-        self._count = 0
+        self._most = most
+        self._count = self._entries = 0
         self._of: dict[str, list[tuple[_Key, int, T]]] = {}
         #: The first keys of all owners; an entry counts only while `_first` says the same.
         self._firsts: list[tuple[_Key, str]] = []
@@ -81,8 +91,11 @@ class FairHeap(Generic[T]):
 
     def push(self, owner: str, key: _Key, entry: T) -> None:
         """To be tried in this order."""
+        if self._entries > 2 * self._most() + SPARE_ENTRIES:
+            self._compact()
         heap = self._of.setdefault(owner, [])
         self._count += 1
+        self._entries += 1
         heappush(heap, (key, self._count, entry))
         if heap[0][1] == self._count and owner not in self._held_back:
             self._first[owner] = key
@@ -104,6 +117,7 @@ class FairHeap(Generic[T]):
             heap = self._of[owner]
             while heap and not self._is_valid(heap[0][2], owner, heap[0][0]):
                 heappop(heap)
+                self._entries -= 1
             if not heap:
                 heappop(firsts)
                 del self._first[owner], self._of[owner]
@@ -127,3 +141,24 @@ class FairHeap(Generic[T]):
         for index in (self._of, self._first, self._held_back):
             index.clear()
         self._firsts.clear()
+        self._entries = 0
+
+    def _compact(self) -> None:
+        """Keep each entry that counts once."""
+        self._entries = 0
+        for owner, heap in list(self._of.items()):
+            kept = {
+                (key, entry): number
+                for key, number, entry in sorted(heap, key=lambda one: one[:2], reverse=True)
+                if self._is_valid(entry, owner, key)
+            }
+            heap[:] = [(key, number, entry) for (key, entry), number in kept.items()]
+            heapify(heap)
+            self._entries += len(heap)
+            if not heap:
+                del self._of[owner]
+                self._held_back.pop(owner, None)
+        heaps = self._of.items()
+        self._first = {one: heap[0][0] for one, heap in heaps if one not in self._held_back}
+        self._firsts = [(key, owner) for owner, key in self._first.items()]
+        heapify(self._firsts)

@@ -44,7 +44,9 @@ class GangQueue:
     """Gangs with enough members to be tried: active ones in queue order, blocked ones in lines."""
 
     def __init__(self, shares: Shares | None = None) -> None:
-        self._active: FairHeap[tuple[Gang, int]] = FairHeap(shares or Shares(), self._is_tried)
+        self._active: FairHeap[tuple[Gang, int]] = FairHeap(
+            shares or Shares(), self._is_tried, lambda: len(self._entry)
+        )
         self._entry: dict[Gang, int] = {}
         self._entries = 0
         self._line_of: dict[Gang, GangLine] = {}

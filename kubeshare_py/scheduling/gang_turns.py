@@ -264,7 +264,7 @@ class GangTurns:
         for uid in gang.waiting:
             self._books.queue.remove(uid)
             self._books.earmarks.end(uid)
-            gang.untold.append(uid)
+            gang.untold[uid] = None
         gang.lined_by = None
 
     def _key(self, gang: Gang) -> SortKey:

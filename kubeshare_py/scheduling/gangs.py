@@ -117,7 +117,7 @@ class Gang:
     tries: int = 0
     #: What its waiting members were told last, and who was not told yet.
     diagnosis: Diagnosis | None = None
-    untold: list[PodUid] = field(default_factory=list)
+    untold: dict[PodUid, None] = field(default_factory=dict)
     #: What was missing when it was last tried, and when that was worked out.
     shortage: Shortage | None = None
     short_at: float = -math.inf
@@ -127,6 +127,8 @@ class Gang:
     remark: str = ""
     #: Since when all are there that it needs, and do not fit.
     short_since: float | None = None
+    #: Whether more than its pods' news has looked at it (`Gangs.take_touched`).
+    is_known: bool = False
     #: When something is done about too few members being placed, and whether it was tried before.
     repair_at: float | None = None
     replanned: bool = False
@@ -216,7 +218,7 @@ class Gang:
         if member.role is Role.WAITING:
             self.waiting[uid] = member.record
             self.shapes[member.shape] += 1
-            self.untold.append(uid)
+            self.untold[uid] = None
         if member.role in _ASKING:
             _add(self.asked, member.minimum, 1)
         elif member.role in PLACED:
@@ -230,6 +232,7 @@ class Gang:
         self.counts[member.role] -= 1
         if member.role is Role.WAITING:
             del self.waiting[uid]
+            self.untold.pop(uid, None)
             _add(self.shapes, member.shape, -1)
         if member.role in _ASKING:
             _add(self.asked, member.minimum, -1)
@@ -333,6 +336,7 @@ class Gangs:
         self.touched.clear()
         for gang in touched:
             gang.update()
+            gang.is_known = True
             if not gang.members and not gang.finished:
                 self.by_key.pop((gang.namespace, gang.name), None)
         return touched
@@ -356,6 +360,10 @@ class Gangs:
     def _lost_one(self, gang: Gang) -> None:
         if not gang.members and not gang.finished:
             gang.first = ("", 0)  # a gang of that name that comes later is not as old
+            if not gang.is_known:  # as while another scheduler leads, perhaps for weeks
+                self.touched.pop(gang, None)
+                self.by_key.pop((gang.namespace, gang.name), None)
+                return
         self.touched[gang] = None
 
 

@@ -154,6 +154,8 @@ class Intake:
         Some at a time; all that are to leave before any that are to join.
         """
         moved, records = self.limit.moved, self._records
+        if not moved:
+            return
         for unit in [unit for unit in moved if not unit.is_inside]:
             del moved[unit]
             for uid in unit.pods:

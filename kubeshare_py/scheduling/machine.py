@@ -179,6 +179,8 @@ class Machine:
         """Take one event in, at monotonic time `now` in seconds; answer what is to be done."""
         effects: list[Effect] = []
         self._now = now
+        if not self.decides:
+            self._stand_by(now, effects)
         match event:
             case PodSeen(pod=pod):
                 self._pods.seen(pod, now, effects)
@@ -203,8 +205,7 @@ class Machine:
                 self._pods.groups_changed(event, now, effects)
             case _:
                 self._cluster_changed(event)
-        if self._books.intake.unsettled:
-            self._books.intake.settle(now)
+        self._books.intake.settle(now)
         return effects
 
     def _cluster_changed(self, event: ClusterEvent | BudgetEvent) -> None:
@@ -264,10 +265,19 @@ class Machine:
         if self.gang_turns.reports.more:
             effects.extend(self.gang_turns.reports.portion())
 
-    def _time_passed(self, now: float, effects: list[Effect]) -> None:
+    def _stand_by(self, now: float, effects: list[Effect]) -> None:
+        """What is over is not remembered while another scheduler decides: that may take weeks."""
+        self._end_lingering(now)
+        if now >= self._books.intake.next_at:
+            self._books.intake.take_back(now, effects)
+
+    def _end_lingering(self, now: float) -> None:
         if now >= self._books.lingering.next_at:
             for uid in self._books.lingering.time_passed(now):
                 self.preemption.left(uid)
+
+    def _time_passed(self, now: float, effects: list[Effect]) -> None:
+        self._end_lingering(now)
         # Before Binds, because it ends that some of them are sent again.
         if now >= self._starvation.next_at:
             self._starvation.time_passed(now)

@@ -68,7 +68,7 @@ class Line:
     look_again_at: float = math.inf
     reason_set: int = 0
     #: Pods that nobody was told about yet.
-    unreported: list[PodUid] = field(default_factory=list)
+    unreported: dict[PodUid, None] = field(default_factory=dict)
 
     @property
     def profile(self) -> str:
@@ -118,7 +118,9 @@ class PodQueue:
         self._line_of: dict[PodUid, Line] = {}
         self._namespace_of: dict[PodUid, str] = {}
         #: By number: a line that nothing waits in any more may be forgotten at once.
-        self._active: FairHeap[int] = FairHeap(self.shares, self._is_first)
+        self._active: FairHeap[int] = FairHeap(
+            self.shares, self._is_first, lambda: len(self._numbered)
+        )
         #: Blocked lines by owner, then by number.
         self._blocked: dict[str, dict[int, Line]] = {}
         self._next_number = 0
@@ -139,7 +141,7 @@ class PodQueue:
             self._numbered[line.number] = line
         line.waiting[uid] = key
         heappush(line.heap, (key, uid))
-        line.unreported.append(uid)
+        line.unreported[uid] = None
         self._line_of[uid] = line
         self._namespace_of[uid] = namespace
         count = line.of_namespace.get(namespace, 0)
@@ -161,6 +163,7 @@ class PodQueue:
         line.of_namespace[namespace] -= 1
         if not line.of_namespace[namespace]:
             del line.of_namespace[namespace]
+        line.unreported.pop(uid, None)
         if line.waiting:
             was_first = line.heap[0][1] == uid
             line.compact()
@@ -169,7 +172,6 @@ class PodQueue:
             return
         # An empty line is kept, with what is known of its shape, but is not looked after.
         line.heap.clear()
-        line.unreported.clear()
         if line.blocked:
             self._unblock(line)
         if line.place_of is not None or line.key.alone is not None or line.heavy:
@@ -195,7 +197,7 @@ class PodQueue:
         self.remove(uid)
         other = self.add(uid, key, target, namespace)
         if is_told:
-            other.unreported.remove(uid)
+            del other.unreported[uid]
         if is_new and was_blocked:
             other.diagnosis, other.reason_set = line.diagnosis, line.reason_set
             other.diagnosed_at, other.diagnosed_from = line.diagnosed_at, line.diagnosed_from

@@ -60,7 +60,9 @@ class PreemptionQueue:
         #: their own, so that a round lasts until all that wait for one had theirs.
         self._due: dict[Line | Gang, SortKey] = {}
         self._shares = Shares()
-        self._candidates: FairHeap[Line | Gang] = FairHeap(self._shares, self._stands_at)
+        self._candidates: FairHeap[Line | Gang] = FairHeap(
+            self._shares, self._stands_at, lambda: len(self._due)
+        )
         #: Who is to be looked at, some in each turn.
         self._unlooked: list[Line | Gang] = []
         self._retry: Timers[Line | Gang] = Timers()

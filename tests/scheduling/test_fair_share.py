@@ -14,7 +14,7 @@ from kubeshare_py.domain.identity import PodKey, PodUid
 from kubeshare_py.domain.pod import Pod, PodGroup
 from kubeshare_py.framework.asks import SHAPES_KEPT
 from kubeshare_py.scheduling.cycle import ROWS_A_TURN
-from kubeshare_py.scheduling.fair_share import A_PLACE, A_SHARE, FairHeap, Shares
+from kubeshare_py.scheduling.fair_share import A_PLACE, A_SHARE, SPARE_ENTRIES, FairHeap, Shares
 from kubeshare_py.scheduling.pod_records import State
 from tests.builders import a_claim, a_pod, a_shape, whole
 from tests.scheduling.driver import Driver
@@ -275,13 +275,15 @@ _steps = st.lists(
 class HeapBooks:
     """What waits by namespace, and what each spent in the round."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
         self.shares = Shares()
         self.waiting: dict[str, set[int]] = {name: set() for name in "abc"}
         self.spent = dict.fromkeys("abc", 0)
         self.unswept: set[str] = set()
         self.heap: FairHeap[int] = FairHeap(
-            self.shares, lambda entry, owner, key: entry in self.waiting[owner] and key == (entry,)
+            self.shares,
+            lambda entry, owner, key: entry in self.waiting[owner] and key == (entry,),
+            lambda: most,
         )
 
     def may_be_tried(self) -> Iterator[int]:
@@ -310,11 +312,12 @@ class HeapBooks:
             self.heap.let_on()
 
 
-@given(_steps)
+@pytest.mark.parametrize("most", [0, -SPARE_ENTRIES // 2], ids=["lazy", "always compact"])
+@given(steps=_steps)
 def test_the_first_is_the_first_of_those_whose_namespace_has_not_had_its_share(
-    steps: list[tuple[str, str, int]],
+    steps: list[tuple[str, str, int]], most: int
 ) -> None:
-    books = HeapBooks()
+    books = HeapBooks(most)
     for what, name, number in steps:
         books.step(what, name, number)
         assert books.heap.first() == min(books.may_be_tried(), default=None)
