@@ -352,6 +352,10 @@ NO_PLUGIN = "no plugin Sprad; there are AvoidGpuNodes, BinPack, Coscheduling, "
             )
             for given in ("15", '"15"')
         ),
+        (
+            'leaderElection.leaseDuration="10m1s"',
+            'config.leaderElection.leaseDuration: must be at most 10m, not "10m1s"',
+        ),
         ("server.port=99999", "at '/config/server/port': maximum: got 99,999, want 65,535"),
     ],
 )

@@ -3,7 +3,9 @@
 Cases marked (fix) differ from KubeShare 2.0 on purpose.
 """
 
-from time import process_time
+import sys
+from collections import Counter
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -238,11 +240,22 @@ def test_a_mistake_of_any_length_is_told_in_a_sentence() -> None:
     assert len(str(told.value)) < 3000
 
 
-def test_so_many_cells_as_there_may_be_are_read_in_seconds() -> None:
-    types = {"PAIR": a_type("m", 2), "BOX": a_type("PAIR", 30_000, node=True)}
-    began = process_time()
-    found = read_cells({"cellTypes": types, "cells": [{"cellType": "BOX", "cellId": "n1"}]})
-    assert len(found.roots[0].children) == 30_000
-    assert found.roots[0].children[-1].children[-1].id == "n1/30000/60000"
-    # By a sum over the level for each of its cells it would take minutes.
-    assert process_time() - began < 15
+def calls_to_read(pairs: int) -> int:
+    """How many calls it takes to read a node with so many pairs of cells."""
+    types = {"PAIR": a_type("m", 2), "BOX": a_type("PAIR", pairs, node=True)}
+    calls: Counter[str] = Counter()
+
+    def count(_frame: FrameType, event: str, _argument: object) -> None:
+        calls[event] += 1
+
+    sys.setprofile(count)
+    try:
+        found = read_cells({"cellTypes": types, "cells": [{"cellType": "BOX", "cellId": "n1"}]})
+    finally:
+        sys.setprofile(None)
+    assert found.roots[0].children[-1].children[-1].id == f"n1/{pairs}/{2 * pairs}"
+    return calls["call"]
+
+
+def test_twice_as_many_cells_take_twice_as_much_to_read() -> None:
+    assert calls_to_read(1000) < 3 * calls_to_read(500)

@@ -94,4 +94,9 @@
 {{- end }}
 {{- end }}
 {{- end }}
+{{- $lease := dig "leaderElection" "leaseDuration" "15s" .Values.config }}
+{{- $begin := toDate "2006" "2000" }}
+{{- if gt (sub (unixEpoch (mustDateModify $lease $begin)) (unixEpoch $begin)) 600 }}
+{{- fail (printf "config.leaderElection.leaseDuration: must be at most 10m, not %q" $lease) }}
+{{- end }}
 {{- end }}
