@@ -118,8 +118,12 @@ class Tenants:
         await self._victims.request("POST", pods_of(VICTIM), body=victim(number, self._kind))
 
     async def prepare(self) -> None:
-        """Create the pods that the flood begins with."""
+        """Create the pods that the flood begins with, and let those be bound that fit."""
         await _together(self._pod(number) for number in range(self._kind.before))
+        if self._kind.fit:
+            async with watched_binds(self._client, pods_of(NAMESPACE)) as binds:
+                if not await binds.until(self._kind.before, _START_S):
+                    raise TimeoutError("the pods before the flood are not bound")
 
     async def flood(self, seconds: float) -> None:
         """Let both tenants go on for so long; then wait for the victim's pods."""

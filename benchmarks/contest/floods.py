@@ -25,7 +25,9 @@ _PREEMPTED, _NODES = 500, 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flood:
-    """`before` pods exist when it is measured, `pods` come at `rate`, `edits` change the former.
+    """`before` pods exist when it is measured, and are bound if they `fit`.
+
+    `pods` come at `rate`, `edits` change the pods of before.
 
     `pod` and `edit` write the body number n of a pod, and of a merge patch of a pod. The victim's
     pods are of the PriorityClass `rival`.
@@ -34,6 +36,7 @@ class Flood:
     name: str
     pod: Callable[[int], bytes]
     before: int = 0
+    fit: bool = False
     pods: int = 0
     rate: float = 0.0
     edits: float = 0.0
@@ -160,8 +163,16 @@ FLOODS = (
     Flood(name="edits", pod=_shape, before=30, edits=136, edit=_patterns),
     Flood(name="gangs that lack one", pod=_gang_member, pods=2000, rate=100),
     Flood(name="gangs that do not fit", pod=_full_gang_member, pods=2000, rate=100),
-    Flood(name="preemptors", pod=_preemptor, before=_PREEMPTED, pods=1500, rate=75, rival=HIGH),
-    Flood(name="events", pod=_pod, before=200, edits=300, edit=_news),
+    Flood(
+        name="preemptors",
+        pod=_preemptor,
+        before=_PREEMPTED,
+        fit=True,
+        pods=1500,
+        rate=75,
+        rival=HIGH,
+    ),
+    Flood(name="events", pod=_pod, before=200, fit=True, edits=300, edit=_news),
 )
 
 
