@@ -1,5 +1,6 @@
 """A pod as the scheduler sees it, and its shape: all that row-local placement depends on."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from kubeshare_py.domain.allocation import Allocation
@@ -47,8 +48,9 @@ class Shape:
 
     `resources` are sorted (name, amount) pairs: cpu in thousandths, others in their base unit,
     pods excluded. `terms` None means no required node affinity, an empty tuple one that nothing
-    satisfies. `isolation` is the back-end that is to hold the pod to its share, once its profile
-    has chosen; NONE too for pods without a share.
+    satisfies; they are hashable, a tuple or `packed_terms.PackedTerms`. `isolation` is the back-end
+    that is to hold the pod to its share, once its profile has chosen; NONE too for pods without a
+    share.
     """
 
     resources: tuple[tuple[str, int], ...] = ()
@@ -56,7 +58,7 @@ class Shape:
     guarantee: bool = False
     needs_port: bool = False
     node_selector: tuple[tuple[str, str], ...] = ()
-    terms: tuple[NodeTerm, ...] | None = None
+    terms: Sequence[NodeTerm] | None = None
     tolerations: tuple[Toleration, ...] = ()
     isolation: IsolationBackend = IsolationBackend.NONE
     _identity: tuple[object, ...] = field(init=False, repr=False)

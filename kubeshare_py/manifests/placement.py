@@ -3,6 +3,9 @@
 Preferred affinity is soft and not read.
 """
 
+from collections.abc import Sequence
+
+from kubeshare_py.domain.packed_terms import packed
 from kubeshare_py.domain.pod import NodeTerm, Requirement, Shape, Toleration
 from kubeshare_py.domain.remembered import remembered
 from kubeshare_py.domain.request import GpuRequest
@@ -57,15 +60,17 @@ def _shape(
     )
 
 
-def _terms(required: NodeSelectorFields | None) -> tuple[NodeTerm, ...] | None:
+def _terms(required: NodeSelectorFields | None) -> Sequence[NodeTerm] | None:
     if required is None:
         return None
-    return tuple(
-        NodeTerm(
-            tuple(_requirement(one) for one in term.match_expressions or ()),
-            tuple(_requirement(one) for one in term.match_fields or ()),
+    return packed(
+        tuple(
+            NodeTerm(
+                tuple(_requirement(one) for one in term.match_expressions or ()),
+                tuple(_requirement(one) for one in term.match_fields or ()),
+            )
+            for term in required.node_selector_terms or ()
         )
-        for term in required.node_selector_terms or ()
     )
 
 

@@ -40,6 +40,31 @@ def with_resources(number: int) -> Pod:
     return pod({"nodeName": "n1", "containers": [main]})
 
 
+def with_terms(number: int) -> Pod:
+    """As many terms and values as are read."""
+    lines = [
+        [{"key": "zone", "operator": "In", "values": distinct(number * 500 + term, 10, 1)}]
+        for term in range(500)
+    ]
+    selector = {"nodeSelectorTerms": [{"matchExpressions": line} for line in lines]}
+    return pod({"affinity": {"nodeAffinity": {REQUIRED: selector}}})
+
+
+def test_forty_pods_of_many_terms_wait_in_little_more_than_their_text() -> None:
+    with_terms(PODS)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        waiting = [with_terms(number) for number in range(PODS)]
+        with_terms(PODS)
+        gc.collect()
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert all(one.problem is None for one in waiting)
+    assert kept < PODS * MEGABYTE / 8
+
+
 @pytest.mark.parametrize("written", [with_affinity, with_labels, with_resources])
 def test_forty_large_pods_are_forgotten(written: Callable[[int], Any]) -> None:
     written(PODS)
