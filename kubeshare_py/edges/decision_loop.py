@@ -137,6 +137,7 @@ class DecisionLoop:
                     # What a list brought stays: no collection need look at it again.
                     gc.freeze()
                     listed()
+                del news  # not kept while nothing comes
 
     async def watch_nodes(self, client: KubeClient) -> None:
         """Follow the nodes for ever."""

@@ -174,9 +174,11 @@ async def follow_reduced(
             if by_pages:
                 listed, position.resource_version = await _list(source)
                 yield listed
+                del listed
             async with aclosing(_watch(source, position)) as stream:
                 async for news in stream:
                     yield news
+                    del news  # not kept while the stream is silent, here and below
         except _NotStreamed as error:
             if by_pages:
                 await _pause(source, "list", error)  # its list names no version
@@ -234,6 +236,7 @@ async def _watch(
             async with aclosing(_connection(source, position)) as stream:
                 async for news in stream:
                     yield news
+                    del news
         except KubeFailure as failure:
             error = failure
         position.unreachable = isinstance(error, KubeUnreachable)
@@ -296,10 +299,12 @@ async def _connection(
                 position.resource_version = initial.resource_version
                 yield Listed(items=initial.items(), problems=initial.problems(), asked_at=asked_at)
                 initial = None
-            if initial is None:
-                changed = _move(position, decoded)
-                if changed:
-                    yield Changes(changed=changed)
+            del lines
+            changed = _move(position, decoded) if initial is None else []
+            del decoded
+            if changed:
+                yield Changes(changed=changed)
+            del changed
             if stop is not None:
                 raise stop
 

@@ -46,6 +46,7 @@ async def heard(
             return
         silent_s = 0.0
         yield chunk
+        del chunk  # not kept while the stream is silent
 
 
 async def complete_lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[list[bytes], None]:
@@ -59,3 +60,4 @@ async def complete_lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[list[by
         lines[0] = b"".join((*head, lines[0]))
         head = [lines.pop()]
         yield [line for line in lines if line]
+        del chunk, lines

@@ -1,5 +1,6 @@
 import asyncio
 import json
+import weakref
 from collections.abc import Collection, Sequence
 from contextlib import aclosing
 from pathlib import Path
@@ -533,3 +534,38 @@ async def test_watches_end_after_different_times_so_that_clients_spread() -> Non
         server.closing.set()
     assert all(SHORTEST_WATCH_S <= seconds <= LONGEST_WATCH_S for seconds in asked)
     assert len(set(asked)) > 3
+
+
+class Weighed(msgspec.Struct, weakref=True):
+    metadata: Meta
+
+
+async def test_nothing_of_a_batch_is_kept_while_the_watch_is_silent() -> None:
+    server = Server()
+    two = b"".join(json.dumps(change("ADDED", name, 105)).encode() + b"\n" for name in "ab")
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        if "watch" not in request.query or "sendInitialEvents" in request.query:
+            return await server.answer(request)
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(two)
+        await server.closing.wait()
+        return response
+
+    async with (
+        client_of(answer) as client,
+        aclosing(follow(client, PATH, Codec(Weighed), backoff=Backoff(sleep=NoSleep()))) as stream,
+    ):
+        await anext(stream)
+        batch = await anext(stream)
+        assert isinstance(batch, Changes)
+        seen = [weakref.ref(line.item) for line in batch.changed if line.item is not None]
+        assert seen
+        del batch
+        silent = asyncio.ensure_future(anext(stream))
+        await asyncio.sleep(0)
+        assert [one() for one in seen] == [None] * len(seen)
+        silent.cancel()
+        await asyncio.wait([silent])
+        server.closing.set()
