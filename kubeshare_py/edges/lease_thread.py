@@ -28,9 +28,10 @@ class LeaseThread:
     def __init__(self, opens: Opens) -> None:
         self._opens = opens
         self._begun: concurrent.futures.Future[None] = concurrent.futures.Future()
+        #: The thread ends when this is done, also when it was done before the Lease was open.
+        self._told_to_end: concurrent.futures.Future[None] = concurrent.futures.Future()
         self._running: asyncio.Future[None]
         self._loop: asyncio.AbstractEventLoop
-        self._stop: asyncio.Event
         self._lease: LeaderLease
 
     async def begin(self, pool: ThreadPoolExecutor) -> None:
@@ -42,9 +43,9 @@ class LeaseThread:
             self._running.result()
 
     async def end(self) -> None:
-        """Renew no more; return when the thread has ended."""
-        with suppress(RuntimeError):  # its loop is closed already
-            self._loop.call_soon_threadsafe(self._stop.set)
+        """Renew no more; return when the thread has ended, also where `begin` was cancelled."""
+        with suppress(concurrent.futures.InvalidStateError):  # it ended by itself
+            self._told_to_end.set_result(None)
         await self._running
 
     async def campaign(self) -> None:
@@ -87,9 +88,9 @@ class LeaseThread:
 
     async def _serve(self) -> None:
         async with self._opens() as self._lease:
-            self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+            self._loop = asyncio.get_running_loop()
             self._begun.set_result(None)
-            await self._stop.wait()
+            await asyncio.wrap_future(self._told_to_end)
 
 
 @asynccontextmanager
@@ -99,8 +100,8 @@ async def on_a_thread(opens: Opens, heartbeat: Heartbeat) -> AsyncIterator[Lease
     heartbeat.begin()
     try:
         with ThreadPoolExecutor(max_workers=1, thread_name_prefix="lease") as pool:
-            await thread.begin(pool)
             try:
+                await thread.begin(pool)
                 yield thread
             finally:
                 await thread.end()

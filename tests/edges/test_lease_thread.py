@@ -86,6 +86,32 @@ async def test_what_keeps_the_lease_from_being_opened_is_raised() -> None:
     assert threads() == []
 
 
+async def test_told_to_end_while_the_lease_is_being_opened_it_ends(tmp_path: Path) -> None:
+    opening = asyncio.Event()
+    here = asyncio.get_running_loop()
+
+    @asynccontextmanager
+    async def opens() -> AsyncIterator[LeaderLease]:
+        here.call_soon_threadsafe(opening.set)
+        while not entering.cancelling():
+            await asyncio.sleep(0.001)
+        async with KubeClient(load(behind.kubeconfig)) as client:
+            place = ("kube-system", "kubeshare-scheduler")
+            yield LeaderLease(client, Election("me", Terms()), place)
+
+    async def enter() -> None:
+        async with on_a_thread(opens, Heartbeat(1.0)):
+            pass
+
+    async with api_server(tmp_path) as behind:
+        entering = asyncio.create_task(enter())
+        await opening.wait()
+        entering.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await entering
+    assert threads() == []
+
+
 async def test_a_thread_that_ends_ends_the_leadership(tmp_path: Path) -> None:
     async with api_server(tmp_path) as behind:
         loops: list[asyncio.AbstractEventLoop] = []
