@@ -114,3 +114,49 @@ left = gc.get_freeze_count() + len(gc.get_objects()) - before
 assert left <= 4 * young * (rounds + 1), left
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+async def test_cycles_that_became_old_are_freed_now_and_then() -> None:
+    program = """
+import asyncio, weakref
+from kubeshare_py.edges import process
+
+class Cycle:
+    def __init__(self):
+        self.me = self
+
+async def work():
+    freed = asyncio.Event()
+    cycles = [Cycle() for _ in range(2 * process.MOST_MORE)]
+    weakref.finalize(cycles[0], freed.set)
+    del cycles
+    await freed.wait()
+
+process.run(work(), look_again_s=0.01)
+"""
+    process = await started(program)
+    async with asyncio.timeout(60):
+        output, errors = await process.communicate()
+    assert (output, errors, process.returncode) == (b"", b"", 0)
+
+
+def test_all_objects_are_looked_at_only_when_there_are_many_more() -> None:
+    program = """
+import gc
+from kubeshare_py.edges.process import MOST_MORE, look_at_all
+
+looks = []
+gc.callbacks.append(lambda phase, found: looks.append(found["generation"]))
+gc.freeze()
+before = gc.get_freeze_count()
+assert look_at_all(before) == before
+assert look_at_all(before + 10) == before, "objects that went are forgotten"
+gc.disable()
+kept = [[] for _ in range(MOST_MORE + 10)]
+gc.freeze()
+assert not looks
+after = look_at_all(before)
+assert looks == [2, 2] and after > MOST_MORE
+assert look_at_all(after) == after and looks == [2, 2]
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
