@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator
+from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -87,14 +88,13 @@ async def test_what_keeps_the_lease_from_being_opened_is_raised() -> None:
 
 
 async def test_told_to_end_while_the_lease_is_being_opened_it_ends(tmp_path: Path) -> None:
-    opening = asyncio.Event()
-    here = asyncio.get_running_loop()
+    opening: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
 
     @asynccontextmanager
     async def opens() -> AsyncIterator[LeaderLease]:
-        here.call_soon_threadsafe(opening.set)
-        while not entering.cancelling():
-            await asyncio.sleep(0.001)
+        may_open = asyncio.Event()
+        opening.set_result((asyncio.get_running_loop(), may_open))
+        await may_open.wait()
         async with KubeClient(load(behind.kubeconfig)) as client:
             place = ("kube-system", "kubeshare-scheduler")
             yield LeaderLease(client, Election("me", Terms()), place)
@@ -105,8 +105,9 @@ async def test_told_to_end_while_the_lease_is_being_opened_it_ends(tmp_path: Pat
 
     async with api_server(tmp_path) as behind:
         entering = asyncio.create_task(enter())
-        await opening.wait()
+        loop, may_open = await asyncio.wrap_future(opening)
         entering.cancel()
+        loop.call_soon_threadsafe(may_open.set)
         with pytest.raises(asyncio.CancelledError):
             await entering
     assert threads() == []
