@@ -100,8 +100,8 @@ class Columns:
     resources: dict[str, int] = field(
         default_factory=lambda: {name: column for column, name in enumerate(FIXED_RESOURCES)}
     )
-    #: Numbers of card models (0: no card), of what is told of isolation back-ends (0: nothing),
-    #: and of sets of taints (0: none): rows and cards are many, distinct ones few.
+    #: Rows and cards are many, their distinct models, readinesses and sets of taints few: columns
+    #: have a number for each. Number 0 is "no card", "nothing is told of back-ends", "no taints".
     models: Numbering[str] = field(default_factory=lambda: Numbering(""))
     readinesses: Numbering[Told] = field(default_factory=lambda: Numbering(()))
     taint_sets: Numbering[tuple[Taint, ...]] = field(default_factory=lambda: Numbering(()))
