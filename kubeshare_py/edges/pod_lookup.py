@@ -3,12 +3,11 @@
 from http import HTTPStatus
 from urllib.parse import quote, urlencode
 
-import msgspec
-
 from kubeshare_py.edges.https_client import JSON, HttpAnswer
 from kubeshare_py.edges.state_client import api_server_says
 from kubeshare_py.edges.state_errors import NotFound, StateUnreachable
 from kubeshare_py.edges.state_ways import ApiServerWay
+from kubeshare_py.manifests.undecodable import UNDECODABLE
 from kubeshare_py.manifests.workloads import (
     POD,
     ForeignPod,
@@ -30,7 +29,7 @@ def find_pod(api: ApiServerWay, namespace: str, name: str) -> ForeignPod:
     body = _object(api, POD, namespace, name)
     try:
         return foreign_pod(body)
-    except msgspec.MsgspecError as error:
+    except UNDECODABLE as error:
         raise _strange(api, error) from error
 
 
@@ -50,7 +49,7 @@ def pods_of(api: ApiServerWay, namespace: str, workload: Named) -> set[PodName]:
     body = _object(api, workload.kind, namespace, workload.name)
     try:
         selector = pod_selector(body)
-    except (ValueError, LookupError, AttributeError, TypeError) as error:
+    except (ValueError, LookupError, AttributeError, TypeError, *UNDECODABLE) as error:
         raise NotFound(f"{workload.kind.plural} {workload.name!r}: {error}") from error
     return matching_pods(api, namespace, selector)
 
@@ -63,7 +62,7 @@ def _matching(api: ApiServerWay, path: str, selector: str) -> set[PodName]:
         answer = _got(api, f"{path}?{urlencode(query)}", accept=_NAMES_ONLY)
         try:
             names, query["continue"] = names_in_list(answer.body)
-        except msgspec.MsgspecError as error:
+        except UNDECODABLE as error:
             raise _strange(api, error) from error
         found.update(names)
         if not query["continue"]:

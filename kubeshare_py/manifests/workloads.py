@@ -9,6 +9,8 @@ from typing import Any
 
 import msgspec
 
+from kubeshare_py.manifests.plain_shallow_json import decoded
+
 
 @dataclass(frozen=True, slots=True)
 class Workload:
@@ -104,20 +106,23 @@ class ForeignPod(msgspec.Struct):
 
 
 def foreign_pod(body: bytes) -> ForeignPod:
-    """Read a Pod; raises msgspec.MsgspecError for what is none."""
-    return msgspec.json.decode(body, type=ForeignPod)
+    """Read a Pod; raises as UNDECODABLE says for what is none."""
+    return decoded(body, ForeignPod)
 
 
 def names_in_list(body: bytes) -> tuple[list[tuple[str, str]], str]:
-    """(namespace, name) of a list's items, and where the next page goes on, "" at the end."""
-    found = msgspec.json.decode(body, type=_List)
+    """(namespace, name) of a list's items, and where the next page goes on, "" at the end.
+
+    Raises as UNDECODABLE says for what is none.
+    """
+    found = decoded(body, _List)
     names = [(one.metadata.namespace, one.metadata.name) for one in found.items]
     return names, found.metadata.next_page
 
 
 def pod_selector(body: bytes) -> str:
     """The label selector of a workload's pods, as a query says it; ValueError without one."""
-    selector = (msgspec.json.decode(body).get("spec") or {}).get("selector") or {}
+    selector = (decoded(body, dict).get("spec") or {}).get("selector") or {}
     is_plain = all(isinstance(value, str) for value in selector.values())
     parts = _labels(selector if is_plain else selector.get("matchLabels") or {})
     for one in () if is_plain else selector.get("matchExpressions") or ():

@@ -1,10 +1,12 @@
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubeshare_py.manifests import plain_shallow_json
 from kubeshare_py.manifests.shallow_json import MOST_DEPTH, shallow
 from tests.odd_input import VALUES
 
@@ -41,10 +43,14 @@ def test_what_is_too_deep_is_null_and_all_else_as_it_was(
     # NaN is not equal to itself.
     assert json.dumps(json.loads(found)) == json.dumps(wanted)
     assert (found is text) == (depth(made) <= MOST_DEPTH)
+    assert plain_shallow_json.shallow(text) == found
 
 
+@pytest.mark.parametrize("shallow", [shallow, plain_shallow_json.shallow])
 @pytest.mark.parametrize("text", [rb"\\", rb"\"", rb"\\\"", rb"{[\"{[", rb"}]\\"])
-def test_brackets_and_quotes_in_texts_are_no_structure(text: bytes) -> None:
+def test_brackets_and_quotes_in_texts_are_no_structure(
+    text: bytes, shallow: Callable[[bytes], bytes]
+) -> None:
     deep = b"[" * 200 + b'"%s"' % text + b"]" * 200
     assert (
         json.loads(shallow(b'["%s",%s,"%s"]' % (text, deep, text)))[::2]
@@ -52,7 +58,8 @@ def test_brackets_and_quotes_in_texts_are_no_structure(text: bytes) -> None:
     )
 
 
+@pytest.mark.parametrize("shallow", [shallow, plain_shallow_json.shallow])
 @pytest.mark.parametrize("text", [b"", b"[" * 5000, b"]" * 5000, b'"' * 5001, b"[" * 5000 + b'"'])
-def test_what_is_no_json_becomes_none(text: bytes) -> None:
+def test_what_is_no_json_becomes_none(text: bytes, shallow: Callable[[bytes], bytes]) -> None:
     with pytest.raises(json.JSONDecodeError):
         json.loads(shallow(text))

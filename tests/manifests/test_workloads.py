@@ -68,6 +68,18 @@ def test_a_list_gives_names_and_where_it_goes_on() -> None:
     assert names_in_list(b'{"items": [], "metadata": {}}') == ([], "")
 
 
+def test_one_object_that_is_nested_deep_hides_no_other() -> None:
+    deep = b'{"f:a":' * 9000 + b"{}" + b"}" * 9000
+    managed = b'"managedFields":[{"fieldsV1":%s}]' % deep
+    odd = b'{"metadata":{"namespace":"a","name":"odd",%s}}' % managed
+    body = b'{"items":[%s,{"metadata":{"namespace":"b","name":"plain"}}]}' % odd
+    assert names_in_list(body) == ([("a", "odd"), ("b", "plain")], "")
+    spec = b'{"schedulerName":"mine","selector":{"matchLabels":{"app":"x"}}}'
+    body = b'{"metadata":{%s},"spec":%s}' % (managed, spec)
+    assert foreign_pod(body).spec.scheduler_name == "mine"
+    assert pod_selector(body) == "app=x"
+
+
 def test_of_a_foreign_pod_only_what_says_whose_it_is() -> None:
     said = [
         {"type": "Ready", "status": "False", "message": "no"},
