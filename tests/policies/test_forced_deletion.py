@@ -110,16 +110,16 @@ def test_it_is_there_by_choice_only() -> None:
 
 
 async def test_a_user_does_not_delete_a_pod_with_cards_by_force(cluster: Cluster) -> None:
-    assert "delete it without --force" in await cluster.delete("p")
+    assert REFUSED in await cluster.delete("p")
     # Kubernetes' own admission refuses it to kubelets of other nodes before any policy is asked.
     refused = await cluster.delete("p", "system:node:n2", "system:nodes")
     assert 'node "n2" can only delete pods with spec.nodeName set to itself' in refused
     assert await cluster.is_there("p")
     collection = ("delete", "pods", "--all", *FORCE)
-    assert "delete it without --force" in await cluster.kubectl(*collection, user="jane")
+    assert REFUSED in await cluster.kubectl(*collection, user="jane")
     assert await cluster.is_there("p")
     raw = ("delete", "--raw", f"{PODS}?gracePeriodSeconds=0")
-    assert "delete it without --force" in await cluster.kubectl(*raw, user="jane")
+    assert REFUSED in await cluster.kubectl(*raw, user="jane")
     assert await cluster.is_there("p")
 
 
