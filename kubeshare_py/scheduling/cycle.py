@@ -17,17 +17,18 @@ from kubeshare_py.framework.plugin_calls import PluginCalls
 from kubeshare_py.scheduling.pod_queue import Line, PodQueue
 from kubeshare_py.scheduling.pod_records import Record, State
 from kubeshare_py.scheduling.queue_moves import QueueMoves
+from kubeshare_py.scheduling.sweeps import Sweeps
 
 # Bound of one turn, so that the loop is never held for more than about 20 ms, in rows (about
 # 0.4 us each), and what one look at a blocked line costs of that.
 ROWS_A_TURN, LOOK = 25_000, 20
-# More improved rows than this, and every blocked line is simply tried again; more than that, and
-# plugins are not asked for hints about each before all are asked about.
-ROWS_WORTH_SWEEPING, ROWS_WORTH_HINTS = 256, 16
+# More improved rows than this, and plugins are not asked for hints about each before all are asked
+# about.
+ROWS_WORTH_HINTS = 16
 
 
 class Cycle:
-    """Works on the machine's books; holds only how far the sweep for wakeable lines has come."""
+    """Works on the machine's books; holds only the sweeps for wakeable lines."""
 
     def __init__(
         self,
@@ -48,13 +49,8 @@ class Cycle:
         self._profiles = calls.profiles
         self._name = name
         self._decisions = 0
-        self._swept = 0
-        #: Rows that improved, None if too many did to ask about them, and the lines to look at.
-        self._sweep_rows: IntArray | None = None
-        self._sweep: list[tuple[str, list[Line]]] = []
+        self._sweeps = Sweeps(ledger.improved, queue)
         self._is_long = False
-        #: What looking at a line counts: so many rows are asked about one by one.
-        self._looks = 1
         self._cost_before = 0
 
     @property
@@ -65,7 +61,7 @@ class Cycle:
     @property
     def sweeps(self) -> bool:
         """Whether the next turn begins with looking at blocked lines."""
-        return bool(self._sweep) or self._swept != self._ledger.improved.end
+        return self._sweeps.are_due
 
     def begin_turn(
         self, among: Callable[[Line, IntArray], IntArray], *, is_long: bool = False
@@ -74,42 +70,32 @@ class Cycle:
 
         `among` says which rows are of use to a line that is tied to a place.
 
-        A line that was blocked after the rows improved has seen them already: the sweep need only
-        cover what came since the last one. Nothing is decided before a sweep is complete, so that
-        a pod that waits longer is not overtaken by one that was merely looked at first. If that
-        takes more than a turn, or something else does for which nothing was decided in the last
-        one (`is_long`), namespaces of which all lines were looked at go on, those with few lines
-        first.
+        Nothing is decided before a sweep is complete, so that a pod that waits longer is not
+        overtaken by one that was merely looked at first. If that takes more than a turn, or
+        something else does for which nothing was decided in the last one (`is_long`), namespaces
+        of which all lines were looked at go on.
         """
         self._cost_before = self._work.cost
-        self._is_long = is_long or bool(self._sweep)
-        if not self._sweep:
-            self._start_sweep()
-        # Of a long sweep's turn half is for those that may go on.
-        quarters = 2 if self._is_long else 4
-        while self._sweep and self.has_budget(quarters):
-            line = self._next_of_sweep()
-            self._work.other += self._looks * LOOK
-            if line.blocked and self._may_help(line, among):
-                self._wake(line)
-        self._queue.shares.unswept = {owner for owner, _ in self._sweep}
+        self._is_long = is_long or bool(self._sweeps.owners)
+        for line in self._sweeps.begin():
+            self._wake(line)
+        if self._is_long:
+            # Half of the turn is for those that may go on.
+            self._look_at_lines(among, quarters=1)
+            self._look_at_lines(among, quarters=2, oldest_first=True)
+        else:
+            self._look_at_lines(among, quarters=4)
+        self._queue.shares.unswept = self._sweeps.owners
         self._queue.let_on()
 
     @property
     def is_open(self) -> bool:
         """Whether anything may be decided in this turn."""
-        return self._is_long or not self._sweep
+        return self._is_long or not self._sweeps.owners
 
     def may_go_on(self, *, most_of_it: bool = False) -> bool:
         """Whether this turn may decide (further); `most_of_it` leaves some for what follows."""
         return self.is_open and self.has_budget(2 if most_of_it else 4)
-
-    def _next_of_sweep(self) -> Line:
-        _, lines = self._sweep[-1]
-        line = lines.pop()
-        if not lines:
-            self._sweep.pop()
-        return line
 
     def has_budget(self, quarters: int = 4) -> bool:
         """Whether this turn asked less than so much of what it may."""
@@ -237,27 +223,35 @@ class Cycle:
             charges.append(CardCharge(uuids[slot], milli, memory, model, cell))
         return tuple(charges)
 
-    def _start_sweep(self) -> None:
-        improved = self._ledger.improved
-        if self._swept == improved.end:
+    def _look_at_lines(
+        self,
+        among: Callable[[Line, IntArray], IntArray],
+        quarters: int,
+        *,
+        oldest_first: bool = False,
+    ) -> None:
+        """Wake lines that improved rows may help, while the turn asked less than that."""
+        if not self.has_budget(quarters):
             return
-        self._sweep_rows = improved.since(self._swept, ROWS_WORTH_SWEEPING)
-        self._swept = improved.end
-        self._sweep = self._queue.blocked_by_owner()
-        self._looks = 1
-        if self._sweep_rows is not None and self._sweep:
-            self._sweep_rows = np.unique(self._sweep_rows)
-            self._looks = max(1, min(len(self._sweep_rows), ROWS_WORTH_HINTS))
+        for sweep, line in self._sweeps.lines(oldest_first=oldest_first):
+            looks = 1 if sweep.rows is None else max(1, min(len(sweep.rows), ROWS_WORTH_HINTS))
+            self._work.other += looks * LOOK
+            if line.blocked and self._may_help(line, sweep.rows, among):
+                self._wake(line)
+            if not self.has_budget(quarters):
+                return
 
     def _wake(self, line: Line) -> None:
         self._moves.woken(len(line.waiting))
         self._queue.wake(line)
 
-    def _may_help(self, line: Line, among: Callable[[Line, IntArray], IntArray]) -> bool:
-        if self._sweep_rows is None:
+    def _may_help(
+        self, line: Line, rows: IntArray | None, among: Callable[[Line, IntArray], IntArray]
+    ) -> bool:
+        if rows is None:
             return True
         asker = self._askers[line.profile]
-        improved = self._sweep_rows if line.place_of is None else among(line, self._sweep_rows)
+        improved = rows if line.place_of is None else among(line, rows)
         if len(improved) <= ROWS_WORTH_HINTS:
             hints = (asker.may_fit(line.shape, row) for row in improved.tolist())
             improved = improved[np.fromiter(hints, np.bool_, len(improved))]

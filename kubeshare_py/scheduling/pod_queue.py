@@ -10,7 +10,7 @@ what those before it may not.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
 
@@ -124,6 +124,8 @@ class PodQueue:
         #: Blocked lines by owner, then by number.
         self._blocked: dict[str, dict[int, Line]] = {}
         self._next_number = 0
+        #: Blocked lines whose owner is another one since anybody looked.
+        self.moved: dict[Line, None] = {}
         #: Blocked lines that somebody joined since anybody looked.
         self.newcomers: dict[Line, None] = {}
 
@@ -210,6 +212,7 @@ class PodQueue:
         for index in (self._lines, self._numbered, self._line_of, self._namespace_of):
             index.clear()
         self.newcomers.clear()
+        self.moved.clear()
         self._blocked.clear()
         self._active.clear()
 
@@ -250,10 +253,10 @@ class PodQueue:
         """Blocked lines, the oldest first of those of one owner."""
         return [line for lines in self._blocked.values() for line in lines.values()]
 
-    def blocked_by_owner(self) -> list[tuple[str, list[Line]]]:
-        """The same by owner, the owners with the most lines first."""
-        found = [(owner, list(lines.values())) for owner, lines in self._blocked.items()]
-        return sorted(found, key=lambda pair: (-len(pair[1]), pair[0]))
+    def blocked_by_owner(self, without: Container[str]) -> list[tuple[str, list[Line]]]:
+        """The same by owner, without those of some owners."""
+        blocked = self._blocked.items()
+        return [(owner, list(lines.values())) for owner, lines in blocked if owner not in without]
 
     def lines(self) -> Iterator[Line]:
         """All lines."""
@@ -275,6 +278,7 @@ class PodQueue:
         line.owner = owner
         if was_blocked:
             self.block(line)
+            self.moved[line] = None
         return True
 
     def _unblock(self, line: Line) -> None:
