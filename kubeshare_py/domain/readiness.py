@@ -9,6 +9,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 from kubeshare_py.domain.isolation import IsolationBackend
+from kubeshare_py.domain.remembered import remembered
 
 
 class Lack(StrEnum):
@@ -83,7 +84,7 @@ def one_object(told: Told) -> Told:
     return told
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def _of_labels(labels: tuple[tuple[str, str], ...]) -> Told:
     words = dict(labels)
     return one_object(

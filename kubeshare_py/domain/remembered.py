@@ -23,14 +23,14 @@ _REFERENCE = 8
 
 
 def remembered(
-    entries: int, most_bytes: int = MOST_BYTES
+    entries: int, most_bytes: int = MOST_BYTES, heavy: int = HEAVY
 ) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Remember a pure function's results, as `lru_cache` does and as fast where they are known.
 
     All are forgotten once arguments of `most_bytes` in all were new since the last time: that, and
-    one more result, is the most that is kept. After heavy arguments it is the next new ones that
-    have all forgotten: some of them, kept among much that is freed, would keep whole arenas of the
-    allocator from the system. Arguments are hashable and not given by name.
+    one more result, is the most that is kept. After arguments above `heavy` (bytes) it is the next
+    new ones that have all forgotten: some of them, kept among much that is freed, would keep whole
+    arenas of the allocator from the system. Arguments are hashable and not given by name.
     """
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
@@ -44,7 +44,7 @@ def remembered(
             if kept > most_bytes:
                 known.cache_clear()
                 kept = new
-            if new > HEAVY:
+            if new > heavy:
                 kept = most_bytes
             return function(*arguments, **_)
 

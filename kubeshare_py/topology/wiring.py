@@ -5,11 +5,11 @@ It is told later than the cards, and rarely changes.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from kubeshare_py.domain.card_reading import CardLink
 from kubeshare_py.domain.gpu import Gpu, PeerLink
 from kubeshare_py.domain.identity import GpuUuid
+from kubeshare_py.domain.remembered import MOST_BYTES, remembered
 
 #: Nodes of one kind have the same few sets of links: 64 kinds of eight cards.
 SETS_KEPT = 512
@@ -118,14 +118,14 @@ def links_of(cards: Sequence[Gpu]) -> tuple[CardLink, ...]:
     )
 
 
-@lru_cache(maxsize=KINDS_KEPT)
+@remembered(KINDS_KEPT, heavy=MOST_BYTES)
 def one_object(wiring: Wiring) -> Wiring:
     """The same object for equal ones: thousands of nodes need not keep a copy each."""
     links = tuple((index, shared(peers)) for index, peers in wiring.links)
     return replace(wiring, links=links)
 
 
-@lru_cache(maxsize=SETS_KEPT)
+@remembered(SETS_KEPT)
 def shared(links: Peers) -> Peers:
     """The same object for equal links."""
     return links
