@@ -20,7 +20,7 @@ _Key = tuple[tuple[int | str, ...] | int, ...]
 A_SHARE, A_PLACE = 25_000, 1_000
 #: Entries beyond twice those that count before the others are dropped.
 SPARE_ENTRIES = 64
-#: The owner of lines in which pods of several namespaces wait.
+#: The owner of lines in which pods of many namespaces wait.
 SHARED = ""
 
 

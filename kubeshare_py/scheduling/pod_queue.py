@@ -29,6 +29,9 @@ PlaceOf = tuple[str, str, str]
 
 #: Lines in all, beyond which empty ones are forgotten.
 LINES_KEPT = 4096
+#: Lines with pods of so many namespaces have a share together, those of more one for all: whoever
+#: may use two namespaces is not to spend the share of lines in which others wait.
+MOST_OWNERS = 3
 #: What the key of an empty line may weigh (bytes) for the line to be kept.
 HEAVY = 4096
 
@@ -268,8 +271,9 @@ class PodQueue:
             del self._numbered[line.number]
 
     def _changes_owner(self, line: Line) -> bool:
-        """Tries of a line count toward the namespace of its pods, if they are of one."""
-        owner = next(iter(line.of_namespace)) if len(line.of_namespace) == 1 else SHARED
+        """Tries of a line count toward the namespace of its pods, or the few that they are of."""
+        is_of_few = len(line.of_namespace) <= MOST_OWNERS
+        owner = " ".join(sorted(line.of_namespace)) if is_of_few else SHARED
         if owner == line.owner:
             return False
         was_blocked = line.blocked

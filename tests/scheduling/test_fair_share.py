@@ -101,6 +101,19 @@ def test_a_pod_of_the_flood_in_the_victims_line_does_not_hold_it_up() -> None:
     assert turns <= 2
 
 
+def test_nor_does_a_flood_from_two_namespaces_together() -> None:
+    driver = flooded()
+    for number in range(FLOOD):
+        twin = replace(hostile(number), uid=PodUid(f"twin{number}"))
+        driver.tell(PodSeen(replace(twin, key=PodKey("hostile2", f"twin{number}"))))
+    same = a_pod("same", a_shape(a_claim(100)))
+    driver.tell(PodSeen(of("hostile", "same", "2026-01-01T00:00:00Z", same)), PodSeen(victim()))
+    turns = 0
+    while victim().uid not in {one.uid for one in driver.decide()}:
+        turns += 1
+        assert turns < 5
+
+
 def test_every_pod_of_a_flood_is_tried_in_the_end() -> None:
     driver = flooded()
     until_quiet(driver)
