@@ -8,6 +8,7 @@ from kubeshare_py.edges.annotated_nodes import AnnotatedNodes
 from kubeshare_py.edges.configuration_watch import Updates
 from kubeshare_py.edges.decision_loop import DecisionLoop
 from kubeshare_py.edges.endpoints import endpoints
+from kubeshare_py.edges.idle_memory import give_back_often
 from kubeshare_py.edges.kube_api import KubeApi
 from kubeshare_py.edges.kube_client import KubeClient
 from kubeshare_py.edges.kube_config import load
@@ -60,9 +61,8 @@ async def run(
 ) -> None:
     """Schedule until cancelled, then finish the binds under way; cancelled again, end at once.
 
-    While another process leads, it only follows what happens. `on_ready` is told the URL of the
-    endpoints; `updates` are changes of the configuration. Raises LeadershipLost, in exception
-    groups, when it led and may not go on.
+    While another process leads, it only follows what happens. `on_ready` is told the endpoints'
+    URL; `updates` change the configuration. Raises LeadershipLost, in groups, when it lost it.
     """
     reports = ReportLane(client, instance=machine.name)
     signs = VitalSigns(machine, asyncio.get_running_loop().time)
@@ -70,8 +70,7 @@ async def run(
     async with server as url, asyncio.TaskGroup() as binds:
         on_ready(url)
         api = KubeApi(client, reports, fence=leadership.fence)
-        own_namespace = configuration.leader_election.resource_namespace
-        inventory = configuration.inventory.within(own_namespace)
+        inventory = configuration.inventory.within(configuration.leader_election.resource_namespace)
         annotated = AnnotatedNodes() if inventory.source == "annotation" else None
         loop = DecisionLoop(machine, api, binds, asyncio.Event(), signs, annotated)
         pods = partial(loop.watch, client, PODS, Codec(PodFields), POD_EVENTS)
@@ -85,6 +84,7 @@ async def run(
                 if updates is not None:
                     group.create_task(loop.follow_configuration(updates))
                 group.create_task(signs.run(loop.news.set))
+                group.create_task(give_back_often())
                 await until_led(leadership, group, pods)
                 # What the last leader did at the end is in a list that is asked for now.
                 listed = asyncio.Event()
