@@ -109,6 +109,8 @@ class Asker:
         self._answers: OrderedDict[Shape, Answers] = OrderedDict()
         self._bytes = 0
         self._hints: list[Callable[[Shape, Ledger, int], bool]] = []
+        #: Forgets what else is kept by shape, for this profile.
+        self.forget_too: Callable[[Shape], None] = lambda shape: None
         self._lines = np.arange(0)
         self._most_lines = self._width = 0
         self.work = work or Work()
@@ -237,6 +239,7 @@ class Asker:
 
     def forget(self, shape: Shape) -> None:
         """Keep nothing of a shape that no pod waits with."""
+        self.forget_too(shape)
         self.failed.pop(shape, None)
         if self._answers.pop(shape, None) is not None:
             self._bytes -= weight_of(shape)

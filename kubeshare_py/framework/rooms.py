@@ -27,7 +27,10 @@ class _Known:
 
 
 class Rooms:
-    """Bounds for one profile; only rows that changed are asked about again."""
+    """Bounds for one profile; only rows that changed are asked about again.
+
+    What its asker forgets, they forget.
+    """
 
     def __init__(self, ledger: Ledger, asker: Asker) -> None:
         self._ledger = ledger
@@ -35,6 +38,16 @@ class Rooms:
         self._known: OrderedDict[Shape, _Known] = OrderedDict()
         #: By shape, as of which capacities of the ledger, and the bound of each row.
         self._prospects: OrderedDict[Shape, tuple[int, IntArray]] = OrderedDict()
+        asker.forget_too = self.forget
+
+    def knows(self, shape: Shape) -> bool:
+        """Whether a bound for the shape is remembered."""
+        return shape in self._known or shape in self._prospects
+
+    def forget(self, shape: Shape) -> None:
+        """Keep nothing of a shape that no pod waits with."""
+        self._known.pop(shape, None)
+        self._prospects.pop(shape, None)
 
     def total(self, shape: Shape) -> int:
         """No more pods of this shape than so many fit now.

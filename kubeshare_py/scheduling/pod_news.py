@@ -123,6 +123,7 @@ class PodNews:
     def _forget(self, uid: PodUid, *, lingers: bool = False) -> None:
         """The pod holds nothing any more; if it `lingers`, GPUs that it holds stay charged."""
         books = self._books
+        gang = books.gangs.of(uid)
         record = books.records.pop(uid, None)
         if record is not None:
             self._leave_queue(uid)
@@ -132,6 +133,10 @@ class PodNews:
             else:
                 books.binds.release(record)
         books.gangs.gone(uid)
+        if record is not None and record.state in _UNDECIDED:
+            profile, shape, preempts = record.pod.scheduler_name, record.shape, record.pod.preempts
+            if gang is None or (profile, shape) not in gang.shapes:
+                books.queue.unplaced(profile, shape, preempts=preempts)
         self._preemption.gone(uid)
         if not lingers:
             self._preemption.left(uid)

@@ -113,7 +113,10 @@ class PodQueue:
         shares: Shares | None = None,
         forget: Callable[[str, Shape], None] = lambda profile, shape: None,
     ) -> None:
-        """`forget` is called when no pod waits any more with a shape too large to be kept."""
+        """`forget` is called when no pod waits any more with a shape that is not worth keeping.
+
+        Those are shapes that are too large, and those whose last pod went without a place.
+        """
         self.shares = shares or Shares()
         self._forget = forget
         self._lines: dict[LineKey, Line] = {}
@@ -186,6 +189,20 @@ class PodQueue:
                 self._forget(line.profile, line.shape)
         elif len(self._lines) > LINES_KEPT:
             self._forget_empty_lines()
+
+    def unplaced(self, profile: str, shape: Shape, *, preempts: bool) -> None:
+        """A pod of this shape went without ever having had a place: keep the shape for others only.
+
+        A shape that fits is worth keeping for the next pods, one that does not is not.
+        """
+        key = LineKey(profile, shape, None, preempts, None)
+        line = self._lines.get(key)
+        if line is not None:
+            if line.waiting:
+                return
+            del self._lines[key]
+            del self._numbered[line.number]
+        self._forget(profile, shape)
 
     def move(self, uid: PodUid, *, alone: bool) -> None:
         """The pod waits in a line of its own from now on, or with those like it again.
