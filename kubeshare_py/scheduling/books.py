@@ -16,6 +16,7 @@ from kubeshare_py.scheduling.cycle import Cycle
 from kubeshare_py.scheduling.earmarks import Earmarks
 from kubeshare_py.scheduling.fair_share import Shares
 from kubeshare_py.scheduling.gangs import Gangs
+from kubeshare_py.scheduling.group_edits import GroupEdits
 from kubeshare_py.scheduling.intake import Intake
 from kubeshare_py.scheduling.lingering_pods import LingeringPods
 from kubeshare_py.scheduling.pod_queue import PodQueue
@@ -45,6 +46,7 @@ class Books:
     earmarks: Earmarks
     reports: WaitingReports
     intake: Intake
+    group_edits: GroupEdits
     binds: Binds
     lingering: LingeringPods
 
@@ -83,6 +85,7 @@ def empty_books(profiles: Sequence[Profile], name: str, lingering_s: float) -> B
         earmarks=earmarks,
         reports=reports,
         intake=intake,
+        group_edits=GroupEdits(records, gangs, queue, earmarks, intake),
         binds=Binds(records, cycle, intake, moves, attempts, gangs),
         lingering=LingeringPods(ledger, moves, lingering_s),
     )

@@ -230,6 +230,9 @@ class GangTurns:
         for gang in self._books.gangs.take_touched():
             self._repair.note(gang, now)
             self._books.earmarks.changed(gang)
+            if gang.is_divided:
+                self._leave(gang)  # it is looked at again when its members are whole
+                continue
             if fix_models(gang) and gang.lined_by is not None:
                 self._leave_lines(gang)
             if gang.together:

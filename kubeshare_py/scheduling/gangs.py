@@ -15,7 +15,7 @@ from typing import TypeVar
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.events import FinishedMember
 from kubeshare_py.domain.identity import NodeName, PodUid
-from kubeshare_py.domain.pod import Shape
+from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.scheduling.group_objects import GangKey, GroupObjects
 from kubeshare_py.scheduling.pod_queue import SortKey
 from kubeshare_py.scheduling.pod_records import Record, State
@@ -109,6 +109,13 @@ class Gang:
     met: bool = False
     #: The minimum that its PodGroup object names, None where there is no such object.
     declared: int | None = None
+    #: Edits of that object after the first wait for the end of a pause, as those of a pod
+    #: (`pod_records`). `pauses`: no member is in the queue until then. `is_divided`: some members
+    #: are yet to leave the queue, or to be enqueued as the object is now.
+    edits: int = 0
+    edits_rest_until: float = -math.inf
+    pauses: bool = False
+    is_divided: bool = False
     together: bool = True
     need: int = 0
     #: Where it stands in the queue while it is together, and until when it does not.
@@ -256,17 +263,23 @@ class Gangs:
         """The gang of a pod."""
         return self._of.get(uid)
 
-    def declare(self, key: GangKey, minimum: int | None) -> list[Record]:
-        """What the object of a gang says now, None if there is none; the gang's pods."""
+    def declare(self, key: GangKey, minimum: int | None) -> Gang | None:
+        """What the object of a gang says now, None if there is none; the gang, if it has pods."""
         self._declared.pop(key, None)
         if minimum is not None:
             self._declared[key] = minimum
         gang = self.by_key.get(key)
-        if gang is None:
-            return []
-        gang.declared = minimum
-        self.touched[gang] = None
-        return [member.record for member in gang.members.values()]
+        if gang is not None:
+            gang.declared = minimum
+            self.touched[gang] = None
+        return gang
+
+    def pauses(self, pod: Pod) -> bool:
+        """Whether the pod belongs to a gang of which the PodGroup was edited again and again."""
+        if pod.group_reference is None:
+            return False
+        gang = self.by_key.get((pod.key.namespace, pod.group_reference.gang))
+        return gang is not None and gang.pauses
 
     def file(self, record: Record) -> Gang | None:
         """Note what has become of a pod; its gang, None if it is in none."""
@@ -384,6 +397,8 @@ def _membership(record: Record) -> tuple[GangKey, Member | None]:
         return key, None
     leaving = pod.deleting or record.evicted
     role = Role.LEAVING if leaving else _ROLES[record.state]
+    if role is Role.BACKOFF and pod.group_reference is not None:
+        role = Role.HELD  # how many it asks for says its object, as long as there is one
     return key, Member(record, role, minimum, (pod.scheduler_name, record.shape))
 
 

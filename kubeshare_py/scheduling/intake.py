@@ -101,19 +101,32 @@ class Intake:
             tell(record, str(failure), effects)
             self.back_off(record, now)
             return
-        if reason is None:
+        if reason is None and self._gangs.pauses(pod):
+            self.pause(record, event)
+        elif reason is None:
             if self.limit.put(pod, record.key):
                 self._join(record, now, event)
             else:
                 self._stay_outside(record, now, event)
-            return
-        self.leaves(pod.uid)
+        else:
+            self._hold(record, reason, effects, event)
+
+    def _hold(self, record: Record, reason: str, effects: list[Effect], event: str) -> None:
+        self.leaves(record.pod.uid)
         record.is_outside = False
         record.state = State.HELD
         self._gangs.file(record)
         self._moves.entered(queue_moves.UNSCHEDULABLE, event)
         if reason:
             tell(record, reason, effects)
+
+    def pause(self, record: Record, event: str) -> None:
+        """The pod, which is in no queue now, is enqueued later, in its place of then."""
+        self.leaves(record.pod.uid)
+        record.is_outside = False
+        record.state = State.BACKOFF
+        self._gangs.file(record)
+        self._moves.entered(queue_moves.BACKOFF, event)
 
     def _join(self, record: Record, now: float, event: str) -> None:
         """The pod waits in the queue."""
@@ -266,12 +279,7 @@ class Intake:
         elif now >= record.edits_rest_until:
             self._take_in_edit(record, now, effects, event)
         else:
-            # It comes back as it is then, and in its place of then.
-            self.leaves(pod.uid)
-            record.is_outside = False
-            record.state = State.BACKOFF
-            self._gangs.file(record)
-            self._moves.entered(queue_moves.BACKOFF, event)
+            self.pause(record, event)
             if not record.is_edited:
                 record.is_edited = True
                 self._edited.add(record.edits_rest_until, pod.uid)

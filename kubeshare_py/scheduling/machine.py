@@ -202,7 +202,7 @@ class Machine:
                 self._pods_listed = True
                 self._pods.listed(event, now, effects, decides=self.decides)
             case PodGroupSeen() | PodGroupGone() | PodGroupsListed():
-                self._pods.groups_changed(event, now, effects)
+                self._pods.groups_changed(event, now, effects, decides=self.decides)
             case _:
                 self._cluster_changed(event)
         self._books.intake.settle(now)
@@ -236,7 +236,7 @@ class Machine:
         """When to send TimePassed at the latest; `now` when there is more to do at once."""
         if self._books.reports.more or self.gang_turns.reports.more or self._overcommitment.more:
             return now
-        if self._books.intake.unsettled:
+        if self._books.intake.unsettled or self._books.group_edits.unsettled:
             return now
         if self._turns.unfinished and self._free_slots(1) > 0:
             return now
@@ -244,6 +244,7 @@ class Machine:
             self._books.binds.next_at,
             self._books.lingering.next_at,
             self._books.intake.next_at,
+            self._books.group_edits.next_at,
             self._books.intake.tells_at,
             self._books.reports.next_at,
             self.gang_turns.next_at,
@@ -270,6 +271,7 @@ class Machine:
         self._end_lingering(now)
         if now >= self._books.intake.next_at:
             self._books.intake.take_back(now, effects)
+        self._books.group_edits.look(now, effects, decides=False)
 
     def _end_lingering(self, now: float) -> None:
         if now >= self._books.lingering.next_at:
@@ -287,6 +289,7 @@ class Machine:
             self.gang_turns.time_passed(now, effects)
         if now >= self._books.intake.next_at:
             self._books.intake.take_back(now, effects)
+        self._books.group_edits.look(now, effects)
         if now >= self._books.binds.next_at:
             self._books.binds.send_again(now, effects)
         if now >= self._books.reports.next_at:

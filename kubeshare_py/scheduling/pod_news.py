@@ -8,10 +8,8 @@ from kubeshare_py.scheduling import outsiders, queue_moves
 from kubeshare_py.scheduling.arrivals import in_order_of_arrival
 from kubeshare_py.scheduling.books import Books
 from kubeshare_py.scheduling.lingering_pods import deletion_seen, may_linger
-from kubeshare_py.scheduling.pod_records import Record, State
+from kubeshare_py.scheduling.pod_records import UNDECIDED, Record, State
 from kubeshare_py.scheduling.preemption import Preemption
-
-_UNDECIDED = (State.HELD, State.WAITING, State.BACKOFF)
 
 
 class PodNews:
@@ -31,12 +29,12 @@ class PodNews:
             self._seen_bound(pod, pod.node_name, record, effects, is_news)
             deletion_seen(books.records[pod.uid], now)
         elif pod.scheduler_name not in books.profiles:
-            if record is not None and record.state in _UNDECIDED:
+            if record is not None and record.state in UNDECIDED:
                 self._forget(pod.uid)
         elif record is None:
             record = Record(pod, State.HELD, books.arrivals.next())
             books.intake.enqueue(record, now, effects, queue_moves.POD_ADD)
-        elif record.state in _UNDECIDED:
+        elif record.state in UNDECIDED:
             if _matters(record.pod, pod):
                 event = queue_moves.update_event(record.pod, pod)
                 self._leave_queue(pod.uid)
@@ -49,14 +47,6 @@ class PodNews:
             record.pod = pod  # an older view of a pod that we have bound meanwhile
             books.gangs.file(record)
         self._preemption.seen(books.records.get(pod.uid), now)
-
-    def _enqueue_again(
-        self, record: Record, pod: Pod, now: float, effects: list[Effect], event: str
-    ) -> None:
-        self._leave_queue(pod.uid)
-        self._books.gangs.drop(pod.uid)
-        record.pod = pod
-        self._books.intake.enqueue(record, now, effects, event)
 
     def _seen_bound(
         self,
@@ -133,7 +123,7 @@ class PodNews:
             else:
                 books.binds.release(record)
         books.gangs.gone(uid)
-        if record is not None and record.state in _UNDECIDED:
+        if record is not None and record.state in UNDECIDED:
             profile, shape, preempts = record.pod.scheduler_name, record.shape, record.pod.preempts
             if gang is None or (profile, shape) not in gang.shapes:
                 books.queue.unplaced(profile, shape, preempts=preempts)
@@ -175,15 +165,16 @@ class PodNews:
         if not decides:
             books.gangs.recall()
 
-    def groups_changed(self, event: PodGroupEvent, now: float, effects: list[Effect]) -> None:
+    def groups_changed(
+        self, event: PodGroupEvent, now: float, effects: list[Effect], *, decides: bool
+    ) -> None:
         """Objects that describe groups came, changed or went."""
         gangs = self._books.gangs
         for key in gangs.objects.change(event):
-            for record in gangs.declare(key, gangs.objects.minimum(key)):
-                if record.state in _UNDECIDED:
-                    pod = gangs.objects.resolved(record.pod)
-                    came = queue_moves.POD_GROUP_CHANGED
-                    self._enqueue_again(record, pod, now, effects, came)
+            gang = gangs.declare(key, gangs.objects.minimum(key))
+            if gang is not None:
+                self._books.group_edits.changed(gang, now)
+        self._books.group_edits.go_on(now, effects, decides=decides)
 
 
 def _token(pod: Pod) -> DecisionToken | None:

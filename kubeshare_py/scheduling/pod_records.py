@@ -22,6 +22,10 @@ class State(Enum):
     BOUND = auto()  # seen with a node
 
 
+#: Pods without a place that a change of them, or of their PodGroup, concerns.
+UNDECIDED = (State.HELD, State.WAITING, State.BACKOFF)
+
+
 @dataclass(slots=True, eq=False)
 class Record:
     """One pod. `allocation` and `node` are set from BINDING on."""

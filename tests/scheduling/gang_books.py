@@ -41,6 +41,9 @@ class GangBooks(Books):
     failed_at: dict[PodUid, float] = field(default_factory=dict)
     edited_at: dict[PodUid, float] = field(default_factory=dict)
     kept: set[PodUid] = field(default_factory=set)
+    #: When a PodGroup was edited, and when so soon after another time that its gang pauses.
+    described_at: dict[str, float] = field(default_factory=dict)
+    pauses_at: dict[str, float] = field(default_factory=dict)
     last_try: set[PodUid] = field(default_factory=set)
     armed_at: dict[str, float] = field(default_factory=dict)
     first: dict[str, tuple[str, int]] = field(default_factory=dict)
@@ -88,6 +91,15 @@ class GangBooks(Books):
                 self.edited_at[uid] = self.now
 
     def _objects_change(self, event: Event) -> None:
+        before = dict(self.objects)
+        self._take_in_objects(event)
+        for name in sorted(before.keys() | self.objects.keys()):
+            if before.get(name) != self.objects.get(name):
+                if self.now < self.described_at.get(name, -99.0) + 2 * LONGEST_BACKOFF_S:
+                    self.pauses_at[name] = self.now
+                self.described_at[name] = self.now
+
+    def _take_in_objects(self, event: Event) -> None:
         if isinstance(event, PodGroupSeen):
             self.objects[GroupReference(event.group.api, event.group.name).gang] = (
                 event.group.minimum
@@ -152,6 +164,8 @@ class GangBooks(Books):
 
     def candidates(self, name: str) -> list[Pod]:
         """Members that may be tried."""
+        if self.now <= self.pauses_at.get(name, -99.0) + LONGEST_BACKOFF_S:
+            return []  # until when exactly, nobody here knows
         return [
             pod
             for pod in self.waiting()
