@@ -8,6 +8,8 @@ from kubeshare_py.domain.pod import Shape
 
 #: Questions put to any number of rows: some array operations for each plugin.
 ASKING = 250
+#: Counting the reasons of all rows, beside as much for each row as asking about it.
+DIAGNOSING = 200
 #: Questions of a new shape, made by each plugin.
 _QUESTIONS = 250
 #: A line of a required node affinity, for any number of rows, and how many rows add one to it.

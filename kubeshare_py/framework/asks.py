@@ -20,7 +20,7 @@ from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.remembered import MOST_BYTES, weight_of
 from kubeshare_py.framework import answer_checks
-from kubeshare_py.framework.asking_cost import ASKING, preparing
+from kubeshare_py.framework.asking_cost import ASKING, DIAGNOSING, preparing
 from kubeshare_py.framework.boundary import Boundary, PluginFailed
 from kubeshare_py.framework.impossible import impossible
 from kubeshare_py.framework.ledger_fit import guarded
@@ -270,6 +270,7 @@ class Asker:
         failure = self._refreshed(shape).failure
         if failure is not None:
             return failed(failure)
+        self.work.other += DIAGNOSING + self._ledger.columns.rows
         masks, counts = np.unique(self.masks(shape), return_counts=True)
         reasons = self._answers[shape].questions.reasons
         totals: dict[str, int] = {}

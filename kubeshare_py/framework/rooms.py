@@ -99,6 +99,7 @@ class Rooms:
             self._asker.work.other += ASKING + columns.rows
             known.rows = _bound(known.questions, AllRows(columns), keys)
         elif len(changed):
+            self._asker.work.other += ASKING + len(changed)
             rows = SomeRows(columns, changed)
             known.rows[changed] = _bound(known.questions, rows, keys.take(changed))
         known.layout, known.seen = columns.layout, end

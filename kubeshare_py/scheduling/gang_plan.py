@@ -17,7 +17,7 @@ from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.asks import Asker, Choice, Work, failed
 from kubeshare_py.framework.boundary import PluginFailed
 from kubeshare_py.framework.rooms import Rooms
-from kubeshare_py.scheduling.cycle import Cycle
+from kubeshare_py.scheduling.cycle import LOOK, Cycle
 from kubeshare_py.scheduling.gang_attempt import Attempt, Run
 from kubeshare_py.scheduling.gang_cards import GangCards
 from kubeshare_py.scheduling.gang_limits import too_large
@@ -74,8 +74,21 @@ class GangPlan:
 
     def may_fit(self, shapes: Shapes, need: int) -> bool:
         """False only if so many pods of these shapes certainly do not fit now; cheap."""
-        models = models_for(shapes, self._columns.model_names)
-        return any(self._room(shapes, need, model) >= need for model in models)
+        return any(self.each_look(shapes, need))
+
+    def each_look(self, shapes: Shapes, need: int) -> Iterator[bool]:
+        """As `may_fit`, one shape after the other: whether those so far take so many pods.
+
+        Ends with the first True. The shapes must not change meanwhile; rows may.
+        """
+        for model in list(models_for(shapes, self._columns.model_names)):
+            fitting = 0
+            for (profile, shape), count in narrowed_all(shapes, model).items():
+                self._work.other += LOOK
+                fitting += min(count, self._rooms[profile].total(shape))
+                yield fitting >= need
+                if fitting >= need:
+                    return
 
     def place(self, gang: Gang) -> Placed | Forbidden | None:
         """Find places for as many members as it needs; None if there is no way."""

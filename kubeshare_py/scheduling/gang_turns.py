@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter, OrderedDict
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kubeshare_py.domain.diagnosis import Diagnosis
@@ -70,8 +71,10 @@ class GangTurns:
         self._look: Timers[Composition] = Timers()
         self._known: OrderedDict[Composition, _Known] = OrderedDict()
         self._swept = 0
-        #: Lines of gangs that rows improved for, to be looked at.
+        #: Lines of gangs that rows improved for, to be looked at; and what is yet to be asked about
+        #: the last of them, once that has begun.
         self._sweep: list[GangLine] = []
+        self._looks: Iterator[bool] | None = None
         #: Gangs that were blocked, or joined blocked ones, since anybody looked.
         self.newcomers: dict[Gang, None] = {}
         self._inventory_read = False
@@ -103,6 +106,7 @@ class GangTurns:
         """Nobody waits for room; all gangs are looked at again."""
         self.queue.clear()
         self._sweep.clear()
+        self._looks = None
         self.kept_out.clear()
         self._books.earmarks.doubt_all()
         self._known.clear()
@@ -137,14 +141,9 @@ class GangTurns:
         improved = self._books.ledger.improved.end
         if read_just_now or (improved != self._swept and not self._sweep):
             self._swept = improved
-            self._sweep = self._fewest_last()
+            self._sweep, self._looks = self._fewest_last(), None
         while self._sweep and self._books.cycle.may_look_on():
-            line = self._sweep.pop()
-            if not self.queue.is_blocked(line):
-                continue
-            if line.shortage is None or self._plan.may_fit(line.shapes, line.need):
-                self._books.moves.woken(sum(len(gang.waiting) for gang in line.gangs))
-                self.queue.wake(line)
+            self._look_on(self._sweep[-1])
         self._books.shares.unswept.update(line.owner for line in self._sweep)
         self.queue.let_on()
 
@@ -219,6 +218,23 @@ class GangTurns:
             self._settle(now)
 
     # --- inside --------------------------------------------------------------------------------
+
+    def _look_on(self, line: GangLine) -> None:
+        """Ask about one more shape of the last line of the sweep; wake its gangs if they may fit.
+
+        A change between two such questions begins a sweep of its own.
+        """
+        if self.queue.is_blocked(line):
+            if self._looks is None:
+                self._looks = self._plan.each_look(line.shapes, line.need)
+            may_fit = True if line.shortage is None else next(self._looks, None)
+            if may_fit is False:
+                return  # there may be further shapes
+            if may_fit:
+                self._books.moves.woken(sum(len(gang.waiting) for gang in line.gangs))
+                self.queue.wake(line)
+        self._sweep.pop()
+        self._looks = None
 
     def _fewest_last(self) -> list[GangLine]:
         """Lines of blocked gangs, those of namespaces with few of them at the end."""

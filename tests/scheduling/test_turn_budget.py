@@ -3,11 +3,12 @@
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import combinations
 
 import pytest
 
 from kubeshare_py.domain.events import BindSlotsFree, PodGone, PodSeen, TimePassed
-from kubeshare_py.domain.pod import NodeTerm, Pod, Requirement, Shape
+from kubeshare_py.domain.pod import NodeTerm, Pod, PodGroup, Requirement, Shape
 from kubeshare_py.framework.asking_cost import ASKING, preparing
 from kubeshare_py.framework.asks import SHAPES_KEPT
 from kubeshare_py.scheduling.cycle import LOOK, ROWS_A_TURN
@@ -140,3 +141,49 @@ def test_the_first_of_many_lines_is_looked_for_in_several_turns(lines: int) -> N
     assert holder is not None
     assert holder.nominee == "uid-w2"
     assert driver.most < ROWS_A_TURN + LOOK * LINES_AT_ONCE + 3 * (preparing(shape, 16) + ASKING)
+
+
+def gangs_that_do_not_fit(driver: Counted, shapes: list[list[Shape]]) -> Pod:
+    """One gang for each list of shapes, blocked; the pod that holds all there is."""
+    full = a_pod("full", a_shape(a_claim(1000)))
+    driver.place(full)
+    for number, of_one in enumerate(shapes):
+        group = PodGroup(name=f"g{number}", headcount=len(of_one), min_available=len(of_one))
+        for at, shape in enumerate(of_one):
+            driver.tell(PodSeen(a_pod(f"g{number}-{at}", shape, group=group)))
+    driver.until_quiet()
+    driver.most = 0
+    return full
+
+
+def test_a_gang_of_many_costly_shapes_is_looked_at_over_several_turns() -> None:
+    driver = Counted({"n1": 1, "n2": 1})
+    shapes = [with_terms(number, 100) for number in range(PODS // 4)]
+    full = gangs_that_do_not_fit(driver, [shapes])
+    for shape in shapes:
+        driver.machine.askers["kubeshare-scheduler"].forget(shape)
+    driver.tell(PodGone(full.uid))
+    one = preparing(shapes[0], 16) + 4 * ASKING
+    assert driver.until_quiet() >= len(shapes) * preparing(shapes[0], 16) // (2 * ROWS_A_TURN)
+    assert driver.most < ROWS_A_TURN + 3 * one
+
+
+def test_looks_at_gangs_take_several_turns_though_all_is_known_of_their_shapes() -> None:
+    driver = Counted({"n1": 1, "n2": 1})
+    few = [with_terms(number, 1) for number in range(12)]
+    # So many compositions of the same shapes: one line each.
+    chosen = combinations(few, 6)
+    gangs = [list(of_one) for _, of_one in zip(range(400), chosen, strict=False)]
+    full = gangs_that_do_not_fit(driver, gangs)
+    driver.tell(PodGone(full.uid))
+    assert driver.until_quiet() > len(gangs) * 6 * LOOK // ROWS_A_TURN > 0
+    assert driver.most < ROWS_A_TURN + 3 * (preparing(few[0], 16) + 4 * ASKING)
+
+
+def test_counting_why_a_shape_fits_nowhere_costs_as_much_as_asking_about_all_rows() -> None:
+    driver = Counted({f"n{number}": 1 for number in range(300)})
+    shape, asker = with_terms(0, 1), driver.machine.askers["kubeshare-scheduler"]
+    assert asker.best(shape) is None
+    before = asker.work.cost
+    asker.diagnose(shape)
+    assert asker.work.cost - before >= 300
