@@ -95,7 +95,9 @@ class GangTurns:
             return False  # nearly always, and asked at every turn
         if self._sweep or self._books.gangs.touched or self.queue.has_more:
             return True
-        return bool(self.queue.joined)
+        # Rows may have improved while lines were looked at for such that did before.
+        is_behind = self._swept != self._books.ledger.improved.end
+        return bool(self.queue.joined) or (is_behind and bool(self.queue.lines()))
 
     def use_profiles(self) -> None:
         """Other plugins say how much room there is."""

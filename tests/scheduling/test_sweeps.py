@@ -10,13 +10,14 @@ from kubeshare_py.cluster.changes import ChangeLog
 from kubeshare_py.domain.effects import Bind
 from kubeshare_py.domain.events import BindSlotsFree, NodeSeen, PodGone, PodSeen
 from kubeshare_py.domain.identity import PodKey, PodUid
-from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.pod import Pod, PodGroup
 from kubeshare_py.scheduling.cycle import ROWS_WORTH_HINTS
 from kubeshare_py.scheduling.pod_queue import Line, LineKey, PodQueue
+from kubeshare_py.scheduling.pod_records import State
 from kubeshare_py.scheduling.sweeps import Sweeps
 from tests.builders import a_claim, a_node, a_pod, a_shape, whole
 from tests.scheduling.driver import Driver
-from tests.scheduling.test_fair_share import many, of, until_quiet, victim
+from tests.scheduling.test_fair_share import many, many_members, of, until_quiet, victim
 
 MOST_TURNS = 60
 #: Pods of three namespaces wait in six lines.
@@ -156,3 +157,27 @@ def test_rows_that_go_on_improving_keep_no_namespace_waiting_that_has_many_lines
     driver.tell(BindSlotsFree(64))
     driver.tell(PodGone(full.uid))
     assert turns_until_bound(driver, mine.uid, improves=True) < MOST_TURNS
+
+
+def test_a_gang_is_not_forgotten_whose_cards_are_freed_while_other_gangs_are_looked_at() -> None:
+    driver, full = full_cluster(("few", 1))
+    group = PodGroup(name="g", headcount=2, min_available=2)
+    driver.tell(
+        *(PodSeen(replace(many_members(number), group=pair(number))) for number in range(400))
+    )
+    mine = [
+        replace(of("mine", name, "", a_pod(name, a_shape(a_claim(1000)))), group=group)
+        for name in "ab"
+    ]
+    driver.tell(*map(PodSeen, mine))
+    until_quiet(driver)
+    improve(driver, 1)
+    driver.tell(BindSlotsFree(64))
+    assert driver.machine.gang_turns.sweeps
+    driver.tell(PodGone(full.uid))
+    until_quiet(driver)
+    assert {driver.machine.records[pod.uid].state for pod in mine} == {State.BINDING}
+
+
+def pair(number: int) -> PodGroup:
+    return PodGroup(name=f"g{number // 2}", headcount=2, min_available=2)
