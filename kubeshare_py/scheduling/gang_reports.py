@@ -96,6 +96,15 @@ def too_few(gang: Gang) -> Diagnosis:
     )
 
 
+def too_varied(gang: Gang, most: int) -> Diagnosis:
+    """Its members are of more shapes than a gang may have."""
+    found = len(gang.shapes)
+    return Diagnosis(
+        sentence=f"{_needs(gang)}, which differ in {found} ways in what they ask for and where "
+        f"they may go; at most {most} are tried together"
+    )
+
+
 def too_little(gang: Gang, shortage: Shortage) -> Diagnosis:
     """All are there, and too little room for them."""
     if shortage.is_nowhere:

@@ -20,7 +20,7 @@ from kubeshare_py.scheduling.gang_places import GangPlaces
 from kubeshare_py.scheduling.gang_plan import Forbidden, GangPlan, Placed
 from kubeshare_py.scheduling.gang_queue import GangLine, GangQueue
 from kubeshare_py.scheduling.gang_repair import GangRepair, RepairRules
-from kubeshare_py.scheduling.gang_reports import UNREAD, GangReports
+from kubeshare_py.scheduling.gang_reports import UNREAD, GangReports, too_varied
 from kubeshare_py.scheduling.gangs import Composition, Gang, Shortage
 from kubeshare_py.scheduling.kept_out import KeptOut
 from kubeshare_py.scheduling.pod_queue import SortKey
@@ -35,8 +35,9 @@ from kubeshare_py.scheduling.waiting_reports import (
 
 #: Compositions whose shortage is remembered.
 SHORTAGES_KEPT = 256
-#: A gang with more shapes than this is tried without asking about each of them in turns before.
-MOST_PREPARED = SHAPES_KEPT // 2
+#: A gang whose waiting members have more shapes than this is not tried: what is known of all must
+#: be kept from one turn to the next until the gang is tried, in one turn.
+MOST_SHAPES = SHAPES_KEPT // 2
 
 
 @dataclass(slots=True)
@@ -156,8 +157,6 @@ class GangTurns:
 
     def is_prepared(self, gang: Gang) -> bool:
         """Whether all its shapes were asked about; some are now, as far as this turn may."""
-        if len(gang.shapes) > MOST_PREPARED:
-            return True
         unasked = [one for one in gang.shapes if not self._books.askers[one[0]].knows(one[1])]
         for number, (profile, shape) in enumerate(unasked, 1):
             self.rooms[profile].total(shape)
@@ -267,6 +266,10 @@ class GangTurns:
             self._leave(gang)
             if len(gang.waiting) < gang.need:
                 self.reports.incomplete(gang, now)
+            return
+        if len(gang.shapes) > MOST_SHAPES:
+            self._leave(gang)
+            self.reports.tell(gang, too_varied(gang, MOST_SHAPES))
             return
         gang.key = self._key(gang)
         earmarks = self._books.earmarks

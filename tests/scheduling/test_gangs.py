@@ -8,6 +8,7 @@ from kubeshare_py.domain.effects import Bind
 from kubeshare_py.domain.events import BindSlotsFree, InventoryRead, NodeSeen, PodGone, PodSeen
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import PodGroup
+from kubeshare_py.scheduling.gang_turns import MOST_SHAPES
 from tests.builders import a_claim, a_node, a_pod, a_shape, some_gpus, whole
 from tests.scheduling.driver import Driver
 from tests.scheduling.gang_driver import GangDriver, a_group, members, names
@@ -48,6 +49,20 @@ def test_all_members_are_told_how_many_are_missing() -> None:
     driver.later(2)
     text = 'pod group "g" needs 3 pods to start together; there are 2'
     assert driver.told == {"g-0": text, "g-1": text}
+
+
+def test_a_gang_of_too_many_shapes_is_not_tried_and_told_so() -> None:
+    driver = GangDriver({"n1": 200})
+    group = a_group(2, headcount=MOST_SHAPES + 1)
+    shapes = [a_shape(a_claim(number + 1)) for number in range(MOST_SHAPES + 1)]
+    pods = [a_pod(f"g-{number}", shape, group=group) for number, shape in enumerate(shapes)]
+    driver.tell(*(PodSeen(pod) for pod in pods))
+    driver.later(10)
+    assert {*driver.told.values()} == {
+        'pod group "g" needs 2 pods to start together, which differ in 129 ways in what they ask '
+        "for and where they may go; at most 128 are tried together"
+    }
+    assert driver.gone(pods[0])
 
 
 def test_all_members_are_told_what_there_is_no_room_for() -> None:
