@@ -24,12 +24,15 @@ from kubeshare_py.scheduling.pod_queue import LineKey, PodQueue, SortKey
 from kubeshare_py.scheduling.pod_records import Record, State
 from kubeshare_py.scheduling.queue_moves import QueueMoves
 from kubeshare_py.scheduling.timers import Timers, backoff_s
-from kubeshare_py.scheduling.waiting_limit import MOST_WAITING, WaitingLimit
+from kubeshare_py.scheduling.waiting_limit import MOST_WAITING, Unit, WaitingLimit
 from kubeshare_py.scheduling.waiting_reports import WaitingReports
 
 #: Of the pods that come in from outside so many join the queue at once; of those that stay there
 #: for so long (s) so many are told at once: most of a large backlog is placed before.
 MOST_JOIN, MOST_TOLD = 500, 256
+#: A gang comes in and goes out whole, however many it has: after more than `MOST_JOIN` pods at once
+#: none comes in or goes out until there were not more than so many a second.
+PODS_MOVED_A_SECOND = 8000
 OUTSIDE_PATIENCE_S = 30.0
 #: A pod that was not edited for so long (s) since its last pause is tried at once again.
 CALM_S = 10.0
@@ -60,6 +63,7 @@ class Intake:
         self.limit = WaitingLimit(MOST_WAITING)
         #: Pods outside of the queue that were not told yet, and since when they are there (s).
         self._untold: dict[PodUid, float] = {}
+        self._moves_rest_until = 0.0
         self._keys = SortKeys()
         self._backoff: Timers[tuple[PodUid, int]] = Timers()
         self._edited: Timers[PodUid] = Timers()
@@ -157,34 +161,49 @@ class Intake:
         self._moves.entered(queue_moves.UNSCHEDULABLE, event)
 
     @property
-    def unsettled(self) -> bool:
-        """Whether pods are to enter the queue or to leave it."""
-        return bool(self.limit.moved)
+    def settles_at(self) -> float:
+        """When pods are to enter the queue or to leave it; infinity when none are."""
+        return self._moves_rest_until if self.limit.moved else math.inf
 
     def settle(self, now: float) -> None:
         """Pods that the limit let in join the queue, and those that it put out leave it.
 
         Some at a time; all that are to leave before any that are to join.
         """
-        moved, records = self.limit.moved, self._records
-        if not moved:
+        moved = self.limit.moved
+        if not moved or now < self._moves_rest_until:
             return
-        for unit in [unit for unit in moved if not unit.is_inside]:
-            del moved[unit]
-            for uid in unit.pods:
-                if not records[uid].is_outside:
-                    self._queue.remove(uid)
-                    self._earmarks.end(uid)
-                    self._stay_outside(records[uid], now, queue_moves.FORCE_ACTIVATE)
+        left = self._put_out(now)
         joined = 0
         while moved and joined < MOST_JOIN:
             unit = next(iter(moved))
             del moved[unit]
+            joined += self._let_in(unit, now)
+        if left + joined > MOST_JOIN:
+            self._moves_rest_until = now + (left + joined) / PODS_MOVED_A_SECOND
+
+    def _put_out(self, now: float) -> int:
+        """All that are to leave do; how many pods did."""
+        count = 0
+        for unit in [unit for unit in self.limit.moved if not unit.is_inside]:
+            del self.limit.moved[unit]
             for uid in unit.pods:
-                if records[uid].is_outside:
-                    self._untold.pop(uid, None)
-                    self._join(records[uid], now, queue_moves.FORCE_ACTIVATE)
-                    joined += 1
+                if not self._records[uid].is_outside:
+                    self._queue.remove(uid)
+                    self._earmarks.end(uid)
+                    self._stay_outside(self._records[uid], now, queue_moves.FORCE_ACTIVATE)
+                    count += 1
+        return count
+
+    def _let_in(self, unit: Unit, now: float) -> int:
+        """Its pods join the queue; how many did."""
+        count = 0
+        for uid in unit.pods:
+            if self._records[uid].is_outside:
+                self._untold.pop(uid, None)
+                self._join(self._records[uid], now, queue_moves.FORCE_ACTIVATE)
+                count += 1
+        return count
 
     def told(self, now: float) -> Iterator[ReportWaiting]:
         """Some of those that have been outside for a while and were not told yet."""

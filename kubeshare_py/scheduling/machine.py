@@ -236,7 +236,7 @@ class Machine:
         """When to send TimePassed at the latest; `now` when there is more to do at once."""
         if self._books.reports.more or self.gang_turns.reports.more or self._overcommitment.more:
             return now
-        if self._books.intake.unsettled or self._books.group_edits.unsettled:
+        if self._books.group_edits.unsettled:
             return now
         if self._turns.unfinished and self._free_slots(1) > 0:
             return now
@@ -246,6 +246,7 @@ class Machine:
             self._books.intake.next_at,
             self._books.group_edits.next_at,
             self._books.intake.tells_at,
+            self._books.intake.settles_at,
             self._books.reports.next_at,
             self.gang_turns.next_at,
             self._overcommitment.next_at,

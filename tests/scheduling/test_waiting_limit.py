@@ -18,7 +18,7 @@ from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.pod import Pod, PodGroup
 from kubeshare_py.scheduling.explanation import why
 from kubeshare_py.scheduling.figures import pod_figures
-from kubeshare_py.scheduling.intake import OUTSIDE_PATIENCE_S
+from kubeshare_py.scheduling.intake import MOST_JOIN, OUTSIDE_PATIENCE_S, PODS_MOVED_A_SECOND
 from kubeshare_py.scheduling.pod_queue import SortKey
 from kubeshare_py.scheduling.pod_records import State
 from kubeshare_py.scheduling.waiting_limit import WaitingLimit
@@ -295,6 +295,23 @@ def test_a_gang_beyond_the_limit_enters_alone_and_is_placed() -> None:
     driver.tell(PodGone(PodUid("uid-p0")))
     assert {bind.key.name for bind in driver.turns()} == {f"g{at}" for at in range(6)}
     assert driver.waiting() == names(1)
+
+
+def test_a_large_gang_does_not_come_and_go_with_every_pod_before_it() -> None:
+    driver = Limited({"n1": 0}, most=2 * MOST_JOIN)
+    driver.tell(*(PodSeen(pod) for pod in gang("g", 2 * MOST_JOIN)))
+    driver.turns()
+    urgent = big("p0", priority=5)
+    for _ in range(3):  # each moves the whole gang, unless its moves pause
+        driver.tell(PodSeen(urgent))
+        driver.turns()
+        assert len(driver.outside()) == 2 * MOST_JOIN
+        driver.tell(PodGone(urgent.uid))
+        driver.turns()
+        assert len(driver.outside()) == 2 * MOST_JOIN
+    driver.now += 2 * MOST_JOIN / PODS_MOVED_A_SECOND
+    driver.turns()
+    assert len(driver.waiting()) == 2 * MOST_JOIN
 
 
 def test_without_a_limit_all_wait_in_the_queue() -> None:
