@@ -94,8 +94,8 @@ class _Position:
     """Where the watch is ("" before the list), whether it got anything since, and when (s).
 
     `answered`: the server began to answer. `reopened`: how many connections in a row were left
-    because they were silent. `unreachable`: the last one broke, so it may be another server that
-    answers now.
+    because they were silent. `in_doubt`: the last one broke or ended soon, so it may be another
+    server that answers now.
     """
 
     resource_version: str = ""
@@ -103,7 +103,7 @@ class _Position:
     moved: bool = False
     heard_at: float = 0.0
     reopened: int = 0
-    unreachable: bool = False
+    in_doubt: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -239,7 +239,8 @@ async def _watch(
                     del news
         except KubeFailure as failure:
             error = failure
-        position.unreachable = isinstance(error, KubeUnreachable)
+        is_soon = error is None and loop.time() - started < SHORT_LIFE_S
+        position.in_doubt = is_soon or isinstance(error, KubeUnreachable)
         if not position.resource_version:
             error = error or _NoEnd("the watch ended before the list did")
             if _is_away(error, position):
@@ -252,7 +253,7 @@ async def _watch(
         # A busy server ends watches whose reader is slower than the news. client-go goes on at once
         # too: in a pause more of it would pile up.
         is_new = position.resource_version != begun_at
-        if error is not None or (not is_new and loop.time() - started < SHORT_LIFE_S):
+        if error is not None or (is_soon and not is_new):
             await _pause(source, "watch", error)
 
 
@@ -271,7 +272,7 @@ async def _connection(
     initial: InitialList[T, R] | None = None
     if position.resource_version:
         query["resourceVersion"] = position.resource_version
-        if position.unreachable:
+        if position.in_doubt:
             await _version_there(source, position)
     else:
         # No resourceVersion: at least as new as the moment of asking.

@@ -314,11 +314,15 @@ def end_of_list(version: int) -> dict[str, object]:
 class Streaming:
     """Begins watches with lists. Each watch sends the next entry and ends.
 
-    The last one stays open and silent, and so do those whose numbers are in `silent`.
+    The last one stays open and silent, and so do those whose numbers are in `silent`. Lists by
+    pages are of `version`.
     """
 
-    def __init__(self, *script: Sequence[object], silent: Collection[int] = ()) -> None:
+    def __init__(
+        self, *script: Sequence[object], silent: Collection[int] = (), version: str = "120"
+    ) -> None:
         self.script = list(script)
+        self.version = version
         self.silent = {*silent, len(script) - 1}
         self.watched_from: list[str] = []
         self.lists = 0
@@ -327,7 +331,7 @@ class Streaming:
     async def answer(self, request: web.Request) -> web.StreamResponse:
         if "watch" not in request.query:
             self.lists += 1
-            metadata = {"resourceVersion": "109"}
+            metadata = {"resourceVersion": self.version}
             return web.json_response({"metadata": metadata, "items": [thing("paged", 1)]})
         if "sendInitialEvents" in request.query:
             assert request.query["resourceVersionMatch"] == "NotOlderThan"
@@ -390,7 +394,7 @@ async def test_changes_before_the_end_of_the_list_are_part_of_it() -> None:
 async def test_a_watch_that_ends_before_the_list_leads_to_a_list_by_pages() -> None:
     server = Streaming([change("ADDED", "a", 3)], [change("ADDED", "b", 110)])
     assert await server.see(2) == ["['paged']", "ADDED b"]
-    assert server.watched_from == ["list", "109"]
+    assert server.watched_from == ["list", "120"]
 
 
 async def test_a_server_that_never_tells_the_end_of_the_list_is_asked_for_pages() -> None:
@@ -483,7 +487,8 @@ async def test_a_list_that_names_no_version_is_not_asked_for_in_a_tight_loop() -
 
 async def test_a_server_that_went_back_in_time_is_noticed_although_it_is_silent() -> None:
     restored = [change("ADDED", "old", 2), end_of_list(110)]
-    server = Streaming([change("ADDED", "a", 3), end_of_list(110)], restored, silent=[0])
+    first = [change("ADDED", "a", 3), end_of_list(110)]
+    server = Streaming(first, restored, silent=[0], version="109")
     assert await server.see(2, Patience(look_s=0.05)) == ["['a']", "['old']"]
     assert server.watched_from == ["list", "list"]
 
@@ -569,3 +574,11 @@ async def test_nothing_of_a_batch_is_kept_while_the_watch_is_silent() -> None:
         silent.cancel()
         await asyncio.wait([silent])
         server.closing.set()
+
+
+async def test_a_server_that_went_back_in_time_is_noticed_after_a_watch_that_ended_soon() -> None:
+    """Nothing was refused meanwhile: it was stopped and restored between two watches."""
+    restored = [change("ADDED", "old", 2), end_of_list(110)]
+    first = [change("ADDED", "a", 3), end_of_list(110), change("ADDED", "b", 111)]
+    server = Streaming(first, restored, version="109")
+    assert await server.see(3) == ["['a']", "ADDED b", "['old']"]
