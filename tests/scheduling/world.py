@@ -26,7 +26,7 @@ from kubeshare_py.domain.events import (
     Refusal,
 )
 from kubeshare_py.domain.gpu import Gpu
-from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
+from kubeshare_py.domain.identity import DecisionToken, NodeName, PodKey, PodUid
 from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.request import InvalidRequest
@@ -49,6 +49,8 @@ SHAPES = (
     a_shape(a_claim(100), cpu=60_000),
 )
 NODES = tuple(NodeName(name) for name in ("n1", "n2", "n3"))
+#: Pods that are created one by one are in them by turns: pods of one shape are of several.
+NAMESPACES = ("default", "b", "c", "d", "e")
 ACTIONS = 16
 
 Step = tuple[int, int, int]
@@ -138,8 +140,9 @@ class World:
             gates=("wait",) if how == 7 else (),
             problem=InvalidRequest(field="l", value="v", rule="r") if how == 8 else None,
         )
-        self.stored[pod.uid] = pod
-        self.watch.append(PodSeen(pod))
+        key = PodKey(NAMESPACES[self.count % len(NAMESPACES)], pod.key.name)
+        self.stored[pod.uid] = replace(pod, key=key)
+        self.watch.append(PodSeen(self.stored[pod.uid]))
 
     def delete(self, which: int, how: int) -> None:
         """A pod is deleted, finishes, or loses its gate."""
