@@ -8,7 +8,7 @@ nothing.
 """
 
 from collections.abc import Callable
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heappush, heapreplace
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -63,10 +63,9 @@ class Shares:
 class FairHeap(Generic[T]):
     """What is to be tried, by key, without what belongs to namespaces that must wait.
 
-    Nothing is taken out: `is_valid` knows whether an entry still counts under its owner and key;
-    one that does not it may push under another owner. `most` knows how many can count. Of entries
-    that do not about as many are kept: a scheduler that stands by pushes for weeks, and never looks
-    at the first.
+    Nothing is taken out: `is_valid` knows whether an entry still counts under its owner and key (it
+    must not push), and `most` how many can. Of entries that do not count about as many are kept: a
+    scheduler that stands by pushes for weeks, and never looks at the first.
     """
 
     def __init__(
@@ -116,9 +115,17 @@ class FairHeap(Generic[T]):
                 self._held_back[owner] = None
                 continue
             heap = self._of[owner]
-            if heap[0][0] == key and self._is_valid(heap[0][2], owner, key):
+            while heap and not self._is_valid(heap[0][2], owner, heap[0][0]):
+                heappop(heap)
+                self._entries -= 1
+            if not heap:
+                heappop(firsts)
+                del self._first[owner], self._of[owner]
+            elif heap[0][0] == key:
                 return heap[0][2]
-            self._drop_what_does_not_count(owner, heap)
+            else:
+                self._first[owner] = heap[0][0]
+                heapreplace(firsts, (heap[0][0], owner))
         return None
 
     def let_on(self) -> None:
@@ -135,17 +142,6 @@ class FairHeap(Generic[T]):
             index.clear()
         self._firsts.clear()
         self._entries = 0
-
-    def _drop_what_does_not_count(self, owner: str, heap: list[tuple[_Key, int, T]]) -> None:
-        """Of the first entries of an owner. What was its first key goes when it is found again."""
-        while heap and not self._is_valid(heap[0][2], owner, heap[0][0]):
-            heappop(heap)
-            self._entries -= 1
-        if not heap:
-            del self._first[owner], self._of[owner]
-        elif heap[0][0] != self._first[owner]:
-            self._first[owner] = heap[0][0]
-            heappush(self._firsts, (heap[0][0], owner))
 
     def _compact(self) -> None:
         """Keep each entry that counts once."""

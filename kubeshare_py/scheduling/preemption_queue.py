@@ -63,6 +63,8 @@ class PreemptionQueue:
         self._candidates: FairHeap[Line | Gang] = FairHeap(
             self._shares, self._stands_at, lambda: len(self._due)
         )
+        #: Candidates that were found under an owner that they had before.
+        self._moved: dict[Line | Gang, None] = {}
         #: Who is to be looked at, some in each turn.
         self._unlooked: list[Line | Gang] = []
         self._retry: Timers[Line | Gang] = Timers()
@@ -218,9 +220,21 @@ class PreemptionQueue:
 
     def _first(self) -> Line | Gang | None:
         """The first candidate; another round of shares begins if all others had theirs."""
-        first = self._candidates.first()
+        first = self._first_of_round()
         if first is None and self._shares.new_round():
             self._candidates.let_on()
+            first = self._first_of_round()
+        return first
+
+    def _first_of_round(self) -> Line | Gang | None:
+        """The first candidate, once those found under an owner of before are under theirs."""
+        first = self._candidates.first()
+        while self._moved:
+            moved = list(self._moved)
+            self._moved.clear()
+            for who in moved:
+                if who in self._due:
+                    self._candidates.push(who.owner, self._due[who], who)
             first = self._candidates.first()
         return first
 
@@ -228,7 +242,7 @@ class PreemptionQueue:
         if self._due.get(who) != key:
             return False
         if who.owner != owner:
-            self._put(who, key)
+            self._moved[who] = None
             return False
         return True
 

@@ -15,7 +15,6 @@ from kubeshare_py.domain.pod import Pod, PodGroup
 from kubeshare_py.framework.asks import SHAPES_KEPT
 from kubeshare_py.scheduling.cycle import ROWS_A_TURN
 from kubeshare_py.scheduling.fair_share import A_PLACE, A_SHARE, SPARE_ENTRIES, FairHeap, Shares
-from kubeshare_py.scheduling.pod_queue import SortKey
 from kubeshare_py.scheduling.pod_records import State
 from tests.builders import a_claim, a_pod, a_shape, whole
 from tests.scheduling.driver import Driver
@@ -346,25 +345,6 @@ def test_the_first_is_the_first_of_those_whose_namespace_has_not_had_its_share(
     assert tried == sorted(tried)
     assert not any(books.waiting.values())
     assert not books.heap.waits
-
-
-@pytest.mark.parametrize("now", ["a", "m", "z"])
-def test_what_is_of_another_owner_by_now_is_found_there(now: str) -> None:
-    owners = {1: "m n", 2: "m n"}
-
-    def is_valid(entry: int, owner: str, key: SortKey) -> bool:
-        if owners.get(entry) not in (None, owner):
-            heap.push(owners[entry], key, entry)
-        return owners.get(entry) == owner
-
-    heap: FairHeap[int] = FairHeap(Shares(), is_valid, lambda: 8)
-    for entry in owners:
-        heap.push("m n", (7,), entry)
-    owners[1] = now
-    found = [heap.first(), heap.first()]
-    owners.pop(found[0] or 0)
-    assert sorted([found[0] or 0, heap.first() or 0]) == [1, 2]
-    assert found[0] == found[1]
 
 
 def test_a_place_costs_a_namespace_nothing_but_what_it_cost_more_than_usual() -> None:
