@@ -36,6 +36,7 @@ NODES = """
 nodes:
   - name: "n{n}"
     count: 4
+    allocatable: {pods: "1000"}
     gpus: [{model: A100-SXM4-40GB, memory: 40GiB, count: 4}]
 """
 _LABELS = "kubeshare-labels"
