@@ -100,8 +100,8 @@ class Columns:
     resources: dict[str, int] = field(
         default_factory=lambda: {name: column for column, name in enumerate(FIXED_RESOURCES)}
     )
-    #: Rows and cards are many, their distinct models, readinesses and sets of taints few: columns
-    #: have a number for each. Number 0 is "no card", "nothing is told of back-ends", "no taints".
+    #: Columns hold a number for each card model, readiness and set of taints, which are few. Number
+    #: 0 stands for no card, for an unknown readiness, and for no taints.
     models: Numbering[str] = field(default_factory=lambda: Numbering(""))
     readinesses: Numbering[Told] = field(default_factory=lambda: Numbering(()))
     taint_sets: Numbering[tuple[Taint, ...]] = field(default_factory=lambda: Numbering(()))

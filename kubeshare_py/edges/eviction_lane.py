@@ -1,4 +1,4 @@
-"""The lane beside the binds: evictions, and what nominated pods are told, a few at once.
+"""Evictions and nominations are sent beside the Bindings, a few at once.
 
 One plan may evict hundreds of pods, each with two writes. All at once they would be in flight
 before the Bindings that are decided next.

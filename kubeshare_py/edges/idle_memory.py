@@ -1,4 +1,4 @@
-"""Memory that was used and is free: glibc keeps it unless it is told not to."""
+"""glibc keeps memory that the process has freed, unless the process asks it to give it back."""
 
 import asyncio
 import ctypes

@@ -10,7 +10,7 @@ import msgspec
 
 T = TypeVar("T")
 
-#: As in `shallow_json`.
+#: Lists and objects in each other. Those that are read have about 15.
 MOST_DEPTH = 64
 
 _TEXT_OR_BRACKET = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)

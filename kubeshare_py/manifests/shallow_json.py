@@ -10,10 +10,9 @@ from typing import TypeVar
 import msgspec
 import numpy as np
 
-T = TypeVar("T")
+from kubeshare_py.manifests.plain_shallow_json import MOST_DEPTH
 
-#: Lists and objects in each other. Those that are read have about 15.
-MOST_DEPTH = 64
+T = TypeVar("T")
 
 _QUOTE, _OPENING, _CLOSING = ord('"'), (ord("{"), ord("[")), (ord("}"), ord("]"))
 

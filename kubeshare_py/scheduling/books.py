@@ -85,7 +85,7 @@ def empty_books(profiles: Sequence[Profile], name: str, lingering_s: float) -> B
         earmarks=earmarks,
         reports=reports,
         intake=intake,
-        group_edits=GroupEdits(records, gangs, queue, earmarks, intake),
+        group_edits=GroupEdits(records, gangs, intake),
         binds=Binds(records, cycle, intake, moves, attempts, gangs),
         lingering=LingeringPods(ledger, moves, lingering_s),
     )

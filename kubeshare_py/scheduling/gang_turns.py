@@ -286,8 +286,7 @@ class GangTurns:
     def _leave_lines(self, gang: Gang) -> None:
         """Its members do not wait each for itself, or not where they did."""
         for uid in gang.waiting:
-            self._books.queue.remove(uid)
-            self._books.earmarks.end(uid)
+            self._books.intake.dequeue(uid)
             gang.untold[uid] = None
         gang.lined_by = None
 

@@ -10,10 +10,8 @@ import math
 from kubeshare_py.domain.effects import Effect
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.scheduling import queue_moves
-from kubeshare_py.scheduling.earmarks import Earmarks
 from kubeshare_py.scheduling.gangs import Gang, Gangs
 from kubeshare_py.scheduling.intake import CALM_S, Intake
-from kubeshare_py.scheduling.pod_queue import PodQueue
 from kubeshare_py.scheduling.pod_records import UNDECIDED, Record
 from kubeshare_py.scheduling.timers import Timers, backoff_s
 
@@ -28,14 +26,10 @@ class GroupEdits:
         self,
         records: dict[PodUid, Record],
         gangs: Gangs,
-        queue: PodQueue,
-        earmarks: Earmarks,
         intake: Intake,
     ) -> None:
         self._records = records
         self._gangs = gangs
-        self._queue = queue
-        self._earmarks = earmarks
         self._intake = intake
         #: Members of gangs that pause, the last in queue order first; and members to be enqueued,
         #: the first in queue order last.
@@ -82,12 +76,12 @@ class GroupEdits:
         most = MOST_RENEWED if decides else math.inf
         for gang, record in self._some(self._leaving, most):
             if self._records.get(record.pod.uid) is record and record.state in UNDECIDED:
-                self._dequeue(record)
+                self._intake.dequeue(record.pod.uid)
                 self._intake.pause(record, queue_moves.POD_GROUP_CHANGED)
             self._touch(gang)
         for gang, record in self._some(self._joining, most):
             if self._records.get(record.pod.uid) is record and record.state in UNDECIDED:
-                self._dequeue(record)
+                self._intake.dequeue(record.pod.uid)
                 self._gangs.drop(record.pod.uid)
                 record.pod = self._gangs.objects.resolved(record.pod)
                 self._intake.enqueue(record, now, effects, queue_moves.POD_GROUP_CHANGED)
@@ -136,7 +130,3 @@ class GroupEdits:
     def _touch(self, gang: Gang) -> None:
         if gang.members:  # or it may be forgotten already
             self._gangs.touched[gang] = None
-
-    def _dequeue(self, record: Record) -> None:
-        self._queue.remove(record.pod.uid)
-        self._earmarks.end(record.pod.uid)

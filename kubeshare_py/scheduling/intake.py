@@ -147,6 +147,11 @@ class Intake:
             record.key = ()
             self._moves.entered(queue_moves.ACTIVE, event)
 
+    def dequeue(self, uid: PodUid) -> None:
+        """The pod is in no queue from now on, and has no earmarks."""
+        self._queue.remove(uid)
+        self._earmarks.end(uid)
+
     def leaves(self, uid: PodUid) -> None:
         """The pod does not wait any more: another of its namespace may enter (`settle`)."""
         self.limit.leave(uid)
@@ -189,8 +194,7 @@ class Intake:
             del self.limit.moved[unit]
             for uid in unit.pods:
                 if not self._records[uid].is_outside:
-                    self._queue.remove(uid)
-                    self._earmarks.end(uid)
+                    self.dequeue(uid)
                     self._stay_outside(self._records[uid], now, queue_moves.FORCE_ACTIVATE)
                     count += 1
         return count

@@ -37,7 +37,7 @@ class PodNews:
         elif record.state in UNDECIDED:
             if _matters(record.pod, pod):
                 event = queue_moves.update_event(record.pod, pod)
-                self._leave_queue(pod.uid)
+                self._books.intake.dequeue(pod.uid)
                 books.gangs.drop(pod.uid)
                 record.pod = pod
                 books.intake.edited(record, now, effects, event)
@@ -75,7 +75,7 @@ class PodNews:
             books.binds.seen(record, node, effects)
         else:
             books.binds.release(record)
-            self._leave_queue(pod.uid)
+            self._books.intake.dequeue(pod.uid)
             books.intake.leaves(pod.uid)
             record.is_outside = False
             record.pod = pod
@@ -116,7 +116,7 @@ class PodNews:
         gang = books.gangs.of(uid)
         record = books.records.pop(uid, None)
         if record is not None:
-            self._leave_queue(uid)
+            self._books.intake.dequeue(uid)
             books.intake.leaves(uid)
             if lingers:
                 lingers = books.binds.linger(record)
@@ -130,10 +130,6 @@ class PodNews:
         self._preemption.gone(uid)
         if not lingers:
             self._preemption.left(uid)
-
-    def _leave_queue(self, uid: PodUid) -> None:
-        self._books.queue.remove(uid)
-        self._books.earmarks.end(uid)
 
     def listed(
         self, event: PodsListed, now: float, effects: list[Effect], *, decides: bool

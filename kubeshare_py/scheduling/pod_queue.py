@@ -29,8 +29,8 @@ PlaceOf = tuple[str, str, str]
 
 #: Lines in all, beyond which empty ones are forgotten.
 LINES_KEPT = 4096
-#: Lines with pods of so many namespaces have a share together, those of more one for all: whoever
-#: may use two namespaces is not to spend the share of lines in which others wait.
+#: Lines with pods of the same few namespaces, at most so many, have a share of their own; all other
+#: lines have one together. A user of two namespaces must not spend the share of other users' pods.
 MOST_OWNERS = 3
 #: What the key of an empty line may weigh (bytes) for the line to be kept.
 HEAVY = 4096

@@ -1,4 +1,4 @@
-"""Who goes next where several namespaces wait for the same few turns."""
+"""Namespaces that wait for the same few turns get them in turn."""
 
 import asyncio
 from collections.abc import Iterable

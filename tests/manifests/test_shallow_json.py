@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_py.manifests import plain_shallow_json
-from kubeshare_py.manifests.shallow_json import MOST_DEPTH, shallow
+from kubeshare_py.manifests.plain_shallow_json import MOST_DEPTH
+from kubeshare_py.manifests.shallow_json import shallow
 from tests.odd_input import VALUES
 
 

@@ -165,7 +165,7 @@ class GangBooks(Books):
     def candidates(self, name: str) -> list[Pod]:
         """Members that may be tried."""
         if self.now <= self.pauses_at.get(name, -99.0) + LONGEST_BACKOFF_S:
-            return []  # until when exactly, nobody here knows
+            return []  # these books do not know when exactly the pause ends
         return [
             pod
             for pod in self.waiting()
@@ -242,7 +242,7 @@ class GangBooks(Books):
         if together:
             decided.add(name)
             if len(self.candidates(name)) < self.need(name):
-                return  # some came back from a backoff, nobody here knows when
+                return  # some may have come back from a backoff: these books do not know when
             mine = self.key(name)
         else:
             mine = self.key_alone(pod)
