@@ -11,16 +11,16 @@ import yaml
 
 from benchmarks.contest.cluster import cluster
 from kubeshare_plugins import IN_TREE
-from kubeshare_py.edges.api_server import SCHEDULER
-from kubeshare_py.edges.embedded_cluster import embedded_cluster
-from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.edges.kube_config import load
-from kubeshare_py.edges.simulated_kubelets import SimulatedKubelets
-from kubeshare_py.framework.configuration import SchedulerConfiguration
-from kubeshare_py.framework.inventory_settings import Inventory
-from kubeshare_py.framework.leader_election import LeaderElection
-from kubeshare_py.programs.embedded_scheduler import running_scheduler
-from kubeshare_py.simulation.cluster_file import SimulatedNode, read_cluster
+from kubeshare_py.configuration.inventory import Inventory
+from kubeshare_py.configuration.leader_election import LeaderElection
+from kubeshare_py.configuration.scheduler import SchedulerConfiguration
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.config import load
+from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode, read_cluster
+from kubeshare_py.embedded_cluster.programs.scheduler import running_scheduler
+from kubeshare_py.embedded_cluster.serving.cluster import embedded_cluster
+from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
+from kubeshare_py.embedded_cluster.serving.simulated_kubelets import SimulatedKubelets
 from tests.controlplane.processes import process
 from tests.controlplane.running import ControlPlane
 

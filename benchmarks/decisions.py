@@ -28,6 +28,7 @@ import numpy as np
 
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.cluster.rows import AllRows, Rows, SomeRows
+from kubeshare_py.configuration.scheduler import SCHEDULER_NAME, read
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.effects import Bind, Effect
 from kubeshare_py.domain.events import (
@@ -46,7 +47,6 @@ from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.domain.request import GpuClaim, GpuRequest
-from kubeshare_py.framework.configuration import SCHEDULER_NAME, read
 from kubeshare_py.framework.points import Among, BestSet, Cards, RowScore
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.framework.reasons import ReasonTable

@@ -22,10 +22,10 @@ from pathlib import Path
 
 import yaml
 
-from kubeshare_py.edges.api_server import SCHEDULER
-from kubeshare_py.edges.embedded_cluster import EmbeddedCluster, embedded_cluster
-from kubeshare_py.simulation.api_messages import ApiRequest
-from kubeshare_py.simulation.cluster_file import read_cluster
+from kubeshare_py.embedded_cluster.nodes.cluster_file import read_cluster
+from kubeshare_py.embedded_cluster.protocol.messages import ApiRequest
+from kubeshare_py.embedded_cluster.serving.cluster import EmbeddedCluster, embedded_cluster
+from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 
 NODES = 'nodes: [{name: "n{n}", count: 20, gpus: [{model: A100, count: 8, memory: 80GiB}]}]'
 PODS = "/api/v1/namespaces/default/pods"

@@ -25,6 +25,7 @@ import numpy as np
 from benchmarks.decisions import cluster
 from benchmarks.tenants import KINDS, SMALL, Tenant, pod
 from kubeshare_plugins import IN_TREE
+from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.domain.effects import Bind
 from kubeshare_py.domain.events import (
     BindAnswered,
@@ -36,8 +37,7 @@ from kubeshare_py.domain.events import (
     PodsListed,
 )
 from kubeshare_py.domain.identity import PodUid
-from kubeshare_py.edges.process import collect_in_short_turns
-from kubeshare_py.framework.configuration import read
+from kubeshare_py.edges.scheduler.process import collect_in_short_turns
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.scheduling.machine import Machine
 

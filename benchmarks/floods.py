@@ -30,8 +30,8 @@ from benchmarks.contest.cluster import Cluster, cluster
 from benchmarks.contest.contenders import OURS_HALF, running
 from benchmarks.contest.floods import FLOODS, HIGH, LOW, NAMESPACE, VICTIM, Flood, victim
 from benchmarks.contest.usage import resident_mib, usage
-from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.edges.kube_errors import KubeError
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.errors import KubeError
 
 VICTIMS_A_SECOND = 10.0
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kubeshare-scheduler"

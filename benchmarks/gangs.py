@@ -20,13 +20,13 @@ from typing import Any
 
 from benchmarks.decisions import cluster, request_of
 from kubeshare_plugins import IN_TREE
+from kubeshare_py.configuration.scheduler import SCHEDULER_NAME, read
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.effects import Bind, Effect, Evict, ReportWaiting
 from kubeshare_py.domain.events import BindSlotsFree, Event, PodGone, PodSeen, PodsListed
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.domain.pod import Pod, PodGroup, Shape
 from kubeshare_py.domain.request import GpuClaim
-from kubeshare_py.framework.configuration import SCHEDULER_NAME, read
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.scheduling.machine import Machine
 

@@ -29,6 +29,7 @@ import uvloop
 
 from benchmarks.inventory_grounds import grounds, turn
 from kubeshare_plugins import IN_TREE
+from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.domain.effects import Effect
 from kubeshare_py.domain.events import (
     Event,
@@ -37,13 +38,12 @@ from kubeshare_py.domain.events import (
     NodesListed,
     PodsListed,
 )
-from kubeshare_py.edges.decision_loop import DecisionLoop
-from kubeshare_py.edges.kube_api import KubeApi
-from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.edges.process import collect_in_short_turns
-from kubeshare_py.edges.report_lane import ReportLane
-from kubeshare_py.edges.vital_signs import VitalSigns
-from kubeshare_py.framework.configuration import read
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.scheduler.decision_loop import DecisionLoop
+from kubeshare_py.edges.scheduler.kube_api import KubeApi
+from kubeshare_py.edges.scheduler.process import collect_in_short_turns
+from kubeshare_py.edges.scheduler.report_lane import ReportLane
+from kubeshare_py.edges.scheduler.vital_signs import VitalSigns
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.scheduling.machine import Machine
 from tests.builders import a_node

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from benchmarks.decisions import GIB, request_of
+from kubeshare_py.configuration.scheduler import SCHEDULER_NAME
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.events import Event, NodeSeen, PodGone, PodSeen
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import NodeTerm, Pod, PodGroup, Requirement, Shape
 from kubeshare_py.domain.request import GpuClaim
-from kubeshare_py.framework.configuration import SCHEDULER_NAME
 
 SMALL = Shape(resources=(("cpu", 100), ("memory", GIB)), claim=GpuClaim(milli=100), needs_port=True)
 WHOLE = GpuClaim(count=8, milli=1000, exclusive=True)

@@ -3,17 +3,17 @@
 from typing import Any
 
 from kubeshare_plugins import IN_TREE
+from kubeshare_py.configuration.scheduler import SCHEDULER_NAME, read
 from kubeshare_py.domain.events import Event, InventoryRead, NodesListed, PodsListed
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.domain.request import GpuClaim, GpuRequest
-from kubeshare_py.framework.configuration import SCHEDULER_NAME, read
 from kubeshare_py.framework.profile_making import profiles
-from kubeshare_py.scheduling.earmark_patience import EarmarkRules
-from kubeshare_py.scheduling.gang_repair import RepairRules
 from kubeshare_py.scheduling.machine import LINGERING_S, Machine
+from kubeshare_py.scheduling.pod_groups.gang_repair import RepairRules
+from kubeshare_py.scheduling.reservations.earmark_patience import EarmarkRules
 
 GIB = 1 << 30
 NO_PREEMPTION = {"profiles": [{"plugins": {"postFilter": {"disabled": [{"name": "*"}]}}}]}

@@ -11,10 +11,14 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from kubeshare_py.edges.embedded_cluster import EmbeddedCluster, cluster_around, embedded_cluster
-from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.edges.kube_config import load
-from kubeshare_py.simulation.cluster_file import SimulatedNode
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.config import load
+from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode
+from kubeshare_py.embedded_cluster.serving.cluster import (
+    EmbeddedCluster,
+    cluster_around,
+    embedded_cluster,
+)
 from tests.controlplane.build import build
 from tests.controlplane.cleaning import clean, ship_lease
 from tests.controlplane.front import front

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from kubeshare_py.configuration.scheduler import SCHEDULER_NAME
 from kubeshare_py.domain.group_objects import GroupApi
-from kubeshare_py.framework.configuration import SCHEDULER_NAME
 from kubeshare_py.inventory.card_annotation import ANNOTATION, write_cards
 from tests.builders import some_gpus
 

@@ -9,8 +9,8 @@ from time import perf_counter
 import msgspec
 
 from benchmarks.contest.cluster import PODS
-from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.edges.kube_watch import Listed, follow
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.watch import Listed, follow
 from kubeshare_py.manifests.watch import DELETED, Codec
 
 

@@ -11,9 +11,9 @@ from typing import TypeVar
 
 import msgspec
 
-from kubeshare_py.edges.api_server import SCHEDULER
-from kubeshare_py.edges.kube_client import Answer, KubeClient
-from kubeshare_py.edges.kube_config import load
+from kubeshare_py.edges.kube.client import Answer, KubeClient
+from kubeshare_py.edges.kube.config import load
+from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from tests.controlplane.build import NEEDED, build
 from tests.controlplane.cleaning import ship_lease
 from tests.controlplane.running import ControlPlane, control_plane

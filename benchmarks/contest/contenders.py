@@ -10,7 +10,7 @@ from pathlib import Path
 import yaml
 
 from benchmarks.contest.cluster import CARD_MEMORY, CARDS, MODEL, PODS, Ask, Cluster, node_names
-from kubeshare_py.edges.api_server import ADMIN, SCHEDULER
+from kubeshare_py.embedded_cluster.serving.server import ADMIN, SCHEDULER
 from tests.controlplane.processes import process
 
 QPS = 5000

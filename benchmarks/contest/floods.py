@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from benchmarks.contest.cluster import node_names
-from kubeshare_py.framework.configuration import SCHEDULER_NAME
+from kubeshare_py.configuration.scheduler import SCHEDULER_NAME
 
 NAMESPACE, VICTIM = "flood", "victim"
 #: Names of PriorityClasses that the cluster of a flood has.

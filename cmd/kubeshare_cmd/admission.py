@@ -4,9 +4,9 @@ import argparse
 import sys
 
 from kubeshare_cmd.ports import port
-from kubeshare_py.edges import configuration_file, process
-from kubeshare_py.edges.admission_server import PORT
-from kubeshare_py.framework.configuration import ConfigurationError
+from kubeshare_py.configuration.scheduler import ConfigurationError
+from kubeshare_py.edges.admission.admission_server import PORT
+from kubeshare_py.edges.scheduler import configuration_file, process
 from kubeshare_py.programs import admission
 
 EXAMPLES = """examples:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from kubeshare_cmd.ports import port
 from kubeshare_plugins import IN_TREE
+from kubeshare_py.configuration.scheduler import ConfigurationError
 from kubeshare_py.documents.problems import DocumentProblem
-from kubeshare_py.edges import configuration_file, process
-from kubeshare_py.edges.plugin_entry_points import with_entry_points
-from kubeshare_py.framework.configuration import ConfigurationError
-from kubeshare_py.programs import demo
+from kubeshare_py.edges.process.plugin_entry_points import with_entry_points
+from kubeshare_py.edges.scheduler import configuration_file, process
+from kubeshare_py.embedded_cluster.programs import demo
 
 EXAMPLES = """examples:
   kubeshare-demo

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 
 from kubeshare_cmd.kubectl_parser import make_parser
-from kubeshare_py.edges.access import Access
+from kubeshare_py.edges.cli.access import Access
 
 _REPEATED = ("names", "as_group", "as_user_extra")
 

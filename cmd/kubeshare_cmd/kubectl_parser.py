@@ -59,7 +59,7 @@ class _Version(argparse.Action):
         super().__init__(nargs=0, **given)
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        from kubeshare_py.edges.own_version import own_version  # noqa: PLC0415
+        from kubeshare_py.edges.process.own_version import own_version  # noqa: PLC0415
 
         print(f"kubectl-kubeshare {own_version()}")
         parser.exit()

@@ -2,8 +2,8 @@
 
 import msgspec
 
-from kubeshare_py.framework.configuration import ConfigurationError, SchedulerConfiguration
-from kubeshare_py.framework.settings_rules import url_problem
+from kubeshare_py.configuration.scheduler import ConfigurationError, SchedulerConfiguration
+from kubeshare_py.configuration.settings_rules import url_problem
 
 
 def with_url(configuration: SchedulerConfiguration, url: str) -> SchedulerConfiguration:

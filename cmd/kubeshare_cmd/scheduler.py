@@ -5,14 +5,14 @@ import sys
 
 from kubeshare_cmd.overrides import with_election, with_url
 from kubeshare_plugins import IN_TREE
-from kubeshare_py.edges import (
+from kubeshare_py.configuration.scheduler import ConfigurationError
+from kubeshare_py.edges.process.plugin_entry_points import with_entry_points
+from kubeshare_py.edges.scheduler import (
     configuration_file,
     configuration_watch,
     configured_files,
     process,
 )
-from kubeshare_py.edges.plugin_entry_points import with_entry_points
-from kubeshare_py.framework.configuration import ConfigurationError
 from kubeshare_py.framework.profile_warnings import warnings
 from kubeshare_py.programs import scheduler
 

@@ -4,7 +4,7 @@ from typing import TypeVar
 
 import msgspec
 
-from kubeshare_py.framework.field_errors import explained
+from kubeshare_py.configuration.field_errors import explained
 
 T = TypeVar("T")
 

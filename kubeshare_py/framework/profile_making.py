@@ -4,11 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kubeshare_py.domain.gpu_capacities import Capacities
-from kubeshare_py.domain.gpu_models import name_part
-from kubeshare_py.domain.isolation import IsolationChoice
-from kubeshare_py.framework.arguments import ArgumentError
-from kubeshare_py.framework.configuration import (
+from kubeshare_py.configuration.scheduler import (
     ConfigurationError,
     Named,
     PluginArgs,
@@ -19,6 +15,10 @@ from kubeshare_py.framework.configuration import (
     enabled,
     kept_defaults,
 )
+from kubeshare_py.domain.gpu_capacities import Capacities
+from kubeshare_py.domain.gpu_models import name_part
+from kubeshare_py.domain.isolation import IsolationChoice
+from kubeshare_py.framework.arguments import ArgumentError
 from kubeshare_py.framework.points import (
     CardFilter,
     CardScore,

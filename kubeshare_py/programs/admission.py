@@ -9,12 +9,12 @@ from functools import partial
 from pathlib import Path
 
 from kubeshare_py.admission.review import Rules, answer, answer_of_others
-from kubeshare_py.edges.admission_server import serve
-from kubeshare_py.edges.certificate_files import CertificateFiles
-from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.edges.kube_config import load
-from kubeshare_py.edges.own_authority import OwnAuthority, Pace, webhooks
-from kubeshare_py.framework.configuration import SchedulerConfiguration, isolation_choices
+from kubeshare_py.configuration.scheduler import SchedulerConfiguration, isolation_choices
+from kubeshare_py.edges.admission.admission_server import serve
+from kubeshare_py.edges.kube.certificate_files import CertificateFiles
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.kube.own_authority import OwnAuthority, Pace, webhooks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.edges import decision_log
-from kubeshare_py.edges.card_sampler import ROOT, CardProblem, CardSampler
-from kubeshare_py.edges.collector_server import CannotListen, CollectorPage, serve
-from kubeshare_py.edges.kube_reading import KubeConfigError
-from kubeshare_py.edges.until_told import until_told
+from kubeshare_py.edges.kube.credential_reading import KubeConfigError
+from kubeshare_py.edges.node.card_sampler import ROOT, CardProblem, CardSampler
+from kubeshare_py.edges.node.collector_server import CannotListen, CollectorPage, serve
+from kubeshare_py.edges.process import decision_log
+from kubeshare_py.edges.process.until_told import until_told
 from kubeshare_py.terminal.node_cards import node_cards
 
 OK, UNREADABLE, NOT_STARTED = 0, 1, 3
@@ -53,7 +53,7 @@ async def collect(settings: Settings) -> None:
     sampler = settings.sampler()
     if settings.annotates:
         # 30 MiB on every node, and few need it.
-        from kubeshare_py.edges import node_annotation  # noqa: PLC0415
+        from kubeshare_py.edges.node import node_annotation  # noqa: PLC0415
 
         writer = node_annotation.credentials()
     async with serve(sampler, settings.address, settings.port), asyncio.TaskGroup() as group:

@@ -4,9 +4,9 @@ from functools import partial
 
 from rich.text import Text
 
-from kubeshare_py.edges.pod_lookup import matching_nodes, matching_pods
-from kubeshare_py.edges.state_client import StateClient
-from kubeshare_py.edges.state_errors import NotFound
+from kubeshare_py.edges.cli.pod_lookup import matching_nodes, matching_pods
+from kubeshare_py.edges.cli.state_client import StateClient
+from kubeshare_py.edges.cli.state_errors import NotFound
 from kubeshare_py.programs.kubectl_question import Question, Shown
 from kubeshare_py.programs.kubectl_why import unknown_pod
 from kubeshare_py.terminal import documents

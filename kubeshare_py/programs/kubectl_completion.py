@@ -10,9 +10,9 @@ import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from kubeshare_py.edges.kubeconfig_reading import kubeconfig_names
-from kubeshare_py.edges.state_client import StateClient
-from kubeshare_py.edges.state_errors import StateError
+from kubeshare_py.edges.cli.kubeconfig_reading import kubeconfig_names
+from kubeshare_py.edges.cli.state_client import StateClient
+from kubeshare_py.edges.cli.state_errors import StateError
 from kubeshare_py.manifests.workloads import WORKLOADS
 from kubeshare_py.programs.kubectl_words import Line, Option
 

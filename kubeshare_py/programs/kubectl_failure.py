@@ -4,7 +4,7 @@ from rich.console import Console
 from rich.text import Text
 
 from kubeshare_py.domain.printable import printable
-from kubeshare_py.edges.state_errors import NotFound, StateUnreachable
+from kubeshare_py.edges.cli.state_errors import NotFound, StateUnreachable
 
 OK, REFUSED, UNREACHABLE = 0, 1, 3
 

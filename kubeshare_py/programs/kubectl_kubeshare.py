@@ -6,9 +6,9 @@ from rich.console import Console
 from rich.text import Text
 
 from kubeshare_py.domain.printable import printable
-from kubeshare_py.edges.screen import pause, wall_clock
-from kubeshare_py.edges.state_client import StateClient
-from kubeshare_py.edges.state_errors import StateRefused, StateUnreachable
+from kubeshare_py.edges.cli.screen import pause, wall_clock
+from kubeshare_py.edges.cli.state_client import StateClient
+from kubeshare_py.edges.cli.state_errors import StateRefused, StateUnreachable
 from kubeshare_py.manifests.json_templates import template
 from kubeshare_py.programs.kubectl_answers import gpus, pods
 from kubeshare_py.programs.kubectl_failure import OK, fail

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from rich.text import Text
 
-from kubeshare_py.edges.access import Access
+from kubeshare_py.edges.cli.access import Access
 from kubeshare_py.manifests.json_templates import template
 from kubeshare_py.manifests.workloads import named
 from kubeshare_py.terminal.documents import Document

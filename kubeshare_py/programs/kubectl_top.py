@@ -7,9 +7,9 @@ from rich.text import Text
 
 from kubeshare_py.domain.printable import printable
 from kubeshare_py.domain.view import ClusterView
-from kubeshare_py.edges.screen import Screen
-from kubeshare_py.edges.state_client import StateClient
-from kubeshare_py.edges.state_errors import StateRefused, StateUnreachable
+from kubeshare_py.edges.cli.screen import Screen
+from kubeshare_py.edges.cli.state_client import StateClient
+from kubeshare_py.edges.cli.state_errors import StateRefused, StateUnreachable
 from kubeshare_py.programs.kubectl_failure import OK, fail
 from kubeshare_py.programs.kubectl_question import Question
 from kubeshare_py.terminal.grid import joined

@@ -5,9 +5,9 @@ from functools import partial
 from rich.text import Text
 
 from kubeshare_py.domain.view import PodView, WhyView
-from kubeshare_py.edges.pod_lookup import find_pod, pods_of
-from kubeshare_py.edges.state_client import StateClient
-from kubeshare_py.edges.state_errors import NotFound, StateError, StateRefused, StateUnreachable
+from kubeshare_py.edges.cli.pod_lookup import find_pod, pods_of
+from kubeshare_py.edges.cli.state_client import StateClient
+from kubeshare_py.edges.cli.state_errors import NotFound, StateError, StateRefused, StateUnreachable
 from kubeshare_py.manifests.workloads import POD, Named, named
 from kubeshare_py.programs.kubectl_question import Question, Shown
 from kubeshare_py.terminal import documents

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from kubeshare_py.edges.access import Access
+from kubeshare_py.edges.cli.access import Access
 
 #: What an option may say of the way to the scheduler, as far as it is one text.
 _TEXTS = {one.name for one in fields(Access) if one.type in ("str | None", str | None)}

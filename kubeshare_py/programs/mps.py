@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.edges import decision_log
-from kubeshare_py.edges.build import say_started
-from kubeshare_py.edges.card_sampler import CardSampler
-from kubeshare_py.edges.mps_launcher import MpsLauncher
-from kubeshare_py.edges.until_told import until_told
+from kubeshare_py.edges.node.card_sampler import CardSampler
+from kubeshare_py.edges.node.mps_launcher import MpsLauncher
+from kubeshare_py.edges.process import decision_log
+from kubeshare_py.edges.process.build import say_started
+from kubeshare_py.edges.process.until_told import until_told
 from kubeshare_py.isolation.mps import DAEMONS
 
 #: What pods mount.

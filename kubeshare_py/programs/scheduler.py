@@ -4,28 +4,28 @@ import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from kubeshare_py.edges.annotated_nodes import AnnotatedNodes
-from kubeshare_py.edges.configuration_watch import Updates
-from kubeshare_py.edges.decision_loop import DecisionLoop
-from kubeshare_py.edges.endpoints import endpoints
-from kubeshare_py.edges.idle_memory import give_back_often
-from kubeshare_py.edges.kube_api import KubeApi
-from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.edges.kube_config import load
-from kubeshare_py.edges.leadership import Leadership, connected, until_led
-from kubeshare_py.edges.pod_group_watch import watch_pod_groups
-from kubeshare_py.edges.process import own_name
-from kubeshare_py.edges.report_lane import ReportLane
-from kubeshare_py.edges.vital_signs import VitalSigns
-from kubeshare_py.edges.watched_events import POD_EVENTS
-from kubeshare_py.framework.configuration import SchedulerConfiguration
+from kubeshare_py.configuration.scheduler import SchedulerConfiguration
+from kubeshare_py.edges.inventory.annotated_nodes import AnnotatedNodes
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.process.idle_memory import give_back_often
+from kubeshare_py.edges.scheduler.configuration_watch import Updates
+from kubeshare_py.edges.scheduler.decision_loop import DecisionLoop
+from kubeshare_py.edges.scheduler.endpoints import endpoints
+from kubeshare_py.edges.scheduler.kube_api import KubeApi
+from kubeshare_py.edges.scheduler.leadership import Leadership, connected, until_led
+from kubeshare_py.edges.scheduler.pod_group_watch import watch_pod_groups
+from kubeshare_py.edges.scheduler.process import own_name
+from kubeshare_py.edges.scheduler.report_lane import ReportLane
+from kubeshare_py.edges.scheduler.vital_signs import VitalSigns
+from kubeshare_py.edges.scheduler.watched_events import POD_EVENTS
 from kubeshare_py.framework.profile_making import PluginFactory, profiles
 from kubeshare_py.manifests.pod_fields import PodFields
 from kubeshare_py.manifests.watch import Codec
-from kubeshare_py.scheduling.earmark_patience import earmark_rules
-from kubeshare_py.scheduling.gang_repair import repair_rules
 from kubeshare_py.scheduling.machine import Machine
-from kubeshare_py.scheduling.preemption_rules import preemption_rules
+from kubeshare_py.scheduling.pod_groups.gang_repair import repair_rules
+from kubeshare_py.scheduling.preemption.rules import preemption_rules
+from kubeshare_py.scheduling.reservations.earmark_patience import earmark_rules
 
 PODS = "/api/v1/pods"
 

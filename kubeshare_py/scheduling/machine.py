@@ -36,20 +36,20 @@ from kubeshare_py.domain.events import (
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.framework.asks import Asker
 from kubeshare_py.framework.scheduler_profile import Profile
-from kubeshare_py.scheduling import queue_moves
-from kubeshare_py.scheduling.books import empty_books
-from kubeshare_py.scheduling.earmark_patience import EarmarkRules
-from kubeshare_py.scheduling.gang_repair import RepairRules
-from kubeshare_py.scheduling.gang_turns import GangTurns
-from kubeshare_py.scheduling.overcommitment import Overcommitment
+from kubeshare_py.scheduling.binding.books import empty_books
+from kubeshare_py.scheduling.binding.overcommitment import Overcommitment
+from kubeshare_py.scheduling.event_handlers import PodNews
 from kubeshare_py.scheduling.plugin_retries import PluginRetries
-from kubeshare_py.scheduling.pod_news import PodNews
-from kubeshare_py.scheduling.pod_records import State
-from kubeshare_py.scheduling.preemption import Preemption
-from kubeshare_py.scheduling.preemption_rules import PreemptionRules
-from kubeshare_py.scheduling.starvation import Starvation
-from kubeshare_py.scheduling.turns import Turns
-from kubeshare_py.scheduling.waiting_limit import WaitingLimit
+from kubeshare_py.scheduling.pod_groups.gang_repair import RepairRules
+from kubeshare_py.scheduling.pod_groups.gang_turns import GangTurns
+from kubeshare_py.scheduling.preemption.preemption import Preemption
+from kubeshare_py.scheduling.preemption.rules import PreemptionRules
+from kubeshare_py.scheduling.queue import queue_moves
+from kubeshare_py.scheduling.queue.pod_records import State
+from kubeshare_py.scheduling.queue.waiting_limit import WaitingLimit
+from kubeshare_py.scheduling.reservations.earmark_patience import EarmarkRules
+from kubeshare_py.scheduling.reservations.starvation import Starvation
+from kubeshare_py.scheduling.schedule_one import Turns
 
 #: Placements that may be decided and not yet answered.
 MOST_UNANSWERED = 64

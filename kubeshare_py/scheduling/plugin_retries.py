@@ -15,9 +15,9 @@ from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.asks import Asker
 from kubeshare_py.framework.boundary import Failures, PluginFailed
-from kubeshare_py.scheduling.gang_queue import GangQueue
-from kubeshare_py.scheduling.pod_queue import PodQueue
-from kubeshare_py.scheduling.queue_moves import QueueMoves
+from kubeshare_py.scheduling.pod_groups.gang_queue import GangQueue
+from kubeshare_py.scheduling.queue.pod_queue import PodQueue
+from kubeshare_py.scheduling.queue.queue_moves import QueueMoves
 
 #: Seconds before a shape is tried again: the first, doubling to the last.
 FIRST_S, LAST_S = 1.0, 64.0

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 import yaml
 
-from kubeshare_py.edges.card_sampler import STALE_AFTER_S
-from kubeshare_py.edges.collector_server import PORT
-from kubeshare_py.framework.configuration import SCHEDULER_NAME
+from kubeshare_py.configuration.scheduler import SCHEDULER_NAME
+from kubeshare_py.edges.node.card_sampler import STALE_AFTER_S
+from kubeshare_py.edges.node.collector_server import PORT
 from kubeshare_py.manifests.pod import to_domain
 from kubeshare_py.manifests.pod_fields import PodFields
 from tests.architecture.test_house_style import ROOT

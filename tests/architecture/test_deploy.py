@@ -10,19 +10,20 @@ import yaml
 from msgspec import inspect
 
 from kubeshare_plugins import IN_TREE
-from kubeshare_py.dialects import results
-from kubeshare_py.edges.api_server import SCHEDULER
-from kubeshare_py.edges.decision_loop import DRAIN_S
-from kubeshare_py.framework.configuration import (
+from kubeshare_py.configuration.leader_election import seconds
+from kubeshare_py.configuration.scheduler import (
     Points,
     ProfileConfiguration,
     SchedulerConfiguration,
     read,
 )
-from kubeshare_py.framework.leader_election import seconds
+from kubeshare_py.dialects import results
+from kubeshare_py.edges.scheduler.decision_loop import DRAIN_S
+from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.manifests.reports import CONTROLLER
-from kubeshare_py.scheduling import gang_repair, preemption
+from kubeshare_py.scheduling.pod_groups import gang_repair
+from kubeshare_py.scheduling.preemption import preemption
 from tests.architecture.test_house_style import ROOT
 from tests.controlplane.shipped import only, shipped
 

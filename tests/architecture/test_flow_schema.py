@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kubeshare_py.edges.api_server import SCHEDULER
+from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from tests.controlplane.shipped import only
 
 #: The API server's schemas for all service accounts: what comes after them never matches.

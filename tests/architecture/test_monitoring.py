@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
+from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.exporters import collector_metrics, gpu_capacity, scheduler_metrics
-from kubeshare_py.framework.configuration import read
 from tests.architecture.test_house_style import ROOT
 from tests.controlplane.shipped import only
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import yaml
 
-from kubeshare_py.edges.api_server import SCHEDULER
+from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode, read_cluster
+from kubeshare_py.embedded_cluster.nodes.node_objects import node_object
+from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from kubeshare_py.inventory.card_annotation import ANNOTATION, write_cards
-from kubeshare_py.simulation.cluster_file import SimulatedNode, read_cluster
-from kubeshare_py.simulation.node_objects import node_object
 from tests.controlplane.helm import NAMESPACE, template
 from tests.controlplane.processes import Process, process
 from tests.controlplane.running import ControlPlane, free_ports

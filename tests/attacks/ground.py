@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from kubeshare_py.edges.kube_client import KubeClient, decode
-from kubeshare_py.edges.kube_config import load
-from kubeshare_py.edges.kube_errors import KubeError
+from kubeshare_py.edges.kube.client import KubeClient, decode
+from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.kube.errors import KubeError
 from tests.attacks.arena import ADA, ATTACKER, LAX, MALLORY, NAME, RITA, VICTIM, VICTOR, Arena
 from tests.controlplane.helm import NAMESPACE
 from tests.stories.conftest import scheduled_condition

@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 
-from kubeshare_py.edges.kube_errors import KubeError
+from kubeshare_py.edges.kube.errors import KubeError
 from tests.attacks.arena import LAX
 from tests.attacks.ground import Ground, pods_of
 from tests.attacks.test_costly_pods import ANNOTATION, affine_pod, patterns

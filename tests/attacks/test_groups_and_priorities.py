@@ -5,7 +5,7 @@ from http import HTTPStatus
 
 import pytest
 
-from kubeshare_py.edges.kube_errors import KubeError
+from kubeshare_py.edges.kube.errors import KubeError
 from tests.attacks.arena import ATTACKER
 from tests.attacks.ground import Ground, gpu_pod, pods_of, refusal
 from tests.stories.gang_pods import DEFINITION, DEFINITIONS

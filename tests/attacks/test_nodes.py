@@ -7,10 +7,10 @@ from http import HTTPStatus
 
 import pytest
 
-from kubeshare_py.edges.credentials import Credentials
-from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.edges.kube_config import load
-from kubeshare_py.edges.kube_reading import KubeReading
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.kube.credential_reading import KubeReading
+from kubeshare_py.edges.kube.credentials import Credentials
 from kubeshare_py.inventory.card_annotation import ANNOTATION, write_cards
 from tests.attacks.arena import ATTACKER
 from tests.attacks.ground import LEASE, STATE, Ground, Json, gpu_pod, pods_of, refusal, until

@@ -10,7 +10,7 @@ import msgspec
 
 from kubeshare_py.domain.card_reading import JudgedCard, NodeReading
 from kubeshare_py.domain.identity import GpuUuid
-from kubeshare_py.edges.card_reports import Report
+from kubeshare_py.edges.node.card_reports import Report
 from kubeshare_py.node_agent.history import History
 
 #: How long (s) a reading may take on a busy machine.
@@ -87,7 +87,13 @@ def reader(
 ) -> Iterator[Reader]:
     """One that reads all the time."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "kubeshare_py.edges.card_child", str(interval_s), str(reopen_s)],
+        [
+            sys.executable,
+            "-m",
+            "kubeshare_py.edges.node.card_child",
+            str(interval_s),
+            str(reopen_s),
+        ],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env=environment,

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kubeshare_py.domain.gpu import Gpu
-from kubeshare_py.edges.kube_client import KubeClient
+from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.inventory.card_annotation import ANNOTATION, read_annotation
 from tests.collector.collectors import PATIENCE_S, collector, run
 from tests.collector.conftest import NewBoard

@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from kubeshare_py.edges.node_signs import CDI, MPS
-from kubeshare_py.edges.proof_of_life import shown
+from kubeshare_py.edges.node.node_signs import CDI, MPS
+from kubeshare_py.edges.process.proof_of_life import shown
 from tests.collector.collectors import collector
 from tests.collector.conftest import NewBoard
 from tests.edges.test_node_signs import NEW, OLD, put

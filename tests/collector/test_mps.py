@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kubeshare_py.edges.proof_of_life import alive
+from kubeshare_py.edges.process.proof_of_life import alive
 from tests.collector.conftest import NewBoard
 from tests.deploy.container import can_mount
 from tests.programs.commands import PIPE, until_said

@@ -4,8 +4,8 @@ import asyncio
 from http import HTTPStatus
 from typing import Any
 
-from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.edges.kube_errors import KubeError
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.errors import KubeError
 from tests.controlplane.shipped import shipped
 
 PODS = "/api/v1/pods"

@@ -16,10 +16,10 @@ import msgspec
 import yarl
 from aiohttp import web
 
-from kubeshare_py.edges.api_server import ADMIN, SCHEDULER, ApiServer
-from kubeshare_py.simulation.api_messages import ApiRequest, ApiResponse
-from kubeshare_py.simulation.api_requests import Answer
-from kubeshare_py.simulation.api_status import failure
+from kubeshare_py.embedded_cluster.apiserver.requests import Answer
+from kubeshare_py.embedded_cluster.protocol.messages import ApiRequest, ApiResponse
+from kubeshare_py.embedded_cluster.protocol.status import failure
+from kubeshare_py.embedded_cluster.serving.server import ADMIN, SCHEDULER, ApiServer
 from tests.controlplane.running import ControlPlane
 
 #: Headers of a connection rather than of a message; aiohttp writes its own.

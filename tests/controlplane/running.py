@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from kubeshare_py.edges.api_server import ADMIN, SCHEDULER
+from kubeshare_py.embedded_cluster.serving.server import ADMIN, SCHEDULER
 from tests.controlplane.processes import Process, process
 from tests.controlplane.secrets_of_cluster import CONTROLLERS, FRONT_PROXY, Secrets, make_secrets
 from tests.controlplane.shipped import IDENTITY, shipped, token_policies, write

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from kubeshare_py.edges.api_server import ADMIN
+from kubeshare_py.embedded_cluster.serving.server import ADMIN
 from tests.controlplane.processes import process
 from tests.controlplane.running import ControlPlane, free_ports, server_flags
 

@@ -8,14 +8,17 @@ from pathlib import Path
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from kubeshare_py.edges.api_server import ADMIN
-from kubeshare_py.edges.certificates import Certificates, make_certificates
-from kubeshare_py.edges.client_certificates import ClientAuthority, make_client_authority
-from kubeshare_py.edges.kubeconfigs import (
+from kubeshare_py.edges.kube.certificates import Certificates, make_certificates
+from kubeshare_py.embedded_cluster.serving.client_certificates import (
+    ClientAuthority,
+    make_client_authority,
+)
+from kubeshare_py.embedded_cluster.serving.kubeconfigs import (
     certificate_kubeconfig_text,
     kubeconfig_text,
     write_private,
 )
+from kubeshare_py.embedded_cluster.serving.server import ADMIN
 
 CONTROLLERS = "system:kube-controller-manager"
 #: Groups beyond system:authenticated, of users that are no ServiceAccounts.

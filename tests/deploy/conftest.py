@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from kubeshare_py.edges.embedded_cluster import cluster_around
-from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.edges.kube_config import load
-from kubeshare_py.simulation.cluster_file import read_cluster
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.config import load
+from kubeshare_py.embedded_cluster.nodes.cluster_file import read_cluster
+from kubeshare_py.embedded_cluster.serving.cluster import cluster_around
 from tests.controlplane.build import TESTED, build
 from tests.controlplane.cleaning import clean
 from tests.controlplane.front import front

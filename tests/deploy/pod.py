@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from kubeshare_py.edges.api_server import ApiServer
+from kubeshare_py.embedded_cluster.serving.server import ApiServer
 from tests.controlplane.shipped import Json
 from tests.deploy.container import Container
 

@@ -4,10 +4,10 @@ from functools import partial
 
 import pytest
 
-from kubeshare_py.edges.credentials import Credentials
-from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.edges.kube_errors import KubeError
-from kubeshare_py.edges.kube_reading import KubeReading
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.credential_reading import KubeReading
+from kubeshare_py.edges.kube.credentials import Credentials
+from kubeshare_py.edges.kube.errors import KubeError
 from kubeshare_py.inventory.card_annotation import ANNOTATION
 from tests.controlplane.helm import NAMESPACE
 from tests.controlplane.running import ControlPlane

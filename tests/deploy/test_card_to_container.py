@@ -14,14 +14,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kubeshare_py.edges.api_server import SCHEDULER
-from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.edges.kube_config import load
-from kubeshare_py.edges.kube_errors import KubeError
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.kube.errors import KubeError
+from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject
+from kubeshare_py.embedded_cluster.nodes.card_runtime import Given, folders, given
+from kubeshare_py.embedded_cluster.nodes.environment import pod_environment
+from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from kubeshare_py.isolation.containers import CAPABILITIES, DEVICE_VARIABLES
-from kubeshare_py.simulation.card_runtime import Given, folders, given
-from kubeshare_py.simulation.environment import pod_environment
-from kubeshare_py.simulation.loose_objects import LooseObject
 from tests.controlplane.helm import NAMESPACE
 from tests.controlplane.running import ControlPlane
 from tests.controlplane.shipped import Json

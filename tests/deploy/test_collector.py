@@ -6,8 +6,8 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.edges.kube_errors import KubeError
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.errors import KubeError
 from tests.collector.collectors import Collector, capacity
 from tests.controlplane.helm import NAMESPACE
 from tests.controlplane.running import ControlPlane, free_ports

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.edges.kube_errors import KubeError
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.errors import KubeError
 from kubeshare_py.isolation.containers import CAPABILITIES, DEVICE_VARIABLES
 from tests.admission.patched import SHARE, env_of
 from tests.controlplane.helm import CHART, NAMESPACE

@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubeshare_py.edges.access import Access
-from kubeshare_py.edges.api_server import ADMIN
-from kubeshare_py.edges.state_client import StateClient
+from kubeshare_py.edges.cli.access import Access
+from kubeshare_py.edges.cli.state_client import StateClient
+from kubeshare_py.embedded_cluster.serving.server import ADMIN
 from kubeshare_py.isolation.mps import DAEMONS
 from kubeshare_py.terminal.gpu_details import pod_details
 from kubeshare_py.terminal.gpu_tables import shown_nodes

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kubeshare_py.edges.leader_lease import LeaseMissing
+from kubeshare_py.edges.scheduler.leader_lease import LeaseMissing
 from tests.controlplane.helm import NAMESPACE
 from tests.controlplane.running import ControlPlane
 from tests.controlplane.shipped import MANIFESTS

@@ -5,8 +5,8 @@ from functools import partial
 
 import pytest
 
-from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.edges.kube_errors import KubeError
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.errors import KubeError
 from tests.controlplane.helm import NAMESPACE
 from tests.controlplane.running import ControlPlane
 from tests.controlplane.shipped import MANIFESTS, Json

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kubeshare_py.edges.api_server import SCHEDULER
-from kubeshare_py.edges.kube_errors import KubeError
+from kubeshare_py.edges.kube.errors import KubeError
+from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from tests.controlplane.helm import NAMESPACE
 from tests.controlplane.running import ControlPlane, free_ports
 from tests.deploy.conftest import LEASE, NAME, Release

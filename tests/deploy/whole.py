@@ -15,9 +15,9 @@ import aiohttp
 import msgspec
 import pytest
 
-from kubeshare_py.edges.api_server import SCHEDULER
-from kubeshare_py.simulation.environment import pod_environment
-from kubeshare_py.simulation.loose_objects import LooseObject
+from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject
+from kubeshare_py.embedded_cluster.nodes.environment import pod_environment
+from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from tests.collector.collectors import Collector, start
 from tests.controlplane.helm import NAMESPACE
 from tests.controlplane.prometheus import NOT_HERE, find

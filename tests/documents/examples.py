@@ -7,13 +7,13 @@ from typing import Any
 import yaml
 
 from kubeshare_plugins import IN_TREE
+from kubeshare_py.configuration.scheduler import ConfigurationError, read
 from kubeshare_py.documents.problems import DocumentProblem
 from kubeshare_py.domain.events import InventoryRead, NodesListed
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.framework.configuration import ConfigurationError, read
+from kubeshare_py.embedded_cluster.nodes.cluster_file import read_cluster
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.inventory.card_file import cards_by_node, read_card_file
-from kubeshare_py.simulation.cluster_file import read_cluster
 from kubeshare_py.topology.cards_in_cells import leaves_by_node, with_cells
 from kubeshare_py.topology.cells_file import CellsError, read_cells
 from tests.builders import a_machine, a_node, some_gpus

@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from kubeshare_py.edges.backoff import Sleep
-from kubeshare_py.edges.credentials import Credentials
-from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.edges.kube_reading import KubeReading
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.credential_reading import KubeReading
+from kubeshare_py.edges.kube.credentials import Credentials
+from kubeshare_py.edges.process.backoff import Sleep
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

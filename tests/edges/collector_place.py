@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 
 from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode
+from kubeshare_py.embedded_cluster.nodes.collectors import Collectors
 from kubeshare_py.exporters.gpu_capacity import PATH
-from kubeshare_py.simulation.cluster_file import SimulatedNode
-from kubeshare_py.simulation.collectors import Collectors
 
 #: By the collectors' clocks (Unix time).
 SCRAPED_AT = 1e9

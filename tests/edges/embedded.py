@@ -5,9 +5,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from kubeshare_py.edges.api_server import ApiServer
-from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.edges.kube_config import load
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.config import load
+from kubeshare_py.embedded_cluster.serving.server import ApiServer
 
 PODS = "/api/v1/namespaces/default/pods"
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from kubeshare_py.edges.admission_server import MOST_BYTES, MOST_HELD_BYTES, serve
-from kubeshare_py.edges.certificates import make_certificates
+from kubeshare_py.edges.admission.admission_server import MOST_BYTES, MOST_HELD_BYTES, serve
+from kubeshare_py.edges.kube.certificates import make_certificates
 
 
 @asynccontextmanager

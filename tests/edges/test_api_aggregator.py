@@ -12,12 +12,12 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from kubeshare_py.edges.api_server import ADMIN, ApiServer
-from kubeshare_py.edges.certificates import make_certificates
-from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.edges.kube_config import load
-from kubeshare_py.edges.kube_errors import KubeError
-from kubeshare_py.edges.own_authority import API_SERVICES
+from kubeshare_py.edges.kube.certificates import make_certificates
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.kube.errors import KubeError
+from kubeshare_py.edges.kube.own_authority import API_SERVICES
+from kubeshare_py.embedded_cluster.serving.server import ADMIN, ApiServer
 
 ROOT = "/apis/answers.example.com/v1"
 NAME = "v1.answers.example.com"

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from kubeshare_py.edges.api_contact import AWAY, BACK, ApiContact
-from kubeshare_py.edges.api_server import ApiServer
-from kubeshare_py.edges.backoff import Backoff
-from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.edges.kube_config import load
-from kubeshare_py.edges.kube_errors import KubeError, KubeUnreachable
-from kubeshare_py.edges.kube_watch import follow
+from kubeshare_py.edges.kube.api_contact import AWAY, BACK, ApiContact
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.kube.errors import KubeError, KubeUnreachable
+from kubeshare_py.edges.kube.watch import follow
+from kubeshare_py.edges.process.backoff import Backoff
+from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject
+from kubeshare_py.embedded_cluster.serving.server import ApiServer
 from kubeshare_py.manifests.watch import Codec
-from kubeshare_py.simulation.loose_objects import LooseObject
 from tests.edges.bare_server import client_of, status
 
 WATCHED = (

@@ -11,9 +11,9 @@ import aiohttp
 import pytest
 import yaml
 
-from kubeshare_py.edges.api_faults import Fault
-from kubeshare_py.edges.api_server import ADMIN, SCHEDULER, ApiServer
-from kubeshare_py.edges.certificates import make_certificates
+from kubeshare_py.edges.kube.certificates import make_certificates
+from kubeshare_py.embedded_cluster.serving.faults import Fault
+from kubeshare_py.embedded_cluster.serving.server import ADMIN, SCHEDULER, ApiServer
 
 PODS = "/api/v1/namespaces/default/pods"
 MAPS = "/api/v1/namespaces/default/configmaps"

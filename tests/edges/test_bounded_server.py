@@ -12,8 +12,8 @@ import pytest
 import uvloop
 from aiohttp import web
 
-from kubeshare_py.edges.bounded_server import Bounds, listening
-from kubeshare_py.edges.certificates import make_certificates
+from kubeshare_py.edges.kube.certificates import make_certificates
+from kubeshare_py.edges.process.bounded_server import Bounds, listening
 
 HASTY = Bounds(connections=3, head_s=0.2, idle_s=0.4, busy_s=0.4)
 ROOMY = Bounds(connections=3)

@@ -6,7 +6,12 @@ import zlib
 import pytest
 from aiohttp import web
 
-from kubeshare_py.edges.bounded_session import MOST_BYTES, MOST_S, AnswerRefused, bounded_session
+from kubeshare_py.edges.inventory.bounded_session import (
+    MOST_BYTES,
+    MOST_S,
+    AnswerRefused,
+    bounded_session,
+)
 from tests.edges.bare_server import Handler, serving
 
 

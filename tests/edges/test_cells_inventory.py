@@ -8,7 +8,7 @@ import pytest
 from kubeshare_py.domain.events import InventoryRead
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.edges.cells_inventory import CellsInventory
+from kubeshare_py.edges.inventory.cells_inventory import CellsInventory
 from tests.builders import a_gpu
 from tests.documents.unreadable import UNREADABLE
 

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from kubeshare_py.edges.certificate_files import CertificateFiles
-from kubeshare_py.edges.certificates import make_certificates
-from kubeshare_py.framework.configuration import ConfigurationError
+from kubeshare_py.configuration.scheduler import ConfigurationError
+from kubeshare_py.edges.kube.certificate_files import CertificateFiles
+from kubeshare_py.edges.kube.certificates import make_certificates
 from tests.edges.test_own_authority import presented
 
 

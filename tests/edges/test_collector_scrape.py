@@ -16,15 +16,15 @@ from aiohttp import web
 from kubeshare_py.domain.events import InventoryFailed, InventoryRead
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.edges.backoff import Backoff
-from kubeshare_py.edges.certificates import make_certificates
-from kubeshare_py.edges.collector_scrape import CollectorTargets, readings
-from kubeshare_py.edges.inventory_reports import Access
-from kubeshare_py.edges.kube_watch import Changes, Listed
+from kubeshare_py.edges.inventory.collector_scrape import CollectorTargets, readings
+from kubeshare_py.edges.inventory.inventory_reports import Access
+from kubeshare_py.edges.kube.certificates import make_certificates
+from kubeshare_py.edges.kube.watch import Changes, Listed
+from kubeshare_py.edges.process.backoff import Backoff
+from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode, read_cluster
 from kubeshare_py.manifests.collector_pod import CollectorPod, PlaceSpec, PlaceStatus
 from kubeshare_py.manifests.metadata import ObjectMeta
 from kubeshare_py.manifests.watch import ADDED, DELETED, Line
-from kubeshare_py.simulation.cluster_file import SimulatedNode, read_cluster
 from tests.edges.collector_place import Place, serving
 from tests.edges.test_prometheus import children
 

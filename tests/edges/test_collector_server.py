@@ -5,8 +5,8 @@ import gzip
 import pytest
 
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.edges.card_sampler import CardSampler
-from kubeshare_py.edges.collector_server import CannotListen, CollectorPage, serve
+from kubeshare_py.edges.node.card_sampler import CardSampler
+from kubeshare_py.edges.node.collector_server import CannotListen, CollectorPage, serve
 from kubeshare_py.exporters.gpu_capacity import PATH
 from tests.edges.served_app import asking
 from tests.node_agent.readings import a_reading

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubeshare_py.edges.configuration_file import load, text
-from kubeshare_py.framework.configuration import ConfigurationError, SchedulerConfiguration, read
+from kubeshare_py.configuration.scheduler import ConfigurationError, SchedulerConfiguration, read
+from kubeshare_py.edges.scheduler.configuration_file import load, text
 
 
 def written(folder: Path, content: str | bytes) -> str:

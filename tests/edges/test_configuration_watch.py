@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from kubeshare_plugins import IN_TREE
-from kubeshare_py.edges import configuration_file
-from kubeshare_py.edges.configuration_watch import Update, updates
+from kubeshare_py.edges.scheduler import configuration_file
+from kubeshare_py.edges.scheduler.configuration_watch import Update, updates
 from tests.documents.unreadable import UNREADABLE
 
 BIN_PACK = "profiles: [{plugins: {score: {enabled: [{name: BinPack}]}}}]"

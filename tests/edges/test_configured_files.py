@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from kubeshare_py.edges.certificates import make_certificates
-from kubeshare_py.edges.configured_files import check
-from kubeshare_py.framework.configuration import ConfigurationError, read
+from kubeshare_py.configuration.scheduler import ConfigurationError, read
+from kubeshare_py.edges.kube.certificates import make_certificates
+from kubeshare_py.edges.scheduler.configured_files import check
 
 FIELDS = [
     *(("inventory", "bearerTokenFile"), ("inventory", "caFile")),

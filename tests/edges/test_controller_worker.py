@@ -7,13 +7,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubeshare_py.edges.controller_worker import ControllerWorker
-from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.simulation.controller_book import ControllerBook
-from kubeshare_py.simulation.controller_work import Change, ControllerEvent, Creation, Work
-from kubeshare_py.simulation.deployment_book import DeploymentBook
-from kubeshare_py.simulation.loose_objects import LooseObject
-from kubeshare_py.simulation.object_kinds import DEPLOYMENTS, REPLICA_SETS
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.embedded_cluster.controllers.controller_book import ControllerBook
+from kubeshare_py.embedded_cluster.controllers.controller_work import (
+    Change,
+    ControllerEvent,
+    Creation,
+    Work,
+)
+from kubeshare_py.embedded_cluster.controllers.deployment_book import DeploymentBook
+from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject
+from kubeshare_py.embedded_cluster.controllers.object_kinds import DEPLOYMENTS, REPLICA_SETS
+from kubeshare_py.embedded_cluster.serving.controller_worker import ControllerWorker
 from tests.edges.embedded import cluster
 
 NOW = 1_800_000_000.0

@@ -24,7 +24,7 @@ from kubeshare_py.domain.effects import (
 )
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.domain.preemption import PreemptionPlan, Preemptor, Seat, Victim
-from kubeshare_py.edges import decision_log
+from kubeshare_py.edges.process import decision_log
 
 UID, KEY, N1 = PodUid("u-1"), PodKey("default", "train"), NodeName("n1")
 CARDS = tuple(CardCharge(GpuUuid(uuid), 1000, 1, "T4") for uuid in ("GPU-1", "GPU-2"))

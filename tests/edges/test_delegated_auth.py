@@ -7,10 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from kubeshare_py.edges.api_faults import Fault
-from kubeshare_py.edges.api_server import ApiServer
-from kubeshare_py.edges.delegated_auth import KEPT_S, MOST_KEPT, NOT_VALID, DelegatedAuth, Denial
-from kubeshare_py.simulation.api_messages import ApiRequest
+from kubeshare_py.edges.kube.delegated_auth import (
+    KEPT_S,
+    MOST_KEPT,
+    NOT_VALID,
+    DelegatedAuth,
+    Denial,
+)
+from kubeshare_py.embedded_cluster.protocol.messages import ApiRequest
+from kubeshare_py.embedded_cluster.serving.faults import Fault
+from kubeshare_py.embedded_cluster.serving.server import ApiServer
 from tests.edges.embedded import cluster
 
 PATH = "/state/v1/cluster"

@@ -16,13 +16,16 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from kubeshare_py.edges.certificates import make_certificates
-from kubeshare_py.edges.client_certificates import ClientAuthority, make_client_authority
-from kubeshare_py.edges.credentials import Credentials
-from kubeshare_py.edges.delegated_auth import User
-from kubeshare_py.edges.front_proxy import CHECK_S, RETRY_S, FrontProxy
-from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.edges.kube_reading import KubeReading
+from kubeshare_py.edges.kube.certificates import make_certificates
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.credential_reading import KubeReading
+from kubeshare_py.edges.kube.credentials import Credentials
+from kubeshare_py.edges.kube.delegated_auth import User
+from kubeshare_py.edges.scheduler.front_proxy import CHECK_S, RETRY_S, FrontProxy
+from kubeshare_py.embedded_cluster.serving.client_certificates import (
+    ClientAuthority,
+    make_client_authority,
+)
 from kubeshare_py.manifests.request_header import (
     PATH,
     BadRequestHeader,

@@ -7,8 +7,9 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient
 
 from kubeshare_py.domain.events import BindSlotsFree
-from kubeshare_py.edges import health, probes
-from kubeshare_py.edges.vital_signs import LAG_KEPT_S, VitalSigns
+from kubeshare_py.edges.process import probes
+from kubeshare_py.edges.scheduler import health
+from kubeshare_py.edges.scheduler.vital_signs import LAG_KEPT_S, VitalSigns
 from tests.builders import a_cluster, a_machine
 from tests.edges.served_app import asking
 

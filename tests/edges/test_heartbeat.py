@@ -4,7 +4,7 @@ import asyncio
 import threading
 import time
 
-from kubeshare_py.edges.heartbeat import Heartbeat, Stall, steady_s
+from kubeshare_py.edges.process.heartbeat import Heartbeat, Stall, steady_s
 
 EVERY_S = 0.01
 

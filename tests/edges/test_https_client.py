@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from kubeshare_py.edges.https_client import THROTTLED_S, THROTTLED_TRIES, HttpsClient, Origin
-from kubeshare_py.edges.state_errors import StateUnreachable
+from kubeshare_py.edges.cli.https_client import THROTTLED_S, THROTTLED_TRIES, HttpsClient, Origin
+from kubeshare_py.edges.cli.state_errors import StateUnreachable
 
 
 def origin(url: str, **fields: Any) -> Origin:

@@ -10,7 +10,7 @@ import pytest
 
 from kubeshare_py.domain.events import InventoryFailed, InventoryRead
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.edges.inventory_file import readings
+from kubeshare_py.edges.inventory.inventory_file import readings
 from tests.documents.unreadable import UNREADABLE
 
 A, B = NodeName("a"), NodeName("b")

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from kubeshare_py.edges.credentials import Credentials
-from kubeshare_py.edges.kube_config import load
-from kubeshare_py.edges.kube_reading import KubeConfigError, KubeReading
+from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.kube.credential_reading import KubeConfigError, KubeReading
+from kubeshare_py.edges.kube.credentials import Credentials
 from tests.documents.unreadable import UNREADABLE
 from tests.edges.kubeconfigs import (
     CERTIFICATE,

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from kubeshare_py.edges.backoff import Backoff
-from kubeshare_py.edges.kube_watch import (
+from kubeshare_py.edges.kube.stream_silence import Patience
+from kubeshare_py.edges.kube.watch import (
     LONGEST_WATCH_S,
     PAGE_SIZE,
     SHORTEST_WATCH_S,
@@ -18,7 +18,7 @@ from kubeshare_py.edges.kube_watch import (
     Listed,
     follow,
 )
-from kubeshare_py.edges.stream_silence import Patience
+from kubeshare_py.edges.process.backoff import Backoff
 from kubeshare_py.manifests.watch import Codec
 from tests.edges.bare_server import NoSleep, client_of, send_lines, status
 from tests.edges.embedded import PODS, cluster, create_pod

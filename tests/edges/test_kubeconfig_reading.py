@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from kubeshare_py.edges.access import Access
-from kubeshare_py.edges.kube_reading import KubeConfigError, KubeReading, tls_context
-from kubeshare_py.edges.kubeconfig_reading import Configured
+from kubeshare_py.edges.cli.access import Access
+from kubeshare_py.edges.cli.kubeconfig_reading import Configured
+from kubeshare_py.edges.kube.credential_reading import KubeConfigError, KubeReading, tls_context
 from tests.documents.unreadable import UNREADABLE
 from tests.edges.kubeconfigs import (
     CERTIFICATE,

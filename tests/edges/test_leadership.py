@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
+from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.domain.lease import LeaderFigures
-from kubeshare_py.edges.api_faults import Fault
-from kubeshare_py.edges.heartbeat import Stall
-from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.edges.kube_config import load
-from kubeshare_py.edges.kube_errors import KubeWithheld
-from kubeshare_py.edges.leader_lease import LeaderLease, LeadershipLost
-from kubeshare_py.edges.leadership import connected
-from kubeshare_py.framework.configuration import read
-from kubeshare_py.scheduling.leadership import Election, Terms
-from kubeshare_py.simulation.api_messages import ApiRequest
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.kube.errors import KubeWithheld
+from kubeshare_py.edges.process.heartbeat import Stall
+from kubeshare_py.edges.scheduler.leader_lease import LeaderLease, LeadershipLost
+from kubeshare_py.edges.scheduler.leadership import connected
+from kubeshare_py.embedded_cluster.protocol.messages import ApiRequest
+from kubeshare_py.embedded_cluster.serving.faults import Fault
+from kubeshare_py.leader_election.leadership import Election, Terms
 from tests.edges.served_state import Behind, api_server
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from kubeshare_py.edges.credentials import Credentials
-from kubeshare_py.edges.heartbeat import Heartbeat
-from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.edges.kube_config import load
-from kubeshare_py.edges.kube_reading import KubeReading
-from kubeshare_py.edges.leader_lease import LeaderLease, LeadershipLost
-from kubeshare_py.edges.leadership import connected
-from kubeshare_py.edges.lease_thread import on_a_thread
-from kubeshare_py.framework.configuration import read
-from kubeshare_py.scheduling.leadership import Election, Terms
+from kubeshare_py.configuration.scheduler import read
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.kube.credential_reading import KubeReading
+from kubeshare_py.edges.kube.credentials import Credentials
+from kubeshare_py.edges.process.heartbeat import Heartbeat
+from kubeshare_py.edges.scheduler.leader_lease import LeaderLease, LeadershipLost
+from kubeshare_py.edges.scheduler.leadership import connected
+from kubeshare_py.edges.scheduler.lease_thread import on_a_thread
+from kubeshare_py.leader_election.leadership import Election, Terms
 from tests.edges.served_state import api_server
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kubeshare-scheduler"

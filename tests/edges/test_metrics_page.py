@@ -9,8 +9,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from kubeshare_py.domain.events import BindSlotsFree, PodSeen
-from kubeshare_py.edges.metrics_page import CONTENT_TYPE, MetricsPage
-from kubeshare_py.edges.vital_signs import VitalSigns
+from kubeshare_py.edges.scheduler.metrics_page import CONTENT_TYPE, MetricsPage
+from kubeshare_py.edges.scheduler.vital_signs import VitalSigns
 from kubeshare_py.exporters.client_metrics import RequestTallies
 from tests.builders import a_claim, a_cluster, a_machine, a_pod, a_shape
 from tests.edges.served_app import asking

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from kubeshare_py.domain.card_reading import Signs
-from kubeshare_py.edges.node_signs import CDI, GEMINI, MPS, NodeSigns
-from kubeshare_py.edges.proof_of_life import shown
+from kubeshare_py.edges.node.node_signs import CDI, GEMINI, MPS, NodeSigns
+from kubeshare_py.edges.process.proof_of_life import shown
 from kubeshare_py.isolation.gemini import LIBRARY
 from kubeshare_py.isolation.mps import ALIVE
 

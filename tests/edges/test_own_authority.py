@@ -19,12 +19,12 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from cryptography import x509
 
-from kubeshare_py.edges.certificate_bundle import MOST, with_authority
-from kubeshare_py.edges.certificates import make_certificates
-from kubeshare_py.edges.credentials import Credentials
-from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.edges.kube_reading import KubeReading
-from kubeshare_py.edges.own_authority import (
+from kubeshare_py.edges.kube.certificate_bundle import MOST, with_authority
+from kubeshare_py.edges.kube.certificates import make_certificates
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.credential_reading import KubeReading
+from kubeshare_py.edges.kube.credentials import Credentials
+from kubeshare_py.edges.kube.own_authority import (
     CONFIGURATIONS,
     OwnAuthority,
     Pace,

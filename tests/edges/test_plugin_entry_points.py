@@ -42,8 +42,8 @@ PLACE = """
     from kubeshare_plugins import IN_TREE
     from kubeshare_py.domain.effects import Bind
     from kubeshare_py.domain.events import BindSlotsFree, NodesListed, PodSeen, PodsListed
-    from kubeshare_py.edges.plugin_entry_points import with_entry_points
-    from kubeshare_py.framework.configuration import read
+    from kubeshare_py.edges.process.plugin_entry_points import with_entry_points
+    from kubeshare_py.configuration.scheduler import read
     from kubeshare_py.framework.profile_making import profiles
     from kubeshare_py.scheduling.machine import Machine
     from tests.builders import a_node, a_pod
@@ -67,7 +67,7 @@ PLACE = """
 """
 FIND = """
     from kubeshare_plugins import IN_TREE
-    from kubeshare_py.edges.plugin_entry_points import PluginEntryPointError, with_entry_points
+    from kubeshare_py.edges.process.plugin_entry_points import PluginEntryPointError, with_entry_points
 
     try:
         print(*sorted(with_entry_points(IN_TREE).keys() - IN_TREE.keys()))

@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
-from kubeshare_py.edges.process import own_name
+from kubeshare_py.edges.scheduler.process import own_name
 
 PROGRAM = """
 import asyncio, sys
-from kubeshare_py.edges import process
+from kubeshare_py.edges.scheduler import process
 
 async def work():
     try:
@@ -62,7 +62,7 @@ async def test_a_second_signal_waits_for_nothing() -> None:
 async def test_an_error_comes_out_of_the_task_groups_it_came_through() -> None:
     program = """
 import asyncio
-from kubeshare_py.edges import process
+from kubeshare_py.edges.scheduler import process
 
 async def fail():
     raise LookupError("lost")
@@ -88,7 +88,7 @@ def test_no_two_processes_have_one_name() -> None:
 def test_no_collection_looks_at_all_objects_again_and_young_cycles_go() -> None:
     program = """
 import gc
-from kubeshare_py.edges.process import COLLECT_AFTER, collect_in_short_turns
+from kubeshare_py.edges.scheduler.process import COLLECT_AFTER, collect_in_short_turns
 
 looked_at = []
 def look(phase, found):
@@ -119,7 +119,7 @@ assert left <= 4 * young * (rounds + 1), left
 async def test_cycles_that_became_old_are_freed_now_and_then() -> None:
     program = """
 import asyncio, weakref
-from kubeshare_py.edges import process
+from kubeshare_py.edges.scheduler import process
 
 class Cycle:
     def __init__(self):
@@ -143,7 +143,7 @@ process.run(work(), look_again_s=0.01)
 def test_all_objects_are_looked_at_only_when_there_are_many_more() -> None:
     program = """
 import gc
-from kubeshare_py.edges.process import MOST_MORE, look_at_all
+from kubeshare_py.edges.scheduler.process import MOST_MORE, look_at_all
 
 looks = []
 gc.callbacks.append(lambda phase, found: looks.append(found["generation"]))

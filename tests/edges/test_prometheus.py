@@ -20,20 +20,20 @@ from aiohttp import web
 from kubeshare_py.domain.events import InventoryFailed, InventoryRead
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
-from kubeshare_py.edges.backoff import Backoff
-from kubeshare_py.edges.certificates import make_certificates
-from kubeshare_py.edges.inventory_child import NODES_A_TURN
-from kubeshare_py.edges.inventory_reports import Access
-from kubeshare_py.edges.prometheus import readings
-from kubeshare_py.edges.simulated_collectors import SimulatedCollectors
+from kubeshare_py.edges.inventory.inventory_child import NODES_A_TURN
+from kubeshare_py.edges.inventory.inventory_reports import Access
+from kubeshare_py.edges.inventory.prometheus import readings
+from kubeshare_py.edges.kube.certificates import make_certificates
+from kubeshare_py.edges.process.backoff import Backoff
+from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode, read_cluster
+from kubeshare_py.embedded_cluster.nodes.collectors import Collectors
+from kubeshare_py.embedded_cluster.serving.simulated_collectors import SimulatedCollectors
 from kubeshare_py.inventory.series_selectors import SelectorProblem
 from kubeshare_py.inventory.wiring_series import NODES_A_PORTION
-from kubeshare_py.simulation.cluster_file import SimulatedNode, read_cluster
-from kubeshare_py.simulation.collectors import Collectors
 from kubeshare_py.topology.wiring import Wiring, wired
 from tests.edges.bare_server import serving
 
-CHILD = "kubeshare_py.edges.prometheus_child"
+CHILD = "kubeshare_py.edges.inventory.prometheus_child"
 A, B = NodeName("a"), NodeName("b")
 Inventory = AsyncGenerator[InventoryRead | InventoryFailed, None]
 

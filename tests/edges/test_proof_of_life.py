@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from kubeshare_py.edges.proof_of_life import alive, shown
+from kubeshare_py.edges.process.proof_of_life import alive, shown
 
 HOLDER = """
 import sys
 from pathlib import Path
-from kubeshare_py.edges.proof_of_life import shown
+from kubeshare_py.edges.process.proof_of_life import shown
 with shown(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from kubeshare_py.edges.proxies import ProxyError, dial, proxy_of_environment
+from kubeshare_py.edges.cli.proxies import ProxyError, dial, proxy_of_environment
 
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 PAIR = base64.b64encode(b"ann:p w").decode()

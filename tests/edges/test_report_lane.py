@@ -21,11 +21,11 @@ from kubeshare_py.domain.effects import (
     Trouble,
 )
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
-from kubeshare_py.edges.event_series import Series
-from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.edges.kube_watch import Listed, follow
-from kubeshare_py.edges.report_lane import ReportLane
-from kubeshare_py.edges.report_requests import send_event
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.watch import Listed, follow
+from kubeshare_py.edges.scheduler.event_series import Series
+from kubeshare_py.edges.scheduler.report_lane import ReportLane
+from kubeshare_py.edges.scheduler.report_requests import send_event
 from kubeshare_py.manifests.reports import ReportedEvent, regarding_pod
 from kubeshare_py.manifests.watch import Codec
 from tests.edges.bare_server import client_of, status

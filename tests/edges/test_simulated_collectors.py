@@ -14,8 +14,8 @@ from prometheus_api_client.exceptions import PrometheusApiClientException
 from prometheus_client.parser import text_string_to_metric_families
 
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.edges.simulated_collectors import SimulatedCollectors
-from kubeshare_py.simulation.cluster_file import read_cluster
+from kubeshare_py.embedded_cluster.nodes.cluster_file import read_cluster
+from kubeshare_py.embedded_cluster.serving.simulated_collectors import SimulatedCollectors
 
 DEMO = (Path(__file__).parents[2] / "config" / "demo-cluster.yaml").read_text()
 T4 = NodeName("t4-1")

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kubeshare_py.edges.api_faults import Fault
-from kubeshare_py.simulation.loose_objects import LooseObject
+from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject
+from kubeshare_py.embedded_cluster.serving.faults import Fault
 from tests.edges.simulated import JOBS, PODS, Simulated, simulated
 from tests.fidelity.definitions import DEFINITIONS, definition, widget
 

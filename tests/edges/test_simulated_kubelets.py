@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.edges.api_faults import Fault
-from kubeshare_py.edges.kube_errors import KubeError
-from kubeshare_py.edges.simulated_kubelets import LEASES, SimulatedKubelets
-from kubeshare_py.simulation.cluster_file import read_cluster
-from kubeshare_py.simulation.loose_objects import LooseObject
+from kubeshare_py.edges.kube.errors import KubeError
+from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject
+from kubeshare_py.embedded_cluster.nodes.cluster_file import read_cluster
+from kubeshare_py.embedded_cluster.serving.faults import Fault
+from kubeshare_py.embedded_cluster.serving.simulated_kubelets import LEASES, SimulatedKubelets
 from tests.edges.embedded import cluster, create_pod
 from tests.edges.simulated import PODS, TWO_NODES, simulated
 

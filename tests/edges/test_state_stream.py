@@ -14,7 +14,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient
 
 from kubeshare_py.domain.view import ClusterView
-from kubeshare_py.edges.state_stream import MOST_ASKED, MOST_MADE, ViewStreams
+from kubeshare_py.edges.scheduler.state_stream import MOST_ASKED, MOST_MADE, ViewStreams
 from tests.edges.served_app import asking
 from tests.terminal.views import a_pod_view, a_small_view
 

@@ -16,7 +16,7 @@ from kubeshare_py.domain.events import (
     Refusal,
 )
 from kubeshare_py.domain.pod import Pod
-from kubeshare_py.edges.vital_signs import HEARTBEAT_S, VitalSigns
+from kubeshare_py.edges.scheduler.vital_signs import HEARTBEAT_S, VitalSigns
 from tests.builders import a_claim, a_cluster, a_machine, a_pod, a_shape
 
 PROFILE = "kubeshare-scheduler"

@@ -12,14 +12,14 @@ from typing import Any, TypedDict, Unpack
 import aiohttp
 from prometheus_client.parser import text_string_to_metric_families
 
-from kubeshare_py.edges.api_server import ADMIN, SCHEDULER
-from kubeshare_py.edges.certificates import Certificates
-from kubeshare_py.edges.kube_errors import KubeError
-from kubeshare_py.edges.kube_persistence import persist
-from kubeshare_py.framework.configuration import SchedulerConfiguration, Server, read
-from kubeshare_py.framework.inventory_settings import Inventory
-from kubeshare_py.framework.leader_election import LeaderElection
-from kubeshare_py.simulation.cluster_file import SimulatedNode, read_cluster
+from kubeshare_py.configuration.inventory import Inventory
+from kubeshare_py.configuration.leader_election import LeaderElection
+from kubeshare_py.configuration.scheduler import SchedulerConfiguration, Server, read
+from kubeshare_py.edges.kube.certificates import Certificates
+from kubeshare_py.edges.kube.errors import KubeError
+from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode, read_cluster
+from kubeshare_py.embedded_cluster.serving.persistence import persist
+from kubeshare_py.embedded_cluster.serving.server import ADMIN, SCHEDULER
 from tests.builders import NO_PREEMPTION
 from tests.controlplane.running import ControlPlane
 from tests.faults.books import Books, Card

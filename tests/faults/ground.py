@@ -6,12 +6,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Protocol
 
-from kubeshare_py.edges.certificates import Certificates
-from kubeshare_py.edges.embedded_cluster import EmbeddedCluster, embedded_cluster
-from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.edges.kube_config import load
-from kubeshare_py.edges.simulated_kubelets import SimulatedKubelets
-from kubeshare_py.simulation.cluster_file import SimulatedNode
+from kubeshare_py.edges.kube.certificates import Certificates
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.config import load
+from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode
+from kubeshare_py.embedded_cluster.serving.cluster import EmbeddedCluster, embedded_cluster
+from kubeshare_py.embedded_cluster.serving.simulated_kubelets import SimulatedKubelets
 from tests.controlplane.cleaning import clean, ship_lease
 from tests.controlplane.running import ControlPlane
 from tests.faults.fast_time import clock_of_the_loop

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import aiohttp
 
-from kubeshare_py.edges.leader_lease import leases_path
+from kubeshare_py.edges.scheduler.leader_lease import leases_path
 from tests.faults.arena import Arena, pod, share
 from tests.faults.held_request import Hold
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from kubeshare_py.framework.leader_election import LeaderElection
+from kubeshare_py.configuration.leader_election import LeaderElection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from kubeshare_plugins import IN_TREE
-from kubeshare_py.edges import configuration_file, process
-from kubeshare_py.edges.kube_config import load
-from kubeshare_py.edges.leader_lease import LeadershipLost
-from kubeshare_py.edges.leadership import connected
-from kubeshare_py.framework.configuration import SchedulerConfiguration
+from kubeshare_py.configuration.scheduler import SchedulerConfiguration
+from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.scheduler import configuration_file, process
+from kubeshare_py.edges.scheduler.leader_lease import LeadershipLost
+from kubeshare_py.edges.scheduler.leadership import connected
 from kubeshare_py.programs import scheduler
 from tests.controlplane.processes import dying_with_us
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable
 from functools import partial
 
-from kubeshare_py.edges.kube_persistence import persist
-from kubeshare_py.framework.leader_election import seconds
+from kubeshare_py.configuration.leader_election import seconds
+from kubeshare_py.embedded_cluster.serving.persistence import persist
 from tests.faults.arena import CLASSES, Arena, pod, share
 from tests.faults.gang_books import leaves
 from tests.faults.schedulers import Processes

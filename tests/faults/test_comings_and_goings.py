@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from kubeshare_py.edges.kube_errors import KubeError
+from kubeshare_py.edges.kube.errors import KubeError
 from tests.faults.arena import PODS, Arena, pod, share
 from tests.faults.books import Books
 from tests.faults.conftest import Play

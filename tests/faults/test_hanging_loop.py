@@ -2,7 +2,7 @@
 
 import asyncio
 
-from kubeshare_py.framework.leader_election import seconds
+from kubeshare_py.configuration.leader_election import seconds
 from tests.faults.arena import Arena, pod, share
 from tests.faults.conftest import Play
 from tests.faults.late_binding import LEASE, until

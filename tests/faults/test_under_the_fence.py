@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from kubeshare_py.edges.api_server import SCHEDULER
-from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.edges.kube_config import load
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.config import load
+from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from tests.controlplane.cleaning import clean
 from tests.controlplane.running import ControlPlane
 from tests.controlplane.shipped import POLICIES, only, write

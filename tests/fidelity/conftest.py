@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from kubeshare_py.edges.api_server import ApiServer
-from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.edges.kube_config import load
-from kubeshare_py.simulation.cluster_file import read_cluster
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.config import load
+from kubeshare_py.embedded_cluster.nodes.cluster_file import read_cluster
+from kubeshare_py.embedded_cluster.serving.server import ApiServer
 from tests.conftest import NewCluster
 from tests.controlplane.cleaning import clean
 from tests.controlplane.front import front

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
-from kubeshare_py.edges.api_server import ADMIN
-from kubeshare_py.simulation.api_messages import ApiResponse
+from kubeshare_py.embedded_cluster.protocol.messages import ApiResponse
+from kubeshare_py.embedded_cluster.serving.server import ADMIN
 from tests.controlplane.running import ControlPlane
 from tests.simulation.api_client import Api, Watch
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from kubeshare_py.edges.certificates import make_certificates
-from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.edges.kube_errors import KubeError
+from kubeshare_py.edges.kube.certificates import make_certificates
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.errors import KubeError
 from tests.edges.simulated import Simulated
 from tests.simulation.api_client import Api
 

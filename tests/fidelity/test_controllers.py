@@ -7,9 +7,13 @@ from typing import Any
 
 import pytest
 
-from kubeshare_py.edges.kube_watch import follow
+from kubeshare_py.edges.kube.watch import follow
+from kubeshare_py.embedded_cluster.controllers.loose_objects import (
+    LooseObject,
+    is_finished,
+    is_ready,
+)
 from kubeshare_py.manifests.watch import Codec
-from kubeshare_py.simulation.loose_objects import LooseObject, is_finished, is_ready
 from tests.edges.simulated import PODS, Simulated, pods_over_time
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kubeshare_py.edges.api_server import ApiServer
+from kubeshare_py.embedded_cluster.serving.server import ApiServer
 from tests.fidelity.kubectl import KUBECTL, Kubectl
 
 pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")

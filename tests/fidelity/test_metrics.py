@@ -10,8 +10,8 @@ import pytest
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.parser import text_string_to_metric_families
 
-from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.edges.kube_config import load
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.config import load
 from kubeshare_py.exporters.client_metrics import LATENCY_BOUNDS
 from kubeshare_py.exporters.distribution import Distribution
 from kubeshare_py.exporters.metric import Metric
@@ -22,7 +22,7 @@ from kubeshare_py.exporters.tallies import (
     SLI_BOUNDS,
     VICTIM_BOUNDS,
 )
-from kubeshare_py.scheduling import queue_moves
+from kubeshare_py.scheduling.queue import queue_moves
 from tests.controlplane.build import build
 from tests.controlplane.cleaning import clean
 from tests.controlplane.processes import process

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kubeshare_py.edges.api_server import SCHEDULER
+from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from tests.controlplane.running import ControlPlane
 from tests.controlplane.secrets_of_cluster import CONTROLLERS
 from tests.fidelity.real_api import RealApi

@@ -2,9 +2,9 @@
 
 import pytest
 
-from kubeshare_py.simulation.api_kinds import CONFIG_MAPS
-from kubeshare_py.simulation.api_rendering import View
-from kubeshare_py.simulation.api_watches import Subscription
+from kubeshare_py.embedded_cluster.kinds.kinds import CONFIG_MAPS
+from kubeshare_py.embedded_cluster.protocol.rendering import View
+from kubeshare_py.embedded_cluster.protocol.watches import Subscription
 from tests.simulation.api_client import MAPS, PODS, TABLE, Api
 
 

@@ -6,9 +6,9 @@ import pytest
 
 from kubeshare_plugins import IN_TREE
 from kubeshare_plugins.coscheduling import Coscheduling
+from kubeshare_py.configuration.scheduler import ConfigurationError, effective, read
 from kubeshare_py.domain.isolation import IsolationBackend
 from kubeshare_py.domain.pod import Pod
-from kubeshare_py.framework.configuration import ConfigurationError, effective, read
 from kubeshare_py.framework.profile_making import PluginFactory, profiles
 from kubeshare_py.framework.scheduler_profile import Profile
 

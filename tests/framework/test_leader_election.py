@@ -2,8 +2,8 @@
 
 import pytest
 
-from kubeshare_py.framework.configuration import ConfigurationError, read
-from kubeshare_py.framework.leader_election import seconds
+from kubeshare_py.configuration.leader_election import seconds
+from kubeshare_py.configuration.scheduler import ConfigurationError, read
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ import random
 
 import pytest
 
+from kubeshare_py.configuration.scheduler import SCHEDULER_NAME
 from kubeshare_py.domain.events import Bound, NodeGone, PodGone
 from kubeshare_py.domain.identity import NodeName, PodUid
-from kubeshare_py.framework.configuration import SCHEDULER_NAME
 from kubeshare_py.framework.rooms import Rooms
 from tests.builders import GIB, a_claim, a_pod, a_shape, whole
 from tests.scheduling.driver import Driver

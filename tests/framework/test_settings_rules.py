@@ -1,6 +1,6 @@
 import pytest
 
-from kubeshare_py.framework.settings_rules import (
+from kubeshare_py.configuration.settings_rules import (
     label_problem,
     label_selector_problem,
     subdomain_problem,

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from kubeshare_py.configuration.scheduler import SCHEDULER_NAME
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.effects import (
     Bind,
@@ -27,7 +28,6 @@ from kubeshare_py.domain.events import (
 from kubeshare_py.domain.group_objects import GroupApi
 from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.domain.node import Node
-from kubeshare_py.framework.configuration import SCHEDULER_NAME
 from kubeshare_py.inventory.card_annotation import ANNOTATION, write_cards
 from kubeshare_py.inventory.told_by_nodes import ToldByNodes
 from kubeshare_py.manifests import events, node
@@ -37,7 +37,7 @@ from kubeshare_py.manifests.node import NodeFields
 from kubeshare_py.manifests.pod_fields import PodFields
 from kubeshare_py.manifests.pod_group import pod_group_event
 from kubeshare_py.manifests.reports import waiting_patch
-from kubeshare_py.scheduling.explanation import cluster_view, why
+from kubeshare_py.scheduling.explain.explanation import cluster_view, why
 from kubeshare_py.scheduling.machine import Machine
 from tests.builders import a_machine, some_gpus
 from tests.fuzz import odd

@@ -1,8 +1,8 @@
 """The page of a collector whose node has two cards that are joined, for tests that garble it."""
 
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.simulation.cluster_file import read_cluster
-from kubeshare_py.simulation.collectors import Collectors
+from kubeshare_py.embedded_cluster.nodes.cluster_file import read_cluster
+from kubeshare_py.embedded_cluster.nodes.collectors import Collectors
 
 _NODE = """
 - name: {node}

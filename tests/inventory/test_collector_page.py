@@ -5,12 +5,12 @@ from collections.abc import Iterable
 import pytest
 
 from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.embedded_cluster.nodes.cluster_file import read_cluster
+from kubeshare_py.embedded_cluster.nodes.collectors import Collectors
 from kubeshare_py.inventory.changes import Step, next_reading
 from kubeshare_py.inventory.collector_page import Page, no_answer, read_page, wiring_of_page
 from kubeshare_py.inventory.reading import Reading
 from kubeshare_py.inventory.wiring_series import Remark, wirings
-from kubeshare_py.simulation.cluster_file import read_cluster
-from kubeshare_py.simulation.collectors import Collectors
 from tests.inventory.vector import A, states, uuids
 
 OF_KUBESHARE = """# HELP gpu_capacity GPU information.

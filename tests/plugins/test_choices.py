@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubeshare_plugins import IN_TREE
+from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.framework.asks import Asker
-from kubeshare_py.framework.configuration import read
 from kubeshare_py.framework.profile_making import profiles
 from tests.builders import a_claim, a_shape, whole
 from tests.cluster.books import Amounts

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from kubeshare_plugins import IN_TREE
-from kubeshare_py.framework.configuration import KIND, effective, read
+from kubeshare_py.configuration.scheduler import KIND, effective, read
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.framework.scheduler_profile import Profile
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import yaml
 
 from kubeshare_plugins import IN_TREE
-from kubeshare_py.framework.configuration import read
+from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.framework.points import (
     CardFilter,
     CardScore,

@@ -9,11 +9,11 @@ from kubeshare_plugins.gpu_fit import GpuFit
 from kubeshare_plugins.gpu_model import GpuModel
 from kubeshare_plugins.model_preference import ModelPreference
 from kubeshare_plugins.topology import Topology
+from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.domain.gpu_models import ModelWish
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.framework.asks import Asker
-from kubeshare_py.framework.configuration import read
 from kubeshare_py.framework.profile_making import profiles
 from tests.builders import a_claim, a_gpu, a_shape, whole
 from tests.plugins.small_cluster import SmallCluster

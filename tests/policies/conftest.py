@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from kubeshare_py.edges.api_server import SCHEDULER
-from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.edges.kube_config import load
-from kubeshare_py.edges.kube_errors import KubeError
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.kube.errors import KubeError
+from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from tests.controlplane.build import TESTED, build
 from tests.controlplane.cleaning import clean
 from tests.controlplane.running import ControlPlane

@@ -16,9 +16,9 @@ from pathlib import Path
 import yaml
 
 from kubeshare_py.domain.isolation import IsolationBackend
-from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.edges.kube_config import load
-from kubeshare_py.edges.kube_errors import KubeError
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.kube.errors import KubeError
 from tests.controlplane.helm import PLAIN_FOR, template
 from tests.controlplane.processes import process
 from tests.controlplane.running import ControlPlane, free_ports

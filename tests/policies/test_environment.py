@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from kubeshare_py.edges.kube_errors import KubeError
+from kubeshare_py.edges.kube.errors import KubeError
 from kubeshare_py.isolation.containers import DEVICE_VARIABLES
 from tests.admission.any_pod import pods
 from tests.admission.patched import env_of

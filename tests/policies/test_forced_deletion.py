@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.edges.kube_config import load
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.config import load
 from tests.controlplane.build import TESTED, build
 from tests.controlplane.cleaning import clean
 from tests.controlplane.helm import PLAIN_FOR, template

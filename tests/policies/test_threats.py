@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kubeshare_py.edges.kube_errors import KubeError
+from kubeshare_py.edges.kube.errors import KubeError
 from tests.controlplane.running import ControlPlane
 from tests.controlplane.shipped import Json
 from tests.policies.conftest import refused

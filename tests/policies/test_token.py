@@ -12,12 +12,12 @@ import pytest
 
 from kubeshare_py.domain.effects import Evict, Nominate
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
-from kubeshare_py.edges.api_server import SCHEDULER
-from kubeshare_py.edges.evictions import evict, nominate
-from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.edges.kube_config import load
-from kubeshare_py.edges.kube_errors import KubeError
-from kubeshare_py.edges.own_authority import API_SERVICES
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.kube.errors import KubeError
+from kubeshare_py.edges.kube.own_authority import API_SERVICES
+from kubeshare_py.edges.scheduler.evictions import evict, nominate
+from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from kubeshare_py.manifests.reports import (
     ReportedEvent,
     disruption_patch,

@@ -8,7 +8,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from kubeshare_py.edges.certificates import make_certificates
+from kubeshare_py.edges.kube.certificates import make_certificates
 from tests.admission.patched import SHARE, a_pod, review
 from tests.programs.commands import run, running, until_said
 

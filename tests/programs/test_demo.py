@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.edges.kube_config import load
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.config import load
 from tests.programs.commands import PIPE, run, running, until_said
 
 

@@ -14,8 +14,8 @@ from rich.console import Console
 
 from kubeshare_cmd.kubectl_kubeshare import main
 from kubeshare_py.domain.view import IslandView, LinkView, PodView, TopologyView
-from kubeshare_py.edges.access import Access
-from kubeshare_py.edges.state_client import StateClient
+from kubeshare_py.edges.cli.access import Access
+from kubeshare_py.edges.cli.state_client import StateClient
 from kubeshare_py.programs.kubectl_kubeshare import answer
 from kubeshare_py.programs.kubectl_question import Question
 from kubeshare_py.terminal.gpu_details import pod_details

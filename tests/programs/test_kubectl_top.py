@@ -7,8 +7,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from kubeshare_py.edges.access import Access
-from kubeshare_py.edges.state_client import StateClient
+from kubeshare_py.edges.cli.access import Access
+from kubeshare_py.edges.cli.state_client import StateClient
 from kubeshare_py.programs.kubectl_question import Question
 from kubeshare_py.programs.kubectl_top import top
 from tests.edges.served_state import Served, behind_api_server, served

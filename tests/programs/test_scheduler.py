@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 import yaml
 
-from kubeshare_py.edges.api_faults import Fault
-from kubeshare_py.edges.api_server import SCHEDULER
-from kubeshare_py.edges.embedded_cluster import EmbeddedCluster, embedded_cluster
-from kubeshare_py.framework.configuration import SchedulerConfiguration, read
-from kubeshare_py.simulation.cluster_file import read_cluster
+from kubeshare_py.configuration.scheduler import SchedulerConfiguration, read
+from kubeshare_py.embedded_cluster.nodes.cluster_file import read_cluster
+from kubeshare_py.embedded_cluster.serving.cluster import EmbeddedCluster, embedded_cluster
+from kubeshare_py.embedded_cluster.serving.faults import Fault
+from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from tests.programs.commands import run, running, until_said
 
 PODS = "/api/v1/namespaces/default/pods"

@@ -5,6 +5,7 @@ Judges the machine without asking it anything.
 
 from dataclasses import dataclass, field
 
+from kubeshare_py.configuration.scheduler import SCHEDULER_NAME
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.effects import Bind, Effect
 from kubeshare_py.domain.events import (
@@ -25,7 +26,6 @@ from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
 from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.request import GpuClaim
-from kubeshare_py.framework.configuration import SCHEDULER_NAME
 
 
 @dataclass

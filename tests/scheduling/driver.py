@@ -6,8 +6,8 @@ from typing import Any
 from kubeshare_py.domain.effects import Bind, Effect
 from kubeshare_py.domain.events import BindAnswered, BindOutcome, BindSlotsFree, Event, PodSeen
 from kubeshare_py.domain.pod import Pod
-from kubeshare_py.scheduling.gang_repair import RepairRules
 from kubeshare_py.scheduling.machine import Machine
+from kubeshare_py.scheduling.pod_groups.gang_repair import RepairRules
 from tests.builders import a_cluster, a_machine
 
 

@@ -12,7 +12,7 @@ from kubeshare_py.domain.events import BindSlotsFree, Event, PodGone, PodsListed
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.preemption import Preemptor
-from kubeshare_py.scheduling.preemption import REASON
+from kubeshare_py.scheduling.preemption.preemption import REASON
 from tests.scheduling.preemption_books import PreemptionBooks
 
 #: Milli and bytes by card.

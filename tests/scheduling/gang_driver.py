@@ -7,7 +7,7 @@ from kubeshare_py.domain.effects import Bind, Evict, ReportTrouble, ReportWaitin
 from kubeshare_py.domain.events import BindSlotsFree, Bound, PodGone, PodSeen
 from kubeshare_py.domain.pod import Pod, PodGroup
 from kubeshare_py.domain.request import GpuClaim
-from kubeshare_py.scheduling.gang_repair import RepairRules
+from kubeshare_py.scheduling.pod_groups.gang_repair import RepairRules
 from tests.builders import a_claim, a_pod, a_shape
 from tests.scheduling.driver import Driver
 

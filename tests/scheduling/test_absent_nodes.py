@@ -8,8 +8,8 @@ from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.events import Event, InventoryRead, NodeGone, NodeSeen, PodGone, PodSeen
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.domain.pod import Pod
-from kubeshare_py.scheduling.explanation import cluster_view, pod_portions, why
-from kubeshare_py.scheduling.figures import card_figures, ledger_figures, pod_figures
+from kubeshare_py.scheduling.explain.explanation import cluster_view, pod_portions, why
+from kubeshare_py.scheduling.explain.figures import card_figures, ledger_figures, pod_figures
 from tests.builders import GIB, a_claim, a_node, a_pod, a_shape, some_gpus
 from tests.scheduling.driver import Driver
 from tests.scheduling.gang_driver import GangDriver, a_group, members, names

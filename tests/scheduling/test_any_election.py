@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubeshare_py.domain.lease import Lease, LeaseClaim, is_later
-from kubeshare_py.scheduling.leadership import Election, Terms
+from kubeshare_py.leader_election.leadership import Election, Terms
 
 #: Little between deadline and expiry, so that whatever else keeps leaders apart is needed.
 TERMS = Terms(lease_duration_s=10.6, longest_s=40.0)

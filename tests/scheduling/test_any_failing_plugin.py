@@ -6,10 +6,10 @@ import pytest
 
 from kubeshare_plugins import IN_TREE
 from kubeshare_plugins.default_preemption import DefaultPreemption
+from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod, Shape
-from kubeshare_py.framework.configuration import read
 from kubeshare_py.framework.per_node import NodeState, PerNodeFilter, PerNodeScore
 from kubeshare_py.framework.profile_making import PluginFactory, profiles
 from kubeshare_py.scheduling.machine import Machine

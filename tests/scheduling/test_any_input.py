@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kubeshare_py.configuration.scheduler import SCHEDULER_NAME
 from kubeshare_py.domain.effects import Bind, Effect
 from kubeshare_py.domain.events import (
     BindAnswered,
@@ -26,7 +27,6 @@ from kubeshare_py.domain.events import (
 )
 from kubeshare_py.domain.group_objects import GroupApi
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.framework.configuration import SCHEDULER_NAME
 from kubeshare_py.inventory.card_annotation import ANNOTATION, write_cards
 from kubeshare_py.inventory.changes import next_reading
 from kubeshare_py.inventory.reading import Reading

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.rows import Rows
+from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.configuration import read
 from kubeshare_py.framework.points import CardQuestion, Depends, Ground, RowFilter
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.framework.reasons import ReasonTable

@@ -13,7 +13,7 @@ from kubeshare_py.domain.identity import NodeName, PodKey
 from kubeshare_py.domain.pod import Pod, PodGroup, Requirement
 from kubeshare_py.domain.preemption import PreemptionPlan
 from kubeshare_py.scheduling.machine import Machine
-from kubeshare_py.scheduling.preemption_planner import Planner, preemptor_of
+from kubeshare_py.scheduling.preemption.planner import Planner, preemptor_of
 from tests.builders import GIB, a_claim, a_gpu, a_machine, a_node, a_pod, a_shape, whole
 from tests.scheduling.preemption_books import PreemptionBooks
 

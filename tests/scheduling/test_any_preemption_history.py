@@ -7,7 +7,7 @@ import pytest
 from kubeshare_py.domain.effects import Evict, Nominate, Preempt
 from kubeshare_py.domain.events import Event, PodGone
 from kubeshare_py.domain.identity import PodUid
-from kubeshare_py.scheduling.pod_records import State
+from kubeshare_py.scheduling.queue.pod_records import State
 from tests.builders import a_machine
 from tests.scheduling.test_any_history import some_steps
 from tests.scheduling.world import World

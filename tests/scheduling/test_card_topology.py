@@ -6,7 +6,7 @@ from kubeshare_py.domain.events import InventoryRead
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey
 from kubeshare_py.domain.view import IslandView, TopologyView
-from kubeshare_py.scheduling.explanation import cluster_portions, cluster_view, why
+from kubeshare_py.scheduling.explain.explanation import cluster_portions, cluster_view, why
 from kubeshare_py.terminal.topology_tables import topology_tables
 from kubeshare_py.terminal.why_report import why_report
 from tests.builders import a_claim, a_pod, a_shape, whole

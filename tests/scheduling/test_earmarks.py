@@ -9,8 +9,8 @@ from kubeshare_py.domain.events import InventoryRead, NodeGone, PodSeen
 from kubeshare_py.domain.identity import NodeName, PodKey
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.request import GpuClaim
-from kubeshare_py.scheduling.explanation import cluster_view, why
-from kubeshare_py.scheduling.figures import card_figures, ledger_figures
+from kubeshare_py.scheduling.explain.explanation import cluster_view, why
+from kubeshare_py.scheduling.explain.figures import card_figures, ledger_figures
 from tests.builders import a_claim, a_cluster, a_machine, a_pod, a_shape, some_gpus, whole
 from tests.scheduling.gang_driver import GangDriver, a_group, members, names
 

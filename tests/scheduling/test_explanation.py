@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from kubeshare_py.domain.events import NodeGone, PodGone, PodSeen
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
-from kubeshare_py.scheduling.explanation import (
+from kubeshare_py.scheduling.explain.explanation import (
     NODES_A_PORTION,
     PODS_A_PORTION,
     cluster_portions,

@@ -9,6 +9,7 @@ from kubeshare_plugins.priority_sort import PrioritySort
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.rows import Rows
+from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.effects import LogPluginFailure
@@ -16,12 +17,11 @@ from kubeshare_py.domain.events import BindSlotsFree, NodeGone, NodeSeen, PodSee
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.domain.preemption import Preemptor
-from kubeshare_py.framework.configuration import read
 from kubeshare_py.framework.per_node import NodeState, PerNodeScore
 from kubeshare_py.framework.points import Depends, RowFilter, RowRoom
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.framework.reasons import ReasonTable
-from kubeshare_py.scheduling.explanation import why
+from kubeshare_py.scheduling.explain.explanation import why
 from kubeshare_py.scheduling.machine import Machine
 from tests.builders import a_claim, a_cluster, a_node, a_pod, a_shape, whole
 from tests.scheduling.gang_driver import GangDriver, a_group, members, names

@@ -13,9 +13,15 @@ from kubeshare_py.domain.events import BindSlotsFree, PodGone, PodSeen
 from kubeshare_py.domain.identity import PodKey, PodUid
 from kubeshare_py.domain.pod import Pod, PodGroup
 from kubeshare_py.framework.asks import SHAPES_KEPT
-from kubeshare_py.scheduling.cycle import ROWS_A_TURN
-from kubeshare_py.scheduling.fair_share import A_PLACE, A_SHARE, SPARE_ENTRIES, FairHeap, Shares
-from kubeshare_py.scheduling.pod_records import State
+from kubeshare_py.scheduling.binding.cycle import ROWS_A_TURN
+from kubeshare_py.scheduling.queue.fair_share import (
+    A_PLACE,
+    A_SHARE,
+    SPARE_ENTRIES,
+    FairHeap,
+    Shares,
+)
+from kubeshare_py.scheduling.queue.pod_records import State
 from tests.builders import a_claim, a_pod, a_shape, whole
 from tests.scheduling.driver import Driver
 from tests.scheduling.test_turn_budget import with_terms

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from kubeshare_py.domain.events import BindSlotsFree, InventoryRead, PodSeen
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.scheduling.explanation import cluster_view
-from kubeshare_py.scheduling.figures import card_figures, ledger_figures, pod_figures
+from kubeshare_py.scheduling.explain.explanation import cluster_view
+from kubeshare_py.scheduling.explain.figures import card_figures, ledger_figures, pod_figures
 from tests.builders import a_claim, a_cluster, a_machine, a_pod, a_shape
 from tests.scheduling.test_any_history import STEPS
 from tests.scheduling.world import Step, World

@@ -12,8 +12,8 @@ from kubeshare_py.domain.gpu_models import ModelWish
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod, PodGroup
 from kubeshare_py.domain.request import GpuClaim
-from kubeshare_py.scheduling.explanation import why
-from kubeshare_py.scheduling.gang_models import narrowed
+from kubeshare_py.scheduling.explain.explanation import why
+from kubeshare_py.scheduling.pod_groups.gang_models import narrowed
 from tests.builders import a_claim, a_gpu, a_pod, a_shape, whole
 from tests.scheduling.gang_driver import GangDriver, a_group, members, names
 

@@ -1,10 +1,10 @@
 """Plugins hear of a gang's members as of any pods, and may say no to them."""
 
 from kubeshare_plugins import IN_TREE
+from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod
-from kubeshare_py.framework.configuration import read
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.scheduling.machine import Machine
 from tests.builders import a_claim, a_cluster, a_pod, a_shape

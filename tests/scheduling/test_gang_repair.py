@@ -16,7 +16,7 @@ from kubeshare_py.domain.events import (
 )
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod
-from kubeshare_py.scheduling.gang_repair import RepairRules
+from kubeshare_py.scheduling.pod_groups.gang_repair import RepairRules
 from tests.builders import a_claim, a_cluster, a_node, a_pod, a_shape
 from tests.scheduling.gang_driver import GangDriver, a_group, members, names
 

@@ -9,9 +9,9 @@ from kubeshare_py.domain.effects import Bind
 from kubeshare_py.domain.events import BindSlotsFree, PodGone, PodGroupGone, PodGroupSeen, PodSeen
 from kubeshare_py.domain.group_objects import GroupApi, GroupReference, PodGroupObject
 from kubeshare_py.domain.pod import Pod
-from kubeshare_py.scheduling.group_edits import MOST_RENEWED
-from kubeshare_py.scheduling.pod_records import State
-from kubeshare_py.scheduling.queue_moves import POD_GROUP_CHANGED
+from kubeshare_py.scheduling.binding.group_edits import MOST_RENEWED
+from kubeshare_py.scheduling.queue.pod_records import State
+from kubeshare_py.scheduling.queue.queue_moves import POD_GROUP_CHANGED
 from tests.builders import a_claim, a_machine, a_pod, a_shape, whole
 from tests.scheduling.driver import Driver
 from tests.scheduling.gang_driver import names

@@ -10,7 +10,7 @@ from kubeshare_py.domain.identity import NodeName, PodKey
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import InvalidRequest
 from kubeshare_py.domain.view import PodView
-from kubeshare_py.scheduling.explanation import cluster_view, why
+from kubeshare_py.scheduling.explain.explanation import cluster_view, why
 from tests.builders import GIB, MODEL, a_claim, a_pod, a_shape, whole
 from tests.scheduling.driver import Driver
 

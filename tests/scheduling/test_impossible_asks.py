@@ -2,7 +2,7 @@
 
 from kubeshare_py.domain.events import InventoryRead, NodeSeen
 from kubeshare_py.domain.identity import NodeName, PodKey
-from kubeshare_py.scheduling.explanation import why
+from kubeshare_py.scheduling.explain.explanation import why
 from tests.builders import GIB, a_claim, a_gpu, a_node, a_pod, a_shape, some_gpus, whole
 from tests.scheduling.gang_driver import GangDriver, a_group, members, names
 

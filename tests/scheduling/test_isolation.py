@@ -15,8 +15,8 @@ from kubeshare_py.domain.view import BackendView, LacksView, LackView, PodView
 from kubeshare_py.exporters.scheduler_metrics import ProcessFigures, scheduler_values
 from kubeshare_py.exporters.tallies import Tallies
 from kubeshare_py.manifests.binding import binding_annotations
-from kubeshare_py.scheduling.explanation import cluster_view, why
-from kubeshare_py.scheduling.figures import pod_figures
+from kubeshare_py.scheduling.explain.explanation import cluster_view, why
+from kubeshare_py.scheduling.explain.figures import pod_figures
 from tests.builders import a_claim, a_pod, a_shape, some_gpus, whole
 from tests.scheduling.driver import Driver
 

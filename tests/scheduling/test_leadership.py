@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from kubeshare_py.domain.lease import Lease, LeaseClaim, is_later
-from kubeshare_py.scheduling.leadership import Election, Terms
+from kubeshare_py.leader_election.leadership import Election, Terms
 
 OTHERS = Lease(version="7", holder="other", transitions=3, duration_s=15, renewed="a")
 FREE = replace(OTHERS, holder="", duration_s=1)

@@ -19,10 +19,10 @@ from kubeshare_py.domain.events import (
 )
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod
-from kubeshare_py.scheduling.explanation import cluster_view, why
-from kubeshare_py.scheduling.figures import ledger_figures
+from kubeshare_py.scheduling.explain.explanation import cluster_view, why
+from kubeshare_py.scheduling.explain.figures import ledger_figures
 from kubeshare_py.scheduling.machine import LINGERING_S
-from kubeshare_py.scheduling.preemption_rules import PreemptionRules
+from kubeshare_py.scheduling.preemption.rules import PreemptionRules
 from tests.builders import a_claim, a_machine, a_node, a_pod, a_shape, whole
 from tests.scheduling.driver import Driver
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from kubeshare_plugins import IN_TREE
+from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.effects import Bind, ReportScheduled, ReportWaiting
 from kubeshare_py.domain.events import (
@@ -26,10 +27,9 @@ from kubeshare_py.domain.events import (
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.request import InvalidRequest
-from kubeshare_py.framework.configuration import read
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.scheduling.machine import MOST_UNANSWERED, Machine
-from kubeshare_py.scheduling.waiting_reports import INVENTORY_PATIENCE_S, INVENTORY_UNREAD
+from kubeshare_py.scheduling.queue.waiting_reports import INVENTORY_PATIENCE_S, INVENTORY_UNREAD
 from tests.builders import a_claim, a_cluster, a_machine, a_node, a_pod, a_shape, some_gpus, whole
 from tests.scheduling.driver import Driver
 

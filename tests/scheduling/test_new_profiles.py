@@ -7,11 +7,11 @@ from hypothesis import given, settings
 
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.cluster.columns import CARD_COLUMNS, NODE_COLUMNS
+from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.domain.effects import Bind, Effect, ReportWaiting
 from kubeshare_py.domain.events import BindAnswered, BindSlotsFree, Bound, PodSeen
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod
-from kubeshare_py.framework.configuration import read
 from kubeshare_py.framework.profile_making import profiles as made_profiles
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling.machine import Machine

@@ -10,7 +10,7 @@ from kubeshare_py.domain.effects import Effect, ReportTrouble, Trouble
 from kubeshare_py.domain.events import BindRefused, Bound, PodSeen, PodsListed, Refusal
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName
 from kubeshare_py.domain.pod import Pod
-from kubeshare_py.scheduling import outsiders
+from kubeshare_py.scheduling.binding import outsiders
 from tests.builders import a_claim, a_pod, a_shape
 from tests.scheduling.driver import Driver
 

@@ -15,7 +15,7 @@ from kubeshare_py.domain.events import (
 )
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
 from kubeshare_py.domain.pod import Pod
-from kubeshare_py.scheduling.overcommitment import REMINDER_S, SPACING_S
+from kubeshare_py.scheduling.binding.overcommitment import REMINDER_S, SPACING_S
 from tests.builders import GIB, a_gpu, a_node, a_pod, a_shape, some_gpus
 from tests.scheduling.driver import Driver
 

@@ -12,8 +12,8 @@ from kubeshare_py.domain.effects import Overuse, ReportOvercommit
 from kubeshare_py.domain.events import BindSlotsFree, Event, InventoryRead, PodGone, PodSeen
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
 from kubeshare_py.domain.pod import Pod
-from kubeshare_py.scheduling.figures import ledger_figures
-from kubeshare_py.scheduling.overcommitment import SPACING_S
+from kubeshare_py.scheduling.binding.overcommitment import SPACING_S
+from kubeshare_py.scheduling.explain.figures import ledger_figures
 from tests.builders import a_claim, a_pod, a_shape, some_gpus, whole
 from tests.scheduling.driver import Driver
 

@@ -9,7 +9,7 @@ from kubeshare_py.domain.effects import ReportTrouble, Trouble
 from kubeshare_py.domain.events import InventoryRead, NodeSeen, PodGone, PodSeen
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey
 from kubeshare_py.domain.pod import Pod
-from kubeshare_py.scheduling.explanation import why
+from kubeshare_py.scheduling.explain.explanation import why
 from tests.builders import a_claim, a_gpu, a_node, a_pod, a_shape
 from tests.scheduling.driver import Driver
 

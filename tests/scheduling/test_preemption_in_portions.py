@@ -5,7 +5,7 @@ import pytest
 from kubeshare_py.domain.events import BindSlotsFree, PodGone, PodSeen
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.pod import Pod
-from kubeshare_py.scheduling.victim_search import WAYS_AT_ONCE
+from kubeshare_py.scheduling.preemption.victim_search import WAYS_AT_ONCE
 from tests.builders import a_pod, a_shape, whole
 from tests.scheduling.preemption_driver import PreemptionDriver, pod
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from kubeshare_plugins import IN_TREE
+from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.events import (
     BindRefused,
@@ -17,9 +18,8 @@ from kubeshare_py.domain.events import (
 )
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey
 from kubeshare_py.domain.pod import Pod
-from kubeshare_py.framework.configuration import read
 from kubeshare_py.framework.profile_making import profiles
-from kubeshare_py.scheduling.explanation import why
+from kubeshare_py.scheduling.explain.explanation import why
 from tests.builders import GIB, a_claim, a_machine, a_node, a_pod, a_shape, some_gpus
 from tests.scheduling.gang_driver import a_group, members, names
 from tests.scheduling.preemption_driver import PreemptionDriver, pod

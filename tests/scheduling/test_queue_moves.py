@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from kubeshare_plugins import IN_TREE
+from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.domain.events import BindRefused, NodeSeen, PodGone, PodSeen, Refusal
 from kubeshare_py.domain.pod import Toleration
-from kubeshare_py.framework.configuration import read
 from kubeshare_py.framework.profile_making import profiles
 from tests.builders import a_claim, a_node, a_pod, a_shape
 from tests.scheduling.driver import Driver

@@ -11,10 +11,10 @@ from kubeshare_py.domain.effects import Bind
 from kubeshare_py.domain.events import BindSlotsFree, NodeSeen, PodGone, PodSeen
 from kubeshare_py.domain.identity import PodKey, PodUid
 from kubeshare_py.domain.pod import Pod, PodGroup
-from kubeshare_py.scheduling.cycle import ROWS_WORTH_HINTS
-from kubeshare_py.scheduling.pod_queue import Line, LineKey, PodQueue
-from kubeshare_py.scheduling.pod_records import State
-from kubeshare_py.scheduling.sweeps import Sweeps
+from kubeshare_py.scheduling.binding.cycle import ROWS_WORTH_HINTS
+from kubeshare_py.scheduling.binding.sweeps import Sweeps
+from kubeshare_py.scheduling.queue.pod_queue import Line, LineKey, PodQueue
+from kubeshare_py.scheduling.queue.pod_records import State
 from tests.builders import a_claim, a_node, a_pod, a_shape, whole
 from tests.scheduling.driver import Driver
 from tests.scheduling.test_fair_share import many, many_members, of, until_quiet, victim

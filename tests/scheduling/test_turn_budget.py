@@ -11,8 +11,8 @@ from kubeshare_py.domain.events import BindSlotsFree, PodGone, PodSeen, TimePass
 from kubeshare_py.domain.pod import NodeTerm, Pod, PodGroup, Requirement, Shape
 from kubeshare_py.framework.asking_cost import ASKING, preparing
 from kubeshare_py.framework.asks import SHAPES_KEPT
-from kubeshare_py.scheduling.cycle import LOOK, ROWS_A_TURN
-from kubeshare_py.scheduling.starvation import LINES_AT_ONCE
+from kubeshare_py.scheduling.binding.cycle import LOOK, ROWS_A_TURN
+from kubeshare_py.scheduling.reservations.starvation import LINES_AT_ONCE
 from tests.builders import a_claim, a_machine, a_pod, a_shape, whole
 from tests.scheduling.driver import Driver
 

@@ -8,8 +8,8 @@ import pytest
 
 from kubeshare_py.domain.identity import PodKey
 from kubeshare_py.domain.pod import Pod
-from kubeshare_py.scheduling.explanation import cluster_portions, pod_portions, why
-from kubeshare_py.scheduling.visibility import UNNAMED, namespaces
+from kubeshare_py.scheduling.explain.explanation import cluster_portions, pod_portions, why
+from kubeshare_py.scheduling.explain.visibility import UNNAMED, namespaces
 from tests.builders import a_claim, a_pod, a_shape, whole
 from tests.scheduling.gang_driver import GangDriver, a_group, members
 from tests.scheduling.preemption_driver import PreemptionDriver, pod

@@ -16,12 +16,16 @@ from kubeshare_py.domain.events import (
 )
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.pod import Pod, PodGroup
-from kubeshare_py.scheduling.explanation import why
-from kubeshare_py.scheduling.figures import pod_figures
-from kubeshare_py.scheduling.intake import MOST_JOIN, OUTSIDE_PATIENCE_S, PODS_MOVED_A_SECOND
-from kubeshare_py.scheduling.pod_queue import SortKey
-from kubeshare_py.scheduling.pod_records import State
-from kubeshare_py.scheduling.waiting_limit import WaitingLimit
+from kubeshare_py.scheduling.binding.intake import (
+    MOST_JOIN,
+    OUTSIDE_PATIENCE_S,
+    PODS_MOVED_A_SECOND,
+)
+from kubeshare_py.scheduling.explain.explanation import why
+from kubeshare_py.scheduling.explain.figures import pod_figures
+from kubeshare_py.scheduling.queue.pod_queue import SortKey
+from kubeshare_py.scheduling.queue.pod_records import State
+from kubeshare_py.scheduling.queue.waiting_limit import WaitingLimit
 from tests.builders import a_cluster, a_machine, a_pod, a_shape, whole
 from tests.scheduling.driver import Driver
 

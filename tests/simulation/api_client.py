@@ -5,8 +5,8 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from kubeshare_py.simulation.api_messages import ApiRequest, ApiResponse, WatchAnswer
-from kubeshare_py.simulation.api_requests import ApiService
+from kubeshare_py.embedded_cluster.apiserver.requests import ApiService
+from kubeshare_py.embedded_cluster.protocol.messages import ApiRequest, ApiResponse, WatchAnswer
 
 NOW = 1_800_000_000.0
 MERGE = "application/merge-patch+json"

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from kubeshare_py.domain.ages import duration
-from kubeshare_py.simulation.api_merge import (
+from kubeshare_py.embedded_cluster.protocol.merge import (
     REPLACED,
     PatchProblem,
     merge_patch,
     strategic_merge,
 )
-from kubeshare_py.simulation.api_quantities import BadQuantity, canonical
+from kubeshare_py.embedded_cluster.protocol.quantities import BadQuantity, canonical
 
 KEYS = {"conditions": "type", "containers": "name", "finalizers": "", "selector": REPLACED}
 A = {"type": "A", "status": "True"}

@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import given
 
-from kubeshare_py.simulation.api_mutation import environment
+from kubeshare_py.embedded_cluster.protocol.mutation import environment
 from tests.admission.any_pod import pods
 from tests.admission.patched import ALL, SHARE, a_pod, env_of, patched
 from tests.simulation.api_client import JOBS, PODS, Api

@@ -6,7 +6,7 @@ import pytest
 
 from kubeshare_py.documents.problems import DocumentProblem
 from kubeshare_py.domain.node import Taint
-from kubeshare_py.simulation.cluster_file import read_cluster
+from kubeshare_py.embedded_cluster.nodes.cluster_file import read_cluster
 
 DEMO = Path(__file__).parents[2] / "config" / "demo-cluster.yaml"
 

@@ -5,11 +5,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubeshare_py.simulation.controller_work import Work
-from kubeshare_py.simulation.deployments import Surroundings, work_for
-from kubeshare_py.simulation.loose_objects import LooseObject, Metadata
-from kubeshare_py.simulation.ownership import Claim
-from kubeshare_py.simulation.revisions import HASH, REVISION, set_name, template_hash
+from kubeshare_py.embedded_cluster.controllers.controller_work import Work
+from kubeshare_py.embedded_cluster.controllers.deployments import Surroundings, work_for
+from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject, Metadata
+from kubeshare_py.embedded_cluster.controllers.ownership import Claim
+from kubeshare_py.embedded_cluster.controllers.revisions import (
+    HASH,
+    REVISION,
+    set_name,
+    template_hash,
+)
 
 NOW = 1_800_000_000.0
 NOON = "2027-01-15T08:00:00Z"  # NOW

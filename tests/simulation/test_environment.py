@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from kubeshare_py.simulation.environment import pod_environment
-from kubeshare_py.simulation.loose_objects import LooseObject, Metadata
+from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject, Metadata
+from kubeshare_py.embedded_cluster.nodes.environment import pod_environment
 
 UUID_KEY = "sharedgpu/gpu_uuid"
 

@@ -1,14 +1,14 @@
 """What goes when its owners are gone."""
 
-from kubeshare_py.simulation.garbage import FOREGROUND, ORPHAN, Garbage
-from kubeshare_py.simulation.garbage_work import (
+from kubeshare_py.embedded_cluster.controllers.garbage import FOREGROUND, ORPHAN, Garbage
+from kubeshare_py.embedded_cluster.controllers.garbage_work import (
     DeleteObject,
     GarbageWork,
     LookForOwner,
     PatchObject,
 )
-from kubeshare_py.simulation.loose_objects import LooseObject, Metadata, Owner
-from kubeshare_py.simulation.object_kinds import JOBS, PODS, Kind, defined_by
+from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject, Metadata, Owner
+from kubeshare_py.embedded_cluster.controllers.object_kinds import JOBS, PODS, Kind, defined_by
 
 POD_PATH = "/api/v1/namespaces/ns/pods/"
 

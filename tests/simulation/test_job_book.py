@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
-from kubeshare_py.simulation.job_book import JobBook
-from kubeshare_py.simulation.job_pods import pod_of
-from kubeshare_py.simulation.loose_objects import LooseObject, Metadata
-from kubeshare_py.simulation.object_kinds import JOBS, PODS
+from kubeshare_py.embedded_cluster.controllers.job_book import JobBook
+from kubeshare_py.embedded_cluster.controllers.job_pods import pod_of
+from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject, Metadata
+from kubeshare_py.embedded_cluster.controllers.object_kinds import JOBS, PODS
 
 NOW = 1_700_000_000.0
 JOB = LooseObject(

@@ -5,11 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubeshare_py.simulation.controller_work import Work
-from kubeshare_py.simulation.job_indexes import format_indexes, parse_indexes
-from kubeshare_py.simulation.job_pods import owning_job, pod_of
-from kubeshare_py.simulation.jobs import Finished, work_for
-from kubeshare_py.simulation.loose_objects import LooseObject, Metadata
+from kubeshare_py.embedded_cluster.controllers.controller_work import Work
+from kubeshare_py.embedded_cluster.controllers.job_indexes import format_indexes, parse_indexes
+from kubeshare_py.embedded_cluster.controllers.job_pods import owning_job, pod_of
+from kubeshare_py.embedded_cluster.controllers.jobs import Finished, work_for
+from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject, Metadata
 
 NOW = 1_700_000_000.0
 

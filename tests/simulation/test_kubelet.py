@@ -7,10 +7,14 @@ import msgspec
 import pytest
 
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.simulation.api_times import timestamp
-from kubeshare_py.simulation.kubelet import Kubelets
-from kubeshare_py.simulation.kubelet_steps import FinishDeletion, ReportStatus, WriteAnnotations
-from kubeshare_py.simulation.loose_objects import LooseObject, Metadata
+from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject, Metadata
+from kubeshare_py.embedded_cluster.nodes.kubelet import Kubelets
+from kubeshare_py.embedded_cluster.nodes.kubelet_steps import (
+    FinishDeletion,
+    ReportStatus,
+    WriteAnnotations,
+)
+from kubeshare_py.embedded_cluster.protocol.times import timestamp
 
 NODE = NodeName("n")
 ENV = "kubeshare.sim/env"

@@ -4,7 +4,11 @@ from typing import Any
 
 import pytest
 
-from kubeshare_py.simulation.label_selectors import selector_causes, selector_text, selects
+from kubeshare_py.embedded_cluster.protocol.label_selectors import (
+    selector_causes,
+    selector_text,
+    selects,
+)
 
 
 def needs(key: str, operator: str, *values: str) -> dict[str, Any]:

@@ -3,9 +3,9 @@
 import pytest
 
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.simulation.cluster_file import read_cluster
-from kubeshare_py.simulation.collectors import Collectors
-from kubeshare_py.simulation.prometheus_api import (
+from kubeshare_py.embedded_cluster.nodes.cluster_file import read_cluster
+from kubeshare_py.embedded_cluster.nodes.collectors import Collectors
+from kubeshare_py.embedded_cluster.nodes.prometheus_api import (
     PrometheusAnswer,
     query,
     query_range,

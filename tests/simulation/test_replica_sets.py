@@ -5,10 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubeshare_py.simulation.controller_work import Work
-from kubeshare_py.simulation.loose_objects import LooseObject, Metadata, Owner
-from kubeshare_py.simulation.object_kinds import PODS, REPLICA_SETS
-from kubeshare_py.simulation.replica_set_book import ReplicaSetBook
+from kubeshare_py.embedded_cluster.controllers.controller_work import Work
+from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject, Metadata, Owner
+from kubeshare_py.embedded_cluster.controllers.object_kinds import PODS, REPLICA_SETS
+from kubeshare_py.embedded_cluster.controllers.replica_set_book import ReplicaSetBook
 
 NOW = 1_800_000_000.0
 NOON = "2027-01-15T08:00:00Z"  # NOW

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubeshare_py.simulation.int_or_percent import amount_of
-from kubeshare_py.simulation.loose_objects import LooseObject, Metadata
-from kubeshare_py.simulation.rollouts import (
+from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject, Metadata
+from kubeshare_py.embedded_cluster.controllers.rollouts import (
     DESIRED,
     MOST,
     Limits,
@@ -20,6 +19,7 @@ from kubeshare_py.simulation.rollouts import (
     rolling_sizes,
     scaled_sizes,
 )
+from kubeshare_py.embedded_cluster.protocol.int_or_percent import amount_of
 
 
 def replica_set(

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kubeshare_py.simulation.schema_formats import is_formatted, recognised
-from kubeshare_py.simulation.schema_texts import matches, pattern_problem
+from kubeshare_py.embedded_cluster.schemas.schema_formats import is_formatted, recognised
+from kubeshare_py.embedded_cluster.schemas.schema_texts import matches, pattern_problem
 
 
 @pytest.mark.parametrize(

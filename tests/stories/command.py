@@ -7,8 +7,8 @@ from typing import Any
 
 from rich.console import Console
 
-from kubeshare_py.edges.access import Access
-from kubeshare_py.edges.state_client import StateClient
+from kubeshare_py.edges.cli.access import Access
+from kubeshare_py.edges.cli.state_client import StateClient
 from kubeshare_py.programs.kubectl_kubeshare import answer
 from kubeshare_py.programs.kubectl_question import Question
 

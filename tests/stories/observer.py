@@ -8,11 +8,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from contextlib import aclosing
 
-from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.edges.kube_watch import Listed, follow
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.watch import Listed, follow
+from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject, is_finished
+from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode
 from kubeshare_py.manifests.watch import Codec
-from kubeshare_py.simulation.cluster_file import SimulatedNode
-from kubeshare_py.simulation.loose_objects import LooseObject, is_finished
 
 WHOLE = 1000
 

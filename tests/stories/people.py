@@ -9,10 +9,10 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from kubeshare_py.edges.api_server import ADMIN
-from kubeshare_py.edges.kube_client import KubeClient
-from kubeshare_py.edges.kube_config import load
-from kubeshare_py.edges.kube_errors import KubeError
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.kube.errors import KubeError
+from kubeshare_py.embedded_cluster.serving.server import ADMIN
 from tests.controlplane.running import ControlPlane
 from tests.stories.conftest import Json, Stage
 

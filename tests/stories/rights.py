@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from kubeshare_py.simulation.api_messages import ApiRequest
+from kubeshare_py.embedded_cluster.protocol.messages import ApiRequest
 from tests.controlplane.shipped import Json
 
 _PATH = re.compile(

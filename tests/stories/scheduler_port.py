@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import aiohttp
 
-from kubeshare_py.edges.own_authority import API_SERVICES
+from kubeshare_py.edges.kube.own_authority import API_SERVICES
 from kubeshare_py.manifests.state_group import API_SERVICE
 from tests.stories.conftest import Stage
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kubeshare_py.edges.kube_errors import KubeError
-from kubeshare_py.simulation.loose_objects import LooseObject, is_ready
+from kubeshare_py.edges.kube.errors import KubeError
+from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject, is_ready
 from tests.edges.simulated import pods_over_time
 from tests.stories.conftest import PODS, VISIBLE, Json, Stage, bound, card, gpu
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kubeshare_py.edges.demo_files import read_workloads
+from kubeshare_py.embedded_cluster.serving.demo_files import read_workloads
 from tests.stories.conftest import JOBS, Json, Stage, card, gpu
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kubeshare_py.edges.demo_files import find, read_nodes, read_workloads
+from kubeshare_py.embedded_cluster.serving.demo_files import find, read_nodes, read_workloads
 from tests.conftest import NewCluster
 from tests.stories.conftest import Stage
 

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from kubeshare_py.domain.identity import PodUid
-from kubeshare_py.edges.api_server import SCHEDULER
-from kubeshare_py.edges.leader_lease import LeadershipLost
+from kubeshare_py.edges.scheduler.leader_lease import LeadershipLost
+from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from kubeshare_py.scheduling.machine import Machine
 from tests.stories.conftest import Json, Stage, annotations, gpu
 

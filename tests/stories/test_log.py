@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from kubeshare_py.edges.api_contact import AWAY, BACK
-from kubeshare_py.edges.api_faults import Fault
-from kubeshare_py.edges.api_server import SCHEDULER
-from kubeshare_py.simulation.api_messages import ApiRequest
+from kubeshare_py.edges.kube.api_contact import AWAY, BACK
+from kubeshare_py.embedded_cluster.protocol.messages import ApiRequest
+from kubeshare_py.embedded_cluster.serving.faults import Fault
+from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from tests.stories.conftest import Stage, gpu
 
 #: Of requests without an answer, in the story: several of each watch.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kubeshare_py.edges.api_server import SCHEDULER
+from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from tests.programs.commands import running, until_said
 from tests.stories.conftest import Stage, gpu
 from tests.stories.test_process import configure

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubeshare_py.edges.api_server import SCHEDULER
+from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from tests.programs.commands import running, until_said
 from tests.stories.conftest import Json, Stage, bound, gpu
 from tests.stories.test_leaders import lease

@@ -7,9 +7,9 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from kubeshare_py.edges.api_faults import Fault
-from kubeshare_py.simulation.api_messages import ApiRequest
-from kubeshare_py.simulation.api_status import failure
+from kubeshare_py.embedded_cluster.protocol.messages import ApiRequest
+from kubeshare_py.embedded_cluster.protocol.status import failure
+from kubeshare_py.embedded_cluster.serving.faults import Fault
 from tests.stories.conftest import PODS, Stage, gpu
 
 #: As kube-apiserver 1.36 on an etcd before 3.4.31 and 3.5.13.

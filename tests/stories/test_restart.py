@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubeshare_py.edges.api_server import SCHEDULER
+from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from tests.stories.conftest import Stage, annotations, bound, gpu
 
 

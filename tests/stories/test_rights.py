@@ -9,9 +9,9 @@ from http import HTTPStatus
 import pytest
 
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.edges.api_faults import Fault
-from kubeshare_py.edges.api_server import SCHEDULER
-from kubeshare_py.simulation.api_messages import ApiRequest
+from kubeshare_py.embedded_cluster.protocol.messages import ApiRequest
+from kubeshare_py.embedded_cluster.serving.faults import Fault
+from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from tests.controlplane.cleaning import ship_lease
 from tests.controlplane.shipped import IDENTITY, shipped
 from tests.edges.collector_place import Place, serving

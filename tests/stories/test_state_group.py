@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from kubeshare_py.domain.view import ClusterView, WhyView
-from kubeshare_py.edges.kube_errors import KubeError
+from kubeshare_py.edges.kube.errors import KubeError
 from tests.controlplane.running import ControlPlane
 from tests.edges.kubeconfigs import exec_credential, plugin
 from tests.stories.command import kubectl_kubeshare

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.edges.kube_errors import KubeFailure
+from kubeshare_py.edges.kube.errors import KubeFailure
 from tests.stories.conftest import PODS, Json, Stage, bound, card, gpu, scheduled_condition
 
 STEPS = 60

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode, read_cluster
 from kubeshare_py.programs.kubectl_failure import UNREACHABLE
-from kubeshare_py.simulation.cluster_file import SimulatedNode, read_cluster
 from tests.collector.collectors import PATIENCE_S, collector
 from tests.conftest import NewCluster
 from tests.controlplane.prometheus import NOT_HERE, find, prometheus

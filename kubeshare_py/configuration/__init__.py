@@ -1,0 +1,1 @@
+"""What the configuration files say, checked: typed, with the path of each error."""

@@ -1,0 +1,55 @@
+"""The `inventory` of a configuration: which source tells of cards, and where it is."""
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from kubeshare_py.configuration.settings_rules import (
+    label_problem,
+    label_selector_problem,
+    url_problem,
+)
+
+
+class Inventory(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """Where the cards come from: `prometheus`, `scrape` (the collectors themselves), `annotation`
+    (of the Nodes, which collectors write) or `file`.
+
+    `cells_file` is KubeShare's topology file, for all sources; "" for none.
+
+    `url` and `selector` are of Prometheus; `namespace` ("" is the Lease's), `pod_selector`, `port`,
+    `scheme` and `server_name` of the collectors; `path` of the file. Token and CA are for
+    Prometheus or the collectors, whichever is asked.
+    """
+
+    source: Literal["prometheus", "scrape", "annotation", "file"] = "prometheus"
+    url: str = "http://prometheus-k8s.monitoring:9090"
+    selector: str = 'job="kubeshare-collector"'
+    namespace: str = ""
+    pod_selector: str = "app.kubernetes.io/name=kubeshare-collector"
+    port: Annotated[int, Meta(ge=1, le=65_535)] = 9004
+    scheme: Literal["http", "https"] = "http"
+    server_name: str = ""
+    path: str = ""
+    cells_file: str = ""
+    interval_seconds: Annotated[float, Meta(gt=0, le=86_400)] = 5.0
+    bearer_token_file: str = ""
+    ca_file: str = ""
+
+    def within(self, namespace: str) -> "Inventory":
+        """The same for a scheduler in this namespace: collectors are there unless told."""
+        return msgspec.structs.replace(self, namespace=self.namespace or namespace)
+
+    def check(self) -> None:
+        """Raise ValueError, its text beginning with the field, for settings that cannot be."""
+        if self.source == "file" and not self.path:
+            raise ValueError("path: must name the file when source is file")
+        if problem := url_problem(self.url):
+            raise ValueError(f"url: {problem}")
+        if self.source == "scrape" and not self.pod_selector:
+            raise ValueError("podSelector: must select the collectors' pods when source is scrape")
+        if self.pod_selector and (problem := label_selector_problem(self.pod_selector)):
+            raise ValueError(f"podSelector: {problem}")
+        if self.namespace and (problem := label_problem(self.namespace)):
+            raise ValueError(f"namespace: {problem}")

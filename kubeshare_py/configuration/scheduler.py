@@ -1,0 +1,246 @@
+"""Configuration files: shaped like KubeSchedulerConfiguration, typed, every error with its path.
+
+`plugins.<point>` lists what runs at that point, in order. A point that is left out gets the default
+profile's plugins; `disabled: [{name: "*"}]` clears them first, as in kube-scheduler.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from kubeshare_py.configuration.field_errors import explained
+from kubeshare_py.configuration.inventory import Inventory
+from kubeshare_py.configuration.leader_election import LeaderElection
+from kubeshare_py.configuration.settings_rules import label_problem
+from kubeshare_py.domain.isolation import IsolationBackend, IsolationChoice
+from kubeshare_py.domain.printable import MOST_SAID, beginning
+
+API_VERSION = "kubeshare.io/v1"
+KIND = "KubeShareSchedulerConfiguration"
+SCHEDULER_NAME = "kubeshare-scheduler"
+
+#: Scores are 0…100 and card ranks up to some thousands: with this bound their sums stay far from
+#: the limits of the integers that carry them.
+MOST_WEIGHT = 10_000
+
+
+class ConfigurationError(Exception):
+    """A configuration cannot be used; the text begins with the path of the field."""
+
+    def __init__(self, text: str) -> None:
+        """Of a long text, which repeats what the file says, only the beginning counts."""
+        super().__init__(beginning(text, 2 * MOST_SAID))
+
+
+class Struct(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """A mapping of the file: no field may be unknown, so that a typo is an error."""
+
+
+class Named(Struct, frozen=True):
+    """A plugin at a point; only scores have weights."""
+
+    name: str
+    weight: Annotated[int, Meta(ge=1, le=MOST_WEIGHT)] = 1
+
+
+class Point(Struct, frozen=True):
+    """What to add to a point's default plugins, and what to take away first."""
+
+    enabled: tuple[Named, ...] = ()
+    disabled: tuple[Named, ...] = ()
+
+
+class Points(Struct, frozen=True):
+    """The extension points that a profile may change."""
+
+    pre_enqueue: Point = Point()
+    queue_sort: Point = Point()
+    filter: Point = Point()
+    card_filter: Point = Point()
+    post_filter: Point = Point()
+    score: Point = Point()
+    card_score: Point = Point()
+    locality: Point = Point()
+    permit: Point = Point()
+    reserve: Point = Point()
+
+
+class PluginArgs(Struct, frozen=True):
+    """Arguments of one plugin of a profile."""
+
+    name: str
+    args: dict[str, Any] = {}
+
+
+class ProfileConfiguration(Struct, frozen=True):
+    """One profile: pods with this schedulerName are decided by these plugins."""
+
+    scheduler_name: Annotated[str, Meta(min_length=1)] = SCHEDULER_NAME
+    plugins: Points = Points()
+    plugin_config: tuple[PluginArgs, ...] = ()
+    #: Isolation back-ends; the first is taken by pods that wish none of the others.
+    isolation: Annotated[tuple[IsolationBackend, ...], Meta(min_length=1)] = (
+        IsolationBackend.NONE,
+    )
+    #: What cards of which models can do, in any unit; the first name that names a model counts.
+    gpu_capacities: dict[str, Annotated[int, Meta(ge=1, le=10**9)]] = {}
+
+
+class Server(Struct, frozen=True):
+    """The read-only state endpoint: address, certificate, and the file of accepted tokens.
+
+    With `api_service` kube-apiserver may forward requests of its users to it, as the APIService
+    v1.state.kubeshare.io says.
+    """
+
+    bind_address: str = "0.0.0.0"
+    port: Annotated[int, Meta(ge=0, le=65_535)] = 10259
+    service: str = "kubeshare-scheduler"
+    certificate_file: str = ""
+    key_file: str = ""
+    token_file: str = ""
+    api_service: bool = True
+
+    def check(self) -> None:
+        """Raise ValueError, its text beginning with the field, for settings that cannot be."""
+        if problem := label_problem(self.service):
+            raise ValueError(f"service: {problem}")
+        if self.key_file and not self.certificate_file:
+            raise ValueError(f"keyFile: {self.key_file}: needs certificateFile beside it")
+
+
+class SchedulerConfiguration(Struct, frozen=True):
+    """The whole file.
+
+    When too few members of a gang could be bound, the others are tried for `gang_repair_seconds`;
+    then `gang_repair` says to `release` those that are bound, or only to `report` it.
+
+    The first gang or pod of whole cards that waits gets earmarks after `earmark_seconds`, at 0
+    nobody ever does; they are over when none of its places became free in
+    `earmark_patience_seconds`, at 0 they stay. Evicted pods that are still there after
+    `preemption_patience_seconds` are not waited for any longer. One pod or gang evicts others at
+    most `preemptions_per_pod` times before it is bound.
+
+    Cards of a pod that was deleted by force are held for the rest of its grace period, at most for
+    `forced_delete_hold_seconds`; at 0 they are free at once.
+
+    Of one namespace `max_waiting_pods_per_namespace` pods wait in the queue; at 0 all that there
+    are.
+    """
+
+    api_version: str = API_VERSION
+    kind: str = KIND
+    profiles: Annotated[tuple[ProfileConfiguration, ...], Meta(min_length=1)] = (
+        ProfileConfiguration(),
+    )
+    inventory: Inventory = Inventory()
+    server: Server = Server()
+    parallel_binds: Annotated[int, Meta(ge=1)] = 32
+    leader_election: LeaderElection = LeaderElection()
+    gang_repair_seconds: Annotated[float, Meta(ge=1, le=86_400)] = 60.0
+    gang_repair: Literal["release", "report"] = "release"
+    earmark_seconds: Annotated[float, Meta(ge=0, le=604_800)] = 60.0
+    earmark_patience_seconds: Annotated[float, Meta(ge=0, le=604_800)] = 3600.0
+    preemption_patience_seconds: Annotated[float, Meta(ge=1, le=604_800)] = 120.0
+    preemptions_per_pod: Annotated[int, Meta(ge=1, le=1_000_000)] = 5
+    forced_delete_hold_seconds: Annotated[float, Meta(ge=0, le=86_400)] = 60.0
+    max_waiting_pods_per_namespace: Annotated[int, Meta(ge=0, le=1_000_000)] = 5000
+
+
+#: What a pod says of models goes before all that policies say of equally good ones.
+_PREFERENCE = Named("ModelPreference", 2000)
+#: And a card that holds a pod to its share goes before what they say of the others.
+_READY = Named("IsolationReady", 100)
+
+_DEFAULTS: Mapping[str, tuple[Named, ...]] = {
+    "pre_enqueue": (),
+    "queue_sort": (Named("PrioritySort"),),
+    "filter": (
+        Named("NodeUnschedulable"),
+        Named("TaintToleration"),
+        Named("NodeAffinity"),
+        Named("NodeResourcesFit"),
+    ),
+    "card_filter": (Named("GpuFit"), Named("GpuModel"), Named("OneModel"), Named("NumaBinding")),
+    "post_filter": (Named("DefaultPreemption"),),
+    "score": (Named("BinPack"), Named("AvoidGpuNodes"), Named("Topology", 10), _READY, _PREFERENCE),
+    "card_score": (Named("BinPack"), Named("Topology"), _READY, _PREFERENCE),
+    "locality": (Named("Coscheduling"),),
+    "permit": (),
+    "reserve": (),
+}
+
+
+def read(document: object) -> SchedulerConfiguration:
+    """Check a parsed YAML document.
+
+    Raises ConfigurationError naming the path of the first bad field.
+    """
+    try:
+        configuration = msgspec.convert(
+            {} if document is None else document, SchedulerConfiguration
+        )
+    except msgspec.ValidationError as error:
+        raise ConfigurationError(explained(str(error), document, SchedulerConfiguration)) from error
+    for field, wanted in (("api_version", API_VERSION), ("kind", KIND)):
+        if getattr(configuration, field) != wanted:
+            camel = "apiVersion" if field == "api_version" else field
+            raise ConfigurationError(f"{camel}: must be {wanted}")
+    for section, settings in (
+        ("inventory", configuration.inventory),
+        ("server", configuration.server),
+        ("leaderElection", configuration.leader_election),
+    ):
+        try:
+            settings.check()
+        except ValueError as error:
+            raise ConfigurationError(f"{section}.{error}") from error
+    names = [profile.scheduler_name for profile in configuration.profiles]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise ConfigurationError(f"profiles[{index}].schedulerName: {name} is there twice")
+    return configuration
+
+
+def isolation_choices(configuration: SchedulerConfiguration) -> dict[str, IsolationChoice]:
+    """The isolation back-ends that each profile's pods choose from, by schedulerName."""
+    return {one.scheduler_name: IsolationChoice(one.isolation) for one in configuration.profiles}
+
+
+def effective(configuration: SchedulerConfiguration) -> dict[str, Any]:
+    """The configuration with every default filled in, as plain data for printing.
+
+    Read again it means the same: each point clears the defaults and lists all that runs.
+    """
+    plain = msgspec.to_builtins(configuration)
+    assert isinstance(plain, dict)
+    for listed, profile in zip(plain["profiles"], configuration.profiles, strict=True):
+        listed["plugins"] = {
+            camel(point): {
+                "enabled": [msgspec.to_builtins(named) for named in enabled(profile, point)],
+                "disabled": [{"name": "*"}],
+            }
+            for point in _DEFAULTS
+        }
+    return plain
+
+
+def enabled(profile: ProfileConfiguration, point: str) -> list[Named]:
+    """What runs at a point: the defaults that stay, then what the file enables, in its order."""
+    changes: Point = getattr(profile.plugins, point)
+    return [*kept_defaults(changes, point), *changes.enabled]
+
+
+def kept_defaults(changes: Point, point: str) -> list[Named]:
+    """The default profile's plugins that a profile's file leaves at a point."""
+    gone = {named.name for named in (*changes.disabled, *changes.enabled)}
+    defaults = () if "*" in gone else _DEFAULTS[point]
+    return [named for named in defaults if named.name not in gone]
+
+
+def camel(name: str) -> str:
+    """A field's name as the file has it."""
+    first, *rest = name.split("_")
+    return first + "".join(word.title() for word in rest)

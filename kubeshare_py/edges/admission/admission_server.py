@@ -1,0 +1,112 @@
+"""The webhook's endpoint over HTTPS: POST /pods and /others answer AdmissionReviews."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from http import HTTPStatus
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from kubeshare_py.configuration.scheduler import ConfigurationError
+from kubeshare_py.edges.process import probes
+from kubeshare_py.edges.process.bounded_server import listening
+from kubeshare_py.edges.process.build import say_listening, url
+
+PORT = 9443
+#: An AdmissionReview has the object twice, each of at most 1.5 MiB in etcd, and room around it.
+MOST_BYTES = 7 * 2**19
+#: Of all bodies that are arriving, which fits the chart's limit many times: a pod's has some
+#: kilobytes, and is there within a few milliseconds.
+MOST_HELD_BYTES = 8 * MOST_BYTES
+#: In which a body has to arrive and be answered; the chart lets kube-apiserver wait for 10 s.
+PATIENCE_S = 5.0
+
+#: The answer's body to a review's; None if it is no review.
+Answers = Callable[[bytes], bytes | None]
+
+
+@asynccontextmanager
+async def serve(
+    address: str,
+    port: int,
+    context: ssl.SSLContext,
+    *,
+    pods: Answers,
+    others: Answers,
+    problem: Callable[[], str],
+    patience_s: float = PATIENCE_S,
+) -> AsyncIterator[str]:
+    """Serve while entered; yields the URL. `problem` is why it is not ready, "" if it is.
+
+    Raises ConfigurationError where it cannot listen.
+    """
+    app = web.Application(client_max_size=MOST_BYTES)
+    bodies = _Bodies(MOST_HELD_BYTES)
+    reviews = {
+        "/pods": _handler(pods, bodies, patience_s),
+        "/others": _handler(others, bodies, patience_s),
+    }
+    app.add_routes([web.post(path, handler) for path, handler in reviews.items()])
+    alive = probes.Check("ping", lambda: "")
+    trusted = probes.Check("certificate", problem)
+    app.add_routes(probes.routes(lambda: [alive], lambda: [alive, trusted]))
+    async with AsyncExitStack() as stack:
+        try:
+            addresses = await stack.enter_async_context(
+                listening(app, address, port, context=context)
+            )
+        except OSError as error:
+            raise ConfigurationError(f"cannot listen on {address}:{port}: {error}") from error
+        say_listening("kubeshare-admission", addresses, "https")
+        yield url("https", address or "127.0.0.1", addresses[0][1])
+
+
+def _handler(answers: Answers, bodies: "_Bodies", patience_s: float) -> Handler:
+    async def handler(request: web.Request) -> web.StreamResponse:
+        if (request.content_length or 0) > MOST_BYTES:
+            raise web.HTTPRequestEntityTooLarge(MOST_BYTES, request.content_length or 0)
+        try:
+            async with asyncio.timeout(patience_s):
+                answer = answers(await bodies.read(request))
+        except TimeoutError:
+            return web.Response(status=HTTPStatus.TOO_MANY_REQUESTS, text="too slow, or too many\n")
+        if answer is None:
+            return web.Response(status=HTTPStatus.BAD_REQUEST, text="not an AdmissionReview\n")
+        return web.Response(body=answer, content_type="application/json")
+
+    return handler
+
+
+class _Bodies:
+    """Bodies that are arriving. Where all of them are too large, the one that began first goes.
+
+    No request waits for another: otherwise a few bodies that never end would keep pods from being
+    created.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._arrived: dict[web.RequestHandler, int] = {}
+
+    async def read(self, request: web.Request) -> bytes:
+        """The whole body. Raises HTTPRequestEntityTooLarge, and ConnectionError if it had to go."""
+        body = bytearray()
+        try:
+            async for piece in request.content.iter_any():
+                body += piece
+                if len(body) > MOST_BYTES:
+                    raise web.HTTPRequestEntityTooLarge(MOST_BYTES, len(body))
+                self._arrived[request.protocol] = len(body)
+                self._make_room()
+        finally:
+            self._arrived.pop(request.protocol, None)
+        return bytes(body)
+
+    def _make_room(self) -> None:
+        while sum(self._arrived.values()) > self._most_bytes:
+            first = next(iter(self._arrived))
+            del self._arrived[first]
+            if first.transport is not None:
+                first.transport.abort()

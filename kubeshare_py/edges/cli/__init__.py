@@ -1,0 +1,1 @@
+"""What `kubectl kubeshare` reads and draws."""

@@ -1,0 +1,84 @@
+"""What only the API server knows of pods: labels, owners, and which scheduler a pod names."""
+
+from http import HTTPStatus
+from urllib.parse import quote, urlencode
+
+from kubeshare_py.edges.cli.https_client import JSON, HttpAnswer
+from kubeshare_py.edges.cli.state_client import api_server_says
+from kubeshare_py.edges.cli.state_errors import NotFound, StateUnreachable
+from kubeshare_py.edges.cli.state_ways import ApiServerWay
+from kubeshare_py.manifests.undecodable import UNDECODABLE
+from kubeshare_py.manifests.workloads import (
+    POD,
+    ForeignPod,
+    Named,
+    Workload,
+    foreign_pod,
+    names_in_list,
+    pod_selector,
+)
+
+#: (namespace, name).
+PodName = tuple[str, str]
+_PAGE = 500
+_NAMES_ONLY = f"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,{JSON}"
+
+
+def find_pod(api: ApiServerWay, namespace: str, name: str) -> ForeignPod:
+    """Read a pod; NotFound in the API server's words, StateError for other answers."""
+    body = _object(api, POD, namespace, name)
+    try:
+        return foreign_pod(body)
+    except UNDECODABLE as error:
+        raise _strange(api, error) from error
+
+
+def matching_pods(api: ApiServerWay, namespace: str | None, selector: str) -> set[PodName]:
+    """The pods of one namespace or all (None) with these labels. Raises StateError."""
+    inside = "" if namespace is None else f"/namespaces/{quote(namespace, safe='')}"
+    return _matching(api, f"{POD.api}{inside}/pods", selector)
+
+
+def matching_nodes(api: ApiServerWay, selector: str) -> set[str]:
+    """The nodes with these labels. Raises StateError."""
+    return {name for _, name in _matching(api, "/api/v1/nodes", selector)}
+
+
+def pods_of(api: ApiServerWay, namespace: str, workload: Named) -> set[PodName]:
+    """The pods that a Job, Deployment … selects. Raises StateError."""
+    body = _object(api, workload.kind, namespace, workload.name)
+    try:
+        selector = pod_selector(body)
+    except (ValueError, LookupError, AttributeError, TypeError, *UNDECODABLE) as error:
+        raise NotFound(f"{workload.kind.plural} {workload.name!r}: {error}") from error
+    return matching_pods(api, namespace, selector)
+
+
+def _matching(api: ApiServerWay, path: str, selector: str) -> set[PodName]:
+    """All pages of a list: names only, as the API server gives them where it is asked to."""
+    query = {"labelSelector": selector, "limit": str(_PAGE)}
+    found: set[PodName] = set()
+    while True:
+        answer = _got(api, f"{path}?{urlencode(query)}", accept=_NAMES_ONLY)
+        try:
+            names, query["continue"] = names_in_list(answer.body)
+        except UNDECODABLE as error:
+            raise _strange(api, error) from error
+        found.update(names)
+        if not query["continue"]:
+            return found
+
+
+def _object(api: ApiServerWay, kind: Workload, namespace: str, name: str) -> bytes:
+    return _got(api, kind.path(quote(namespace, safe=""), quote(name, safe=""))).body
+
+
+def _got(api: ApiServerWay, path: str, *, accept: str = JSON) -> HttpAnswer:
+    answer = api.get(path, accept=accept)
+    if answer.status != HTTPStatus.OK:
+        raise api_server_says(answer, f"the API server at {api.server()}")
+    return answer
+
+
+def _strange(api: ApiServerWay, error: Exception) -> StateUnreachable:
+    return StateUnreachable(f"the API server at {api.server()} answers no Kubernetes: {error}")

@@ -1,0 +1,152 @@
+"""Reads the scheduler's state: the values of `domain.view`, and what went wrong in words."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from http import HTTPStatus
+from typing import TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from kubeshare_py.domain.view import ClusterView, WhyView
+from kubeshare_py.edges.cli.access import Access
+from kubeshare_py.edges.cli.https_client import HttpAnswer, HttpsClient
+from kubeshare_py.edges.cli.state_errors import NotFound, StateError, StateRefused, StateUnreachable
+from kubeshare_py.edges.cli.state_ways import (
+    TOKEN_VARIABLE,
+    ApiServerWay,
+    direct_way,
+    token_for_scheduler,
+)
+
+#: The scheduler's aggregated API.
+GROUP = "/apis/state.kubeshare.io/v1"
+_APISERVICE = "v1.state.kubeshare.io"
+_TOKEN_HELP = f"give the scheduler's token with --token-file or {TOKEN_VARIABLE}"
+_View = TypeVar("_View", ClusterView, WhyView)
+
+
+class ErrorMessage(msgspec.Struct):
+    """What comes with an error: a Status, or the state port's own message."""
+
+    message: str = ""
+
+
+class StateClient:
+    """The scheduler's state by the way that the command line chose."""
+
+    def __init__(self, access: Access, environ: Mapping[str, str] = os.environ) -> None:
+        self._access = access
+        self._environ = environ
+        self.api = ApiServerWay(access, environ)
+        self._direct: HttpsClient | None = None
+
+    def cards(self, *, topology: bool = False) -> ClusterView:
+        """All nodes and pods; how cards are joined if asked for. Raises StateError."""
+        query = "?topology=1" if topology else ""
+        return self._cluster(f"{GROUP}/gpus{query}", f"/state/v1/cluster{query}")
+
+    def pods(self, namespace: str | None) -> ClusterView:
+        """The pods of one namespace, or of all (None), by namespace and name. Raises StateError."""
+        inside = "" if namespace is None else f"/namespaces/{quote(namespace, safe='')}"
+        view = self._cluster(f"{GROUP}{inside}/pods", "/state/v1/cluster")
+        chosen = (pod for pod in view.pods if namespace in (None, pod.namespace))
+        return replace(view, pods=tuple(chosen))
+
+    def why(self, namespace: str, pod: str) -> WhyView:
+        """Why a pod is where it is; NotFound if the scheduler does not know it."""
+        ns, name = quote(namespace, safe=""), quote(pod, safe="")
+        path, direct = f"{GROUP}/namespaces/{ns}/pods/{name}", f"/state/v1/why/{ns}/{name}"
+        return self._fetch(path, direct, WhyView)
+
+    def close(self) -> None:
+        """End the connections."""
+        self.api.close()
+        if self._direct is not None:
+            self._direct.close()
+
+    def _cluster(self, path: str, direct: str) -> ClusterView:
+        view = self._fetch(path, direct, ClusterView)
+        # Not the server's work: sorting 50,000 pods would hold its loop.
+        pods = sorted(view.pods, key=lambda pod: (pod.namespace, pod.name, pod.uid))
+        return replace(view, pods=tuple(pods))
+
+    def _fetch(self, path: str, direct: str, kind: type[_View]) -> _View:
+        if self._access.scheduler is None:
+            answer, via = self.api.get(path), f"the API server at {self.api.server()}"
+        else:
+            client = self._opened(self._access.scheduler)
+            answer, via = client.get(direct), client.origin.via
+        if answer.status != HTTPStatus.OK:
+            raise self._refusal(answer, via)
+        try:
+            return msgspec.json.decode(answer.body, type=kind)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise StateUnreachable(
+                f"{via} does not answer as a kubeshare-scheduler of this version does: {error}"
+            ) from error
+
+    def _opened(self, url: str) -> HttpsClient:
+        if self._direct is None:
+            token = token_for_scheduler(self._access, self._environ)
+            self._direct = direct_way(self._access, url, token)
+        return self._direct
+
+    def _refusal(self, answer: HttpAnswer, via: str) -> StateError:
+        said = message_of(answer)
+        if self._direct is not None:
+            has_token = bool(self._direct.origin.headers)
+            return _scheduler_says(answer.status, said, via, has_token=has_token)
+        if answer.status == HTTPStatus.NOT_FOUND:
+            return NotFound(said) if self._is_served() else _not_served(via)
+        if answer.status == HTTPStatus.SERVICE_UNAVAILABLE:
+            return StateUnreachable(
+                f"no scheduler answers through {via}: {said} "
+                f"(kubectl get apiservice {_APISERVICE} says why)"
+            )
+        return api_server_says(answer, via)
+
+    def _is_served(self) -> bool:
+        """Whether the API server knows the scheduler's API at all."""
+        return self.api.get(GROUP).status != HTTPStatus.NOT_FOUND
+
+
+def message_of(answer: HttpAnswer) -> str:
+    """The message of an error, or what there is of its body."""
+    try:
+        said = msgspec.json.decode(answer.body, type=ErrorMessage).message
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        said = ""
+    return said or repr(answer.body[:200].decode(errors="replace").strip())
+
+
+def api_server_says(answer: HttpAnswer, via: str) -> StateError:
+    """An error of the API server, in kubectl's words where it has some."""
+    said = message_of(answer)
+    if answer.status == HTTPStatus.NOT_FOUND:
+        return NotFound(said)
+    if answer.status == HTTPStatus.UNAUTHORIZED:
+        return StateRefused(f"{via} does not accept these credentials: {said}")
+    if answer.status == HTTPStatus.FORBIDDEN:
+        return StateRefused(said)
+    return StateUnreachable(f"{via} answers {answer.status}: {said}")
+
+
+def _not_served(via: str) -> StateError:
+    return StateUnreachable(
+        f"{via} does not serve state.kubeshare.io: is kubeshare-scheduler installed there, with "
+        "apiService.enabled (a value of its chart)? `--scheduler URL` goes to it directly"
+    )
+
+
+def _scheduler_says(status: int, said: str, via: str, *, has_token: bool) -> StateError:
+    if status == HTTPStatus.UNAUTHORIZED and not has_token:
+        return StateRefused(f"the scheduler asks for a token ({said}): {_TOKEN_HELP}")
+    if status == HTTPStatus.UNAUTHORIZED:
+        return StateRefused(f"the scheduler does not accept the token: {said}; {_TOKEN_HELP}")
+    if status == HTTPStatus.FORBIDDEN:
+        return StateRefused(f"the scheduler does not let this user read its state: {said}")
+    if status == HTTPStatus.NOT_FOUND:
+        return NotFound(said)
+    return StateUnreachable(f"{via} answers {status}: {said}")

@@ -1,0 +1,1 @@
+"""Where the inventory comes from: Prometheus, collectors, files, node annotations."""

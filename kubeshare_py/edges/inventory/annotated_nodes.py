@@ -1,0 +1,66 @@
+"""The inventory from the annotations that collectors write on their Nodes."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from kubeshare_py.domain.events import InventoryFailed, InventoryRead
+from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.domain.node import Node
+from kubeshare_py.edges.kube.watch import Changes, Listed
+from kubeshare_py.edges.process import decision_log
+from kubeshare_py.inventory.card_annotation import ANNOTATION
+from kubeshare_py.inventory.told_by_nodes import ToldByNodes
+from kubeshare_py.manifests.node import NodeFields
+from kubeshare_py.manifests.watch import DELETED
+
+
+@dataclass(slots=True)
+class AnnotatedNodes:
+    """Hears of nodes from the watch that there is anyway."""
+
+    told: ToldByNodes = field(default_factory=ToldByNodes)
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def seen(self, node: NodeFields) -> None:
+        """A node, of a list or changed."""
+        name = NodeName(node.metadata.name)
+        if self.told.take(name, (node.metadata.annotations or {}).get(ANNOTATION, "")):
+            self._news.set()
+
+    def heed(self, news: Listed[Node] | Changes[NodeFields]) -> None:
+        """A list, all of whose nodes were seen, or changes."""
+        if isinstance(news, Listed):
+            self.told.only(node.name for node in news.items)
+            self._news.set()
+            return
+        for line in news.changed:
+            if line.item is not None and line.type == DELETED:
+                self.told.gone(NodeName(line.item.metadata.name))
+                self._news.set()
+            elif line.item is not None:
+                self.seen(line.item)
+
+    async def readings(
+        self, heard: Callable[[], None], interval_s: float
+    ) -> AsyncGenerator[InventoryRead | InventoryFailed, None]:
+        """What the nodes tell now, then only what changes; what is wrong with it is logged once.
+
+        `heard` is called with each reading, and at least once an interval.
+        """
+        said: tuple[str, ...] = ()
+        while True:
+            self._news.clear()
+            read = self.told.read()
+            for line in self.told.diagnostics:
+                if line not in said:
+                    decision_log.warn("inventory", message=line)
+            said = self.told.diagnostics
+            heard()
+            yield read
+            while not self._news.is_set():
+                heard()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(interval_s):
+                        await self._news.wait()

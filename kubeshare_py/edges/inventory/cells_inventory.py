@@ -1,0 +1,121 @@
+"""KubeShare's topology file beside an inventory: which cells the cards are in.
+
+The file is read again when it changes. What it says that is not there is logged once, and
+everything else counts; a file with a mistake is reported, and the last good one stays.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kubeshare_py.documents.problems import DocumentProblem
+from kubeshare_py.documents.yaml_text import read_yaml
+from kubeshare_py.domain.events import InventoryRead
+from kubeshare_py.domain.gpu import Gpu
+from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.edges.process import decision_log
+from kubeshare_py.edges.process.document_files import read_bytes
+from kubeshare_py.topology.cards_in_cells import Leaves, leaves_by_node, with_cells
+from kubeshare_py.topology.cells import Cells
+from kubeshare_py.topology.cells_file import CellsError, read_cells
+
+INTERVAL_S = 2.0
+
+_Cards = tuple[Gpu, ...]
+
+
+@dataclass(slots=True)
+class CellsInventory:
+    """Joins cells to what an inventory tells; without a path it changes nothing."""
+
+    path: str = ""
+    interval_s: float = INTERVAL_S
+    #: To be held while cards are joined and taken in: what is known last is taken in last.
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _leaves: Leaves = field(default_factory=dict)
+    _notes: tuple[str, ...] = ()
+    #: The cards of the file's nodes and of others as the inventory told them.
+    _cards: dict[NodeName, _Cards] = field(default_factory=dict)
+    _of_nodes: dict[NodeName, tuple[str, ...]] = field(default_factory=dict)
+    _silent: tuple[NodeName, ...] = ()
+    _has_read: bool = False
+    _said: frozenset[str] = frozenset()
+    _stamp: tuple[int, int, int] | None = None
+    _failure: str = ""
+
+    def join(self, read: InventoryRead) -> InventoryRead:
+        """The same, a portion or all, with cards that know their cells: 0.1 ms a node."""
+        if not self.path:
+            return read
+        self._cards.update(read.changed)
+        joined = tuple((node, self._joined(node, cards)) for node, cards in read.changed)
+        if not read.more:
+            self._silent, self._has_read = read.silent, True
+            self._say()
+        return InventoryRead(joined, read.silent, more=read.more)
+
+    async def follow(self, take: Callable[[InventoryRead], Awaitable[None]]) -> None:
+        """Look at the file for ever; when it says something else, `take` is given `again`."""
+        while True:
+            if await self.load() and self._has_read:
+                async with self.turn:
+                    await take(self.again())
+            await asyncio.sleep(self.interval_s)
+
+    def again(self) -> InventoryRead:
+        """The cards of nodes that the file names or named, as the inventory tells them."""
+        nodes = (self._leaves.keys() | self._of_nodes.keys()) & self._cards.keys()
+        return InventoryRead(
+            tuple((node, self._cards[node]) for node in sorted(nodes)), self._silent
+        )
+
+    async def load(self) -> bool:
+        """Read the file if it is another one than before; whether it could be used."""
+        try:
+            stamp = await asyncio.to_thread(_stamp, self.path)
+            if stamp == self._stamp:
+                return False
+            cells = await asyncio.to_thread(_read, self.path)
+        except (OSError, DocumentProblem, CellsError) as error:
+            # Read again the next time, whatever its stamp: it may have been half written.
+            self._stamp = None
+            message = str(error) if isinstance(error, DocumentProblem) else f"{self.path}: {error}"
+            if message != self._failure:
+                self._failure = message
+                decision_log.warn("cells", message=message)
+            return False
+        self._stamp, self._failure = stamp, ""
+        self._leaves, self._notes = leaves_by_node(cells), cells.notes
+        return True
+
+    def _joined(self, node: NodeName, cards: _Cards) -> _Cards:
+        if node not in self._leaves:
+            self._of_nodes.pop(node, None)
+            return cards
+        found = with_cells(self._leaves, node, cards)
+        self._of_nodes[node] = found.notes
+        return found.cards
+
+    def _say(self) -> None:
+        """What is odd about the file, once while it is."""
+        unknown = [
+            f"{leaves[0].cell.field.rpartition('.cellChildren')[0]}: node {node} is not known, or "
+            "has no cards"
+            for node, leaves in self._leaves.items()
+            if not self._cards.get(node)
+        ]
+        there = (notes for node, notes in self._of_nodes.items() if self._cards.get(node))
+        found = frozenset((*self._notes, *unknown, *(note for notes in there for note in notes)))
+        for note in sorted(found - self._said):
+            decision_log.warn("cells", message=note)
+        self._said = found
+
+
+def _stamp(path: str) -> tuple[int, int, int]:
+    status = Path(path).stat()
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def _read(path: str) -> Cells:
+    return read_cells(read_yaml(read_bytes(path), path))

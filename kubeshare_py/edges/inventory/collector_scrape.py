@@ -1,0 +1,127 @@
+"""Inventory source `scrape`: the collectors themselves, found by their pods; no Prometheus."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, field
+
+from kubeshare_py.domain.events import InventoryFailed, InventoryRead
+from kubeshare_py.edges.inventory import inventory_child
+from kubeshare_py.edges.inventory.inventory_child import Child, Send
+from kubeshare_py.edges.inventory.inventory_reports import Access, ScrapeStart, Told, line
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.watch import Changes, Listed, follow
+from kubeshare_py.edges.process import decision_log
+from kubeshare_py.edges.process.backoff import Backoff
+from kubeshare_py.inventory.reading import Reading
+from kubeshare_py.inventory.targets import Target
+from kubeshare_py.manifests.collector_pod import CollectorPod
+from kubeshare_py.manifests.watch import DELETED, Codec
+
+
+@dataclass(slots=True)
+class CollectorTargets:
+    """Which collectors there are, as their pods say; whoever asks them is told of changes."""
+
+    _targets: dict[str, Target] = field(default_factory=dict)
+    _is_listed: bool = False
+    _send: Send | None = None
+
+    async def follow(
+        self,
+        client: KubeClient,
+        namespace: str,
+        pod_selector: str,
+        connected: Callable[[bool], None] = lambda is_connected: None,
+    ) -> None:
+        """Watch the collectors' pods for ever."""
+        path = f"/api/v1/namespaces/{namespace}/pods"
+        selector = {"labelSelector": pod_selector}
+        stream = follow(client, path, Codec(CollectorPod), selector=selector, connected=connected)
+        async with aclosing(stream) as changes:
+            async for news in changes:
+                self.take(news)
+
+    def attach(self, send: Send | None) -> None:
+        """From now on tell changes to this one; at once all that is known. None: to nobody."""
+        self._send = send
+        if self._is_listed:
+            self._tell(Told(targets={**self._targets}, all=True))
+
+    def take(self, news: Listed[CollectorPod] | Changes[CollectorPod]) -> None:
+        """Pods came, changed or went."""
+        if isinstance(news, Listed):
+            found = {pod.metadata.name: _target(pod) for pod in news.items}
+            self._targets = {name: target for name, target in found.items() if target}
+            self._is_listed = True
+            problems = news.problems
+            told = Told(targets={**self._targets}, all=True)
+        else:
+            problems = [line.problem for line in news.changed if line.problem]
+            changed: dict[str, Target | None] = {}
+            for one in news.changed:
+                if one.item is not None:
+                    gone = one.type == DELETED
+                    changed[one.item.metadata.name] = None if gone else _target(one.item)
+            changed = {
+                name: target
+                for name, target in changed.items()
+                if target != self._targets.get(name)
+            }
+            for name, target in changed.items():
+                if target is None:
+                    self._targets.pop(name, None)
+                else:
+                    self._targets[name] = target
+            if not changed:
+                return
+            told = Told(targets=changed)
+        for problem in problems:
+            decision_log.warn("unreadable", object=problem.name, message=problem.text)
+        self._tell(told)
+
+    def _tell(self, told: Told) -> None:
+        if self._send is not None:
+            self._send(line(told))
+
+
+async def readings(
+    targets: CollectorTargets,
+    *,
+    scheme: str,
+    port: int,
+    interval_s: float,
+    access: Access,
+    backoff: Backoff | None = None,
+    heard: Callable[[], None] = lambda: None,
+) -> AsyncGenerator[InventoryRead | InventoryFailed, None]:
+    """Yield the inventory, then only changes and failures, for ever; close it with `aclosing`.
+
+    `heard` is called for each reading in which some collector answered.
+    """
+
+    def begin(known: Reading) -> bytes:
+        return line(
+            ScrapeStart(scheme=scheme, port=port, interval_s=interval_s, access=access, known=known)
+        )
+
+    child = Child(
+        module="kubeshare_py.edges.inventory.scrape_child",
+        purpose="asks the collectors",
+        begin=begin,
+        attach=targets.attach,
+    )
+    async with aclosing(inventory_child.readings(child, backoff=backoff, heard=heard)) as stream:
+        async for event in stream:
+            yield event
+
+
+def _target(pod: CollectorPod) -> Target | None:
+    """Where a collector answers; None while it does not."""
+    if not pod.can_answer:
+        return None
+    return Target(
+        node=pod.node,
+        host=pod.status.pod_ip,
+        is_ready=pod.is_ready,
+        is_ending=pod.metadata.deletion_timestamp is not None,
+    )

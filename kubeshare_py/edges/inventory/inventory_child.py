@@ -1,0 +1,212 @@
+"""The scheduler's end of a process that reads the inventory: started, heard, started again.
+
+Decoding answers for thousands of nodes would hold the event loop, so a process of its own does it
+and tells only what changed. A failure of the source or of the process is reported and keeps what
+was known.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+import msgspec
+
+from kubeshare_py.domain.events import InventoryFailed, InventoryRead
+from kubeshare_py.domain.gpu import Gpu
+from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.domain.readiness import one_object as one_readiness
+from kubeshare_py.edges.inventory.inventory_reports import Failure, News, Report, Wired
+from kubeshare_py.edges.process.backoff import Backoff
+from kubeshare_py.edges.process.module_process import module_process
+from kubeshare_py.inventory.reading import Reading
+from kubeshare_py.topology.wiring import Wiring, one_object, still_counts, wired
+
+T = TypeVar("T")
+
+#: With 8 cards each, giving them what surrounds them takes about 2 ms.
+NODES_A_TURN = 50
+#: Of nodes of which nobody has told anything.
+_NOTHING = Wiring()
+
+_log = logging.getLogger(__name__)
+_reports: msgspec.json.Decoder[Report] = msgspec.json.Decoder(Report)
+
+#: Sends a line to the process that runs now.
+Send = Callable[[bytes], object]
+
+
+def _to_nobody(send: Send | None) -> None:
+    """There is nothing to send after the first line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Child:
+    """Which process: a module of ours, what it is for (in messages), and what it is told.
+
+    `begin` gives its first line from what is known; `attach` is then given the way to send others,
+    and None when the process ends.
+    """
+
+    module: str
+    purpose: str
+    begin: Callable[[Reading], bytes]
+    attach: Callable[[Send | None], object] = _to_nobody
+
+
+async def readings(
+    child: Child, *, backoff: Backoff | None = None, heard: Callable[[], None] = lambda: None
+) -> AsyncGenerator[InventoryRead | InventoryFailed, None]:
+    """Yield the inventory, then only changes and failures, for ever; close it with `aclosing`.
+
+    `heard` is called for each reading that succeeded.
+    """
+    known = _Known()
+    backoff = backoff or Backoff()
+    while True:
+        problem = "it ended"
+        try:
+            async with aclosing(_reported(child, known.reading())) as reports:
+                async for report in reports:
+                    if isinstance(report, News):
+                        heard()
+                    for event in known.events(report):
+                        yield event
+        except (OSError, ValueError, msgspec.MsgspecError) as error:
+            problem = f"{type(error).__name__}: {error}"
+        failed = known.fail(f"the process that {child.purpose}: {problem}")
+        if failed is not None:
+            yield failed
+        await backoff.pause()
+
+
+@dataclass(slots=True, kw_only=True)
+class _Known:
+    """What the reports so far add up to; `cards` as they are told, without their wiring."""
+
+    cards: dict[NodeName, tuple[Gpu, ...]] = field(default_factory=dict)
+    wirings: dict[NodeName, Wiring] = field(default_factory=dict)
+    collectors: dict[str, NodeName] = field(default_factory=dict)
+    silent_since: dict[NodeName, float] = field(default_factory=dict)
+    parts: list[tuple[NodeName, tuple[Gpu, ...]]] = field(default_factory=list)
+    diagnostics: frozenset[str] = frozenset()
+    has_read: bool = False
+    failure: str | None = None
+
+    def events(self, report: Report) -> Iterator[InventoryRead | InventoryFailed]:
+        """Take in a report, some nodes at a time; nothing where it is no news."""
+        if isinstance(report, Failure):
+            failed = self.fail(report.message)
+            if failed is not None:
+                yield failed
+        elif isinstance(report, Wired):
+            yield from self._wired(report)
+        else:
+            self.parts += [
+                (node, _sharing(cards))
+                for node, cards in report.changed
+                if self.cards.get(node) != cards
+            ]
+            if not report.more:
+                yield from self._read(report)
+
+    def _read(self, report: News) -> Iterator[InventoryRead]:
+        self._log_new(report.diagnostics)
+        changed, self.parts = self.parts, []
+        # The first reading, and the first after a failure, is news even if nothing changed.
+        is_news = (
+            bool(changed)
+            or not self.has_read
+            or self.failure is not None
+            or report.silent_since.keys() != self.silent_since.keys()
+        )
+        self.silent_since = report.silent_since
+        self.collectors = report.collectors or self.collectors
+        self.has_read, self.failure = True, None
+        if not changed and is_news:
+            yield InventoryRead((), tuple(self.silent_since))
+        for part, more in _parts(changed):
+            for node, cards in part:
+                if not still_counts(self.cards.get(node, cards), cards):
+                    self.wirings.pop(node, None)
+            self.cards.update(part)
+            yield self._told([node for node, _ in part], more)
+
+    def _wired(self, report: Wired) -> Iterator[InventoryRead]:
+        """Only what differs is news; of nodes without cards it is kept until they have some."""
+        kinds = [one_object(kind) for kind in report.kinds]
+        changed = [
+            node
+            for node, number in report.nodes
+            if self.wirings.get(node, _NOTHING) != kinds[number]
+        ]
+        self.wirings.update((node, kinds[number]) for node, number in report.nodes)
+        there = [node for node in changed if self.cards.get(node)] if self.has_read else []
+        for part, more in _parts(there):
+            yield self._told(part, more)
+
+    def _told(self, nodes: Sequence[NodeName], more: bool) -> InventoryRead:
+        """The cards of these nodes with what surrounds them."""
+        return InventoryRead(
+            tuple(
+                (node, wired(self.cards[node], self.wirings[node]))
+                if node in self.wirings
+                else (node, self.cards[node])
+                for node in nodes
+            ),
+            () if more else tuple(self.silent_since),
+            more=more,
+        )
+
+    def fail(self, message: str) -> InventoryFailed | None:
+        """Take in a failure; None when it is the same as the last one."""
+        self.parts = []
+        if message == self.failure:
+            return None
+        self.failure = message
+        return InventoryFailed(message)
+
+    def reading(self) -> Reading:
+        """What a new child starts from."""
+        return Reading(cards=self.cards, collectors=self.collectors, silent_since=self.silent_since)
+
+    def _log_new(self, diagnostics: Iterable[str]) -> None:
+        found = frozenset(diagnostics)
+        for diagnostic in sorted(found - self.diagnostics):
+            _log.warning("inventory: %s", diagnostic)
+        self.diagnostics = found
+
+
+async def _reported(child: Child, known: Reading) -> AsyncGenerator[Report, None]:
+    """One child's reports until it ends; it is ended and waited for in any case."""
+    async with module_process(child.module) as process:
+        if process.stdin is None or process.stdout is None:
+            raise OSError("no pipes to the child process")
+        process.stdin.write(child.begin(known))
+        child.attach(process.stdin.write)
+        try:
+            while line := await process.stdout.readline():
+                report = _reports.decode(line)
+                # Decoding and taking in are a turn each, and lines that are here already are
+                # read without waiting: let others have theirs.
+                await asyncio.sleep(0)
+                yield report
+                await asyncio.sleep(0)
+        finally:
+            child.attach(None)
+
+
+def _sharing(cards: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
+    """The same cards, keeping one copy of what many of them say."""
+    if not any(card.readiness for card in cards):
+        return cards
+    return tuple(replace(card, readiness=one_readiness(card.readiness)) for card in cards)
+
+
+def _parts(nodes: Sequence[T]) -> Iterator[tuple[Sequence[T], bool]]:
+    """So few that taking them in is a short turn; whether more follow."""
+    for first in range(0, len(nodes), NODES_A_TURN):
+        after = first + NODES_A_TURN
+        yield nodes[first:after], after < len(nodes)

@@ -1,0 +1,53 @@
+"""Inventory source `prometheus`: which cards there are, as a child process reads them."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+
+from kubeshare_py.domain.events import InventoryFailed, InventoryRead
+from kubeshare_py.edges.inventory import inventory_child
+from kubeshare_py.edges.inventory.inventory_child import Child
+from kubeshare_py.edges.inventory.inventory_reports import Access, Start, line
+from kubeshare_py.edges.process.backoff import Backoff
+from kubeshare_py.inventory.reading import Reading
+from kubeshare_py.inventory.series_selectors import parse_matchers
+
+SELECTOR = 'job="kubeshare-collector"'
+INTERVAL_S = 5.0
+
+
+async def readings(
+    url: str,
+    *,
+    selector: str = SELECTOR,
+    interval_s: float = INTERVAL_S,
+    access: Access | None = None,
+    backoff: Backoff | None = None,
+    heard: Callable[[], None] = lambda: None,
+) -> AsyncGenerator[InventoryRead | InventoryFailed, None]:
+    """Yield the inventory, then only changes and failures, for ever; close it with `aclosing`.
+
+    `selector` are label conditions as between the braces of a PromQL selector. `heard` is called
+    for each answer of Prometheus that could be used. Raises SelectorProblem for a bad selector,
+    before anything is asked.
+    """
+    parse_matchers(selector)
+
+    def begin(known: Reading) -> bytes:
+        return line(
+            Start(
+                url=url,
+                selector=selector,
+                interval_s=interval_s,
+                access=access or Access(),
+                known=known,
+            )
+        )
+
+    child = Child(
+        module="kubeshare_py.edges.inventory.prometheus_child",
+        purpose="asks Prometheus",
+        begin=begin,
+    )
+    async with aclosing(inventory_child.readings(child, backoff=backoff, heard=heard)) as stream:
+        async for event in stream:
+            yield event

@@ -1,0 +1,244 @@
+"""The process that asks Prometheus on a timer and reports only what changed.
+
+It is a process of its own because decoding a large answer would hold the scheduler's event loop.
+One JSON line in (`Start`), then a report per query; it ends when its standard input does, so it
+never outlives the scheduler.
+"""
+
+import gc
+import os
+import re
+import select
+import sys
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TextIO
+
+import msgspec
+import requests
+from prometheus_api_client import PrometheusConnect
+from prometheus_api_client.exceptions import PrometheusApiClientException
+from urllib3 import Retry
+
+from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.edges.inventory.bounded_session import bounded_session
+from kubeshare_py.edges.inventory.inventory_reports import (
+    Access,
+    Failure,
+    Start,
+    line,
+    news_lines,
+    wired_line,
+)
+from kubeshare_py.inventory.changes import next_reading
+from kubeshare_py.inventory.instant_vector import AnswerProblem, instant_vector
+from kubeshare_py.inventory.reading import Reading
+from kubeshare_py.inventory.series import CAPACITY, NAME_MATCHER, Series
+from kubeshare_py.inventory.series_selectors import Matcher, parse_matchers, selects
+from kubeshare_py.inventory.wiring_series import NODES_A_PORTION, Remark, Rounds, question, wirings
+
+TIMEOUT_S = 30
+#: Where answers say that they are partial: VictoriaMetrics at the beginning, others at the end.
+_EDGE = 4096
+_WARNINGS = re.compile(rb'"warnings":(\[(?:"(?:[^"\\]|\\.)*",?)*\])')
+_FAILURES = (requests.RequestException, PrometheusApiClientException, OSError)
+_MALFORMED = (LookupError, TypeError, ValueError, RecursionError)
+#: The operating system's words in a text of urllib3.
+_SYSTEM_ERROR = re.compile(r"\[Errno -?\d+\] ([^'\")]+)")
+#: So much of what is wrong is told, and so many jobs.
+_MOST_SAID, _MOST_JOBS = 500, 20
+
+
+class _Unanswered(Exception):
+    """Prometheus gave no answer that can be used; the text says why."""
+
+
+def main() -> None:
+    """Read `Start`, then query until standard input ends."""
+    first = sys.stdin.buffer.readline()
+    if not first:
+        return
+    start = msgspec.json.decode(first, type=Start)
+    # A third of a reading's time would go to looking for garbage among what is still needed.
+    gc.disable()
+    remarks: list[str] = []
+    with _session(start.access, remarks) as session:
+        client = PrometheusConnect(
+            url=start.url.rstrip("/"), session=session, retry=Retry(total=0), timeout=TIMEOUT_S
+        )
+        asker = _Asker(client, start, remarks)
+        lines = asker.read()
+        nodes = asker.unwired()
+        # A few nodes that nobody knows yet are told with what surrounds their cards; else it
+        # comes after the cards that it is of.
+        if nodes and len(nodes) < NODES_A_PORTION and not start.known.cards:
+            lines = asker.wire(nodes) + lines
+        while True:
+            _tell(lines)
+            gc.collect()
+            if _wire_until(asker, time.monotonic() + start.interval_s):
+                return
+            lines = asker.read()
+
+
+def _wire_until(asker: "_Asker", until: float) -> bool:
+    """Ask what surrounds cards while it is not time for a reading; whether it is all over."""
+    nodes = asker.unwired() or asker.wired_long_ago()
+    while nodes:
+        _tell(asker.wire(nodes))
+        if _ended(sys.stdin, 0):
+            return True
+        nodes = asker.unwired() if time.monotonic() < until else ()
+    return _ended(sys.stdin, max(until - time.monotonic(), 0))
+
+
+def _tell(lines: Iterable[bytes]) -> None:
+    for one in lines:
+        sys.stdout.buffer.write(one)
+    sys.stdout.buffer.flush()
+
+
+def _session(access: Access, remarks: list[str]) -> requests.Session:
+    """A session that adds to `remarks` what answers say of themselves; the client drops it."""
+
+    session = bounded_session(lambda body: remarks.extend(_remarks(body)))
+    session.verify = access.ca_file or True
+    # Packing the answer takes Prometheus longer than 20 MB take on the way.
+    session.headers["Accept-Encoding"] = "identity"
+    return session
+
+
+def _remarks(body: bytes) -> list[str]:
+    found = _WARNINGS.search(body[-_EDGE:])
+    try:
+        remarks = msgspec.json.decode(found[1], type=list[str]) if found else []
+    except (msgspec.DecodeError, UnicodeError):
+        remarks = ["the answer has warnings that cannot be read"]
+    if b'"isPartial":true' in body[:_EDGE]:
+        remarks.append("the answer is partial")
+    return [f"Prometheus says: {remark}" for remark in remarks]
+
+
+@dataclass(slots=True)
+class _Asker:
+    """Asks Prometheus; `remarks` is where the session leaves what answers say of themselves."""
+
+    client: PrometheusConnect
+    start: Start
+    remarks: list[str]
+    _matchers: tuple[Matcher, ...] = field(init=False)
+    _known: Reading = field(init=False)
+    _rounds: Rounds = field(init=False)
+    #: By node, the instances of its collectors that answered in the last reading.
+    _answering: dict[NodeName, list[str]] = field(default_factory=dict)
+    _trouble: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self._matchers = parse_matchers(self.start.selector)
+        self._known = self.start.known
+        self._rounds = Rounds(self._known)
+
+    def read(self) -> list[bytes]:
+        """All cards, and what is new of them."""
+        self.remarks.clear()
+        self._answering = {}
+        try:
+            vector = self._query(f"{{{NAME_MATCHER},{self.start.selector}}}")
+        except _Unanswered as problem:
+            return [line(Failure(message=str(problem)))]
+        known = self._known
+        step = next_reading(known, vector, time.monotonic(), self._matchers, unix_now=time.time())
+        is_bare = all(series.name != CAPACITY for series in vector)
+        hints = _where_cards_are(self.client, self.start.selector) if is_bare else ()
+        self._known = step.reading
+        self._rounds.take(step.reading, (node for node, _ in step.changed))
+        for instance, node in step.reading.collectors.items():
+            if node in step.reading.cards and node not in step.reading.silent_since:
+                self._answering.setdefault(node, []).append(instance)
+        return news_lines(
+            step, known, (*self.remarks, *hints, *self._trouble, *self._rounds.diagnostics())
+        )
+
+    def unwired(self) -> tuple[NodeName, ...]:
+        """Nodes with cards of which it is not known what surrounds them."""
+        return self._rounds.waiting(self._answering)
+
+    def wired_long_ago(self) -> tuple[NodeName, ...]:
+        """Nodes of which it may have changed."""
+        return self._rounds.again(self._answering)
+
+    def wire(self, nodes: Iterable[NodeName]) -> list[bytes]:
+        """What surrounds the cards of these nodes, as far as it is news."""
+        instances = [one for node in nodes for one in self._answering.pop(node)]
+        try:
+            vector = self._query(question(instances, self.start.selector))
+        except _Unanswered as problem:
+            # Not before the next reading.
+            self._answering = {}
+            self._trouble = (f"links of cards: {problem}",)
+            return []
+        self._trouble = ()
+        told = (series for series in vector if selects(self._matchers, series.labels))
+        cards = {node: self._known.cards[node] for node in nodes}
+        remarks: list[Remark] = []
+        found = wirings(told, cards, remarks.append)
+        return wired_line(self._rounds.asked(nodes, found, self._known, remarks))
+
+    def _query(self, query: str) -> list[Series]:
+        try:
+            self.client.headers = _headers(self.start.access.token_file)
+            return instant_vector(self.client.custom_query(query))
+        except _FAILURES as problem:
+            raise _Unanswered(_said(_why(problem))) from problem
+        except AnswerProblem as problem:
+            raise _Unanswered(_said(f"not an answer of Prometheus: {problem}")) from problem
+        except (LookupError, TypeError) as problem:
+            raise _Unanswered("not an answer of Prometheus: no data.result in it") from problem
+        except _MALFORMED as problem:
+            raise _Unanswered(_said(f"not an answer of Prometheus: {problem!r}")) from problem
+
+
+def _said(text: str) -> str:
+    """A text that can be sent, and is not too long."""
+    sent = text.encode(errors="replace").decode()
+    return sent if len(sent) <= _MOST_SAID else f"{sent[:_MOST_SAID]}…"
+
+
+def _why(problem: Exception) -> str:
+    """In a few words; of a connection that fails, requests tells the whole URL with its query."""
+    said = str(problem)
+    if isinstance(problem, requests.ConnectionError):
+        system = _SYSTEM_ERROR.search(said)
+        said = said.rpartition("Caused by ")[2] if system is None else system[1]
+    return f"{type(problem).__name__}: {said}"
+
+
+def _where_cards_are(client: PrometheusConnect, selector: str) -> tuple[str, ...]:
+    """Say what a selector that finds no cards leaves out."""
+    nothing = f"no {CAPACITY} series matches {{{selector}}}"
+    try:
+        jobs = client.get_label_values("job", {"match[]": CAPACITY})
+        listed = sorted(str(job) for job in jobs)
+        others = _said(", ".join(listed[:_MOST_JOBS]))
+    except (*_FAILURES, *_MALFORMED):
+        return (nothing,)
+    return (f"{nothing}; there are some of these jobs: {others}" if others else nothing,)
+
+
+def _headers(token_file: str) -> dict[str, str]:
+    """The bearer token, read again for each query because the kubelet renews the file."""
+    if not token_file:
+        return {}
+    with open(token_file, encoding="utf-8") as file:
+        return {"Authorization": f"Bearer {file.read().strip()}"}
+
+
+def _ended(stream: TextIO, wait_s: float) -> bool:
+    """Wait; whether the stream ended meanwhile (nothing else is ever sent)."""
+    readable, _, _ = select.select([stream], [], [], wait_s)
+    return bool(readable) and not os.read(stream.fileno(), 1)
+
+
+if __name__ == "__main__":
+    main()

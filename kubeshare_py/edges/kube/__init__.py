@@ -1,0 +1,1 @@
+"""The Kubernetes API: credentials, requests, watches, certificates, who may read what."""

@@ -1,0 +1,233 @@
+"""Who may read the scheduler's endpoints, asked of the API server.
+
+A TokenReview says whose token it is, a SubjectAccessReview whether that user may get a path
+(`nonResourceURLs` in RBAC) or read an object, as Kubernetes' own components ask:
+https://kubernetes.io/docs/reference/access-authn-authz/webhook/
+Needs the ClusterRole system:auth-delegator. Tokens are kept as hashes only, and never logged.
+"""
+
+import asyncio
+import hashlib
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.errors import KubeError, KubeFailure
+
+TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
+ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+#: An answer is good for so long (s), a refusal as well.
+KEPT_S = 10.0
+#: What a user may see of a whole namespace is asked less often: of every namespace at a time.
+NAMESPACE_KEPT_S = 60.0
+#: Answers remembered, and questions under way and waiting: strangers must not crowd out the binds.
+MOST_KEPT, MOST_ASKED, MOST_WAITING = 256, 2, 64
+#: Answers about a user remembered: about 200 bytes each.
+MOST_USER_ANSWERS = 8192
+TIMEOUT_S = 5.0
+#: Kubernetes' own components ask nothing about this group.
+MASTERS = "system:masters"
+
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True)
+class Denial:
+    """The HTTP status to answer with, and a sentence."""
+
+    status: int
+    message: str
+
+
+NOT_VALID = Denial(HTTPStatus.UNAUTHORIZED, "a valid bearer token is needed")
+_TOO_MANY = Denial(HTTPStatus.SERVICE_UNAVAILABLE, "too many tokens are being checked")
+
+
+class User(msgspec.Struct, frozen=True):
+    """UserInfo of the API server; all of it goes on to the second question."""
+
+    username: str = ""
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: dict[str, tuple[str, ...]] = {}
+
+
+class Path(msgspec.Struct, frozen=True):
+    """A request that is about no object: `verb` is an HTTP method in lower case."""
+
+    verb: str
+    path: str
+
+    def attributes(self) -> dict[str, object]:
+        """The part of a SubjectAccessReview's spec that says what is to be done."""
+        return {"nonResourceAttributes": {"path": self.path, "verb": self.verb}}
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.path} (a ClusterRole with this nonResourceURL is needed)"
+
+
+class Reading(msgspec.Struct, frozen=True, omit_defaults=True):
+    """To get or list objects; namespace "" is the whole cluster, name "" every one."""
+
+    verb: str
+    group: str
+    version: str
+    resource: str
+    namespace: str = ""
+    name: str = ""
+
+    def attributes(self) -> dict[str, object]:
+        """The part of a SubjectAccessReview's spec that says what is to be done."""
+        return {"resourceAttributes": msgspec.to_builtins(self)}
+
+    def __str__(self) -> str:
+        """As kube-apiserver says it: k8s.io/apiserver/pkg/endpoints/handlers/responsewriters."""
+        where = f'in the namespace "{self.namespace}"' if self.namespace else "at the cluster scope"
+        return f'{self.verb} resource "{self.resource}" in API group "{self.group}" {where}'
+
+
+class _Reviewed(msgspec.Struct):
+    """The status of either review."""
+
+    authenticated: bool = False
+    user: User = User()
+    error: str = ""
+    allowed: bool = False
+    denied: bool = False
+
+
+class _Review(msgspec.Struct):
+    status: _Reviewed
+
+
+class _Answers(Generic[V]):
+    """Answers by a digest of their question, the oldest of `most` forgotten first."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept: OrderedDict[bytes, tuple[float, V]] = OrderedDict()
+
+    def get(self, key: bytes, now: float) -> tuple[V] | None:
+        kept = self._kept.get(key)
+        return (kept[1],) if kept is not None and now < kept[0] else None
+
+    def keep(self, key: bytes, until: float, answer: V) -> None:
+        self._kept[key] = until, answer
+        self._kept.move_to_end(key)
+        if len(self._kept) > self._most:
+            self._kept.popitem(last=False)
+
+
+class DelegatedAuth:
+    """Asks through the scheduler's own client, and remembers for a while."""
+
+    def __init__(self, client: KubeClient, clock: Callable[[], float]) -> None:
+        """`clock` gives monotonic seconds."""
+        self._client = client
+        self._clock = clock
+        self._users: _Answers[User | None] = _Answers(MOST_KEPT)
+        self._allowed: _Answers[bool] = _Answers(MOST_USER_ANSWERS)
+        self._turn = asyncio.Semaphore(MOST_ASKED)
+        self._waiting = 0
+
+    async def denial(self, token: str, verb: str, path: str) -> Denial | None:
+        """Why the owner of the token may not do this to a path; None if he may.
+
+        401 for a token that nobody knows, 403 for a user without the right, 503 when the API
+        server cannot be asked.
+        """
+        user = await self.user(token)
+        return user if isinstance(user, Denial) else await self.refuses(user, Path(verb, path))
+
+    async def user(self, token: str) -> User | Denial:
+        """Whose token it is; 401 if nobody's, 503 when the API server cannot be asked."""
+        if not token.isascii():
+            return NOT_VALID
+        key = hashlib.sha256(token.encode()).digest()
+        found = await self._answer(self._users, key, KEPT_S, lambda: self._owner(token))
+        return found if isinstance(found, Denial) else found or NOT_VALID
+
+    async def refuses(
+        self, user: User, asked: Path | Reading, kept_s: float = KEPT_S
+    ) -> Denial | None:
+        """Why the user may not do this: 403, or 503 when the API server cannot be asked.
+
+        An earlier answer is good for `kept_s` seconds.
+        """
+        if MASTERS in user.groups:
+            return None
+        key = hashlib.sha256(msgspec.json.encode((user, asked), order="sorted")).digest()
+        may = await self._answer(self._allowed, key, kept_s, lambda: self._may(user, asked))
+        if isinstance(may, Denial):
+            return may
+        return None if may else forbidden(user, asked)
+
+    async def _answer(
+        self, kept: _Answers[V], key: bytes, kept_s: float, ask: Callable[[], Awaitable[V]]
+    ) -> V | Denial:
+        """From memory, or asked now and remembered."""
+        known = kept.get(key, self._clock())
+        if known is not None:
+            return known[0]
+        if self._waiting >= MOST_WAITING:
+            return _TOO_MANY
+        self._waiting += 1
+        try:
+            async with self._turn:
+                found = await ask()
+        except KubeFailure as failure:
+            return Denial(HTTPStatus.SERVICE_UNAVAILABLE, _sentence(failure))
+        finally:
+            self._waiting -= 1
+        kept.keep(key, self._clock() + kept_s, found)
+        return found
+
+    async def _owner(self, token: str) -> User | None:
+        reviewed = await self._review(
+            TOKEN_REVIEWS, "authentication.k8s.io/v1", "TokenReview", {"token": token}
+        )
+        known = reviewed.authenticated and reviewed.user.username
+        return reviewed.user if known else None
+
+    async def _may(self, user: User, asked: Path | Reading) -> bool:
+        spec = {
+            "user": user.username,
+            "uid": user.uid,
+            "groups": user.groups,
+            "extra": user.extra,
+            **asked.attributes(),
+        }
+        access = await self._review(
+            ACCESS_REVIEWS, "authorization.k8s.io/v1", "SubjectAccessReview", spec
+        )
+        return access.allowed and not access.denied
+
+    async def _review(self, path: str, version: str, kind: str, spec: dict[str, Any]) -> _Reviewed:
+        body = {"apiVersion": version, "kind": kind, "spec": spec}
+        answer = await self._client.request("POST", path, body=body, timeout_s=TIMEOUT_S)
+        try:
+            return msgspec.json.decode(answer.body, type=_Review).status
+        except msgspec.MsgspecError as error:
+            raise KubeError(answer.status, "", f"not a {kind}: {error}") from error
+
+
+def forbidden(user: User, asked: Path | Reading) -> Denial:
+    """403 in the words of the API server."""
+    of_objects = isinstance(asked, Reading)
+    who = "User" if of_objects else "user"
+    may_not = "cannot" if of_objects else "may not"
+    return Denial(HTTPStatus.FORBIDDEN, f'{who} "{user.username}" {may_not} {asked}')
+
+
+def _sentence(failure: KubeFailure) -> str:
+    if isinstance(failure, KubeError) and failure.status == HTTPStatus.FORBIDDEN:
+        return (
+            "the scheduler may not check tokens: its ServiceAccount needs the ClusterRole "
+            "system:auth-delegator"
+        )
+    return "the API server cannot be asked whose token this is; try again"

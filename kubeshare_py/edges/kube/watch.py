@@ -1,0 +1,386 @@
+"""LIST and WATCH of one resource, for ever: a list, then changes, and a new list when it must be.
+
+The list is the beginning of a watch where the server can do that (WatchList). Whatever goes wrong
+with it, the list is then read by pages, as client-go does: the server has answered, and may go on
+refusing for ever. Rules: https://kubernetes.io/docs/reference/using-api/api-concepts/
+"""
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from functools import partial
+from http import HTTPStatus
+from typing import Generic, TypedDict, TypeVar, Unpack
+
+import msgspec
+
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.errors import KubeError, KubeFailure, KubeUnreachable
+from kubeshare_py.edges.kube.stream_silence import Patience, complete_lines, heard
+from kubeshare_py.edges.process import decision_log
+from kubeshare_py.edges.process.backoff import Backoff
+from kubeshare_py.manifests.initial_list import InitialList
+from kubeshare_py.manifests.watch import (
+    ADDED,
+    BOOKMARK,
+    DELETED,
+    ERROR,
+    MODIFIED,
+    Codec,
+    Line,
+    Problem,
+    UnreadableAnswer,
+)
+
+T = TypeVar("T", bound=msgspec.Struct)
+R = TypeVar("R")
+
+PAGE_SIZE = 500
+#: The server ends a watch after a random time in this range (seconds), so that clients spread.
+SHORTEST_WATCH_S, LONGEST_WATCH_S = 300, 600
+#: Silence beyond the watch's own time, before the connection counts as dead.
+READ_SLACK_S = 30.0
+#: A watch that ends sooner than this and brought nothing counts as a failure, in good order or not.
+SHORT_LIFE_S = 5.0
+#: After so long without a word (s) the server may have been restored to another past: list again.
+OUTAGE_S = 120.0
+#: Answers of servers that can never begin a watch with a list.
+_CANNOT_STREAM = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY})
+_LOOK_TIMEOUT_S = 10.0
+
+_CHANGES = frozenset({ADDED, MODIFIED, DELETED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed(Generic[R]):
+    """Everything there is. `asked_at` is the event loop's time (s) when the list was asked for."""
+
+    items: list[R]
+    problems: list[Problem]
+    asked_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes(Generic[T]):
+    """What happened next, in order: lines of type ADDED, MODIFIED or DELETED.
+
+    A line has an `item` or, where the object could not be decoded, a `problem`.
+    """
+
+    changed: list[Line[T]]
+
+
+class _Expired(Exception):
+    """The server no longer has the history from where the watch should go on: list again."""
+
+
+class _NotStreamed(Exception):
+    """The server did not begin the watch with the list; `is_for_good`: it never will."""
+
+    def __init__(self, error: KubeFailure) -> None:
+        super().__init__(str(error))
+        status = error.status if isinstance(error, KubeError) else 0
+        self.is_for_good = status in _CANNOT_STREAM or isinstance(error, _NoEnd)
+
+
+class _NoEnd(KubeUnreachable):
+    """A watch was to begin with the list, and its end was never told: an old server, or a proxy."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Position:
+    """Where the watch is ("" before the list), whether it got anything since, and when (s).
+
+    `answered`: the server began to answer. `reopened`: how many connections in a row were left
+    because they were silent. `in_doubt`: the last one broke or ended soon, so it may be another
+    server that answers now.
+    """
+
+    resource_version: str = ""
+    answered: bool = False
+    moved: bool = False
+    heard_at: float = 0.0
+    reopened: int = 0
+    in_doubt: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class _Source(Generic[T, R]):
+    """One resource to follow, and how. `streams`: whether watches may begin with the list."""
+
+    client: KubeClient
+    path: str
+    codec: Codec[T]
+    reduce: Callable[[T], R]
+    selector: dict[str, str]
+    backoff: Backoff
+    patience: Patience
+    connected: Callable[[bool], None]
+    gives_up_at: frozenset[int]
+    streams: bool = True
+    rng: random.Random = field(default_factory=random.Random)
+
+
+class FollowOptions(TypedDict, total=False):
+    """`selector` holds query parameters (labelSelector, fieldSelector); `connected` is told whether
+    the server is heard; a list that is answered with a status of `gives_up_at` ends it.
+    """
+
+    selector: dict[str, str]
+    backoff: Backoff
+    patience: Patience
+    connected: Callable[[bool], None]
+    gives_up_at: frozenset[int]
+
+
+def follow(
+    client: KubeClient, path: str, codec: Codec[T], **options: Unpack[FollowOptions]
+) -> AsyncGenerator[Listed[T] | Changes[T], None]:
+    """As `follow_reduced`, with whole objects in the lists."""
+    return follow_reduced(client, path, codec, lambda item: item, **options)
+
+
+async def follow_reduced(
+    client: KubeClient,
+    path: str,
+    codec: Codec[T],
+    reduce: Callable[[T], R],
+    **options: Unpack[FollowOptions],
+) -> AsyncGenerator[Listed[R] | Changes[T], None]:
+    """Yield one Listed, then Changes in batches, and a Listed again when history was lost.
+
+    Of each listed object only what `reduce` makes of it is kept while the others arrive: whole,
+    50,000 pods take 250 MB. It never ends and never raises for what the server or the network
+    does, except a KubeError with a status of `gives_up_at`: it logs, pauses and goes on. Close it
+    with `contextlib.aclosing`.
+    """
+    source = _Source(
+        client=client,
+        path=path,
+        codec=codec,
+        reduce=reduce,
+        selector=options.get("selector", {}),
+        backoff=options.get("backoff") or Backoff(),
+        patience=options.get("patience") or Patience(),
+        connected=options.get("connected", lambda is_connected: None),
+        gives_up_at=options.get("gives_up_at", frozenset()),
+    )
+    by_pages = False
+    while True:
+        position = _Position()
+        try:
+            if by_pages:
+                listed, position.resource_version = await _list(source)
+                yield listed
+                del listed
+            async with aclosing(_watch(source, position)) as stream:
+                async for news in stream:
+                    yield news
+                    del news  # not kept while the stream is silent, here and below
+        except _NotStreamed as error:
+            if by_pages:
+                await _pause(source, "list", error)  # its list names no version
+            else:
+                decision_log.inform("list by pages", path=path, message=str(error))
+            by_pages = True
+            source.streams &= not error.is_for_good
+        except (KubeFailure, UnreadableAnswer) as error:
+            if isinstance(error, KubeError) and error.status in source.gives_up_at:
+                raise
+            await _pause(source, "list", error)
+        except _Expired as error:
+            by_pages = not source.streams
+            if not position.moved:
+                await _pause(source, "watch", error)
+
+
+async def _list(source: _Source[T, R]) -> tuple[Listed[R], str]:
+    """LIST page by page; a page that fails is asked again, an expired continuation raises."""
+    # Without resourceVersion the answer is consistent: at least as new as the moment of asking.
+    query: dict[str, str | int] = {**source.selector, "limit": PAGE_SIZE}
+    items: list[R] = []
+    problems: list[Problem] = []
+    asked_at = asyncio.get_running_loop().time()
+    while True:
+        try:
+            answer = await source.client.request("GET", source.path, query=query)
+        except KubeFailure as error:
+            if "continue" not in query or not error.may_pass:
+                raise
+            await _pause(source, "list", error)
+            continue
+        page = source.codec.page(answer.body)
+        items += map(source.reduce, page.items)
+        problems += page.problems
+        if not page.continue_token:
+            return Listed(items=items, problems=problems, asked_at=asked_at), page.resource_version
+        query["continue"] = page.continue_token
+
+
+async def _watch(
+    source: _Source[T, R], position: _Position
+) -> AsyncGenerator[Listed[R] | Changes[T], None]:
+    """Watch and reconnect until the server has forgotten our position: then raises _Expired.
+
+    Without a position the watch begins with the list: what goes wrong before its end is raised, as
+    _NotStreamed unless the server is away or busy.
+    """
+    loop = asyncio.get_running_loop()
+    position.heard_at = loop.time()
+    while True:
+        started, begun_at = loop.time(), position.resource_version
+        error: KubeFailure | None = None
+        try:
+            async with aclosing(_connection(source, position)) as stream:
+                async for news in stream:
+                    yield news
+                    del news
+        except KubeFailure as failure:
+            error = failure
+        is_soon = error is None and loop.time() - started < SHORT_LIFE_S
+        position.in_doubt = is_soon or isinstance(error, KubeUnreachable)
+        if not position.resource_version:
+            error = error or _NoEnd("the watch ended before the list did")
+            if _is_away(error, position):
+                raise error
+            raise _NotStreamed(error) from error
+        if error is not None and not error.may_pass:
+            raise _Expired(str(error)) from error
+        if loop.time() - position.heard_at > OUTAGE_S:
+            raise _Expired("the server was away for long")
+        # A busy server ends watches whose reader is slower than the news. client-go goes on at once
+        # too: in a pause more of it would pile up.
+        is_new = position.resource_version != begun_at
+        if error is not None or (is_soon and not is_new):
+            await _pause(source, "watch", error)
+
+
+async def _connection(
+    source: _Source[T, R], position: _Position
+) -> AsyncGenerator[Listed[R] | Changes[T], None]:
+    """One watch request, from the position until the server or the network ends it."""
+    loop = asyncio.get_running_loop()
+    seconds = source.rng.randint(SHORTEST_WATCH_S, LONGEST_WATCH_S)
+    query: dict[str, str | int] = {
+        **source.selector,
+        "watch": "1",
+        "allowWatchBookmarks": "true",
+        "timeoutSeconds": seconds,
+    }
+    initial: InitialList[T, R] | None = None
+    if position.resource_version:
+        query["resourceVersion"] = position.resource_version
+        if position.in_doubt:
+            await _version_there(source, position)
+    else:
+        # No resourceVersion: at least as new as the moment of asking.
+        query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+        initial = InitialList(source.codec, source.reduce)
+    look = partial(_look, source, position)
+    asked_at = loop.time()
+    async with (
+        source.client.stream(
+            source.path, query=query, read_timeout_s=seconds + READ_SLACK_S
+        ) as chunks,
+        aclosing(heard(chunks, _patience(source, position), look)) as heeded,
+    ):
+        position.heard_at = loop.time()
+        position.answered = True
+        source.connected(True)
+        async for lines in complete_lines(heeded):
+            position.heard_at = loop.time()
+            decoded = [source.codec.line(line) for line in lines]
+            stop = _stop(decoded)
+            if initial is not None and stop is None:
+                decoded = initial.take(decoded)
+                if not initial.resource_version:
+                    continue
+                position.resource_version = initial.resource_version
+                yield Listed(items=initial.items(), problems=initial.problems(), asked_at=asked_at)
+                initial = None
+            del lines
+            changed = _move(position, decoded) if initial is None else []
+            del decoded
+            if changed:
+                yield Changes(changed=changed)
+            del changed
+            if stop is not None:
+                raise stop
+
+
+def _move(position: _Position, decoded: list[Line[T]]) -> list[Line[T]]:
+    """Go on to the last version that was told; the lines that are changes."""
+    versions = (line.resource_version for line in reversed(decoded))
+    version = next(filter(None, versions), "")
+    if version:
+        position.resource_version = version
+        position.moved = True
+        position.reopened = 0
+    return [line for line in decoded if line.type in _CHANGES]
+
+
+def _patience(source: _Source[T, R], position: _Position) -> Patience:
+    """Less and less suspicion while nothing happens at all."""
+    patience = source.patience
+    look_s = min(patience.look_s * 2.0**position.reopened, patience.silence_s)
+    return replace(patience, look_s=look_s)
+
+
+async def _look(source: _Source[T, R], position: _Position) -> bool:
+    """Ask a server whose watch is silent where it is; whether the silence may be right.
+
+    Where it is ahead, a new watch brings what this one may have kept from us: a half-open
+    connection is silent for ever. Where it is behind, it was restored from a backup and its
+    watches are silent until it has caught up: raises KubeError 410.
+    """
+    if not position.resource_version:
+        raise _NoEnd("the end of the list was never told")
+    there = await _version_there(source, position)
+    if there in ("", position.resource_version):
+        return True
+    position.reopened += 1
+    return False
+
+
+async def _version_there(source: _Source[T, R], position: _Position) -> str:
+    """The server's present version, "" if it does not say; raises KubeError 410 if it went back."""
+    query: dict[str, str | int] = {**source.selector, "limit": 1}
+    try:
+        answer = await source.client.request(
+            "GET", source.path, query=query, timeout_s=_LOOK_TIMEOUT_S, patient=False
+        )
+        there = source.codec.page(answer.body).resource_version
+    except (KubeError, UnreadableAnswer):
+        return ""
+    # Versions of one resource are numbers that grow: KEP-5504, and etcd's revisions before it.
+    here = position.resource_version
+    if there.isdecimal() and here.isdecimal() and int(there) < int(here):
+        raise KubeError(HTTPStatus.GONE, "Expired", f"the server went back from {here} to {there}")
+    return there
+
+
+def _is_away(error: KubeFailure, position: _Position) -> bool:
+    """Whether the server would answer nothing else either: it is not there, or asks to wait."""
+    if isinstance(error, KubeError):
+        return error.status == HTTPStatus.TOO_MANY_REQUESTS
+    return not position.answered
+
+
+def _stop(decoded: list[Line[T]]) -> KubeFailure | None:
+    """Say why this connection cannot go on: an ERROR event, or bytes that are no event."""
+    for line in decoded:
+        if line.type == ERROR:
+            return KubeError(line.status_code, "", line.problem.text if line.problem else "")
+        if line.type not in _CHANGES and line.type != BOOKMARK:
+            return KubeError(0, "", line.problem.text if line.problem else f"event {line.type!r}")
+    return None
+
+
+async def _pause(source: _Source[T, R], verb: str, error: Exception | None) -> None:
+    source.connected(False)
+    what = " ".join((source.path, *source.selector.values()))
+    source.client.contact.failed(verb, error, what)
+    asked_s = error.retry_after_s if isinstance(error, KubeError) else None
+    await source.backoff.pause(asked_s or 0.0)

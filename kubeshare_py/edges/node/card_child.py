@@ -1,0 +1,77 @@
+"""The process that asks the driver for its cards, on a timer and whenever a card has an error.
+
+It is a process of its own because a call into the driver may never return, or take the process
+with it: then it is killed and started again, and the collector goes on answering. Its arguments
+are how often to read, how often to open a driver again that has lost a card (s), and below which
+folder the node's own are. It writes a JSON line (`Report`) per reading and ends when its standard
+input does. What it does not import is memory saved on every node.
+"""
+
+import ctypes
+import json
+import os
+import select
+import signal
+import sys
+import time
+from dataclasses import asdict, replace
+
+from kubeshare_py.edges.node.card_reports import Report
+from kubeshare_py.edges.node.node_signs import NodeSigns
+from kubeshare_py.edges.node.nvml_cards import NvmlCards
+from kubeshare_py.edges.process import idle_memory
+from kubeshare_py.node_agent.card_reader import CardReader
+from kubeshare_py.node_agent.plausible import plausible
+
+#: For so long (s) at most nobody looks whether standard input has ended.
+_LOOK_S = 0.5
+#: After an error of a card the next reading begins so long (s) after the last: others may follow.
+_SOON_S = 0.5
+_PR_SET_PDEATHSIG = 1
+
+
+def main(interval_s: float, reopen_s: float, root: str = "/") -> None:
+    """Report cards until standard input ends."""
+    _end_with_parent()
+    idle_memory.give_back()
+    reader, signs = NvmlCards(reopen_s), NodeSigns(root)
+    while True:
+        began = time.monotonic()
+        print(json.dumps(asdict(_report(reader, signs))), flush=True)
+        if _ended(reader, began, interval_s):
+            return
+
+
+def _end_with_parent() -> None:
+    """Also while a call into the driver does not return; that is Linux's, prctl(2)."""
+    prctl = getattr(ctypes.CDLL(None), "prctl", None)
+    if prctl is not None:
+        prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
+
+
+def _report(reader: CardReader, signs: NodeSigns) -> Report:
+    try:
+        return Report(reading=replace(plausible(reader.read()), signs=signs.look()))
+    except OSError as error:
+        return Report(failure=str(error))
+
+
+def _ended(reader: CardReader, began: float, interval_s: float) -> bool:
+    """Wait until it is time, or soon after an error; whether standard input ended meanwhile."""
+    due = began + interval_s
+    while (left := due - time.monotonic()) > 0:
+        happened = reader.wait(min(left, _LOOK_S))
+        if _stdin_ended(left if happened is None else 0.0):
+            return True
+        if any(not error.is_application for error in happened or ()):
+            due = min(due, began + _SOON_S)
+    return _stdin_ended(0.0)
+
+
+def _stdin_ended(wait_s: float) -> bool:
+    readable, _, _ = select.select([sys.stdin], [], [], wait_s)
+    return bool(readable) and not os.read(sys.stdin.fileno(), 1)
+
+
+if __name__ == "__main__":
+    main(float(sys.argv[1]), float(sys.argv[2]), *sys.argv[3:])

@@ -1,0 +1,94 @@
+"""HTTP server of the collector: its page for Prometheus, /livez and /readyz."""
+
+import gzip
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
+from prometheus_client.registry import Collector
+
+from kubeshare_py.edges.node.card_sampler import CardSampler
+from kubeshare_py.edges.process import idle_memory, probes
+from kubeshare_py.edges.process.bounded_server import listening
+from kubeshare_py.edges.process.build import running_build, say_listening, url
+from kubeshare_py.edges.process.probes import Check
+from kubeshare_py.exporters.build_info import build_collector
+from kubeshare_py.exporters.collector_metrics import CollectorFigures, cards_text, page
+from kubeshare_py.exporters.gpu_capacity import PATH
+
+PORT = 9004
+#: Fast rather than small: the text is full of repetitions.
+_LEVEL = 1
+
+
+class CannotListen(OSError):
+    """The address is taken or not ours; the text says which."""
+
+
+class CollectorPage:
+    """What one collector serves."""
+
+    def __init__(self, sampler: CardSampler) -> None:
+        self._sampler = sampler
+        #: The text of all cards, and what it depends on.
+        self._cards: tuple[object, str] = (None, "")
+        # Ahead of the scrape, which then need not wait for it.
+        sampler.heard = self._made
+        own = CollectorRegistry()
+        self._own: Sequence[Collector] = (
+            build_collector(running_build()),
+            ProcessCollector(registry=own),
+            GCCollector(registry=own),
+        )
+
+    def routes(self) -> list[web.RouteDef]:
+        """The page, and probes."""
+        live = [Check("ping", lambda: "")]
+        ready = [*live, Check("cards", self._sampler.unread)]
+        return [web.get(PATH, self._answer), *probes.routes(lambda: live, lambda: ready)]
+
+    def text(self, accept: str) -> tuple[bytes, str]:
+        """The page in the format that is preferred, and its content type."""
+        figures, cards = self._made()
+        return page(figures, cards, self._sampler.listed_at(), accept, self._own)
+
+    def _made(self) -> tuple[CollectorFigures, str]:
+        """What is known now, and the text of all cards."""
+        figures = self._sampler.figures()
+        read = (self._sampler.history.read_at, bool(self._sampler.unread()))
+        if self._cards[0] != read:
+            self._cards = (read, cards_text(figures))
+        return figures, self._cards[1]
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        if self._sampler.age_s is None:
+            # A page without cards would say that there are none.
+            return web.Response(status=503, text=f"{self._sampler.unread()}\n")
+        body, content_type = self.text(request.headers.get("Accept", ""))
+        headers = {"Content-Type": content_type, "Vary": "Accept, Accept-Encoding"}
+        if "gzip" in request.headers.get("Accept-Encoding", ""):
+            body = gzip.compress(body, _LEVEL)
+            headers["Content-Encoding"] = "gzip"
+        return web.Response(body=body, headers=headers)
+
+
+@asynccontextmanager
+async def serve(sampler: CardSampler, address: str, port: int) -> AsyncIterator[str]:
+    """Serve while entered; yields the URL of the page. Raises CannotListen.
+
+    `address` "" is all of them, `port` 0 any free one.
+    """
+    application = web.Application()
+    application.add_routes(CollectorPage(sampler).routes())
+    async with AsyncExitStack() as stack:
+        try:
+            addresses = await stack.enter_async_context(
+                listening(application, address, port, shutdown_s=1.0)
+            )
+        except OSError as error:
+            where = f"{address or '*'}:{port}"
+            raise CannotListen(f"cannot listen on {where}: {error.strerror or error}") from error
+        say_listening("kubeshare-collector", addresses, "http", path=PATH, node=sampler.node)
+        idle_memory.give_back()
+        yield f"{url('http', *addresses[0])}{PATH}"

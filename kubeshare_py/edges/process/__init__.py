@@ -1,0 +1,1 @@
+"""A process: its log, its signals, its child processes, files and probes."""

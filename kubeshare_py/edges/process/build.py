@@ -1,0 +1,39 @@
+"""Which build of the programs runs, and where it listens."""
+
+import platform
+from collections.abc import Iterable
+from importlib import metadata
+
+from kubeshare_py.edges.process import decision_log
+from kubeshare_py.exporters.build_info import Build
+
+UNKNOWN = "unknown"
+
+
+def running_build() -> Build:
+    """Of this process; the version is "unknown" where the package is not installed."""
+    try:
+        version = metadata.version("kubeshare-py")
+    except metadata.PackageNotFoundError:
+        version = UNKNOWN
+    return Build(version=version, python_version=platform.python_version())
+
+
+def say_started(program: str, **fields: object) -> None:
+    """One line: this program, of this version, has begun its work."""
+    build = running_build()
+    about = {"program": program, "version": build.version, "python": build.python_version}
+    decision_log.inform("started", **about, **fields)
+
+
+def say_listening(
+    program: str, addresses: Iterable[tuple[str, int]], scheme: str, **fields: object
+) -> None:
+    """The same with a URL for each socket: two for "all addresses" of a host with IPv6."""
+    urls = [url(scheme, *address) for address in addresses]
+    say_started(program, addresses=urls, **fields)
+
+
+def url(scheme: str, host: str, port: int) -> str:
+    """Of a server's root, without a slash at its end."""
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"

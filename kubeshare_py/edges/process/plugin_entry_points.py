@@ -1,0 +1,59 @@
+"""Finds plugins of other distributions: entry points of the group `kubeshare.plugins`.
+
+The entry point's name is the plugin's name in a profile, what it points to is the plugin's class,
+or any function that makes the plugin from the `args` of its pluginConfig. In-tree plugins do not
+come this way: they are a table in the source.
+
+https://packaging.python.org/en/latest/specifications/entry-points/
+"""
+
+from collections.abc import Mapping
+from importlib.metadata import EntryPoint, entry_points
+
+from kubeshare_py.configuration.scheduler import ConfigurationError
+from kubeshare_py.framework.profile_making import PluginFactory
+
+GROUP = "kubeshare.plugins"
+
+
+class PluginEntryPointError(ConfigurationError):
+    """A plugin of another distribution cannot be used; the text names the distribution."""
+
+
+def with_entry_points(in_tree: Mapping[str, PluginFactory]) -> dict[str, PluginFactory]:
+    """The in-tree plugins and all that installed distributions offer, by name.
+
+    Loads every entry point, so that a broken one is seen when the scheduler starts and not when a
+    profile names it. Raises PluginEntryPointError for one that cannot be loaded or called, or whose
+    name is taken.
+    """
+    factories = dict(in_tree)
+    origins = dict.fromkeys(in_tree, "kubeshare-py")
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, _origin(entry))):
+        if entry.name in factories:
+            raise PluginEntryPointError(
+                f"{_place(entry)}: {origins[entry.name]} has a plugin of that name already"
+            )
+        factories[entry.name] = _factory(entry)
+        origins[entry.name] = _origin(entry)
+    return factories
+
+
+def _factory(entry: EntryPoint) -> PluginFactory:
+    try:
+        factory: object = entry.load()
+    except Exception as error:
+        # Loading runs the other distribution's code: anything may go wrong there.
+        text = f"{_place(entry)}: {type(error).__name__}: {error}"
+        raise PluginEntryPointError(text) from error
+    if not callable(factory):
+        raise PluginEntryPointError(f"{_place(entry)}: is no class or function that makes a plugin")
+    return factory
+
+
+def _place(entry: EntryPoint) -> str:
+    return f"{_origin(entry)}: entry point {entry.name} = {entry.value} of {GROUP}"
+
+
+def _origin(entry: EntryPoint) -> str:
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else "unknown"

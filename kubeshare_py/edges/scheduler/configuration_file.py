@@ -1,0 +1,47 @@
+"""Reads a configuration file into the typed configuration, and prints one."""
+
+import yaml
+
+from kubeshare_py.configuration.scheduler import (
+    ConfigurationError,
+    SchedulerConfiguration,
+    effective,
+    read,
+)
+from kubeshare_py.documents.problems import DocumentProblem
+from kubeshare_py.documents.yaml_text import read_yaml
+from kubeshare_py.edges.process.document_files import read_bytes
+from kubeshare_py.inventory.series_selectors import SelectorProblem, parse_matchers
+
+
+def load(path: str | None) -> SchedulerConfiguration:
+    """The configuration in this file, or the defaults without one.
+
+    Raises ConfigurationError naming the file and the path of what is wrong in it.
+    """
+    if path is None:
+        return read(None)
+    try:
+        configuration = read(read_yaml(read_bytes(path), path))
+        _check_selector(configuration.inventory.selector)
+    except OSError as error:
+        raise ConfigurationError(f"{path}: {error.strerror}") from error
+    except DocumentProblem as problem:
+        raise ConfigurationError(str(problem)) from problem
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{path}: {error}") from error
+    return configuration
+
+
+def _check_selector(text: str) -> None:
+    try:
+        parse_matchers(text)
+    except SelectorProblem as problem:
+        example = 'such as job="kubeshare-collector"'
+        said = f"inventory.selector: {problem.rule} at character {problem.position}, {example},"
+        raise ConfigurationError(f"{said} not {text!r}") from problem
+
+
+def text(configuration: SchedulerConfiguration) -> str:
+    """The configuration as YAML with every default filled in."""
+    return yaml.safe_dump(effective(configuration), sort_keys=False)

@@ -1,0 +1,92 @@
+"""Follows the configuration file: new profiles without a new process.
+
+The file's time, size and inode are looked at every few seconds, which also notices a ConfigMap's
+change of its link. Only profiles can be exchanged while the scheduler runs; what else changed is
+named and takes effect at the next start. A file that cannot be used changes nothing.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from kubeshare_py.configuration.scheduler import ConfigurationError, SchedulerConfiguration
+from kubeshare_py.edges.scheduler import configuration_file
+from kubeshare_py.framework.profile_making import PluginFactory, profiles
+from kubeshare_py.framework.scheduler_profile import Profile
+
+INTERVAL_S = 2.0
+Sleep = Callable[[float], Awaitable[object]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """What a change of the file comes to: profiles, or the problem with it.
+
+    `for_restart` names fields whose change waits for the next start.
+    """
+
+    profiles: tuple[Profile, ...] = ()
+    problem: str = ""
+    for_restart: tuple[str, ...] = ()
+
+
+Updates = AsyncGenerator[Update, None]
+
+
+async def updates(
+    path: str,
+    running: SchedulerConfiguration,
+    factories: Mapping[str, PluginFactory],
+    *,
+    sleep: Sleep = asyncio.sleep,
+) -> Updates:
+    """Yield an update for each change of the file, for ever; close it with `aclosing`.
+
+    `running` is what the process read from the file when it started.
+    """
+    seen: object = ()
+    used: SchedulerConfiguration | None = running
+    while True:
+        stamp = await asyncio.to_thread(_stamp, path)
+        if stamp != seen:
+            seen = stamp
+            try:
+                found = await asyncio.to_thread(configuration_file.load, path)
+                if found != used:
+                    yield _update(found, running, factories)
+                    used = found
+            except ConfigurationError as error:
+                # What comes next is news, even if it is what is in effect.
+                used = None
+                yield Update(problem=str(error))
+        await sleep(INTERVAL_S)
+
+
+def _update(
+    found: SchedulerConfiguration,
+    running: SchedulerConfiguration,
+    factories: Mapping[str, PluginFactory],
+) -> Update:
+    """Raises ConfigurationError if it cannot be used."""
+    names = [profile.scheduler_name for profile in found.profiles]
+    if sorted(names) != sorted(profile.scheduler_name for profile in running.profiles):
+        raise ConfigurationError(
+            "profiles: the schedulerNames changed, for which the scheduler must be started again"
+        )
+    fields = zip(found.__struct_fields__, found.__struct_encode_fields__, strict=True)
+    changed = tuple(
+        shown
+        for name, shown in fields
+        if name != "profiles" and getattr(found, name) != getattr(running, name)
+    )
+    return Update(profiles=profiles(found, factories), for_restart=changed)
+
+
+def _stamp(path: str) -> tuple[int, int, int] | None:
+    """None for a file that is not there."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino

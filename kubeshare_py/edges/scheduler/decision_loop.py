@@ -1,0 +1,314 @@
+"""One machine among its watches: events go in, effects are performed, decisions follow at once."""
+
+import asyncio
+import gc
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from time import perf_counter
+
+from kubeshare_py.configuration.inventory import Inventory
+from kubeshare_py.domain.effects import (
+    Bind,
+    Effect,
+    Evict,
+    Lingers,
+    LogPluginFailure,
+    Nominate,
+    Preempt,
+    ReportTrouble,
+    ReportWaiting,
+)
+from kubeshare_py.domain.events import BindSlotsFree, Event, InventoryFailed, InventoryRead
+from kubeshare_py.domain.identity import PodUid
+from kubeshare_py.domain.node import Node
+from kubeshare_py.edges.inventory.annotated_nodes import AnnotatedNodes
+from kubeshare_py.edges.inventory.cells_inventory import CellsInventory
+from kubeshare_py.edges.inventory.collector_scrape import CollectorTargets
+from kubeshare_py.edges.inventory.inventory_source import OF_NODES, OF_TARGETS, readings
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.watch import Changes, Listed, follow_reduced
+from kubeshare_py.edges.process import decision_log
+from kubeshare_py.edges.scheduler.configuration_watch import Updates
+from kubeshare_py.edges.scheduler.kube_api import KubeApi
+from kubeshare_py.edges.scheduler.leader_lease import LeadershipLost
+from kubeshare_py.edges.scheduler.vital_signs import VitalSigns
+from kubeshare_py.edges.scheduler.watched_events import (
+    BUDGET_EVENTS,
+    NODE_EVENTS,
+    R,
+    T,
+    Translation,
+)
+from kubeshare_py.framework.profile_warnings import warnings
+from kubeshare_py.framework.scheduler_profile import Profile
+from kubeshare_py.inventory.portions import CARDS_A_PORTION, portions
+from kubeshare_py.manifests.budget import BudgetFields
+from kubeshare_py.manifests.node import NodeFields
+from kubeshare_py.manifests.watch import Codec
+from kubeshare_py.scheduling.binding import outsiders
+from kubeshare_py.scheduling.explain.figures import ledger_figures
+from kubeshare_py.scheduling.machine import MOST_UNANSWERED, Machine
+
+NODES = "/api/v1/nodes"
+BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
+#: Events handled before others get the loop.
+BATCH = 200
+#: The longest that ending may take (s): a bind and the look at its pod, with their turns.
+DRAIN_S = 15.0
+
+
+@dataclass(slots=True)
+class DecisionLoop:
+    """One machine, told what the watches say; its effects are performed once it `leads`.
+
+    `group` is where binds and evictions run; nothing else does, so that they can outlive the rest.
+    """
+
+    machine: Machine
+    api: KubeApi
+    group: asyncio.TaskGroup
+    news: asyncio.Event
+    signs: VitalSigns
+    #: For the inventory from annotations.
+    annotated: AnnotatedNodes | None = None
+    leads: bool = False
+    _nodes_listed: asyncio.Event = field(default_factory=asyncio.Event)
+    _nodes_news: asyncio.Event = field(default_factory=asyncio.Event)
+    _cells: CellsInventory = field(default_factory=CellsInventory)
+    _binds: set[asyncio.Task[None]] = field(default_factory=set)
+    _said_what_is_there: bool = False
+
+    async def tell(self, events: Iterable[Event]) -> None:
+        """Hand events to the machine in order, and let others run between batches."""
+        for number, event in enumerate(events, 1):
+            self._handle(event)
+            if number % BATCH == 0:
+                await asyncio.sleep(0)
+        self.news.set()
+
+    def lead(self) -> None:
+        """Perform effects from now on, and say what nobody was told while standing by."""
+        self.leads = True
+        self._warn_of([*self.machine.profiles.values()])
+        for record in self.machine.records.values():
+            if record.told is not None:
+                self.api.report(ReportWaiting(record.pod.uid, record.pod.key, record.told))
+        self._perform(outsiders.standing(self.machine.records.values(), self.machine.profiles), 0.0)
+
+    async def heed(self, campaign: Awaitable[None]) -> None:
+        """Take part in an election, and perform nothing any more from the moment that it is lost.
+
+        Others hear of a task that failed some turns of the event loop later.
+        """
+        try:
+            await campaign
+        except LeadershipLost:
+            self.leads = False
+            raise
+
+    async def decide(self) -> None:
+        """Decide whenever something happened or the machine wants to be woken."""
+        now = asyncio.get_running_loop().time
+        while True:
+            self.news.clear()
+            self._handle(BindSlotsFree(MOST_UNANSWERED))
+            wake_at = self.machine.wake_at(now())
+            if wake_at is not None and wake_at <= now():
+                await asyncio.sleep(0)
+                continue
+            if wake_at is None:
+                await self.news.wait()
+                continue
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(wake_at):
+                    await self.news.wait()
+
+    async def watch(
+        self,
+        client: KubeClient,
+        path: str,
+        codec: Codec[T],
+        translation: Translation[T, R],
+        listed: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Follow one resource for ever; `listed` is told of each list that the machine knows."""
+        connected = self.signs.watching(path.rpartition("/")[2])
+        watched = follow_reduced(client, path, codec, translation.reduce, connected=connected)
+        async with aclosing(watched) as stream:
+            async for news in stream:
+                await self.tell(translation.events(news))
+                if isinstance(news, Listed):
+                    # What a list brought stays: no collection need look at it again.
+                    gc.freeze()
+                    listed()
+                del news  # not kept while nothing comes
+
+    async def watch_nodes(self, client: KubeClient) -> None:
+        """Follow the nodes for ever."""
+
+        def reduce(node: NodeFields) -> Node:
+            if self.annotated is not None:
+                self.annotated.seen(node)
+            return NODE_EVENTS.reduce(node)
+
+        def events(news: Listed[Node] | Changes[NodeFields]) -> Iterator[Event]:
+            yield from NODE_EVENTS.events(news)
+            if self.annotated is not None:
+                self.annotated.heed(news)
+            self._nodes_news.set()
+
+        translation = Translation(reduce, events)
+        codec = Codec(NodeFields)
+
+        def listed() -> None:
+            self._nodes_listed.set()
+            self._say_what_is_there()
+
+        await self.watch(client, NODES, codec, translation, listed)
+
+    async def watch_budgets(self, client: KubeClient) -> None:
+        """Follow the disruption budgets for ever."""
+        await self.watch(client, BUDGETS, Codec(BudgetFields), BUDGET_EVENTS)
+
+    async def read_inventory(self, settings: Inventory, client: KubeClient) -> None:
+        """Follow the inventory for ever."""
+        nodes = self.machine.ledger.columns.row_of.keys
+        targets = CollectorTargets()
+        if settings.source in OF_NODES:
+            # Else every waiting pod would be told that there is no card anywhere.
+            await self._nodes_listed.wait()
+        if self.annotated is not None:
+            source = self.annotated.readings(self._nodes_heard, settings.interval_seconds)
+        else:
+            source = readings(settings, nodes, targets, self.signs.inventory_read, self._rest)
+        async with asyncio.TaskGroup() as group:
+            if settings.source in OF_TARGETS:
+                connected = self.signs.watching("collectors")
+                group.create_task(
+                    targets.follow(client, settings.namespace, settings.pod_selector, connected)
+                )
+            if settings.cells_file:
+                self._cells.path = settings.cells_file
+                await self._cells.load()
+                group.create_task(self._cells.follow(self.take_inventory))
+            async with aclosing(source) as stream:
+                async for event in stream:
+                    async with self._cells.turn:
+                        await self.take_inventory(event)
+
+    async def take_inventory(self, event: InventoryRead | InventoryFailed) -> None:
+        """Hand what a source says to the machine; a long reading in several turns."""
+        if isinstance(event, InventoryFailed):
+            decision_log.warn("inventory", message=event.message)
+            await self.tell([event])
+            return
+        for part in portions(event):
+            # What came before has taken its time of this turn.
+            await asyncio.sleep(0)
+            await self.tell([self._cells.join(part)])
+        self._say_what_is_there()
+        if sum(len(cards) for _, cards in event.changed) >= CARDS_A_PORTION:
+            # These cards stay, as what a list brought does.
+            gc.freeze()
+
+    def _say_what_is_there(self) -> None:
+        """One line of the log, once nodes and cards are known."""
+        if self._said_what_is_there or not self._nodes_listed.is_set():
+            return
+        if self.machine.inventory_read:
+            self._said_what_is_there = True
+            figures = ledger_figures(self.machine)
+            decision_log.inform("found", nodes=figures.nodes, cards=figures.cards)
+
+    def _nodes_heard(self) -> None:
+        """What the nodes say is as new as their watch."""
+        if not self.signs.lost_s("nodes"):
+            self.signs.inventory_read()
+
+    async def _rest(self, seconds: float) -> None:
+        """Sleep; shorter where nodes come or go."""
+        known = self.machine.ledger.columns.row_of
+        count = len(known)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while len(known) == count:
+                    self._nodes_news.clear()
+                    await self._nodes_news.wait()
+
+    async def follow_configuration(self, updates: Updates) -> None:
+        """Take over new profiles, for as long as there may be updates; say what cannot be used."""
+        async with aclosing(updates) as stream:
+            async for update in stream:
+                self.signs.tallies.reload(applied=not update.problem)
+                if update.problem:
+                    decision_log.warn("configuration", message=update.problem)
+                    continue
+                decision_log.inform("configuration", waits_for_restart=update.for_restart)
+                self._warn_of(update.profiles)
+                began_s = perf_counter()
+                effects = self.machine.use_profiles(
+                    update.profiles, asyncio.get_running_loop().time()
+                )
+                self._perform(effects, perf_counter() - began_s)
+                self.news.set()
+
+    @staticmethod
+    def _warn_of(profiles: Sequence[Profile]) -> None:
+        for warning in warnings(profiles):
+            decision_log.warn("configuration", message=warning)
+
+    async def drain(self) -> bool:
+        """Wait for the answers to binds under way, at most as long as one may take.
+
+        False if it is not known what became of one: it may be stored yet.
+        A bind that is cut off may still be stored after a successor listed the pods: it would
+        give the same cards away again.
+        """
+        if self._binds:
+            decision_log.inform("drain", binds=len(self._binds))
+            await asyncio.wait(self._binds, timeout=DRAIN_S)
+        return not self._binds and not self.machine.unanswered
+
+    def _handle(self, event: Event) -> None:
+        began_s = perf_counter()
+        effects = self.machine.handle(event, asyncio.get_running_loop().time())
+        took_s = perf_counter() - began_s
+        self.signs.handled(event, effects, took_s)
+        self._perform(effects, took_s)
+
+    def _perform(self, effects: Iterable[Effect], took_s: float) -> None:
+        for effect in effects:
+            if not self.leads:
+                continue  # whoever leads reports
+            decision_log.decided(effect, **self.signs.about(effect, took_s))
+            if isinstance(effect, ReportTrouble):
+                self.signs.tallies.trouble(effect.trouble)
+            match effect:
+                case Bind():
+                    self._begin(self._bind(effect))
+                case Evict():
+                    self._begin(self.api.evict(effect, partial(self._is_to_go, effect.uid)))
+                case Nominate():
+                    self._begin(self.api.nominate(effect))
+                case Preempt():
+                    self.signs.tallies.preempted(len(effect.plan.victims))
+                case LogPluginFailure() | Lingers():
+                    pass  # it is in the log
+                case _:
+                    self.api.report(effect)
+
+    def _begin(self, request: Coroutine[None, None, None]) -> None:
+        task = self.group.create_task(request)
+        self._binds.add(task)
+        task.add_done_callback(self._binds.discard)
+
+    def _is_to_go(self, uid: PodUid) -> bool:
+        """Whether the machine still wants a pod to be evicted."""
+        record = self.machine.records.get(uid)
+        return record is not None and record.evicted
+
+    async def _bind(self, effect: Bind) -> None:
+        self._handle(await self.api.bind(effect))
+        self.news.set()

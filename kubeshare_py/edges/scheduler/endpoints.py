@@ -1,0 +1,109 @@
+"""Everything that one scheduler process serves: its state, its health, its metrics."""
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+from kubeshare_py.configuration.scheduler import SchedulerConfiguration
+from kubeshare_py.edges.kube.certificate_files import CertificateFiles
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.delegated_auth import MOST_ASKED, DelegatedAuth
+from kubeshare_py.edges.kube.own_authority import OwnAuthority, Pace, api_service
+from kubeshare_py.edges.process import probes
+from kubeshare_py.edges.scheduler import health
+from kubeshare_py.edges.scheduler.configured_files import accepted_tokens
+from kubeshare_py.edges.scheduler.front_proxy import FrontProxy
+from kubeshare_py.edges.scheduler.leadership import Leadership
+from kubeshare_py.edges.scheduler.metrics_page import MetricsPage
+from kubeshare_py.edges.scheduler.report_lane import ReportLane
+from kubeshare_py.edges.scheduler.state_access import Access
+from kubeshare_py.edges.scheduler.state_api import StateApi, Views
+from kubeshare_py.edges.scheduler.state_server import serve
+from kubeshare_py.edges.scheduler.vital_signs import VitalSigns
+from kubeshare_py.manifests.state_group import API_SERVICE
+from kubeshare_py.scheduling.explain.explanation import cluster_portions, pod_portions, why
+from kubeshare_py.scheduling.explain.visibility import namespaces
+from kubeshare_py.scheduling.machine import Machine
+
+#: Only reading the state waits for the API server's trust, and the APIService may come later.
+PACE = Pace(retry_s=0.25)
+
+
+@asynccontextmanager
+async def endpoints(
+    configuration: SchedulerConfiguration,
+    client: KubeClient,
+    signs: VitalSigns,
+    reports: ReportLane,
+    leadership: Leadership,
+) -> AsyncIterator[str]:
+    """Serve while entered; yields the URL. Raises ConfigurationError for unusable files.
+
+    Whether somebody may read is asked with the credentials of `client`, but on connections of its
+    own: not behind binds, and also while another process leads.
+    """
+    machine, interval_s = signs.machine, configuration.inventory.interval_seconds
+    page = MetricsPage(
+        signs, lambda: (reports.queued, reports.dropped), client.tallies, leadership.figures
+    )
+    checks = probes.routes(
+        lambda: health.live_checks(signs), lambda: health.ready_checks(signs, interval_s)
+    )
+    async with AsyncExitStack() as stack:
+        asking = await stack.enter_async_context(client.another(concurrency=MOST_ASKED))
+        own = await stack.enter_async_context(client.another(concurrency=1))
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kubeshare-")))
+        certificate = _certificate(configuration, own, folder)
+        proxy = FrontProxy(own, certificate.context)
+        reviews = DelegatedAuth(asking, signs.clock)
+        access = Access(
+            tokens=accepted_tokens(configuration.server.token_file),
+            reviews=reviews,
+            forwarded=proxy.user,
+            namespaces=lambda: namespaces(machine),
+        )
+        url = await stack.enter_async_context(
+            serve(
+                configuration.server,
+                certificate.context,
+                ready=lambda: machine.ready,
+                cluster=lambda topology: cluster_portions(machine, topology=topology),
+                why=lambda key: why(machine, key),
+                others=[*checks, *page.routes(), *StateApi(_views(machine), access).routes()],
+                denial=reviews.denial,
+            )
+        )
+        group = await stack.enter_async_context(asyncio.TaskGroup())
+        running = [group.create_task(certificate.keep())]
+        if configuration.server.api_service:
+            running.append(group.create_task(proxy.keep()))
+        try:
+            yield url
+        finally:
+            for task in running:
+                task.cancel()
+
+
+def _views(machine: Machine) -> Views:
+    return Views(
+        ready=lambda: machine.ready,
+        cluster=lambda topology, sees: cluster_portions(machine, topology=topology, sees=sees),
+        pods=lambda namespace, sees: pod_portions(machine, namespace, sees),
+        why=lambda key, sees: why(machine, key, sees),
+    )
+
+
+def _certificate(
+    configuration: SchedulerConfiguration, client: KubeClient, folder: Path
+) -> CertificateFiles | OwnAuthority:
+    """That of the files; or one that it makes, and tells the API server of."""
+    settings = configuration.server
+    if settings.certificate_file:
+        setting = "server.certificateFile:"
+        return CertificateFiles(settings.certificate_file, settings.key_file, setting)
+    host = f"{settings.service}.{configuration.leader_election.resource_namespace}"
+    names = (f"{host}.svc", host, "localhost")
+    caller = api_service(API_SERVICE) if settings.api_service else None
+    return OwnAuthority(client, caller, names, folder, PACE)

@@ -1,0 +1,46 @@
+"""Evictions and nominations are sent beside the Bindings, a few at once.
+
+One plan may evict hundreds of pods, each with two writes. All at once they would be in flight
+before the Bindings that are decided next.
+"""
+
+from collections.abc import Callable
+
+from kubeshare_py.domain.effects import Evict, Nominate
+from kubeshare_py.domain.identity import PodUid
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.scheduler.evictions import evict, nominate
+from kubeshare_py.edges.scheduler.fair_turns import FairTurns
+
+#: Pods that are written to at the same time.
+AT_ONCE = 4
+
+
+class EvictionLane:
+    """Namespaces for whose pods others are evicted take turns, so that none waits for another."""
+
+    def __init__(self, client: KubeClient, *, at_once: int = AT_ONCE) -> None:
+        """`at_once` pods are written to at the same time."""
+        self._client = client
+        self._turns = FairTurns(at_once)
+        self._evicting: set[PodUid] = set()
+
+    async def evict(self, effect: Evict, is_wanted: Callable[[], bool]) -> None:
+        """Delete the pod, if its eviction is still wanted when its turn comes.
+
+        Does nothing while an eviction of the same pod waits or is sent.
+        """
+        if effect.uid in self._evicting:
+            return
+        self._evicting.add(effect.uid)
+        try:
+            async with self._turns.turn(effect.on_behalf_of):
+                if is_wanted():
+                    await evict(self._client, effect)
+        finally:
+            self._evicting.discard(effect.uid)
+
+    async def nominate(self, effect: Nominate) -> None:
+        """Tell the pod which place is kept for it, or that none is."""
+        async with self._turns.turn(effect.key.namespace):
+            await nominate(self._client, effect)

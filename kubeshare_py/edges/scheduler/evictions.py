@@ -1,0 +1,51 @@
+"""Deletes a bound pod, after saying on it why; and says on another one that it gets the place."""
+
+import datetime
+
+from kubeshare_py.domain.effects import Evict, Nominate
+from kubeshare_py.edges.kube.client import MERGE_PATCH, STRATEGIC_PATCH, KubeClient
+from kubeshare_py.edges.kube.errors import KubeFailure
+from kubeshare_py.edges.process import decision_log
+from kubeshare_py.manifests.reports import disruption_patch, nomination_patch
+
+TIMEOUT_S = 5.0
+
+
+async def evict(client: KubeClient, effect: Evict) -> None:
+    """Try it; never raises for the server's sake. Whoever wants it asks again if the pod stays."""
+    path = f"/api/v1/namespaces/{effect.key.namespace}/pods/{effect.key.name}"
+    now = datetime.datetime.now(tz=datetime.UTC)
+    try:
+        await client.request(
+            "PATCH",
+            f"{path}/status",
+            body=disruption_patch(effect.uid, effect.reason, effect.message, now),
+            content_type=STRATEGIC_PATCH,
+            timeout_s=TIMEOUT_S,
+            patient=False,
+        )
+        await client.delete(path, uid=effect.uid)
+    except KubeFailure as error:
+        _say("not evicted", client, effect, error)
+
+
+async def nominate(client: KubeClient, effect: Nominate) -> None:
+    """Try it; never raises for the server's sake. The place is the pod's even if nobody is told."""
+    path = f"/api/v1/namespaces/{effect.key.namespace}/pods/{effect.key.name}"
+    try:
+        await client.request(
+            "PATCH",
+            f"{path}/status",
+            body=nomination_patch(effect.uid, effect.node, effect.cards),
+            content_type=MERGE_PATCH,
+            timeout_s=TIMEOUT_S,
+            patient=False,
+        )
+    except KubeFailure as error:
+        _say("not nominated", client, effect, error)
+
+
+def _say(event: str, client: KubeClient, effect: Evict | Nominate, error: KubeFailure) -> None:
+    """A server that is away has a line of its own."""
+    log = decision_log.detail if client.contact.is_away else decision_log.warn
+    log(event, pod=str(effect.key), uid=effect.uid, message=str(error))

@@ -1,0 +1,142 @@
+"""Requests that kube-apiserver forwards in the name of its users.
+
+It connects with a client certificate and names the user in headers. Which certificates and which
+headers is in a ConfigMap, read again every minute:
+https://kubernetes.io/docs/tasks/extend-kubernetes/configure-aggregation-layer/
+"""
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import UTC, datetime
+from urllib.parse import unquote
+
+from aiohttp import web
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.x509.oid import NameOID
+
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.delegated_auth import User
+from kubeshare_py.edges.kube.errors import KubeFailure
+from kubeshare_py.edges.process import decision_log
+from kubeshare_py.manifests.request_header import (
+    PATH,
+    BadRequestHeader,
+    RequestHeader,
+    read_request_header,
+)
+
+#: How often the ConfigMap is read (s), and after a failure.
+CHECK_S, RETRY_S = 60.0, 5.0
+
+
+class FrontProxy:
+    """Knows kube-apiserver by its certificate, and reads from its requests who asks."""
+
+    def __init__(self, client: KubeClient, context: ssl.SSLContext) -> None:
+        """`context` is that of the server; it asks for client certificates once one is known.
+
+        A client without a certificate connects as before. One whose certificate is of another
+        authority is refused by TLS.
+        """
+        self._client = client
+        self._context = context
+        self._known = RequestHeader()
+        self._authorities: list[x509.Certificate] = []
+        self._said = ""
+
+    async def keep(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+        """Follow the ConfigMap until cancelled."""
+        while True:
+            await sleep(CHECK_S if await self.read() else RETRY_S)
+
+    async def read(self) -> bool:
+        """Read the ConfigMap; whether it was answered. What was known stays where it was not."""
+        try:
+            found = read_request_header(await self._client.get(PATH))
+            authorities = x509.load_pem_x509_certificates(found.authorities.encode())
+        except KubeFailure as failure:
+            self._client.contact.failed("front proxy", failure, PATH)
+            return False
+        except (BadRequestHeader, ValueError) as error:
+            # An empty authority is such a case: the aggregation layer is off.
+            self._say(f"requests that kube-apiserver forwards are refused: {error}")
+            self._authorities = []
+            return True
+        if found != self._known or not self._authorities:
+            self._trust(found.authorities)
+            self._known, self._authorities = found, authorities
+            decision_log.inform("front proxy", names=sorted(found.names))
+        self._said = ""
+        return True
+
+    def user(self, request: web.Request) -> User | None:
+        """Who asks, by kube-apiserver's word; None for a connection that is not kube-apiserver's.
+
+        Raises KeyError if the headers name nobody.
+        """
+        tls = request.get_extra_info("ssl_object")
+        shown = tls.getpeercert(binary_form=True) if tls is not None else None
+        if not shown or not self._is_proxy(shown):
+            return None
+        return _user_of(request, self._known)
+
+    def _trust(self, authorities: str) -> None:
+        context = self._context
+        context.load_verify_locations(cadata=authorities)
+        # As Go verifies: each certificate of the file is an anchor, old ones included.
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+        context.verify_mode = ssl.CERT_OPTIONAL
+
+    def _is_proxy(self, shown: bytes) -> bool:
+        """TLS has verified it; but a context forgets no authority that it once knew."""
+        certificate = x509.load_der_x509_certificate(shown)
+        now = datetime.now(UTC)
+        if not certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc:
+            return False
+        if not any(_issued(certificate, one) for one in self._authorities):
+            return False
+        names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+        allowed = self._known.names
+        return not allowed or any(str(name.value) in allowed for name in names)
+
+    def _say(self, message: str) -> None:
+        """Log it, once as long as it is the same."""
+        if message != self._said:
+            self._said = message
+            decision_log.warn("front proxy", message=message)
+
+
+def _issued(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
+    try:
+        certificate.verify_directly_issued_by(authority)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return True
+
+
+def _user_of(request: web.Request, known: RequestHeader) -> User:
+    headers = request.headers
+    name = _first(request, known.user)
+    if not name:
+        raise KeyError(known.user[0])
+    groups = [value for header in known.group for value in headers.getall(header, [])]
+    extra: dict[str, list[str]] = {}
+    for header, value in headers.items():
+        for prefix in known.extra:
+            if header.lower().startswith(prefix.lower()):
+                # Go writes header names in lower case there, with what HTTP forbids as %XX.
+                key = unquote(header[len(prefix) :].lower())
+                extra.setdefault(key, []).append(value)
+    return User(
+        username=name,
+        uid=_first(request, known.uid),
+        groups=tuple(groups),
+        extra={key: tuple(values) for key, values in extra.items()},
+    )
+
+
+def _first(request: web.Request, names: Iterable[str]) -> str:
+    return next((request.headers[name] for name in names if request.headers.get(name)), "")

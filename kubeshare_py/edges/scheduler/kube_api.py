@@ -1,0 +1,139 @@
+"""What the scheduler wants done in Kubernetes, done: binds at once, reports behind them."""
+
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import assert_never
+
+from kubeshare_py.domain.effects import (
+    Bind,
+    Evict,
+    Nominate,
+    Report,
+    ReportOvercommit,
+    ReportScheduled,
+    ReportTrouble,
+    ReportWaiting,
+)
+from kubeshare_py.domain.events import (
+    BindAnswered,
+    BindOutcome,
+    BindRefused,
+    BindUnknown,
+    Bound,
+    Refusal,
+)
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.errors import KubeError, KubeFailure
+from kubeshare_py.edges.scheduler.eviction_lane import EvictionLane
+from kubeshare_py.edges.scheduler.report_lane import ReportLane
+from kubeshare_py.manifests.binding import (
+    Doubt,
+    annotation_problem,
+    binding_annotations,
+    binding_body,
+    read_outcome,
+    read_refusal,
+)
+
+#: The server gives up after this long (s), so that a late write cannot surprise a new leader.
+SERVER_TIMEOUT_S = 5
+CLIENT_TIMEOUT_S = 6.0
+#: So long after a leader's last moment (s) none of its Bindings is stored any more.
+HAND_OVER_S = SERVER_TIMEOUT_S + 1.0
+
+
+class KubeApi:
+    """Performs effects against one API server."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        reports: ReportLane,
+        *,
+        fence: Callable[[], str] = lambda: "",
+    ) -> None:
+        """`fence` gives this process's term of leadership for each Binding, "" for none."""
+        self._client = client
+        self._reports = reports
+        self._evictions = EvictionLane(client)
+        self._fence = fence
+
+    async def bind(self, bind: Bind) -> BindAnswered:
+        """Send one Binding, once, and say what became of it; never raises for the server's sake.
+
+        An unknown outcome is for the caller to resolve: by the same Bind again.
+        """
+        annotations = binding_annotations(bind, self._fence())
+        problem = annotation_problem(annotations)
+        if problem:
+            outcome: BindOutcome = BindRefused(Refusal.INVALID, problem)
+        else:
+            async with self._reports.binding(bind.uid):
+                outcome = await self._send(bind, binding_body(bind, annotations))
+        return BindAnswered(bind.uid, bind.allocation.token, outcome)
+
+    async def evict(self, effect: Evict, is_wanted: Callable[[], bool]) -> None:
+        """Tell the pod's owner, and delete it if the server lets us; never raises for its sake.
+
+        `is_wanted` is asked when its turn comes.
+        """
+        self._reports.evicted(effect)
+        await self._evictions.evict(effect, is_wanted)
+
+    async def nominate(self, effect: Nominate) -> None:
+        """Say on the pod where it will go; never raises for the server's sake."""
+        await self._evictions.nominate(effect)
+
+    def report(self, effect: Report) -> None:
+        """Hand a report to the low-priority lane; returns at once."""
+        match effect:
+            case ReportWaiting():
+                self._reports.waiting(effect)
+            case ReportScheduled():
+                self._reports.scheduled(effect)
+            case ReportTrouble():
+                self._reports.trouble(effect)
+            case ReportOvercommit():
+                self._reports.overcommit(effect)
+            case _:
+                assert_never(effect)
+
+    async def _send(self, bind: Bind, body: bytes) -> BindOutcome:
+        try:
+            await self._client.request(
+                "POST",
+                f"{_pod_path(bind)}/binding?timeout={SERVER_TIMEOUT_S}s",
+                body=body,
+                timeout_s=CLIENT_TIMEOUT_S,
+            )
+        except KubeError as error:
+            return await self._judge(bind, error)
+        except KubeFailure as error:
+            return BindUnknown(str(error))
+        return Bound()
+
+    async def _judge(self, bind: Bind, error: KubeError) -> BindOutcome:
+        found = read_refusal(error.status, error.reason, error.details_kind, error.message)
+        if isinstance(found, Refusal):
+            return BindRefused(found, error.message)
+        if found is Doubt.LOOK:
+            return await self._look(bind, error)
+        return BindUnknown(str(error), error.retry_after_s or 0.0)
+
+    async def _look(self, bind: Bind, error: KubeError) -> BindOutcome:
+        """Read the pod, consistently: whose placement does it carry?"""
+        try:
+            answer = await self._client.request(
+                "GET", _pod_path(bind), timeout_s=CLIENT_TIMEOUT_S, patient=False
+            )
+        except KubeError as failure:
+            if failure.status == HTTPStatus.NOT_FOUND and failure.details_kind == "pods":
+                return BindRefused(Refusal.GONE, failure.message)
+            return BindUnknown(f"{error}; reading the pod: {failure}")
+        except KubeFailure as failure:
+            return BindUnknown(f"{error}; reading the pod: {failure}")
+        return read_outcome(answer.body, bind, error.message)
+
+
+def _pod_path(bind: Bind) -> str:
+    return f"/api/v1/namespaces/{bind.key.namespace}/pods/{bind.key.name}"

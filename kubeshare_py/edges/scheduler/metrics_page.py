@@ -1,0 +1,121 @@
+"""GET /metrics: everything that the scheduler measures, gathered when it is asked for.
+
+A large cluster's page has a quarter of a million lines. It is made in portions between which
+others get their turn, compressed in a thread, and sent piece by piece.
+"""
+
+import asyncio
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, generate_latest
+
+from kubeshare_py.domain.figures import PodFigures
+from kubeshare_py.domain.lease import LeaderFigures
+from kubeshare_py.edges.process.build import running_build
+from kubeshare_py.edges.scheduler.vital_signs import VitalSigns
+from kubeshare_py.exporters.build_info import build_values
+from kubeshare_py.exporters.card_metrics import CardPage
+from kubeshare_py.exporters.client_metrics import RequestTallies, leader_values
+from kubeshare_py.exporters.scheduler_metrics import (
+    RESULTS,
+    ProcessFigures,
+    page,
+    scheduler_values,
+)
+from kubeshare_py.scheduling.explain.figures import card_figures, ledger_figures, pod_figures
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+PATH = "/metrics"
+#: Fast rather than small: the text is full of repetitions.
+_LEVEL, _GZIP = 1, 31
+
+
+class MetricsPage:
+    """The page of one scheduler; one scrape is answered at a time."""
+
+    def __init__(
+        self,
+        signs: VitalSigns,
+        reports: Callable[[], tuple[int, int]],
+        requests: RequestTallies,
+        leader: Callable[[], LeaderFigures | None],
+    ) -> None:
+        """`reports` gives how many are queued now and how many were dropped so far."""
+        self._signs = signs
+        self._reports = reports
+        self._requests = requests
+        self._leader = leader
+        self._build = build_values(running_build())
+        self._turn = asyncio.Lock()
+        self._process = CollectorRegistry()
+        ProcessCollector(registry=self._process)
+        GCCollector(registry=self._process)
+
+    def routes(self) -> list[web.RouteDef]:
+        """The route."""
+        return [web.get(PATH, self._answer)]
+
+    async def chunks(self) -> list[bytes]:
+        """The text in pieces; each took some milliseconds to make."""
+        signs, machine = self._signs, self._signs.machine
+        queued, dropped = self._reports()
+        process = ProcessFigures(
+            attempts=self._attempts(),
+            queue_moves=dict(machine.moves.counts()),
+            preemption_attempts=machine.attempts.preemptions,
+            preemptors_exhausted=machine.attempts.exhausted,
+            inventory_age_s=signs.inventory_age_s(),
+            reports_queued=queued,
+            reports_dropped=dropped,
+            loop_lag_s=signs.lag_s,
+            plugin_failures=dict(machine.boundary.failures.counts.items()),
+        )
+        ledger, pods = ledger_figures(machine), PodFigures()
+        for counted in pod_figures(machine):
+            pods = counted
+            await asyncio.sleep(0)
+        values = {
+            **scheduler_values(ledger, pods, process, signs.tallies),
+            **self._requests.values(),
+            **leader_values(self._leader()),
+            **self._build,
+        }
+        found = [page(values)]
+        await asyncio.sleep(0)
+        found.append(generate_latest(self._process))
+        cards = CardPage()
+        for portion in card_figures(machine):
+            cards.add(portion)
+            await asyncio.sleep(0)
+        return [*found, *cards.chunks()]
+
+    def _attempts(self) -> Mapping[tuple[str, ...], int]:
+        """Zeros as well: a rate needs to know where a count began."""
+        attempts = self._signs.machine.attempts
+        tries = (attempts.scheduled, attempts.unschedulable, attempts.failed)
+        return {
+            (result, profile): counts.get(profile, 0)
+            for result, counts in zip(RESULTS, tries, strict=True)
+            for profile in self._signs.machine.profiles
+        }
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        async with self._turn:
+            chunks = await self.chunks()
+            response = web.StreamResponse(headers={"Content-Type": CONTENT_TYPE})
+            if "gzip" in request.headers.get("Accept-Encoding", ""):
+                response.headers["Content-Encoding"] = "gzip"
+                chunks = await asyncio.to_thread(_compressed, chunks)
+            await response.prepare(request)
+            for chunk in chunks:
+                await response.write(chunk)
+            await response.write_eof()
+        return response
+
+
+def _compressed(chunks: Iterable[bytes]) -> list[bytes]:
+    packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
+    packed = [packer.compress(chunk) for chunk in chunks]
+    return [piece for piece in (*packed, packer.flush()) if piece]

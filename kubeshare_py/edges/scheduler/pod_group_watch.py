@@ -1,0 +1,107 @@
+"""Following PodGroups of every API that a cluster may have, and looking for those that it lacks.
+
+Most clusters have none of these APIs: that is no fault and nothing to log. While pods wait for one,
+it is looked for often.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import aclosing
+from functools import partial
+from http import HTTPStatus
+
+from kubeshare_py.domain.events import Event, PodGroupsListed
+from kubeshare_py.domain.group_objects import GroupApi, PodGroupObject
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.errors import KubeError
+from kubeshare_py.edges.kube.watch import Changes, Listed, follow_reduced
+from kubeshare_py.edges.process import decision_log
+from kubeshare_py.manifests.pod_group import PATHS, PodGroupFields, pod_group_event, to_domain
+from kubeshare_py.manifests.watch import Codec
+from kubeshare_py.scheduling.machine import Machine
+
+#: How often a missing API is looked for (s): as many looks as these when no pod waits for it.
+LOOK_S, LOOKS = 2.0, 30
+NOT_INSTALLED = "is not installed in this cluster"
+FORBIDDEN = "may not be read by the scheduler"
+
+Tell = Callable[[Iterable[Event]], Awaitable[None]]
+Sleep = Callable[[float], Awaitable[None]]
+
+
+async def watch_pod_groups(
+    client: KubeClient, machine: Machine, tell: Tell, sleep: Sleep = asyncio.sleep
+) -> None:
+    """Follow them for ever."""
+    async with asyncio.TaskGroup() as group:
+        for api in GroupApi:
+            group.create_task(_Watch(client, machine, tell, sleep, api).run())
+
+
+class _Watch:
+    """One API, in whichever of its versions the server has."""
+
+    def __init__(
+        self, client: KubeClient, machine: Machine, tell: Tell, sleep: Sleep, api: GroupApi
+    ) -> None:
+        self._client = client
+        self._machine = machine
+        self._tell = tell
+        self._sleep = sleep
+        self._api = api
+        self._codec = Codec(PodGroupFields)
+        self._trouble = ""
+
+    async def run(self) -> None:
+        """Follow it wherever it is, for ever."""
+        while True:
+            refused = [await self._follow(path) for path in PATHS[self._api]]
+            if HTTPStatus.FORBIDDEN in refused:
+                await self._absent(None, FORBIDDEN)
+            else:
+                await self._absent((), NOT_INSTALLED)
+            for _ in range(LOOKS):
+                await self._sleep(LOOK_S)
+                if self._machine.group_objects.wanted(self._api, self._machine.gangs.by_key):
+                    break
+
+    async def _follow(self, path: str) -> int:
+        """Follow this version until the server refuses it; the status of that."""
+        watched = follow_reduced(
+            self._client,
+            path,
+            self._codec,
+            partial(to_domain, self._api),
+            gives_up_at=frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN}),
+        )
+        try:
+            async with aclosing(watched) as stream:
+                async for news in stream:
+                    self._trouble = ""
+                    await self._tell(list(self._events(news)))
+        except KubeError as error:
+            return error.status
+        raise AssertionError("the watch ended")
+
+    async def _absent(self, groups: tuple[PodGroupObject, ...] | None, trouble: str) -> None:
+        if trouble == self._trouble:
+            return
+        self._trouble = trouble
+        if trouble == FORBIDDEN:
+            decision_log.warn("podgroups", api=self._api, message=trouble)
+        await self._tell([PodGroupsListed(self._api, groups, trouble)])
+
+    def _events(self, news: Listed[PodGroupObject] | Changes[PodGroupFields]) -> Iterator[Event]:
+        """A list, or changes in order. Those that cannot be read are logged and left out."""
+        if isinstance(news, Listed):
+            problems = news.problems
+            yield PodGroupsListed(self._api, tuple(news.items))
+        else:
+            problems = [line.problem for line in news.changed if line.problem is not None]
+            for line in news.changed:
+                event = pod_group_event(self._api, line.type, line.item) if line.item else None
+                if event is not None:
+                    yield event
+        for problem in problems:
+            where = f"{problem.namespace}/{problem.name}"
+            decision_log.warn("unreadable", object=where, uid=problem.uid, message=problem.text)

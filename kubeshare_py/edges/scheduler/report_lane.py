@@ -1,0 +1,282 @@
+"""The low-priority lane: conditions and events, written behind the binds and never in their way."""
+
+import asyncio
+import contextlib
+import datetime
+import logging
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from http import HTTPStatus
+
+from kubeshare_py.domain.effects import (
+    Evict,
+    ReportOvercommit,
+    ReportScheduled,
+    ReportTrouble,
+    ReportWaiting,
+)
+from kubeshare_py.domain.identity import PodUid
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.errors import KubeError, KubeFailure
+from kubeshare_py.edges.scheduler.condition_queue import ConditionQueue, message_of
+from kubeshare_py.edges.scheduler.event_series import EventKey, EventSeries, Series
+from kubeshare_py.edges.scheduler.report_requests import patch_condition, read_condition, send_event
+from kubeshare_py.manifests.reports import (
+    FAILED_SCHEDULING,
+    OVERUSE_ENDED,
+    SCHEDULED,
+    Regarding,
+    ReportedEvent,
+    regarding_part,
+    regarding_pod,
+)
+
+WORKERS = 4
+#: Events of bound pods that wait at most; about 200 bytes each.
+MOST_SCHEDULED = 100_000
+#: While binds are in flight each worker still does one thing in this time (s).
+PATIENCE_S = 1.0
+TICK_S = 60.0
+RETRY_FIRST_S, RETRY_LONGEST_S = 1.0, 60.0
+
+_log = logging.getLogger(__name__)
+
+
+def _utc_now() -> datetime.datetime:
+    return datetime.datetime.now(tz=datetime.UTC)
+
+
+class ReportLane:
+    """Tells owners and operators what happens to their pods and cards.
+
+    Reports are handed over without waiting; `run` writes them. Binds go through `binding`, which
+    is how the lane knows when to stand back.
+    """
+
+    def __init__(
+        self,
+        client: KubeClient,
+        *,
+        instance: str,
+        workers: int = WORKERS,
+        patience_s: float = PATIENCE_S,
+        clock: Callable[[], datetime.datetime] = _utc_now,
+    ) -> None:
+        """`instance` names this process in events; `clock` gives UTC."""
+        self._client = client
+        self._instance = instance
+        self._workers = workers
+        self._patience_s = patience_s
+        self._clock = clock
+        self._conditions = ConditionQueue()
+        self._events = EventSeries()
+        #: Bound, when; their events are made when nothing else is to be done.
+        self._scheduled: deque[tuple[ReportScheduled, datetime.datetime]] = deque()
+        self._dropped = 0
+        self._binding: set[PodUid] = set()
+        self._patching: dict[PodUid, asyncio.Event] = {}
+        self._no_binds = asyncio.Event()
+        self._no_binds.set()
+        self._news = asyncio.Event()
+        self._failures = 0
+
+    @property
+    def dropped(self) -> int:
+        """Events that were given up so far, because too many waited or the server refused them."""
+        return self._events.dropped + self._dropped
+
+    @property
+    def queued(self) -> int:
+        """Conditions and events that wait to be written."""
+        return len(self._conditions.queue) + len(self._events.queue) + len(self._scheduled)
+
+    def waiting(self, report: ReportWaiting) -> None:
+        """Take a report that a pod waits; a newer one replaces it while it is not written."""
+        now = self._now()
+        self._conditions.report(report, now)
+        note = message_of(report.diagnosis)
+        self._occurred(regarding_pod(report.uid, report.key), FAILED_SCHEDULING, note, now)
+
+    def scheduled(self, report: ReportScheduled) -> None:
+        """Take a report that a pod was bound; it replaces those of its waiting."""
+        self._conditions.withdraw(report.uid)
+        self._events.withdraw(regarding_pod(report.uid, report.key), FAILED_SCHEDULING)
+        self._scheduled.append((report, self._clock()))
+        if len(self._scheduled) > MOST_SCHEDULED:
+            self._scheduled.popleft()
+            self._dropped += 1
+        self._news.set()
+
+    def trouble(self, report: ReportTrouble) -> None:
+        """Take a report of what others did to a pod."""
+        about = regarding_pod(report.uid, report.key)
+        self._occurred(about, report.trouble, report.note, self._now())
+
+    def evicted(self, effect: Evict) -> None:
+        """Take a report that a pod is being deleted for the others' sake."""
+        about = regarding_pod(effect.uid, effect.key)
+        self._occurred(about, effect.event, effect.note or effect.message, self._now())
+
+    def overcommit(self, report: ReportOvercommit) -> None:
+        """Take a report that pods use too much of a node, or not any more."""
+        reason = report.kind if report.is_over else OVERUSE_ENDED[report.kind]
+        about = regarding_part(report.node, report.uuid, report.port)
+        self._occurred(about, reason, report.note, self._now())
+
+    @contextlib.asynccontextmanager
+    async def binding(self, uid: PodUid) -> AsyncIterator[None]:
+        """Stand back while a bind is in flight.
+
+        Nothing of the pod's waiting is written from now on: it would undo the condition that the
+        API server sets when it binds.
+        """
+        self._conditions.withdraw(uid)
+        self._binding.add(uid)
+        self._no_binds.clear()
+        try:
+            patch = self._patching.get(uid)
+            if patch is not None:
+                await patch.wait()
+            yield
+        finally:
+            self._binding.discard(uid)
+            if not self._binding:
+                self._no_binds.set()
+
+    async def run(self) -> None:
+        """Write what is handed over, for ever."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(self._workers):
+                group.create_task(self._work())
+            group.create_task(self._tick())
+
+    async def _work(self) -> None:
+        while True:
+            await self._stand_back()
+            self._news.clear()
+            now = self._now()
+            condition = self._conditions.queue.take(now)
+            if condition is not None:
+                await self._tell(condition[1])
+                continue
+            event = self._events.queue.take(now) or self._take_scheduled(now)
+            if event is not None:
+                await self._write(*event)
+                continue
+            await self._wait_for_news(now)
+
+    async def _stand_back(self) -> None:
+        if self._binding:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._patience_s):
+                    await self._no_binds.wait()
+
+    async def _wait_for_news(self, now: float) -> None:
+        dues = (self._conditions.queue.next_due(), self._events.queue.next_due())
+        due = min((due for due in dues if due is not None), default=None)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(None if due is None else max(due - now, 0.0)):
+                await self._news.wait()
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_S)
+            self._conditions.tick(self._now())
+            self._events.tick(self._now())
+            self._news.set()
+
+    async def _tell(self, report: ReportWaiting) -> None:
+        """Write one condition, if the pod does not say so already."""
+        try:
+            written = await self._patch_condition(report)
+        except KubeFailure as error:
+            if isinstance(error, KubeError) and _is_definite(error):
+                if not error.is_gone:
+                    _log.warning("condition of pod %s not written: %s", report.key, error)
+                self._conditions.gone(report.uid)
+            else:
+                self._conditions.failed(report, self._now(), self._delay_s(error))
+            return
+        self._failures = 0
+        if written:
+            self._conditions.told(report, self._now())
+        else:
+            self._conditions.gone(report.uid)
+
+    async def _patch_condition(self, report: ReportWaiting) -> bool:
+        """Make the pod say it; False if it need not be told any more."""
+        uid, changed = report.uid, None
+        if not self._conditions.is_known(uid):
+            # The time of the last transition must survive a restart of the scheduler.
+            told = await read_condition(self._client, report)
+            if told is None:
+                return False
+            if told.message == message_of(report.diagnosis):
+                return True
+            changed = None if told.status_is_false else self._clock()
+        if uid in self._binding:
+            return False
+        done = self._patching[uid] = asyncio.Event()
+        try:
+            await patch_condition(self._client, report, changed)
+        finally:
+            del self._patching[uid]
+            done.set()
+        return True
+
+    async def _write(self, key: EventKey, series: Series) -> None:
+        """Create one event, or write its count."""
+        count = series.count
+        try:
+            await send_event(self._client, series, count, self._instance)
+        except KubeFailure as error:
+            if error.may_pass:
+                self._events.failed(key, series, self._now(), self._delay_s(error))
+            else:
+                about = series.event.regarding
+                _log.info("event of %s %s not written: %s", about.kind, about.name, error)
+                self._events.refused(key, series)
+            return
+        self._failures = 0
+        self._events.written(key, series, count, self._now())
+
+    def _occurred(self, about: Regarding, reason: str, note: str, now: float) -> None:
+        event = ReportedEvent(regarding=about, reason=reason, note=note, at=self._clock())
+        self._events.occurred(event, now)
+        self._news.set()
+
+    def _take_scheduled(self, now: float) -> tuple[EventKey, Series] | None:
+        """Make the event of the pod that was bound first."""
+        while self._scheduled:
+            report, at = self._scheduled.popleft()
+            about = regarding_pod(report.uid, report.key)
+            note = f"Successfully assigned {report.key} to {report.node}"
+            event = ReportedEvent(regarding=about, reason=SCHEDULED, note=note, at=at)
+            self._events.occurred(event, now)
+            if (found := self._events.queue.take(now)) is not None:
+                return found
+        return None
+
+    def _delay_s(self, error: KubeFailure) -> float:
+        """How long what failed waits; longer while everything fails."""
+        asked_s = error.retry_after_s if isinstance(error, KubeError) else None
+        self._failures += 1
+        if isinstance(error, KubeError) and error.status == HTTPStatus.FORBIDDEN:
+            return RETRY_LONGEST_S
+        growing_s = RETRY_FIRST_S * 2.0 ** min(self._failures // self._workers, 10)
+        return max(min(growing_s, RETRY_LONGEST_S), asked_s or 0.0)
+
+    @staticmethod
+    def _now() -> float:
+        return asyncio.get_running_loop().time()
+
+
+def _is_definite(error: KubeError) -> bool:
+    """Whether the same condition would be refused for ever.
+
+    A right that is missing may be granted yet, and of conflicts only that of the uid lasts: the
+    server gives up a patch with 409 when others write the pod at the same time.
+    """
+    if error.status == HTTPStatus.CONFLICT:
+        return "uid" in error.message.lower()
+    return not error.may_pass and error.status != HTTPStatus.FORBIDDEN

@@ -1,0 +1,75 @@
+"""The requests of the report lane: a pod's condition read and patched, an event written."""
+
+import datetime
+from http import HTTPStatus
+
+from kubeshare_py.domain.effects import ReportWaiting
+from kubeshare_py.edges.kube.client import MERGE_PATCH, STRATEGIC_PATCH, KubeClient
+from kubeshare_py.edges.kube.errors import KubeError
+from kubeshare_py.edges.kube.transport import JSON
+from kubeshare_py.edges.scheduler.condition_queue import message_of
+from kubeshare_py.edges.scheduler.event_series import Series
+from kubeshare_py.manifests.reports import (
+    Told,
+    event_body,
+    read_told,
+    series_patch,
+    waiting_patch,
+)
+
+#: Short, because a bind of the pod waits for a patch that is under way.
+TIMEOUT_S = 5.0
+
+
+async def read_condition(client: KubeClient, report: ReportWaiting) -> Told | None:
+    """Read what the pod says of its waiting; None if it does not wait (any more)."""
+    path = _pod_path(report)
+    answer = await client.request("GET", path, timeout_s=TIMEOUT_S, patient=False)
+    return read_told(answer.body, report.uid)
+
+
+async def patch_condition(
+    client: KubeClient, report: ReportWaiting, changed: datetime.datetime | None
+) -> None:
+    """Write the condition; `changed` is when its status changed, None if it did not."""
+    await client.request(
+        "PATCH",
+        f"{_pod_path(report)}/status",
+        body=waiting_patch(report.uid, message_of(report.diagnosis), changed),
+        content_type=STRATEGIC_PATCH,
+        timeout_s=TIMEOUT_S,
+        patient=False,
+    )
+
+
+async def send_event(client: KubeClient, series: Series, count: int, instance: str) -> None:
+    """Create an event, or write the count of one that exists."""
+    event = series.event
+    path = f"/apis/events.k8s.io/v1/namespaces/{event.namespace}/events"
+    if series.created:
+        patch = series_patch(count, series.last)
+        try:
+            await _send(client, "PATCH", f"{path}/{event.name}", patch, MERGE_PATCH)
+            return
+        except KubeError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+        # Its time to live is over: it is created again, with the count.
+    try:
+        await _send(client, "POST", path, event_body(event, instance, count, series.last), JSON)
+    except KubeError as error:
+        # An earlier try may have got through although its answer was lost.
+        if error.reason != "AlreadyExists":
+            raise
+
+
+async def _send(
+    client: KubeClient, method: str, path: str, body: object, content_type: str
+) -> None:
+    await client.request(
+        method, path, body=body, content_type=content_type, timeout_s=TIMEOUT_S, patient=False
+    )
+
+
+def _pod_path(report: ReportWaiting) -> str:
+    return f"/api/v1/namespaces/{report.key.namespace}/pods/{report.key.name}"

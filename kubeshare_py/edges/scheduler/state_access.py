@@ -1,0 +1,126 @@
+"""Who asks for the scheduler's state, and what may be shown."""
+
+import hmac
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Protocol
+
+from aiohttp import web
+
+from kubeshare_py.edges.kube.delegated_auth import (
+    KEPT_S,
+    NAMESPACE_KEPT_S,
+    NOT_VALID,
+    Denial,
+    Path,
+    Reading,
+    User,
+)
+from kubeshare_py.manifests.state_group import GROUP, PODS, VERSION
+from kubeshare_py.scheduling.explain.visibility import Sees, sees_all
+
+NO_TOKENS = "no tokens are configured (server.tokenFile)"
+
+
+class Reviews(Protocol):
+    """What the API server says of users."""
+
+    async def user(self, token: str) -> User | Denial:
+        """Whose token it is; 401 if nobody's, 503 when the API server cannot be asked."""
+
+    async def refuses(
+        self, user: User, asked: Path | Reading, kept_s: float = KEPT_S
+    ) -> Denial | None:
+        """Why the user may not do this: 403, or 503 when the API server cannot be asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """The holder of a token of the file: may read everything."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """Knows readers by tokens of the file, by kube-apiserver's word, or by their own tokens.
+
+    `forwarded` gives the user of a request that kube-apiserver forwards, None for all others, and
+    raises KeyError where it names nobody. `namespaces` are those of all pods.
+    """
+
+    tokens: Collection[str] = ()
+    reviews: Reviews | None = None
+    forwarded: Callable[[web.Request], User | None] = field(default=lambda request: None)
+    namespaces: Callable[[], Collection[str]] = field(default=lambda: ())
+
+    async def reader(self, request: web.Request) -> User | Holder | Denial:
+        """Who asks."""
+        try:
+            user = self.forwarded(request)
+        except KeyError as error:
+            message = f"the request names no user in {error.args[0]}"
+            return Denial(HTTPStatus.UNAUTHORIZED, message)
+        if user is not None:
+            return user
+        given = bearer(request)
+        if is_one_of(given, self.tokens):
+            return Holder()
+        if self.reviews is None:
+            return NOT_VALID if self.tokens else Denial(NOT_VALID.status, NO_TOKENS)
+        return await self.reviews.user(given) if given else NOT_VALID
+
+    async def refuses(self, reader: User | Holder, asked: Reading) -> Denial | None:
+        """Why somebody may not read this; None if he may."""
+        if isinstance(reader, Holder) or self.reviews is None:
+            return None
+        return await self.reviews.refuses(reader, asked)
+
+    async def sees(self, reader: User | Holder, about: str = "") -> Sees | Denial:
+        """The namespaces whose pods may be named to somebody.
+
+        An administrator costs one question, everybody else one for each namespace with pods; for
+        an answer `about` one namespace it is this one and no other.
+        """
+        if isinstance(reader, Holder) or self.reviews is None:
+            return sees_all
+        denied = await self.reviews.refuses(reader, pods_of(""))
+        if denied is None:
+            return sees_all
+        if denied.status != HTTPStatus.FORBIDDEN:
+            return denied
+        if about:
+            return {about}.__contains__
+        seen = set()
+        for namespace in sorted(self.namespaces()):
+            asked = pods_of(namespace)
+            denied = await self.reviews.refuses(reader, asked, NAMESPACE_KEPT_S)
+            if denied is None:
+                seen.add(namespace)
+            elif denied.status != HTTPStatus.FORBIDDEN:
+                return denied
+        return seen.__contains__
+
+
+def pods_of(namespace: str) -> Reading:
+    """To list the pods' state in a namespace, "" for all."""
+    return reading("list", PODS, namespace)
+
+
+def reading(verb: str, resource: str, namespace: str = "", name: str = "") -> Reading:
+    """To read something of the state's API group."""
+    return Reading(verb, GROUP, VERSION, resource, namespace, name)
+
+
+def bearer(request: web.Request) -> str:
+    """The bearer token of a request, "" for none."""
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def is_one_of(given: str, tokens: Collection[str]) -> bool:
+    """Whether the token is one of these; how long that takes does not tell how much is right."""
+    return any(_same(given, token) for token in tokens)
+
+
+def _same(given: str, token: str) -> bool:
+    return hmac.compare_digest(given.encode(errors="surrogateescape"), token.encode())

@@ -1,0 +1,210 @@
+"""The scheduler's state as a group of the Kubernetes API, `state.kubeshare.io/v1`.
+
+kube-apiserver forwards what its users ask for below `/apis/state.kubeshare.io/v1` (an APIService
+says so), once it has authenticated them and RBAC lets them through:
+https://kubernetes.io/docs/concepts/extend-kubernetes/api-extension/apiserver-aggregation/
+Each request is authorized here once more, because a token opens these paths directly too.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from http import HTTPStatus
+
+import msgspec
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from kubeshare_py.domain.identity import PodKey
+from kubeshare_py.domain.view import ClusterView, WhyView
+from kubeshare_py.edges.kube.delegated_auth import Denial, User
+from kubeshare_py.edges.scheduler.state_access import Access, Holder, reading
+from kubeshare_py.edges.scheduler.state_stream import ViewStreams
+from kubeshare_py.manifests import state_group
+from kubeshare_py.manifests.state_group import GPUS, PODS, ROOT
+from kubeshare_py.manifests.state_table import card_rows, pod_row, pod_rows, table, wants_table
+from kubeshare_py.scheduling.explain.visibility import Sees
+
+Reader = User | Holder
+Answer = Callable[[web.Request, Reader], Awaitable[web.StreamResponse]]
+
+_PREFIXES = ("/apis", "/openapi")
+_OBJECTS = f"{ROOT}/namespaces/{{namespace}}/{PODS}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Views:
+    """Where the answers come from. Of lists, only what the reader sees.
+
+    `cluster` is told whether the topology of nodes is asked for, `pods` of which namespace, "" for
+    all; both give portions of which the first says what is no list.
+    """
+
+    ready: Callable[[], bool]
+    cluster: Callable[[bool, Sees], Iterable[ClusterView]]
+    pods: Callable[[str, Sees], Iterable[ClusterView]]
+    why: Callable[[PodKey, Sees], WhyView | None]
+
+
+class StateApi:
+    """Routes of the API group."""
+
+    def __init__(self, views: Views, access: Access) -> None:
+        self._views = views
+        self._access = access
+        self._streams = ViewStreams()
+
+    def routes(self) -> list[web.RouteDef]:
+        """All there are; each asks by itself who the reader is."""
+        documents: dict[str, Callable[[], state_group.Json]] = {
+            f"/apis/{state_group.GROUP}": state_group.group,
+            ROOT: state_group.resource_list,
+            "/openapi/v2": state_group.openapi_v2,
+            "/openapi/v3": state_group.openapi_v3,
+            f"/openapi/v3{ROOT}": state_group.openapi_v3_group,
+        }
+        answers: dict[str, Answer] = {
+            **{path: _document(made) for path, made in documents.items()},
+            "/apis": _groups,
+            f"{ROOT}/{GPUS}": self._gpus,
+            f"{ROOT}/{PODS}": self._pods,
+            _OBJECTS: self._pods,
+            f"{_OBJECTS}/{{name}}": self._pod,
+        }
+        routes = [
+            web.get(path, self._asked(answer), allow_head=False) for path, answer in answers.items()
+        ]
+        rest = self._asked(_nothing)
+        return [*routes, *(web.route("*", f"{one}{{path:(/.*)?}}", rest) for one in _PREFIXES)]
+
+    def _asked(self, answer: Answer) -> Handler:
+        """Let those in who are somebody."""
+
+        async def handler(request: web.Request) -> web.StreamResponse:
+            reader = await self._access.reader(request)
+            if isinstance(reader, Denial):
+                return refusal(reader.status, reader.message)
+            return await answer(request, reader)
+
+        return handler
+
+    async def _gpus(self, request: web.Request, reader: Reader) -> web.StreamResponse:
+        denied = await self._access.refuses(reader, reading("list", GPUS))
+        if denied is not None:
+            return _denied(denied, GPUS)
+        topology = bool(request.query.get("topology"))
+        sees = await self._access.sees(reader)
+        if isinstance(sees, Denial):
+            return refusal(sees.status, sees.message)
+        portions = self._views.cluster(topology, sees)
+        return await self._list(request, state_group.GPU_LIST, portions)
+
+    async def _pods(self, request: web.Request, reader: Reader) -> web.StreamResponse:
+        namespace = request.match_info.get("namespace", "")
+        denied = await self._access.refuses(reader, reading("list", PODS, namespace))
+        if denied is not None:
+            return _denied(denied, PODS)
+        sees = await self._access.sees(reader, namespace)
+        if isinstance(sees, Denial):
+            return refusal(sees.status, sees.message)
+        portions = self._views.pods(namespace, sees)
+        return await self._list(request, state_group.POD_LIST, portions)
+
+    async def _list(
+        self, request: web.Request, kind: str, portions: Iterable[ClusterView]
+    ) -> web.StreamResponse:
+        if self._streams.busy:
+            return _too_many()
+        if wants_table(_accept(request)):
+            of_cards = kind == state_group.GPU_LIST
+            rows = await self._streams.collect(portions, card_rows if of_cards else pod_rows)
+            return answer_json(table(rows, of_cards=of_cards))
+        head = {"kind": kind, "apiVersion": state_group.API_VERSION, "metadata": {}}
+        return await self._streams.send(request, portions, head)
+
+    async def _pod(self, request: web.Request, reader: Reader) -> web.StreamResponse:
+        key = PodKey(request.match_info["namespace"], request.match_info["name"])
+        denied = await self._access.refuses(reader, reading("get", PODS, key.namespace, key.name))
+        if denied is not None:
+            return _denied(denied, PODS, key.name)
+        if not self._views.ready():
+            message = "the scheduler has not read the cluster yet"
+            return refusal(HTTPStatus.SERVICE_UNAVAILABLE, message)
+        sees = await self._access.sees(reader, key.namespace)
+        if isinstance(sees, Denial):
+            return refusal(sees.status, sees.message)
+        if self._streams.busy:
+            return _too_many()
+        view = await self._streams.make(lambda: self._views.why(key, sees))
+        if view is None:
+            message = f"the scheduler knows no pod {key} of its own"
+            return refusal(HTTPStatus.NOT_FOUND, message, PODS, key.name)
+        return _shown(request, key, view)
+
+
+def owns(path: str) -> bool:
+    """Whether a path is this group's, or part of the way to it."""
+    return any(path == prefix or path.startswith(f"{prefix}/") for prefix in _PREFIXES)
+
+
+def refusal(code: int, message: str, resource: str = "", name: str = "") -> web.Response:
+    """An error as a Status."""
+    headers = {"Retry-After": "1"} if code == HTTPStatus.TOO_MANY_REQUESTS else {}
+    body = state_group.status(code, message, resource, name)
+    return answer_json(body, code, headers)
+
+
+def answer_json(
+    value: object, code: int = 200, headers: dict[str, str] | None = None
+) -> web.Response:
+    """A JSON answer."""
+    body = msgspec.json.encode(value)
+    return web.Response(status=code, body=body, content_type="application/json", headers=headers)
+
+
+def _denied(denied: Denial, resource: str, name: str = "") -> web.Response:
+    """In the words of kube-apiserver, which begin with what was asked for."""
+    if denied.status != HTTPStatus.FORBIDDEN:
+        return refusal(denied.status, denied.message)
+    what = f'{resource}.{state_group.GROUP} "{name}"' if name else f"{resource}.{state_group.GROUP}"
+    return refusal(denied.status, f"{what} is forbidden: {denied.message}", resource, name)
+
+
+def _accept(request: web.Request) -> str:
+    return ",".join(request.headers.getall("Accept", []))
+
+
+def _shown(request: web.Request, key: PodKey, view: WhyView) -> web.Response:
+    if wants_table(_accept(request)):
+        return answer_json(table([pod_row(view.pod)], of_cards=False))
+    head = {
+        "kind": state_group.POD,
+        "apiVersion": state_group.API_VERSION,
+        "metadata": {"namespace": key.namespace, "name": key.name, "uid": view.pod.uid},
+    }
+    return answer_json({**head, **msgspec.to_builtins(view)})
+
+
+def _too_many() -> web.Response:
+    return refusal(HTTPStatus.TOO_MANY_REQUESTS, "too many read the state; try again")
+
+
+def _document(made: Callable[[], state_group.Json]) -> Answer:
+    async def answer(_request: web.Request, _reader: Reader) -> web.StreamResponse:
+        return answer_json(made())
+
+    return answer
+
+
+async def _groups(request: web.Request, _reader: Reader) -> web.StreamResponse:
+    content_type = state_group.discovery_type(_accept(request))
+    if not content_type:
+        return answer_json(state_group.group_list())
+    body = msgspec.json.encode(state_group.group_discovery(content_type))
+    return web.Response(body=body, headers={"Content-Type": content_type, "Vary": "Accept"})
+
+
+async def _nothing(request: web.Request, _reader: Reader) -> web.StreamResponse:
+    if request.method != "GET":
+        message = "the server does not allow this method on the requested resource"
+        return refusal(HTTPStatus.METHOD_NOT_ALLOWED, message)
+    return refusal(HTTPStatus.NOT_FOUND, "the server could not find the requested resource")

@@ -1,0 +1,1 @@
+"""A Kubernetes API server, controllers and kubelets in one process: for demos and tests."""

@@ -1,0 +1,212 @@
+"""The API server as one function: a request in, a response or a watch out.
+
+`ApiService.handle` is pure but for its own store: no I/O, no clock, chance from a given generator.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import msgspec
+
+from kubeshare_py.embedded_cluster.apiserver import creation as api_creation
+from kubeshare_py.embedded_cluster.apiserver import deletion as api_deletion
+from kubeshare_py.embedded_cluster.apiserver import discovery as api_discovery
+from kubeshare_py.embedded_cluster.apiserver import evictions as api_evictions
+from kubeshare_py.embedded_cluster.apiserver import openapi as api_openapi
+from kubeshare_py.embedded_cluster.apiserver import pod_calls as api_pod_calls
+from kubeshare_py.embedded_cluster.apiserver import reads as api_reads
+from kubeshare_py.embedded_cluster.apiserver import scale as api_scale
+from kubeshare_py.embedded_cluster.apiserver import updates as api_updates
+from kubeshare_py.embedded_cluster.apiserver.catalogue import Catalogue
+from kubeshare_py.embedded_cluster.apiserver.crd_control import settle
+from kubeshare_py.embedded_cluster.apiserver.reviews import REVIEWS, Access, review
+from kubeshare_py.embedded_cluster.kinds.kinds import KINDS
+from kubeshare_py.embedded_cluster.kinds.priorities import SYSTEM_CLASSES
+from kubeshare_py.embedded_cluster.protocol.messages import (
+    ApiRequest,
+    ApiResponse,
+    Call,
+    WatchAnswer,
+    refusal_response,
+)
+from kubeshare_py.embedded_cluster.protocol.mutation import Mutation, unchanged
+from kubeshare_py.embedded_cluster.protocol.resources import Resource
+from kubeshare_py.embedded_cluster.protocol.status import (
+    Json,
+    Refusal,
+    method_not_allowed,
+    no_such_resource,
+    not_found,
+)
+from kubeshare_py.embedded_cluster.protocol.store import ApiStore
+
+FIRST_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+_FIRST_OBJECTS: tuple[tuple[str, Sequence[Json]], ...] = (
+    ("/api/v1/namespaces", [{"metadata": {"name": name}} for name in FIRST_NAMESPACES]),
+    ("/apis/scheduling.k8s.io/v1/priorityclasses", SYSTEM_CLASSES),
+)
+_NO_PAGE = ApiResponse(
+    status=404, body=b"404 page not found\n", content_type="text/plain; charset=utf-8"
+)
+_PREFIXES = {"api": 2, "apis": 3}
+
+Answer = ApiResponse | WatchAnswer
+Handler = Callable[[Call], Answer]
+
+_OBJECT: dict[str, tuple[str, Handler]] = {
+    "GET": ("get", api_reads.get),
+    "PUT": ("update", api_updates.update),
+    "PATCH": ("patch", api_updates.patch),
+    "DELETE": ("delete", api_deletion.delete),
+}
+_COLLECTION: dict[str, tuple[str, Handler]] = {
+    "GET": ("list", api_reads.listing),
+    "POST": ("create", api_creation.create),
+    "DELETE": ("deletecollection", api_deletion.delete_collection),
+}
+_PARTS: dict[tuple[str, str], Handler] = {
+    ("status", "GET"): api_reads.get,
+    ("status", "PUT"): api_updates.update,
+    ("status", "PATCH"): api_updates.patch,
+    ("scale", "GET"): api_scale.get,
+    ("scale", "PUT"): api_scale.update,
+    ("scale", "PATCH"): api_scale.patch,
+    ("binding", "POST"): api_pod_calls.bind,
+    ("eviction", "POST"): api_evictions.evict,
+    ("log", "GET"): api_pod_calls.log,
+    ("exec", "GET"): api_pod_calls.stream,
+    ("exec", "POST"): api_pod_calls.stream,
+    ("attach", "GET"): api_pod_calls.stream,
+    ("attach", "POST"): api_pod_calls.stream,
+    ("portforward", "GET"): api_pod_calls.stream,
+    ("portforward", "POST"): api_pod_calls.stream,
+}
+
+
+class ApiService:
+    """A Kubernetes API server without network and clock."""
+
+    def __init__(
+        self,
+        *,
+        rng: random.Random,
+        now: float,
+        store: ApiStore | None = None,
+        kinds: Sequence[Resource] = KINDS,
+    ) -> None:
+        self.store = store or ApiStore()
+        self.access = Access()
+        #: What is done to new pods.
+        self.mutation: Mutation = unchanged
+        #: What other servers serve, as they say themselves: shown, and never asked for here.
+        self.aggregated: tuple[Resource, ...] = ()
+        self._rng = rng
+        self._kinds = Catalogue(kinds, self.store)
+        for path, objects in _FIRST_OBJECTS:
+            for one in objects:
+                body = msgspec.json.encode(one)
+                self.handle(ApiRequest(method="POST", path=path, body=body), now)
+
+    def handle(self, request: ApiRequest, now: float) -> Answer:
+        """Answer one request; `now` in seconds since 1970."""
+        self.store.now = now
+        try:
+            answer = self._answer(request, now)
+        except Refusal as refusal:
+            return refusal_response(refusal)
+        if request.method != "GET":
+            settle(self.store, now, self._rng)
+        return answer
+
+    def _answer(self, request: ApiRequest, now: float) -> Answer:
+        path = request.path.rstrip("/") or "/"
+        parts = path.strip("/").split("/")
+        if parts[0] == "apis" and parts[1:2] and not self._serves(parts[1:3]):
+            return _NO_PAGE
+        if len(parts) > _PREFIXES.get(parts[0], len(parts)):
+            return self._resource(request, parts, now)
+        if request.method != "GET":
+            raise method_not_allowed()
+        return self._page(request, path, parts[0])
+
+    def _serves(self, group_version: Sequence[str]) -> bool:
+        """Whether there is such a group, or such a version of it."""
+        if len(group_version) == 1 and any(
+            row.group == group_version[0] for row in self.aggregated
+        ):
+            return True
+        return self._kinds.serves(*group_version)
+
+    def _page(self, request: ApiRequest, path: str, first: str) -> ApiResponse:
+        """What is not about objects."""
+        if path in ("/healthz", "/livez", "/readyz"):
+            return ApiResponse(body=b"ok", content_type="text/plain")
+        if path == "/version":
+            return api_discovery.version()
+        if first in _PREFIXES:
+            return api_discovery.discover(request, (*self._kinds.served(), *self.aggregated))
+        if first == "openapi":
+            return api_openapi.openapi(path, request.accept, self._kinds.served())
+        return _NO_PAGE
+
+    def _resource(self, request: ApiRequest, parts: list[str], now: float) -> Answer:
+        depth = _PREFIXES[parts[0]]
+        namespace, rest = "", parts[depth:]
+        if rest[0] == "namespaces" and rest[2:] not in ([], ["status"]):
+            namespace, rest = rest[1], rest[2:]
+        plural, name, subresource, *deeper = [*rest, "", ""]
+        resource = self._kinds.find("/".join(parts[1:depth]), plural)
+        if resource is None or any(deeper) or (namespace and not resource.namespaced):
+            if depth == _PREFIXES["apis"] and not self._kinds.is_fixed(parts[1]):
+                return _NO_PAGE
+            raise no_such_resource()
+        if resource.kind in REVIEWS:
+            return review(request, resource, self.access)
+        call = Call(
+            request=request,
+            resource=resource,
+            store=self.store,
+            rng=self._rng,
+            now=now,
+            kinds=self._kinds,
+            namespace=namespace,
+            name=name,
+            subresource=subresource,
+            mutation=self.mutation,
+        )
+        answer = _handler(call)(call)
+        return _warned(answer, resource) if resource.warning else answer
+
+
+def _warned(answer: Answer, resource: Resource) -> Answer:
+    if not isinstance(answer, ApiResponse):
+        return answer
+    warning = ("Warning", f'299 - "{resource.warning}"')
+    return replace(answer, headers=(warning, *answer.headers))
+
+
+def _no_page(_call: Call) -> ApiResponse:
+    return _NO_PAGE
+
+
+def _handler(call: Call) -> Handler:
+    request, resource = call.request, call.resource
+    if call.subresource:
+        if resource.subresource(call.subresource) is None:
+            missing = not_found(resource.named(call.name))
+            raise missing if resource.definition else no_such_resource()
+        found = _PARTS.get((call.subresource, request.method))
+        if found is None:
+            raise method_not_allowed()
+        return found
+    if request.method == "GET" and call.option("watch") in ("true", "1"):
+        return api_reads.watch
+    table = _OBJECT if call.name else _COLLECTION
+    verb, handler = table.get(request.method, ("", api_reads.get))
+    unscoped = resource.namespaced and not call.namespace and request.method != "GET"
+    if unscoped and resource.definition:
+        return _no_page
+    if verb not in resource.verbs or unscoped:
+        raise method_not_allowed()
+    return handler

@@ -1,0 +1,1 @@
+"""The controllers of a cluster: Deployments, Jobs, disruption, garbage collection."""

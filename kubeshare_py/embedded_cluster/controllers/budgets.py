@@ -1,0 +1,170 @@
+"""The status of a PodDisruptionBudget: how many of its pods may be evicted now.
+
+After https://kubernetes.io/docs/concepts/workloads/pods/disruptions/. Left out: taking back the
+condition DisruptionTarget of pods that were not deleted after all.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from kubeshare_py.domain.ages import seconds
+from kubeshare_py.embedded_cluster.controllers.controller_work import (
+    ControllerEvent,
+    Work,
+    status_patch,
+)
+from kubeshare_py.embedded_cluster.controllers.loose_objects import Json, LooseObject, is_ready
+from kubeshare_py.embedded_cluster.protocol.int_or_percent import amount_of
+from kubeshare_py.embedded_cluster.protocol.times import timestamp
+
+ALLOWED, FAILED = "DisruptionAllowed", "SyncFailed"
+#: A pod that was to be evicted and is there after this long counts again (s).
+DELETION_S = 120.0
+_UNMANAGED = (
+    "Pods selected by this PodDisruptionBudget were found to be unmanaged. As a result, the status "
+    "of the PDB cannot be calculated correctly, which may result in undefined behavior. To account "
+    'for these pods please set ".spec.minAvailable" field of the PDB to an integer value.'
+)
+
+
+class NoScale(Exception):
+    """How many pods there should be cannot be found out; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Controlled:
+    """Who controls a pod, and of how many pods that is."""
+
+    uid: str
+    scale: int
+
+
+#: Who controls a pod; None where nobody does; raises NoScale.
+FindController = Callable[[LooseObject], Controlled | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    expected: int
+    healthy: int
+    unmanaged: bool = False
+
+
+def work_for(
+    budget: LooseObject, pods: Sequence[LooseObject], controller: FindController, now: float
+) -> Work:
+    """What is to be written about a budget, given the pods that it selects."""
+    events = [] if pods else [ControllerEvent("Normal", "NoPods", "No matching pods found")]
+    try:
+        target = _target(budget.spec, pods, controller)
+    except NoScale as problem:
+        return _failed(budget, str(problem), now)
+    if target.unmanaged:
+        events.append(ControllerEvent("Warning", "UnmanagedPods", _UNMANAGED))
+    disrupted = _disrupted(budget, pods, now)
+    status = _status(budget, target, _healthy(pods, disrupted), disrupted, now)
+    patch = status_patch(budget, status)
+    until = (seconds(text) + DELETION_S for text in disrupted.values())
+    return Work(
+        status=patch,
+        events=tuple(events) if patch is not None else (),
+        look_at=min(until, default=None),
+    )
+
+
+def allowed_condition(present: Sequence[Json], status: Json, generation: int, now: float) -> Json:
+    """The condition DisruptionAllowed that goes with a status; times are kept if it stays so."""
+    enough = status["disruptionsAllowed"] > 0
+    before = next((one for one in present if one.get("type") == ALLOWED), {})
+    return _condition(before, enough, "SufficientPods" if enough else "InsufficientPods", now) | (
+        {"observedGeneration": generation} if generation else {}
+    )
+
+
+def _condition(before: Json, holds: bool, reason: str, now: float) -> Json:
+    status = "True" if holds else "False"
+    changed = before.get("lastTransitionTime") if before.get("status") == status else None
+    return {
+        "type": ALLOWED,
+        "status": status,
+        "lastTransitionTime": changed or timestamp(now),
+        "reason": reason,
+        "message": "",
+    }
+
+
+def _target(spec: Json, pods: Sequence[LooseObject], controller: FindController) -> _Target:
+    """How many pods there should be, and how many of them healthy."""
+    most_missing, least = spec.get("maxUnavailable"), spec.get("minAvailable")
+    if most_missing is None and not isinstance(least, str):
+        return _Target(len(pods) if least is not None else 0, least or 0)
+    scales: dict[str, int] = {}
+    unmanaged = False
+    for pod in pods:
+        found = controller(pod)
+        unmanaged = unmanaged or found is None
+        if found is not None:
+            scales[found.uid] = found.scale
+    expected = sum(scales.values())
+    if most_missing is None:
+        return _Target(expected, amount_of(least, expected, up=True), unmanaged)
+    healthy = max(expected - amount_of(most_missing, expected, up=True), 0)
+    return _Target(expected, healthy, unmanaged)
+
+
+def _disrupted(budget: LooseObject, pods: Sequence[LooseObject], now: float) -> dict[str, str]:
+    """Pods whose eviction was granted and whose deletion no watch has shown yet."""
+    granted = budget.status.get("disruptedPods") or {}
+    names = (pod.metadata.name for pod in pods if pod.metadata.deletionTimestamp is None)
+    return {
+        name: granted[name]
+        for name in names
+        if name in granted and seconds(granted[name]) + DELETION_S >= now
+    }
+
+
+def _healthy(pods: Sequence[LooseObject], disrupted: dict[str, str]) -> int:
+    return sum(
+        is_ready(pod)
+        for pod in pods
+        if pod.metadata.deletionTimestamp is None and pod.metadata.name not in disrupted
+    )
+
+
+def _status(
+    budget: LooseObject, target: _Target, healthy: int, disrupted: dict[str, str], now: float
+) -> Json:
+    spare = max(healthy - target.healthy, 0) if target.expected > 0 else 0
+    generation = budget.metadata.generation
+    status: Json = {
+        "currentHealthy": healthy,
+        "desiredHealthy": target.healthy,
+        "disruptionsAllowed": spare,
+        "expectedPods": target.expected,
+    }
+    if generation:
+        status["observedGeneration"] = generation
+    if disrupted:
+        status["disruptedPods"] = disrupted
+    present = budget.status.get("conditions") or []
+    fresh = allowed_condition(present, status, generation, now)
+    return {**status, "conditions": [*_others(present), fresh]}
+
+
+def _failed(budget: LooseObject, why: str, now: float) -> Work:
+    """No eviction is granted while the number of pods is not known."""
+    present = budget.status.get("conditions") or []
+    before: Json = next((one for one in present if one.get("type") == ALLOWED), {})
+    condition = {**_condition(before, False, FAILED, now), "message": why}
+    if observed := budget.status.get("observedGeneration"):
+        condition["observedGeneration"] = observed
+    conditions = [*_others(present), condition]
+    status = {**budget.status, "disruptionsAllowed": 0, "conditions": conditions}
+    patch = status_patch(budget, status)
+    message = f"Failed to calculate the number of expected pods: {why}"
+    event = ControllerEvent("Warning", "CalculateExpectedPodCountFailed", message)
+    return Work(status=patch, events=(event,) if patch is not None else ())
+
+
+def _others(conditions: Sequence[Json]) -> list[Json]:
+    return [one for one in conditions if one.get("type") != ALLOWED]

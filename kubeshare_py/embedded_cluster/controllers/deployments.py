@@ -1,0 +1,231 @@
+"""What a Deployment still needs: a ReplicaSet for its template, sizes, its status.
+
+After https://kubernetes.io/docs/concepts/workloads/controllers/deployment/: rolling updates and
+recreation, scaling, pauses, revisions and their history, progress deadlines.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+
+from kubeshare_py.embedded_cluster.controllers.controller_work import (
+    Change,
+    ControllerEvent,
+    Creation,
+    Deletion,
+    Work,
+    changed_annotations,
+    status_patch,
+)
+from kubeshare_py.embedded_cluster.controllers.deployment_status import (
+    TIMED_OUT,
+    counted_status,
+    deadline,
+    has_deadline,
+    is_complete,
+    pause_said,
+    progressing,
+    with_progress,
+    with_progressing,
+)
+from kubeshare_py.embedded_cluster.controllers.loose_objects import Json, LooseObject
+from kubeshare_py.embedded_cluster.controllers.ownership import Claim
+from kubeshare_py.embedded_cluster.controllers.revisions import (
+    REVISION,
+    Revisions,
+    new_annotations,
+    new_set,
+    noted_sizes,
+    revision,
+    revisions_of,
+    set_name,
+)
+from kubeshare_py.embedded_cluster.controllers.rollouts import (
+    RECREATE,
+    Limits,
+    Sizes,
+    active,
+    count,
+    first_size,
+    is_scaling,
+    limits_of,
+    rolling_sizes,
+    scaled_sizes,
+    size,
+)
+
+_NO_LIMIT = 2**31 - 1
+#: Waited for beyond the deadline, so that whole seconds cannot hide that it has passed.
+_SECOND = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What else counts: names of ReplicaSets that are taken, whether pods of one run, the time."""
+
+    names: frozenset[str]
+    has_pods: Callable[[LooseObject], bool]
+    now: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    """The next step. `first` is the size of a ReplicaSet to be made."""
+
+    sizes: Sizes
+    first: int | None = None
+    rollout: bool = True
+    tidy: bool = False
+
+
+def work_for(deployment: LooseObject, claim: Claim, around: Surroundings) -> Work:
+    """What `deployment` needs, given the ReplicaSets that its selector claims."""
+    found = revisions_of(deployment, claim.objects)
+    limits = limits_of(deployment.spec)
+    if deployment.metadata.deletionTimestamp is not None:
+        counted = counted_status(deployment, found, limits, around.now)
+        return Work(change=claim.changes, status=status_patch(deployment, counted))
+    plan = _plan(deployment, found, limits, around)
+    told = _told(deployment, found, around.now)
+    status = counted_status(told, found, limits, around.now)
+    if plan.first is not None:
+        return _beginning(deployment, found, status, plan.first, around)
+    if plan.rollout:
+        status = with_progress(told, status, found, limits, around.now)
+    annotations = new_annotations(deployment, found) if found.new is not None else {}
+    noted = {REVISION: annotations[REVISION]} if REVISION in annotations else {}
+    return Work(
+        change=(*claim.changes, *_changes(deployment, found, limits, plan.sizes, annotations)),
+        delete=_outdated(deployment, found) if plan.tidy else (),
+        status=status_patch(deployment, status, noted),
+        look_at=_look_at(deployment, status, limits),
+    )
+
+
+def _told(deployment: LooseObject, found: Revisions, now: float) -> LooseObject:
+    """The Deployment after it was told of a pause, or of a ReplicaSet that is there already."""
+    said = pause_said(deployment)
+    is_new = has_deadline(deployment) and not progressing(deployment)
+    if said is None and is_new and found.new is not None:
+        name = found.new.metadata.name
+        said = ("True", "FoundNewReplicaSet", f'Found new replica set "{name}"')
+    if said is None:
+        return deployment
+    status = with_progressing(deployment.status, said, now)
+    return msgspec.structs.replace(deployment, status=status)
+
+
+def _plan(deployment: LooseObject, found: Revisions, limits: Limits, around: Surroundings) -> _Plan:
+    spec = deployment.spec
+    paused = bool(spec.get("paused"))
+    if paused or is_scaling(limits, found.all):
+        sizes = scaled_sizes(spec, limits, found.new, found.old)
+        return _Plan(sizes=sizes, rollout=False, tidy=paused)
+    if spec["strategy"]["type"] == RECREATE:
+        return _recreation(deployment, found, limits, around)
+    if found.new is None:
+        return _Plan(sizes={}, first=first_size(limits, found.old))
+    sizes = rolling_sizes(limits, found.new, found.old)
+    return _Plan(sizes=sizes, tidy=not sizes and _is_done(deployment, limits))
+
+
+def _recreation(
+    deployment: LooseObject, found: Revisions, limits: Limits, around: Surroundings
+) -> _Plan:
+    """Old pods go first; the new ones wait until they are gone."""
+    if live := active(found.old):
+        return _Plan(sizes={one.uid: 0 for one in live})
+    if any(count(one, "replicas") or around.has_pods(one) for one in found.old):
+        return _Plan(sizes={})
+    if found.new is None:
+        return _Plan(sizes={}, first=limits.wanted)
+    return _Plan(sizes={found.new.uid: limits.wanted}, tidy=_is_done(deployment, limits))
+
+
+def _is_done(deployment: LooseObject, limits: Limits) -> bool:
+    return is_complete(deployment.status, limits, deployment.metadata.generation)
+
+
+def _beginning(
+    deployment: LooseObject, found: Revisions, status: Json, first: int, around: Surroundings
+) -> Work:
+    """A new revision begins. A name that is somebody else's asks for another hash."""
+    collisions = deployment.status.get("collisionCount", 0)
+    name = set_name(deployment, collisions)
+    if name in around.names:
+        status = {**status, "collisionCount": collisions + 1}
+        return Work(status=status_patch(deployment, status))
+    limits = limits_of(deployment.spec)
+    annotations = new_annotations(deployment, found)
+    body = new_set(deployment, {**annotations, **noted_sizes(limits)}, first, collisions)
+    refused = f'Failed to create new replica set "{name}": {{error}}'
+    creation = Creation(
+        body=body,
+        made=_scaling(0, first) if first else None,
+        refused=ControllerEvent("Warning", "ReplicaSetCreateError", refused),
+    )
+    if has_deadline(deployment):
+        said = ("True", "NewReplicaSetCreated", f'Created new replica set "{name}"')
+        status = with_progressing(status, said, around.now)
+    noted = {REVISION: annotations[REVISION]}
+    return Work(create=(creation,), status=status_patch(deployment, status, noted))
+
+
+def _changes(
+    deployment: LooseObject,
+    found: Revisions,
+    limits: Limits,
+    sizes: Sizes,
+    annotations: dict[str, str],
+) -> tuple[Change, ...]:
+    changes = []
+    for one in found.all:
+        wanted = annotations if one is found.new else {}
+        spec: Json = {}
+        done = None
+        if one.uid in sizes:
+            wanted = {**wanted, **noted_sizes(limits)}
+            if sizes[one.uid] != size(one):
+                spec["replicas"] = sizes[one.uid]
+                done = _scaling(size(one), sizes[one.uid])
+        ready_s = deployment.spec.get("minReadySeconds", 0)
+        if one is found.new and one.spec.get("minReadySeconds", 0) != ready_s:
+            spec["minReadySeconds"] = ready_s
+        noted = changed_annotations(one, wanted)
+        body = {"metadata": {"annotations": noted}} if noted else {}
+        if spec:
+            body["spec"] = spec
+        if body:
+            changes.append(Change(object=one, body=body, done=done))
+    return tuple(changes)
+
+
+def _outdated(deployment: LooseObject, found: Revisions) -> tuple[Deletion, ...]:
+    """Empty ReplicaSets beyond the history that is kept, the oldest revisions first."""
+    limit = deployment.spec.get("revisionHistoryLimit", _NO_LIMIT)
+    kept = [one for one in found.old if one.metadata.deletionTimestamp is None]
+    surplus = sorted(kept, key=revision)[: max(len(kept) - limit, 0)]
+    return tuple(
+        Deletion(object=one)
+        for one in surplus
+        if not size(one)
+        and not count(one, "replicas")
+        and count(one, "observedGeneration") >= one.metadata.generation
+    )
+
+
+def _scaling(before: int, after: int) -> ControllerEvent:
+    way = "up" if after > before else "down"
+    text = f"Scaled {way} replica set {{name}} from {before} to {after}"
+    return ControllerEvent("Normal", "ScalingReplicaSet", text)
+
+
+def _look_at(deployment: LooseObject, status: Json, limits: Limits) -> float | None:
+    """When the progress deadline will have passed, while a rollout goes on."""
+    before = progressing(deployment)
+    if not before or not has_deadline(deployment) or before.get("reason") == TIMED_OUT:
+        return None
+    if is_complete(status, limits, deployment.metadata.generation):
+        return None
+    return deadline(deployment) + _SECOND

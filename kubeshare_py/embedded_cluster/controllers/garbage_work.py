@@ -1,0 +1,33 @@
+"""What the garbage collector asks for."""
+
+from dataclasses import dataclass
+
+from kubeshare_py.embedded_cluster.controllers.loose_objects import Json
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteObject:
+    """Delete an object, in the background, if it still is the one with this uid."""
+
+    path: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class PatchObject:
+    """Merge-patch an object; the body has its resourceVersion, so that nobody is overwritten."""
+
+    path: str
+    uid: str
+    body: Json
+
+
+@dataclass(frozen=True, slots=True)
+class LookForOwner:
+    """Find out whether an owner is there; report with `owner_absent` or `owner_present`."""
+
+    path: str
+    uid: str
+
+
+GarbageWork = DeleteObject | PatchObject | LookForOwner

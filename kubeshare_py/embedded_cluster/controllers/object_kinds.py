@@ -1,0 +1,62 @@
+"""The kinds that simulated controllers watch, and where their objects are."""
+
+from dataclasses import dataclass
+
+from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind in one group version, which is `api_version`."""
+
+    api_version: str
+    kind: str
+    plural: str
+    namespaced: bool = True
+
+    @property
+    def path(self) -> str:
+        """Where all of them are listed."""
+        prefix = "/apis" if "/" in self.api_version else "/api"
+        return f"{prefix}/{self.api_version}/{self.plural}"
+
+    def collection(self, namespace: str) -> str:
+        """Where those of a namespace are listed and created."""
+        if not self.namespaced:
+            return self.path
+        return f"{self.path.removesuffix(self.plural)}namespaces/{namespace}/{self.plural}"
+
+    def object_path(self, namespace: str, name: str) -> str:
+        """Where one of them is."""
+        return f"{self.collection(namespace)}/{name}"
+
+
+PODS = Kind("v1", "Pod", "pods")
+JOBS = Kind("batch/v1", "Job", "jobs")
+REPLICA_SETS = Kind("apps/v1", "ReplicaSet", "replicasets")
+DEPLOYMENTS = Kind("apps/v1", "Deployment", "deployments")
+DEFINITIONS = Kind(
+    "apiextensions.k8s.io/v1",
+    "CustomResourceDefinition",
+    "customresourcedefinitions",
+    namespaced=False,
+)
+BUDGETS = Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets")
+
+
+def defined_by(definition: LooseObject) -> list[Kind]:
+    """The kind that a CustomResourceDefinition makes, once a served version; [] before that."""
+    conditions = definition.status.get("conditions") or []
+    if not any(one["type"] == "Established" and one["status"] == "True" for one in conditions):
+        return []
+    spec = definition.spec
+    return [
+        Kind(
+            f"{spec['group']}/{version['name']}",
+            spec["names"]["kind"],
+            spec["names"]["plural"],
+            namespaced=spec["scope"] == "Namespaced",
+        )
+        for version in spec["versions"]
+        if version["served"]
+    ]

@@ -1,0 +1,162 @@
+"""How large the ReplicaSets of a Deployment should be: rolling updates, scaling, recreation.
+
+After https://kubernetes.io/docs/concepts/workloads/controllers/deployment/.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kubeshare_py.embedded_cluster.controllers.loose_objects import Json, LooseObject
+from kubeshare_py.embedded_cluster.protocol.int_or_percent import amount_of
+
+ROLLING, RECREATE = "RollingUpdate", "Recreate"
+DESIRED = "deployment.kubernetes.io/desired-replicas"
+MOST = "deployment.kubernetes.io/max-replicas"
+
+#: The sizes wanted, by uid; those that are not in it stay as they are.
+Sizes = dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How many replicas are wanted, how many more there may be, how many may be missing."""
+
+    wanted: int
+    surge: int
+    unavailable: int
+
+    @property
+    def most(self) -> int:
+        """All pods together."""
+        return self.wanted + self.surge
+
+    @property
+    def least_available(self) -> int:
+        """What users are left with."""
+        return self.wanted - self.unavailable
+
+
+def limits_of(spec: Json) -> Limits:
+    """The limits in a Deployment's spec; one pod may always be missing if no other one may come."""
+    wanted: int = spec["replicas"]
+    if spec["strategy"]["type"] != ROLLING:
+        return Limits(wanted, 0, 0)
+    rolling = spec["strategy"]["rollingUpdate"]
+    surge = amount_of(rolling["maxSurge"], wanted, up=True)
+    unavailable = amount_of(rolling["maxUnavailable"], wanted, up=False)
+    if not surge and not unavailable:
+        unavailable = 1
+    return Limits(wanted, surge, min(unavailable, wanted))
+
+
+def size(replica_set: LooseObject) -> int:
+    """How many pods it should have."""
+    return int(replica_set.spec.get("replicas", 1))
+
+
+def count(replica_set: LooseObject, name: str) -> int:
+    """A number in its status."""
+    return int(replica_set.status.get(name, 0))
+
+
+def active(sets: Sequence[LooseObject]) -> list[LooseObject]:
+    """Those that should have pods, oldest first."""
+    return sorted((one for one in sets if size(one)), key=_born)
+
+
+def is_scaling(limits: Limits, sets: Sequence[LooseObject]) -> bool:
+    """Whether a ReplicaSet was sized for another number of replicas than is wanted now."""
+    noted = (_noted(one, DESIRED) for one in active(sets))
+    return any(number is not None and number != limits.wanted for number in noted)
+
+
+def scaled_sizes(
+    spec: Json, limits: Limits, new: LooseObject | None, old: Sequence[LooseObject]
+) -> Sizes:
+    """Sizes after a change of the number of replicas: an ongoing rollout keeps its proportions."""
+    sets = [*old, new] if new is not None else [*old]
+    live = active(sets)
+    if len(live) <= 1:
+        latest = live[0] if live else new or max(old, key=_born, default=None)
+        return {latest.uid: limits.wanted} if latest is not None else {}
+    if new is not None and _is_saturated(new, limits):
+        return {one.uid: 0 for one in active(old)}
+    return _proportional(live, limits) if spec["strategy"]["type"] == ROLLING else {}
+
+
+def first_size(limits: Limits, old: Sequence[LooseObject]) -> int:
+    """How many pods a ReplicaSet begins with that is made beside older ones."""
+    return min(limits.wanted, max(limits.most - sum(map(size, old)), 0))
+
+
+def rolling_sizes(limits: Limits, new: LooseObject, old: Sequence[LooseObject]) -> Sizes:
+    """The next step of a rolling update; empty when there is none now."""
+    grown = _grown(limits, new, old)
+    return {new.uid: grown} if grown != size(new) else _shrunk(limits, new, active(old))
+
+
+def _grown(limits: Limits, new: LooseObject, old: Sequence[LooseObject]) -> int:
+    if size(new) >= limits.wanted:
+        return limits.wanted
+    room = limits.most - size(new) - sum(map(size, old))
+    return min(size(new) + max(room, 0), limits.wanted)
+
+
+def _shrunk(limits: Limits, new: LooseObject, old: Sequence[LooseObject]) -> Sizes:
+    """Old ones give up what is not available first, then what users can do without."""
+    unavailable = size(new) - count(new, "availableReplicas")
+    spare = size(new) + sum(map(size, old)) - limits.least_available - unavailable
+    if spare <= 0:
+        return {}
+    sizes = {one.uid: size(one) for one in old}
+    for one in old:
+        idle = size(one) - count(one, "availableReplicas")
+        given = max(min(spare, idle), 0)
+        sizes[one.uid] -= given
+        spare -= given
+    spare = sum(count(one, "availableReplicas") for one in [*old, new]) - limits.least_available
+    for one in old:
+        given = max(min(spare, sizes[one.uid]), 0)
+        sizes[one.uid] -= given
+        spare -= given
+    return {one.uid: sizes[one.uid] for one in old if sizes[one.uid] != size(one)}
+
+
+def _proportional(live: Sequence[LooseObject], limits: Limits) -> Sizes:
+    """Share what is to be added or taken away; the largest gets what rounding leaves over."""
+    allowed = limits.most if limits.wanted else 0
+    to_add = allowed - sum(map(size, live))
+    # Of equal ones the newer grow first, and the older shrink first.
+    ranked = sorted(sorted(live, key=_born, reverse=to_add > 0), key=size, reverse=True)
+    sizes, left = {one.uid: size(one) for one in ranked}, to_add
+    for one in ranked:
+        share = _share(one, limits)
+        share = max(min(share, left), 0) if to_add > 0 else min(max(share, left), 0)
+        sizes[one.uid] += share
+        left -= share
+    sizes[ranked[0].uid] = max(sizes[ranked[0].uid] + left, 0)
+    return sizes
+
+
+def _share(one: LooseObject, limits: Limits) -> int:
+    """By how much it would grow if all grew alike."""
+    if not limits.wanted:
+        return -size(one)
+    before = _noted(one, MOST)
+    if not before:
+        return 0
+    # Half is rounded away from zero; all of this is positive.
+    return (2 * size(one) * limits.most + before) // (2 * before) - size(one)
+
+
+def _is_saturated(new: LooseObject, limits: Limits) -> bool:
+    return size(new) == _noted(new, DESIRED) == count(new, "availableReplicas") == limits.wanted
+
+
+def _noted(one: LooseObject, annotation: str) -> int | None:
+    text = (one.metadata.annotations or {}).get(annotation, "")
+    return int(text) if text.isascii() and text.isdecimal() else None
+
+
+def _born(one: LooseObject) -> tuple[str, str]:
+    return one.metadata.creationTimestamp or "", one.metadata.name

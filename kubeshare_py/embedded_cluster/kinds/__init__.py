@@ -1,0 +1,1 @@
+"""The built-in kinds: defaults, validation, rows of `kubectl get`."""

@@ -1,0 +1,178 @@
+"""Rows of `kubectl get` for every kind but pods."""
+
+from kubeshare_py.domain.ages import age, duration, seconds
+from kubeshare_py.embedded_cluster.protocol.resources import Column
+from kubeshare_py.embedded_cluster.protocol.status import Json
+
+_ROLE = "node-role.kubernetes.io/"
+NODE_COLUMNS = (
+    Column("Status"),
+    Column("Roles"),
+    Column("Age"),
+    Column("Version"),
+    Column("Internal-IP", priority=1),
+    Column("External-IP", priority=1),
+    Column("OS-Image", priority=1),
+    Column("Kernel-Version", priority=1),
+    Column("Container-Runtime", priority=1),
+)
+JOB_COLUMNS = (
+    Column("Status"),
+    Column("Completions"),
+    Column("Duration"),
+    Column("Age"),
+    Column("Containers", priority=1),
+    Column("Images", priority=1),
+    Column("Selector", priority=1),
+)
+EVENT_COLUMNS = (
+    Column("Last Seen"),
+    Column("Type"),
+    Column("Reason"),
+    Column("Object"),
+    Column("Subobject", priority=1),
+    Column("Source", priority=1),
+    Column("Message"),
+    Column("First Seen", priority=1),
+    Column("Count", priority=1),
+    Column("Name", priority=1, format="name"),
+)
+NAMESPACE_COLUMNS = (Column("Status"), Column("Age"))
+CONFIG_MAP_COLUMNS = (Column("Data"), Column("Age"))
+LEASE_COLUMNS = (Column("Holder"), Column("Age"))
+PRIORITY_CLASS_COLUMNS = (
+    Column("Value", "integer"),
+    Column("Global-Default", "boolean"),
+    Column("Age"),
+    Column("PreemptionPolicy"),
+)
+
+
+def node_cells(node: Json, now: float) -> list[object]:
+    """Status, roles, age, version; addresses and versions when wide."""
+    status = node.get("status") or {}
+    info = status.get("nodeInfo") or {}
+    addresses = {entry["type"]: entry["address"] for entry in status.get("addresses") or []}
+    kernel = info.get("kernelVersion")
+    if kernel and info.get("architecture"):
+        kernel = f"{kernel} ({info['architecture']})"
+    return [
+        _node_status(node),
+        ",".join(_roles(node)) or "<none>",
+        _age(node, now),
+        info.get("kubeletVersion", ""),
+        addresses.get("InternalIP", "<none>"),
+        addresses.get("ExternalIP", "<none>"),
+        info.get("osImage") or "<unknown>",
+        kernel or "<unknown>",
+        info.get("containerRuntimeVersion") or "<unknown>",
+    ]
+
+
+def job_cells(job: Json, now: float) -> list[object]:
+    """Status, completions, duration, age; containers, images and selector when wide."""
+    spec, status = job["spec"], job.get("status") or {}
+    containers = spec["template"]["spec"].get("containers") or []
+    labels = (spec.get("selector") or {}).get("matchLabels") or {}
+    return [
+        _job_status(spec, status),
+        _completions(spec, status),
+        _job_duration(status, now),
+        _age(job, now),
+        ",".join(container["name"] for container in containers),
+        ",".join(container.get("image", "") for container in containers),
+        ",".join(f"{key}={value}" for key, value in sorted(labels.items())) or "<none>",
+    ]
+
+
+def event_cells(event: Json, now: float) -> list[object]:
+    """One stored (core form) event."""
+    series = event.get("series") or {}
+    first = event.get("firstTimestamp") or event.get("eventTime")
+    last = series.get("lastObservedTime") or event.get("lastTimestamp") or first
+    source = event.get("source") or {}
+    component = source.get("component") or event.get("reportingComponent", "")
+    host = source.get("host") or event.get("reportingInstance", "")
+    about = event.get("involvedObject") or {}
+    return [
+        age(last, now),
+        event.get("type", ""),
+        event.get("reason", ""),
+        f"{about.get('kind', '').lower()}/{about.get('name', '')}",
+        about.get("fieldPath", ""),
+        f"{component}, {host}" if host else component,
+        event.get("message", "").strip(),
+        age(first, now),
+        str(series.get("count") or event.get("count") or 1),
+        event["metadata"]["name"],
+    ]
+
+
+def namespace_cells(namespace: Json, now: float) -> list[object]:
+    """Status and age."""
+    return [namespace["status"]["phase"], _age(namespace, now)]
+
+
+def config_map_cells(config_map: Json, now: float) -> list[object]:
+    """How many keys, and age."""
+    keys = len(config_map.get("data") or {}) + len(config_map.get("binaryData") or {})
+    return [keys, _age(config_map, now)]
+
+
+def lease_cells(lease: Json, now: float) -> list[object]:
+    """Holder and age."""
+    return [(lease.get("spec") or {}).get("holderIdentity", ""), _age(lease, now)]
+
+
+def priority_class_cells(entry: Json, now: float) -> list[object]:
+    """Value, whether it is the default, age, policy."""
+    is_default = bool(entry.get("globalDefault"))
+    return [entry.get("value", 0), is_default, _age(entry, now), entry.get("preemptionPolicy")]
+
+
+def _age(obj: Json, now: float) -> str:
+    return age(obj["metadata"].get("creationTimestamp"), now)
+
+
+def _node_status(node: Json) -> str:
+    conditions = {
+        c["type"]: c.get("status") for c in (node.get("status") or {}).get("conditions") or []
+    }
+    shown = "Unknown"
+    if "Ready" in conditions:
+        shown = "Ready" if conditions["Ready"] == "True" else "NotReady"
+    return f"{shown},SchedulingDisabled" if node["spec"].get("unschedulable") else shown
+
+
+def _roles(node: Json) -> list[str]:
+    labels = node["metadata"].get("labels") or {}
+    found = {key.removeprefix(_ROLE) for key in labels if key.startswith(_ROLE)}
+    if labels.get("kubernetes.io/role"):
+        found.add(labels["kubernetes.io/role"])
+    return sorted(role for role in found if role)
+
+
+def _job_status(spec: Json, status: Json) -> str:
+    true = {c["type"] for c in status.get("conditions") or [] if c.get("status") == "True"}
+    for condition in ("Complete", "Failed"):
+        if condition in true:
+            return condition
+    if spec.get("suspend") or "Suspended" in true:
+        return "Suspended"
+    return "FailureTarget" if "FailureTarget" in true else "Running"
+
+
+def _completions(spec: Json, status: Json) -> str:
+    succeeded = status.get("succeeded", 0)
+    if "completions" in spec:
+        return f"{succeeded}/{spec['completions']}"
+    parallelism = spec.get("parallelism", 0)
+    return f"{succeeded}/1 of {parallelism}" if parallelism > 1 else f"{succeeded}/1"
+
+
+def _job_duration(status: Json, now: float) -> str:
+    if "startTime" not in status:
+        return ""
+    finished = status.get("completionTime")
+    end = seconds(finished) if finished else now
+    return duration(end - seconds(status["startTime"]))

@@ -1,0 +1,245 @@
+"""The kinds this API server serves, one row each. Another kind is another row."""
+
+from kubeshare_py.embedded_cluster.crd.crd_kind import DEFINITIONS
+from kubeshare_py.embedded_cluster.kinds import cells as api_cells
+from kubeshare_py.embedded_cluster.kinds import events as api_events
+from kubeshare_py.embedded_cluster.kinds import jobs as api_jobs
+from kubeshare_py.embedded_cluster.kinds import nodes as api_nodes
+from kubeshare_py.embedded_cluster.kinds import pods as api_pods
+from kubeshare_py.embedded_cluster.kinds.budgets import BUDGETS
+from kubeshare_py.embedded_cluster.kinds.pod_cells import POD_COLUMNS, pod_cells
+from kubeshare_py.embedded_cluster.kinds.priorities import PRIORITY_CLASSES
+from kubeshare_py.embedded_cluster.kinds.services import API_SERVICES
+from kubeshare_py.embedded_cluster.kinds.workloads import DEPLOYMENTS, REPLICA_SETS
+from kubeshare_py.embedded_cluster.protocol.merge_keys import META_KEYS, POD_KEYS
+from kubeshare_py.embedded_cluster.protocol.resources import (
+    Resource,
+    Subresource,
+    status_subresource,
+)
+from kubeshare_py.embedded_cluster.protocol.status import Json
+
+_EVENT_FIELDS = {
+    "type": ("type",),
+    "reason": ("reason",),
+    "reportingComponent": ("reportingComponent",),
+    **{
+        f"involvedObject.{name}": ("involvedObject", name)
+        for name in (
+            "kind",
+            "namespace",
+            "name",
+            "uid",
+            "apiVersion",
+            "resourceVersion",
+            "fieldPath",
+        )
+    },
+}
+_NEW_EVENT_FIELDS = {
+    **{key: path for key, path in _EVENT_FIELDS.items() if "." not in key},
+    "reportingController": ("reportingComponent",),
+    **{
+        key.replace("involvedObject", "regarding"): path
+        for key, path in _EVENT_FIELDS.items()
+        if "." in key
+    },
+}
+
+
+def _default_service(obj: Json) -> None:
+    obj.setdefault("spec", {})
+    for port in obj["spec"].get("ports") or []:
+        port.setdefault("protocol", "TCP")
+    obj["spec"].setdefault("type", "ClusterIP")
+    obj.setdefault("status", {"loadBalancer": {}})
+
+
+PODS = Resource(
+    plural="pods",
+    kind="Pod",
+    fields="Pod",
+    short_names=("po",),
+    categories=("all",),
+    subresources=(
+        status_subresource(),
+        Subresource(name="binding", verbs=("create",), kind="Binding"),
+        Subresource(
+            name="eviction", verbs=("create",), kind="Eviction", group="policy", version="v1"
+        ),
+        Subresource(name="log", verbs=("get",)),
+        Subresource(name="exec", verbs=("create", "get")),
+        Subresource(name="attach", verbs=("create", "get")),
+        Subresource(name="portforward", verbs=("create", "get")),
+    ),
+    columns=POD_COLUMNS,
+    cells=pod_cells,
+    merge_keys=POD_KEYS,
+    selectable={
+        **{
+            f"spec.{name}": ("spec", name)
+            for name in (
+                "nodeName",
+                "restartPolicy",
+                "schedulerName",
+                "serviceAccountName",
+                "hostNetwork",
+            )
+        },
+        **{
+            f"status.{name}": ("status", name)
+            for name in ("phase", "podIP", "podIPs", "nominatedNodeName")
+        },
+    },
+    has_status=True,
+    has_generation=True,
+    returns_deleted=True,
+    prepare=api_pods.prepare_pod,
+    default=api_pods.default_pod,
+    causes=api_pods.pod_causes,
+    update_causes=api_pods.pod_update_causes,
+)
+NODES = Resource(
+    plural="nodes",
+    kind="Node",
+    fields="Node",
+    namespaced=False,
+    short_names=("no",),
+    subresources=(status_subresource(),),
+    columns=api_cells.NODE_COLUMNS,
+    cells=api_cells.node_cells,
+    merge_keys={**META_KEYS, "conditions": "type", "addresses": "type", "podCIDRs": ""},
+    selectable={"spec.unschedulable": ("spec", "unschedulable")},
+    has_status=True,
+    default=api_nodes.default_node,
+    causes=api_nodes.node_causes,
+)
+NAMESPACES = Resource(
+    plural="namespaces",
+    kind="Namespace",
+    fields="Namespace",
+    namespaced=False,
+    short_names=("ns",),
+    verbs=("create", "delete", "get", "list", "patch", "update", "watch"),
+    subresources=(status_subresource(),),
+    columns=api_cells.NAMESPACE_COLUMNS,
+    cells=api_cells.namespace_cells,
+    merge_keys={**META_KEYS, "conditions": "type"},
+    selectable={"status.phase": ("status", "phase")},
+    has_status=True,
+    name_is_label=True,
+    returns_deleted=True,
+    prepare=api_nodes.prepare_namespace,
+    ending=api_nodes.end_namespace,
+)
+EVENTS = Resource(
+    plural="events",
+    kind="Event",
+    fields="CoreEvent",
+    short_names=("ev",),
+    columns=api_cells.EVENT_COLUMNS,
+    cells=api_cells.event_cells,
+    merge_keys=META_KEYS,
+    selectable=_EVENT_FIELDS,
+    create_on_update=True,
+    bucket="events.",
+    default=api_events.default_event,
+    time_problem=api_events.micro_time_problem,
+    causes=api_events.core_event_causes,
+)
+NEW_EVENTS = Resource(
+    group="events.k8s.io",
+    plural="events",
+    kind="Event",
+    fields="NewEvent",
+    short_names=("ev",),
+    columns=api_cells.EVENT_COLUMNS,
+    cells=api_cells.event_cells,
+    merge_keys=META_KEYS,
+    selectable=_NEW_EVENT_FIELDS,
+    create_on_update=True,
+    bucket="events.",
+    default=api_events.default_event,
+    time_problem=api_events.micro_time_problem,
+    causes=api_events.new_event_causes,
+    update_causes=api_events.event_update_causes,
+    present=api_events.present_new,
+    absorb=api_events.absorb_new,
+)
+CONFIG_MAPS = Resource(
+    plural="configmaps",
+    kind="ConfigMap",
+    fields="ConfigMap",
+    short_names=("cm",),
+    columns=api_cells.CONFIG_MAP_COLUMNS,
+    cells=api_cells.config_map_cells,
+    merge_keys=META_KEYS,
+)
+SERVICES = Resource(
+    plural="services",
+    kind="Service",
+    fields="Service",
+    short_names=("svc",),
+    categories=("all",),
+    subresources=(status_subresource(),),
+    merge_keys={**META_KEYS, "ports": "port"},
+    has_status=True,
+    returns_deleted=True,
+    default=_default_service,
+)
+SERVICE_ACCOUNTS = Resource(
+    plural="serviceaccounts",
+    kind="ServiceAccount",
+    fields="ServiceAccount",
+    short_names=("sa",),
+    merge_keys={**META_KEYS, "secrets": "name", "imagePullSecrets": "name"},
+    returns_deleted=True,
+)
+LEASES = Resource(
+    group="coordination.k8s.io",
+    plural="leases",
+    kind="Lease",
+    fields="Lease",
+    columns=api_cells.LEASE_COLUMNS,
+    cells=api_cells.lease_cells,
+    merge_keys=META_KEYS,
+    create_on_update=True,
+    time_problem=api_events.lease_time_problem,
+)
+JOBS = Resource(
+    group="batch",
+    plural="jobs",
+    kind="Job",
+    fields="Job",
+    categories=("all",),
+    subresources=(status_subresource(),),
+    columns=api_cells.JOB_COLUMNS,
+    cells=api_cells.job_cells,
+    merge_keys=POD_KEYS,
+    selectable={"status.successful": ("status", "succeeded")},
+    has_status=True,
+    has_generation=True,
+    default_policy="Orphan",
+    prepare=api_jobs.prepare_job,
+    default=api_jobs.default_job,
+    causes=api_jobs.job_causes,
+    update_causes=api_jobs.job_update_causes,
+)
+KINDS = (
+    CONFIG_MAPS,
+    EVENTS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+    DEPLOYMENTS,
+    REPLICA_SETS,
+    JOBS,
+    LEASES,
+    NEW_EVENTS,
+    BUDGETS,
+    PRIORITY_CLASSES,
+    DEFINITIONS,
+    API_SERVICES,
+)

@@ -1,0 +1,87 @@
+"""Rows of `kubectl get` for workloads, their scale and disruption budgets."""
+
+from kubeshare_py.domain.ages import age
+from kubeshare_py.embedded_cluster.protocol.label_selectors import selector_text
+from kubeshare_py.embedded_cluster.protocol.resources import Column
+from kubeshare_py.embedded_cluster.protocol.status import Json
+
+_WIDE = (
+    Column("Containers", priority=1),
+    Column("Images", priority=1),
+    Column("Selector", priority=1),
+)
+DEPLOYMENT_COLUMNS = (
+    Column("Ready"),
+    Column("Up-to-date"),
+    Column("Available"),
+    Column("Age"),
+    *_WIDE,
+)
+REPLICA_SET_COLUMNS = (
+    Column("Desired", "integer"),
+    Column("Current", "integer"),
+    Column("Ready", "integer"),
+    Column("Age"),
+    *_WIDE,
+)
+SCALE_COLUMNS = (Column("Desired", "integer"), Column("Available", "integer"), Column("Age"))
+BUDGET_COLUMNS = (
+    Column("Min Available"),
+    Column("Max Unavailable"),
+    Column("Allowed Disruptions", "integer"),
+    Column("Age"),
+)
+
+
+def deployment_cells(deployment: Json, now: float) -> list[object]:
+    """Ready of desired, up to date, available, age; containers, images, selector when wide."""
+    spec, status = deployment["spec"], deployment.get("status") or {}
+    return [
+        f"{status.get('readyReplicas', 0)}/{spec.get('replicas', 0)}",
+        status.get("updatedReplicas", 0),
+        status.get("availableReplicas", 0),
+        _age(deployment, now),
+        *_wide_cells(spec),
+    ]
+
+
+def replica_set_cells(replica_set: Json, now: float) -> list[object]:
+    """Desired, current, ready, age; containers, images, selector when wide."""
+    spec, status = replica_set["spec"], replica_set.get("status") or {}
+    return [
+        spec.get("replicas", 0),
+        status.get("replicas", 0),
+        status.get("readyReplicas", 0),
+        _age(replica_set, now),
+        *_wide_cells(spec),
+    ]
+
+
+def scale_cells(scale: Json, now: float) -> list[object]:
+    """Desired, available, age."""
+    desired, available = scale["spec"].get("replicas", 0), scale["status"]["replicas"]
+    return [desired, available, _age(scale, now)]
+
+
+def budget_cells(budget: Json, now: float) -> list[object]:
+    """The two limits, how many pods may go now, age."""
+    spec, status = budget.get("spec") or {}, budget.get("status") or {}
+    return [
+        str(spec.get("minAvailable", "N/A")),
+        str(spec.get("maxUnavailable", "N/A")),
+        status.get("disruptionsAllowed", 0),
+        _age(budget, now),
+    ]
+
+
+def _wide_cells(spec: Json) -> list[object]:
+    containers = spec["template"]["spec"].get("containers") or []
+    return [
+        ",".join(container["name"] for container in containers),
+        ",".join(container.get("image", "") for container in containers),
+        selector_text(spec.get("selector")) or "<none>",
+    ]
+
+
+def _age(obj: Json, now: float) -> str:
+    return age(obj["metadata"].get("creationTimestamp"), now)

@@ -1,0 +1,1 @@
+"""Kubelets, cards and collectors of simulated nodes."""

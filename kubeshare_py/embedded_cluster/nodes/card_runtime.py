@@ -1,0 +1,92 @@
+"""What a node makes of what containers are told: which cards, how much memory, which folders.
+
+The toolkit's rules: https://github.com/NVIDIA/nvidia-container-toolkit (no variable: what the image
+says, `all` for images made for CUDA; empty or `void`: no card; the hook apply-cuda-memory-limits
+needs both variables as whole MiB and fails the container otherwise). The kubelet's for subPathExpr:
+https://kubernetes.io/docs/concepts/storage/volumes/#using-subpath-expanded-environment
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from kubeshare_py.embedded_cluster.controllers.loose_objects import Json, LooseObject
+
+VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
+REQUEST, LIMIT = "NVIDIA_GPU_MEMORY_REQUEST", "NVIDIA_GPU_MEMORY_LIMIT"
+ALL = "all"
+_NO_CARDS = ("", "void", "none")
+_REFERENCE = re.compile(r"\$\(([^)]*)\)")
+
+Environment = Mapping[str, str]
+
+
+class StartProblem(ValueError):
+    """The container cannot be started; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A container's cards (`all` is every card of the node), and MiB of each where limited."""
+
+    cards: tuple[str, ...] = ()
+    limit_mib: int | None = None
+
+
+def given(environment: Environment, image: Environment | None = None) -> Given:
+    """What a container gets, whose image says `image`. Raises StartProblem."""
+    told = {**(image or {}), **environment}
+    wish = told.get(VISIBLE_DEVICES, "")
+    if wish in _NO_CARDS:
+        return Given()  # Nothing is injected, hence no hook looks at limits.
+    return Given(tuple(wish.split(",")), _limit(told))
+
+
+def folders(container: Json, environment: Environment) -> dict[str, str]:
+    """Below its volume's folder, by the path in the container. Raises StartProblem."""
+    found = {}
+    for mount in container.get("volumeMounts") or ():
+        if mount.get("subPathExpr"):
+            found[mount["mountPath"]] = _expanded(mount["subPathExpr"], environment)
+    return found
+
+
+def check_start(pod: LooseObject, environments: Mapping[str, Environment]) -> None:
+    """Raise StartProblem for the first container that its node could not start."""
+    for container in _containers(pod.spec):
+        environment = environments[container["name"]]
+        try:
+            folders(container, environment)
+            given(environment)
+        except StartProblem as problem:
+            raise StartProblem(f"container {container['name']}: {problem}") from problem
+
+
+def _containers(spec: Json) -> Iterator[Json]:
+    lists: Sequence[str] = ("initContainers", "containers")
+    return (container for kind in lists for container in spec.get(kind) or ())
+
+
+def _limit(told: Environment) -> int | None:
+    """MiB of each card; None where one variable is missing, which the hook does not mind."""
+    if REQUEST not in told or LIMIT not in told:
+        return None
+    for name in (REQUEST, LIMIT):
+        if not (told[name].isascii() and told[name].isdecimal()):
+            raise StartProblem(f"{name}={told[name]!r} is no number of MiB")
+    request, limit = int(told[REQUEST]), int(told[LIMIT])
+    if request > limit:
+        raise StartProblem(f"{REQUEST}={request} is above {LIMIT}={limit}")
+    return limit
+
+
+def _expanded(text: str, environment: Environment) -> str:
+    def value(found: re.Match[str]) -> str:
+        if found[1] not in environment:
+            raise StartProblem(f"subPathExpr {text!r}: there is no variable {found[1]}")
+        return environment[found[1]]
+
+    path = _REFERENCE.sub(value, text)
+    if path.startswith("/") or ".." in path.split("/"):
+        raise StartProblem(f"subPathExpr {text!r}: {path!r} leads out of its volume")
+    return path

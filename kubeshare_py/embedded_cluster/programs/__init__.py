@@ -1,0 +1,1 @@
+"""The demo, and a whole cluster around one scheduler."""

@@ -1,0 +1,1 @@
+"""Objects and answers of the Kubernetes API: names, selectors, patches, watches."""

@@ -1,0 +1,206 @@
+"""What one row of the kinds table says: how a kind is named, served, checked and shown."""
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from kubeshare_py.domain.ages import age
+from kubeshare_py.embedded_cluster.protocol import pruning as api_pruning
+from kubeshare_py.embedded_cluster.protocol.list_selectors import FieldPath
+from kubeshare_py.embedded_cluster.protocol.status import Cause, Json, Named
+from kubeshare_py.embedded_cluster.protocol.store import ApiStore
+
+Cells = Callable[[Json, float], list[object]]
+Pruned = tuple[Json, list[str]]
+"""A body with only known fields, and the paths of the unknown ones."""
+
+READ_VERBS = ("get", "list", "watch")
+ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of `kubectl get`; priority 1 is shown by `-o wide` only."""
+
+    name: str
+    type: str = "string"
+    priority: int = 0
+    format: str = ""
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subresource:
+    """`status`, `binding`, `eviction`, `log`: its own verbs, and its own kind where it has one."""
+
+    name: str
+    verbs: tuple[str, ...]
+    kind: str = ""
+    group: str = ""
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    """What creating an object may need: the time, chance, and the other objects."""
+
+    now: float
+    rng: random.Random
+    store: ApiStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """Where the replicas of a kind with `/scale` are, and how its selector reads."""
+
+    wanted: FieldPath
+    present: FieldPath
+    selector: Callable[[Json], str]
+
+
+def _nothing(_obj: Json) -> None:
+    return None
+
+
+def _no_preparation(_obj: Json, _admission: Admission) -> None:
+    return None
+
+
+def _no_causes(_obj: Json) -> list[Cause]:
+    return []
+
+
+def _no_update_causes(_new: Json, _old: Json) -> list[Cause]:
+    return []
+
+
+def _age_cells(obj: Json, now: float) -> list[object]:
+    return [age(obj["metadata"].get("creationTimestamp"), now)]
+
+
+def _no_time_problem(_obj: Json) -> str:
+    return ""
+
+
+def _same(obj: Json) -> Json:
+    return obj
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """One kind in one group and version.
+
+    `bucket` names its place in the store: two rows with one bucket are two views of the same
+    objects, translated by `present` (store to wire) and `absorb` (wire to store). `definition`
+    names the CustomResourceDefinition that makes a kind; those of a static row are "".
+    """
+
+    group: str = ""
+    version: str = "v1"
+    plural: str
+    kind: str
+    singular_name: str = ""  # if it is not the kind in lower case
+    list_kind_name: str = ""  # if it is not the kind and `List`
+    definition: str = ""
+    namespaced: bool = True
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = ALL_VERBS
+    listed_verbs: tuple[str, ...] = ()  # what discovery says, if it is not `verbs`
+    subresources: tuple[Subresource, ...] = ()
+    scale: Scale | None = None
+    fields: str = ""  # the object's type in api_fields
+    pruner: Callable[[Json], Pruned] | None = None  # for types that are not in api_fields
+    schema: Json | None = None  # the object's type in OpenAPI documents
+    warning: str = ""  # what every answer warns of
+    columns: tuple[Column, ...] = (Column("Age"),)
+    cells: Cells = _age_cells
+    merge_keys: Mapping[str, str] = field(default_factory=dict)
+    selectable: Mapping[str, FieldPath] = field(default_factory=dict)
+    has_status: bool = False
+    has_generation: bool = False
+    counts_annotations: bool = False  # in metadata.generation, unless /status changes them
+    name_is_label: bool = False
+    create_on_update: bool = False
+    returns_deleted: bool = False
+    unconditional_update: bool = True  # PUT without a resourceVersion
+    default_policy: str = "Background"
+    bucket: str = ""
+    prepare: Callable[[Json, Admission], None] = _no_preparation  # create only; may refuse
+    default: Callable[[Json], None] = _nothing  # create and update; changes obj
+    time_problem: Callable[[Json], str] = _no_time_problem  # a MicroTime that does not parse
+    causes: Callable[[Json], list[Cause]] = _no_causes
+    update_causes: Callable[[Json, Json], list[Cause]] = _no_update_causes
+    changed_causes: Callable[[Json, Json], list[Cause]] | None = None  # instead of both on update
+    status_causes: Callable[[Json, Json], list[Cause]] = _no_update_causes
+    ending: Callable[[Json, float], None] | None = None  # its deletion takes time, and so begins
+    apply: Callable[[Json, Json], Json] | None = None  # server-side, if merge_keys do not say how
+    present: Callable[[Json], Json] = _same
+    absorb: Callable[[Json], Json] = _same
+
+    @property
+    def store_bucket(self) -> str:
+        """Where its objects are kept."""
+        return self.bucket or f"{self.plural}.{self.group}"
+
+    @property
+    def api_version(self) -> str:
+        """`v1`, `batch/v1`."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def singular(self) -> str:
+        """`pod`."""
+        return self.singular_name or self.kind.lower()
+
+    @property
+    def list_kind(self) -> str:
+        """`PodList`."""
+        return self.list_kind_name or f"{self.kind}List"
+
+    def prune(self, body: Json) -> Pruned:
+        """Raises api_pruning.WrongType for a known field of another type."""
+        return self.pruner(body) if self.pruner else api_pruning.prune(self.fields, body)
+
+    def head(self) -> Json:
+        """What stored objects are kept without."""
+        return {"kind": self.kind, "apiVersion": self.api_version}
+
+    def counted(self, obj: Json) -> object:
+        """The part whose changes metadata.generation counts."""
+        if not self.definition:
+            annotations = obj["metadata"].get("annotations") if self.counts_annotations else None
+            return obj.get("spec"), annotations or {}
+        return {key: value for key, value in obj.items() if key != "metadata"}
+
+    def named(self, name: str, subresource: str = "") -> Named:
+        """The subject of an error message."""
+        plural = f"{self.plural}/{subresource}" if subresource else self.plural
+        return Named(plural, name, self.group)
+
+    def field_paths(self) -> dict[str, FieldPath]:
+        """Fields that `fieldSelector` may name."""
+        paths: dict[str, FieldPath] = {"metadata.name": ("metadata", "name")}
+        if self.namespaced:
+            paths["metadata.namespace"] = ("metadata", "namespace")
+        return {**paths, **self.selectable}
+
+    def subresource(self, name: str) -> Subresource | None:
+        """The subresource of that name."""
+        return next((sub for sub in self.subresources if sub.name == name), None)
+
+
+def status_subresource() -> Subresource:
+    """`/status`, as every kind with a status has it."""
+    return Subresource(name="status", verbs=("get", "patch", "update"))
+
+
+def scale_subresource() -> Subresource:
+    """`/scale`, as every kind that can be scaled has it."""
+    return Subresource(
+        name="scale",
+        verbs=("get", "patch", "update"),
+        kind="Scale",
+        group="autoscaling",
+        version="v1",
+    )

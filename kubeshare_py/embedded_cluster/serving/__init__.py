@@ -1,0 +1,1 @@
+"""The part that touches the outside world: HTTPS, clients of the API, the clock."""

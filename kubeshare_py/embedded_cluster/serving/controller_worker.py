@@ -1,0 +1,188 @@
+"""Does what a simulated controller's book asks for, by the API."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+from http import HTTPStatus
+
+import msgspec
+
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.errors import KubeError, KubeFailure
+from kubeshare_py.embedded_cluster.controllers.controller_book import ControllerBook
+from kubeshare_py.embedded_cluster.controllers.controller_work import (
+    Change,
+    ControllerEvent,
+    Creation,
+    Deletion,
+    Work,
+)
+from kubeshare_py.embedded_cluster.controllers.loose_objects import Json, LooseObject
+from kubeshare_py.embedded_cluster.protocol.times import timestamp
+from kubeshare_py.embedded_cluster.serving.persistence import persist
+
+_log = logging.getLogger(__name__)
+
+_NANOSECONDS = 1_000_000_000
+#: Gone already, another object by now, or changed meanwhile: the watch will tell.
+_OVERTAKEN = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
+
+
+class ControllerWorker:
+    """One controller: whoever feeds its `book` calls `news` afterwards."""
+
+    def __init__(
+        self, client: KubeClient, book: ControllerBook, retry_s: float, clock: Callable[[], float]
+    ) -> None:
+        """What was refused is tried again after `retry_s`. `clock` gives Unix time in seconds."""
+        self.book = book
+        self._client = client
+        self._retry_s = retry_s
+        self._clock = clock
+        self._news = asyncio.Event()
+        self._last_event = 0
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+
+    def news(self) -> None:
+        """The book may have work."""
+        self._news.set()
+
+    async def run(self) -> None:
+        """Do what is needed, one round after the other, so that nothing is created twice."""
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            while self.book.has_work():
+                async with asyncio.TaskGroup() as group:
+                    for owner, work in self.book.work(self._clock()):
+                        group.create_task(self._sync(owner, work))
+
+    async def _sync(self, owner: LooseObject, work: Work) -> None:
+        if work.look_at is not None:
+            self._look_later(owner.uid, work.look_at - self._clock())
+        try:
+            async with asyncio.TaskGroup() as group:
+                for new in work.create:
+                    group.create_task(self._create(owner, new))
+                for gone in work.delete:
+                    group.create_task(self._delete(owner, gone))
+                for changed in work.change:
+                    group.create_task(self._change(owner, changed))
+            if work.status is not None:
+                await self._write_status(owner, work.status)
+            for event in work.events:
+                await self._record(owner, event)
+        except* KubeFailure as failures:
+            for error in failures.exceptions:
+                _log.warning("%s %s: %s", self.book.role.owner.kind, owner.key, error)
+            self.book.refused(owner.uid, str(failures.exceptions[0]))
+            loop = asyncio.get_running_loop()
+            loop.call_later(self._retry_s, self._try_again, owner.uid)
+        else:
+            self.book.settled(owner.uid)
+
+    def _look_later(self, uid: str, delay_s: float) -> None:
+        """Look once, at the last time that was asked for."""
+        if uid in self._timers:
+            self._timers[uid].cancel()
+        loop = asyncio.get_running_loop()
+        self._timers[uid] = loop.call_later(max(delay_s, 0), self._look_again, uid)
+
+    def _look_again(self, uid: str) -> None:
+        del self._timers[uid]
+        self.book.look_again(uid)
+        self.news()
+
+    def _try_again(self, uid: str) -> None:
+        self.book.try_again(uid)
+        self.news()
+
+    async def _create(self, owner: LooseObject, new: Creation) -> None:
+        path = self.book.role.dependents.collection(owner.metadata.namespace)
+        try:
+            # Not repeated: an object whose answer was lost is found by the watch.
+            made = await self._client.create(path, new.body)
+        except KubeError as error:
+            if error.status == HTTPStatus.CONFLICT and "name" in new.body["metadata"]:
+                return
+            await self._record(owner, new.refused, error=error.message)
+            raise
+        found = msgspec.convert(made, LooseObject)
+        self.book.created(found, asyncio.get_running_loop().time())
+        await self._record(owner, new.made, name=found.metadata.name)
+
+    async def _delete(self, owner: LooseObject, gone: Deletion) -> None:
+        metadata = gone.object.metadata
+        path = self.book.role.dependents.object_path(metadata.namespace, metadata.name)
+        try:
+            await persist(partial(self._client.delete, path, uid=metadata.uid))
+        except KubeError as error:
+            if error.status not in _OVERTAKEN:
+                raise
+            return
+        self.book.deleted(metadata.uid)
+        await self._record(owner, gone.done, name=metadata.name)
+
+    async def _change(self, owner: LooseObject, changed: Change) -> None:
+        metadata = changed.object.metadata
+        path = self.book.role.dependents.object_path(metadata.namespace, metadata.name)
+        seen = {"uid": metadata.uid, "resourceVersion": metadata.resourceVersion}
+        body = {**changed.body, "metadata": {**changed.body.get("metadata", {}), **seen}}
+        if await self._patched(path, body):
+            await self._record(owner, changed.done, name=metadata.name)
+
+    async def _write_status(self, owner: LooseObject, status: Json) -> None:
+        metadata = owner.metadata
+        path = self.book.role.owner.object_path(metadata.namespace, metadata.name)
+        seen = {**status.get("metadata", {}), "uid": owner.uid}
+        await self._patched(f"{path}/status", {**status, "metadata": seen})
+
+    async def _patched(self, path: str, body: Json) -> bool:
+        """Whether it was done; not if somebody was faster, of whom the watch will tell."""
+        try:
+            await persist(partial(self._client.merge_patch, path, body))
+        except KubeError as error:
+            if error.status not in _OVERTAKEN:
+                raise
+            return False
+        return True
+
+    async def _record(
+        self, owner: LooseObject, event: ControllerEvent | None, *, name: str = "", error: str = ""
+    ) -> None:
+        """Write an event; without it the work goes on all the same."""
+        if event is None:
+            return
+        body = self._event(owner, event.about(name=name, error=error))
+        try:
+            await self._client.create(f"/api/v1/namespaces/{owner.metadata.namespace}/events", body)
+        except KubeFailure as failure:
+            _log.warning("event %s of %s: %s", event.reason, owner.key, failure)
+
+    def _event(self, owner: LooseObject, event: ControllerEvent) -> Json:
+        now, metadata, role = self._clock(), owner.metadata, self.book.role
+        # kubectl shows those of one second in the order of their names.
+        self._last_event = max(self._last_event + 1, int(now * _NANOSECONDS))
+        name = f"{metadata.name}.{self._last_event:x}"
+        return {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": name, "namespace": metadata.namespace},
+            "involvedObject": {
+                "apiVersion": role.owner.api_version,
+                "kind": role.owner.kind,
+                "namespace": metadata.namespace,
+                "name": metadata.name,
+                "uid": metadata.uid,
+                "resourceVersion": metadata.resourceVersion,
+            },
+            "type": event.type,
+            "reason": event.reason,
+            "message": event.message,
+            "source": {"component": role.component},
+            "reportingComponent": role.component,
+            "firstTimestamp": timestamp(now),
+            "lastTimestamp": timestamp(now),
+            "count": 1,
+        }

@@ -1,0 +1,44 @@
+"""Following objects loosely: lists and changes handed to whoever keeps the books."""
+
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.watch import Listed, follow
+from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject
+from kubeshare_py.manifests.watch import DELETED, Codec
+
+_objects: Codec[LooseObject] = Codec(LooseObject)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listener:
+    """Who hears what: a whole list, an object as it is now, the uid of one that is gone.
+
+    `news` is called after each list and each batch of changes.
+    """
+
+    listed: Callable[[Listed[LooseObject]], None]
+    seen: Callable[[LooseObject], None]
+    gone: Callable[[str], None]
+    news: Callable[[], None]
+
+
+async def listen(
+    client: KubeClient, path: str, listener: Listener, *, selector: dict[str, str] | None = None
+) -> None:
+    """Follow what `path` lists until cancelled; objects that cannot be read are passed over."""
+    async with aclosing(follow(client, path, _objects, selector=selector or {})) as batches:
+        async for batch in batches:
+            if isinstance(batch, Listed):
+                listener.listed(batch)
+            else:
+                for line in batch.changed:
+                    if line.item is None:
+                        continue
+                    if line.type == DELETED:
+                        listener.gone(line.item.uid)
+                    else:
+                        listener.seen(line.item)
+            listener.news()

@@ -1,0 +1,97 @@
+"""The controllers that a simulated cluster needs, as plain clients of the API.
+
+Jobs, ReplicaSets, Deployments, disruption budgets and garbage collection. One watch a kind serves
+all of them.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from functools import partial
+
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.watch import Listed
+from kubeshare_py.embedded_cluster.controllers.budget_book import BudgetBook
+from kubeshare_py.embedded_cluster.controllers.deployment_book import DeploymentBook
+from kubeshare_py.embedded_cluster.controllers.job_book import JobBook
+from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject
+from kubeshare_py.embedded_cluster.controllers.object_kinds import (
+    BUDGETS,
+    DEPLOYMENTS,
+    JOBS,
+    PODS,
+    REPLICA_SETS,
+    Kind,
+)
+from kubeshare_py.embedded_cluster.controllers.replica_set_book import ReplicaSetBook
+from kubeshare_py.embedded_cluster.serving.controller_worker import ControllerWorker
+from kubeshare_py.embedded_cluster.serving.custom_collection import CustomCollection
+from kubeshare_py.embedded_cluster.serving.garbage_collector import GarbageCollector
+from kubeshare_py.embedded_cluster.serving.loose_watch import Listener, listen
+
+#: What failed is tried again after this long (s).
+RETRY_S = 2.0
+
+_BOOKS = (JobBook, ReplicaSetBook, DeploymentBook, BudgetBook)
+#: What may own something, or be owned.
+_COLLECTED = (PODS, JOBS, REPLICA_SETS, DEPLOYMENTS)
+_WATCHED = (*_COLLECTED, BUDGETS)
+
+
+class SimulatedControllers:
+    """What kube-controller-manager does for a cluster like this one."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        *,
+        retry_s: float = RETRY_S,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """What was refused is tried again after `retry_s`. `clock` gives Unix time in seconds."""
+        self._client = client
+        self._workers = [ControllerWorker(client, book(), retry_s, clock) for book in _BOOKS]
+        self._collector = GarbageCollector(client, _COLLECTED, retry_s)
+        self._custom = CustomCollection(client, self._collector.garbage, self._collector.news)
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for kind in _WATCHED:
+                listener = Listener(
+                    listed=partial(self._listed, kind),
+                    seen=partial(self._seen, kind),
+                    gone=partial(self._gone, kind),
+                    news=self._news,
+                )
+                group.create_task(listen(self._client, kind.path, listener))
+            group.create_task(self._collector.run())
+            group.create_task(self._custom.run())
+            for worker in self._workers:
+                group.create_task(worker.run())
+
+    def _listed(self, kind: Kind, found: Listed[LooseObject]) -> None:
+        if kind in _COLLECTED:
+            self._collector.garbage.listed(kind, found.items)
+        for worker in self._workers_for(kind):
+            worker.book.listed(kind, found.items, found.asked_at)
+
+    def _seen(self, kind: Kind, found: LooseObject) -> None:
+        if kind in _COLLECTED:
+            self._collector.garbage.seen(kind, found)
+        for worker in self._workers_for(kind):
+            worker.book.seen(kind, found)
+
+    def _gone(self, kind: Kind, uid: str) -> None:
+        if kind in _COLLECTED:
+            self._collector.garbage.gone(uid)
+        for worker in self._workers_for(kind):
+            worker.book.gone(kind, uid)
+
+    def _news(self) -> None:
+        self._collector.news()
+        for worker in self._workers:
+            worker.news()
+
+    def _workers_for(self, kind: Kind) -> list[ControllerWorker]:
+        return [worker for worker in self._workers if kind in worker.book.role.watched]

@@ -1,0 +1,1 @@
+"""What is placed: reserve, bind, hold, and what others did."""

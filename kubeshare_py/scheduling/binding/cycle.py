@@ -1,0 +1,258 @@
+"""One placement: wake who may fit, choose, charge. And how much of that one turn may do."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from kubeshare_py.cluster.columns import IntArray
+from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.cluster.refusal import NO_SUCH_CARD, REFUSES
+from kubeshare_py.domain.allocation import Allocation, CardCharge
+from kubeshare_py.domain.identity import DecisionToken, NodeName
+from kubeshare_py.domain.isolation import Isolation, IsolationBackend
+from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.framework.asks import Asker, Choice, Work
+from kubeshare_py.framework.plugin_calls import PluginCalls
+from kubeshare_py.scheduling.binding.sweeps import Sweeps
+from kubeshare_py.scheduling.queue.pod_queue import Line, PodQueue
+from kubeshare_py.scheduling.queue.pod_records import Record, State
+from kubeshare_py.scheduling.queue.queue_moves import QueueMoves
+
+# Bound of one turn, so that the loop is never held for more than about 20 ms, in rows (about
+# 0.4 us each), and what one look at a blocked line costs of that.
+ROWS_A_TURN, LOOK = 25_000, 20
+# More improved rows than this, and plugins are not asked for hints about each before all are asked
+# about.
+ROWS_WORTH_HINTS = 16
+
+
+class Cycle:
+    """Works on the machine's books; holds only the sweeps for wakeable lines."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        queue: PodQueue,
+        moves: QueueMoves,
+        askers: Mapping[str, Asker],
+        calls: PluginCalls,
+        work: Work,
+        name: str,
+    ) -> None:
+        self._work = work
+        self._calls = calls
+        self._ledger = ledger
+        self._queue = queue
+        self._moves = moves
+        self._askers = askers
+        self._profiles = calls.profiles
+        self._name = name
+        self._decisions = 0
+        self._sweeps = Sweeps(ledger.improved, queue)
+        self._is_long = False
+        self._cost_before = 0
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether a turn would find something to do without any further event."""
+        return self.sweeps or self._queue.has_more
+
+    @property
+    def sweeps(self) -> bool:
+        """Whether the next turn begins with looking at blocked lines."""
+        return self._sweeps.are_due
+
+    def begin_turn(
+        self, among: Callable[[Line, IntArray], IntArray], *, is_long: bool = False
+    ) -> None:
+        """Wake the blocked lines that improved rows may help.
+
+        `among` says which rows are of use to a line that is tied to a place.
+
+        Nothing is decided before a sweep is complete, so that a pod that waits longer is not
+        overtaken by one that was merely looked at first. If that takes more than a turn, or
+        something else does for which nothing was decided in the last one (`is_long`), namespaces
+        of which all lines were looked at go on.
+        """
+        self._cost_before = self._work.cost
+        self._is_long = is_long or bool(self._sweeps.owners)
+        for line in self._sweeps.begin():
+            self._wake(line)
+        if self._is_long:
+            # Half of the turn is for those that may go on.
+            self._look_at_lines(among, quarters=1)
+            self._look_at_lines(among, quarters=2, oldest_first=True)
+        else:
+            self._look_at_lines(among, quarters=4)
+        self._queue.shares.unswept = self._sweeps.owners
+        self._queue.let_on()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anything may be decided in this turn."""
+        return self._is_long or not self._sweeps.owners
+
+    def may_go_on(self, *, most_of_it: bool = False) -> bool:
+        """Whether this turn may decide (further); `most_of_it` leaves some for what follows."""
+        return self.is_open and self.has_budget(2 if most_of_it else 4)
+
+    def has_budget(self, quarters: int = 4) -> bool:
+        """Whether this turn asked less than so much of what it may."""
+        return self._work.cost - self._cost_before < ROWS_A_TURN * quarters // 4
+
+    def may_look_on(self) -> bool:
+        """Whether this turn may look at more that rows improved for, and leave some time."""
+        return self.has_budget(3 if self._is_long else 4)
+
+    @property
+    def cost(self) -> int:
+        """What was asked in all, in rows."""
+        return self._work.cost
+
+    def place(self, record: Record, choice: Choice) -> str | None:
+        """Charge the pod to its place.
+
+        A sentence instead when a plugin does not permit it, or the ledger refuses because it takes
+        more than is free: then the profile's plugins are not relied on for that any more.
+        """
+        pod, columns = record.pod, self._ledger.columns
+        node = columns.names[choice.row]
+        assert node is not None
+        refusal = self._calls.permit(pod, node)
+        if refusal is not None:
+            return refusal
+        allocation = self._allocation(record, choice, node)
+        lack: str | None = NO_SUCH_CARD
+        if allocation is not None:
+            resources, port = pod.shape.resources, record.shape.needs_port
+            lack = self._ledger.refusal(node, resources, allocation, port=port)
+        if lack is not None:
+            self._askers[pod.scheduler_name].mind_the_ledger()
+            return f"{REFUSES}{lack}"
+        problem = self.charge(record, node, allocation)
+        if problem is not None:
+            self.take_back(record)
+            return problem
+        record.state = State.BINDING
+        return None
+
+    def charge(self, record: Record, node: NodeName, allocation: Allocation | None) -> str | None:
+        """The pod holds this now; plugins are told if it is one of ours.
+
+        It does even if one of them fails; what that failed with.
+        """
+        pod = record.pod
+        self._ledger.charge(pod.uid, node, pod.shape.resources, allocation)
+        record.node, record.allocation = node, allocation
+        return self._calls.reserve(pod, node, allocation)
+
+    def release(self, record: Record) -> None:
+        """What `charge` did is undone; the record must be charged."""
+        pod, node = record.pod, record.node
+        assert node is not None
+        self._ledger.release(pod.uid)
+        record.node = record.allocation = None
+        self._calls.unreserve(pod, node)
+
+    def linger(self, record: Record) -> bool:
+        """As `release`, but GPUs that it holds stay charged: its containers may still run.
+
+        False if it holds none.
+        """
+        pod, node = record.pod, record.node
+        assert node is not None
+        lingers = self._ledger.linger(pod.uid)
+        self._calls.unreserve(pod, node)
+        return lingers
+
+    def take_back(self, record: Record) -> None:
+        """What `place` did is undone, as if it had never been."""
+        pod, node = record.pod, record.node
+        assert node is not None
+        self._ledger.take_back(pod.uid)
+        record.node = record.allocation = None
+        record.state = State.WAITING
+        self._calls.unreserve(pod, node)
+
+    def _allocation(self, record: Record, choice: Choice, node: NodeName) -> Allocation | None:
+        """What the pod is to hold; None if a plugin chose a slot that no card is in."""
+        if choice.slots and max(choice.slots) >= len(self._ledger.columns.uuids[choice.row]):
+            return None
+        self._decisions += 1
+        pod = record.pod
+        shape, group = record.shape, pod.group
+        claim = shape.claim
+        cards = self._card_charges(claim, choice) if claim is not None else ()
+        return Allocation(
+            token=DecisionToken(f"{self._name}-{self._decisions}"),
+            dialect=pod.request.dialect if pod.request else "",
+            cards=cards,
+            exclusive=claim is not None and claim.exclusive,
+            port=self._ledger.next_port(node) if shape.needs_port else None,
+            group=group.name if group else None,
+            min_available=group.min_available if group else 0,
+            isolation=self._isolation(pod, cards),
+        )
+
+    def _isolation(self, pod: Pod, cards: Sequence[CardCharge]) -> Isolation | None:
+        """What holds it to its share; cards of its own need nothing, `none` says nothing."""
+        if pod.request is None or pod.request.claim.exclusive:
+            return None
+        profile = self._profiles[pod.scheduler_name]
+        backend = profile.isolation.chosen(pod.isolation)
+        if backend is IsolationBackend.NONE:
+            return None
+        limit, share_of = pod.request.limit_milli, pod.request.claim.share_of
+        if share_of:
+            limit = profile.capacities.limit(limit, share_of, cards[0].model)
+        return Isolation(backend, limit)
+
+    def _card_charges(self, claim: GpuClaim, choice: Choice) -> tuple[CardCharge, ...]:
+        columns, row, milli = self._ledger.columns, choice.row, claim.milli
+        scaled = bool(claim.share_of)
+        uuids, names = columns.uuids[row], columns.model_names
+        cells = self._ledger.cells_on(row)
+        charges = []
+        for slot in choice.slots:
+            model = names[columns.model.item(row, slot)]
+            if scaled:
+                milli = claim.milli_on(model)
+            memory = claim.bytes_of(columns.capacity_bytes.item(row, slot), model)
+            cell = cells.get(uuids[slot], "") if cells else ""
+            charges.append(CardCharge(uuids[slot], milli, memory, model, cell))
+        return tuple(charges)
+
+    def _look_at_lines(
+        self,
+        among: Callable[[Line, IntArray], IntArray],
+        quarters: int,
+        *,
+        oldest_first: bool = False,
+    ) -> None:
+        """Wake lines that improved rows may help, while the turn asked less than that."""
+        if not self.has_budget(quarters):
+            return
+        for sweep, line in self._sweeps.lines(oldest_first=oldest_first):
+            looks = 1 if sweep.rows is None else max(1, min(len(sweep.rows), ROWS_WORTH_HINTS))
+            self._work.other += looks * LOOK
+            if line.blocked and self._may_help(line, sweep.rows, among):
+                self._wake(line)
+            if not self.has_budget(quarters):
+                return
+
+    def _wake(self, line: Line) -> None:
+        self._moves.woken(len(line.waiting))
+        self._queue.wake(line)
+
+    def _may_help(
+        self, line: Line, rows: IntArray | None, among: Callable[[Line, IntArray], IntArray]
+    ) -> bool:
+        if rows is None:
+            return True
+        asker = self._askers[line.profile]
+        improved = rows if line.place_of is None else among(line, rows)
+        if len(improved) <= ROWS_WORTH_HINTS:
+            hints = (asker.may_fit(line.shape, row) for row in improved.tolist())
+            improved = improved[np.fromiter(hints, np.bool_, len(improved))]
+        return bool(len(improved)) and asker.fits_any(line.shape, improved)

@@ -1,0 +1,132 @@
+"""PodGroups that change: the members of their gangs are enqueued anew, some at a time.
+
+The first edit of a PodGroup counts at once. One that follows too soon waits for the end of a pause,
+as an edit of a single waiting pod does (`Intake.edited`): until then no member is in the queue, and
+all come back as the PodGroup is by then.
+"""
+
+import math
+
+from kubeshare_py.domain.effects import Effect
+from kubeshare_py.domain.identity import PodUid
+from kubeshare_py.scheduling.binding.intake import CALM_S, Intake
+from kubeshare_py.scheduling.queue import queue_moves
+from kubeshare_py.scheduling.queue.gangs import Gang, Gangs
+from kubeshare_py.scheduling.queue.pod_records import UNDECIDED, Record
+from kubeshare_py.scheduling.queue.timers import Timers, backoff_s
+
+#: So many members at most leave the queue with one event, and so many are enqueued anew.
+MOST_RENEWED = 250
+
+
+class GroupEdits:
+    """Works on the machine's books; holds which members are yet to leave or to be enqueued."""
+
+    def __init__(
+        self,
+        records: dict[PodUid, Record],
+        gangs: Gangs,
+        intake: Intake,
+    ) -> None:
+        self._records = records
+        self._gangs = gangs
+        self._intake = intake
+        #: Members of gangs that pause, the last in queue order first; and members to be enqueued,
+        #: the first in queue order last.
+        self._leaving: dict[Gang, list[Record]] = {}
+        self._joining: dict[Gang, list[Record]] = {}
+        self._pauses: Timers[Gang] = Timers()
+
+    @property
+    def next_at(self) -> float:
+        """When the next pause ends; infinity when there is none."""
+        return self._pauses.next_at
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether members are to leave the queue or to be enqueued without any further event."""
+        return bool(self._leaving or self._joining)
+
+    def changed(self, gang: Gang, now: float) -> None:
+        """The PodGroup of this gang was created, changed or deleted."""
+        if gang.pauses:
+            return  # its members come back as the PodGroup is by then
+        if now >= gang.edits_rest_until:
+            self._take_in(gang, now)
+            return
+        gang.pauses = gang.is_divided = True
+        self._joining.pop(gang, None)
+        self._leaving[gang] = self._undecided(gang)
+        self._pauses.add(gang.edits_rest_until, gang)
+
+    def look(self, now: float, effects: list[Effect], *, decides: bool = True) -> None:
+        """Gangs of which the pause is over come back, as far as one event may bring them."""
+        for gang in self._pauses.due(now):
+            if gang.pauses and now >= gang.edits_rest_until:
+                self._take_in(gang, now)
+        if self.unsettled:
+            self.go_on(now, effects, decides=decides)
+
+    def go_on(self, now: float, effects: list[Effect], *, decides: bool) -> None:
+        """Some members leave the queue, and some are enqueued, in queue order.
+
+        All of them as long as this scheduler does not decide: when it begins to, it finds all that
+        wait, and keeps no other pod waiting until then.
+        """
+        most = MOST_RENEWED if decides else math.inf
+        for gang, record in self._some(self._leaving, most):
+            if self._records.get(record.pod.uid) is record and record.state in UNDECIDED:
+                self._intake.dequeue(record.pod.uid)
+                self._intake.pause(record, queue_moves.POD_GROUP_CHANGED)
+            self._touch(gang)
+        for gang, record in self._some(self._joining, most):
+            if self._records.get(record.pod.uid) is record and record.state in UNDECIDED:
+                self._intake.dequeue(record.pod.uid)
+                self._gangs.drop(record.pod.uid)
+                record.pod = self._gangs.objects.resolved(record.pod)
+                self._intake.enqueue(record, now, effects, queue_moves.POD_GROUP_CHANGED)
+            self._touch(gang)
+
+    # --- inside --------------------------------------------------------------------------------
+
+    @staticmethod
+    def _some(work: dict[Gang, list[Record]], most: float) -> list[tuple[Gang, Record]]:
+        """Take out at most so many; gangs of which all are taken are whole."""
+        taken: list[tuple[Gang, Record]] = []
+        while work and len(taken) < most:
+            gang, members = next(iter(work.items()))
+            least = int(max(0, len(members) - (most - len(taken))))
+            taken.extend((gang, record) for record in reversed(members[least:]))
+            del members[least:]
+            if not members:
+                del work[gang]
+                gang.is_divided = False
+        return taken
+
+    def _take_in(self, gang: Gang, now: float) -> None:
+        """Enqueue the members as the PodGroup is now."""
+        if now >= gang.edits_rest_until + CALM_S:
+            gang.edits = 0
+        gang.edits += 1
+        gang.edits_rest_until = now + backoff_s(gang.edits)
+        gang.pauses = False
+        self._leaving.pop(gang, None)
+        members = self._undecided(gang)
+        members.reverse()
+        self._joining[gang] = members
+        gang.is_divided = True
+        if len(members) > MOST_RENEWED:
+            # Each joins what the gang is from now on: all at once would take long.
+            gang.update()
+            gang.lined_by = None if gang.together else gang.first
+            gang.diagnosis = None
+
+    def _undecided(self, gang: Gang) -> list[Record]:
+        """Members without a place, in the order of their priority and arrival."""
+        found = [one.record for one in gang.members.values() if one.record.state in UNDECIDED]
+        found.sort(key=lambda one: (-one.pod.priority, -one.pod.label_priority, one.arrived))
+        return found
+
+    def _touch(self, gang: Gang) -> None:
+        if gang.members:  # or it may be forgotten already
+            self._gangs.touched[gang] = None

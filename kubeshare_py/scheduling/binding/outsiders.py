@@ -1,0 +1,77 @@
+"""What others did to bound pods past this scheduler, as far as it shows.
+
+Admission policies keep most of it away; what gets past them, and where there are none, is charged
+as the pod says it and told to its owner.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from kubeshare_py.domain.effects import ReportTrouble, Trouble
+from kubeshare_py.domain.identity import GpuUuid
+from kubeshare_py.domain.pod import Pod
+from kubeshare_py.scheduling.queue.pod_records import Record, State
+
+#: Cards that a sentence names.
+_NAMED = 8
+
+
+def troubles(pod: Pod, is_ours: bool) -> Iterator[ReportTrouble]:
+    """What is wrong with a bound pod by itself; `is_ours`: it names this scheduler."""
+    if pod.allocation_problem:
+        note = f"what it holds of GPUs is not charged: {pod.allocation_problem}"
+        yield _report(pod, Trouble.UNREADABLE, note)
+    elif pod.mismatch:
+        note = f"its containers may use what it does not hold: {pod.mismatch}"
+        yield _report(pod, Trouble.MISMATCH, note)
+    elif is_ours and pod.allocation is None and pod.shape.claim is not None:
+        note = f"it asks for GPUs, but somebody else bound it to {pod.node_name} without any"
+        yield _report(pod, Trouble.MISSING, note)
+
+
+def standing(records: Iterable[Record], ours: Collection[str]) -> Iterator[ReportTrouble]:
+    """What is wrong with pods that are bound already; `ours`: names of this scheduler."""
+    for record in records:
+        if record.state is State.BOUND:
+            yield from troubles(record.pod, record.pod.scheduler_name in ours)
+
+
+def placed_by_another(pod: Pod) -> Iterator[ReportTrouble]:
+    """A pod that this scheduler did not bind has a node and perhaps cards since just now."""
+    if pod.allocation is not None:
+        cards = _named([card.uuid for card in pod.allocation.cards]) or "no GPU"
+        note = f"somebody else placed it on {pod.node_name} with {cards}: charged as it says"
+        yield _report(pod, Trouble.NOT_OURS, note)
+
+
+def unknown_cards(pod: Pod, cards: Collection[GpuUuid]) -> Iterator[ReportTrouble]:
+    """A pod that this scheduler did not bind says that it holds cards that its node does not have.
+
+    `cards` are those that the node has.
+    """
+    claimed = () if pod.allocation is None else pod.allocation.cards
+    unknown = [card.uuid for card in claimed if card.uuid not in cards]
+    if unknown:
+        note = f"{pod.node_name} does not have {_named(unknown)}: charged once it has them"
+        yield _report(pod, Trouble.UNKNOWN_CARDS, note)
+
+
+def changed(before: Pod, after: Pod, is_ours: bool) -> Iterator[ReportTrouble]:
+    """A bound pod changed: what is wrong with it now and was not before."""
+    same = before.allocation == after.allocation
+    if same and after.allocation is not None and not after.mismatch:
+        return  # nearly always
+    if before.allocation is not None and not same:
+        note = "somebody else changed its allocation: what it held when it was bound stays charged"
+        yield _report(after, Trouble.CHANGED, note)
+    known = {report.trouble for report in troubles(before, is_ours)}
+    yield from (one for one in troubles(after, is_ours) if one.trouble not in known)
+
+
+def _report(pod: Pod, trouble: Trouble, note: str) -> ReportTrouble:
+    return ReportTrouble(pod.uid, pod.key, trouble, note)
+
+
+def _named(uuids: Sequence[GpuUuid]) -> str:
+    """The first cards, and how many more there are."""
+    more = [f"{len(uuids) - _NAMED} more"] if len(uuids) > _NAMED else []
+    return ", ".join([*uuids[:_NAMED], *more])

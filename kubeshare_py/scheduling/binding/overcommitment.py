@@ -1,0 +1,92 @@
+"""When it is told that pods use a node's cards and ports more than they may, and how often.
+
+This scheduler places nothing beyond what is free; others may (a pod created on a node with an
+allocation of its own, a native GPU pod, a late leader), and cards may shrink. Each card and port is
+told about at most every ten seconds, whatever happens to it.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.domain.effects import ReportOvercommit
+from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
+from kubeshare_py.scheduling.binding.overuse import Subject, ended, overused
+from kubeshare_py.scheduling.queue.timers import Timers
+
+SPACING_S = 10.0
+#: While it lasts it is told again this often: events live for an hour.
+REMINDER_S = 1800.0
+#: A turn looks at so many nodes, about 20 us each.
+NODES_A_TURN = 50
+_RIGHT = ""
+
+
+@dataclass(slots=True)
+class _Told:
+    """What was told last of one subject and when (s), and whether it is to be looked at again."""
+
+    note: str
+    at: float
+    is_due: bool = False
+
+
+class Overcommitment:
+    """Looks at the nodes that the ledger names."""
+
+    def __init__(self, ledger: Ledger, key_of: Callable[[PodUid], PodKey]) -> None:
+        self._ledger = ledger
+        self._key_of = key_of
+        self._told: dict[NodeName, dict[Subject, _Told]] = {}
+        self._due: Timers[NodeName] = Timers()
+
+    @property
+    def more(self) -> bool:
+        """Whether there is something to look at now."""
+        return bool(self._ledger.overdrafts)
+
+    @property
+    def next_at(self) -> float:
+        """When something must be told or forgotten; infinity when nothing must."""
+        return self._due.next_at
+
+    def look(self, now: float) -> Iterator[ReportOvercommit]:
+        """What to tell now, of some nodes; the others have their turn later."""
+        overdrafts = self._ledger.overdrafts
+        if now >= self._due.next_at:
+            for node in self._due.due(now):
+                overdrafts.suspect(node)
+        if overdrafts:
+            for node in overdrafts.take(NODES_A_TURN):
+                yield from self._look_at(node, now)
+
+    def _look_at(self, node: NodeName, now: float) -> Iterator[ReportOvercommit]:
+        found = dict(overused(self._ledger, node, self._key_of))
+        told = self._told.setdefault(node, {})
+        for subject in sorted(found.keys() | told.keys()):
+            note = found.get(subject, _RIGHT)
+            if self._is_to_be_told(node, told, subject, note, now):
+                told[subject] = _Told(note, now)
+                self._due.add(now + (SPACING_S if note == _RIGHT else REMINDER_S), node)
+                is_over, note = note != _RIGHT, note or ended(subject)
+                uuid, port = subject.uuid or None, subject.port or None
+                yield ReportOvercommit(node, uuid, is_over, note, subject.kind, port)
+        if not told:
+            del self._told[node]
+            self._ledger.overdrafts.is_well(node)
+
+    def _is_to_be_told(
+        self, node: NodeName, told: dict[Subject, _Told], subject: Subject, note: str, now: float
+    ) -> bool:
+        """Whether now; if later, it is remembered, and if never again, forgotten."""
+        last = told.get(subject)
+        if last is None:
+            return True
+        if note == last.note:
+            if note == _RIGHT and now >= last.at + SPACING_S:
+                del told[subject]
+            return note != _RIGHT and now >= last.at + REMINDER_S
+        if now < last.at + SPACING_S and not last.is_due:
+            last.is_due = True
+            self._due.add(last.at + SPACING_S, node)
+        return now >= last.at + SPACING_S

@@ -1,0 +1,1 @@
+"""Why a pod waits and what it could get: answers that change nothing."""

@@ -1,0 +1,126 @@
+"""What would make a waiting pod fit: sentences for people, from the books alone."""
+
+from collections.abc import Iterator, Sequence
+
+from kubeshare_py.cluster.columns import ABSENT, HELD_BACK, UNHEALTHY
+from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.domain.allocation import CardCharge
+from kubeshare_py.domain.gpu import WHOLE_MILLI, share_bytes
+from kubeshare_py.domain.identity import NodeName, PodUid
+from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.domain.view import NodeWhy
+from kubeshare_py.scheduling.explain.visibility import UNNAMED, Sees, holder_name, sees_all
+from kubeshare_py.scheduling.machine import Machine
+from kubeshare_py.scheduling.queue.earmarks import Cause
+from kubeshare_py.scheduling.queue.pod_records import Record
+
+_MOST = 3
+
+
+def advice(
+    machine: Machine, record: Record, nodes: Sequence[NodeWhy], sees: Sees = sees_all
+) -> Iterator[str]:
+    """At most a handful of sentences: whose end would help, and which smaller request would fit."""
+    claim = record.shape.claim
+    if claim is None:
+        return
+    amounts = {name.name: _only_amounts(name) for name in nodes}
+    candidates = [NodeName(name) for name, only in amounts.items() if only]
+    yield from _earmarked(machine, record.pod.uid, [NodeName(node.name) for node in nodes], sees)
+    leaving = [text for name in candidates for text in _leavers(machine, claim, name, sees)]
+    yield from leaving[:_MOST]
+    if claim.count == 1 and not claim.share_of:
+        yield from _smaller(machine, claim, candidates)
+
+
+def _earmarked(
+    machine: Machine, uid: PodUid, names: Sequence[NodeName], sees: Sees
+) -> Iterator[str]:
+    """For whom cards of these nodes are kept, and how many; `uid`: who wants to know."""
+    ledger, there = machine.ledger, set(names)
+    # What preemption keeps is told node by node, to those from which it is kept.
+    holders = [
+        one for one in machine.earmarks.holders if one.cause is Cause.STARVES or uid in one.uids
+    ]
+    for holder in holders[:_MOST]:
+        charges = [ledger.earmarks[uid] for uid in holder.uids]
+        allocations = [charge.allocation for charge in charges if charge.node in there]
+        cards = {card.uuid for one in allocations if one is not None for card in one.cards}
+        if cards:
+            kept = "1 card is" if len(cards) == 1 else f"{len(cards)} cards are"
+            since = f"for {machine.age_s(holder.since):.0f} s now"
+            if uid in holder.uids:
+                yield f"{kept} earmarked for it, {since}: it starts when those who hold them end"
+            else:
+                yield f"{kept} earmarked for {holder_name(machine, holder, sees)}, {since}"
+
+
+def _only_amounts(node: NodeWhy) -> bool:
+    """Whether the node refuses for want of free share or memory of GPUs, and for nothing else."""
+    # A label or a taint is a reason without anything that falls short.
+    explained = {shortfall.reason for shortfall in node.shortfalls}
+    if node.fits or not explained.issuperset(node.reasons):
+        return False
+    return all(one.subject or one.resource == "gpu" for one in node.shortfalls)
+
+
+def _leavers(machine: Machine, claim: GpuClaim, name: NodeName, sees: Sees) -> Iterator[str]:
+    """Pods each of whose end alone would make room on one card of this node."""
+    if claim.count > 1:
+        return
+    ledger = machine.ledger
+    for uid, charge in sorted(ledger.pods_on(name).items()):
+        for card in charge.allocation.cards if charge.allocation else ():
+            if _would_do(ledger, claim, name, card):
+                key = machine.records[uid].pod.key
+                held = f"{_share(card.milli)} of {card.uuid}"
+                who = key if sees(key.namespace) else UNNAMED
+                yield f"it fits on {name} when {who} ends (it holds {held})"
+                break
+
+
+def _would_do(ledger: Ledger, claim: GpuClaim, name: NodeName, freed: CardCharge) -> bool:
+    """Whether this card could hold the claim if one tenant, with what it holds, were gone."""
+    columns, row = ledger.columns, ledger.columns.row_of[name]
+    if freed.uuid not in columns.uuids[row]:
+        return False  # the node does not have it, and has no slot left for it
+    slot = columns.uuids[row].index(freed.uuid)
+    others = columns.tenants.item(row, slot) - 1
+    # A card held whole has one tenant: when that is gone it is nobody's.
+    taken = others > 0 and (claim.exclusive or columns.exclusive.item(row, slot) > 0)
+    # A card that becomes idle may be held back at once, like those that are.
+    kept = not others and ledger.native_gpus(name) > 0
+    if taken or kept or columns.flags.item(row, slot) & (ABSENT | UNHEALTHY | HELD_BACK):
+        return False
+    model = columns.model_names[columns.model[row, slot]]
+    milli, asked = claim.milli_on(model), claim.memory_bytes
+    if asked is None:
+        asked = share_bytes(columns.capacity_bytes.item(row, slot), milli)
+    return (
+        claim.takes(model)
+        and columns.free_milli.item(row, slot) + freed.milli >= milli
+        and columns.free_bytes.item(row, slot) + freed.memory_bytes >= asked
+    )
+
+
+def _smaller(machine: Machine, claim: GpuClaim, names: Sequence[NodeName]) -> Iterator[str]:
+    """The largest request that would fit now."""
+    columns = machine.ledger.columns
+    best = 0
+    where = ""
+    for name in names:
+        row = columns.row_of[name]
+        for slot, uuid in enumerate(columns.uuids[row]):
+            model = columns.model_names[columns.model[row, slot]]
+            room = columns.room.item(row, slot)
+            if claim.memory_bytes is not None:
+                enough = columns.free_bytes.item(row, slot) >= claim.memory_bytes
+                room = columns.share_room.item(row, slot) if enough else 0
+            if room > best and claim.takes(model):
+                best, where = room, f"{name} ({uuid})"
+    if 0 < best < claim.milli:
+        yield f"it fits on {where} now with sharedgpu/gpu_request {_share(best)} or less"
+
+
+def _share(milli: int) -> str:
+    return f"{milli / WHOLE_MILLI:g}"

@@ -1,0 +1,219 @@
+"""What people are shown: the machine's books as view values, and why a pod is where it is.
+
+Reads; never decides anything of its own: reasons come from the plugins that decided.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from kubeshare_py.domain.diagnosis import Shortfall
+from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
+from kubeshare_py.domain.pod import Shape
+from kubeshare_py.domain.view import ClusterView, NodeWhy, PodView, WhyView
+from kubeshare_py.framework.boundary import PluginFailed
+from kubeshare_py.framework.plugin_calls import explain
+from kubeshare_py.framework.points import Explain
+from kubeshare_py.framework.reasons import NO_NODE
+from kubeshare_py.scheduling.binding.holdings import with_indexes
+from kubeshare_py.scheduling.explain.advice import advice
+from kubeshare_py.scheduling.explain.card_topology import ring
+from kubeshare_py.scheduling.explain.gang_room import room_on_nodes
+from kubeshare_py.scheduling.explain.kept_for import kept_from
+from kubeshare_py.scheduling.explain.node_view import node_view
+from kubeshare_py.scheduling.explain.placement_view import placement_view
+from kubeshare_py.scheduling.explain.pod_view import Told, pod_view
+from kubeshare_py.scheduling.explain.preemption_view import preemption_view
+from kubeshare_py.scheduling.explain.visibility import Sees, sees_all
+from kubeshare_py.scheduling.machine import Machine
+from kubeshare_py.scheduling.queue.held_by import lacks_on
+from kubeshare_py.scheduling.queue.pod_records import Record, State
+
+T = TypeVar("T")
+#: About 5 ms each.
+NODES_A_PORTION, PODS_A_PORTION = 20, 500
+
+
+def cluster_view(machine: Machine) -> ClusterView:
+    """Everything at this instant; nodes by name, pods by namespace and name."""
+    portions = list(cluster_portions(machine))
+    pods = (pod for portion in portions for pod in portion.pods)
+    return replace(
+        portions[0],
+        nodes=tuple(node for portion in portions for node in portion.nodes),
+        pods=tuple(sorted(pods, key=_by_name)),
+    )
+
+
+def cluster_portions(
+    machine: Machine, *, topology: bool = False, sees: Sees = sees_all
+) -> Iterator[ClusterView]:
+    """The same a little at a time, first nodes by name, then pods in no order.
+
+    With `topology` nodes tell how their cards are joined. Pods of namespaces that the reader does
+    not see are left out, and are tenants of cards without a name.
+
+    The machine may go on between portions: each is of its own instant, and takes some
+    milliseconds, where all of a large cluster would take seconds.
+    """
+    yield overview(machine)
+    empty = ClusterView(scheduler=machine.name, ready=machine.ready, inventory="")
+    rows = machine.ledger.columns.row_of
+    for names in _portions(sorted(rows), NODES_A_PORTION):
+        nodes = tuple(node_view(machine, name, topology, sees) for name in names if name in rows)
+        yield replace(empty, nodes=nodes)
+    for uids in _portions(list(machine.records), PODS_A_PORTION):
+        yield replace(empty, pods=tuple(_pod_views(machine, uids, sees)))
+
+
+def pod_portions(
+    machine: Machine, namespace: str = "", sees: Sees = sees_all
+) -> Iterator[ClusterView]:
+    """The pods of one namespace, "" for all, a little at a time; then the nodes that they are on.
+
+    These nodes have only the cards that the pods hold.
+    """
+    yield overview(machine)
+    empty = ClusterView(scheduler=machine.name, ready=machine.ready, inventory="")
+    records = machine.records
+    chosen = [uid for uid, one in records.items() if namespace in ("", one.pod.key.namespace)]
+    held: dict[str, set[str]] = {}
+    for uids in _portions(chosen, PODS_A_PORTION):
+        pods = tuple(_pod_views(machine, uids, sees))
+        for pod in pods:
+            if pod.node:
+                held.setdefault(pod.node, set()).update(pod.cards)
+        yield replace(empty, pods=pods)
+    rows = machine.ledger.columns.row_of
+    for names in _portions(sorted(held), NODES_A_PORTION):
+        there = [node_view(machine, one, False, sees) for one in rows.keys() & {*names}]
+        nodes = (
+            replace(node, cards=tuple(card for card in node.cards if card.uuid in held[node.name]))
+            for node in there
+        )
+        yield replace(empty, nodes=tuple(sorted(nodes, key=lambda node: node.name)))
+
+
+def overview(machine: Machine) -> ClusterView:
+    """What is said of the cluster as a whole: no nodes, no pods."""
+    inventory = "read" if machine.inventory_read else "unread"
+    return ClusterView(
+        scheduler=machine.name,
+        ready=machine.ready,
+        inventory=machine.inventory_failure or inventory,
+        overcommitted=tuple(machine.ledger.overcommitted()),
+    )
+
+
+def _portions(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    return (items[start : start + size] for start in range(0, len(items), size))
+
+
+def _pod_views(machine: Machine, uids: Sequence[PodUid], sees: Sees) -> Iterator[PodView]:
+    """Those of ours that are still there and may be named."""
+    told: Told = {}
+    for uid in uids:
+        record = machine.records.get(uid)
+        if record is None or record.pod.scheduler_name not in machine.profiles:
+            continue
+        if sees(record.pod.key.namespace):
+            yield pod_view(machine, record, told)
+
+
+def why(machine: Machine, key: PodKey, sees: Sees = sees_all) -> WhyView | None:
+    """Why this pod is where it is; None when there is no such pod of ours.
+
+    Other pods are named if the reader sees their namespace.
+    """
+    found = [record for record in machine.records.values() if record.pod.key == key]
+    record = next((r for r in found if r.pod.scheduler_name in machine.profiles), None)
+    if record is None:
+        return None
+    view = pod_view(machine, record, {})
+    if record.node is not None:
+        return with_indexes(machine.ledger, _where(machine, record, record.node, view, sees))
+    if record.state is State.HELD:
+        return WhyView(pod=view, message=view.message)
+    nodes = tuple(_node_whys(machine, record, sees))
+    suggestions = tuple(advice(machine, record, nodes, sees))
+    waits = record.state is State.WAITING
+    preemption = preemption_view(machine, record, sees) if waits else None
+    told = WhyView(
+        pod=view, message=view.message, nodes=nodes, advice=suggestions, preemption=preemption
+    )
+    return with_indexes(machine.ledger, told)
+
+
+def _where(machine: Machine, record: Record, node: NodeName, view: PodView, sees: Sees) -> WhyView:
+    allocation = record.allocation
+    held = (
+        ring(machine.ledger, node, [card.uuid for card in allocation.cards]) if allocation else None
+    )
+    message = _lesser_choice(record)
+    placement = placement_view(machine, record, node, sees)
+    return WhyView(pod=view, message=message, ring=held, placement=placement)
+
+
+def _lesser_choice(record: Record) -> str:
+    """Which choice of its own the pod's cards are, where they are not the first."""
+    claim, allocation = record.pod.shape.claim, record.allocation
+    wish = claim.wish if claim is not None else None
+    if wish is None or allocation is None:
+        return ""
+    tiers = {card.model: wish.tier(card.model) or 0 for card in allocation.cards}
+    worst = max(sorted(tiers), key=tiers.__getitem__, default="")
+    if not tiers.get(worst):
+        return ""
+    return f"{worst} is choice {tiers[worst] + 1} of {len(wish.tiers)} ({wish})"
+
+
+def _node_whys(machine: Machine, record: Record, sees: Sees) -> Iterator[NodeWhy]:
+    profile, shape = record.pod.scheduler_name, record.shape
+    asker = machine.askers[profile]
+    masks = asker.masks(shape).tolist()
+    columns, kept = machine.ledger.columns, kept_from(machine, record, sees)
+    gang = machine.gangs.of(record.pod.uid)
+    room: dict[NodeName, int] | None = None
+    if gang is not None and gang.together and gang.waiting:
+        members = sorted(gang.waiting.values(), key=lambda one: one.key)
+        room = room_on_nodes(machine.ledger, machine.askers, gang, members)
+    for name in sorted(columns.row_of):
+        row = columns.row_of[name]
+        mask = masks[row]
+        if not mask & NO_NODE:
+            reasons = tuple(reason.text for reason in asker.reasons_in(shape, mask))
+            shortfalls = tuple(_shortfalls(machine, profile, shape, row)) if mask else ()
+            yield NodeWhy(
+                name=name,
+                fits=not mask,
+                room=None if room is None else room.get(name, 0),
+                reasons=reasons,
+                shortfalls=shortfalls,
+                lacks=lacks_on(machine.ledger, row, shape),
+                kept=kept.get(name, ()),
+            )
+
+
+def _shortfalls(machine: Machine, name: str, shape: Shape, row: int) -> list[Shortfall]:
+    """What is missing; of a card that would not do however much were free, nothing but that.
+
+    Of a plugin that cannot say so, that it failed.
+    """
+    profile = machine.askers[name].profile
+    found: list[Shortfall] = []
+    failures: list[Shortfall] = []
+    for plugin in (*profile.filters, *profile.card_filters):
+        if isinstance(plugin, Explain):
+            try:
+                found += explain(machine.boundary, plugin, shape, machine.ledger, row)
+            except PluginFailed as failure:
+                failures.append(Shortfall(reason=str(failure)))
+    hopeless = {one.subject for one in found if one.asked is None}
+    if "" in hopeless:
+        return [one for one in found if one.asked is None] + failures
+    kept = [one for one in found if one.asked is None or one.subject not in hopeless]
+    return kept + failures
+
+
+def _by_name(view: PodView) -> tuple[str, str]:
+    return view.namespace, view.name

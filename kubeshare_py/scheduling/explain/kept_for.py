@@ -1,0 +1,74 @@
+"""For what cards and room are kept that a waiting pod may not take, in words.
+
+For preemptors, and for pods that were deleted by force and may run on.
+"""
+
+from collections import Counter
+
+from kubeshare_py.cluster.charge import native_gpus
+from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.scheduling.explain.visibility import UNNAMED, Sees, holder_name, sees_all
+from kubeshare_py.scheduling.machine import Machine
+from kubeshare_py.scheduling.queue.earmarks import Cause, Contender, Holder, Nominee, contender_of
+from kubeshare_py.scheduling.queue.gangs import Gang
+from kubeshare_py.scheduling.queue.pod_records import Record
+
+
+def kept_from(
+    machine: Machine, record: Record, sees: Sees = sees_all
+) -> dict[NodeName, tuple[str, ...]]:
+    """By node, what is kept there for others; these are named if the reader sees them."""
+    contender = _contender(machine, record)
+    found = _lingering(machine, sees)
+    for holder in machine.earmarks.holders:
+        if holder.cause is Cause.PREEMPTS and not holder.is_open_to(contender):
+            for node, cards in _cards(machine, holder).items():
+                kept = f"{_are_kept(cards)} for {holder_name(machine, holder, sees)} by preemption"
+                found[node] = (*found.get(node, ()), kept)
+    return found
+
+
+def _lingering(machine: Machine, sees: Sees) -> dict[NodeName, tuple[str, ...]]:
+    """By node, what pods keep there that were deleted by force."""
+    found: dict[NodeName, tuple[str, ...]] = {}
+    for one in machine.lingering.pods():
+        charge = machine.ledger.lingering[one.record.pod.uid]
+        if charge.allocation is not None and charge.allocation.cards:
+            held = _are(len(charge.allocation.cards), "held")
+        else:
+            held = _are(native_gpus(charge.resources), "held")
+        pod = f"pod {one.key}" if sees(one.key.namespace) else UNNAMED
+        left_s = machine.left_s(one.until)
+        kept = f"{held} for {left_s} s more after the forced deletion of {pod}"
+        found[charge.node] = (*found.get(charge.node, ()), kept)
+    return found
+
+
+def _contender(machine: Machine, record: Record) -> Contender:
+    gang = machine.gangs.of(record.pod.uid)
+    nominee: Nominee = record.pod.uid
+    if isinstance(gang, Gang) and gang.together and record.pod.uid in gang.waiting:
+        nominee = gang
+    return contender_of(nominee, machine.records)
+
+
+def _cards(machine: Machine, holder: Holder) -> Counter[NodeName]:
+    """How many cards are kept, by node; 0 where it is only room."""
+    ledger = machine.ledger
+    charges = [ledger.earmarks[uid] for uid in (*holder.uids, *holder.beside)]
+    cards = {
+        (charge.node, card.uuid)
+        for charge in charges
+        for card in (charge.allocation.cards if charge.allocation is not None else ())
+    }
+    found = Counter({charge.node: 0 for charge in charges})
+    found.update(node for node, _ in cards)
+    return found
+
+
+def _are_kept(cards: int) -> str:
+    return _are(cards, "kept") if cards else "room is kept"
+
+
+def _are(cards: int, what: str) -> str:
+    return f"1 card is {what}" if cards == 1 else f"{cards} cards are {what}"

@@ -1,0 +1,137 @@
+"""A node as people look at it: its cards, who holds what of them, what is wrong with them."""
+
+from kubeshare_py.cluster.columns import ABSENT, UNHEALTHY
+from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.domain.isolation import IsolationBackend, Part
+from kubeshare_py.domain.readiness import NEEDY, Told, in_words, lack_of
+from kubeshare_py.domain.view import BackendView, CardView, LingeringView, NodeView, Tenant
+from kubeshare_py.scheduling.explain.card_topology import node_topology
+from kubeshare_py.scheduling.explain.visibility import Sees, holder_name, sees_all
+from kubeshare_py.scheduling.machine import Machine
+from kubeshare_py.scheduling.queue.held_by import hold_on
+
+
+def node_view(machine: Machine, name: NodeName, topology: bool, sees: Sees = sees_all) -> NodeView:
+    """It and its cards; with `topology` how these are joined. Raises KeyError for other names.
+
+    A pod that may not be named is a tenant with the namespace "" and the name "".
+    """
+    columns = machine.ledger.columns
+    row = columns.row_of[name]
+    node = columns.nodes[row]
+    return NodeView(
+        name=name,
+        address=node.address if node else "",
+        known=node is not None,
+        unschedulable=node.unschedulable if node else False,
+        silent=name in machine.silent_nodes,
+        native_gpus=machine.ledger.native_gpus(name),
+        cards=tuple(_card_views(machine, name, row, sees)),
+        topology=node_topology(machine.ledger, name) if topology else None,
+    )
+
+
+def _card_views(machine: Machine, name: NodeName, row: int, sees: Sees) -> list[CardView]:
+    columns, ledger = machine.ledger.columns, machine.ledger
+    tenants = _tenants(machine, name, sees)
+    waited_for, lingering = _waited_for(machine, name, sees), _lingering(machine, name, sees)
+    backends = _backends(machine)
+    rivals = ledger.claims.rivals(name)
+    indexes = {gpu.uuid: gpu.index for gpu in ledger.inventory.get(name, ())}
+    views = []
+    for slot, uuid in enumerate(columns.uuids[row]):
+        flags = columns.flags.item(row, slot)
+        there = tuple(sorted(tenants.get(uuid, ()), key=lambda t: (t.namespace, t.name)))
+        capacity = columns.capacity_bytes.item(row, slot)
+        views.append(
+            CardView(
+                uuid=uuid,
+                index=indexes.get(uuid, -1),
+                model=columns.model_names[columns.model[row, slot]],
+                known=not flags & ABSENT,
+                healthy=not flags & UNHEALTHY,
+                memory_bytes=capacity,
+                used_bytes=capacity
+                - columns.free_bytes.item(row, slot)
+                - columns.earmarked_bytes.item(row, slot),
+                used_milli=columns.capacity_milli.item(row, slot)
+                - columns.free_milli.item(row, slot)
+                - columns.earmarked_milli.item(row, slot),
+                earmarked_milli=columns.earmarked_milli.item(row, slot),
+                earmarked_for=tuple(sorted(waited_for.get(uuid, ()))),
+                tenants=there,
+                unheld=tuple(part for part in Part if any(part in one.unheld for one in there)),
+                isolation=tuple(
+                    _backend_view(columns.readiness_sets[columns.readiness.item(row, slot)], one)
+                    for one in backends
+                    if not flags & ABSENT
+                ),
+                claimed_by=rivals.get(uuid, ()),
+                lingering=tuple(lingering.get(uuid, ())),
+            )
+        )
+    return sorted(views, key=lambda view: (view.index, view.uuid))
+
+
+def _backends(machine: Machine) -> list[IsolationBackend]:
+    """Those that need something of a node and that some profile lets its pods use."""
+    used = {one for profile in machine.profiles.values() for one in profile.isolation.allowed}
+    return [one for one in NEEDY if one in used]
+
+
+def _backend_view(told: Told, backend: IsolationBackend) -> BackendView:
+    lack = lack_of(told, backend)
+    ready = None if lack is None else not lack
+    return BackendView(backend=backend, ready=ready, lack=in_words(lack) if lack else "")
+
+
+def _tenants(machine: Machine, name: NodeName, sees: Sees) -> dict[str, list[Tenant]]:
+    """Pods' parts, by the card's uuid."""
+    tenants: dict[str, list[Tenant]] = {}
+    for uid, charge in machine.ledger.pods_on(name).items():
+        key = machine.records[uid].pod.key
+        seen = sees(key.namespace)
+        hold = hold_on(machine.ledger, name, charge.allocation)
+        lacking = {uuid for uuid, _ in hold.lacks}
+        by_nature = charge.allocation.unheld if charge.allocation else ()
+        for card in charge.allocation.cards if charge.allocation else ():
+            tenants.setdefault(card.uuid, []).append(
+                Tenant(
+                    namespace=key.namespace if seen else "",
+                    name=key.name if seen else "",
+                    milli=card.milli,
+                    memory_bytes=card.memory_bytes,
+                    exclusive=charge.allocation is not None and charge.allocation.exclusive,
+                    unheld=hold.unheld if card.uuid in lacking else by_nature,
+                )
+            )
+    return tenants
+
+
+def _lingering(machine: Machine, name: NodeName, sees: Sees) -> dict[str, list[LingeringView]]:
+    """Parts of pods that were deleted by force, by the card's uuid, the first to go first."""
+    found: dict[str, list[LingeringView]] = {}
+    for one in sorted(machine.lingering.on(name), key=lambda one: (one.until, str(one.key))):
+        seen, charge = sees(one.key.namespace), machine.ledger.lingering[one.record.pod.uid]
+        for card in charge.allocation.cards if charge.allocation else ():
+            found.setdefault(card.uuid, []).append(
+                LingeringView(
+                    namespace=one.key.namespace if seen else "",
+                    name=one.key.name if seen else "",
+                    milli=card.milli,
+                    memory_bytes=card.memory_bytes,
+                    for_s=machine.left_s(one.until),
+                )
+            )
+    return found
+
+
+def _waited_for(machine: Machine, name: NodeName, sees: Sees) -> dict[str, set[str]]:
+    """For whom cards of a node are earmarked."""
+    found: dict[str, set[str]] = {}
+    for uid, charge in machine.ledger.earmarks_on(name).items():
+        holder = machine.earmarks.holder_of(uid)
+        for card in charge.allocation.cards if charge.allocation and holder else ():
+            shown = holder_name(machine, holder, sees) if holder else ""
+            found.setdefault(card.uuid, set()).add(shown)
+    return found

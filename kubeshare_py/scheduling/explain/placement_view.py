@@ -1,0 +1,86 @@
+"""Why a bound pod is where it is: scores of its node if it were placed now, and its neighbours.
+
+Reads; decides nothing. What was scored when it was placed is not kept: the question is put anew,
+with the pod itself taken from its node.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from kubeshare_py.cluster.rows import AllRows
+from kubeshare_py.domain.holding import NeighbourView, PlacementView, RankedNode, ScoreView
+from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.framework.boundary import PluginFailed
+from kubeshare_py.scheduling.binding.holdings import holdings
+from kubeshare_py.scheduling.explain.visibility import Sees, sees_all
+from kubeshare_py.scheduling.machine import Machine
+from kubeshare_py.scheduling.queue.pod_records import Record
+
+#: So many of the other nodes are named.
+_MOST_OTHERS = 3
+
+
+def placement_view(
+    machine: Machine, record: Record, node: NodeName, sees: Sees = sees_all
+) -> PlacementView:
+    """The record must be charged to this node, which may have gone since.
+
+    Neighbours of namespaces that the reader does not see have no names.
+    """
+    neighbours = _neighbours(machine, record, node, sees)
+    columns = machine.ledger.columns
+    row = columns.row_of.get(node)
+    gang = machine.gangs.of(record.pod.uid)
+    if row is None or (gang is not None and gang.together):
+        return PlacementView(neighbours=neighbours)
+    try:
+        return replace(_ranked(machine, record, row), neighbours=neighbours)
+    except PluginFailed:
+        return PlacementView(neighbours=neighbours)
+
+
+def _ranked(machine: Machine, record: Record, row: int) -> PlacementView:
+    """The pod's row among all, as if it were free of the pod. Raises PluginFailed."""
+    columns = machine.ledger.columns
+    asker, shape = machine.askers[record.pod.scheduler_name], record.shape
+    without = machine.ledger.what_if(np.array([row]))
+    first = np.zeros(1, np.int64)
+    without.add(first, machine.ledger.amounts([[record.pod.uid]]), first, -1)
+    without.derive(first)
+    keys, _ = asker.rate(shape, AllRows(columns))
+    (own,), _ = asker.rate(shape, without)
+    if own < 0:
+        return PlacementView()
+    keys[row] = own
+    best = [at for at in np.argsort(-keys, kind="stable").tolist() if keys[at] >= 0]
+    others = [at for at in best if at != row][:_MOST_OTHERS]
+    return PlacementView(
+        rank=best.index(row) + 1,
+        fitting=len(best),
+        score=int(own),
+        scores=tuple(
+            ScoreView(plugin=plugin, weight=weight, points=points)
+            for plugin, weight, points in asker.scores(shape, without)
+        ),
+        others=tuple(
+            RankedNode(name=columns.names[at] or "", score=int(keys[at])) for at in others
+        ),
+    )
+
+
+def _neighbours(
+    machine: Machine, record: Record, node: NodeName, sees: Sees
+) -> tuple[NeighbourView, ...]:
+    """Other pods with a part of one of its cards, by name."""
+    own = {card.uuid for card in record.allocation.cards} if record.allocation else set()
+    found = []
+    for uid, charge in machine.ledger.pods_on(node).items() if own else ():
+        shared = [
+            one for one in holdings(machine.ledger, node, charge.allocation) if one.uuid in own
+        ]
+        if shared and uid != record.pod.uid:
+            key = machine.records[uid].pod.key
+            named = (key.namespace, key.name) if sees(key.namespace) else ("", "")
+            found.append(NeighbourView(namespace=named[0], name=named[1], holds=tuple(shared)))
+    return tuple(sorted(found, key=lambda one: (one.namespace, one.name)))

@@ -1,0 +1,60 @@
+"""What evictions would do for a pod that waits: the plan before it happens, as people see it."""
+
+from kubeshare_py.domain.view import PreemptionView, SeatView, VictimView
+from kubeshare_py.scheduling.explain.visibility import Sees, sees_all
+from kubeshare_py.scheduling.machine import Machine
+from kubeshare_py.scheduling.queue.pod_records import Record
+
+NEVER = "its preemptionPolicy is Never"
+OFF = "its profile evicts nobody"
+SPENT = "pods were evicted for it {} times already"
+
+
+def preemption_view(
+    machine: Machine, record: Record, sees: Sees = sees_all
+) -> PreemptionView | None:
+    """The plan, also where nobody will carry it out; None where no eviction would help.
+
+    A victim that may not be named has the namespace "" and the name "".
+    """
+    if not machine.ready or not machine.inventory_read:
+        return None
+    found = machine.preemption.dry_run(record)
+    if found is None:
+        return None
+    plan, under_way = found
+    return PreemptionView(
+        under_way=under_way,
+        obstacle=_obstacle(machine, record),
+        victims=tuple(
+            VictimView(
+                namespace=victim.key.namespace if sees(victim.key.namespace) else "",
+                name=victim.key.name if sees(victim.key.namespace) else "",
+                node=victim.node,
+                priority=victim.priority,
+                cards=tuple(victim.cards),
+            )
+            for victim in plan.victims
+        ),
+        seats=tuple(
+            SeatView(
+                namespace=seat.key.namespace,
+                name=seat.key.name,
+                node=seat.node,
+                cards=tuple(seat.cards),
+            )
+            for seat in plan.seats
+        ),
+        leaving=len(plan.awaited),
+        violations=plan.violations,
+    )
+
+
+def _obstacle(machine: Machine, record: Record) -> str:
+    if not record.pod.preempts:
+        return NEVER
+    if not machine.profiles[record.pod.scheduler_name].post_filters:
+        return OFF
+    gang = machine.gangs.of(record.pod.uid)
+    owner = gang if gang is not None and gang.together else record
+    return SPENT.format(owner.plans) if owner.remark else ""

@@ -1,0 +1,36 @@
+"""Which namespaces' pods may be named to one reader of the state."""
+
+from collections.abc import Callable
+
+from kubeshare_py.scheduling.machine import Machine
+from kubeshare_py.scheduling.queue.earmarks import Holder
+
+#: Whether pods of this namespace may be named.
+Sees = Callable[[str], bool]
+
+#: Stands for a pod, or a pod group, that may not be named.
+UNNAMED = "a pod of another namespace"
+
+
+def sees_all(_namespace: str) -> bool:
+    """An administrator's view."""
+    return True
+
+
+def namespaces(machine: Machine) -> set[str]:
+    """Of all pods that the machine knows; 5 ms for 50,000 pods."""
+    return {record.pod.key.namespace for record in machine.records.values()}
+
+
+def holder_name(machine: Machine, holder: Holder, sees: Sees) -> str:
+    """The name of a holder of earmarks for sentences; UNNAMED unless all its pods may be named."""
+    return holder.name if _all_seen(machine, holder, sees) else UNNAMED
+
+
+def _all_seen(machine: Machine, holder: Holder, sees: Sees) -> bool:
+    if sees is sees_all:
+        return True
+    records = machine.records
+    known = [records[uid].pod.key.namespace for uid in holder.uids if uid in records]
+    # Without a pod there is nothing that says whose name it is.
+    return bool(known) and all(sees(namespace) for namespace in known)

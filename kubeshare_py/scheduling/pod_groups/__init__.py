@@ -1,0 +1,1 @@
+"""Pod groups that start together: planned, placed, repaired."""

@@ -1,0 +1,63 @@
+"""One attempt to place members of a gang one after the other: what is left to place, and where."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from kubeshare_py.cluster.columns import IntArray
+from kubeshare_py.domain.pod import Shape
+from kubeshare_py.framework.asks import Choice
+from kubeshare_py.scheduling.pod_groups.gang_cards import GangCards, Some
+from kubeshare_py.scheduling.queue.gangs import Shapes
+from kubeshare_py.topology.company import Company
+
+
+@dataclass(slots=True)
+class Run:
+    """The members of one shape under one profile."""
+
+    shape: Shape
+    #: The rows to fill, the next one last; none where scores decide.
+    order: list[int]
+    #: At most how many fit on each row, as of the beginning.
+    room: IntArray
+    #: How many have no place yet.
+    left: int
+    full: bool = False
+    #: The row that is being filled, and at most how many of them it still gets.
+    row: int = -1
+    here: int = 0
+
+
+@dataclass(slots=True)
+class Attempt:
+    """Members are placed on these rows, or on any, until so many more have a place as `need`."""
+
+    need: int
+    rows: IntArray | None
+    shapes: Shapes
+    cards: GangCards
+    runs: dict[tuple[str, Shape], Run] = field(default_factory=dict)
+
+    def company(self, run: Run, row: int) -> Company | None:
+        """What the next member of this run is to be near on this row, if that matters."""
+        if run.row != row:
+            run.row, run.here = row, min(run.left, self.need, run.room.item(row))
+        one_node = self.rows is not None and len(self.rows) == 1
+        others = [*self._others(run)] if one_node and len(self.shapes) > 1 else ()
+        return self.cards.company(row, run.shape, run.here, others)
+
+    def took(self, run: Run, choice: Choice) -> None:
+        """A member of this run got a place."""
+        self.need -= 1
+        run.left -= 1
+        run.here -= 1
+        self.cards.took(choice.row, choice.slots)
+
+    def _others(self, current: Run) -> Iterator[Some]:
+        """Members of other runs that have no place yet."""
+        for kind, count in self.shapes.items():
+            run = self.runs.get(kind)
+            if run is None:
+                yield kind[1], count
+            elif run is not current and not run.full:
+                yield run.shape, run.left

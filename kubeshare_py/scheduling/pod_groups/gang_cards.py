@@ -1,0 +1,109 @@
+"""Which cards of a row members of a gang get: near those that the others have, or are to have.
+
+Members are placed one after the other. So that their cards are the best set together, each is told
+which positions of the row's board the gang has already, and how many are to follow.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+
+import numpy as np
+
+from kubeshare_py.cluster.columns import Columns, IntArray
+from kubeshare_py.domain.gpu import WHOLE_MILLI
+from kubeshare_py.domain.pod import Shape
+from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.framework.asks import Asker, Choice
+from kubeshare_py.scheduling.queue.gangs import PLACED, Gang
+from kubeshare_py.topology.company import Company
+
+#: So many members of a shape.
+Some = tuple[Shape, int]
+#: Of so many nodes where members are already, those with the best scores, links are compared.
+MOST_COMPARED = 16
+
+
+class GangCards:
+    """The cards of one gang's members, by row."""
+
+    def __init__(self, columns: Columns, gang: Gang, among: Collection[int] | None = None) -> None:
+        """`among`: only cards of these rows matter."""
+        self._columns = columns
+        self._slots: dict[int, list[int]] = {}
+        for member in gang.members.values() if gang.placed else ():
+            node, allocation = member.record.node, member.record.allocation
+            if member.role not in PLACED or node is None or allocation is None:
+                continue
+            row = columns.row_of.get(node)
+            if row is not None and (among is None or row in among):
+                uuids = columns.uuids[row]
+                there = [card.uuid for card in allocation.cards if card.uuid in uuids]
+                self.took(row, [uuids.index(uuid) for uuid in there])
+
+    def took(self, row: int, slots: Sequence[int]) -> None:
+        """A member got these cards."""
+        self._slots.setdefault(row, []).extend(slots)
+
+    def company(self, row: int, shape: Shape, here: int, others: Sequence[Some]) -> Company | None:
+        """What one of `here` members of a shape is to be near on this row.
+
+        `others` come there after them. None where it makes no difference.
+        """
+        claim, idle = shape.claim, self._columns.idle_cards.item(row).bit_count()
+        if claim is None or _takes_all(claim, here, idle):
+            return None
+        taken, ahead = self._taken(row), _ahead(claim, here, idle)[1:]
+        for other, count in others:
+            if other.claim is not None:
+                ahead += _ahead(other.claim, count, idle)
+        if not taken and not ahead:
+            return None
+        return Company(taken, tuple(sorted(ahead, reverse=True)) if others else ahead)
+
+    def best(self, asker: Asker, shape: Shape, rows: IntArray, here: int) -> Choice | None:
+        """The best place for one of `here` members of a shape; it fits one of these rows at least.
+
+        Of rows with members that with the most bandwidth between its cards and theirs, and if
+        these are equal, or there is none, the one with the best score.
+        """
+        there = [row for row in rows.tolist() if self._taken(row)]
+        if not there:
+            return asker.best_among(shape, rows)
+        keys = asker.keys(shape).take(there)
+        found = []
+        for at in np.argsort(-keys, kind="stable")[:MOST_COMPARED].tolist():
+            choice = asker.at(shape, there[at], self.company(there[at], shape, here, ()))
+            if choice is not None:
+                found.append(choice)
+        return max(found, key=self._nearness, default=None)
+
+    def _nearness(self, choice: Choice) -> tuple[int, int]:
+        """How many of these cards the gang has already, and the bandwidth between the others."""
+        columns, taken = self._columns, self._taken(choice.row)
+        cards = self._bits(choice.row, choice.slots)
+        sets = columns.boards.sets[columns.board.item(choice.row)]
+        return (cards & taken).bit_count(), sets.links(cards, taken)
+
+    def _taken(self, row: int) -> int:
+        """Positions of the row's board where members have cards, as bits."""
+        return self._bits(row, self._slots.get(row, ()))
+
+    def _bits(self, row: int, slots: Iterable[int]) -> int:
+        bits = 0
+        for slot in slots:
+            bits |= self._columns.bit.item(row, slot)
+        return bits
+
+
+def _takes_all(claim: GpuClaim, here: int, idle: int) -> bool:
+    """Whether members that want whole cards get all idle ones, so that any order is the same."""
+    if claim.count > 1:
+        return claim.exclusive and claim.count == idle
+    return (claim.exclusive or claim.milli == WHOLE_MILLI) and here >= idle
+
+
+def _ahead(claim: GpuClaim, members: int, idle: int) -> tuple[int, ...]:
+    """How many of these idle cards each of so many members takes at most."""
+    if claim.exclusive:
+        return (claim.count,) * min(members, idle // claim.count)
+    on_one = WHOLE_MILLI // max(claim.milli, 1)
+    return (1,) * min(claim.count * -(-members // on_one), idle)

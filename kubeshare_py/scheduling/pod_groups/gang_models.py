@@ -1,0 +1,79 @@
+"""Gangs whose cards must all be of one model: what their members ask for, model by model.
+
+A member that asks for one model is planned, for each model that there is, as if it named that one.
+Once members have their places, those that still wait ask for the model of these.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from kubeshare_py.domain.gpu_models import ModelWish
+from kubeshare_py.domain.pod import Shape
+from kubeshare_py.domain.remembered import remembered
+from kubeshare_py.scheduling.queue.gangs import PLACED, Gang, Shapes
+
+
+@remembered(1024)
+def narrowed(shape: Shape, model: str) -> Shape:
+    """The same on cards of this model alone, if it asks for one model; "" leaves it as it is."""
+    claim = shape.claim
+    if not model or claim is None or not claim.one_model:
+        return shape
+    wish = claim.wish
+    if not claim.takes(model):
+        # The others have it, so it must, and it will not: this fits nowhere, and says why.
+        wish = wish or ModelWish()
+        if not wish.denies(model):
+            wish = replace(wish, denied=(*wish.denied, model))
+    return replace(shape, claim=replace(claim, models=(model,), wish=wish))
+
+
+def narrowed_all(shapes: Shapes, model: str) -> Shapes:
+    """The same of all shapes."""
+    if not model:
+        return shapes
+    alike: Shapes = Counter()
+    for (profile, shape), count in shapes.items():
+        alike[profile, narrowed(shape, model)] += count
+    return alike
+
+
+def models_for(shapes: Iterable[tuple[str, Shape]], names: Iterable[str]) -> Iterator[str]:
+    """Models to plan such a gang on; "", that is any, if no member asks for one model."""
+    claims = [shape.claim for _, shape in shapes]
+    choosy = [claim for claim in claims if claim is not None and claim.one_model]
+    if not choosy:
+        yield ""
+        return
+    yield from (name for name in names if name and any(claim.takes(name) for claim in choosy))
+
+
+def fix_models(gang: Gang) -> bool:
+    """Let members that wait ask for the model that placed ones have; whether that is news.
+
+    Only of those, on both sides, that ask for one model. If placed ones have several, because
+    somebody edited them, most of them count.
+    """
+    if not any(_asks_for_one(shape) for _, shape in gang.shapes):
+        return False
+    placed = Counter(
+        card.model
+        for member in gang.members.values()
+        if member.role in PLACED and _asks_for_one(member.record.pod.shape)
+        for card in (member.record.allocation.cards if member.record.allocation else ())
+    )
+    model = min(placed, key=lambda name: (-placed[name], name), default="")
+    news = False
+    for uid, record in list(gang.waiting.items()):
+        shape = narrowed(record.own_shape, model)
+        if shape != record.shape:
+            record.fixed = shape
+            member = gang.members[uid]
+            gang.put(uid, replace(member, shape=(member.shape[0], shape)))
+            news = True
+    return news
+
+
+def _asks_for_one(shape: Shape) -> bool:
+    return shape.claim is not None and shape.claim.one_model

@@ -1,0 +1,61 @@
+"""Which of several nodes that hold a whole gang: where its cards are joined well, then the fullest.
+
+As it is for one pod with as many cards: both count as the profile weighs them there.
+"""
+
+import numpy as np
+
+from kubeshare_py.cluster.columns import Columns, IntArray
+from kubeshare_py.cluster.rows import SomeRows
+from kubeshare_py.domain.gpu import WHOLE_MILLI
+from kubeshare_py.domain.pod import Shape
+from kubeshare_py.framework.boundary import Boundary
+from kubeshare_py.framework.plugin_calls import together
+from kubeshare_py.framework.points import Together
+from kubeshare_py.framework.scheduler_profile import Profile
+from kubeshare_py.framework.scores import MAX_SCORE
+from kubeshare_py.scheduling.pod_groups.gang_cards import Some
+
+
+def cards_together(members: list[Some], need: int) -> int:
+    """How many idle cards so many of these members take on one node; 0 where that is not known.
+
+    Shares of which two fit on a card may go to cards that are in use.
+    """
+    cards = 0
+    for shape, count in members:
+        each = _cards_of(shape)
+        if not each:
+            return 0
+        cards += each * (need if len(members) == 1 else count)
+    several = len(members) > 1 and sum(count for _, count in members) > need
+    return 0 if several else cards
+
+
+def best_first(
+    boundary: Boundary,
+    profile: Profile,
+    columns: Columns,
+    rows: IntArray,
+    left: IntArray,
+    cards: int,
+) -> IntArray:
+    """These rows, which hold a gang that takes so many idle cards on one, the best first.
+
+    `left` is how many more pods each would then take. Raises PluginFailed.
+    """
+    points = np.zeros(len(rows), np.int64)
+    asked = SomeRows(columns, rows)
+    for plugin, weight in profile.scores:
+        if isinstance(plugin, Together) and 1 < cards <= columns.width:
+            points += weight * together(boundary, plugin, cards, asked)
+    points -= MAX_SCORE * left // max(int(left.max(initial=0)), 1)
+    order: IntArray = rows[np.lexsort((rows, left, -points))]
+    return order
+
+
+def _cards_of(shape: Shape) -> int:
+    claim = shape.claim
+    if claim is None or (not claim.exclusive and 2 * claim.milli <= WHOLE_MILLI):
+        return 0
+    return claim.count

@@ -1,0 +1,166 @@
+"""Which gang is tried next. Gangs of the same composition stand in one line.
+
+Whether a gang fits depends on the shapes of its members alone, so when the first of its composition
+does not fit, none of them does: all wait until rows improve enough. What is kept for preemptors
+makes exceptions, as for pods (`pod_queue`).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from kubeshare_py.scheduling.queue.fair_share import FairHeap, Shares
+from kubeshare_py.scheduling.queue.gangs import Composition, Gang, Shapes, Shortage
+from kubeshare_py.scheduling.queue.pod_queue import SortKey
+
+
+@dataclass(frozen=True, slots=True)
+class GangLineKey:
+    """What gangs of one line have in common: the composition, and whether they preempt.
+
+    `alone` is the only gang of a line of its own.
+    """
+
+    composition: Composition
+    preempts: bool = True
+    alone: Gang | None = None
+
+
+@dataclass(slots=True, eq=False)
+class GangLine:
+    """Gangs that all need the same and do not get it."""
+
+    key: GangLineKey
+    need: int
+    #: As in the composition, in an order that does not depend on hashes.
+    shapes: Shapes
+    gangs: dict[Gang, None] = field(default_factory=dict)
+    #: The namespace of the gang that was tried.
+    owner: str = ""
+    #: What is missing; None while they wait for the inventory only.
+    shortage: Shortage | None = None
+
+
+class GangQueue:
+    """Gangs with enough members to be tried: active ones in queue order, blocked ones in lines."""
+
+    def __init__(self, shares: Shares | None = None) -> None:
+        self._active: FairHeap[tuple[Gang, int]] = FairHeap(
+            shares or Shares(), self._is_tried, lambda: len(self._entry)
+        )
+        self._entry: dict[Gang, int] = {}
+        self._entries = 0
+        self._line_of: dict[Gang, GangLine] = {}
+        self._lines: dict[GangLineKey, GangLine] = {}
+        self._key: dict[Gang, GangLineKey] = {}
+        #: Gangs that came to wait in a line that is blocked already, and whom nobody told.
+        self.joined: list[Gang] = []
+
+    def put(self, gang: Gang, *, alone: bool = False) -> None:
+        """The gang is to be tried, or waits with those of its composition, if not `alone`."""
+        self.remove(gang)
+        preempts = all(record.pod.preempts for record in gang.waiting.values())
+        self._key[gang] = GangLineKey(gang.composition, preempts, gang if alone else None)
+        if not self._joins(gang):
+            self._activate(gang)
+
+    def move(self, gang: Gang, *, alone: bool) -> None:
+        """The gang waits in a line of its own from now on, or with those like it again."""
+        key, line = self._key.get(gang), self._line_of.get(gang)
+        if key is None or alone == (key.alone is not None):
+            return
+        self.remove(gang)
+        target = self._key[gang] = replace(key, alone=gang if alone else None)
+        if line is not None and target not in self._lines:
+            self._lines[target] = GangLine(
+                target, line.need, line.shapes, owner=gang.namespace, shortage=line.shortage
+            )
+        if not self._joins(gang):
+            self._activate(gang)
+
+    def remove(self, gang: Gang) -> None:
+        """The gang is not to be tried; unknown ones are nobody's business."""
+        self._entry.pop(gang, None)
+        self._key.pop(gang, None)
+        line = self._line_of.pop(gang, None)
+        if line is not None:
+            del line.gangs[gang]
+            if not line.gangs:
+                del self._lines[line.key]
+
+    def clear(self) -> None:
+        """Nobody is to be tried, and nothing is known of any composition."""
+        for index in (self._entry, self._line_of, self._lines, self._key):
+            index.clear()
+        self._active.clear()
+        self.joined.clear()
+
+    @property
+    def has_more(self) -> bool:
+        """Whether a gang is to be tried, now or when its namespace's turn comes."""
+        return self._active.first() is not None or self._active.waits
+
+    def first(self) -> Gang | None:
+        """The active gang that stands first of those whose namespace need not wait."""
+        found = self._active.first()
+        return None if found is None else found[0]
+
+    def let_on(self) -> None:
+        """Look again at namespaces that need not wait any more."""
+        self._active.let_on()
+
+    def block(self, gang: Gang) -> GangLine:
+        """This active gang does not fit, nor does any of its composition."""
+        key = self._key[gang]
+        line = self._lines[key] = GangLine(key, gang.need, gang.shapes.copy(), owner=gang.namespace)
+        self._joins(gang)
+        return line
+
+    def wake(self, line: GangLine) -> None:
+        """The gangs of a line are tried again."""
+        if self._lines.pop(line.key, None) is None:
+            return
+        for gang in line.gangs:
+            del self._line_of[gang]
+            self._activate(gang)
+        line.gangs.clear()
+
+    def line_of(self, gang: Gang) -> GangLine | None:
+        """The line in which a gang waits."""
+        return self._line_of.get(gang)
+
+    def is_blocked(self, line: GangLine) -> bool:
+        """Whether gangs wait in this line."""
+        return self._lines.get(line.key) is line
+
+    def lines_of(self, composition: Composition) -> list[GangLine]:
+        """Lines of blocked gangs of this composition, the oldest first."""
+        return [line for line in self._lines.values() if line.key.composition == composition]
+
+    def lines(self) -> list[GangLine]:
+        """Lines of blocked gangs, the oldest first."""
+        return list(self._lines.values())
+
+    def active(self) -> Iterator[Gang]:
+        """Gangs that are to be tried."""
+        yield from self._entry
+
+    def _joins(self, gang: Gang) -> bool:
+        """Whether the gang waits with others of its composition from now on."""
+        line = self._lines.get(self._key[gang])
+        if line is None:
+            return False
+        self._entry.pop(gang, None)
+        line.gangs[gang] = None
+        self._line_of[gang] = line
+        self.joined.append(gang)
+        return True
+
+    def _activate(self, gang: Gang) -> None:
+        self._entries += 1
+        self._entry[gang] = self._entries
+        self._active.push(gang.namespace, gang.key, (gang, self._entries))
+
+    def _is_tried(self, one: tuple[Gang, int], owner: str, key: SortKey) -> bool:
+        """Whether this is how the gang stands now, and none of its composition was in vain."""
+        gang, entry = one
+        return self._entry.get(gang) == entry and not self._joins(gang)

@@ -1,0 +1,130 @@
+"""What is done about a gang of which some members are bound and too few of them.
+
+That happens when bindings fail for good, when members are deleted meanwhile, or when a scheduler
+ended in the middle of sending. A refused member is sent again to the same place at first. When the
+gang is still not complete after its time, refused members are planned anew together with those that
+wait. If that does not help either, the members that are bound are given up: what they hold is
+of no use to anybody.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kubeshare_py.configuration.scheduler import SchedulerConfiguration
+from kubeshare_py.domain.effects import Effect, Evict, ReportTrouble, Trouble
+from kubeshare_py.scheduling.binding.binds import Binds
+from kubeshare_py.scheduling.binding.intake import Intake
+from kubeshare_py.scheduling.queue import queue_moves
+from kubeshare_py.scheduling.queue.gangs import Gang, Gangs, Role
+from kubeshare_py.scheduling.queue.pod_records import Record
+from kubeshare_py.scheduling.queue.timers import Timers
+
+#: The reason that evicted members carry.
+REASON = "GangIncomplete"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepairRules:
+    """How long a gang may be incomplete (s), and whether its bound members are then deleted."""
+
+    after_s: float = 60.0
+    release: bool = True
+
+
+def repair_rules(configuration: SchedulerConfiguration) -> RepairRules:
+    """As they are configured."""
+    release = configuration.gang_repair == "release"
+    return RepairRules(after_s=configuration.gang_repair_seconds, release=release)
+
+
+class GangRepair:
+    """Works on the machine's books; holds whose time runs."""
+
+    def __init__(self, gangs: Gangs, intake: Intake, binds: Binds, rules: RepairRules) -> None:
+        self._gangs = gangs
+        self._intake = intake
+        self._binds = binds
+        self._rules = rules
+        self._due: Timers[Gang] = Timers()
+        self._evict_again_at: dict[Gang, float] = {}
+
+    @property
+    def next_at(self) -> float:
+        """When somebody's time is over; infinity when nobody's runs."""
+        return self._due.next_at
+
+    def note(self, gang: Gang, now: float) -> None:
+        """Something of this gang changed: its time begins, runs on, or is of no interest."""
+        if gang.met or not gang.placed or gang.minimum <= 1:
+            gang.repair_at, gang.replanned = None, False
+        elif gang.repair_at is None:
+            self._set(gang, now)
+
+    def look(self, now: float, effects: list[Effect]) -> None:
+        """Do something about those whose time is over."""
+        for gang in self._due.due(now):
+            if self._evict_again_at.get(gang, math.inf) <= now:
+                del self._evict_again_at[gang]
+                still = [one.record for one in gang.members.values() if one.record.evicted]
+                self._evict(gang, still, now, effects)
+            if gang.repair_at is None or gang.repair_at > now:
+                continue
+            on_their_way = list(_in(gang, Role.BINDING))
+            for record in on_their_way:
+                if record.refused:
+                    self._binds.release(record)
+                    self._intake.enqueue(record, now, effects, queue_moves.FORCE_ACTIVATE)
+                else:
+                    record.last_try = True
+            if on_their_way and not gang.replanned:
+                self._set(gang, now)
+                gang.replanned = True
+            else:
+                self.give_up(gang, now, effects)
+
+    def cannot_fit(self, gang: Gang, now: float, effects: list[Effect]) -> None:
+        """There is no room for the rest; the end of a gang that was planned anew."""
+        if gang.replanned and not gang.counts[Role.BINDING]:
+            self.give_up(gang, now, effects)
+
+    def give_up(self, gang: Gang, now: float, effects: list[Effect]) -> None:
+        """It will not be complete: its bound members go, or their owners are told."""
+        bound = list(_in(gang, Role.BOUND))
+        if self._rules.release:
+            gang.repair_at = None
+            self._gangs.touched[gang] = None
+            self._evict(gang, bound, now, effects)
+            return
+        gang.repair_at = math.inf
+        for record in bound:
+            pod = record.pod
+            effects.append(ReportTrouble(pod.uid, pod.key, Trouble.INCOMPLETE, _note(gang)))
+
+    def _evict(self, gang: Gang, records: list[Record], now: float, effects: list[Effect]) -> None:
+        """Ask for it, and again later if they are still there."""
+        note = _note(gang)
+        for record in records:
+            pod = record.pod
+            if not pod.deleting:
+                effects.append(Evict(pod.uid, pod.key, REASON, note, Trouble.INCOMPLETE))
+            record.evicted = True
+            self._gangs.file(record)
+        if records:
+            again_at = self._evict_again_at[gang] = now + self._rules.after_s
+            self._due.add(again_at, gang)
+
+    def _set(self, gang: Gang, now: float) -> None:
+        gang.repair_at = now + self._rules.after_s
+        self._due.add(gang.repair_at, gang)
+
+
+def _in(gang: Gang, role: Role) -> Iterator[Record]:
+    return (member.record for member in gang.members.values() if member.role is role)
+
+
+def _note(gang: Gang) -> str:
+    bound = gang.counts[Role.BOUND]
+    return (
+        f'pod group "{gang.title}" needs {gang.minimum} pods together, only {bound} could be bound'
+    )

@@ -1,0 +1,166 @@
+"""What the members of a gang are told while it waits, and how often. All are told the same."""
+
+import math
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import replace
+
+from kubeshare_py.domain.diagnosis import Diagnosis
+from kubeshare_py.domain.effects import ReportWaiting
+from kubeshare_py.domain.gpu import WHOLE_MILLI
+from kubeshare_py.domain.identity import PodUid
+from kubeshare_py.domain.pod import Shape
+from kubeshare_py.scheduling.queue.gangs import Gang, Role, Shortage
+from kubeshare_py.scheduling.queue.timers import Timers
+from kubeshare_py.scheduling.queue.waiting_reports import (
+    INVENTORY_UNREAD,
+    NEWCOMERS_S,
+    PODS_A_SECOND,
+    REPORTS_A_TURN,
+)
+
+#: What stays of the texts about gangs of which some members are not there.
+TOO_FEW_PODS = "too few pods of the group"
+#: So many different requests are named in a text.
+SHAPES_NAMED = 3
+#: And so many models.
+MODELS_NAMED = 4
+UNREAD = Diagnosis(sentence=INVENTORY_UNREAD)
+
+
+class GangReports:
+    """Hands out reports in small portions."""
+
+    def __init__(self) -> None:
+        self._pending: deque[tuple[Gang, PodUid, bool]] = deque()
+        self._due: Timers[Gang] = Timers()
+        self._waited_for: set[Gang] = set()
+
+    @property
+    def more(self) -> bool:
+        """Whether a further portion is ready now."""
+        return bool(self._pending)
+
+    @property
+    def next_at(self) -> float:
+        """When somebody is to be told something; infinity when nobody is."""
+        return self._due.next_at if self._waited_for else math.inf
+
+    def incomplete(self, gang: Gang, now: float) -> None:
+        """Members are missing. Mostly they are about to be created: no need to tell at once."""
+        if gang.waiting and gang not in self._waited_for:
+            self._waited_for.add(gang)
+            self._due.add(now + max(NEWCOMERS_S, len(gang.waiting) / PODS_A_SECOND), gang)
+
+    def look(self, now: float) -> None:
+        """Tell those of whom members are still missing."""
+        for gang in self._due.due(now):
+            self._waited_for.discard(gang)
+            if gang.together and gang.waiting and len(gang.waiting) < gang.need:
+                self.tell(gang, too_few(gang))
+
+    def short(self, gang: Gang, shortage: Shortage) -> None:
+        """It does not fit."""
+        self.tell(gang, too_little(gang, shortage))
+
+    def tell(self, gang: Gang, diagnosis: Diagnosis) -> None:
+        """Tell everybody, or if nothing is new those who do not know it yet."""
+        before = gang.diagnosis
+        if before == diagnosis:
+            self._pending.extend((gang, uid, True) for uid in gang.untold)
+        else:
+            gang.diagnosis = diagnosis
+            changed = before is None or before.reasons != diagnosis.reasons
+            untold = set(gang.untold)
+            self._pending.extend((gang, uid, changed or uid in untold) for uid in gang.waiting)
+        gang.untold.clear()
+
+    def portion(self) -> list[ReportWaiting]:
+        """The next reports, of members that still wait for the others."""
+        reports: list[ReportWaiting] = []
+        while self._pending and len(reports) < REPORTS_A_TURN:
+            gang, uid, changed = self._pending.popleft()
+            record = gang.waiting.get(uid)
+            if record is not None and gang.together and gang.diagnosis is not None:
+                reports.append(ReportWaiting(uid, record.pod.key, gang.diagnosis, changed))
+        return reports
+
+
+def too_few(gang: Gang) -> Diagnosis:
+    """Some members are not there, or not to be tried."""
+    there = len(gang.waiting)
+    held = gang.counts[Role.HELD] + gang.counts[Role.BACKOFF]
+    others = f", {held} of them held back" if held else ""
+    return Diagnosis(
+        sentence=f"{_needs(gang)}; there {_are(there + held)}{others}", topic=TOO_FEW_PODS
+    )
+
+
+def too_varied(gang: Gang, most: int) -> Diagnosis:
+    """Its members are of more shapes than a gang may have."""
+    found = len(gang.shapes)
+    return Diagnosis(
+        sentence=f"{_needs(gang)}, which differ in {found} ways in what they ask for and where "
+        f"they may go; at most {most} are tried together"
+    )
+
+
+def too_little(gang: Gang, shortage: Shortage) -> Diagnosis:
+    """All are there, and too little room for them."""
+    if shortage.is_nowhere:
+        return Diagnosis(sentence=f"{_needs(gang)}; no node has this label")
+    diagnosis = shortage.diagnosis
+    if diagnosis.sentence:
+        return replace(diagnosis, sentence=f"{_needs(gang)}; {diagnosis.sentence}")
+    lacking = [_asking(shape, count) for shape, count in shortage.lacking]
+    if len(lacking) > SHAPES_NAMED:
+        rest = sum(count for _, count in shortage.lacking[SHAPES_NAMED:])
+        lacking[SHAPES_NAMED:] = [f"{rest} others"]
+    room = f"room for {shortage.fitting} of them" if shortage.fitting else ""
+    if shortage.by_model:
+        room = _by_model(shortage.by_model)
+    limit = diagnosis.limit or shortage.limit
+    lacks = f"{limit}." if limit else f"none for {' and '.join(lacking)}:"
+    between = "; " if limit else ", "
+    said = f"{room}{between}{lacks}" if room else lacks
+    return Diagnosis(
+        nodes=diagnosis.nodes,
+        counts=diagnosis.counts,
+        plugins=diagnosis.plugins,
+        preface=f"{_needs(gang)}; {said}",
+        remark=gang.remark,
+    )
+
+
+def _by_model(fitting: Sequence[tuple[str, int]]) -> str:
+    """How many fit on cards of which model, where all must be of one."""
+    named = [f"{count} of them on {model}" for model, count in fitting[:MODELS_NAMED]]
+    rest = fitting[MODELS_NAMED:]
+    if rest:
+        named.append(f"at most {max(count for _, count in rest)} on any of {len(rest)} others")
+    return f"all on GPUs of one model; room for {' and '.join(named)}"
+
+
+def _needs(gang: Gang) -> str:
+    more = " more" if gang.placed else ""
+    pods = "pod" if gang.need == 1 else "pods"
+    where = f" in one {gang.within}" if gang.within else ""
+    return f'pod group "{gang.title}" needs {gang.need}{more} {pods} to start together{where}'
+
+
+def _are(count: int) -> str:
+    return "is 1" if count == 1 else f"are {count}"
+
+
+def _asking(shape: Shape, count: int) -> str:
+    """So many pods, and what each asks of GPUs."""
+    claim = shape.claim
+    pods, each = (f"{count} that ask for", " each") if count > 1 else ("1 that asks for", "")
+    if claim is None:
+        return f"{pods} no GPU"
+    if claim.count == 1 and not claim.milli:
+        return f"{pods} a place on a GPU"
+    amount = claim.count * claim.milli / WHOLE_MILLI
+    if claim.share_of:
+        return f"{pods} {amount:g} of one {claim.share_of}{each}"
+    return f"{pods} {amount:g} GPU{'s' if amount > 1 else ''}{each}"

@@ -1,0 +1,77 @@
+"""Members that come later, must be in one place with their gang, and find no room there.
+
+They wait in lines of their own, blocked like others, since room elsewhere is of no use to them.
+Such a line is woken when a row of its place improves, and when the place itself is another one:
+members went or came, or somebody changed labels of nodes.
+"""
+
+from kubeshare_py.cluster.columns import IntArray
+from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.scheduling.pod_groups.gang_places import GangPlaces
+from kubeshare_py.scheduling.queue.gangs import Gang, Gangs
+from kubeshare_py.scheduling.queue.pod_queue import Line, PodQueue
+from kubeshare_py.scheduling.queue.pod_records import Record
+from kubeshare_py.scheduling.queue.queue_moves import QueueMoves
+
+
+class KeptOut:
+    """Works on the machine's books; holds which gangs have such members."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        queue: PodQueue,
+        moves: QueueMoves,
+        gangs: Gangs,
+        places: GangPlaces,
+    ) -> None:
+        self._ledger = ledger
+        self._queue = queue
+        self._moves = moves
+        self._gangs = gangs
+        self._places = places
+        #: Where the others were when such members of a gang were last tried.
+        self._nodes: dict[Gang, frozenset[NodeName]] = {}
+        self._relabelled = 0
+
+    def blocked(self, line: Line, record: Record) -> None:
+        """The first of a line was tried, and does not fit."""
+        gang = self._gangs.of(record.pod.uid)
+        if line.place_of is not None and gang is not None:
+            self._nodes[gang] = frozenset(gang.nodes())
+
+    def clear(self) -> None:
+        """Nobody waits any more."""
+        self._nodes.clear()
+
+    def among(self, line: Line, rows: IntArray) -> IntArray:
+        """Those of the rows where the pods of this line may be."""
+        head = line.head()
+        gang = self._gangs.of(head[1]) if head is not None else None
+        if line.place_of is None or gang is None:
+            return rows
+        at = self._places.rows_of(gang.nodes())
+        found: IntArray = rows[self._places.allowed(line.place_of[2], at).take(rows)]
+        return found
+
+    def look(self) -> None:
+        """Wake them where labels of nodes changed: places are not what they were."""
+        if self._relabelled != self._ledger.relabelled.end:
+            self._relabelled = self._ledger.relabelled.end
+            for gang in list(self._nodes):
+                self._wake(gang)
+
+    def changed(self, gang: Gang) -> None:
+        """Wake them where the gang is somewhere else now."""
+        nodes = self._nodes.get(gang)
+        if nodes is not None and (not gang.waiting or nodes != frozenset(gang.nodes())):
+            self._wake(gang)
+
+    def _wake(self, gang: Gang) -> None:
+        del self._nodes[gang]
+        for uid in gang.waiting:
+            line = self._queue.line_of(uid)
+            if line is not None and line.blocked and line.place_of is not None:
+                self._moves.woken(len(line.waiting))
+                self._queue.wake(line)

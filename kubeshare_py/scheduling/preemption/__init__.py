@@ -1,0 +1,1 @@
+"""Which pods give way to which, and what becomes of it."""

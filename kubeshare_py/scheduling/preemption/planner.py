@@ -1,0 +1,261 @@
+"""Plans of preemptions, for the machine that carries them out and for whoever asks beforehand.
+
+Reads the machine's books; a plan is a value, and nothing is changed by making one.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import assert_never
+
+import numpy as np
+
+from kubeshare_py.cluster.columns import IntArray
+from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.domain.budget import Budget
+from kubeshare_py.domain.events import BudgetEvent, BudgetGone, BudgetSeen, BudgetsListed
+from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
+from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.preemption import PreemptionPlan, Preemptor, Seat, Victim
+from kubeshare_py.framework.asks import Asker
+from kubeshare_py.framework.boundary import Boundary, PluginFailed
+from kubeshare_py.framework.plugin_calls import gives_way
+from kubeshare_py.framework.points import lower_priority
+from kubeshare_py.framework.scheduler_profile import Profile
+from kubeshare_py.scheduling.pod_groups.gang_models import models_for
+from kubeshare_py.scheduling.pod_groups.gang_places import NOWHERE, places_by
+from kubeshare_py.scheduling.preemption.evictable import Evictable, Unit, cost, importance
+from kubeshare_py.scheduling.preemption.search import Draft, PreemptionSearch
+from kubeshare_py.scheduling.preemption.survey import Survey
+from kubeshare_py.scheduling.preemption.victim_search import Portion
+from kubeshare_py.scheduling.queue.gangs import Gangs
+from kubeshare_py.scheduling.queue.pod_records import Record
+
+#: For those that must be in one place so many are looked at, others next time.
+MOST_PLACES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Where to look for places.
+
+    `number` chooses the nodes and places that are looked at, where there are too many for all.
+    `nodes` are the only ones that will do, None for any. `fitting`: also where nobody has to go.
+    """
+
+    number: int = 0
+    nodes: Collection[NodeName] | None = None
+    fitting: bool = False
+
+
+ANYWHERE = Where()
+
+
+class Planner:
+    """Knows the disruption budgets; all else is the machine's."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        records: Mapping[PodUid, Record],
+        gangs: Gangs,
+        askers: Mapping[str, Asker],
+        profiles: Mapping[str, Profile],
+        boundary: Boundary,
+    ) -> None:
+        self._ledger = ledger
+        self._records = records
+        self._gangs = gangs
+        self._askers = askers
+        self._profiles = profiles
+        self._boundary = boundary
+        self.budgets: dict[PodKey, Budget] = {}
+
+    def budgets_changed(self, event: BudgetEvent) -> None:
+        """What the API server shows of disruption budgets."""
+        match event:
+            case BudgetSeen(budget=budget):
+                self.budgets[budget.key] = budget
+            case BudgetGone(key=key):
+                self.budgets.pop(key, None)
+            case BudgetsListed(budgets=budgets):
+                self.budgets = {budget.key: budget for budget in budgets}
+            case _:
+                assert_never(event)
+
+    def plan(
+        self,
+        preemptor: Preemptor,
+        members: Sequence[Record],
+        leaving: Sequence[Record] = (),
+        rule: Callable[[Pod], bool] | None = None,
+        where: Where = ANYWHERE,
+    ) -> PreemptionPlan | None:
+        """Places for all these pods and who must go for them; None if no eviction would help.
+
+        None also if a plugin fails: it is not known whether one would.
+        `leaving` are pods that go anyhow. `rule` says who gives way, instead of the profile.
+        """
+        try:
+            yields = rule or self.rule(members[0].pod.scheduler_name, preemptor)
+            best = self._best(members, leaving, yields, where)
+        except PluginFailed:
+            return None
+        return None if best is None else self._as_plan(preemptor, best, leaving)
+
+    def look_on(
+        self,
+        preemptor: Preemptor,
+        member: Record,
+        leaving: Sequence[Record],
+        survey: Survey,
+    ) -> PreemptionPlan | None:
+        """Another portion of the search for one pod that may be anywhere.
+
+        Once the survey is done this is the plan, None if there is none: the best node's, as it is
+        then.
+        """
+        members = [member]
+        try:
+            yields = self.rule(member.pod.scheduler_name, preemptor)
+            models, portion = self._models_for(members), Portion(survey.begin)
+            draft = None
+            for model in models[survey.model : survey.model + 1]:
+                search = self._search(leaving, yields, model)
+                draft = search.find(members, survey.number, portion=portion)
+        except PluginFailed:
+            survey.is_done = True
+            return None
+        is_all = survey.looked(draft, portion, len(models))
+        if not survey.is_done or survey.node is None:
+            return None
+        if is_all and draft is not None:
+            return self._as_plan(preemptor, draft, leaving)
+        return self.plan(preemptor, members, leaving, where=Where(survey.number, (survey.node,)))
+
+    def _best(
+        self,
+        members: Sequence[Record],
+        leaving: Sequence[Record],
+        yields: Callable[[Pod], bool],
+        where: Where,
+    ) -> Draft | None:
+        best: Draft | None = None
+        models = self._models_for(members)
+        for among, model in product(self._places_for(members, where), models):
+            search = self._search(leaving, yields, model)
+            draft = search.find(members, where.number, among, fitting=where.fitting)
+            if draft is not None and (best is None or cost(draft.units) < cost(best.units)):
+                best = draft
+        return best
+
+    def _search(
+        self, leaving: Sequence[Record], yields: Callable[[Pod], bool], model: str
+    ) -> PreemptionSearch:
+        ours = self._profiles
+        evictable = Evictable(
+            self._ledger,
+            self._records,
+            self._gangs,
+            self.budgets,
+            lambda pod: pod.scheduler_name in ours and yields(pod),
+        )
+        return PreemptionSearch(self._ledger, self._askers, evictable, leaving, model)
+
+    def is_on(self, profile: str) -> bool:
+        """Whether anybody is evicted for pods of this profile at all."""
+        return bool(self._profiles[profile].post_filters)
+
+    def rule(self, profile: str, preemptor: Preemptor) -> Callable[[Pod], bool]:
+        """What the profile says about who gives way; Kubernetes' rule where it says nothing.
+
+        Raises PluginFailed, and so does what it returns.
+        """
+        plugins = self._profiles[profile].post_filters
+        rules = [gives_way(self._boundary, plugin, preemptor) for plugin in plugins]
+        if len(rules) == 1:
+            return rules[0]
+        return lambda pod: all(one(pod) for one in rules or [lower_priority(preemptor)])
+
+    def _models_for(self, members: Sequence[Record]) -> list[str]:
+        """Models to plan them on where all cards must be of one model; "" where not."""
+        shapes = [(record.pod.scheduler_name, record.shape) for record in members]
+        return list(models_for(shapes, self._ledger.columns.model_names))
+
+    def _places_for(self, members: Sequence[Record], where: Where) -> Iterator[IntArray | None]:
+        """The rows of each place that must hold them all; once None where they may be anywhere.
+
+        Where members of their gang are already, only that place.
+        """
+        row_of = self._ledger.columns.row_of
+        if where.nodes is None:
+            yield from self._places(members, where.number)
+            return
+        only = np.array(sorted(row_of[name] for name in where.nodes if name in row_of), np.int64)
+        for rows in self._places(members, where.number):
+            yield only if rows is None else np.intersect1d(rows, only)
+
+    def _places(self, members: Sequence[Record], search: int) -> Iterator[IntArray | None]:
+        groups = (record.pod.group for record in members)
+        within = max((group.within for group in groups if group is not None), default="")
+        if not within:
+            yield None
+            return
+        columns = self._ledger.columns
+        places = places_by(columns, within)
+        gang = self._gangs.of(members[0].pod.uid)
+        names = gang.nodes() if gang is not None else []
+        taken = {places.item(columns.row_of[name]) for name in names if name in columns.row_of}
+        if len(taken) > 1:
+            return  # no place is theirs
+        numbers = np.array([*taken]) if taken else np.unique(places)
+        numbers = numbers[numbers != NOWHERE]
+        start = search * MOST_PLACES % max(1, len(numbers))
+        for number in np.roll(numbers, -start)[:MOST_PLACES].tolist():
+            yield np.flatnonzero(places == number)
+
+    def _as_plan(
+        self, preemptor: Preemptor, draft: Draft, leaving: Sequence[Record]
+    ) -> PreemptionPlan | None:
+        names, columns = draft.names, self._ledger.columns
+        seats = []
+        for one in draft.seated:
+            pod, node = one.record.pod, names[one.position]
+            uuids = columns.uuids[columns.row_of[node]]
+            if one.slots and max(one.slots) >= len(uuids):
+                return None  # a plugin took an empty slot for a card
+            cards = tuple(uuids[slot] for slot in one.slots)
+            seats.append(Seat(uid=pod.uid, key=pod.key, node=node, cards=cards))
+        used = {seat.node for seat in seats}
+        return PreemptionPlan(
+            preemptor=preemptor,
+            seats=tuple(seats),
+            victims=_victims(draft.units),
+            awaited=tuple(record.pod.uid for record in leaving if record.node in used),
+            violations=sum(unit.violations for unit in draft.units),
+        )
+
+
+def preemptor_of(pods: Sequence[Pod], gang: str = "") -> Preemptor:
+    """A pod, or those of a gang that are needed: it ranks as the last of them."""
+    return Preemptor(
+        namespace=pods[0].key.namespace,
+        name=gang or pods[0].key.name,
+        priority=min(pod.priority for pod in pods),
+        guarantee=all(pod.label_priority > 0 for pod in pods),
+        is_gang=bool(gang),
+    )
+
+
+def _victims(units: Sequence[Unit]) -> tuple[Victim, ...]:
+    records = {record.pod.uid: record for unit in units for record in unit.records}
+    ordered = sorted(records.values(), key=lambda record: importance(record.pod))
+    return tuple(_victim(record) for record in ordered)
+
+
+def _victim(record: Record) -> Victim:
+    assert record.node is not None
+    allocation = record.allocation
+    cards = tuple(card.uuid for card in allocation.cards) if allocation is not None else ()
+    pod = record.pod
+    return Victim(uid=pod.uid, key=pod.key, node=record.node, priority=pod.priority, cards=cards)

@@ -1,0 +1,368 @@
+"""Preemptions under way: which are to be searched for, plans that are carried out, and their ends.
+
+A search follows every try that found no place. A plan gives its nominee earmarks and asks for the
+victims' deletion; then the nominee is tried in its turn like all others. It keeps what it has until
+it is bound or gives up. When its place does not hold any more, no victim is left to be waited for
+and it still does not fit, or victims do not leave in time, another plan takes the place of this
+one; without another one it gives up.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from kubeshare_py.cluster.charge import Charge
+from kubeshare_py.domain.effects import Effect, Evict, Preempt
+from kubeshare_py.domain.identity import NodeName, PodUid
+from kubeshare_py.domain.preemption import PreemptionPlan
+from kubeshare_py.scheduling.binding.books import Books
+from kubeshare_py.scheduling.pod_groups.gang_turns import GangTurns
+from kubeshare_py.scheduling.preemption.bound_ranks import BoundRanks
+from kubeshare_py.scheduling.preemption.departures import Departures
+from kubeshare_py.scheduling.preemption.hold import Evicted, PreemptionHold
+from kubeshare_py.scheduling.preemption.nominations import Nominations
+from kubeshare_py.scheduling.preemption.planner import Planner, Where, preemptor_of
+from kubeshare_py.scheduling.preemption.preemptor_queue import PreemptionQueue
+from kubeshare_py.scheduling.preemption.resumption import Resumption
+from kubeshare_py.scheduling.preemption.rules import PreemptionRules
+from kubeshare_py.scheduling.preemption.survey import Survey
+from kubeshare_py.scheduling.queue.earmarks import Cause, Holder, Nominee, contender_of, needed
+from kubeshare_py.scheduling.queue.gangs import Gang
+from kubeshare_py.scheduling.queue.pod_records import Record, State
+from kubeshare_py.scheduling.queue.timers import Timers
+
+#: The reason in the victims' condition, and that of their event, as kube-scheduler's.
+REASON, EVENT = "PreemptionByScheduler", "Preempted"
+_UNPLACED = (State.BACKOFF, State.WAITING)
+
+
+@dataclass(slots=True, eq=False)
+class UnderWay:
+    """A plan that is carried out until then (s).
+
+    `evicted` are its victims, those of the nominee's plans before this one, and those of others
+    that leave its cards; `awaited` the pods that still hold something.
+    """
+
+    nominee: Nominee
+    plan: PreemptionPlan
+    until: float
+    evicted: Sequence[Evicted]
+    awaited: set[PodUid] = field(default_factory=set)
+
+
+class Preemption:
+    """Works on the machine's books, at the end of each turn."""
+
+    def __init__(self, books: Books, gang_turns: GangTurns, rules: PreemptionRules) -> None:
+        """Works on these books."""
+        self._books = books
+        records, profiles = books.records, books.profiles
+        self._records = records
+        planner = self.planner = Planner(
+            books.ledger, records, books.gangs, books.askers, profiles, books.boundary
+        )
+        self._kept = PreemptionHold(books.ledger, records, planner)
+        self._patience_s = rules.patience_s
+        self._given_up: Timers[UnderWay] = Timers()
+        self.under_way: dict[Nominee, UnderWay] = {}
+        self.ranks = BoundRanks()
+        self.departures = Departures(records, books.gangs, self.ranks)
+        self._nominations = Nominations(records, profiles)
+        self._resumption = Resumption(records, books.gangs)
+        #: Plans whose nominee was placed and is not bound yet, with its place.
+        self._placed: dict[PodUid, tuple[UnderWay, Charge]] = {}
+        most = rules.most_plans
+        self.queue = PreemptionQueue(books, planner, gang_turns, self.under_way, self.ranks, most)
+        self._now = 0.0
+        self._searched = False
+        #: Searches that take several turns.
+        self._surveys: dict[Nominee, Survey] = {}
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a turn would search, or see that a plan or a nomination came to nothing."""
+        if self.queue.is_due or self._searched or self._nominations.is_due:
+            return True
+        return any(holder.is_broken for holder in self._books.earmarks.holders)
+
+    @property
+    def next_at(self) -> float:
+        """When time alone changes something; infinity when it does not."""
+        return min(
+            self._given_up.next_at,
+            self.queue.next_at,
+            self.departures.next_at,
+            self._nominations.next_at,
+        )
+
+    def seen(self, record: Record | None, now: float) -> None:
+        """What the API server shows of a pod."""
+        if record is None:
+            return
+        self.ranks.note(record)
+        self.departures.seen(record, now)
+        self._nominations.seen(record)
+
+    def gone(self, uid: PodUid) -> None:
+        """The pod is not there any more; it may still hold something, until it has `left`."""
+        self._surveys.pop(uid, None)
+        self._nominations.gone(uid)
+        self.ranks.gone(uid)
+        self.departures.gone(uid)
+
+    def left(self, uid: PodUid) -> None:
+        """The pod holds nothing any more."""
+        self._not_awaited(uid)
+
+    def dry_run(self, record: Record) -> tuple[PreemptionPlan, bool] | None:
+        """What would be done for a pod that waits, whether it may be or not.
+
+        True beside it: it is being done.
+        """
+        gang = self._books.gangs.of(record.pod.uid)
+        nominee: Nominee = gang if gang is not None and gang.together else record.pod.uid
+        known = self.under_way.get(nominee)
+        if known is not None:
+            return known.plan, True
+        if isinstance(nominee, Gang) and len(nominee.waiting) < nominee.need:
+            return None
+        plan = self._search(nominee, self._now)
+        self._books.earmarks.lay()
+        return None if plan is None else (plan, False)
+
+    def time_passed(self, now: float, effects: list[Effect]) -> None:
+        """Victims that do not go are asked again, and at last given up."""
+        self.queue.time_passed(now)
+        self._nominations.time_passed(now)
+        if self._given_up.due(now):
+            self._searched = True
+        for uid in self.departures.time_passed(now, effects):
+            self._not_awaited(uid)
+            # Nothing became free, so that nobody else wakes who waited for it.
+            self._searched = True
+
+    def turn_begins(self, now: float) -> None:
+        """A nominee whose Binding was refused has its place back before any other is tried."""
+        for uid, (one, charge) in list(self._placed.items()):
+            record = self._records.get(uid)
+            if record is not None and record.state is State.BINDING:
+                continue
+            del self._placed[uid]
+            if record is not None and record.state in _UNPLACED and now < one.until:
+                self._hold(one, {uid: charge}, now)
+                self._nominations.keep(one.plan)
+
+    def resumes(self, *, cards_known: bool) -> bool:
+        """Whether plans of a scheduler before this one are to be made anew."""
+        return self._resumption.is_due(cards_known=cards_known)
+
+    def resumed(self, now: float, effects: list[Effect], *, cards_known: bool) -> bool:
+        """Make anew what a scheduler before this one told pods; False while there is more to do.
+
+        Nothing else is decided before, or others would get what was freed for those pods.
+        """
+        self._resumption.begin(self._nominations.shown)
+        for nominee, nodes in self._resumption.portion(cards_known=cards_known):
+            if nominee not in self.under_way and self.queue.may_plan(nominee):
+                plan = self._search(nominee, now, nodes, fitting=True)
+                if plan is not None:
+                    self._begin(nominee, plan, now, effects)
+        return not self.resumes(cards_known=cards_known)
+
+    def turn(self, now: float, effects: list[Effect]) -> None:
+        """At the end of a turn, before earmarks are laid: end plans, and make at most one."""
+        self._now = now
+        self._note_ends()
+        doubtful = self._doubtful(now)
+        if doubtful is not None:
+            self._searched = True
+            self._renew(doubtful, now, effects)
+            return
+        nominee = self.queue.take(now)
+        self._searched = nominee is not None
+        if nominee is None:
+            if not self.queue.is_behind:
+                self._nominations.take_back(now, effects)
+            return
+        survey = self._survey(nominee)
+        before = self._books.work.cost
+        plan = self._search(nominee, now, survey=survey)
+        self.queue.spend(nominee, self._books.work.cost - before)
+        if survey is not None and not survey.is_done:
+            return
+        self._surveys.pop(nominee, None)
+        if plan is None:
+            self.queue.futile(nominee, now)
+        else:
+            self._begin(nominee, plan, now, effects)
+
+    # --- inside --------------------------------------------------------------------------------
+
+    def _survey(self, nominee: Nominee) -> Survey | None:
+        """The search for this pod, as far as it has come; None for pods that are in gangs."""
+        record = None if isinstance(nominee, Gang) else self._records[nominee]
+        known = self._surveys.get(nominee)
+        if record is not None and known is not None and known.shape == record.shape:
+            return known
+        self._books.attempts.preemptions += 1
+        if record is None or self._books.gangs.of(record.pod.uid) is not None:
+            return None
+        survey = Survey(self._books.attempts.preemptions, record.shape)
+        self._surveys[nominee] = survey
+        return survey
+
+    def _note_ends(self) -> None:
+        """Plans are over whose nominee was placed, is gone, or may not be tried."""
+        for one in list(self.under_way.values()):
+            nominee = one.nominee
+            if self._books.earmarks.of(nominee) is not None:
+                continue
+            record = None if isinstance(nominee, Gang) else self._records.get(nominee)
+            self._end(one)
+            charge = None if record is None else self._books.ledger.charge_of(record.pod.uid)
+            if record is not None and record.state is State.BINDING and charge is not None:
+                self._placed[record.pod.uid] = one, charge
+
+    def _doubtful(self, now: float) -> UnderWay | None:
+        """The first plan that does not hold any more, or that gave its nominee nothing."""
+        for holder in self._books.earmarks.holders:
+            one = self.under_way.get(holder.nominee)
+            if one is None:
+                continue
+            in_vain = not one.awaited and self.queue.was_tried(one.nominee)
+            if holder.is_broken or in_vain or one.until <= now:
+                return one
+        return None
+
+    def _renew(self, one: UnderWay, now: float, effects: list[Effect]) -> None:
+        """Another plan in place of this one; meanwhile nothing that it keeps is handed out."""
+        nominee, plan = one.nominee, None
+        holder = self._books.earmarks.of(nominee)
+        is_broken = holder is not None and holder.is_broken
+        # One that had room all the time, and did not get it, would not get it again.
+        had_to_wait = self.queue.was_tried(nominee) and (one.plan.victims or one.plan.awaited)
+        if (is_broken or one.awaited or had_to_wait) and self.queue.may_plan(nominee):
+            self._books.attempts.preemptions += 1
+            plan = self._search(nominee, now, fitting=True)
+            if plan is None:
+                self.queue.futile(nominee, now)
+        if plan is None:
+            self._give_up(one)
+            return
+        del self.under_way[nominee]
+        self._nominations.end(one.plan)
+        self._begin(nominee, plan, now, effects, self._kept.carried(one.evicted))
+
+    def _search(
+        self,
+        nominee: Nominee,
+        now: float,
+        nodes: Collection[NodeName] | None = None,
+        *,
+        fitting: bool = False,
+        survey: Survey | None = None,
+    ) -> PreemptionPlan | None:
+        """On the cluster as the nominee may see it.
+
+        `nodes` are the only ones that will do; `fitting`: also a place for which nobody has to go.
+        `survey`: only a portion of all is looked at, and there is no plan until it is done.
+        """
+        members = needed(nominee, self._records)
+        leaving = [
+            self._records[uid]
+            for uid, since in self.departures.since.items()
+            if now < since + self._patience_s and self._books.ledger.charge_of(uid) is not None
+        ]
+        leaving += [one.record for one in self._books.lingering.pods()]
+        earmarks = self._books.earmarks
+        if earmarks and earmarks.show_to(contender_of(nominee, self._records)) is not None:
+            if survey is not None:
+                survey.is_done = True
+            return None  # that one is tried first, and this one then again
+        name = nominee.name if isinstance(nominee, Gang) else ""
+        preemptor = preemptor_of([record.pod for record in members], name)
+        where = Where(self._books.attempts.preemptions, nodes, fitting=fitting)
+        if survey is not None:
+            plan = self.planner.look_on(preemptor, members[0], leaving, survey)
+        else:
+            plan = self.planner.plan(preemptor, members, leaving, where=where)
+        if plan is None or fitting or plan.victims or plan.awaited:
+            return plan
+        return None
+
+    def _begin(
+        self,
+        nominee: Nominee,
+        plan: PreemptionPlan,
+        now: float,
+        effects: list[Effect],
+        before: Sequence[Evicted] = (),
+    ) -> None:
+        """Carry a plan out; `before` are pods that were evicted for the same nominee."""
+        evicted = {one.pod.uid: one for one in (*before, *self._kept.evicted(plan))}
+        one = UnderWay(nominee, plan, now + self._patience_s, [*evicted.values()])
+        one.awaited.update(victim.uid for victim in plan.victims)
+        one.awaited.update(plan.awaited)
+        self._hold(one, self._kept.places(plan), now)
+        self._given_up.add(one.until, one)
+        self.queue.count(nominee, plan)
+        first = plan.seats[0]
+        effects.append(Preempt(first.uid, first.key, plan))
+        self._nominations.begin(plan, effects)
+        for victim in plan.victims:
+            eviction = _eviction(self._records[victim.uid], plan)
+            effects.append(eviction)
+            self.departures.ask(eviction, partial(self._awaits, nominee, victim.uid), now)
+
+    def _hold(self, one: UnderWay, places: Mapping[PodUid, Charge], now: float) -> None:
+        """From now on these places are kept for the plan's nominee, and no others."""
+        earmarks, nominee, plan = self._books.earmarks, one.nominee, one.plan
+        for place in places.values():
+            cards = place.allocation.cards if place.allocation is not None else ()
+            earmarks.took(place.node, {card.uuid for card in cards})
+        holder = earmarks.of(nominee)
+        if holder is None or holder.cause is not Cause.PREEMPTS:
+            earmarks.end(nominee)
+            contender = contender_of(nominee, self._records)
+            name = f'pod group "{plan.preemptor.namespace}/{plan.preemptor.name}"'
+            if not isinstance(nominee, Gang):
+                name = f"pod {contender.pods[0].key}"
+            holder = Holder(nominee, contender.key, name, Cause.PREEMPTS, now)
+        holder.yields_to = self._kept.rule(plan, one.evicted)
+        holder.shapes = {uid: self._records[uid].shape for uid in places}
+        beside = self._kept.beside(places, one.evicted, holder.beside)
+        earmarks.hold(holder, places, now, beside)
+        self.under_way[nominee] = one
+        self.queue.set_apart(nominee)
+        if not one.awaited:
+            self.queue.wake(nominee)
+
+    def _awaits(self, nominee: Nominee, uid: PodUid) -> bool:
+        """Whether the nominee's plan still wants this pod to go."""
+        one = self.under_way.get(nominee)
+        return one is not None and uid in one.awaited
+
+    def _give_up(self, one: UnderWay) -> None:
+        """The nominee does not get what was planned."""
+        self._books.earmarks.end(one.nominee)
+        self._end(one)
+
+    def _end(self, one: UnderWay) -> None:
+        del self.under_way[one.nominee]
+        self._nominations.end(one.plan)
+        self.queue.again(one.nominee)
+
+    def _not_awaited(self, uid: PodUid) -> None:
+        """It is gone, or stays."""
+        for one in self.under_way.values():
+            one.awaited.discard(uid)
+
+
+def _eviction(record: Record, plan: PreemptionPlan) -> Evict:
+    pod, preemptor = record.pod, plan.preemptor
+    # By no name: the victim's owner may not be allowed to see what is in other namespaces.
+    by = f"{'the pod group of ' if preemptor.is_gang else ''}pod {plan.seats[0].uid}"
+    message = f"{pod.scheduler_name}: preempting to accommodate a higher priority pod"
+    note = f"Preempted by {by} on node {record.node}"
+    return Evict(pod.uid, pod.key, REASON, message, EVENT, note, preemptor.namespace)

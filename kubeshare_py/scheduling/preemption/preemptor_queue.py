@@ -1,0 +1,334 @@
+"""For whom to search for victims next: who was tried, does not fit, and may evict anybody."""
+
+import math
+from collections.abc import Mapping
+
+from kubeshare_py.domain.identity import PodUid
+from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.preemption import PreemptionPlan
+from kubeshare_py.domain.remembered import MOST_BYTES, weight_of
+from kubeshare_py.scheduling.binding.books import Books
+from kubeshare_py.scheduling.pod_groups.gang_turns import GangTurns
+from kubeshare_py.scheduling.preemption.bound_ranks import BoundRanks
+from kubeshare_py.scheduling.preemption.planner import Planner, preemptor_of
+from kubeshare_py.scheduling.queue.earmarks import Nominee, needed
+from kubeshare_py.scheduling.queue.fair_share import FairHeap, Shares
+from kubeshare_py.scheduling.queue.gangs import Gang
+from kubeshare_py.scheduling.queue.pod_queue import Line, SortKey
+from kubeshare_py.scheduling.queue.pod_records import Record
+from kubeshare_py.scheduling.queue.timers import Timers, backoff_s
+
+#: Failed searches that are remembered.
+FUTILE_KEPT = 4096
+
+#: Lines and gangs that one turn looks at, and the first pods of a line.
+LOOKS_A_TURN, MOST_LOOKED_AT = 500, 500
+
+#: What a search costs beside its questions, in rows of about 0.4 us: some milliseconds.
+A_SEARCH = 5_000
+
+#: What is said of a preemptor that evicted others as often as it may.
+EXHAUSTED = "Pods were evicted for it {} times, and it has no place: it evicts no more."
+
+#: Ranks above and below all.
+NOBODY, NOTHING = (math.inf, True), (-math.inf, False)
+#: Nominees of equal rank in the same line, and of the same namespace if that counts, fare alike.
+_Alike = tuple[object, ...]
+
+
+class PreemptionQueue:
+    """Lines and gangs that were blocked just now, or a while after a search was in vain."""
+
+    def __init__(
+        self,
+        books: Books,
+        planner: Planner,
+        gang_turns: GangTurns,
+        under_way: Mapping[Nominee, object],
+        ranks: BoundRanks,
+        most_plans: int,
+    ) -> None:
+        """`most_plans`: so many times one nominee may evict others."""
+        self._books = books
+        self._records = books.records
+        self._planner = planner
+        self._gang_turns = gang_turns
+        self._under_way = under_way
+        self._ranks = ranks
+        self._most_plans = most_plans
+        #: Whom to search for, by the key that it is known to stand at; searches have shares of
+        #: their own, so that a round lasts until all that wait for one had theirs.
+        self._due: dict[Line | Gang, SortKey] = {}
+        self._shares = Shares()
+        self._candidates: FairHeap[Line | Gang] = FairHeap(
+            self._shares, self._stands_at, lambda: len(self._due)
+        )
+        #: Candidates that were found under an owner that they had before.
+        self._moved: dict[Line | Gang, None] = {}
+        #: Who is to be looked at, some in each turn.
+        self._unlooked: list[Line | Gang] = []
+        self._retry: Timers[Line | Gang] = Timers()
+        self._futile: dict[_Alike, tuple[int, float]] = {}
+        self._futile_bytes = 0
+        #: The least important bound pod when somebody was passed over who may evict nobody: the
+        #: most important such one.
+        self._passed_over_at = NOTHING
+
+    @property
+    def is_due(self) -> bool:
+        """Whether somebody is to be searched for."""
+        return bool(
+            self._due
+            or self._unlooked
+            or self._books.queue.newcomers
+            or self._gang_turns.newcomers
+            or self._lowest() < self._passed_over_at
+        )
+
+    @property
+    def next_at(self) -> float:
+        """When a search is tried again."""
+        return self._retry.next_at
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether some were not looked at yet."""
+        return bool(self._unlooked)
+
+    def blocked(self, who: Line | Gang) -> None:
+        """Was tried, and does not fit."""
+        key = self._key(who)
+        if key is not None and self._due.get(who) != key:
+            self._put(who, key)
+
+    def again(self, nominee: Nominee) -> None:
+        """A plan for it came to an end: it waits with those like it again."""
+        if isinstance(nominee, Gang):
+            if nominee.together and nominee.waiting:
+                self._note_plans(nominee)
+            else:
+                nominee.plans, nominee.remark = 0, ""
+            self._gang_turns.queue.move(nominee, alone=False)
+            self.blocked(nominee)
+            return
+        line = self._books.queue.line_of(nominee)
+        if line is None:
+            return
+        self._note_plans(self._records[nominee])
+        if self._records[nominee].remark:
+            # Nothing that those like it are told is told to it.
+            line.diagnosis = None
+            self._books.queue.wake(line)
+        else:
+            self._books.queue.move(nominee, alone=False)
+            line = self._books.queue.line_of(nominee)
+            if line is not None:
+                self.blocked(line)
+
+    def _note_plans(self, owner: Gang | Record) -> None:
+        """Say so where it evicts no more."""
+        if owner.plans >= self._most_plans and not owner.remark:
+            owner.remark = EXHAUSTED.format(owner.plans)
+            self._books.attempts.exhausted += 1
+
+    def set_apart(self, nominee: Nominee) -> None:
+        """A plan for it is carried out: it may take what those before it may not."""
+        if isinstance(nominee, Gang):
+            self._gang_turns.queue.move(nominee, alone=True)
+        else:
+            self._books.queue.move(nominee, alone=True)
+
+    def wake(self, nominee: Nominee) -> None:
+        """It may fit now, though no row improved."""
+        if isinstance(nominee, Gang):
+            blocked = self._gang_turns.queue.line_of(nominee)
+            if blocked is not None:
+                self._gang_turns.queue.wake(blocked)
+        else:
+            line = self._books.queue.line_of(nominee)
+            if line is not None:
+                self._books.queue.wake(line)
+
+    def was_tried(self, nominee: Nominee) -> bool:
+        """Whether the nominee does not fit now."""
+        if self._books.cycle.sweeps:
+            return False
+        if isinstance(nominee, Gang):
+            return self._gang_turns.queue.line_of(nominee) is not None
+        line = self._books.queue.line_of(nominee)
+        return line is not None and line.blocked
+
+    def time_passed(self, now: float) -> None:
+        """Searches that were in vain are due again."""
+        for who in self._retry.due(now):
+            self.blocked(who)
+
+    def take(self, now: float) -> Nominee | None:
+        """Who stands first of those that may evict somebody, as far as they were looked at.
+
+        A namespace that had its share of searches lets all others pass.
+        """
+        if self._lowest() < self._passed_over_at:
+            self._look_at_all()
+        for newcomers in (self._books.queue.newcomers, self._gang_turns.newcomers):
+            self._unlooked.extend(newcomers)
+            newcomers.clear()
+        for _ in range(min(LOOKS_A_TURN, len(self._unlooked))):
+            self.blocked(self._unlooked.pop())
+        for _ in range(LOOKS_A_TURN):
+            who = self._first()
+            if who is None:
+                return None
+            found = self._searched_for(who, now)
+            if found is None:
+                del self._due[who]
+                self._passed_over_at = max(self._passed_over_at, self._lowest())
+            elif found[0] == self._due[who]:
+                return found[1]
+            else:
+                self._put(who, found[0])
+        return None
+
+    def spend(self, nominee: Nominee, cost: int) -> None:
+        """A search for it cost so much, in rows, beside what it cost apart from questions."""
+        cost += A_SEARCH
+        line = nominee if isinstance(nominee, Gang) else self._books.queue.line_of(nominee)
+        if line is not None:
+            self._shares.spend(line.owner, cost)
+            self._books.shares.spend(line.owner, cost)
+
+    def futile(self, nominee: Nominee, now: float) -> None:
+        """No eviction would help; perhaps later."""
+        alike = self._alike(nominee)
+        tries = self._futile.get(alike, (0, 0.0))[0] + 1
+        if alike not in self._futile and not isinstance(nominee, Gang):
+            self._futile_bytes += weight_of(self._records[nominee].shape)
+        if len(self._futile) > FUTILE_KEPT or self._futile_bytes > MOST_BYTES:
+            self._futile.clear()
+            self._futile_bytes = 0
+        until = now + backoff_s(tries)
+        self._futile[alike] = tries, until
+        line = nominee if isinstance(nominee, Gang) else self._books.queue.line_of(nominee)
+        if line is not None:
+            self._retry.add(until, line)
+
+    # --- inside --------------------------------------------------------------------------------
+
+    def _put(self, who: Line | Gang, key: SortKey) -> None:
+        self._due[who] = key
+        self._candidates.push(who.owner, key, who)
+
+    def _first(self) -> Line | Gang | None:
+        """The first candidate; another round of shares begins if all others had theirs."""
+        first = self._first_of_round()
+        if first is None and self._shares.new_round():
+            self._candidates.let_on()
+            first = self._first_of_round()
+        return first
+
+    def _first_of_round(self) -> Line | Gang | None:
+        """The first candidate, once those found under an owner of before are under theirs."""
+        first = self._candidates.first()
+        while self._moved:
+            moved = list(self._moved)
+            self._moved.clear()
+            for who in moved:
+                if who in self._due:
+                    self._candidates.push(who.owner, self._due[who], who)
+            first = self._candidates.first()
+        return first
+
+    def _stands_at(self, who: Line | Gang, owner: str, key: SortKey) -> bool:
+        if self._due.get(who) != key:
+            return False
+        if who.owner != owner:
+            self._moved[who] = None
+            return False
+        return True
+
+    @staticmethod
+    def _key(who: Line | Gang) -> SortKey | None:
+        """Where it stands; None if none of its pods waits."""
+        if isinstance(who, Gang):
+            return who.key
+        head = who.head()
+        return None if head is None else head[0]
+
+    def _searched_for(self, who: Line | Gang, now: float) -> tuple[SortKey, Nominee] | None:
+        """Who of a line, or the gang, is to be searched for, and where it stands."""
+        if isinstance(who, Line):
+            uid = self._first_of(who, now)
+            return None if uid is None else (who.waiting[uid], uid)
+        blocked = self._gang_turns.queue.line_of(who)
+        if blocked is None or blocked.shortage is None or not self._may_search(who, now):
+            return None
+        return who.key, who
+
+    def _first_of(self, line: Line, now: float) -> PodUid | None:
+        """The first pod of a blocked line that a search may help."""
+        head = line.head()
+        if not line.blocked or head is None or not self._planner.is_on(line.profile):
+            return None
+        if not self._is_above_somebody(head[1]):
+            return None
+        # Thousands may wait in one line, and most of them alike: one is asked for all of those,
+        # and those far behind the first are not looked at.
+        verdicts: dict[tuple[object, ...], bool] = {}
+        able = []
+        for key, uid in line.heap[:MOST_LOOKED_AT]:
+            if uid in self._under_way or line.waiting.get(uid) != key:
+                continue
+            pod = self._records[uid].pod
+            alike = (*_standing(pod), pod.preempts)
+            if alike not in verdicts:
+                verdicts[alike] = self._may_search(uid, now)
+            if verdicts[alike]:
+                able.append(uid)
+        return min(able, key=line.waiting.__getitem__, default=None)
+
+    def may_plan(self, nominee: Nominee) -> bool:
+        """Whether its profile, its pods and its past let it evict others."""
+        members = needed(nominee, self._records)
+        if not members or self._owner(nominee).plans >= self._most_plans:
+            return False
+        is_on = self._planner.is_on(members[0].pod.scheduler_name)
+        return is_on and all(one.pod.preempts for one in members)
+
+    def count(self, nominee: Nominee, plan: PreemptionPlan) -> None:
+        """A plan of its own is carried out."""
+        if plan.victims:
+            self._owner(nominee).plans += 1
+
+    def _owner(self, nominee: Nominee) -> Gang | Record:
+        return nominee if isinstance(nominee, Gang) else self._records[nominee]
+
+    def _may_search(self, nominee: Nominee, now: float) -> bool:
+        if nominee in self._under_way or self._futile.get(self._alike(nominee), (0, 0.0))[1] > now:
+            return False
+        return self.may_plan(nominee) and self._is_above_somebody(nominee)
+
+    def _look_at_all(self) -> None:
+        """Somebody less important is bound now: whoever waits may be above him."""
+        self._passed_over_at = NOTHING
+        self._unlooked = [*self._books.queue.blocked()]
+        for line in self._gang_turns.queue.lines():
+            self._unlooked.extend(line.gangs)
+
+    def _lowest(self) -> tuple[float, bool]:
+        return self._ranks.lowest() or NOBODY
+
+    def _is_above_somebody(self, nominee: Nominee) -> bool:
+        preemptor = preemptor_of([one.pod for one in needed(nominee, self._records)])
+        return self._lowest() < (preemptor.priority, preemptor.guarantee)
+
+    def _alike(self, nominee: Nominee) -> _Alike:
+        if isinstance(nominee, Gang):
+            return (nominee, nominee.need)
+        record = self._records[nominee]
+        return (record.pod.scheduler_name, record.shape, *_standing(record.pod))
+
+
+def _standing(pod: Pod) -> tuple[int, bool, str]:
+    """What decides, of pods of one line, who gives way to this one."""
+    guarantee = pod.label_priority > 0
+    return pod.priority, guarantee, pod.key.namespace if guarantee else ""

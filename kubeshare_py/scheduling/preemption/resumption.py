@@ -1,0 +1,67 @@
+"""Plans of a scheduler before this one: whose place is to be planned anew before others are tried.
+
+Such a plan is known by what pods that wait say: the node for which they are nominated. It is made
+anew for that node, with the pods that are leaving there. So nothing that was freed goes to others,
+and only pods are evicted that still have to go.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+
+from kubeshare_py.domain.identity import NodeName, PodUid
+from kubeshare_py.scheduling.queue.earmarks import Nominee, needed
+from kubeshare_py.scheduling.queue.gangs import Gang, Gangs
+from kubeshare_py.scheduling.queue.pod_records import Record, State
+
+#: So many pods of their own, or one gang, are looked at in one turn.
+PODS_A_TURN = 8
+
+
+class Resumption:
+    """Nominees that are still to be looked at, from the first turn of this process on."""
+
+    def __init__(self, records: Mapping[PodUid, Record], gangs: Gangs) -> None:
+        self._records = records
+        self._gangs = gangs
+        self._left: dict[PodUid, None] | None = None
+
+    def is_due(self, *, cards_known: bool) -> bool:
+        """Whether there are some to be looked at; those that want cards once cards are known."""
+        return any(cards_known or not self._wants_cards(uid) for uid in self._left or ())
+
+    def begin(self, nominated: Iterable[PodUid]) -> None:
+        """At the first turn: these are all."""
+        if self._left is None:
+            self._left = dict.fromkeys(sorted(nominated, key=self._rank))
+
+    def portion(self, *, cards_known: bool) -> list[tuple[Nominee, Collection[NodeName]]]:
+        """The next ones in queue order, each with the nodes for which it is nominated."""
+        found: list[tuple[Nominee, Collection[NodeName]]] = []
+        for uid in list(self._left or ()):
+            if len(found) >= PODS_A_TURN or (found and isinstance(found[-1][0], Gang)):
+                break
+            if self._left is None or (not cards_known and self._wants_cards(uid)):
+                continue
+            self._left.pop(uid, None)
+            record = self._records.get(uid)
+            if record is None or record.state is not State.WAITING:
+                continue
+            gang = self._gangs.of(uid)
+            nominee: Nominee = gang if gang is not None and gang.together else uid
+            members = needed(nominee, self._records)
+            if isinstance(nominee, Gang) and len(members) < nominee.need:
+                continue
+            nodes = {one.pod.nominated_node for one in members} - {None}
+            for member in members:
+                self._left.pop(member.pod.uid, None)
+            found.append((nominee, {node for node in nodes if node is not None}))
+        return found
+
+    # --- inside --------------------------------------------------------------------------------
+
+    def _wants_cards(self, uid: PodUid) -> bool:
+        record = self._records.get(uid)
+        return record is not None and record.pod.shape.claim is not None
+
+    def _rank(self, uid: PodUid) -> tuple[int, int]:
+        record = self._records[uid]
+        return -record.pod.priority, record.arrived

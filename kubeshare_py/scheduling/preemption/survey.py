@@ -1,0 +1,35 @@
+"""How far the search for one pod has come, of which each turn does a portion."""
+
+from dataclasses import dataclass
+
+from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.domain.pod import Shape
+from kubeshare_py.scheduling.preemption.evictable import cost
+from kubeshare_py.scheduling.preemption.search import Draft
+from kubeshare_py.scheduling.preemption.victim_search import Portion
+
+
+@dataclass(slots=True)
+class Survey:
+    """The search for a pod of this shape.
+
+    `number` as in `Where`. The best node yet, and what goes there costs so much.
+    """
+
+    number: int
+    shape: Shape
+    model: int = 0
+    begin: int = 0
+    node: NodeName | None = None
+    cost: tuple[int, ...] = ()
+    is_done: bool = False
+
+    def looked(self, draft: Draft | None, portion: Portion, models: int) -> bool:
+        """What a portion came to; whether it was all there is to look at."""
+        if draft is not None and (self.node is None or cost(draft.units) < self.cost):
+            self.node, self.cost = draft.names[draft.seated[0].position], cost(draft.units)
+        is_all = not self.begin and portion.end is None and models == 1
+        self.begin = portion.end or 0
+        self.model += portion.end is None
+        self.is_done = self.model >= models
+        return is_all

@@ -1,0 +1,169 @@
+"""Private rows on which a preemption is tried: pods are taken away, and others are given places."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kubeshare_py.cluster.columns import IntArray
+from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.cluster.what_if import Amounts
+from kubeshare_py.domain.identity import NodeName, PodUid
+from kubeshare_py.domain.pod import Shape
+from kubeshare_py.framework.asks import Asker
+from kubeshare_py.scheduling.pod_groups.gang_models import narrowed
+from kubeshare_py.scheduling.queue.pod_records import Record
+
+#: The name of a profile, and what its pods ask for.
+Kind = tuple[str, Shape]
+
+
+@dataclass(slots=True, eq=False)
+class Seated:
+    """A pod that has a place in the plan: the row's position, and its cards' slots."""
+
+    record: Record
+    position: int
+    slots: tuple[int, ...]
+
+
+def kind_of(record: Record, model: str) -> Kind:
+    """What decides where this pod may go.
+
+    `model` is what pods get that ask for one model and leave it open; "" if none does.
+    """
+    return record.pod.scheduler_name, narrowed(record.shape, model)
+
+
+class TrialRows:
+    """Copies of some rows. A position is where a row is among them."""
+
+    def __init__(
+        self, ledger: Ledger, askers: Mapping[str, Asker], index: IntArray, model: str
+    ) -> None:
+        self.rows = ledger.what_if(index)
+        self.everywhere = np.arange(len(index))
+        self.seated: list[Seated] = []
+        self._model = model
+        self._ledger = ledger
+        self._askers = askers
+        self._position = {row: position for position, row in enumerate(index.tolist())}
+
+    def names(self) -> list[NodeName]:
+        """The nodes of the rows, by position."""
+        names = (self._ledger.columns.names[row] for row in self.rows.index.tolist())
+        return [name for name in names if name is not None]
+
+    def kind_of(self, record: Record) -> Kind:
+        """What decides where this pod may go."""
+        return kind_of(record, self._model)
+
+    def positions_of(self, records: Sequence[Record]) -> set[int]:
+        """Where these pods are; those on other rows count for nothing."""
+        found = (self._position_of(record.node) for record in records if record.node is not None)
+        return {position for position in found if position is not None}
+
+    def take_away(self, records: Sequence[Record]) -> set[int]:
+        """Think pods away; the positions that changed."""
+        return self._change(records, -1)
+
+    def put_back(self, records: Sequence[Record]) -> None:
+        """Pods that were taken away hold what they hold again."""
+        self._change(records, 1)
+
+    def _change(self, records: Sequence[Record], sign: int) -> set[int]:
+        by_position: dict[int, list[PodUid]] = {}
+        for record in records:
+            assert record.node is not None
+            position = self._position_of(record.node)
+            if position is not None:
+                by_position.setdefault(position, []).append(record.pod.uid)
+        if by_position:
+            positions = np.array(list(by_position), np.int64)
+            amounts = self._ledger.amounts(list(by_position.values()))
+            self.rows.add(positions, amounts, np.arange(len(positions)), sign)
+            self.rows.derive(positions)
+        return set(by_position)
+
+    def _position_of(self, node: NodeName) -> int | None:
+        """None for other rows, and for a node that has no row."""
+        row = self._ledger.columns.row_of.get(node)
+        return None if row is None else self._position.get(row)
+
+    # --- places --------------------------------------------------------------------------------
+
+    def fill(
+        self, kind: Kind, left: list[Record], positions: IntArray, *, one_each: bool = False
+    ) -> None:
+        """Give pods from the front of `left` places at these positions, the best first.
+
+        `one_each`: first one pod at each position where it fits, all at once.
+        """
+        if not len(positions):
+            return
+        asker, shape = self._askers[kind[0]], kind[1]
+        keys, slots = asker.rate(shape, self.rows.take(positions))
+        if one_each and len(positions) > 1:
+            fitting = np.flatnonzero(keys >= 0)[: len(left)]
+            self._seat(kind, left, positions[fitting], _some(slots, fitting))
+            keys, slots = asker.rate(shape, self.rows.take(positions))
+        while left:
+            best = int(keys.argmax())
+            if keys[best] < 0:
+                return
+            here = np.array([best])
+            self._seat(kind, left, positions[here], _some(slots, here))
+            keys[here], card = asker.rate(shape, self.rows.take(positions[here]))
+            if slots is not None and card is not None:
+                slots[here] = card
+
+    def _seat(
+        self, kind: Kind, left: list[Record], positions: IntArray, slots: IntArray | None
+    ) -> None:
+        """Give the next pods these places, one each."""
+        seated = []
+        for number, position in enumerate(positions.tolist()):
+            if slots is not None:
+                chosen: tuple[int, ...] = (slots.item(number),)
+            else:
+                row = self.rows.take(positions[number : number + 1])
+                chosen = self._askers[kind[0]].cards_of(kind[1], row)
+            seated.append(Seated(left[number], position, chosen))
+        del left[: len(seated)]
+        self.occupy(seated, 1)
+        self.seated += seated
+
+    def occupy(self, seated: Sequence[Seated], sign: int) -> None:
+        """Charge pods to their places (sign 1), or take them away (-1)."""
+        while seated:
+            # A row can be changed once at a time.
+            first = {one.position: number for number, one in reversed([*enumerate(seated)])}
+            now = [seated[number] for number in sorted(first.values())]
+            positions = np.array([one.position for one in now], np.int64)
+            self.rows.add(positions, self.amounts(now), np.arange(len(now)), sign)
+            self.rows.derive(positions)
+            done = set(first.values())
+            seated = [one for number, one in enumerate(seated) if number not in done]
+
+    def amounts(self, seated: Sequence[Seated]) -> Amounts:
+        """What pods take at their places, line by line."""
+        columns = self._ledger.columns
+        amounts = Amounts.none(len(seated), columns.free.shape[1], columns.width)
+        capacities, models = self.rows.column("capacity_bytes"), self.rows.column("model")
+        for line, one in enumerate(seated):
+            _, shape = self.kind_of(one.record)
+            amounts.free[line] = self._ledger.vector(shape.resources, shape.needs_port)
+            claim = shape.claim
+            for slot in one.slots if claim is not None else ():
+                assert claim is not None
+                capacity = capacities.item(one.position, slot)
+                model = columns.model_names[models.item(one.position, slot)]
+                amounts.milli[line, slot] = claim.milli_on(model)
+                amounts.memory[line, slot] = claim.bytes_of(capacity, model)
+                amounts.tenants[line, slot] = 1
+                amounts.exclusive[line, slot] = claim.exclusive
+        return amounts
+
+
+def _some(slots: IntArray | None, index: IntArray) -> IntArray | None:
+    return None if slots is None else slots[index]

@@ -1,0 +1,1 @@
+"""What waits: records of pods, queues, backoffs, pod groups, reasons."""

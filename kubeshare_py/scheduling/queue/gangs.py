@@ -1,0 +1,409 @@
+"""Pod groups whose members must start together: who is in each, and how many it still needs.
+
+A book, nothing is decided here. All of it follows from the pods there are, so that a restarted
+scheduler finds what its predecessor knew: a bound pod's gang and minimum are those that its
+allocation names, an unbound pod's are those of its labels.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import TypeVar
+
+from kubeshare_py.domain.diagnosis import Diagnosis
+from kubeshare_py.domain.events import FinishedMember
+from kubeshare_py.domain.identity import NodeName, PodUid
+from kubeshare_py.domain.pod import Pod, Shape
+from kubeshare_py.scheduling.queue.group_objects import GangKey, GroupObjects
+from kubeshare_py.scheduling.queue.pod_queue import SortKey
+from kubeshare_py.scheduling.queue.pod_records import Record, State
+
+K = TypeVar("K")
+#: How many pods of which shape under which profile.
+Shapes = Counter[tuple[str, Shape]]
+#: creationTimestamp and arrival of a gang's first member; 0 where it has had none.
+First = tuple[str, int]
+#: How many members are needed, how many of which shape there are, and where they must be: the
+#: label of a place, and the nodes of those that are in it already.
+Composition = tuple[int, frozenset[tuple[tuple[str, Shape], int]], str, tuple[NodeName, ...]]
+
+
+class Role(Enum):
+    """What a member is to its gang."""
+
+    HELD = auto()  # not to be tried
+    BACKOFF = auto()  # not to be tried now; what it asks of its gang counts
+    WAITING = auto()
+    BINDING = auto()
+    BOUND = auto()
+    LEAVING = auto()  # is being deleted or evicted: no longer one of them
+
+
+#: Members that have no place yet: the most that one of them asks for is the minimum.
+_ASKING = (Role.BACKOFF, Role.WAITING)
+#: Members that have a place and are to keep it.
+PLACED = (Role.BINDING, Role.BOUND)
+
+_ROLES = {
+    State.HELD: Role.HELD,
+    State.BACKOFF: Role.BACKOFF,
+    State.WAITING: Role.WAITING,
+    State.BINDING: Role.BINDING,
+    State.ASSUMED: Role.BOUND,
+    State.BOUND: Role.BOUND,
+}
+
+
+@dataclass(slots=True)
+class Member:
+    """One pod of a gang: what it is to it, and the minimum that it knows of."""
+
+    record: Record
+    role: Role
+    minimum: int
+    shape: tuple[str, Shape]
+
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """Too few fit: how many do, how many of which shape do not, and why one more does not.
+
+    The diagnosis is of the cluster with those that fit in place. Where all must be of one model,
+    `by_model` says how many fit on which, most first, and the rest is about the first of them.
+    `is_nowhere`: all must be in one place of a label that no node has. `limit`: the cluster could
+    not hold so many if nobody held anything.
+    """
+
+    fitting: int
+    lacking: tuple[tuple[Shape, int], ...]
+    diagnosis: Diagnosis
+    by_model: tuple[tuple[str, int], ...] = ()
+    is_nowhere: bool = False
+    limit: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class Gang:
+    """One group of one namespace. `met`: so many members are bound, or were, as must be.
+
+    While it is `together`, its waiting members can only be placed `need` at once. Otherwise each is
+    placed for itself: members above the minimum, and those that replace dead ones.
+    """
+
+    namespace: str
+    name: str
+    members: dict[PodUid, Member] = field(default_factory=dict)
+    waiting: dict[PodUid, Record] = field(default_factory=dict)
+    shapes: Shapes = field(default_factory=Counter)
+    finished: dict[PodUid, FinishedMember] = field(default_factory=dict)
+    counts: Counter[Role] = field(default_factory=Counter)
+    asked: Counter[int] = field(default_factory=Counter)
+    granted: Counter[int] = field(default_factory=Counter)
+    #: Its first member; the one by which the members' keys were made, and the one by which they
+    #: stand in lines.
+    first: First = ("", 0)
+    keyed_by: First | None = None
+    lined_by: First | None = None
+    met: bool = False
+    #: The minimum that its PodGroup object names, None where there is no such object.
+    declared: int | None = None
+    #: Edits of that object after the first wait for the end of a pause, as those of a pod
+    #: (`pod_records`). `pauses`: no member is in the queue until then. `is_divided`: some members
+    #: are yet to leave the queue, or to be enqueued as the object is now.
+    edits: int = 0
+    edits_rest_until: float = -math.inf
+    pauses: bool = False
+    is_divided: bool = False
+    together: bool = True
+    need: int = 0
+    #: Where it stands in the queue while it is together, and until when it does not.
+    key: SortKey = ()
+    rests_until: float = 0.0
+    tries: int = 0
+    #: What its waiting members were told last, and who was not told yet.
+    diagnosis: Diagnosis | None = None
+    untold: dict[PodUid, None] = field(default_factory=dict)
+    #: What was missing when it was last tried, and when that was worked out.
+    shortage: Shortage | None = None
+    short_at: float = -math.inf
+    #: How many plans of preemption evicted others for it, and what to say of it if there were too
+    #: many.
+    plans: int = 0
+    remark: str = ""
+    #: Since when all are there that it needs, and do not fit.
+    short_since: float | None = None
+    #: Whether more than its pods' news has looked at it (`Gangs.take_touched`).
+    is_known: bool = False
+    #: When something is done about too few members being placed, and whether it was tried before.
+    repair_at: float | None = None
+    replanned: bool = False
+
+    @property
+    def title(self) -> str:
+        """Its name as people gave it: that of an object without the API."""
+        return self.name.rpartition("/")[2]
+
+    @property
+    def placed(self) -> int:
+        """Members that have a place and are to keep it."""
+        return self.counts[Role.BINDING] + self.counts[Role.BOUND]
+
+    def nodes(self) -> list[NodeName]:
+        """Where its members have places that they are to keep."""
+        records = (member.record for member in self.members.values() if member.role in PLACED)
+        return [record.node for record in records if record.node is not None]
+
+    @property
+    def owner(self) -> str:
+        """Whose share its tries are counted toward."""
+        return self.namespace
+
+    @property
+    def within(self) -> str:
+        """The label by which all must be in one place, as a waiting one says; "" if none does."""
+        groups = (record.pod.group for record in self.waiting.values())
+        return max((group.within for group in groups if group is not None), default="")
+
+    @property
+    def composition(self) -> Composition:
+        """All that whether it fits depends on: gangs for which it is equal fit alike."""
+        within = self.within
+        nodes = tuple(sorted(set(self.nodes()))) if within else ()
+        return self.need, frozenset(self.shapes.items()), within, nodes
+
+    @property
+    def minimum(self) -> int:
+        """How many must start together: as its object says, or the most that an unplaced one asks.
+
+        Labels of several pods cannot be changed at once; until all agree, none starts with fewer
+        than it asks for.
+        """
+        if self.declared is not None:
+            return self.declared
+        return max(self.asked) if self.asked else min(self.granted, default=0)
+
+    @property
+    def completed(self) -> int:
+        """Members that have done their work, those of an earlier run of that name left out."""
+        if not self.finished:
+            return 0
+        owners = {member.record.pod.owner for member in self.members.values()}
+        return sum(one.succeeded and one.owner in owners for one in self.finished.values())
+
+    def update(self) -> None:
+        """Work out again what follows from the members."""
+        placed, minimum = self.placed, self.minimum
+        self.need = 0
+        if not placed:
+            self.met = False
+        if not self.met:
+            done = self.completed
+            self.met = placed > 0 and self.counts[Role.BOUND] + done >= minimum
+            self.need = 0 if self.met else max(0, minimum - placed - done)
+        self.together = minimum > 1 and self.need > 0
+
+    def recall(self) -> None:
+        """After a restart: it counts as having run where it cannot be in the middle of a start.
+
+        So it is when its finished members make up for those that are missing, and when too few
+        pods are there for a start: it lost members that once ran. To be wrong about that costs
+        cards that a dead start holds; to be wrong the other way would end pods that work.
+        """
+        bound = self.counts[Role.BOUND]
+        owners = {member.record.pod.owner for member in self.members.values()}
+        ran = sum(one.had_node and one.owner in owners for one in self.finished.values())
+        there = len(self.members) - self.counts[Role.LEAVING] + self.completed
+        self.met = bound > 0 and (bound + ran >= self.minimum or there < self.minimum)
+
+    def put(self, uid: PodUid, member: Member) -> None:
+        """Take in a member, or what has become of it."""
+        self.drop(uid)
+        self.members[uid] = member
+        self.counts[member.role] += 1
+        if member.role is Role.WAITING:
+            self.waiting[uid] = member.record
+            self.shapes[member.shape] += 1
+            self.untold[uid] = None
+        if member.role in _ASKING:
+            _add(self.asked, member.minimum, 1)
+        elif member.role in PLACED:
+            _add(self.granted, member.minimum, 1)
+
+    def drop(self, uid: PodUid) -> None:
+        """The pod is none of its members any more."""
+        member = self.members.pop(uid, None)
+        if member is None:
+            return
+        self.counts[member.role] -= 1
+        if member.role is Role.WAITING:
+            del self.waiting[uid]
+            self.untold.pop(uid, None)
+            _add(self.shapes, member.shape, -1)
+        if member.role in _ASKING:
+            _add(self.asked, member.minimum, -1)
+        elif member.role in PLACED:
+            _add(self.granted, member.minimum, -1)
+
+
+class Gangs:
+    """All gangs. `touched` are those of which something changed since anybody looked."""
+
+    def __init__(self) -> None:
+        self.by_key: dict[GangKey, Gang] = {}
+        self.touched: dict[Gang, None] = {}
+        #: What PodGroups say; the minimum of each of their gangs.
+        self.objects = GroupObjects()
+        self._declared: dict[GangKey, int] = {}
+        self._of: dict[PodUid, Gang] = {}
+        self._of_finished: dict[PodUid, Gang] = {}
+
+    def of(self, uid: PodUid) -> Gang | None:
+        """The gang of a pod."""
+        return self._of.get(uid)
+
+    def declare(self, key: GangKey, minimum: int | None) -> Gang | None:
+        """What the object of a gang says now, None if there is none; the gang, if it has pods."""
+        self._declared.pop(key, None)
+        if minimum is not None:
+            self._declared[key] = minimum
+        gang = self.by_key.get(key)
+        if gang is not None:
+            gang.declared = minimum
+            self.touched[gang] = None
+        return gang
+
+    def pauses(self, pod: Pod) -> bool:
+        """Whether the pod belongs to a gang of which the PodGroup was edited again and again."""
+        if pod.group_reference is None:
+            return False
+        gang = self.by_key.get((pod.key.namespace, pod.group_reference.gang))
+        return gang is not None and gang.pauses
+
+    def file(self, record: Record) -> Gang | None:
+        """Note what has become of a pod; its gang, None if it is in none."""
+        pod, allocation = record.pod, record.allocation
+        named = pod.group is not None or pod.group_reference is not None
+        named = named or (allocation is not None and allocation.group is not None)
+        if not named and (not self._of or pod.uid not in self._of):
+            return None  # nearly always
+        key, member = _membership(record)
+        gang = self._of.get(pod.uid)
+        if gang is not None and (member is None or key != (gang.namespace, gang.name)):
+            self._leave(gang, pod.uid)
+            gang = None
+        if member is None:
+            return None
+        if gang is None:
+            gang = self._of[pod.uid] = self._gang(key)
+        known = gang.members.get(pod.uid)
+        if known is None or known != member:
+            gang.put(pod.uid, member)
+            first = (pod.created, record.arrived)
+            if not gang.first[1] or first < gang.first:
+                gang.first = first
+            self.touched[gang] = None
+        return gang
+
+    def gone(self, uid: PodUid) -> None:
+        """The pod was deleted, or is over."""
+        gang = self._of.get(uid)
+        if gang is not None:
+            self._leave(gang, uid)
+        if uid in self._of_finished:
+            self._forget(uid)
+
+    def drop(self, uid: PodUid) -> None:
+        """The pod was changed, and is about to be filed as it is now."""
+        gang = self._of.get(uid)
+        if gang is not None:
+            gang.drop(uid)
+            self.touched[gang] = None
+
+    def finish(self, member: FinishedMember) -> None:
+        """A pod is over: its work counts until it is deleted."""
+        known = self._of_finished.get(member.uid)
+        if known is not None and known.finished[member.uid] == member:
+            return
+        gang = self._of_finished[member.uid] = self._gang((member.namespace, member.group))
+        gang.finished[member.uid] = member
+        self.touched[gang] = None
+
+    def finished_are(self, listed: Iterable[FinishedMember]) -> None:
+        """All pods that are over, as a list shows them."""
+        found = {member.uid: member for member in listed}
+        for uid in [uid for uid in self._of_finished if uid not in found]:
+            self._forget(uid)
+        for member in found.values():
+            self.finish(member)
+
+    def recall(self) -> None:
+        """After the first list: which gangs ran before this process began."""
+        for gang in self.by_key.values():
+            gang.recall()
+
+    def take_touched(self) -> list[Gang]:
+        """Gangs to look at, brought up to date; those without anybody are forgotten."""
+        touched = list(self.touched)
+        self.touched.clear()
+        for gang in touched:
+            gang.update()
+            gang.is_known = True
+            if not gang.members and not gang.finished:
+                self.by_key.pop((gang.namespace, gang.name), None)
+        return touched
+
+    def _gang(self, key: GangKey) -> Gang:
+        gang = self.by_key.get(key)
+        if gang is None:
+            gang = self.by_key[key] = Gang(*key, declared=self._declared.get(key))
+        return gang
+
+    def _forget(self, uid: PodUid) -> None:
+        gang = self._of_finished.pop(uid)
+        del gang.finished[uid]
+        self._lost_one(gang)
+
+    def _leave(self, gang: Gang, uid: PodUid) -> None:
+        gang.drop(uid)
+        del self._of[uid]
+        self._lost_one(gang)
+
+    def _lost_one(self, gang: Gang) -> None:
+        if not gang.members and not gang.finished:
+            gang.first = ("", 0)  # a gang of that name that comes later is not as old
+            if not gang.is_known:  # as while another scheduler leads, perhaps for weeks
+                self.touched.pop(gang, None)
+                self.by_key.pop((gang.namespace, gang.name), None)
+                return
+        self.touched[gang] = None
+
+
+def _membership(record: Record) -> tuple[GangKey, Member | None]:
+    """Which gang a pod is in, and as what."""
+    pod, allocation = record.pod, record.allocation
+    name, minimum = "", 0
+    if record.node is not None:
+        if allocation is not None and allocation.group is not None:
+            name, minimum = allocation.group, allocation.min_available
+    elif pod.group is not None:
+        name, minimum = pod.group.name, pod.group.min_available
+    elif pod.group_reference is not None:
+        # Held until its object is there: what it asks for is of no account yet.
+        name, minimum = pod.group_reference.gang, 1
+    key = (pod.key.namespace, name)
+    if not name or not minimum:
+        return key, None
+    leaving = pod.deleting or record.evicted
+    role = Role.LEAVING if leaving else _ROLES[record.state]
+    if role is Role.BACKOFF and pod.group_reference is not None:
+        role = Role.HELD  # how many it asks for says its object, as long as there is one
+    return key, Member(record, role, minimum, (pod.scheduler_name, record.shape))
+
+
+def _add(counter: Counter[K], what: K, count: int) -> None:
+    """Count, and keep no zeros."""
+    counter[what] += count
+    if not counter[what]:
+        del counter[what]

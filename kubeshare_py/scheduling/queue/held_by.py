@@ -1,0 +1,83 @@
+"""What holds a pod to its share of a card, or will when it is placed; and whether it can."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kubeshare_py.cluster.columns import ABSENT
+from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.domain.allocation import Allocation
+from kubeshare_py.domain.identity import GpuUuid, NodeName
+from kubeshare_py.domain.isolation import IsolationBackend, Part
+from kubeshare_py.domain.pod import Pod, Shape
+from kubeshare_py.domain.readiness import in_words, lack_of
+from kubeshare_py.domain.view import LacksView
+from kubeshare_py.framework.scheduler_profile import Profile
+from kubeshare_py.scheduling.queue.pod_records import Record
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """How far a placed pod is held to its share.
+
+    `unheld` are the parts that nothing holds it to. `lacks` are cards on which its back-end does
+    not work, and what it lacks there; `untold` those of which nobody tells.
+    """
+
+    unheld: tuple[Part, ...] = ()
+    lacks: tuple[tuple[GpuUuid, str], ...] = ()
+    untold: tuple[GpuUuid, ...] = ()
+
+
+def chosen_backend(pod: Pod, profile: Profile) -> IsolationBackend | None:
+    """What a pod that waits will be held by; None for one that asks for no share."""
+    if pod.request is None or pod.request.claim.exclusive:
+        return None
+    return profile.isolation.chosen(pod.isolation)
+
+
+def backend_of(record: Record, profiles: Mapping[str, Profile]) -> IsolationBackend | None:
+    """Its back-end; None for a pod without a share. The pod must be one of ours."""
+    if record.node is not None:
+        return record.allocation.backend if record.allocation else None
+    return chosen_backend(record.pod, profiles[record.pod.scheduler_name])
+
+
+def hold_on(ledger: Ledger, node: NodeName, allocation: Allocation | None) -> Hold:
+    """Of a pod with a place, by what is told of its cards now.
+
+    A back-end that lacks something on one of its cards holds it to nothing.
+    """
+    backend = allocation.backend if allocation is not None else None
+    if allocation is None or backend is None:
+        return Hold()
+    if backend is IsolationBackend.NONE:
+        return Hold(allocation.unheld)
+    told = [
+        (card.uuid, lack_of(ledger.readiness_of(node, card.uuid), backend))
+        for card in allocation.cards
+    ]
+    lacks = tuple((uuid, lack) for uuid, lack in told if lack)
+    return Hold(
+        unheld=tuple(Part) if lacks else allocation.unheld,
+        lacks=lacks,
+        untold=tuple(uuid for uuid, lack in told if lack is None),
+    )
+
+
+def lacks_on(ledger: Ledger, row: int, shape: Shape) -> tuple[LacksView, ...]:
+    """On how many of a row's cards the shape's back-end does not work, and what it lacks there."""
+    columns, backend = ledger.columns, shape.isolation
+    if shape.claim is None or backend is IsolationBackend.NONE:
+        return ()
+    counts = Counter(
+        lack
+        for slot in range(len(columns.uuids[row]))
+        if not columns.flags.item(row, slot) & ABSENT
+        and (lack := lack_of(columns.readiness_sets[columns.readiness.item(row, slot)], backend))
+        != ""
+    )
+    return tuple(
+        LacksView(cards=cards, lack=in_words(lack) if lack else "")
+        for lack, cards in sorted(counts.items(), key=lambda item: (item[0] is None, item[0] or ""))
+    )

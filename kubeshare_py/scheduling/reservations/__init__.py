@@ -1,0 +1,1 @@
+"""Places kept for pods that wait too long."""

@@ -1,0 +1,238 @@
+"""Places for pods that fit nowhere now: where they would, once some of those who hold cards end.
+
+Nobody is made to end. Nodes on which least is held come first, and on each the cards of which least
+is held, so that little has to be waited for. Tenants are left out of the books one by one
+until a member fits; the places are then taken back, and the tenants counted again. Members that
+must have cards of one model, or be in one place, are planned where most of them fit already.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kubeshare_py.cluster.charge import Charge
+from kubeshare_py.cluster.columns import IntArray
+from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.domain.gpu import WHOLE_MILLI
+from kubeshare_py.domain.identity import NodeName, PodUid
+from kubeshare_py.domain.pod import Shape
+from kubeshare_py.framework.asks import Asker, Choice, Work
+from kubeshare_py.framework.rooms import Rooms
+from kubeshare_py.scheduling.binding.cycle import Cycle
+from kubeshare_py.scheduling.pod_groups.gang_models import models_for, narrowed, narrowed_all
+from kubeshare_py.scheduling.pod_groups.gang_places import GangPlaces
+from kubeshare_py.scheduling.pod_groups.gang_plan import ROWS_A_PLACEMENT
+from kubeshare_py.scheduling.queue.gangs import Shapes
+from kubeshare_py.scheduling.queue.pod_records import Record
+
+#: Tenants that one plan leaves out at most, about 80 us each.
+MOST_ASIDE = 1000
+
+_Kind = tuple[str, Shape]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Places for `need` of these pods, which are a gang or wait each for itself.
+
+    `within` is the label by which all must be in one place, together with those on `nodes`.
+    """
+
+    members: Sequence[Record]
+    need: int
+    is_gang: bool = False
+    within: str = ""
+    nodes: Sequence[NodeName] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Option:
+    """One model, "" for any, and one place, None for all rows, that could hold all."""
+
+    model: str
+    rows: IntArray | None
+    kinds: Shapes
+    #: How many would fit if nobody held anything, at most.
+    prospects: int
+
+
+@dataclass(slots=True)
+class _Try:
+    """What one plan has done to the books so far."""
+
+    option: _Option
+    placed: list[Record] = field(default_factory=list)
+    aside: dict[PodUid, None] = field(default_factory=dict)
+    #: For each kind of member who else could be left out.
+    tenants: dict[_Kind, Iterator[tuple[int, PodUid]]] = field(default_factory=dict)
+
+
+class EarmarkPlan:
+    """Plans on the machine's books, which are as before when it is done."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        cycle: Cycle,
+        askers: Mapping[str, Asker],
+        rooms: Mapping[str, Rooms],
+        work: Work,
+        gang_places: GangPlaces,
+    ) -> None:
+        self._ledger = ledger
+        self._cycle = cycle
+        self._askers = askers
+        self._rooms = rooms
+        self._work = work
+        self._gang_places = gang_places
+
+    def may_ever_fit(self, wanted: Wanted) -> bool:
+        """False only if so many of them would not even fit if nobody held anything."""
+        return next(self._options(wanted), None) is not None
+
+    def places(self, wanted: Wanted) -> dict[PodUid, Charge]:
+        """Places for as many as it needs; nothing if there is no way.
+
+        Fewer where very many tenants hold the cards: then a later plan, when some ended, has more.
+        """
+        in_vain = 0
+        for option in self._best_first(wanted):
+            attempt = _Try(option)
+            permitted = self._place(wanted, attempt)
+            complete = len(attempt.placed) == wanted.need or len(attempt.aside) >= MOST_ASIDE
+            places = {record.pod.uid: _place(record) for record in attempt.placed}
+            for record in reversed(attempt.placed):
+                self._cycle.take_back(record)
+            for uid in reversed(attempt.aside):
+                self._ledger.put_back(uid)
+            if permitted and complete:
+                return places
+            in_vain += len(attempt.placed) + len(attempt.aside)
+            if in_vain >= MOST_ASIDE:
+                break
+        return {}
+
+    def _options(self, wanted: Wanted) -> Iterator[_Option]:
+        """Models and places that could hold all that are needed."""
+        shapes = Counter((one.pod.scheduler_name, one.shape) for one in wanted.members)
+        # A pod that waits for itself is tried as it is.
+        models = models_for(shapes, self._ledger.columns.model_names) if wanted.is_gang else ("",)
+        places: list[IntArray] | list[None] = [None]
+        if wanted.within:
+            places = self._gang_places.each(wanted.within, self._gang_places.rows_of(wanted.nodes))
+        for model in models:
+            kinds = narrowed_all(shapes, model)
+            rooms = {kind: self._rooms[kind[0]].prospects(kind[1]) for kind in kinds}
+            for rows in places:
+                fitting = _fitting(kinds, rooms, rows)
+                if fitting >= wanted.need:
+                    yield _Option(model, rows, kinds, fitting)
+
+    def _best_first(self, wanted: Wanted) -> list[_Option]:
+        """Where most of them fit now, then where most have earmarks already, so as to keep them."""
+        options = list(self._options(wanted))
+        if len(options) <= 1:
+            return options
+        earmarks = self._ledger.earmarks
+        mine = [earmarks[one.pod.uid] for one in wanted.members if one.pod.uid in earmarks]
+
+        def merit(option: _Option) -> tuple[int, int, int]:
+            rooms = {kind: self._rooms[kind[0]].rows(kind[1]) for kind in option.kinds}
+            kept = sum(self._is_in(option, charge) for charge in mine)
+            return -_fitting(option.kinds, rooms, option.rows), -kept, -option.prospects
+
+        return sorted(options, key=merit)
+
+    def _is_in(self, option: _Option, charge: Charge) -> bool:
+        cards = charge.allocation.cards if charge.allocation is not None else ()
+        if option.model and any(card.model != option.model for card in cards):
+            return False
+        row = self._ledger.columns.row_of.get(charge.node)
+        return option.rows is None or row in option.rows.tolist()
+
+    def _place(self, wanted: Wanted, attempt: _Try) -> bool:
+        """Charge members to places; False if a plugin does not permit one of them."""
+        full: set[_Kind] = set()
+        for record in wanted.members:
+            if len(attempt.placed) == wanted.need:
+                break
+            profile = record.pod.scheduler_name
+            kind = (profile, narrowed(record.shape, attempt.option.model))
+            if kind in full:
+                continue
+            choice = self._choice(kind, attempt) or self._make_room(kind, attempt)
+            if choice is None:
+                full.add(kind)
+                continue
+            if self._cycle.place(record, choice) is not None:
+                return False
+            attempt.placed.append(record)
+            self._work.rows += ROWS_A_PLACEMENT
+        return True
+
+    def _choice(self, kind: _Kind, attempt: _Try) -> Choice | None:
+        (profile, shape), rows = kind, attempt.option.rows
+        asker = self._askers[profile]
+        return asker.best(shape) if rows is None else asker.best_among(shape, rows)
+
+    def _make_room(self, kind: _Kind, attempt: _Try) -> Choice | None:
+        """Leave out tenants until the shape fits somewhere."""
+        profile, shape = kind
+        asker = self._askers[profile]
+        tenants = attempt.tenants.get(kind)
+        if tenants is None:
+            tenants = attempt.tenants[kind] = self._tenants(profile, shape, attempt.option.rows)
+        placed = {record.pod.uid for record in attempt.placed}
+        for row, uid in tenants:
+            if uid in attempt.aside or uid in placed:
+                continue
+            if len(attempt.aside) >= MOST_ASIDE:
+                return None
+            self._ledger.set_aside(uid)
+            attempt.aside[uid] = None
+            if asker.may_fit(shape, row):
+                choice = self._choice(kind, attempt)
+                if choice is not None:
+                    return choice
+        return None
+
+    def _tenants(
+        self, profile: str, shape: Shape, among: IntArray | None
+    ) -> Iterator[tuple[int, PodUid]]:
+        """Pods with cards, each with its row, in the order in which to leave them out."""
+        columns = self._ledger.columns
+        rows = np.flatnonzero(self._rooms[profile].prospects(shape))
+        if among is not None:
+            rows = rows[np.isin(rows, among)]
+        used = columns.gpu_count[rows] * WHOLE_MILLI - columns.gpu_free_milli[rows]
+        for row in rows[np.argsort(used, kind="stable")].tolist():
+            yield from ((row, uid) for uid in self._tenants_on(row))
+
+    def _tenants_on(self, row: int) -> list[PodUid]:
+        columns = self._ledger.columns
+        name, uuids = columns.names[row], columns.uuids[row]
+        free = dict(zip(uuids, columns.free_milli[row].tolist(), strict=False))
+        found = []
+        for uid, charge in self._ledger.charges_on(name).items() if name is not None else ():
+            cards = charge.allocation.cards if charge.allocation else ()
+            # A card that left has no slot while those who hold it are left out.
+            there = [(free[card.uuid], card.uuid) for card in cards if card.uuid in free]
+            if there:
+                fullest = min(there)
+                found.append((-fullest[0], fullest[1], uid))
+        return [uid for _, _, uid in sorted(found)]
+
+
+def _place(record: Record) -> Charge:
+    assert record.node is not None
+    return Charge(record.node, record.pod.shape.resources, record.allocation)
+
+
+def _fitting(kinds: Shapes, rooms: Mapping[_Kind, IntArray], rows: IntArray | None) -> int:
+    """At most how many pods of these kinds have room on these rows, or on all."""
+    return sum(
+        min(count, int((rooms[kind] if rows is None else rooms[kind].take(rows)).sum()))
+        for kind, count in kinds.items()
+    )
