@@ -67,7 +67,10 @@ PLACE = """
 """
 FIND = """
     from kubeshare_plugins import IN_TREE
-    from kubeshare_py.edges.process.plugin_entry_points import PluginEntryPointError, with_entry_points
+    from kubeshare_py.edges.process.plugin_entry_points import (
+        PluginEntryPointError,
+        with_entry_points,
+    )
 
     try:
         print(*sorted(with_entry_points(IN_TREE).keys() - IN_TREE.keys()))

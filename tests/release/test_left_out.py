@@ -15,7 +15,12 @@ from tests.deploy.test_image_runs import COMMANDS
 
 PACKAGES = {"kubeshare_py": ".", "kubeshare_plugins": "plugins", "kubeshare_cmd": "cmd"}
 #: Modules that programs run as processes of their own.
-CHILDREN = ("card_child", "mps_child", "prometheus_child", "scrape_child")
+CHILDREN = (
+    "inventory.prometheus_child",
+    "inventory.scrape_child",
+    "node.card_child",
+    "node.mps_child",
+)
 
 
 @pytest.fixture(scope="module")

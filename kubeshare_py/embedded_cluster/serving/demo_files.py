@@ -8,7 +8,7 @@ from kubeshare_py.documents.yaml_text import read_yaml_documents
 from kubeshare_py.edges.process.document_files import read_bytes
 from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode, read_cluster
 
-_PACKAGE = Path(__file__).parents[1]
+_PACKAGE = Path(__file__).parents[2]
 #: In a wheel they lie in the package, in a checkout in `config/`.
 _PLACES = (_PACKAGE / "config", _PACKAGE.parent / "config")
 

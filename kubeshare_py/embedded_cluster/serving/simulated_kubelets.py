@@ -1,6 +1,7 @@
 """The kubelets of a simulated cluster: one HTTP client for all nodes, whatever the API server is.
 
-They register nodes, renew Leases, start and end pods (`embedded_cluster.nodes.kubelet`), and can be lost.
+They register nodes, renew Leases, start and end pods (`embedded_cluster.nodes.kubelet`), and can
+be lost.
 """
 
 import asyncio
