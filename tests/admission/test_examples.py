@@ -11,7 +11,7 @@ import yaml
 from kubeshare_py.isolation.containers import CAPABILITIES, CARDS, VOID
 from kubeshare_py.isolation.reach import Reach, reach
 from tests.admission.patched import env_of, patched
-from tests.architecture.test_house_style import ROOT
+from tests.architecture.sources import ROOT
 
 Json = dict[str, Any]
 #: YAML between fences, and what a shell block gives to kubectl.

@@ -6,20 +6,19 @@ it from the system. From 3.12 on that text is the same one.
 """
 
 import ast
-from pathlib import Path
 
-import kubeshare_py
+from tests.architecture.sources import FILES, ROOT, nodes_of, where
 
 HOT = ("scheduling", "framework", "cluster", "domain", "manifests", "dialects")
 
 
 def test_patterns_of_classes_name_their_attributes() -> None:
-    package = Path(kubeshare_py.__file__).parent
+    hot = [ROOT / "kubeshare_py" / room for room in HOT]
     found = [
-        f"{path.relative_to(package)}:{node.lineno}"
-        for room in HOT
-        for path in sorted((package / room).rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text()))
+        where(path, node.lineno)
+        for path in FILES
+        if any(path.is_relative_to(room) for room in hot)
+        for node in nodes_of(path)
         if isinstance(node, ast.MatchClass) and node.patterns
     ]
     assert not found

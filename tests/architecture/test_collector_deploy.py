@@ -11,7 +11,7 @@ from kubeshare_py.edges.node.card_sampler import STALE_AFTER_S
 from kubeshare_py.edges.node.collector_server import PORT
 from kubeshare_py.manifests.pod import to_domain
 from kubeshare_py.manifests.pod_fields import PodFields
-from tests.architecture.test_house_style import ROOT
+from tests.architecture.sources import ROOT
 from tests.controlplane.shipped import only, shipped
 
 NAME = "kubeshare-collector"

@@ -24,7 +24,7 @@ from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.manifests.reports import CONTROLLER
 from kubeshare_py.scheduling.pod_groups import gang_repair
 from kubeshare_py.scheduling.preemption import preemption
-from tests.architecture.test_house_style import ROOT
+from tests.architecture.sources import ROOT
 from tests.controlplane.shipped import only, shipped
 
 CHART = ROOT / "deploy/chart/kubeshare"

@@ -1,14 +1,13 @@
 """One word per idea: the words that docs/GLOSSARY.md rules out do not occur in names."""
 
-import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-SOURCES = ("kubeshare_py", "plugins/kubeshare_plugins", "cmd/kubeshare_cmd")
+from tests.architecture.sources import FILES, ROOT, nodes_of, where
+
 USED, UNUSED = (ROOT / "docs/GLOSSARY.md").read_text().split("## Words we do not use")
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
@@ -26,7 +25,7 @@ def words(name: str) -> tuple[str, ...]:
 def names(path: Path) -> Iterator[str]:
     """Every name that a file gives to something, or uses."""
     yield path.stem
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes_of(path):
         for field in ("name", "id", "attr", "arg", "asname", "rest"):
             value = getattr(node, field, None)
             if isinstance(value, str):
@@ -37,12 +36,7 @@ def contains(name: tuple[str, ...], part: tuple[str, ...]) -> bool:
     return any(name[at : at + len(part)] == part for at in range(len(name) - len(part) + 1))
 
 
-NAMES = {
-    (path.relative_to(ROOT).as_posix(), name): words(name)
-    for source in SOURCES
-    for path in sorted((ROOT / source).rglob("*.py"))
-    for name in names(path)
-}
+NAMES = {(where(path), name): words(name) for path in FILES for name in names(path)}
 
 
 @pytest.mark.parametrize("word", [row[0] for row in table(UNUSED)])

@@ -6,7 +6,7 @@ from fnmatch import fnmatch
 
 import yaml
 
-from tests.architecture.test_house_style import ROOT
+from tests.architecture.sources import ROOT
 from tests.controlplane.shipped import only
 
 CHART = ROOT / "deploy/chart/kubeshare/Chart.yaml"

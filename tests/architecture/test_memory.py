@@ -13,7 +13,7 @@ def test_functions_of_what_pods_say_are_remembered_by_weight() -> None:
     found = {
         str(path.relative_to(PACKAGE))
         for room in ROOMS
-        for path in (PACKAGE / room).glob("*.py")
+        for path in (PACKAGE / room).rglob("*.py")
         if re.search(r"\blru_cache\b|\bcache\b,?$|import cache\b", path.read_text(), re.MULTILINE)
     }
     assert found - NOT_OF_PODS == set()

@@ -8,7 +8,7 @@ import yaml
 
 from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.exporters import collector_metrics, gpu_capacity, scheduler_metrics
-from tests.architecture.test_house_style import ROOT
+from tests.architecture.sources import ROOT
 from tests.controlplane.shipped import only
 
 GROUPS = yaml.safe_load((ROOT / "deploy/chart/kubeshare/rules.yaml").read_text())["groups"]

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.architecture.test_house_style import ROOT
+from tests.architecture.sources import ROOT
 
 MANUAL = (ROOT / "docs/security.md").read_text()
 ROLES = (

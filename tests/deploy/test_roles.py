@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.architecture.test_house_style import ROOT
+from tests.architecture.sources import ROOT
 from tests.controlplane.running import ControlPlane
 from tests.controlplane.shipped import Json
 from tests.deploy.test_rendering import SUBJECT, VARIANTS, of, rendered

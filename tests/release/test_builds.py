@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from deploy.release import archive, bill, build, debian, development, image, python_packages
-from tests.architecture.test_house_style import ROOT
+from tests.architecture.sources import ROOT
 
 EPOCH = 1_790_000_000
 DOCKERFILE = (ROOT / "deploy/Dockerfile").read_text()

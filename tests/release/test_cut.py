@@ -3,7 +3,7 @@
 import pytest
 
 from deploy.release import cut
-from tests.architecture.test_house_style import ROOT
+from tests.architecture.sources import ROOT
 
 LOG = (
     "# Changelog\n\n## Unreleased\n\n### Added\n\n- A thing.\n\n## 0.1.0 - 2026-01-01\n\n- First.\n"

@@ -13,8 +13,8 @@ import yaml
 from deploy.krew.archives import COMMANDS, PLATFORMS, assemble
 from deploy.krew.manifest import archive_name, manifest
 from deploy.release import archive
+from tests.architecture.sources import ROOT
 from tests.architecture.test_command_alone import copy_distribution, dependencies
-from tests.architecture.test_house_style import ROOT
 from tests.architecture.test_packaging import run
 
 SUMS = {platform: f"{number}" * 64 for number, platform in enumerate(PLATFORMS)}

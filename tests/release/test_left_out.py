@@ -10,7 +10,7 @@ import grimp
 import pytest
 
 from deploy.release import python_packages
-from tests.architecture.test_house_style import ROOT
+from tests.architecture.sources import ROOT
 from tests.deploy.test_image_runs import COMMANDS
 
 PACKAGES = {"kubeshare_py": ".", "kubeshare_plugins": "plugins", "kubeshare_cmd": "cmd"}

@@ -5,7 +5,7 @@ import re
 import pytest
 import yaml
 
-from tests.architecture.test_house_style import ROOT
+from tests.architecture.sources import ROOT
 from tests.stories.conftest import JOBS, Json, Stage, gpu
 from tests.stories.test_preemption import CLASSES
 

@@ -1,0 +1,27 @@
+"""The repository's Python files, each read and parsed once, for the rules about all of them."""
+
+import ast
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ("kubeshare_py", "plugins/kubeshare_plugins", "cmd/kubeshare_cmd")
+FILES = [path for source in SOURCES for path in sorted((ROOT / source).rglob("*.py"))]
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
+
+
+@cache
+def text_of(path: Path) -> str:
+    return path.read_text()
+
+
+@cache
+def nodes_of(path: Path) -> tuple[ast.AST, ...]:
+    """Every node of the file's syntax tree, the module itself first."""
+    return tuple(ast.walk(ast.parse(text_of(path), path.name)))
+
+
+def where(path: Path, line: int | None = None) -> str:
+    """`kubeshare_py/domain/bounds.py:12`, as editors and terminals link it."""
+    name = path.relative_to(ROOT).as_posix()
+    return name if line is None else f"{name}:{line}"
