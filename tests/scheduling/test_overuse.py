@@ -13,6 +13,7 @@ from kubeshare_py.domain.events import BindSlotsFree, Event, InventoryRead, PodG
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.scheduling.binding.overcommitment import SPACING_S
+from kubeshare_py.scheduling.binding.overuse import MOST_NOTE
 from kubeshare_py.scheduling.explain.figures import ledger_figures
 from tests.builders import a_claim, a_pod, a_shape, some_gpus, whole
 from tests.scheduling.driver import Driver
@@ -80,6 +81,17 @@ def test_a_share_of_nothing_on_an_exclusive_card_is_told_and_its_end_too() -> No
     assert (ended.uuid, ended.kind, ended.is_over) == (CARDS[1], BROKEN, False)
     assert reports.counted() == (0, 0)
     assert not reports.driver.machine.ledger.overdrafts.watches
+
+
+def test_a_note_is_not_as_long_as_all_the_names_in_it() -> None:
+    reports = Reports()
+    names = [f"{number}-" + 700 * "a" for number in range(8)]
+    [told] = reports.after(
+        PodSeen(forged("alone", *CARDS, exclusive=True, milli=1000)),
+        *(PodSeen(forged(name, CARDS[1])) for name in names),
+    )
+    assert len(told.note) == MOST_NOTE
+    assert told.note.endswith("aaa…")
 
 
 def test_that_a_card_is_exclusive_may_come_second() -> None:

@@ -19,6 +19,8 @@ from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 MOST_NAMED = 8
 #: Other nodes that a text names for one card.
 MOST_NODES_NAMED = 2
+#: Names of nodes and pods have up to 253 characters each.
+MOST_NOTE = 4000
 
 _NO_CARD = GpuUuid("")
 
@@ -38,8 +40,9 @@ Found = Iterator[tuple[Subject, str]]
 
 
 def overused(ledger: Ledger, node: NodeName, key_of: Callable[[PodUid], PodKey]) -> Found:
-    """All of it on a node, and a sentence that names the pods."""
-    return _Look(ledger, node, key_of).found()
+    """All of it on a node, and a sentence of at most MOST_NOTE characters that names the pods."""
+    for subject, note in _Look(ledger, node, key_of).found():
+        yield subject, note if len(note) <= MOST_NOTE else note[: MOST_NOTE - 1] + "…"
 
 
 def ended(subject: Subject) -> str:
