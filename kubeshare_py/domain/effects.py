@@ -26,15 +26,11 @@ class Bind:
 
 @dataclass(frozen=True, slots=True)
 class ReportWaiting:
-    """Tell the pod's owner why it waits: condition PodScheduled=False and an event.
-
-    `reasons_changed` is False when only the numbers in the text differ from the last report.
-    """
+    """Tell the pod's owner why it waits: condition PodScheduled=False and an event."""
 
     uid: PodUid
     key: PodKey
     diagnosis: Diagnosis
-    reasons_changed: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,8 +122,9 @@ class PodGroup:
 class Pod:
     """A pod that is not finished.
 
-    `created` is the RFC 3339 creationTimestamp, which sorts as text. `waits_for` are reasons of the
-    pod's own not to be tried yet, in words (unsupported fields, for example). `stale_results` are
+    `created` is the RFC 3339 creationTimestamp, which sorts as text. `gates` are the names of its
+    scheduling gates; `unsupported` are the fields of its spec that no plugin implements, in words:
+    while there are any of either, the pod is not tried. `stale_results` are
     result annotations that the pod already carries although it is not bound: a Binding overwrites
     them. `problem` is set when the request cannot be understood; `request` is then None.
     `group_reference` names the object that describes its group: `group` is then what the object

@@ -340,17 +340,3 @@ class Explain(Protocol):
 
     def explain(self, shape: Shape, ledger: Ledger, row: int) -> Iterable[Shortfall]:
         """What is missing on this row: what was asked, what is there."""
-
-
-Plugin = (
-    PreEnqueue
-    | QueueSort
-    | Filter
-    | CardFilter
-    | PostFilter
-    | CardScore
-    | Score
-    | Locality
-    | Permit
-    | Reserve
-)

@@ -32,12 +32,3 @@ def maximum(raw: IntArray) -> IntArray:
 def reverse(raw: IntArray) -> IntArray:
     """The same, less is better: 0 becomes 100."""
     return MAX_SCORE - maximum(raw)
-
-
-def minmax(raw: IntArray) -> IntArray:
-    """Lowest becomes 0, highest 100; all equal become 0."""
-    if not len(raw):
-        return raw
-    lowest, highest = raw.min(), raw.max()
-    scaled: IntArray = (raw - lowest) * MAX_SCORE // max(int(highest - lowest), 1)
-    return scaled

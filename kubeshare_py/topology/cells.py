@@ -9,10 +9,6 @@ from dataclasses import dataclass
 
 from kubeshare_py.domain.identity import NodeName
 
-_ANOTHER_NAME = 100
-#: Longer ones are names: node names may be made of digits.
-_MOST_DIGITS = 9
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
@@ -44,30 +40,3 @@ class Cells:
 
     roots: tuple[Cell, ...] = ()
     notes: tuple[str, ...] = ()
-
-
-def cell_distance(one: str, other: str) -> int:
-    """KubeShare's distance of two cells, by their ids: by where they are in the file, that is.
-
-    Segment by segment from the right: the difference of two numbers, else 0 for equal ones and 100
-    for others. What the longer id has left adds its numbers, and 100 for each name.
-    """
-    ones, others = one.split("/")[::-1], other.split("/")[::-1]
-    shorter = min(len(ones), len(others))
-    left = ones[shorter:] + others[shorter:]
-    aligned = zip(ones[:shorter], others[:shorter], strict=True)
-    return sum(_apart(*pair) for pair in aligned) + sum(_length(segment) for segment in left)
-
-
-def _apart(one: str, other: str) -> int:
-    if _is_number(one) and _is_number(other):
-        return abs(int(one) - int(other))
-    return 0 if one == other else _ANOTHER_NAME
-
-
-def _length(segment: str) -> int:
-    return int(segment) if _is_number(segment) else _ANOTHER_NAME
-
-
-def _is_number(segment: str) -> bool:
-    return segment.isascii() and segment.isdecimal() and len(segment) <= _MOST_DIGITS

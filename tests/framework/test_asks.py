@@ -20,7 +20,7 @@ from kubeshare_py.framework.asks import SHAPES_KEPT, Asker
 from kubeshare_py.framework.points import Cards, Depends, Normaliser, RowScore
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.framework.scheduler_profile import Profile
-from kubeshare_py.framework.scores import maximum, minmax, reverse
+from kubeshare_py.framework.scores import maximum, reverse
 from tests.builders import a_claim, a_gpu, a_node, a_shape, some_gpus, whole
 from tests.cluster.history import STEPS, History, Step
 
@@ -226,7 +226,10 @@ def test_normalising_looks_at_rows_that_fit_only() -> None:
 
 def test_raw_scores_may_be_any_integers() -> None:
     ledger = a_ledger(3)
-    assert choosing(ledger, (Fixed([-5, -10250, -64], minmax), 1)) == "n0"
+    assert (
+        choosing(ledger, (Fixed([-5, -10250, -64], lambda raw: maximum(raw - raw.min())), 1))
+        == "n0"
+    )
     assert choosing(ledger, (Fixed([5, 2, 9], reverse), 3)) == "n1"
 
 

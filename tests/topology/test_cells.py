@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kubeshare_py.topology.cells import Cells, cell_distance
+from kubeshare_py.topology.cells import Cells
 from kubeshare_py.topology.cells_file import CellsError, read_cells
 
 
@@ -181,33 +181,6 @@ def test_more_cells_than_any_cluster_has_are_refused() -> None:
     names = ", ".join(f"{{cellId: n{number}}}" for number in range(2000))
     text = refused(f"- {{cellType: A, cellChildren: [{names}]}}", types)
     assert text.endswith("more than 1000000 cells")
-
-
-# KubeShare's worked distances.
-@pytest.mark.parametrize(
-    ("one", "other", "distance"),
-    [
-        ("juno/1", "juno/2", 1),
-        ("juno/1", "apple/1", 100),
-        ("1/juno/1", "1/apple/3", 102),
-        ("3/ubuntu/1", "3/ubuntu/5", 4),
-        ("n/1/1", "n/1/2", 1),
-        ("n/1/2", "n/2/3", 2),
-        ("n/1/1", "n/2/3", 3),
-        ("juno/1", "3/ubuntu/2", 104),
-        ("ubuntu/2", "3/ubuntu/2", 3),
-        ("rack/ubuntu/2", "ubuntu/2", 100),
-        ("1", "x", 100),
-    ],
-)
-def test_distances_are_those_of_the_ids(one: str, other: str, distance: int) -> None:
-    assert cell_distance(one, other) == cell_distance(other, one) == distance
-    assert cell_distance(one, one) == 0
-
-
-def test_nodes_named_by_long_numbers_are_not_far_apart_by_arithmetic() -> None:
-    """(fix) KubeShare subtracts them."""
-    assert cell_distance("202611210001/1", "202611210002/1") == 100
 
 
 def test_cells_in_each_other_have_a_limit() -> None:

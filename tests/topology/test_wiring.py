@@ -8,6 +8,7 @@ from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.topology.matrix import MatrixProblem, read_matrix
 from kubeshare_py.topology.wiring import (
     Wiring,
+    fabric_of,
     links_of,
     still_counts,
     wired,
@@ -108,3 +109,9 @@ def test_what_nvidia_smi_prints_is_understood() -> None:
 def test_a_matrix_with_a_mistake_says_where(text: str, words: str) -> None:
     with pytest.raises(MatrixProblem, match=words):
         read_matrix(text)
+
+
+def test_the_fabric_of_a_node_is_that_of_its_cards() -> None:
+    tray = [a_gpu(f"GPU-{at}", index=at) for at in range(4)]
+    assert fabric_of(wired(tray, Wiring(fabric="c.1"))) == "c.1"
+    assert fabric_of(tray) == fabric_of([]) == ""

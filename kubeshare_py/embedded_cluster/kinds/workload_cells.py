@@ -24,7 +24,6 @@ REPLICA_SET_COLUMNS = (
     Column("Age"),
     *_WIDE,
 )
-SCALE_COLUMNS = (Column("Desired", "integer"), Column("Available", "integer"), Column("Age"))
 BUDGET_COLUMNS = (
     Column("Min Available"),
     Column("Max Unavailable"),
@@ -55,12 +54,6 @@ def replica_set_cells(replica_set: Json, now: float) -> list[object]:
         _age(replica_set, now),
         *_wide_cells(spec),
     ]
-
-
-def scale_cells(scale: Json, now: float) -> list[object]:
-    """Desired, available, age."""
-    desired, available = scale["spec"].get("replicas", 0), scale["status"]["replicas"]
-    return [desired, available, _age(scale, now)]
 
 
 def budget_cells(budget: Json, now: float) -> list[object]:

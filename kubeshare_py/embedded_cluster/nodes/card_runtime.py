@@ -14,7 +14,6 @@ from kubeshare_py.embedded_cluster.controllers.loose_objects import Json, LooseO
 
 VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
 REQUEST, LIMIT = "NVIDIA_GPU_MEMORY_REQUEST", "NVIDIA_GPU_MEMORY_LIMIT"
-ALL = "all"
 _NO_CARDS = ("", "void", "none")
 _REFERENCE = re.compile(r"\$\(([^)]*)\)")
 

@@ -22,7 +22,7 @@ from kubeshare_py.framework.boundary import Boundary
 from kubeshare_py.framework.rooms import Rooms
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling.pod_groups.gang_nodes import best_first, cards_together
-from kubeshare_py.topology.distances import CLIQUE
+from kubeshare_py.topology.places import CLIQUE
 
 #: How many pods of which shape under which profile.
 Wanted = Mapping[tuple[str, Shape], int]

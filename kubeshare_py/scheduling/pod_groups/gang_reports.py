@@ -32,7 +32,7 @@ class GangReports:
     """Hands out reports in small portions."""
 
     def __init__(self) -> None:
-        self._pending: deque[tuple[Gang, PodUid, bool]] = deque()
+        self._pending: deque[tuple[Gang, PodUid]] = deque()
         self._due: Timers[Gang] = Timers()
         self._waited_for: set[Gang] = set()
 
@@ -65,24 +65,19 @@ class GangReports:
 
     def tell(self, gang: Gang, diagnosis: Diagnosis) -> None:
         """Tell everybody, or if nothing is new those who do not know it yet."""
-        before = gang.diagnosis
-        if before == diagnosis:
-            self._pending.extend((gang, uid, True) for uid in gang.untold)
-        else:
-            gang.diagnosis = diagnosis
-            changed = before is None or before.reasons != diagnosis.reasons
-            untold = set(gang.untold)
-            self._pending.extend((gang, uid, changed or uid in untold) for uid in gang.waiting)
+        members = gang.untold if gang.diagnosis == diagnosis else gang.waiting
+        self._pending.extend((gang, uid) for uid in members)
+        gang.diagnosis = diagnosis
         gang.untold.clear()
 
     def portion(self) -> list[ReportWaiting]:
         """The next reports, of members that still wait for the others."""
         reports: list[ReportWaiting] = []
         while self._pending and len(reports) < REPORTS_A_TURN:
-            gang, uid, changed = self._pending.popleft()
+            gang, uid = self._pending.popleft()
             record = gang.waiting.get(uid)
             if record is not None and gang.together and gang.diagnosis is not None:
-                reports.append(ReportWaiting(uid, record.pod.key, gang.diagnosis, changed))
+                reports.append(ReportWaiting(uid, record.pod.key, gang.diagnosis))
         return reports
 
 

@@ -171,10 +171,6 @@ class Earmarks:
         else:
             self._lose(holder)
 
-    def broken_plans(self) -> list[Holder]:
-        """Holders whose plan of preemption does not hold any more, in queue order."""
-        return [one for one in self.holders if one.is_broken and one.cause is Cause.PREEMPTS]
-
     def is_preemptor(self, nominee: Nominee) -> bool:
         """Whether a plan of preemption is carried out for this gang or pod."""
         holder = self._of.get(nominee)

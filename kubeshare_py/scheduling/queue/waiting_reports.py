@@ -37,7 +37,7 @@ class WaitingReports:
         self._work = work
         self._queue = queue
         self._records = records
-        self._pending: deque[tuple[PodUid, bool]] = deque()
+        self._pending: deque[PodUid] = deque()
         #: Lines by their number: one that nothing waits in any more is forgotten before its time.
         self._due: Timers[int] = Timers()
         #: Whether it is known which cards there are.
@@ -55,9 +55,8 @@ class WaitingReports:
             line.reason_set = reason_set
             line.diagnosed_at, line.diagnosed_from = now, asker.changes
             if before != line.diagnosis:
-                changed = before is None or before.reasons != line.diagnosis.reasons
                 newcomers = set(line.unreported)
-                self._pending.extend((uid, changed) for uid in line.waiting if uid not in newcomers)
+                self._pending.extend(uid for uid in line.waiting if uid not in newcomers)
         self.joined(line)
         self._look_again(line, line.diagnosed_at + _wait(line, SAME_REASONS_S))
 
@@ -71,7 +70,7 @@ class WaitingReports:
         diagnosis = Diagnosis(sentence=sentence)
         if diagnosis != line.diagnosis:
             newcomers = set(line.unreported)
-            self._pending.extend((uid, True) for uid in line.waiting if uid not in newcomers)
+            self._pending.extend(uid for uid in line.waiting if uid not in newcomers)
         line.diagnosis, line.diagnosed_at, line.reason_set = diagnosis, now, 0
         self.joined(line)
 
@@ -82,7 +81,7 @@ class WaitingReports:
 
     def joined(self, line: Line) -> None:
         """Pods joined a line that is blocked: they are told what the others were told."""
-        self._pending.extend((uid, True) for uid in line.unreported)
+        self._pending.extend(line.unreported)
         line.unreported.clear()
 
     def refresh(self, askers: dict[str, Asker], now: float) -> None:
@@ -106,7 +105,7 @@ class WaitingReports:
                 line.diagnosed_at, line.diagnosed_from = now, asker.changes
                 if diagnosis != line.diagnosis:
                     line.diagnosis = diagnosis
-                    self._pending.extend((uid, False) for uid in line.waiting)
+                    self._pending.extend(line.waiting)
             self.joined(line)
             self._look_again(line, now + _wait(line, UNASKED_S))
 
@@ -124,11 +123,11 @@ class WaitingReports:
         """The next reports, of pods that still wait in a blocked line."""
         reports: list[ReportWaiting] = []
         while self._pending and len(reports) < REPORTS_A_TURN:
-            uid, changed = self._pending.popleft()
+            uid = self._pending.popleft()
             line = self._queue.line_of(uid)
             if line is not None and line.blocked and line.diagnosis is not None:
                 key = self._records[uid].pod.key
-                reports.append(ReportWaiting(uid, key, line.diagnosis, changed))
+                reports.append(ReportWaiting(uid, key, line.diagnosis))
         return reports
 
     @property
