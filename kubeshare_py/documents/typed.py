@@ -7,24 +7,13 @@ import msgspec
 
 from kubeshare_py.documents.problems import DocumentProblem
 from kubeshare_py.documents.yaml_text import read_yaml
+from kubeshare_py.domain.printable import beginning
+from kubeshare_py.domain.quantity import BadQuantity, exact
 
 Document = TypeVar("Document")
 
-_UNITS = {
-    "": 1,
-    "k": 10**3,
-    "M": 10**6,
-    "G": 10**9,
-    "T": 10**12,
-    "Ki": 2**10,
-    "Mi": 2**20,
-    "Gi": 2**30,
-    "Ti": 2**40,
-}
-
-
-#: More digits than any amount has; longer ones would only cost time.
-_DIGITS = re.compile("[0-9]{1,40}")
+#: People write a space before the unit, and "GiB" for "Gi".
+_SPACE = re.compile(r"(?<=[0-9]) +(?=[a-zA-Z])")
 _MOST_SHOWN = 40
 
 
@@ -41,19 +30,22 @@ def read_document(text: bytes | str, source: str, kind: type[Document]) -> Docum
 
 
 def memory_bytes(amount: int | str) -> int:
-    """Bytes of a card's memory: 42949672960, "40Gi", "40GiB" or "40960MiB".
+    """Bytes of a card's memory: 42949672960, or a quantity: "40Gi", "40GiB", "40960 MiB".
 
     Raises ValueError, with the rule as its text.
     """
-    if isinstance(amount, int):
-        value = amount
-    else:
-        digits = amount.strip().rstrip("kKMGTiB")
-        unit = amount.strip()[len(digits) :].removesuffix("B")
-        if not _DIGITS.fullmatch(digits.strip()) or unit not in _UNITS:
-            shown = amount if len(amount) <= _MOST_SHOWN else f"{amount[:_MOST_SHOWN]}…"
-            raise ValueError(f"{shown!r} is not an amount of memory such as 40GiB or 40960MiB")
-        value = int(digits) * _UNITS[unit]
+    value = amount if isinstance(amount, int) else _whole_bytes(amount)
     if value <= 0:
         raise ValueError(f"{amount!r} is not more than 0 bytes")
     return value
+
+
+def _whole_bytes(text: str) -> int:
+    try:
+        value = exact(_SPACE.sub("", text.strip()).removesuffix("B"))
+        if value.denominator == 1:
+            return int(value)
+    except BadQuantity:
+        pass
+    shown = beginning(text, _MOST_SHOWN)
+    raise ValueError(f"{shown!r} is not an amount of memory such as 40GiB or 40960MiB")

@@ -19,10 +19,11 @@ Quantity = str | int | float
 _SHORT = 18
 _MOST_SHOWN = 40
 _QUANTITY = re.compile(
-    r"(?P<number>\+?(?:[0-9]+\.?[0-9]*|\.[0-9]+))"
+    r"(?P<number>[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))"
     r"(?P<suffix>[KMGTPE]i|[numkMGTPE]?|[eE](?P<exponent>[+-]?[0-9]{1,3}))"
 )
-_FACTORS = {
+#: What a suffix multiplies by.
+FACTORS = {
     **{suffix: Fraction(1000) ** power for power, suffix in enumerate(["", *"kMGTPE"])},
     **{f"{suffix}i": Fraction(1024) ** power for power, suffix in enumerate("KMGTPE", start=1)},
     **{suffix: Fraction(1, 1000**power) for power, suffix in enumerate("mun", start=1)},
@@ -30,7 +31,21 @@ _FACTORS = {
 
 
 class BadQuantity(ValueError):
-    """Not a quantity, or a negative one."""
+    """Not a quantity, or a negative one where amounts are read."""
+
+
+def exact(text: str) -> Fraction:
+    """The exact number, with its sign. Raises BadQuantity."""
+    found = _QUANTITY.fullmatch(text)
+    if found is None:
+        raise BadQuantity(_problem(text))
+    try:
+        number = Fraction(found["number"])
+    except ValueError as error:  # Python reads no integers of more than 4,300 digits
+        raise BadQuantity(_problem(text)) from error
+    if found["exponent"] is not None:
+        return number * Fraction(10) ** int(found["exponent"])
+    return number * FACTORS[found["suffix"]]
 
 
 def amount(resource: str, quantity: Quantity) -> int:
@@ -46,42 +61,40 @@ def amount(resource: str, quantity: Quantity) -> int:
 
 @remembered(4096)
 def _amount(resource: str, quantity: Quantity) -> int:
-    exact = _exact(str(quantity))
+    number = _not_negative(str(quantity))
     if resource == "cpu":
-        exact *= 1000
-    return min(MOST, _rounded_up(exact))
+        number *= 1000
+    return min(MOST, _rounded_up(number))
 
 
 def whole(text: str) -> int:
     """A quantity rounded up to a whole number, however large. Raises BadQuantity."""
-    return _rounded_up(_exact(text))
+    return _rounded_up(_not_negative(text))
 
 
 def is_quantity(text: str) -> bool:
     """Whether `amount` can read it."""
     try:
-        _exact(text)
+        _not_negative(text)
     except BadQuantity:
         return False
     return True
+
+
+def _not_negative(text: str) -> Fraction:
+    number = exact(text)
+    if number < 0:
+        raise BadQuantity(_problem(text))
+    return number
+
+
+def _problem(text: str) -> str:
+    return f'"{beginning(text, _MOST_SHOWN)}" is not a quantity'
 
 
 def _is_digits(text: str) -> bool:
     return text.isascii() and text.isdecimal()
 
 
-def _exact(text: str) -> Fraction:
-    found = _QUANTITY.fullmatch(text)
-    if found is None:
-        raise BadQuantity(f'"{beginning(text, _MOST_SHOWN)}" is not a quantity')
-    try:
-        number = Fraction(found["number"])
-    except ValueError as error:  # Python reads no integers of more than 4,300 digits
-        raise BadQuantity(f'"{beginning(text, _MOST_SHOWN)}" is not a quantity') from error
-    if found["exponent"] is not None:
-        return number * Fraction(10) ** int(found["exponent"])
-    return number * _FACTORS[found["suffix"]]
-
-
-def _rounded_up(exact: Fraction) -> int:
-    return -(-exact.numerator // exact.denominator)
+def _rounded_up(number: Fraction) -> int:
+    return -(-number.numerator // number.denominator)

@@ -5,13 +5,14 @@ from typing import Any
 import pytest
 
 from kubeshare_py.domain.ages import duration
+from kubeshare_py.domain.quantity import BadQuantity
 from kubeshare_py.embedded_cluster.protocol.merge import (
     REPLACED,
     PatchProblem,
     merge_patch,
     strategic_merge,
 )
-from kubeshare_py.embedded_cluster.protocol.quantities import BadQuantity, canonical
+from kubeshare_py.embedded_cluster.protocol.quantities import canonical
 
 KEYS = {"conditions": "type", "containers": "name", "finalizers": "", "selector": REPLACED}
 A = {"type": "A", "status": "True"}
@@ -106,6 +107,12 @@ def test_a_merge_patch_changes_no_argument() -> None:
         ("0.1n", "1n"),
         ("100", "100"),
         ("-1", "-1"),
+        ("-1.5Gi", "-1536Mi"),
+        ("-0.1n", "-1n"),
+        ("1500Mi", "1500Mi"),
+        ("1.5", "1500m"),
+        ("0.5Ki", "512"),
+        ("12345678901234567890123456789012345", "12345678901234567890123456789012345"),
         ("2Ki", "2Ki"),
         ("1000Ki", "1000Ki"),
     ],
@@ -114,9 +121,9 @@ def test_quantities_are_stored_in_canonical_form(given: str, stored: str) -> Non
     assert canonical(given) == stored
 
 
-@pytest.mark.parametrize("text", ["", "many", "1KiB", "1 Gi", "--1"])
+@pytest.mark.parametrize("text", ["", "many", "1KiB", "1 Gi", "--1", "1\n", "\u0661", "1e9999999"])
 def test_other_texts_are_no_quantities(text: str) -> None:
-    with pytest.raises(BadQuantity):
+    with pytest.raises(BadQuantity, match="quantities must match the regular expression"):
         canonical(text)
 
 

@@ -8,10 +8,10 @@ import msgspec
 
 from kubeshare_py.documents.problems import DocumentProblem
 from kubeshare_py.documents.yaml_text import read_yaml
+from kubeshare_py.domain.quantity import BadQuantity
 from kubeshare_py.embedded_cluster.protocol import pruning as api_pruning
 from kubeshare_py.embedded_cluster.protocol.messages import JSON, ApiRequest
 from kubeshare_py.embedded_cluster.protocol.protobuf import NotReadable, decode_protobuf
-from kubeshare_py.embedded_cluster.protocol.quantities import BadQuantity
 from kubeshare_py.embedded_cluster.protocol.resources import Admission, Pruned, Resource
 from kubeshare_py.embedded_cluster.protocol.status import (
     Json,

@@ -1,66 +1,46 @@
-"""Kubernetes quantities ("500m", "1Gi"): parsing and the canonical form the server stores.
+"""The canonical form of quantities ("500m", "1Gi"), which the API server stores.
 
-Grammar and canonical form: the API reference's "Quantity" (suffix family is kept, the mantissa
-becomes the largest suffix that leaves an integer).
+From the API reference's "Quantity": binary and decimal suffixes are kept apart, and the largest
+suffix is taken that leaves an integer. Finer than a billionth is rounded up.
 """
 
-import re
-from decimal import ROUND_UP, Decimal
+from fractions import Fraction
 from functools import lru_cache
 
-_QUANTITY = re.compile(
-    r"^(?P<number>[+-]?(\d+(\.\d*)?|\.\d+))(?P<suffix>[numkMGTPE]|[KMGTPE]i|[eE][+-]?\d+)?$"
+from kubeshare_py.domain.quantity import FACTORS, BadQuantity, exact
+
+#: The real server's text.
+_REFUSAL = (
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 )
-_BINARY = {"Ki": 1024, "Mi": 1024**2, "Gi": 1024**3, "Ti": 1024**4, "Pi": 1024**5, "Ei": 1024**6}
-_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
-
-
-class BadQuantity(ValueError):
-    """Not a quantity; the text is the real server's."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "quantities must match the regular expression "
-            "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-        )
+_LARGEST_FIRST = sorted(FACTORS.items(), key=lambda one: one[1], reverse=True)
+_BINARY = [(suffix, int(factor)) for suffix, factor in _LARGEST_FIRST if suffix.endswith("i")]
+_NANO = 10**9
+_DECIMAL = [(s, int(factor * _NANO)) for s, factor in _LARGEST_FIRST if not s.endswith("i")]
+_KIBI = 1024
 
 
 @lru_cache(maxsize=4096)
-def value(text: str) -> Decimal:
-    """The exact number; raises BadQuantity."""
-    found = _QUANTITY.match(text)
-    if not found:
-        raise BadQuantity
-    number, suffix = Decimal(found["number"]), found["suffix"] or ""
-    if suffix in _BINARY:
-        return number * _BINARY[suffix]
-    if suffix in _DECIMAL:
-        return number.scaleb(_DECIMAL[suffix])
-    return number.scaleb(int(suffix[1:]))
+def value(text: str) -> Fraction:
+    """The exact number; raises BadQuantity with the real server's text."""
+    try:
+        return exact(text)
+    except BadQuantity as error:
+        raise BadQuantity(_REFUSAL) from error
 
 
 @lru_cache(maxsize=4096)
 def canonical(text: str) -> str:
     """The form the server stores: 0.5 is 500m, 1024Mi is 1Gi; raises BadQuantity."""
-    exact = value(text)
-    if text.endswith("i") and abs(exact) >= _BINARY["Ki"] and exact == exact.to_integral_value():
-        return _binary(int(exact))
-    return _decimal(exact)
+    number = value(text)
+    sign, size = "-" if number < 0 else "", abs(number)
+    if text.endswith("i") and size >= _KIBI and size.denominator == 1:
+        return sign + _with_suffix(int(size), [*_BINARY, ("", 1)])
+    nano = -(-size.numerator * _NANO // size.denominator)
+    return sign + _with_suffix(nano, _DECIMAL) if nano else "0"
 
 
-def _binary(whole: int) -> str:
-    for suffix, factor in reversed(_BINARY.items()):
-        if whole % factor == 0:
-            return f"{whole // factor}{suffix}"
-    return str(whole)
-
-
-def _decimal(exact: Decimal) -> str:
-    nano = int(exact.scaleb(9).to_integral_value(rounding=ROUND_UP))
-    if nano == 0:
-        return "0"
-    for suffix, exponent in reversed(_DECIMAL.items()):
-        scale = 10 ** (exponent + 9)
-        if nano % scale == 0:
-            return f"{nano // scale}{suffix}"
-    return f"{nano}n"
+def _with_suffix(count: int, units: list[tuple[str, int]]) -> str:
+    """In the first of these units of which there is a whole number; the last unit is 1."""
+    suffix, unit = next(one for one in units if count % one[1] == 0)
+    return f"{count // unit}{suffix}"
