@@ -32,3 +32,31 @@ def test_no_line_is_wider_than_a_screen(page: Path) -> None:
         if len(line) > WIDTH and not line.startswith("|") and not LINK.fullmatch(line)
     ]
     assert long == [], "\n".join(long)
+
+
+def anchors(page: Path) -> set[str]:
+    """Names by which GitHub links to the headings of the page: lower case, dashes for spaces."""
+    headings = [line.lstrip("# ") for _, line in lines(page) if line.startswith("#")]
+    plain = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading) for heading in headings]
+    return {re.sub(r"[^\w\- ]", "", one.lower()).replace(" ", "-") for one in plain}
+
+
+@every_page
+def test_every_link_leads_to_a_heading_that_is_there(page: Path) -> None:
+    text = " ".join(line for _, line in lines(page))
+    for target, name in re.findall(r"\]\((?!https?:)([^)#\s]*)#([^)\s]+)\)", text):
+        there = page.parent / target if target else page
+        assert name in anchors(there), f"{page.name}: {target}#{name}"
+
+
+def test_every_path_that_contributors_are_shown_is_there() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    made = r"\]\([^)]*\)|https?:\S+"  # links have tests of their own
+    shown = re.findall(r"(?<![\w.~$/-])[\w.]+/[\w./-]*", re.sub(made, "", text))
+    assert len(shown) > 20
+    missing = [
+        path
+        for path in (one.rstrip(".") for one in shown)
+        if not (ROOT / path).exists() and not (ROOT / "kubeshare_py" / path).exists()
+    ]
+    assert missing == []
