@@ -1,1 +1,1 @@
-"""Extension points: what a plugin may decide and when it is asked; profiles."""
+"""The scheduling framework: extension points, profiles, and the cache of plugins' answers."""

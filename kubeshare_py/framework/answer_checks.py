@@ -1,7 +1,7 @@
-"""What answers of plugins must look like, extension point by extension point.
+"""The checks of plugins' answers, one for each extension point.
 
-Each check says what is wrong with an answer, or None. Arrays of numbers are of any signed integer
-type; shapes are (k,) for k rows and (k, width) for the cards of k rows.
+A check returns a sentence that says what is wrong with the answer, or None. Arrays of numbers may
+have any signed integer type. Shapes are (k,) for k rows and (k, width) for the cards of k rows.
 """
 
 from collections.abc import Callable, Iterable
@@ -22,7 +22,7 @@ _MOST_SHOWN = 60
 
 
 def answered(answer: object, wanted: str) -> str:
-    """The sentence about an answer that is not what was wanted."""
+    """The sentence about an answer that is not what the contract allows."""
     if isinstance(answer, np.ndarray):
         shown = f"an array of {answer.dtype} of shape {answer.shape}"
     else:
@@ -35,17 +35,17 @@ def answered(answer: object, wanted: str) -> str:
 
 
 def question_or_none(answer: object) -> str | None:
-    """Of a filter, a score, a bound: a function, or None."""
+    """Check the question of a filter, a score or a bound: a function, or None."""
     return None if answer is None or callable(answer) else answered(answer, "a function or None")
 
 
 def question(answer: object) -> str | None:
-    """A function."""
+    """Check a question that is required: a function."""
     return None if callable(answer) else answered(answer, "a function")
 
 
 def card_question(answer: object) -> str | None:
-    """Of a card filter."""
+    """Check the answer of `CardFilter.card_filter`: a CardQuestion, or None."""
     if answer is None:
         return None
     if not isinstance(answer, CardQuestion):
@@ -57,7 +57,12 @@ def card_question(answer: object) -> str | None:
 
 
 def card_rank(answer: object) -> str | None:
-    """Of a card score."""
+    """Check the answer of `CardScore.card_score`.
+
+    A CardRank, a ByRoom, a BestSet, an Among, or None.
+
+    The ranks of a ByRoom are integers of 0 or more, shape (1001,).
+    """
     if isinstance(answer, ByRoom):
         ranks = answer.ranks
         bad = _array(ranks, (WHOLE_MILLI + 1,)) is not None or ranks.min() < 0
@@ -68,7 +73,10 @@ def card_rank(answer: object) -> str | None:
 
 
 def row_masks(registered: Callable[[], int]) -> Callable[[object, Rows], str | None]:
-    """Of a filter put to k rows; `registered` gives the bits that it may set."""
+    """Make the check of a filter's answer: a mask for each row, shape (k,), or None.
+
+    `registered` returns the bits that the filter may set.
+    """
 
     def check(answer: object, rows: Rows) -> str | None:
         if answer is None:
@@ -79,7 +87,10 @@ def row_masks(registered: Callable[[], int]) -> Callable[[object, Rows], str | N
 
 
 def card_masks(registered: Callable[[], int]) -> Callable[[object, Rows], str | None]:
-    """Of a card filter that is asked for reasons."""
+    """Make the check of a card filter's reasons: a mask for each card, shape (k, width).
+
+    `registered` returns the bits that the card filter may set.
+    """
 
     def check(answer: object, rows: Rows) -> str | None:
         return _array(answer, _of_cards(rows)) or _bits(answer, registered())
@@ -88,7 +99,7 @@ def card_masks(registered: Callable[[], int]) -> Callable[[object, Rows], str | 
 
 
 def card_fits(answer: object, rows: Rows) -> str | None:
-    """Of a card filter that is asked which cards fit."""
+    """Check which cards fit, as a card filter answers it: bool, shape (k, width)."""
     shape = _of_cards(rows)
     if isinstance(answer, np.ndarray) and answer.dtype == np.bool_ and answer.shape == shape:
         return None
@@ -96,34 +107,43 @@ def card_fits(answer: object, rows: Rows) -> str | None:
 
 
 def row_numbers(answer: object, rows: Rows, *_: object) -> str | None:
-    """Of scores and bounds: a number for each row."""
+    """Check a score or a bound: an integer for each row, shape (k,)."""
     return _array(answer, (len(rows.index),))
 
 
 def card_numbers(answer: object, rows: Rows) -> str | None:
-    """Of ranks: a number for each card."""
+    """Check a card rank: an integer for each card, shape (k, width)."""
     return _array(answer, _of_cards(rows))
 
 
 def normalised(answer: object, raw: IntArray) -> str | None:
-    """Of a normaliser: 0 to 100 for each row."""
+    """Check a normaliser's answer: 0 to 100 for each row, with the shape (k,) of `raw`."""
     if not isinstance(answer, np.ndarray) or answer.dtype.kind != "i" or answer.shape != raw.shape:
         return _array(answer, raw.shape)
     return scores(answer, np.ones(answer.shape, np.bool_))
 
 
 def scores(points: IntArray, counting: NDArray[np.bool_]) -> str | None:
-    """Points where they count: 0 to 100."""
+    """Check that points are 0 to 100 where they count.
+
+    `points` are integers and `counting` is bool, both of shape (k,).
+    """
     return _within(points, counting, 0, MAX_SCORE)
 
 
 def ranks(points: IntArray, counting: NDArray[np.bool_]) -> str | None:
-    """Ranks of cards where they count: 0 or more."""
+    """Check that ranks are 0 or more where they count.
+
+    `points` are integers and `counting` is bool, both of shape (k, width).
+    """
     return _within(points, counting, 0, None)
 
 
 def slots(answer: object, count: int, fits: NDArray[np.bool_]) -> str | None:
-    """The cards that were chosen: so many different ones of those that fit."""
+    """Check the cards that a BestSet chose: `count` different slots of cards that fit.
+
+    `fits` has the shape (width,).
+    """
     wanted = f"{count} different cards that fit"
     if not isinstance(answer, tuple) or not all(_is_integer(slot) for slot in answer):
         return answered(answer, wanted)
@@ -133,7 +153,10 @@ def slots(answer: object, count: int, fits: NDArray[np.bool_]) -> str | None:
 
 
 def left(answer: object, count: int, fits: NDArray[np.bool_]) -> str | None:
-    """The cards that stay: some that fit, at least as many as are claimed."""
+    """Check the cards that an Among leaves: `count` or more of the cards that fit.
+
+    The answer and `fits` are bool, shape (width,).
+    """
     wrong = answered(answer, f"at least {count} of the cards that fit")
     if not isinstance(answer, np.ndarray) or answer.dtype != np.bool_ or answer.shape != fits.shape:
         return wrong
@@ -141,38 +164,42 @@ def left(answer: object, count: int, fits: NDArray[np.bool_]) -> str | None:
 
 
 def yes_or_no(answer: object) -> str | None:
-    """True or False."""
+    """Check that the answer is True or False."""
     return None if isinstance(answer, bool | np.bool_) else answered(answer, "True or False")
 
 
 def sentence_or_none(answer: object) -> str | None:
-    """Of a permit, and of what lets pods into the queue."""
+    """Check the answer of a PreEnqueue or Permit plugin: a sentence, or None."""
     return None if answer is None or isinstance(answer, str) else answered(answer, "str or None")
 
 
 def names(answer: object) -> str | None:
-    """Names of labels."""
+    """Check the answer of a Locality plugin: names of labels."""
     if isinstance(answer, tuple | list) and all(isinstance(name, str) for name in answer):
         return None
     return answered(answer, "names of labels")
 
 
 def whole_number(answer: object) -> str | None:
-    """An integer."""
+    """Check that the answer is an integer."""
     return None if _is_integer(answer) else answered(answer, "an integer")
 
 
 class SortKeys:
-    """The keys of one queue: the first one says which types all of them must have, and how many.
+    """The check of one queue's sort keys.
 
-    Keys of other types cannot be compared with those that wait already.
+    The first key sets how many parts all keys have and of which types they are: keys of other types
+    could not be compared with those in the queue.
     """
 
     def __init__(self) -> None:
         self._types: tuple[type, ...] | None = None
 
     def check(self, answer: object) -> str | None:
-        """Of a queue sort."""
+        """Check the answer of a QueueSort plugin.
+
+        A tuple of int and str, typed as the first one was.
+        """
         if not isinstance(answer, tuple) or not answer:
             return answered(answer, "a tuple of int and str")
         types = tuple(int if _is_integer(part) else type(part) for part in answer)
@@ -186,14 +213,14 @@ class SortKeys:
         return None
 
     def last(self, unique: str) -> tuple[int | str, ...]:
-        """A key behind all others, for a pod of which the plugin does not say where it stands."""
+        """A key behind all others, for a pod whose QueueSort plugin failed."""
         types = self._types or (int, str)
         first = [1 << 62 if kind is int else "\U0010ffff" for kind in types[:-1]]
         return (*first, unique if types[-1] is str else 1 << 62)
 
 
 def each(found: Iterable[Any], kind: type) -> list[Any]:
-    """All of them, if all are of this kind; raises TypeError."""
+    """The answers as a list; raises TypeError if one of them is not of this type."""
     listed = list(found)
     for one in listed:
         if not isinstance(one, kind):

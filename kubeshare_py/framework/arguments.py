@@ -1,4 +1,4 @@
-"""Reading what a plugin is given in its `args`: typed, and every error with its path."""
+"""Typed reading of a plugin's `args`; every error names its path."""
 
 from typing import TypeVar
 
@@ -10,11 +10,11 @@ T = TypeVar("T")
 
 
 class ArgumentError(ValueError):
-    """An argument cannot be used; the text begins with its path within `args`."""
+    """A plugin's argument cannot be used; the text begins with its path within `args`."""
 
 
 def checked(value: object, kind: type[T], path: str) -> T:
-    """The argument at this path as a value of a msgspec type.
+    """Convert the argument at this path to a msgspec type.
 
     Raises ArgumentError.
     """

@@ -1,8 +1,8 @@
-"""Puts a profile's questions to the cluster and remembers the answers by shape.
+"""Puts a profile's questions to the cluster and caches the answers by shape.
 
-For each of the last 256 shapes, fewer where they are large, one number per row is kept: the row's
-score (0 or more) where the shape fits, minus its mask of reasons where it does not. Asking for a
-shape again costs the rows that changed since, and one argmax.
+For each of the last 256 shapes (fewer where shapes are large) one number per row is kept: the row's
+score, 0 or more, where the shape fits, and minus its mask of reasons where it does not. Asking
+again for a shape costs one question for each row that changed since, and one argmax.
 """
 
 from collections import OrderedDict
@@ -36,7 +36,7 @@ HINT, AT_MOST = "Hint", "AtMost"
 
 @dataclass(slots=True)
 class Choice:
-    """The best row for a shape, and which card slots of it, best first."""
+    """The best row for a shape, and the slots of its cards there, best first."""
 
     row: int
     slots: tuple[int, ...]
@@ -44,10 +44,10 @@ class Choice:
 
 @dataclass(slots=True)
 class Work:
-    """What was asked so far: what the work of a turn is bounded by.
+    """How much was asked so far; it bounds the work of a turn.
 
-    `rows` were asked about; `other` is what questions cost whatever the number of rows, and what
-    long affinities add to that, in rows that cost as much (about 0.4 us each).
+    `rows` counts rows that were asked about. `other` counts what does not depend on the number of
+    rows, and what long affinities add. Both are in rows, which cost about 0.4 µs each.
     """
 
     rows: int = 0
@@ -55,12 +55,17 @@ class Work:
 
     @property
     def cost(self) -> int:
-        """All of it, in rows."""
+        """The sum of both, in rows."""
         return self.rows + self.other
 
 
 class Answers:
-    """The answers about one shape, row by row."""
+    """The cached answers about one shape.
+
+    `keys` are the numbers of the module's docstring, `static` is minus the mask of STATIC filters,
+    and `slots` is the best card slot of each row (one-card claims only): (rows,) int64 each. `raw`
+    has a (rows,) int64 array for each normalised score.
+    """
 
     __slots__ = (
         "closed_at",
@@ -77,7 +82,7 @@ class Answers:
 
     def __init__(self, questions: Questions) -> None:
         self.questions = questions
-        #: What a plugin did wrong: until the shape is tried again it fits nowhere.
+        #: The failure of a plugin: the shape fits nowhere until it is tried again.
         self.failure: PluginFailed | None = None
         self.layout = self.closed_at = -1
         self.seen = self.seen_labels = 0
@@ -88,8 +93,11 @@ class Answers:
 class Asker:
     """Asks one profile's plugins about one ledger.
 
-    A shape for which a plugin fails fits nowhere from then on, until `retry`: questions about the
-    rows of the tables answer so. Those about other rows (`fits`, `lack_only_cards`, `rate`, `room`,
+    Arrays of int64 or bool have the shape (rows,) with one entry for each row of the tables, or
+    (k,) with one for each of the k rows of a `Rows` argument or an index of rows.
+
+    A shape for which a plugin fails fits nowhere until `retry`, and questions about the rows of the
+    tables answer so. Questions about other rows (`fits`, `lack_only_cards`, `rate`, `room`,
     `cards_of`, `keys_on`) raise PluginFailed.
     """
 
@@ -100,16 +108,16 @@ class Asker:
         work: Work | None = None,
         boundary: Boundary | None = None,
     ) -> None:
-        """`work` counts what was asked, `boundary` what failed; several askers may share them."""
+        """`work` counts questions and `boundary` failures; several askers may share them."""
         self.boundary = boundary or Boundary()
-        #: Shapes that fit nowhere because a plugin failed.
+        #: Shapes that fit nowhere because a plugin failed for them.
         self.failed: dict[Shape, PluginFailed] = {}
         self._bare = replace(profile, filters=(), card_filters=(), scores=(), card_scores=())
         self._ledger = ledger
         self._answers: OrderedDict[Shape, Answers] = OrderedDict()
         self._bytes = 0
         self._hints: list[Callable[[Shape, Ledger, int], bool]] = []
-        #: Forgets what else is kept by shape, for this profile.
+        #: Called with a shape when it is forgotten, so that other caches forget it too.
         self.forget_too: Callable[[Shape], None] = lambda shape: None
         self._lines = np.arange(0)
         self._most_lines = self._width = 0
@@ -117,7 +125,7 @@ class Asker:
         self._use(guarded(profile))
 
     def mind_the_ledger(self) -> None:
-        """The ledger refused what was answered: from now on its rule is one of the filters."""
+        """Add the ledger's rule to the filters, because it refused a placement."""
         profile = guarded(self.profile, anew=True)
         if profile is not self.profile:
             self._use(profile)
@@ -137,15 +145,15 @@ class Asker:
 
     @property
     def changes(self) -> int:
-        """Grows with every change of the ledger: the same number, the same answers."""
+        """The ledger's change number: while it is the same, so are the answers."""
         return self._ledger.changed.end
 
     def knows(self, shape: Shape) -> bool:
-        """Whether what was answered about the shape is remembered."""
+        """Whether answers about the shape are cached."""
         return shape in self._answers
 
     def best(self, shape: Shape) -> Choice | None:
-        """Where the shape goes; None when it fits nowhere."""
+        """The best placement of the shape; None if it fits nowhere."""
         answers = self._refreshed(shape)
         keys = answers.keys
         if not len(keys):
@@ -156,16 +164,19 @@ class Asker:
         return self._choice(shape, answers, row) if keys.item(row) >= 0 else None
 
     def best_among(self, shape: Shape, rows: IntArray) -> Choice | None:
-        """Where the shape goes if it must be one of these rows; no score is normalised."""
+        """The best placement of the shape on one of `rows`, (k,) int64, without normalised scores.
+
+        Or None.
+        """
         answers = self._refreshed(shape)
         keys = answers.keys.take(rows)
         at = int(keys.argmax())
         return self._choice(shape, answers, rows.item(at)) if keys.item(at) >= 0 else None
 
     def at(self, shape: Shape, row: int, company: Company | None = None) -> Choice | None:
-        """The cards of this row for the shape; None if it does not fit there.
+        """The shape's cards on this row; None if the shape does not fit there.
 
-        For a member of a gang near those that the others have, or will have.
+        With `company`, cards near those that the pod's gang has there, or is to get.
         """
         answers = self._refreshed(shape)
         if answers.keys.item(row) < 0:
@@ -192,7 +203,7 @@ class Asker:
     def _guarded(
         self, shape: Shape, answers: Answers, choose: Callable[[], Choice | None]
     ) -> Choice | None:
-        """A choice; None if a plugin fails, and then the shape fits nowhere."""
+        """The choice; None if a plugin fails, and the shape then fits nowhere."""
         try:
             return choose()
         except PluginFailed as failure:
@@ -200,11 +211,13 @@ class Asker:
             return None
 
     def keys(self, shape: Shape) -> IntArray:
-        """One number per row, 0 or more where the shape fits; not to be changed."""
+        """One number per row, (rows,) int64: 0 or more where the shape fits. Do not change it."""
         return self._refreshed(shape).keys
 
     def keys_on(self, shape: Shape, rows: Rows) -> IntArray:
-        """What `keys` would be if the rows were these, but for scores: 0 where the shape fits.
+        """`keys` for other rows, (k,) int64, without scores.
+
+        0 where the shape fits, below 0 elsewhere.
 
         Raises PluginFailed.
         """
@@ -214,9 +227,9 @@ class Asker:
         return minus
 
     def fits_any(self, shape: Shape, rows: IntArray) -> bool:
-        """Whether the shape fits one of these rows, without touching what is remembered.
+        """Whether the shape fits one of `rows`, (k,) int64; nothing is cached.
 
-        True if a plugin fails: then it is to be tried, and waits for another reason.
+        True if a plugin fails: the pod is then tried, and waits for that reason.
         """
         if shape in self.failed:
             return False
@@ -226,30 +239,33 @@ class Asker:
             return True
 
     def may_fit(self, shape: Shape, row: int) -> bool:
-        """Whether no plugin says that this row certainly does not fit; cheap."""
+        """Whether no plugin's hint rules this row out; cheap."""
         try:
             return all(may_fit(shape, self._ledger, row) for may_fit in self._hints)
         except PluginFailed:
             return True
 
     def retry(self, shape: Shape) -> None:
-        """Forget what is known of a shape for which a plugin failed: it is asked about anew."""
+        """Drop the cached failure of a plugin for this shape, so that it is asked about anew."""
         if shape in self.failed:
             self.forget(shape)
 
     def forget(self, shape: Shape) -> None:
-        """Keep nothing of a shape that no pod waits with."""
+        """Drop all that is cached about a shape, because no pod with it waits any more."""
         self.forget_too(shape)
         self.failed.pop(shape, None)
         if self._answers.pop(shape, None) is not None:
             self._bytes -= weight_of(shape)
 
     def fail(self, shape: Shape, failure: PluginFailed) -> None:
-        """A plugin failed for this shape: it fits nowhere until it is tried again."""
+        """Record that a plugin failed for this shape, which fits nowhere until it is tried again."""
         self._fail(shape, self._refreshed(shape), failure)
 
     def masks(self, shape: Shape) -> IntArray:
-        """The mask of reasons of every row, 0 where it fits; rows without a node carry NO_NODE."""
+        """The mask of reasons of every row, (rows,) int64: 0 where the shape fits.
+
+        Rows without a node carry NO_NODE.
+        """
         answers = self._refreshed(shape)
         masks: IntArray = np.maximum(-answers.keys, 0)
         if answers.questions.count:
@@ -259,14 +275,14 @@ class Asker:
         return masks
 
     def _card_reasons(self, questions: Questions, rows: IntArray) -> IntArray | int:
-        """What the cards of these rows lack; that a plugin failed, if it cannot say so."""
+        """The reasons of these rows' cards; that a plugin failed, if it cannot give them."""
         try:
             return questions.card_reasons(SomeRows(self._ledger.columns, rows))
         except PluginFailed as failure:
             return questions.reasons.register(failure.plugin, str(failure), resolvable=False)
 
     def diagnose(self, shape: Shape) -> Diagnosis:
-        """Why the shape fits nowhere now: how many nodes give which reason."""
+        """The diagnosis of a shape that fits nowhere now: how many nodes give which reason."""
         failure = self._refreshed(shape).failure
         if failure is not None:
             return failed(failure)
@@ -291,11 +307,14 @@ class Asker:
         )
 
     def reasons_in(self, shape: Shape, mask: int) -> list[Reason]:
-        """The reasons in a mask that `masks` gave for this shape."""
+        """The reasons in a mask that `masks` returned for this shape."""
         return self._refreshed(shape).questions.reasons.of(mask)
 
     def reason_set(self, shape: Shape) -> int:
-        """All reasons of rows as bits, those of cards as one: cheap, to see changes."""
+        """The union of all rows' masks, with one bit for all reasons of cards.
+
+        A cheap sign of change.
+        """
         answers = self._refreshed(shape)
         keys, failure = answers.keys, answers.failure
         if failure is not None:
@@ -303,7 +322,10 @@ class Asker:
         return int(np.bitwise_or.reduce(np.maximum(-keys, 0))) & ~NO_NODE
 
     def within_reach(self, shape: Shape) -> IntArray:
-        """The rows that lack only what evicting pods could give. Raises PluginFailed."""
+        """The rows on which evictions could make room for the shape: their indices, (k,) int64.
+
+        Raises PluginFailed.
+        """
         answers = self._refreshed(shape)
         questions, masks = answers.questions, np.maximum(-answers.keys, 0)
         hopeless = questions.reasons.unresolvable
@@ -316,7 +338,7 @@ class Asker:
         return enough
 
     def fits(self, shape: Shape, rows: Rows) -> NDArray[np.bool_]:
-        """Which of these rows the shape fits; they need not be those of the tables.
+        """Which of these rows the shape fits, (k,) bool; the rows need not be those of the tables.
 
         Raises PluginFailed.
         """
@@ -325,22 +347,26 @@ class Asker:
         return fitting
 
     def lack_only_cards(self, shape: Shape, rows: Rows) -> NDArray[np.bool_]:
-        """Which of these rows fit but for their cards. Raises PluginFailed."""
+        """Which of these rows fit in everything but their cards, (k,) bool.
+
+        Raises PluginFailed.
+        """
         questions = self._questions(shape)
         only: NDArray[np.bool_] = questions.without_cards(rows, questions.static_reasons(rows)) == 0
         return only
 
     def rate(self, shape: Shape, rows: Rows) -> tuple[IntArray, IntArray | None]:
-        """How good each of these rows is for the shape, as `keys`, not normalised.
+        """The key of each of these rows, (k,) int64, without normalised scores.
 
-        Also each row's best card slot, if the shape claims one card. Raises PluginFailed.
+        With it each row's best card slot, (k,) int64, if the shape claims one card. Raises
+        PluginFailed.
         """
         questions = self._questions(shape)
         keys, slots, _ = self._ask(questions, rows, questions.static_reasons(rows))
         return keys, slots
 
     def scores(self, shape: Shape, row: Rows) -> list[tuple[str, int, int]]:
-        """What `rate` sums up for this one row: plugin, weight, points before the weight.
+        """The parts of this one row's score: plugin, weight, and points before the weight.
 
         Raises PluginFailed.
         """
@@ -352,7 +378,7 @@ class Asker:
         ]
 
     def room(self, shape: Shape, rows: Rows) -> IntArray:
-        """No more pods of the shape than so many fit on each of these rows.
+        """An upper bound of how many pods of the shape each of these rows takes, (k,) int64.
 
         Raises PluginFailed.
         """
@@ -362,7 +388,7 @@ class Asker:
         return room
 
     def bounds(self, shape: Shape) -> list[RowRoom]:
-        """What plugins say of how many pods of the shape a row takes. Raises PluginFailed."""
+        """The plugins' bounds of how many pods of the shape a row takes. Raises PluginFailed."""
         boundary, found = self.boundary, []
         for plugin in (*self.profile.card_filters, *self.profile.filters):
             if isinstance(plugin, AtMost):
@@ -375,7 +401,7 @@ class Asker:
         return found
 
     def cards_of(self, shape: Shape, row: Rows) -> tuple[int, ...]:
-        """Which card slots of this one row the shape gets; it must fit there.
+        """The slots of the cards that the shape gets on this one row, where it must fit.
 
         Raises PluginFailed.
         """
@@ -465,7 +491,7 @@ class Asker:
         self._close(answers)
 
     def _close(self, answers: Answers) -> None:
-        """No row fits, because a plugin failed."""
+        """Let no row fit, because a plugin failed."""
         failure, ledger = answers.failure, self._ledger
         if failure is not None and answers.closed_at != ledger.changed.end:
             reasons = answers.questions.reasons
@@ -514,9 +540,10 @@ class Asker:
     def _minus(
         self, questions: Questions, rows: Rows, static: IntArray
     ) -> tuple[IntArray, Cards | None]:
-        """Minus each row's reasons, those of its cards only as NO_CARD; and the best card.
+        """Minus each row's mask, with all reasons of its cards as NO_CARD; and the best cards.
 
-        While every plugin has bits of its own, taking away is what setting bits would be.
+        Masks are combined with "or". Where every reason has its own bit, that is the same as
+        subtracting them one after the other.
         """
         minus = questions.without_cards(rows, static)
         if not questions.count:
@@ -524,7 +551,8 @@ class Asker:
         if questions.by_room is not None:
             ranked = questions.by_room.take(rows.column("room"))
             if questions.keeps:
-                # Only idle cards are kept, and an idle card fits whatever may be asked by room.
+                # Only idle cards have a `keep` above 0, and an idle card fits every claim that
+                # by_room covers.
                 ranked -= rows.column("keep")
         else:
             fits = questions.card_fits(rows)
@@ -537,7 +565,7 @@ class Asker:
         return minus + np.minimum(ranked.take(picked), 0), Cards(slot, picked)
 
     def _offsets(self, rows: int, width: int) -> IntArray:
-        """Flat index of each row's first card."""
+        """The flat index of each row's first card in a (rows, width) column."""
         if rows > self._most_lines or width != self._width:
             self._most_lines, self._width = max(rows, 1024), width
             self._lines = np.arange(self._most_lines) * width
@@ -545,7 +573,7 @@ class Asker:
 
 
 def failed(failure: PluginFailed) -> Diagnosis:
-    """What is said of a pod that waits because a plugin failed."""
+    """The diagnosis of a pod that waits because a plugin failed."""
     return Diagnosis(sentence=str(failure), topic=failure.topic, plugins=(failure.plugin,))
 
 

@@ -1,9 +1,9 @@
-"""The boundary between the scheduler and its plugins: whatever a plugin does wrong ends here.
+"""The boundary between the scheduler and its plugins: a plugin's error ends here.
 
-Every call of a plugin goes through one `Boundary`. What the plugin raises, and an answer of the
+Every call of a plugin goes through one `Boundary`. An exception of the plugin, and an answer of the
 wrong type, shape or range, becomes `PluginFailed`, which names the plugin and is counted. The
-callers of the boundary let the shape or the pod that was asked about wait, with the exception's
-text as the reason. Exceptions that are no `Exception` (cancellation, KeyboardInterrupt) pass.
+caller then lets the shape or the pod wait, with the exception's text as the reason. Exceptions that
+are no `Exception` (cancellation, KeyboardInterrupt) pass.
 """
 
 from collections.abc import Callable
@@ -13,17 +13,17 @@ from typing import Concatenate, ParamSpec, TypeVar
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: What is wrong with an answer, as an end of the sentence "plugin X failed: …"; None if it is fine.
+#: The fault of an answer, as the end of the sentence "plugin X failed: …"; None if there is none.
 Check = Callable[[object], str | None]
 
-#: Characters of an exception's text, or of a wrong answer, that are reported.
+#: The most characters of an exception's text, or of a wrong answer, that are reported.
 MOST_TEXT = 200
-#: A failure at one extension point is logged at most once in so many seconds.
+#: Seconds between two log lines about failures of one plugin at one extension point.
 LOG_AGAIN_S = 60.0
 
 
 class PluginFailed(Exception):
-    """A plugin raised, or answered what its contract does not allow; the text names the plugin."""
+    """A plugin raised, or its answer breaks the contract; the text names the plugin."""
 
     def __init__(self, plugin: str, point: str, cause: str, node: str = "") -> None:
         self.plugin, self.point, self.cause, self.node = plugin, point, cause, node
@@ -32,12 +32,12 @@ class PluginFailed(Exception):
 
     @property
     def topic(self) -> str:
-        """The part of the text that does not change from one failure to the next."""
+        """The part of the text that is the same for every failure of this plugin."""
         return f"plugin {self.plugin} failed"
 
 
 class NodeFailed(Exception):
-    """A function of one node failed: raised by adapters, which know the node, to the boundary."""
+    """A per-node function failed; adapters, which know the node, raise it to the boundary."""
 
     def __init__(self, node: str, cause: str) -> None:
         self.node, self.cause = node, cause
@@ -45,12 +45,12 @@ class NodeFailed(Exception):
 
 
 class WrongAnswer(Exception):
-    """An adapter was given an answer that its contract does not allow; the text says which."""
+    """A per-node function's answer breaks the contract; the text says how."""
 
 
 @dataclass(slots=True)
 class _Log:
-    """Failures at one extension point that are not logged yet, the last one, and when one was."""
+    """The failures at one extension point that are not logged yet, and when one last was."""
 
     times: int = 0
     last: PluginFailed | None = None
@@ -59,7 +59,7 @@ class _Log:
 
 @dataclass(slots=True)
 class Failures:
-    """Counts failures by plugin and extension point, and says which of them are to be logged."""
+    """Counts failures by plugin and extension point, and limits how often they are logged."""
 
     counts: dict[tuple[str, str], int] = field(default_factory=dict)
     total: int = 0
@@ -67,7 +67,7 @@ class Failures:
     _unlogged: bool = False
 
     def add(self, failure: PluginFailed) -> None:
-        """Count one more."""
+        """Count one failure."""
         key = (failure.plugin, failure.point)
         self.counts[key] = self.counts.get(key, 0) + 1
         self.total += 1
@@ -77,7 +77,7 @@ class Failures:
         self._unlogged = True
 
     def to_log(self, now: float) -> list[tuple[PluginFailed, int]]:
-        """The last failure at each point that may be logged now, and how many it stands for."""
+        """The last failure at each point that may be logged at `now`, and how many it stands for."""
         if not self._unlogged:
             return []
         found = []
@@ -91,7 +91,7 @@ class Failures:
 
 
 class Boundary:
-    """Calls plugins."""
+    """Calls plugins and turns their errors into PluginFailed."""
 
     def __init__(self, failures: Failures | None = None) -> None:
         self.failures = failures or Failures()
@@ -105,7 +105,7 @@ class Boundary:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
-        """The plugin's answer, which `check` finds nothing wrong with; raises PluginFailed."""
+        """The plugin's answer, if `check` finds no fault with it; else raises PluginFailed."""
         try:
             answer = question(*args, **kwargs)
         except Exception as error:
@@ -122,9 +122,9 @@ class Boundary:
         check: Callable[Concatenate[object, P], str | None] | None,
         question: Callable[P, T],
     ) -> Callable[P, T]:
-        """The same question, put through this boundary; `check` None trusts the answers.
+        """The question, wrapped so that its failures raise PluginFailed.
 
-        `check` is given the answer and what the question was given.
+        `check` gets the answer and the question's arguments; with None the answers are not checked.
         """
 
         def ask(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -141,15 +141,15 @@ class Boundary:
         return ask
 
     def failed(self, plugin: object, point: str, error: Exception) -> PluginFailed:
-        """What to raise in place of an exception of the plugin's."""
+        """The PluginFailed to raise in place of a plugin's exception."""
         if isinstance(error, PluginFailed):
-            return error  # of a question within a question; counted already
+            return error  # raised by a question within this one, and counted there
         if isinstance(error, NodeFailed):
             return self._counted(PluginFailed(name_of(plugin), point, error.cause, error.node))
         return self._counted(PluginFailed(name_of(plugin), point, in_words(error)))
 
     def wrong(self, plugin: object, point: str, what: str) -> PluginFailed:
-        """What to raise for a wrong answer."""
+        """The PluginFailed to raise for a wrong answer."""
         return self._counted(PluginFailed(name_of(plugin), point, shortened(what)))
 
     def _counted(self, failure: PluginFailed) -> PluginFailed:
@@ -158,12 +158,12 @@ class Boundary:
 
 
 def name_of(plugin: object) -> str:
-    """The plugin's name; its class' where it has none."""
+    """The plugin's name, or its class's name if it has none."""
     return str(getattr(plugin, "name", type(plugin).__name__))
 
 
 def in_words(error: Exception) -> str:
-    """Type and text of an exception, on one line; only the text of a wrong answer."""
+    """An exception's type and text on one line; of WrongAnswer, only the text."""
     try:
         text = str(error)
     except Exception:  # noqa: BLE001 - the exception is the plugin's, and so is its __str__
@@ -174,6 +174,6 @@ def in_words(error: Exception) -> str:
 
 
 def shortened(text: str) -> str:
-    """On one line, cut to MOST_TEXT characters."""
+    """The text on one line, cut to MOST_TEXT characters."""
     line = " ".join(text.split())
     return line if len(line) <= MOST_TEXT else line[: MOST_TEXT - 1] + "…"

@@ -1,8 +1,8 @@
-"""Asks that no node could meet even if nobody held anything, and the largest that there is.
+"""Finds shapes that no node could hold even if it were empty, and names the largest node there is.
 
-Every card of the inventory counts, also unhealthy ones, and so do cordoned and tainted nodes: they
-may be back at any time. Charges do not count. Where nothing is known of a node's cards, nothing is
-called impossible.
+All cards of the inventory count, unhealthy ones included, and so do cordoned and tainted nodes,
+which may come back at any time. Charges do not count. While the cards of some node are unknown, no
+claim is called impossible.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import GpuClaim
 
-#: So many models are named in a text.
+#: The most models that a text names.
 MODELS_NAMED = 4
 _GIB = 1 << 30
 _BYTES = ("memory", "ephemeral-storage")
@@ -25,9 +25,10 @@ _BYTES = ("memory", "ephemeral-storage")
 
 @dataclass(frozen=True, slots=True)
 class CardsThere:
-    """Cards (rows, width) that a claim may be put on: of models that it takes, with the memory.
+    """The cards that a claim may be put on, bool, (rows, width) each.
 
-    `any_model` are all cards that there are.
+    `any_model` are all cards, `of_models` those of models that the claim takes, and `fitting` those
+    of the latter that have enough memory.
     """
 
     any_model: NDArray[np.bool_]
@@ -47,7 +48,7 @@ def impossible(shape: Shape, ledger: Ledger) -> str:
 
 
 def said(what: str, ledger: Ledger) -> str:
-    """That it is impossible, unless cards of some nodes are not known."""
+    """The sentence that this is impossible, unless the cards of some nodes are unknown."""
     columns = ledger.columns
     if not (columns.gpu_count[columns.present] > 0).any():
         return "no GPU of any node is known"
@@ -60,7 +61,7 @@ def said(what: str, ledger: Ledger) -> str:
 
 
 def cards_there(claim: GpuClaim, columns: Columns) -> CardsThere:
-    """The cards that could hold one share of the claim if nobody held anything."""
+    """The cards that could hold one share of the claim if they were idle."""
     there = ((columns.flags & ABSENT) == 0) & columns.present[:, None]
     names = columns.model_names
     takes = [claim.takes(name) and claim.milli_on(name) <= WHOLE_MILLI for name in names]
@@ -70,7 +71,7 @@ def cards_there(claim: GpuClaim, columns: Columns) -> CardsThere:
 
 
 def models_there(columns: Columns, there: NDArray[np.bool_]) -> str:
-    """Which models these cards are of, in words."""
+    """The models of the cards in `there`, (rows, width) bool, as words."""
     codes = np.unique(columns.model[there]).tolist()
     names = sorted(columns.model_names[code] for code in codes)
     rest = len(names) - MODELS_NAMED
@@ -125,7 +126,7 @@ def _too_few(claim: GpuClaim, columns: Columns, there: CardsThere) -> Iterator[s
 
 
 def _together(claim: GpuClaim, columns: Columns, there: NDArray[np.bool_]) -> IntArray:
-    """On each row, how many of these cards one pod may have together."""
+    """The most of these cards that one pod may have together on each row, (rows,)."""
     counts: IntArray = there.sum(1)
     for column, asked in ((columns.model, claim.one_model), (columns.numa, claim.one_numa_node)):
         if asked:
@@ -153,13 +154,13 @@ def _resources(shape: Shape, columns: Columns) -> Iterator[str]:
 
 
 def _largest(columns: Columns, amounts: IntArray) -> int:
-    """The row with the most; of equal ones the first by name."""
+    """The row with the largest amount; of equal rows the first by name."""
     rows = np.flatnonzero((amounts == amounts.max()) & columns.present).tolist()
     return min(rows, key=lambda row: columns.names[row] or "")
 
 
 def amount(resource: str, asked: int) -> str:
-    """An amount of a resource as people write it."""
+    """An amount of a resource as people write it: cores, GiB, or a count."""
     if resource == "cpu":
         return f"{asked / 1000:g}"
     if resource in _BYTES:

@@ -1,7 +1,7 @@
-"""The ledger's own rule as filters, for profiles none of whose plugins looks at what is free.
+"""The ledger's own rule as filters, for profiles whose plugins do not look at what is free.
 
-The ledger refuses a placement that takes more than there is (`Ledger.refusal`). These filters say
-the same of many rows at once, so that a pod is tried where there is room.
+The ledger refuses a placement that takes more than there is (`Ledger.refusal`). These filters
+answer the same for many rows at once, so that a pod is tried where there is room.
 """
 
 from collections.abc import Iterator
@@ -27,14 +27,14 @@ NAME = "ledger"
 
 
 class LedgerNodes:
-    """What a pod takes of a node must be free there."""
+    """A filter: the node has enough of each resource that the pod asks for."""
 
     name = NAME
     depends = Depends.ROW
     guards = Ground.NODE
 
     def filter(self, shape: Shape, reasons: ReasonTable) -> RowFilter | None:
-        """One comparison for each resource that is asked for."""
+        """One comparison for each resource that the shape asks for."""
         asked = list(_asked(shape))
         masks = [reasons.register(NAME, f"{REFUSES}{insufficient(name)}") for name, _ in asked]
 
@@ -49,7 +49,7 @@ class LedgerNodes:
         return ask
 
     def explain(self, shape: Shape, ledger: Ledger, row: int) -> Iterator[Shortfall]:
-        """Each resource that is short."""
+        """Each resource of which too little is free."""
         columns = ledger.columns
         for name, amount in _asked(shape):
             column = columns.resources.get(name)
@@ -60,13 +60,13 @@ class LedgerNodes:
 
 
 class LedgerCards:
-    """What a claim takes of each card must be free there, and the card healthy."""
+    """A card filter: the card is healthy, and enough of its share and memory is free."""
 
     name = NAME
     guards = Ground.CARDS
 
     def card_filter(self, shape: Shape, reasons: ReasonTable) -> CardQuestion | None:
-        """A card without flags, with share and memory; an idle one for exclusive claims."""
+        """Cards without flags that have the share and the memory; for exclusive claims, idle ones."""
         claim = shape.claim
         if claim is None:
             return None
@@ -98,7 +98,7 @@ def _asked(shape: Shape) -> Iterator[tuple[str, int]]:
 
 
 def _bytes(claim: GpuClaim, milli: IntArray, rows: Rows) -> IntArray | int:
-    """What is charged of each card's memory; of an exclusive one no less than is asked for."""
+    """The memory charged on each card; for an exclusive claim at least what it asks for."""
     capacity = rows.column("capacity_bytes")
     if claim.exclusive:
         return np.maximum(capacity, claim.memory_bytes or 0)
@@ -109,9 +109,9 @@ def _bytes(claim: GpuClaim, milli: IntArray, rows: Rows) -> IntArray | int:
 
 
 def guarded(profile: Profile, *, anew: bool = False) -> Profile:
-    """The profile with the ledger's rule where no plugin of it says as much.
+    """The profile, with the ledger's rule where none of its plugins guards that ground.
 
-    `anew`: also where one claims to, because it let something through.
+    With `anew`, also where a plugin claims to, because it let a placement through.
     """
     own = (*profile.filters, *profile.card_filters) if anew else ()
     ours = {plugin.guards for plugin in own if isinstance(plugin, LedgerNodes | LedgerCards)}
@@ -125,6 +125,6 @@ def guarded(profile: Profile, *, anew: bool = False) -> Profile:
 
 
 def unguarded(profile: Profile) -> set[Ground]:
-    """What no plugin of the profile looks at."""
+    """The grounds that no plugin of the profile guards."""
     plugins = (*profile.filters, *profile.card_filters)
     return {*Ground} - {plugin.guards for plugin in plugins if isinstance(plugin, Guard)}

@@ -1,4 +1,4 @@
-"""A number for each card model, worked out once per name: answers about models for many cards."""
+"""A number for each card model, computed once per model name, for questions about many cards."""
 
 from collections.abc import Callable, Sequence
 
@@ -8,12 +8,12 @@ from kubeshare_py.framework.number_table import NumberTable
 
 
 class ModelTable(NumberTable[str]):
-    """For one question of one ledger."""
+    """The numbers of card models, for one question of one ledger."""
 
     __slots__ = ()
 
     def __init__(self, number_of: Callable[[str], int], empty: int = 0) -> None:
-        """`number_of` is put to each model's full name; `empty` is the number of empty slots."""
+        """`number_of` gets each model's full name; `empty` is the number of empty slots."""
         super().__init__(_models, number_of, empty)
 
 

@@ -1,4 +1,4 @@
-"""A number for each of a few values that many cards have, worked out once per value."""
+"""A number for each of a few values that many cards have, computed once per value."""
 
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class NumberTable(Generic[T]):
-    """Belongs to one question of one ledger, which numbers values.
+    """The numbers of values, for one question of one ledger, which numbers values.
 
     Numbers stay while the ledger gives the same list of values, which only grows.
     """
@@ -33,7 +33,7 @@ class NumberTable(Generic[T]):
         self._values: Sequence[T] = ()
 
     def of(self, rows: Rows) -> IntArray:
-        """The numbers of the rows' cards; shape (k, width)."""
+        """The number of each card of the rows, (k, width) int64."""
         codes, values = self._codes_of(rows)
         if values is not self._values:
             self._values, self._numbers = values, self._first

@@ -1,10 +1,10 @@
 """Filters and scores from one plain function of one node.
 
-What it costs: a column plugin answers for all rows with a few array operations; these call Python
-for each row. The first time a shape is asked about, that is one call per node: at 5,000 nodes more
-than a turn of the scheduler should take (see docs/plugins.md for numbers). After that it is one
-call per row that changed. Fine for hundreds of nodes and for trying an idea; written in columns
-(see `points`) when it proves itself.
+A column plugin answers for all rows with a few array operations; these call Python for each row.
+The first question about a shape is one call per node: at 5,000 nodes more than a turn of the
+scheduler should take (docs/plugins.md has numbers). After that it is one call per row that changed.
+This is fine for hundreds of nodes and for trying an idea; a plugin that proves itself is better
+written in columns (see `points`).
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ from kubeshare_py.framework.scores import MAX_SCORE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardState:
-    """One card as it is now; shares in thousandths, memory in bytes. Free may be below 0."""
+    """One card as it is now: shares in milli, memory in bytes. Free amounts may be below 0."""
 
     model: str
     capacity_bytes: int
@@ -38,7 +38,7 @@ class CardState:
 
 
 class _Batch:
-    """Columns of the asked rows as plain lists, each converted once however many rows are read."""
+    """The columns of the asked rows as plain lists, each converted once for all rows."""
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
@@ -72,7 +72,7 @@ class _Batch:
 
 
 class NodeState:
-    """One node as it is now. Valid during the call only: do not keep it."""
+    """One node as it is now. It is valid during the call only: do not keep it."""
 
     __slots__ = ("_at", "_batch", "name")
 
@@ -82,7 +82,7 @@ class NodeState:
         self.name = name
 
     def label(self, key: str) -> str | None:
-        """A label's value; None where it is not set."""
+        """The value of a label; None if it is not set."""
         return self._batch.labels(key)[self._at]
 
     @property
@@ -96,11 +96,11 @@ class NodeState:
         return bool(self._batch.column("unschedulable")[self._at])
 
     def allocatable(self, resource: str) -> int:
-        """What the node offers: cpu in thousandths, others in their base unit; 0 if nothing."""
+        """The node's allocatable amount: cpu in milli, others in their base unit; 0 if none."""
         return self._amount("allocatable", resource)
 
     def free(self, resource: str) -> int:
-        """What is left of it; below 0 where more is held than there is."""
+        """The free part of `allocatable`; below 0 if pods hold more than there is."""
         return self._amount("free", resource)
 
     @property
@@ -134,8 +134,8 @@ class NodeState:
 class PerNodeFilter:
     """A filter from a function that says whether a shape fits a node.
 
-    `reason` is what people read where it does not ("node(s) had no fast disk"); `resolvable`
-    says whether evicting pods from the node could help. The function must be pure.
+    `reason` is what people read where it does not ("node(s) had no fast disk"); `resolvable` says
+    whether evicting pods from the node could help. The function must be pure.
     """
 
     depends = Depends.ROW
@@ -166,7 +166,7 @@ class PerNodeFilter:
 class PerNodeScore:
     """A score from a function that says how good a node is for a shape, 0…100.
 
-    Answers outside of that are cut. The function must be pure.
+    Answers outside of that range are cut. The function must be pure.
     """
 
     normaliser: Normaliser | None = None

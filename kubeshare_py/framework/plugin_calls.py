@@ -1,4 +1,4 @@
-"""Calls of plugins that are asked about pods and gangs, each through the boundary.
+"""Calls of the plugins that are asked about pods and gangs, each through the boundary.
 
 Questions about shapes are in `asks`.
 """
@@ -22,14 +22,14 @@ from kubeshare_py.framework.scheduler_profile import Profile
 
 
 class PluginCalls:
-    """What profiles, by name, say of pods. `profiles` may be replaced in place."""
+    """The profiles, by schedulerName, as asked about pods. `profiles` may be replaced in place."""
 
     def __init__(self, boundary: Boundary, profiles: Mapping[str, Profile]) -> None:
         self.profiles = profiles
         self._boundary = boundary
 
     def pre_enqueue(self, pod: Pod) -> str | None:
-        """Why the pod may not enter the queue, None if it may. Raises PluginFailed."""
+        """Why the pod may not enter the queue, or None if it may. Raises PluginFailed."""
         check = answer_checks.sentence_or_none
         for plugin in self.profiles[pod.scheduler_name].pre_enqueue:
             reason = self._boundary.call(plugin, "PreEnqueue", check, plugin.pre_enqueue, pod)
@@ -38,16 +38,16 @@ class PluginCalls:
         return None
 
     def key(self, pod: Pod, keys: SortKeys) -> tuple[int | str, ...]:
-        """Where the pod stands in the queue that has these keys. Raises PluginFailed."""
+        """The pod's sort key in the queue with these keys. Raises PluginFailed."""
         profile = self.profiles[pod.scheduler_name]
         plugin = profile.queue_sort
         check = None if profile.trusts(plugin) else keys.check
         return self._boundary.call(plugin, "QueueSort", check, plugin.key, pod)
 
     def permit(self, pod: Pod, node: NodeName) -> str | None:
-        """Why this placement may not be committed, None if it may.
+        """Why this placement may not be committed, or None if it may.
 
-        A plugin that fails permits none.
+        A plugin that fails refuses it.
         """
         check = answer_checks.sentence_or_none
         for plugin in self.profiles[pod.scheduler_name].permits:
@@ -60,9 +60,9 @@ class PluginCalls:
         return None
 
     def reserve(self, pod: Pod, node: NodeName, allocation: Allocation | None) -> str | None:
-        """Tell plugins of a charge; what one of them failed with, if one did.
+        """Tell Reserve plugins of a charge; the text of the first failure, if a plugin failed.
 
-        Nothing is told of pods of other schedulers.
+        Nothing is called for pods of other schedulers.
         """
         profile = self.profiles.get(pod.scheduler_name)
         problem = None
@@ -74,7 +74,7 @@ class PluginCalls:
         return problem
 
     def unreserve(self, pod: Pod, node: NodeName) -> None:
-        """Tell plugins of the end of a charge, which is over whatever they make of it."""
+        """Tell Reserve plugins that a charge has ended. It has, even if a plugin fails."""
         profile = self.profiles.get(pod.scheduler_name)
         for plugin in profile.reserves if profile is not None else ():
             with suppress(PluginFailed):
@@ -84,7 +84,7 @@ class PluginCalls:
 def gives_way(
     boundary: Boundary, plugin: PostFilter, preemptor: Preemptor
 ) -> Callable[[Pod], bool]:
-    """Which pods a plugin lets go for this preemptor; raises PluginFailed, and so does the rule."""
+    """The plugin's rule of which pods give way to this preemptor; both raise PluginFailed."""
     check = answer_checks.question
     rule = boundary.call(plugin, "PostFilter", check, plugin.post_filter, preemptor)
 
@@ -95,12 +95,15 @@ def gives_way(
 
 
 def places(boundary: Boundary, plugin: Locality) -> tuple[str, ...]:
-    """Labels of places, from the widest to the narrowest; raises PluginFailed."""
+    """The labels of topology domains, from the widest to the narrowest; raises PluginFailed."""
     return tuple(boundary.call(plugin, "Locality", answer_checks.names, plugin.places))
 
 
 def together(boundary: Boundary, plugin: Together, count: int, rows: Rows) -> IntArray:
-    """How good each row is for so many cards of a gang; raises PluginFailed."""
+    """How good each row is for `count` cards of one gang, (k,) int64.
+
+    Raises PluginFailed.
+    """
 
     def check(answer: object, rows: Rows, cards: Cards | None) -> str | None:
         return answer_checks.row_numbers(answer, rows)
@@ -112,7 +115,7 @@ def together(boundary: Boundary, plugin: Together, count: int, rows: Rows) -> In
 def explain(
     boundary: Boundary, plugin: Explain, shape: Shape, ledger: Ledger, row: int
 ) -> list[Shortfall]:
-    """What is missing on a row; raises PluginFailed."""
+    """What the shape lacks on a row; raises PluginFailed."""
 
     def listed() -> list[Shortfall]:
         return answer_checks.each(plugin.explain(shape, ledger, row), Shortfall)

@@ -1,20 +1,23 @@
 """Every extension point, in calling order, with its contract.
 
-Names and meaning follow kube-scheduler's scheduling framework; the unit is a set of rows, not one
-node. A plugin implements one or several of these small protocols; it is asked once per *shape* (all
-that row-local placement depends on) for a question, and the question is then put to many rows at
-once. `None` instead of a question means: this shape is none of my business, do not ask.
+Names and meaning follow kube-scheduler's scheduling framework, but the unit is a set of rows, not
+one node. A plugin implements one or several of these small protocols. It is asked for a question
+once per *shape* (all that placement on one node depends on), and the question is then put to many
+rows at once. `None` in place of a question means that the plugin has no say about this shape.
 
 Answers are cached per shape and row. A plugin declares what they depend on:
 
 - `Depends.STATIC`: the node object only (labels, taints, capacity). Asked again when that changes.
 - `Depends.ROW`: anything in that node's row, charges included. Asked again when the row changes.
 
-Answers must be the same for the same columns, must not depend on other rows, on time or on chance
-(a seeded generator of the plugin's own excepted), and must not write to what they are given.
+The same columns must give the same answers. Answers must not depend on other rows, on time or on
+chance (except a seeded generator of the plugin's own), and a plugin must not write to its
+arguments.
 
-A plugin that raises, or answers what is not allowed here, lets what it was asked about wait with
-"plugin X failed"; see `boundary`.
+If a plugin raises, or its answer breaks the contract, the pod or shape waits with "plugin X
+failed"; see `boundary`.
+
+Shapes: k is the number of rows asked about, width the number of card slots per row.
 """
 
 from collections.abc import Callable, Iterable
@@ -47,21 +50,21 @@ class Depends(Enum):
 
 @dataclass(slots=True)
 class Cards:
-    """The cards of the asked rows, as CardFilter and CardScore left them, for a one-card claim.
+    """The best card of each asked row, for a claim of one card.
 
-    `slot` is each row's best card (k,), `picked` its flat index into (k, width) columns. Of rows
-    none of whose cards fits, it is any card.
+    Card filters and card scores rank the cards. `slot` is the card's slot and `picked` its flat
+    index into (k, width) columns, (k,) int64 each. On rows where no card fits, both name any card.
     """
 
     slot: IntArray
     picked: IntArray
 
     def of(self, column: IntArray) -> IntArray:
-        """A card column's values at each row's best card; shape (k,)."""
+        """The values of a (k, width) card column at each row's best card, (k,)."""
         return column.ravel().take(self.picked)
 
 
-#: A mask of reasons per row, 0 where the shape fits, shape (k,); None if it fits all of them.
+#: A mask of reasons per row, (k,) int64, 0 where the shape fits; None if it fits all rows.
 RowFilter = Callable[[Rows], IntArray | None]
 
 
@@ -69,10 +72,11 @@ RowFilter = Callable[[Rows], IntArray | None]
 class CardQuestion:
     """A CardFilter's question about one shape, in two strengths.
 
-    `fits` says which cards may hold one share of the claim, shape (k, width); it is put at every
-    decision. `reasons` answers a mask per card, 0 exactly where `fits` is True; it is put when a
-    pod waits and people want to know why. `least_room`, where it is not None, says that `fits` is
-    exactly `room >= least_room`: then the framework may look answers up instead of asking.
+    `fits` says which cards may hold one share of the claim, (k, width) bool; it is called for every
+    decision. `reasons` gives a mask per card, (k, width) int64, 0 exactly where `fits` is True; it
+    is called when a pod waits and people want to know why. If `least_room` is not None, `fits` must
+    be exactly `room >= least_room` (milli), and the framework may look answers up instead of
+    calling it.
     """
 
     fits: Callable[[Rows], NDArray[np.bool_]]
@@ -80,35 +84,36 @@ class CardQuestion:
     least_room: int | None = None
 
 
-#: The highest value of the column `keep`, and ranks to leave room for it between any two.
+#: The highest value of the column `keep`, and the number of its values: the distance of two ranks.
 MOST_KEPT = MOST_CARDS
 PLACES = MOST_KEPT + 1
 
 
 @dataclass(frozen=True, slots=True)
 class ByRoom:
-    """A card rank that depends on nothing but the card's room: 1001 ranks, for 0 to 1000.
+    """A card rank that depends only on the card's free share.
 
-    With `keeps` idle cards that all ranks together do not tell apart come in the order of their
-    board, by the column `keep`, whatever the weights are. Members of a gang take of such cards, of
-    those in use too, what is near their gang's.
+    `ranks` is (1001,) int64, for 0 to 1000 milli.
+
+    With `keeps`, the column `keep` orders idle cards of equal rank, whatever the weights are. For a
+    member of a gang, nearness to the gang's cards orders all cards of equal rank.
     """
 
     ranks: IntArray
     keeps: bool = False
 
     def __call__(self, rows: Rows) -> IntArray:
-        """The ranks of the rows' cards; those of cards without room do not matter."""
+        """The rank of each card, (k, width) int64; arbitrary for cards with no free share."""
         return self.ranks.take(rows.column("room"), mode="clip")
 
 
 @dataclass(frozen=True, slots=True)
 class BestSet:
-    """In place of a card rank, for claims of several cards: says which are best together.
+    """Chooses the best set of cards for a claim of several cards, in place of a card rank.
 
-    `choose` is put to the row that was chosen and which of its cards fit, shape (width,), at least
-    as many as are claimed; it answers with their slots. `near` is put instead for a member of a
-    gang; without it members are chosen for as other pods are.
+    `choose` gets the one chosen row and which of its cards fit, (width,) bool, at least as many as
+    the claim asks for, and returns the slots of the best ones. `near` is called in its place for a
+    member of a gang; without it, members are treated like other pods.
     """
 
     choose: Callable[[Rows, NDArray[np.bool_]], tuple[int, ...]]
@@ -117,48 +122,48 @@ class BestSet:
 
 @dataclass(frozen=True, slots=True)
 class Among:
-    """In place of a card rank, for claims of several cards: among which of them to choose.
+    """Narrows the cards of a claim of several cards, in place of a card rank.
 
-    `leave` is put as `BestSet.choose` is, and before it; it answers with the cards that stay, at
-    least as many as are claimed.
+    `leave` gets the same arguments as `BestSet.choose`, before it is called, and returns the cards
+    that remain, (width,) bool, at least as many as the claim asks for.
     """
 
     leave: Callable[[Rows, NDArray[np.bool_]], NDArray[np.bool_]]
 
 
-#: 0…100 per row, higher is better; shape (k,). Cards is None when the shape claims not just one.
+#: 0…100 per row, (k,) int64, higher is better. Cards is None unless the shape claims one card.
 RowScore = Callable[[Rows, Cards | None], IntArray]
-#: 0 or more per card, higher is better; shape (k, width). Ties go to the lower uuid. See ByRoom.
+#: 0 or more per card, (k, width) int64, higher is better. Ties go to the lower uuid. See ByRoom.
 CardRank = Callable[[Rows], IntArray]
-#: Raw scores of the rows that fit -> 0…100.
+#: Raw scores of the rows that fit -> 0…100, (k,) int64 both.
 Normaliser = Callable[[IntArray], IntArray]
 
 
 @runtime_checkable
 class PreEnqueue(Protocol):
-    """May this pod enter the queue? Asked when the pod is seen or has changed."""
+    """May this pod enter the queue? Asked when the pod is first seen and when it changes."""
 
     name: str
 
     def pre_enqueue(self, pod: Pod) -> str | None:
-        """None to let it in, else a sentence: why it waits."""
+        """None if the pod may enter; else a sentence that says why it waits."""
 
 
 @runtime_checkable
 class QueueSort(Protocol):
-    """Which pod first? Exactly one per profile."""
+    """In which order are pods tried? Exactly one plugin per profile."""
 
     name: str
 
     def key(self, pod: Pod) -> tuple[int | str, ...]:
-        """Pods are tried in ascending order of this; equal ones in the order of their arrival."""
+        """Pods are tried in ascending order of this key; pods with equal keys in order of arrival."""
 
 
 @runtime_checkable
 class Filter(Protocol):
     """Does the shape fit these rows? All filters are asked, so that all reasons are known.
 
-    Preparing the question is kube-scheduler's PreFilter: what is computed there is computed once.
+    Preparing the question is kube-scheduler's PreFilter: work done there is done once per shape.
     """
 
     name: str
@@ -169,7 +174,7 @@ class Filter(Protocol):
 
 
 class Ground(Enum):
-    """What placements use up."""
+    """A kind of resource that placements use up."""
 
     NODE = "node"  # cpu, memory, pods, extended resources, ports
     CARDS = "cards"  # share, memory and tenants of cards; healthy ones only
@@ -177,11 +182,11 @@ class Ground(Enum):
 
 @runtime_checkable
 class Guard(Protocol):
-    """For filters: lets nothing through that the ledger would refuse for want of this.
+    """For filters: the filter passes nothing that the ledger would refuse for want of this ground.
 
-    The ledger refuses a placement that takes more than is free, whatever plugins say. Where no
-    filter of a profile guards a ground, the framework's own does (`ledger_fit`), so that pods are
-    tried elsewhere, or wait and are told why.
+    The ledger refuses a placement that takes more than is free, whatever plugins answer. If no
+    filter of a profile guards a ground, the framework adds its own (`ledger_fit`), so that the pod
+    is tried elsewhere, or waits with a reason.
     """
 
     guards: Ground
@@ -189,7 +194,7 @@ class Guard(Protocol):
 
 @runtime_checkable
 class CardFilter(Protocol):
-    """Which cards of a row may hold this claim? A row fits when `count` of its cards may.
+    """Which cards of a row may hold this claim? A row fits when at least `count` of its cards may.
 
     Depends on the row. Asked only for shapes that claim GPUs.
     """
@@ -202,29 +207,32 @@ class CardFilter(Protocol):
 
 @runtime_checkable
 class PostFilter(Protocol):
-    """Nothing fits: who may be evicted to make room? Without such plugins nobody is.
+    """Which pods may be evicted for a pod or gang that fits nowhere? Without such plugins, none.
 
-    Asked once for each plan; of several plugins all must agree. The core asks only about bound pods
-    of this scheduler that stay, and itself decides which of those that may go have to.
+    Asked once for each plan; if there are several plugins, all must agree. The core asks only about
+    bound pods of this scheduler that are not leaving, and chooses the victims among those that may
+    be evicted.
     """
 
     name: str
 
     def post_filter(self, preemptor: Preemptor) -> Callable[[Pod], bool]:
-        """The question for this preemptor: does a pod give way to it?"""
+        """The question for this preemptor: may this pod be evicted for it?"""
 
 
 def lower_priority(preemptor: Preemptor) -> Callable[[Pod], bool]:
-    """Kubernetes' rule: pods of lower spec.priority give way."""
+    """Kubernetes' rule: pods of lower spec.priority may be evicted."""
     return lambda pod: pod.priority < preemptor.priority
 
 
 @runtime_checkable
 class CardScore(Protocol):
-    """Which of the cards that fit? Weighted sums decide; Score knows the best card of each row.
+    """Which of the cards that fit are best? Weighted sums decide.
 
-    Of a claim of several cards, the first plugin that answers with a BestSet decides alone, among
-    the cards that those left which answer with Among, in their order.
+    Score gets the best card of each row.
+
+    For a claim of several cards, the first plugin that answers with a BestSet decides alone. It
+    chooses among the cards that remain after all plugins that answer with Among, in their order.
     """
 
     name: str
@@ -235,11 +243,12 @@ class CardScore(Protocol):
 
 @runtime_checkable
 class Score(Protocol):
-    """How good are these rows? Weighted sums decide; ties go to the row that was known first.
+    """How good are these rows? Weighted sums decide; ties go to the row that was added first.
 
-    Also put to rows that do not fit: what is answered there is ignored. `normaliser` None is the
-    fast way: answers are absolute. With one, raw answers may be any integers, and every decision
-    normalises over all rows that fit, which costs time in proportion to their number.
+    Rows that do not fit are asked about too, and their answers ignored. With `normaliser` None,
+    answers are absolute; this is the fast way. With a normaliser, raw answers may be any integers,
+    and each decision normalises over all rows that fit, which costs time in proportion to their
+    number.
     """
 
     name: str
@@ -253,47 +262,47 @@ class Score(Protocol):
 class Together(Protocol):
     """For scores: how good are idle cards for a gang that gets them together on one node?
 
-    Asked of nodes that hold a whole gang, and counted with the plugin's weight at score. Of these
-    points and how full the node is then, its place among the others is made.
+    Asked about nodes that can hold the whole gang, and multiplied by the plugin's weight at Score.
+    These points, and how full the node is afterwards, decide the node's order among the others.
     """
 
     def together(self, count: int) -> RowScore:
-        """The question for so many cards: of the best set of each row."""
+        """The question for `count` cards: points of the best set of each row, (k,)."""
 
 
 @runtime_checkable
 class Permit(Protocol):
-    """May this placement be committed now? Asked once a row and its cards are chosen."""
+    """May this placement be committed now? Asked when a row and its cards are chosen."""
 
     name: str
 
     def permit(self, pod: Pod, node: NodeName) -> str | None:
-        """None for yes, else a sentence: why not. The pod is then tried again after a backoff."""
+        """None for yes; else a sentence why not. The pod is then tried again after a backoff."""
 
 
 @runtime_checkable
 class Reserve(Protocol):
-    """Told of every placement of a pod of ours, and of its end, whatever the reason.
+    """Is called for every placement of a pod of this scheduler, and when it ends.
 
-    That includes pods that were bound before this process started: `allocation` is then what the
-    pod carries, None where it carries none that can be read.
+    Pods that were bound before this process started are included: `allocation` is then read from
+    the pod, and None if the pod has none that can be read.
     """
 
     name: str
 
     def reserve(self, pod: Pod, node: NodeName, allocation: Allocation | None) -> None:
-        """The ledger was charged."""
+        """The ledger was charged for the pod."""
 
     def unreserve(self, pod: Pod, node: NodeName) -> None:
-        """The charge was taken back."""
+        """The pod's charge was taken back."""
 
 
 @runtime_checkable
 class Hint(Protocol):
     """For filters: could this row, which just improved, fit the shape? Asked before the question.
 
-    Must be cheap and must never say no to a row that fits; saying yes to one that does not only
-    costs time.
+    kube-scheduler's QueueingHint. It must be cheap and must never return False for a row that fits;
+    returning True for one that does not only costs time.
     """
 
     def may_fit(self, shape: Shape, ledger: Ledger, row: int) -> bool:
@@ -302,23 +311,24 @@ class Hint(Protocol):
 
 @runtime_checkable
 class Locality(Protocol):
-    """How near each other should the members of a gang be? At most one per profile.
+    """How near each other should the members of a gang be? At most one plugin per profile.
 
-    Asked for gangs whose pods want cards. Where no plugin answers, scores alone decide.
+    Asked for gangs whose pods claim cards. If no plugin answers, scores alone decide.
     """
 
     name: str
 
     def places(self) -> tuple[str, ...]:
-        """Node labels by which nodes are near each other, from the widest place to the narrowest.
+        """The node labels of topology domains, from the widest domain to the narrowest.
 
-        The narrowest place that can hold a whole gang is taken; a node is narrower than all.
+        The gang gets the narrowest domain that can hold all of it; a node is narrower than all of
+        them.
         """
 
 
-#: More pods than any node ever has; sums over all nodes stay far within 64 bits.
+#: More pods than any node ever has; sums over all nodes stay far below 2**63.
 MOST_PODS = 1 << 30
-#: How many pods of the shape each row could take at once, at the very most; shape (k,).
+#: An upper bound of how many pods of the shape each row takes at once, (k,) int64.
 RowRoom = Callable[[Rows], IntArray]
 
 
@@ -326,8 +336,8 @@ RowRoom = Callable[[Rows], IntArray]
 class AtMost(Protocol):
     """For filters: how many pods of one shape could a row take at once?
 
-    Saves trying to place a gang where there is certainly too little room, and must never say less
-    than what fits. Depends on the row.
+    Saves attempts to place a gang where there is certainly too little room. The bound must never be
+    below what fits. Depends on the row.
     """
 
     def at_most(self, shape: Shape) -> RowRoom | None:
@@ -336,7 +346,7 @@ class AtMost(Protocol):
 
 @runtime_checkable
 class Explain(Protocol):
-    """For filters: the numbers behind a reason, asked only for people."""
+    """For filters: the amounts behind a reason, asked only for people."""
 
     def explain(self, shape: Shape, ledger: Ledger, row: int) -> Iterable[Shortfall]:
-        """What is missing on this row: what was asked, what is there."""
+        """What the shape lacks on this row: how much is asked for and how much is free."""

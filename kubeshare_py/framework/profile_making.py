@@ -1,4 +1,4 @@
-"""Makes profiles of a configuration: their plugins, with arguments; every error with its path."""
+"""Makes the profiles of a configuration, with their plugins and arguments; errors name their path."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -33,13 +33,13 @@ from kubeshare_py.framework.points import (
 )
 from kubeshare_py.framework.scheduler_profile import Profile
 
-#: Makes a plugin from the `args` of its pluginConfig entry, given as keywords.
+#: Makes a plugin from the `args` of its pluginConfig entry, passed as keywords.
 PluginFactory = Callable[..., object]
 
 
 @dataclass(frozen=True, slots=True)
 class Trusted:
-    """Makes plugins whose answers are not checked, because this project's tests do that."""
+    """A factory of plugins whose answers are not checked, because this project tests them."""
 
     factory: PluginFactory
 
@@ -67,9 +67,9 @@ def profiles(
 ) -> tuple[Profile, ...]:
     """Make the plugins of each profile.
 
-    Raises ConfigurationError naming the path: unknown plugin, plugin that does not implement the
-    point, plugin that is there twice, bad arguments, no or two queue sorts, two localities,
-    profiles that sort the queue they share in different ways.
+    Raises ConfigurationError, naming the path, for: an unknown plugin, a plugin that does not
+    implement its point, a plugin listed twice, bad arguments, no queue sort or two, two localities,
+    and profiles that sort their common queue in different ways.
     """
     made = tuple(
         _profile(f"profiles[{index}]", profile, factories)
@@ -134,7 +134,7 @@ def _capacities(path: str, given: Mapping[str, int]) -> Capacities:
 
 
 class _Makers:
-    """Makes each plugin of one profile once, however many points it is enabled at."""
+    """Makes each plugin of one profile once, even if it is enabled at several points."""
 
     def __init__(
         self, path: str, profile: ProfileConfiguration, factories: Mapping[str, PluginFactory]
@@ -159,7 +159,7 @@ class _Makers:
             yield self._plugin(f"{where}.enabled[{index}].name", named.name, point), named.weight
 
     def check_arguments(self) -> None:
-        """Arguments are for plugins that run, once each."""
+        """Raises ConfigurationError for arguments given twice, or to a plugin that is not enabled."""
         for index, entry in enumerate(self._profile.plugin_config):
             where = f"{self._path}.pluginConfig[{index}].name"
             if self._entries[entry.name] != index:

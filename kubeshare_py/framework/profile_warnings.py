@@ -1,4 +1,4 @@
-"""What a profile leaves to chance because it lacks a plugin of the default one."""
+"""Warns about what a profile does not check because it lacks a plugin of the default profile."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -13,7 +13,7 @@ _GROUNDS = {
 }
 _CHECKED_ANYHOW = "the ledger refuses what does not fit, with less to say about why"
 
-#: What pods ask for in vain without the plugin.
+#: What is ignored without the plugin.
 _IGNORED: Mapping[str, str] = {
     "NodeUnschedulable": "pods go to cordoned nodes",
     "TaintToleration": "pods go to nodes with taints that they do not tolerate",
@@ -25,7 +25,7 @@ _IGNORED: Mapping[str, str] = {
 
 
 def warnings(profiles: Sequence[Profile]) -> Iterator[str]:
-    """One line each, with the profile's place in the configuration."""
+    """One line for each warning, with the profile's place in the configuration."""
     for index, profile in enumerate(profiles):
         where = f"profiles[{index}] ({profile.scheduler_name})"
         missing = unguarded(profile)

@@ -1,4 +1,4 @@
-"""What a profile asks about one shape: its plugins' questions, prepared once and put to rows."""
+"""One profile's questions about one shape, prepared once and put to rows."""
 
 from dataclasses import replace
 from typing import TypeVar
@@ -41,7 +41,11 @@ FILTER, CARD_FILTER, SCORE, CARD_SCORE = "Filter", "CardFilter", "Score", "CardS
 
 
 class Questions:
-    """What a profile asks about one shape: its plugins, prepared."""
+    """One profile's plugins, prepared for one shape.
+
+    Arrays have the shape (k,) for k rows, or (k, width) for their cards; numbers are int64. Masks
+    are negated: a row's number is minus its mask of reasons, and 0 where the shape fits.
+    """
 
     __slots__ = (
         "_boundary",
@@ -62,9 +66,9 @@ class Questions:
     )
 
     def __init__(self, profile: Profile, shape: Shape, boundary: Boundary) -> None:
-        """Raises PluginFailed if a plugin does not even prepare its question."""
+        """Raises PluginFailed if a plugin fails while it prepares its question."""
         self._profile, self._boundary = profile, boundary
-        # A table for each shape: what one pod's owner writes cannot use up another's bits.
+        # Each shape has its own table, so that one pod's wishes cannot use up another's bits.
         self.reasons = ReasonTable()
         self.static: list[RowFilter] = []
         self.row_filters: list[RowFilter] = []
@@ -72,7 +76,7 @@ class Questions:
         self.ranks: list[tuple[CardRank, int, object | None]] = []
         self.best_set: BestSet | None = None
         self.among: list[Among] = []
-        #: Questions with weights, and the plugin where its answers are to be checked.
+        #: Questions with their weights, and the plugin if its answers are to be checked.
         self.absolute: list[tuple[RowScore, int, object | None]] = []
         #: The names of these plugins, in the same order.
         self.scorers: list[str] = []
@@ -82,7 +86,7 @@ class Questions:
         if self.count:
             self._ask_card_filters(shape)
             self._ask_for_ranks(shape)
-        #: Whether equal idle cards come in the order of the column `keep`.
+        #: Whether the column `keep` orders equal idle cards.
         self.keeps = any(isinstance(rank, ByRoom) and rank.keeps for rank, *_ in self.ranks)
         self.by_room = self._by_room() if self.count == 1 else None
         self._ask_scores(shape)
@@ -172,7 +176,10 @@ class Questions:
         return None if self._profile.trusts(plugin) else check
 
     def _by_room(self) -> IntArray | None:
-        """Rank by room, if nothing else decides; the last entry, -1, is for cards without room."""
+        """Ranks by room, (1002,), if room alone decides.
+
+        The last entry, -1, is for cards without room.
+        """
         least = [question.least_room for question in self.cards]
         table = np.zeros(WHOLE_MILLI + 2, np.int64)
         for rank, weight, _ in self.ranks:
@@ -190,7 +197,7 @@ class Questions:
     # --- answers -------------------------------------------------------------------------------
 
     def static_reasons(self, rows: Rows) -> IntArray:
-        """Minus the reasons that depend on the node object alone."""
+        """Minus the mask of each row, (k,), for reasons that depend on the node object alone."""
         masks: IntArray = np.where(rows.column("present"), 0, NO_NODE)
         for question in self.static:
             mask = question(rows)
@@ -199,7 +206,10 @@ class Questions:
         return -masks
 
     def without_cards(self, rows: Rows, static: IntArray) -> IntArray:
-        """Minus each row's reasons, those of its cards left out."""
+        """Minus the mask of each row, (k,), without the reasons of its cards.
+
+        `static` is (k,), too.
+        """
         minus = static
         for question in self.row_filters:
             mask = question(rows)
@@ -208,7 +218,7 @@ class Questions:
         return minus
 
     def card_fits(self, rows: Rows) -> NDArray[np.bool_]:
-        """Which cards of the rows fit; (rows, width)."""
+        """Which cards of the rows fit, (k, width) bool."""
         if not self.cards:
             unflagged: NDArray[np.bool_] = rows.column("flags") == 0
             return unflagged
@@ -218,7 +228,7 @@ class Questions:
         return fits
 
     def card_reasons(self, rows: Rows) -> IntArray:
-        """What the count-th nearest card of each row lacks: 0 exactly if `count` cards fit."""
+        """The mask of each row's count-th nearest card, (k,): 0 exactly if `count` cards fit."""
         combined = self.combined_reasons(rows)
         if self.count > combined.shape[1]:
             few = self.reasons.register("framework", TOO_FEW_GPUS, resolvable=False)
@@ -227,7 +237,7 @@ class Questions:
         return nth
 
     def combined_reasons(self, rows: Rows) -> IntArray:
-        """What each card of the rows lacks."""
+        """The mask of each card of the rows, (k, width)."""
         combined = np.zeros_like(rows.column("flags"))
         for question in self.cards:
             combined |= question.reasons(rows)
@@ -237,7 +247,7 @@ class Questions:
         return combined
 
     def best_slots(self, rows: Rows, company: Company | None = None) -> tuple[int, ...]:
-        """Which cards of this one row: of as many as are asked for, the best first."""
+        """The `count` best cards of this one row, as slots, best first."""
         fits = self.card_fits(rows)[0]
         for among in self.among:
             fits = among.leave(rows, fits)
@@ -254,7 +264,11 @@ class Questions:
     def rank(
         self, rows: Rows, fits: NDArray[np.bool_], keep: IntArray | None = None
     ) -> IntArray | int:
-        """`keep` in place of the column of this name; `fits`: of which cards it is asked."""
+        """The weighted sum of the cards' ranks, (k, width).
+
+        `keep` (k, width) replaces the column of that name. `fits` (k, width) says on which cards
+        ranks are checked. Raises PluginFailed.
+        """
         total: IntArray | int = 0
         for rank, weight, suspect in self.ranks:
             points = rank(rows)
@@ -266,7 +280,10 @@ class Questions:
         return total * PLACES + MOST_KEPT - (rows.column("keep") if keep is None else keep)
 
     def check_points(self, plugin: object, points: IntArray, fits: NDArray[np.bool_]) -> None:
-        """Raises PluginFailed if a score is out of range of a row that fits."""
+        """Raises PluginFailed if a score is out of range on a row that fits.
+
+        `points` and `fits` have the shape (k,).
+        """
         self._refuse(plugin, SCORE, answer_checks.scores(points, fits))
 
     def _refuse(self, plugin: object, point: str, wrong: str | None) -> None:
@@ -275,7 +292,7 @@ class Questions:
 
 
 def _kept_near(rows: Rows, fits: NDArray[np.bool_], company: Company) -> IntArray:
-    """In place of the column `keep` of one row, for a member of a gang."""
+    """The column `keep` of one row for a member of a gang, (width,)."""
     bits: list[int] = rows.column("bit")[0].tolist()
     fitting = sum(bit for bit, fit in zip(bits, fits.tolist(), strict=True) if fit)
     idle = fitting & rows.column("idle_cards").item(0)

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-#: Stands for the reasons of a row's cards, until they are asked for. It must be 1 (see Asker).
+#: Stands for the reasons of a row's cards until they are asked for. It must be 1 (see Asker).
 NO_CARD = 1
-#: Marks rows without a node. Not a reason: such rows are not counted.
+#: Marks rows without a node. It is not a reason, and such rows are not counted.
 NO_NODE = 2
-#: What the framework itself says of cards.
+#: The framework's own reasons.
 TOO_FEW_GPUS = "too few GPUs"
 NO_USABLE_GPU = "no usable GPU"
 _FIRST_BIT = 2
@@ -15,7 +15,7 @@ _LAST_BIT = 61
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One way of not fitting. `resolvable`: evicting pods from the node could help."""
+    """One reason why a shape does not fit. `resolvable`: evicting pods from the node could help."""
 
     plugin: str
     text: str
@@ -25,20 +25,20 @@ class Reason:
 class ReasonTable:
     """Gives each reason a bit, in the order of registration.
 
-    Of two cards' reasons the one with the lower value is reported as the nearer miss, so plugins
+    Of two cards, the one whose mask has the lower value is reported as the nearer miss, so plugins
     register near misses first.
     """
 
     def __init__(self) -> None:
         self._bits: dict[Reason, int] = {}
-        #: Whether every plugin has bits of its own: they may then be added instead of combined.
+        #: Whether each reason has its own bit: masks may then be added instead of combined.
         self.distinct = True
 
     def register(self, plugin: str, text: str, *, resolvable: bool = True) -> int:
-        """The mask of this reason; the same one when it was registered before.
+        """The mask of this reason, the same one each time; it has one bit.
 
         There are 60 bits. When they are used up (by dozens of extended resources), further reasons
-        of a profile share the last one, whose text says so.
+        of the profile share the last one, and its text says so.
         """
         reason = Reason(plugin, text, resolvable)
         if reason not in self._bits:

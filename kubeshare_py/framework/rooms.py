@@ -1,4 +1,4 @@
-"""At most how many pods of a shape fit into the cluster at once: a bound, row by row."""
+"""An upper bound of how many pods of a shape fit into the cluster at once, row by row."""
 
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from kubeshare_py.framework.points import MOST_PODS, RowRoom
 
 @dataclass(slots=True)
 class _Known:
-    """The bound of each row, as of the ledger's change number `seen`."""
+    """The bound of each row, (rows,) int64, as of the ledger's change number `seen`."""
 
     questions: list[RowRoom]
     layout: int
@@ -29,35 +29,35 @@ class _Known:
 class Rooms:
     """Bounds for one profile; only rows that changed are asked about again.
 
-    What its asker forgets, they forget.
+    All arrays are (rows,) int64, in pods. When the asker forgets a shape, so do these.
     """
 
     def __init__(self, ledger: Ledger, asker: Asker) -> None:
         self._ledger = ledger
         self._asker = asker
         self._known: OrderedDict[Shape, _Known] = OrderedDict()
-        #: By shape, as of which capacities of the ledger, and the bound of each row.
+        #: By shape: the ledger's capacity number, and the bound of each row as of it.
         self._prospects: OrderedDict[Shape, tuple[int, IntArray]] = OrderedDict()
         asker.forget_too = self.forget
 
     def knows(self, shape: Shape) -> bool:
-        """Whether a bound for the shape is remembered."""
+        """Whether a bound for the shape is cached."""
         return shape in self._known or shape in self._prospects
 
     def forget(self, shape: Shape) -> None:
-        """Keep nothing of a shape that no pod waits with."""
+        """Drop all that is cached about a shape, because no pod with it waits any more."""
         self._known.pop(shape, None)
         self._prospects.pop(shape, None)
 
     def total(self, shape: Shape) -> int:
-        """No more pods of this shape than so many fit now.
+        """An upper bound of how many pods of this shape fit now.
 
-        0 exactly when it fits nowhere, also because a plugin failed.
+        0 exactly when it fits nowhere, also when that is because a plugin failed.
         """
         return int(self.rows(shape).sum())
 
     def prospects(self, shape: Shape) -> IntArray:
-        """For each row, how many pods of the shape would fit if nobody held anything, at most."""
+        """An upper bound of how many pods of the shape each row would take if it were empty."""
         ledger = self._ledger
         known = self._prospects.get(shape)
         if known is None or known[0] != ledger.capacities:
@@ -73,7 +73,10 @@ class Rooms:
         return known[1]
 
     def rows(self, shape: Shape) -> IntArray:
-        """The same row by row; not to be changed, and true until the next change of the ledger."""
+        """An upper bound of how many pods of the shape each row takes now.
+
+        The array must not be changed, and is valid until the next change of the ledger.
+        """
         keys = self._asker.keys(shape)
         if shape not in self._asker.failed:
             try:
@@ -108,7 +111,7 @@ class Rooms:
 
 
 def _bound(questions: list[RowRoom], rows: Rows, keys: IntArray) -> IntArray:
-    """0 where the shape does not fit, else what the plugins say, and at least 1."""
+    """0 where the shape does not fit; else the lowest bound of the plugins, and at least 1."""
     bound: IntArray = np.full(len(keys), MOST_PODS, np.int64)
     for question in questions:
         bound = np.minimum(bound, question(rows))

@@ -1,4 +1,4 @@
-"""A profile: which plugins run, in which order, with which weights: the whole policy."""
+"""A profile: which plugins run, in which order, with which weights. It is the whole policy."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,10 +23,10 @@ from kubeshare_py.framework.points import (
 class Profile:
     """The plugins that decide for pods with this schedulerName, in calling order.
 
-    Scores come with weights. A plugin that implements several points is listed at each of them.
-    Answers of plugins whose `id` is in `trusted` are not checked: tests of this project do that.
-    `isolation` is what keeps the tenants of a card apart, `capacities` what shares of a certain
-    model are compared by.
+    Scores have weights. A plugin that implements several points is listed at each of them. Answers
+    of plugins whose `id` is in `trusted` are not checked, because tests of this project do.
+    `isolation` is what keeps the tenants of a card apart; `capacities` relates shares of different
+    models.
     """
 
     scheduler_name: str

@@ -1,7 +1,7 @@
-"""Normalisers for scores that only mean something beside the other rows that fit.
+"""Normalisers, for scores that have a meaning only relative to the other rows that fit.
 
-They cost time in proportion to the rows that fit, at every decision; no plugin of the default
-profile uses one.
+They cost time in proportion to the rows that fit, at every decision. No plugin of the default
+profile uses one. Raw scores and answers are (k,) int64.
 """
 
 from dataclasses import dataclass
@@ -24,11 +24,16 @@ class Normalised:
 
 
 def maximum(raw: IntArray) -> IntArray:
-    """Share of the highest, as kube-scheduler's DefaultNormalizeScore: 0 stays 0."""
+    """The percentage of the highest score, (k,), as kube-scheduler's DefaultNormalizeScore.
+
+    0 stays 0.
+
+    Source: pkg/scheduler/framework/plugins/helper/normalize_score.go.
+    """
     highest = raw.max(initial=0)
     return raw * MAX_SCORE // highest if highest > 0 else np.zeros_like(raw)
 
 
 def reverse(raw: IntArray) -> IntArray:
-    """The same, less is better: 0 becomes 100."""
+    """`maximum` reversed, (k,): lower is better, and 0 becomes 100."""
     return MAX_SCORE - maximum(raw)
