@@ -1,1 +1,1 @@
-"""What we believe about the cluster: columns of nodes and cards, and the ledger of charges."""
+"""The scheduler's view of the cluster: columns of nodes and cards, and the ledger of charges."""

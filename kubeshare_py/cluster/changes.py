@@ -1,11 +1,14 @@
-"""Which rows changed, in order: a reader asks again only for what changed since it last looked."""
+"""A log of changed rows: a reader asks again only about rows that changed since its last look."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 
 class ChangeLog:
-    """A ring of row numbers. A reader keeps `end` and later asks for what came `since`."""
+    """A ring of row numbers. A reader keeps `end`, and later asks for the rows logged `since` then.
+
+    Rows are (n,) int64.
+    """
 
     def __init__(self, size: int = 1 << 15) -> None:
         self._ring = np.zeros(size, np.int64)
@@ -13,20 +16,22 @@ class ChangeLog:
         self.end = 0
 
     def add(self, row: int) -> None:
-        """Row changed."""
+        """Log one changed row."""
         self._ring[self.end % self._size] = row
         self.end += 1
 
     def add_all(self, rows: NDArray[np.int64]) -> None:
-        """These rows changed."""
+        """Log changed rows, (n,)."""
         places = np.arange(self.end, self.end + len(rows)) % self._size
         self._ring[places] = rows
         self.end += len(rows)
 
     def since(self, position: int, at_most: int) -> NDArray[np.int64] | None:
-        """Rows that changed since `position`, repeats included; None when more than `at_most`.
+        """The rows that changed since `position`, (n,), with repeats.
 
-        None also when the ring has forgotten: then everything may have changed.
+        None if they are more than `at_most`.
+
+        Also None if the ring no longer has them: then every row may have changed.
         """
         count = self.end - position
         if count > at_most or count > self._size:

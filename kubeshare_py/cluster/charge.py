@@ -1,4 +1,4 @@
-"""What one pod holds of one node, or is to hold."""
+"""A charge: what one pod holds, or is to hold, of one node."""
 
 from dataclasses import dataclass
 
@@ -7,13 +7,13 @@ from kubeshare_py.domain.identity import NodeName
 
 Resources = tuple[tuple[str, int], ...]
 
-#: Whole GPUs as the vendor's device plugin hands them out: the kubelet picks the cards.
+#: Whole GPUs from the vendor's device plugin: the kubelet picks the cards.
 NATIVE_GPU = "nvidia.com/gpu"
 
 
 @dataclass(slots=True)
 class Charge:
-    """What one pod holds of one node; not to be changed."""
+    """What one pod holds of one node: resources (cpu in milli) and cards. Do not change it."""
 
     node: NodeName
     resources: Resources
@@ -21,5 +21,5 @@ class Charge:
 
 
 def native_gpus(resources: Resources) -> int:
-    """How many whole GPUs are requested of the device plugin."""
+    """The number of whole GPUs that are requested of the device plugin."""
     return next((amount for name, amount in resources if name == NATIVE_GPU), 0)

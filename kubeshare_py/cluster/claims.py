@@ -1,14 +1,15 @@
-"""Which node a card counts on when several nodes list it, or pods of one hold what another lists.
+"""Decides on which node a card counts when several nodes list it or pods of several nodes hold it.
 
-A card is one piece of hardware, so its uuid, and that of the card that a MIG instance is a part of,
-belong to one node. The verdict depends only on what is so now, never on what came first:
+A card is one piece of hardware, so its uuid belongs to one node, and so does the uuid of the card
+that a MIG instance is a part of. The verdict depends only on the present state, never on what came
+first:
 
-- the parties are nodes of the cluster that list the uuid, and those on which pods hold it;
-- if pods hold it on one of them, it counts there; if on several, nowhere;
-- if no pod holds it, it counts on the only one of them whose collector answers, if there is one.
+- the parties are the nodes of the cluster that list the uuid or on which pods hold it;
+- if pods hold it on exactly one of them, it counts there; if on several, it counts nowhere;
+- if no pod holds it, it counts on the only party whose collector answers, if there is just one.
 
-An earmark holds as a pod does: it is the place of a pod that will be bound there. A change costs
-what the keys of the cards that it names cost, whatever the number of nodes.
+An earmark holds a card as a pod does: a pod will be bound there. The cost of a change depends on
+the keys of the cards that it names, not on the number of nodes.
 """
 
 from collections.abc import Collection, Iterable
@@ -20,22 +21,23 @@ from kubeshare_py.domain.identity import GpuUuid, NodeName
 
 @dataclass(frozen=True, slots=True)
 class Dispute:
-    """The nodes that a uuid is disputed between, two at least by name, and where it counts."""
+    """A disputed uuid: its parties, two or more, sorted by name, and the one where it counts."""
 
     parties: tuple[NodeName, ...]
     keeper: NodeName | None
 
 
 class Claims:
-    """Who lists and who holds which uuid. `news` are nodes whose disputes changed, for the ledger.
+    """Which nodes list each uuid, and on which nodes pods hold it.
 
-    Keys are uuids of cards and of parents alike.
+    `news` are the nodes whose disputes changed; the ledger empties it. Keys are uuids of cards and
+    of parents alike.
     """
 
     def __init__(self) -> None:
         self.disputes: dict[GpuUuid, Dispute] = {}
         self.news: set[NodeName] = set()
-        #: Keys that are disputed, by each of the parties.
+        #: The disputed keys of each party.
         self._disputed_on: dict[NodeName, set[GpuUuid]] = {}
         self._told: dict[NodeName, tuple[Gpu, ...]] = {}
         self._listers: dict[GpuUuid, tuple[NodeName, ...]] = {}
@@ -46,7 +48,7 @@ class Claims:
         self._silent: frozenset[NodeName] = frozenset()
 
     def listed(self, node: NodeName, gpus: tuple[Gpu, ...]) -> None:
-        """The node lists these cards now, and no others."""
+        """Record that the node lists exactly these cards."""
         old, new = _keys(self._told.get(node, ())), _keys(gpus)
         self._index(node, self._told.pop(node, ()), gpus)
         if gpus:
@@ -65,7 +67,7 @@ class Claims:
             self._settle_if_shared(key, alone)
 
     def is_there(self, node: NodeName, present: bool, held: Iterable[GpuUuid]) -> None:
-        """Whether the cluster has this node, on which pods hold these cards."""
+        """Record whether the cluster has this node; `held` are the cards that pods hold on it."""
         if present == (node in self._present):
             return
         (self._present.add if present else self._present.discard)(node)
@@ -73,7 +75,7 @@ class Claims:
             self._settle_if_shared(key, (node,))
 
     def silent_are(self, nodes: frozenset[NodeName]) -> None:
-        """These nodes' collectors do not answer now, all others' do."""
+        """Record that the collectors of exactly these nodes do not answer."""
         moved = self._silent ^ nodes
         self._silent = nodes
         for node in sorted(moved):
@@ -81,7 +83,7 @@ class Claims:
                 self._settle(key)
 
     def held(self, node: NodeName, uuid: GpuUuid, sign: int) -> None:
-        """A pod holds the card on this node (sign 1), or does not any more (-1)."""
+        """Record that a pod holds the card on this node (sign 1), or no longer does (-1)."""
         nodes = self._holds.get(uuid)
         if nodes is None:
             nodes = self._holds[uuid] = {}
@@ -92,14 +94,14 @@ class Claims:
             del nodes[node]
             if not nodes:
                 del self._holds[uuid]
-        if count == (sign > 0):  # the first one came, or the last one went
+        if count == (sign > 0):  # the first holder came, or the last one left
             self._settle_if_shared(uuid, (node,))
             parent = self._parent.get((node, uuid))
             if parent is not None:
                 self._settle_if_shared(parent, (node,))
 
     def counted(self, node: NodeName) -> tuple[Gpu, ...]:
-        """What the node lists; cards that count elsewhere or nowhere are not healthy here."""
+        """The cards that the node lists; those that count elsewhere or nowhere as not healthy."""
         gpus = self._told.get(node, ())
         if node not in self._disputed_on:
             return gpus
@@ -109,11 +111,11 @@ class Claims:
         )
 
     def disputes_of(self, node: NodeName) -> dict[GpuUuid, Dispute]:
-        """The disputes that this node is a party of, by uuid."""
+        """The disputes to which this node is a party, by uuid."""
         return {key: self.disputes[key] for key in sorted(self._disputed_on.get(node, ()))}
 
     def rivals(self, node: NodeName) -> dict[GpuUuid, tuple[NodeName, ...]]:
-        """The other parties of each disputed card that this node lists, by name."""
+        """The other parties, sorted by name, of each disputed card that this node lists."""
         disputes, found = self.disputes_of(node), {}
         for gpu in self._told.get(node, ()) if disputes else ():
             of = [disputes[key] for key in _keys_of(gpu) if key in disputes]
@@ -129,7 +131,7 @@ class Claims:
         return all(one is None or one.keeper == node for one in disputes)
 
     def _index(self, node: NodeName, old: Iterable[Gpu], new: Iterable[Gpu]) -> None:
-        """Which cards are parts of which."""
+        """Keep the instances of each parent, and the parent of each instance."""
         for gpu in old:
             if gpu.parent is not None:
                 self._instances.pop((node, gpu.parent), None)
@@ -141,7 +143,7 @@ class Claims:
                 self._parent[node, gpu.uuid] = gpu.parent
 
     def _settle_if_shared(self, key: GpuUuid, alone: tuple[NodeName]) -> None:
-        """Nearly always only one node has to do with a key: that costs two look-ups."""
+        """Settle a key if it may be shared. Nearly always it is not: that costs two look-ups."""
         holds = self._holds.get(key)
         if (
             key in self.disputes

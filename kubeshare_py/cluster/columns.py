@@ -1,4 +1,4 @@
-"""Cluster state in columns: one row per node, `width` card slots per row.
+"""The cluster's state in columns: one row per node, `width` card slots per row.
 
 The card table is flat and sorted by node: the cards of row r are entries r*width … r*width+width-1,
 so each card column is also a matrix of shape (rows, width). Empty slots carry ABSENT. All amounts
@@ -20,15 +20,15 @@ from kubeshare_py.topology.boards import Boards
 
 IntArray = NDArray[np.int64]
 
-# Card flags: a card with any of them takes nobody new.
-ABSENT = 1  # empty slot, or a card that the inventory does not know (any more)
+# Card flags: a card with any of them takes no further pods.
+ABSENT = 1  # empty slot, or a card that is not, or no longer, in the inventory
 UNHEALTHY = 2
 EXCLUSIVE = 4
-CROWDED = 8  # as many tenants as the card may have
-HELD_BACK = 16  # kept for pods whose cards the kubelet picks by itself
+CROWDED = 8  # has as many tenants as it may have
+HELD_BACK = 16  # kept for pods whose cards the kubelet picks
 FLAG_VALUES = 32
 
-# The first resource columns; extended resources follow as nodes offer them (`offered`).
+# The first resource columns. Columns of extended resources follow (`offered`).
 CPU, MEMORY, EPHEMERAL_STORAGE, PODS, PORTS = range(5)
 PORT_RESOURCE = "pod-manager ports"
 FIXED_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods", PORT_RESOURCE)
@@ -66,21 +66,24 @@ CARD_COLUMNS = (
 )
 
 
-#: Label columns that are kept; beyond, all are made anew as they are asked for.
+#: The most label columns that are cached; beyond, all are rebuilt on demand.
 LABEL_COLUMNS_KEPT = 512
-#: What an empty card slot holds, where that is not 0.
+#: The values of an empty card slot, where they are not 0.
 EMPTY_SLOT = {"flags": ABSENT, "room": -1, "share_room": -1, "numa": -1}
 
 
 @dataclass(slots=True)
 class LabelColumn:
-    """One label key over all rows: numbers of entries of `values`; 0 where the label is missing."""
+    """One label key over all rows.
+
+    `codes`, (rows,) int64, are numbers of `values`; 0 is for rows without the label.
+    """
 
     codes: IntArray
     values: dict[str | None, int] = field(default_factory=lambda: {None: 0})
 
     def put(self, row: int, value: str | None) -> None:
-        """Set a row's value."""
+        """Set the value of one row."""
         self.codes[row] = self.values.setdefault(value, len(self.values))
 
 
@@ -88,8 +91,11 @@ class LabelColumn:
 class Columns:
     """The arrays. Only the ledger writes them; plugins read them through `Rows`.
 
-    `names[row]` is None for a free row; `nodes[row]` is None for a row that is kept only because
-    pods or earmarks are on a node that the API server does not show any more.
+    Node columns are (rows,), `allocatable` and `free` (rows, resources), card columns (rows,
+    width); int64 all. cpu and shares are in milli, memory and ephemeral storage in bytes.
+
+    `names[row]` is None for a free row. `nodes[row]` is None for a row that is kept only because
+    pods or earmarks are on a node that the API server no longer shows.
     """
 
     names: list[NodeName | None] = field(default_factory=list)
@@ -100,13 +106,13 @@ class Columns:
     resources: dict[str, int] = field(
         default_factory=lambda: {name: column for column, name in enumerate(FIXED_RESOURCES)}
     )
-    #: Columns hold a number for each card model, readiness and set of taints, which are few. Number
-    #: 0 stands for no card, for an unknown readiness, and for no taints.
+    #: Columns hold numbers for card models, readiness and sets of taints, which have few different
+    #: values. Number 0 is no card, unknown readiness, and no taints.
     models: Numbering[str] = field(default_factory=lambda: Numbering(""))
     readinesses: Numbering[Told] = field(default_factory=lambda: Numbering(()))
     taint_sets: Numbering[tuple[Taint, ...]] = field(default_factory=lambda: Numbering(()))
-    #: Grows when a capacity below grows, or values get other numbers: who keeps arrays of one
-    #: entry per row must start anew.
+    #: Grows when the tables grow, or when values get other numbers: caches with one entry per row
+    #: must then start anew.
     layout: int = 0
     present: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
     allocatable: IntArray = field(default_factory=lambda: _table(0, len(FIXED_RESOURCES)))
@@ -117,8 +123,8 @@ class Columns:
     unschedulable: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     taint_set: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     labels: dict[str, LabelColumn] = field(default_factory=dict)
-    #: Keys that nodes had so far, of those that no node has any more only some. Pods may ask for
-    #: any others: these share one empty column.
+    #: Label keys of nodes, and some keys that no node has any more. Pods may ask for any other key:
+    #: those share one empty column.
     label_keys: set[str] = field(default_factory=set)
     _most_label_keys: int = SPARE_VALUES
     _unlabelled: LabelColumn = field(
@@ -126,11 +132,11 @@ class Columns:
     )
     free_milli: IntArray = field(default_factory=lambda: _table(0, 1))
     free_bytes: IntArray = field(default_factory=lambda: _table(0, 1))
-    #: What a card takes of one more pod, in thousandths; -1 for a card with flags takes nobody.
-    #: `room` minds the memory that goes with a share by default, `share_room` does not.
+    #: The largest share of one more pod that the card takes, in milli; -1 for a card with flags.
+    #: `room` counts the memory that goes with a share by default, `share_room` does not.
     room: IntArray = field(default_factory=lambda: _table(0, 1))
     share_room: IntArray = field(default_factory=lambda: _table(0, 1))
-    #: 1 for a card without flags and tenants.
+    #: 1 for a card without flags and without tenants.
     idle: IntArray = field(default_factory=lambda: _table(0, 1))
     capacity_milli: IntArray = field(default_factory=lambda: _table(0, 1))
     capacity_bytes: IntArray = field(default_factory=lambda: _table(0, 1))
@@ -139,38 +145,39 @@ class Columns:
     exclusive: IntArray = field(default_factory=lambda: _table(0, 1))
     flags: IntArray = field(default_factory=lambda: _table(0, 1))
     model: IntArray = field(default_factory=lambda: _table(0, 1))
-    #: Which isolation back-ends are ready: numbers of `readinesses`, 0 where nobody tells.
+    #: Which isolation back-ends are ready: numbers of `readinesses`, 0 where nothing is reported.
     readiness: IntArray = field(default_factory=lambda: _table(0, 1))
-    #: How cards are joined: the number of a row's board; a card's position on it as one bit, 0 for
-    #: cards that are on no board; the positions of idle cards, all bits; and how late in the order
-    #: of its board an idle card should be broken: 1 for the first, 0 for cards in use.
+    #: How cards are joined. `board` is the number of a row's board. `bit` is a card's position on
+    #: the board as a bit set of one, 0 for cards on no board. `idle_cards` is the set of idle
+    #: positions. `keep` is an idle card's place in the order in which shares should break cards: 1
+    #: is first, 0 a card in use.
     boards: Boards = field(default_factory=Boards)
     board: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     bit: IntArray = field(default_factory=lambda: _table(0, 1))
     idle_cards: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     keep: IntArray = field(default_factory=lambda: _table(0, 1))
-    #: The NUMA node that is near a card, -1 where nobody says; the priority of a card's cell.
+    #: The card's NUMA node, -1 if unknown; the priority of the card's cell.
     numa: IntArray = field(default_factory=lambda: _table(0, 1))
     cell_priority: IntArray = field(default_factory=lambda: _table(0, 1))
-    #: The part of what is taken of a card, and of its tenants, that only is to be somebody's.
+    #: The part of a card's taken share, memory and tenants that is earmarked for waiting pods.
     earmarked_milli: IntArray = field(default_factory=lambda: _table(0, 1))
     earmarked_bytes: IntArray = field(default_factory=lambda: _table(0, 1))
     earmarks: IntArray = field(default_factory=lambda: _table(0, 1))
-    #: Of each row the slots of its board's positions.
+    #: For each row, the card slot of each position of its board.
     board_slots: list[tuple[int, ...]] = field(default_factory=list)
 
     @property
     def rows(self) -> int:
-        """Rows in the tables, free ones included."""
+        """The number of rows in the tables, free ones included."""
         return len(self.present)
 
     @property
     def width(self) -> int:
-        """Card slots per row."""
+        """The number of card slots per row."""
         return int(self.free_milli.shape[1])
 
     def row_for(self, name: NodeName) -> int:
-        """The row of this node, a new one if it has none."""
+        """The row of this node; a new one if it has none."""
         row = self.row_of.get(name)
         if row is None:
             if not self.free_rows:
@@ -181,7 +188,7 @@ class Columns:
         return row
 
     def free_row(self, row: int) -> None:
-        """Forget a node that is neither shown nor charged; its columns must be empty."""
+        """Free the row of a node that is neither shown nor charged; its columns must be empty."""
         name = self.names[row]
         assert name is not None
         del self.row_of[name]
@@ -194,16 +201,16 @@ class Columns:
 
     @property
     def model_names(self) -> list[str]:
-        """Card models by number; another list once numbers change."""
+        """Card models by number; replaced by another list when numbers change."""
         return self.models.values
 
     @property
     def readiness_sets(self) -> list[Told]:
-        """What is told of isolation back-ends, by number; another list once numbers change."""
+        """Readiness of isolation back-ends, by number; another list when numbers change."""
         return self.readinesses.values
 
     def describe(self, row: int, node: Node) -> None:
-        """Write what plugins match a node's labels and taints by; it is the row's node already."""
+        """Write the columns of labels and taints of a row whose node is already set."""
         self.unschedulable[row] = int(node.unschedulable)
         self.taint_set[row] = self.taint_sets.number(node.taints)
         self.label_keys.update(node.labels)
@@ -213,7 +220,7 @@ class Columns:
                 self.labels[key] = self._label_column(key)
 
     def label(self, key: str) -> LabelColumn:
-        """The column of a label, built when it is first asked for and kept up to date from then."""
+        """The column of a label, built at the first request and kept up to date from then on."""
         column = self.labels.get(key)
         if column is None and key not in self.label_keys:
             if len(self._unlabelled.codes) != self.rows:
@@ -226,7 +233,7 @@ class Columns:
         return column
 
     def tidy(self) -> None:
-        """Forget values that no row has any more, where these may have become many."""
+        """Drop values that no row has any more, where there may be many of them."""
         numbered: tuple[tuple[str, Numbering[Any] | Boards], ...] = (
             ("taint_set", self.taint_sets),
             ("model", self.models),
@@ -251,7 +258,7 @@ class Columns:
         return column
 
     def named(self, names: Collection[str]) -> NDArray[np.bool_]:
-        """Which rows are nodes of these names; shape (rows,)."""
+        """Which rows are nodes of these names; shape (rows,), bool."""
         found = (self.row_of.get(NodeName(name)) for name in names)
         flags = np.zeros(self.rows, np.bool_)
         flags[[row for row in found if row is not None]] = True
@@ -289,8 +296,8 @@ def _table(rows: int, width: int) -> IntArray:
 
 def _wider(table: IntArray, width: int, filler: int) -> IntArray:
     wide = _table(table.shape[0], width)
-    # Pages that nobody has written to cost nothing yet: the first card of a large cluster would
-    # have to wait for all of them.
+    # Pages that were never written cost nothing yet: the first card of a large cluster would have
+    # to wait for all of them.
     if filler:
         wide.fill(filler)
     wide[:, : table.shape[1]] = table

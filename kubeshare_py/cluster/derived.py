@@ -1,7 +1,7 @@
-"""Columns that follow from others: flags, what a card takes of one more pod, a node's fill.
+"""Columns that follow from others: flags, room for one more pod, and how full a node is.
 
-They are kept so that plugins can decide by one comparison; the ledger calls these functions after
-each change of the columns they follow from.
+They are kept so that plugins can decide with one comparison. The ledger calls these functions after
+each change of the columns that they follow from.
 """
 
 from kubeshare_py.cluster.columns import (
@@ -16,7 +16,7 @@ from kubeshare_py.domain.gpu import WHOLE_MILLI, widest_share
 
 
 def derive_card(columns: Columns, row: int, slot: int) -> None:
-    """The flags that follow from a card's tenants, and what it takes of one more pod."""
+    """Write the flags that follow from a card's tenants, and its room for one more pod."""
     tenants = columns.tenants.item(row, slot)
     most = columns.max_tenants.item(row, slot)
     before = columns.flags.item(row, slot)
@@ -34,13 +34,16 @@ def derive_card(columns: Columns, row: int, slot: int) -> None:
     capacity = columns.capacity_bytes.item(row, slot)
     widest = widest_share(capacity, columns.free_bytes.item(row, slot))
     columns.share_room[row, slot] = free_milli
-    # Of an overdrawn card as of one with flags: -1, which tables by room are looked up with.
+    # An overdrawn card has -1, like one with flags: tables by room are indexed with it.
     columns.room[row, slot] = max(-1, min(free_milli, widest))
     columns.idle[row, slot] = tenants == 0
 
 
 def hold_back(columns: Columns, row: int, count: int) -> bool:
-    """Keep as many idle cards as native pods hold; with fewer idle ones (False), keep all cards."""
+    """Keep as many idle cards of the row as native pods hold.
+
+    False if fewer are idle: then all cards are kept.
+    """
     slots = range(len(columns.uuids[row]))
     for slot in slots:
         derive_card(columns, row, slot)
@@ -55,7 +58,7 @@ def hold_back(columns: Columns, row: int, count: int) -> bool:
 
 
 def derive_node(columns: Columns, row: int) -> None:
-    """How full the node's cards are."""
+    """Write how full the node's cards are, in percent."""
     whole = columns.gpu_count.item(row) * WHOLE_MILLI
     used = whole - max(columns.gpu_free_milli.item(row), 0)
     columns.gpu_used_percent[row] = used * 100 // whole if whole else 0

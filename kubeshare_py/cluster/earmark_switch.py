@@ -1,7 +1,7 @@
-"""Earmarks that are lifted and laid together, turn after turn, at the cost of what changed.
+"""Lifts and lays the same earmarks together, turn after turn, at the cost of what changed between.
 
-Both ways in which their rows look are remembered: with these earmarks and without. A row that
-nobody changed since the last time is written from memory, the others are counted.
+Both states of their rows are remembered: with these earmarks and without. A row that did not change
+since is written from memory, and the others are counted anew.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,12 +20,12 @@ CHANGED = (
     "share_room", "idle", "tenants", "exclusive", "flags", "keep", "earmarked_milli",
     "earmarked_bytes", "earmarks",
 )  # fmt: skip
-#: When more rows changed than this, all are counted.
+#: If more rows changed than this, all are counted anew.
 MOST_CHANGED = 4096
 
 
 class EarmarkSwitch:
-    """The earmarks of `uids`; useless as soon as one of them is put elsewhere or dissolved."""
+    """The earmarks of `uids`; invalid once one of them is moved or dissolved."""
 
     def __init__(
         self,
@@ -42,21 +42,21 @@ class EarmarkSwitch:
             charge = charges[uid]
             self._by_row.setdefault(columns.row_of[charge.node], {})[uid] = charge
         self._rows = np.array(list(self._by_row), np.int64)
-        #: By sign: how the rows looked when the earmarks were laid (1) and lifted (-1) last.
+        #: By sign: the rows as they were when the earmarks were last laid (1) and lifted (-1).
         self._looks: dict[int, list[IntArray]] = {}
-        #: Rows of which both are true, if nobody changed them after `_end`.
+        #: Rows for which both are right, unless they changed after `_end`.
         self._known = np.zeros(len(self._rows), np.bool_)
         self._end = 0
 
     def turn(
         self, sign: int, count: Callable[[int, dict[PodUid, Charge], int], bool]
     ) -> list[PodUid]:
-        """Lay (sign 1) or lift (-1) them; answers with those that `count` did not see.
+        """Lay (sign 1) or lift (-1) the earmarks; the uids of the rows that `count` did not see.
 
-        `count` does it for a row, and says whether nothing but the columns remembers it.
+        `count` does it for one row, and returns whether the columns alone remember it.
         """
         looks = self._look()
-        # A table that grew has other columns than what is remembered.
+        # A table that grew has other columns than the remembered ones.
         shapes = [look.shape for look in self._looks.get(sign, ())]
         is_like_before = shapes == [look.shape for look in looks]
         fresh = self._fresh() if is_like_before else np.zeros(len(self._rows), np.bool_)

@@ -1,4 +1,4 @@
-"""Which places belong to pods that wait, and the columns that tell these from what is held."""
+"""The earmarks of waiting pods, and the columns that tell them from what pods hold."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from kubeshare_py.domain.identity import NodeName, PodUid
 
 
 class Earmarked:
-    """Earmarks by pod and by node. Those that are `lifted` do not count for the moment."""
+    """Earmarks by pod and by node. Those in `lifted` do not count at the moment."""
 
     __slots__ = ("lifted", "of", "on")
 
@@ -24,12 +24,12 @@ class Earmarked:
         self.lifted: set[PodUid] = set()
 
     def put(self, uid: PodUid, charge: Charge) -> None:
-        """The pod has none so far."""
+        """Add the earmark of a pod that has none."""
         self.of[uid] = charge
         self.on.setdefault(charge.node, {})[uid] = charge
 
     def pop(self, uid: PodUid) -> bool:
-        """Forget an earmark; whether it was lifted."""
+        """Remove an earmark; whether it was lifted."""
         node = self.of.pop(uid).node
         del self.on[node][uid]
         if not self.on[node]:
@@ -39,7 +39,7 @@ class Earmarked:
         return lifted
 
     def laid_on(self, node: NodeName) -> list[Allocation]:
-        """Allocations of the earmarks on a node that count."""
+        """The allocations of the earmarks on a node that count."""
         there = self.on.get(node, {})
         return [
             charge.allocation
@@ -51,7 +51,7 @@ class Earmarked:
 def count_earmark(
     columns: Columns, row: int, slots: Sequence[int], allocation: Allocation, sign: int
 ) -> None:
-    """Add (sign 1) or take away (-1) an earmark; the cards' other columns are not its business."""
+    """Add (sign 1) or remove (-1) an earmark in the columns of earmarks only."""
     for slot, card in zip(slots, allocation.cards, strict=True):
         columns.earmarked_milli[row, slot] += sign * card.milli
         columns.earmarked_bytes[row, slot] += sign * card.memory_bytes
@@ -61,9 +61,9 @@ def count_earmark(
 def count_together(
     columns: Columns, row: int, allocations: Sequence[Allocation], sign: int
 ) -> bool:
-    """Add (sign 1) or take away (-1) earmarks of one row in all columns of its cards.
+    """Add (sign 1) or remove (-1) earmarks of one row in all columns of its cards.
 
-    False, and nothing is done, if one of the cards has no slot.
+    False, and nothing is written, if one of the cards has no slot.
     """
     slot_of = {uuid: slot for slot, uuid in enumerate(columns.uuids[row])}
     width = len(slot_of)
@@ -98,27 +98,27 @@ def count_together(
 
 
 def is_overdrawn(columns: Columns, row: int, slot: int) -> bool:
-    """Whether pods hold more of a card than all, whatever is earmarked."""
+    """Whether pods, without earmarks, hold more of a card than it has."""
     milli = columns.free_milli.item(row, slot) + columns.earmarked_milli.item(row, slot)
     memory = columns.free_bytes.item(row, slot) + columns.earmarked_bytes.item(row, slot)
     return milli < 0 or memory < 0
 
 
 def is_intruded(columns: Columns, row: int, slot: int) -> bool:
-    """Whether several pods hold a card that one of them, or an earmark, is to have for itself."""
+    """Whether several pods hold a card that is exclusive to one of them, or to an earmark."""
     held = columns.tenants.item(row, slot) - columns.earmarks.item(row, slot)
     return held > 1 and columns.exclusive.item(row, slot) > 0
 
 
 def intruded(columns: Columns) -> NDArray[np.bool_]:
-    """Of which cards `is_intruded` holds; (rows, width)."""
+    """`is_intruded` for each card; (rows, width) bool."""
     held = columns.tenants - columns.earmarks
     several: NDArray[np.bool_] = (held > 1) & (columns.flags & ABSENT == 0)
     return several & (columns.exclusive > 0)
 
 
 def overdrawn(columns: Columns) -> NDArray[np.bool_]:
-    """Of which cards pods hold more than all, whatever is earmarked; (rows, width)."""
+    """`is_overdrawn` for each card; (rows, width) bool."""
     milli = columns.free_milli + columns.earmarked_milli
     memory = columns.free_bytes + columns.earmarked_bytes
     over: NDArray[np.bool_] = ((milli < 0) | (memory < 0)) & (columns.flags & ABSENT == 0)

@@ -1,11 +1,11 @@
-"""The rows as they would be if no pod held anything: what a shape might ever fit on."""
+"""The rows as they would be if no pod held anything: what a shape could ever fit on."""
 
 import numpy as np
 
 from kubeshare_py.cluster.columns import ABSENT, UNHEALTHY, Columns, IntArray
 from kubeshare_py.cluster.rows import AllRows
 
-#: Columns that are 0 where nobody holds anything.
+#: Columns that are 0 on an empty node.
 _NOTHING = (
     "tenants",
     "exclusive",
@@ -14,12 +14,12 @@ _NOTHING = (
     "earmarked_bytes",
     "earmarks",
 )
-#: Columns that are as another one where nobody holds anything.
+#: Columns that equal another column on an empty node.
 _WHOLE = {"free": "allocatable", "free_milli": "capacity_milli", "free_bytes": "capacity_bytes"}
 
 
 class EmptyRows(AllRows):
-    """Every row. What depends on how cards are joined is as it is now."""
+    """Every row, as if empty; the columns of how cards are joined stay as they are now."""
 
     __slots__ = ()
 
@@ -27,7 +27,7 @@ class EmptyRows(AllRows):
         super().__init__(columns)
 
     def column(self, name: str) -> IntArray:
-        """A column of `Columns` by name, as it would be."""
+        """A column of `Columns` by name, as it would be: (rows,) or (rows, width), int64."""
         flags: IntArray = super().column("flags") & (ABSENT | UNHEALTHY)
         if name in _WHOLE:
             name = _WHOLE[name]

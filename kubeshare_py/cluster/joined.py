@@ -1,4 +1,4 @@
-"""Columns that say how a row's cards are joined, and which of the idle ones to break first."""
+"""Columns of how a row's cards are joined, and which idle card shares should break first."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ from kubeshare_py.topology.board import in_order
 
 
 def put_on_board(columns: Columns, row: int, known: Mapping[GpuUuid, Gpu]) -> None:
-    """Which board the row is, and where on it its cards are. Their slots must have been given."""
+    """Write the row's board and the position of each card on it. Cards must have slots already."""
     cards = in_order(tuple(known.values()))
     number = columns.boards.number(cards)
     columns.board[row] = number
@@ -21,7 +21,7 @@ def put_on_board(columns: Columns, row: int, known: Mapping[GpuUuid, Gpu]) -> No
 
 
 def derive_order(columns: Columns, row: int) -> None:
-    """Which cards are idle, and in which order they should be broken."""
+    """Write which cards are idle, and the order in which shares should break them."""
     idle, bits = columns.idle, columns.bit
     slots = columns.board_slots[row]
     cards = 0

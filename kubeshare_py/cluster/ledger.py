@@ -1,18 +1,18 @@
-"""The ledger: who holds what of which card, on columns that plugins read.
+"""The ledger: which pod holds what of which card, on columns that plugins read.
 
 Only the machine writes it.
 
-Charges are kept by (node, card uuid). One on a card that is not known (yet, or any more) waits in
+Charges are kept by (node, card uuid). A charge on a card that is not, or no longer, known waits in
 a slot of its own, marked absent, and counts from the moment the card appears. A row has few of
-these slots (`tally`): beyond them a charge waits in the books. There, and without a row, all
-charges on a node wait that the API server has not shown yet: pods may name any node. A node that
-was shown keeps its row while anything is charged on it.
+these slots (`tally`); further charges wait outside of the columns. So do all charges on a node that
+the API server has not shown yet, because pods may name any node. A node that was shown keeps its
+row while anything is charged on it.
 
-An *earmark* is a place that belongs to a pod which waits. Columns count it as taken, so that nobody
-else takes it, even while others still hold the place: what is free may then be less than nothing,
-and that is no over-commitment. Nothing outside of the scheduler knows of it.
+An *earmark* is a place for a pod that waits. The columns count it as taken, so that no other pod
+takes it, even while other pods still hold the place: free amounts may then be below 0, which is no
+over-commitment. Nothing outside of the scheduler knows of earmarks.
 
-A *lingering* pod is gone, but its containers may run on: it keeps its cards (`lingering`).
+A *lingering* pod is deleted, but its containers may still run: it keeps its cards (`lingering`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -40,8 +40,8 @@ from kubeshare_py.domain.readiness import Told
 class Ledger:
     """Nodes, cards and charges. Every change is logged by row.
 
-    `changed` lists rows whose amounts changed, `improved` those of them that may fit more than
-    before, `relabelled` those whose node object changed (labels, taints, presence).
+    `changed` logs rows whose amounts changed, `improved` those of them that may fit more than
+    before, and `relabelled` those whose node object changed (labels, taints, presence).
     """
 
     def __init__(self) -> None:
@@ -56,25 +56,25 @@ class Ledger:
         self._charges: dict[PodUid, Charge] = {}
         self._pods_on: dict[NodeName, dict[PodUid, Charge]] = {}
         self._ports: dict[NodeName, PortPool] = {}
-        #: Nodes whose cards nobody tells now; those that were known stay.
+        #: Nodes whose cards are not reported now; their last known cards stay.
         self.silent: frozenset[NodeName] = frozenset()
-        #: Grows with every change of nodes and cards: the same number, the same capacities.
+        #: Grows with every change of nodes and cards: while it is equal, so are capacities.
         self.capacities = 0
         self._earmarked = Earmarked()
         self._lingering = Lingering()
-        #: By the first pod of those whose earmarks are lifted and laid together.
+        #: Keyed by the first of the pods whose earmarks are lifted and laid together.
         self._switches: dict[PodUid, EarmarkSwitch] = {}
-        #: Pods whose charges are left out of the columns for the moment.
+        #: Pods whose charges are left out of the columns at the moment.
         self._aside: set[PodUid] = set()
 
     # --- reading -------------------------------------------------------------------------------
 
     def charge_of(self, uid: PodUid) -> Charge | None:
-        """What this pod holds, None when it holds nothing."""
+        """The pod's charge; None if it has none."""
         return self._charges.get(uid)
 
     def pods_on(self, node: NodeName) -> dict[PodUid, Charge]:
-        """The charges on a node, by pod; not to be changed."""
+        """The charges on a node, by pod, without those of lingering pods. Do not change it."""
         return self._pods_on.get(node, {})
 
     def refusal(
@@ -82,8 +82,8 @@ class Ledger:
     ) -> str | None:
         """Why this may not be charged to a pod that holds nothing yet; None if all of it is free.
 
-        What others bound is charged as it is, so `charge` itself does not ask. `port`: whether the
-        pod takes a pod-manager port. What is earmarked is taken.
+        `charge` itself does not ask, because binds of others are charged as they are. `port`:
+        whether the pod takes a pod-manager port. Earmarked amounts are not free.
         """
         row = self.columns.row_of.get(node)
         if row is None:
@@ -91,12 +91,12 @@ class Ledger:
         return refusal(self.columns, row, resources, allocation, port)
 
     def next_port(self, node: NodeName) -> int | None:
-        """The pod-manager port that the next shared pod on this node gets; None: all are taken."""
+        """The pod-manager port of the next shared pod on this node; None if all are taken."""
         pool = self._ports.get(node)
         return PortPool().next_free() if pool is None else pool.next_free()
 
     def readiness_of(self, node: NodeName, uuid: GpuUuid) -> Told:
-        """What is told of isolation back-ends on a card; nothing of one that is not known."""
+        """The readiness of isolation back-ends on a card; empty for an unknown card."""
         columns = self.columns
         row = columns.row_of.get(node)
         if row is None or uuid not in columns.uuids[row]:
@@ -104,17 +104,17 @@ class Ledger:
         return columns.readiness_sets[columns.readiness.item(row, columns.uuids[row].index(uuid))]
 
     def cells_on(self, row: int) -> Mapping[GpuUuid, str] | None:
-        """Which cell each of a row's cards is in; None if none of them is in one."""
+        """The cell of each of a row's cards; None if none of them is in a cell."""
         return self._tally.cells.get(row)
 
     def native_gpus(self, node: NodeName) -> int:
-        """GPUs of this node that pods hold whose cards the kubelet picked."""
+        """The number of this node's GPUs that pods hold and the kubelet picked."""
         row = self.columns.row_of.get(node)
         return 0 if row is None else self._tally.native.get(row, 0)
 
     @property
     def earmarks(self) -> Mapping[PodUid, Charge]:
-        """The earmarks, by the pods that they are for."""
+        """The earmarks, by pod."""
         return self._earmarked.of
 
     def earmarks_on(self, node: NodeName) -> Mapping[PodUid, Charge]:
@@ -123,11 +123,11 @@ class Ledger:
 
     @property
     def lingering(self) -> Mapping[PodUid, Charge]:
-        """What lingering pods keep, by pod."""
+        """The charges of lingering pods, by pod."""
         return self._lingering.of
 
     def lingering_on(self, node: NodeName) -> Mapping[PodUid, Charge]:
-        """What lingering pods keep on a node, by pod."""
+        """The charges of lingering pods on a node, by pod."""
         return self._lingering.on(node)
 
     def charges_on(self, node: NodeName) -> Mapping[PodUid, Charge]:
@@ -136,13 +136,13 @@ class Ledger:
         return {**self.pods_on(node), **lingering} if lingering else self.pods_on(node)
 
     def overcommitted(self) -> Iterator[tuple[NodeName, GpuUuid]]:
-        """Cards on which more is held than they have: others took it behind our back."""
+        """Cards of which pods hold more than there is, because of binds by others."""
         columns = self.columns
         for row, slot in np.argwhere(overdrawn(columns)).tolist():
             yield self._tally.name(row), columns.uuids[row][slot]
 
     def unexclusive(self) -> Iterator[tuple[NodeName, GpuUuid]]:
-        """Cards that are not one pod's alone although a pod holds them exclusively."""
+        """Cards that a pod holds exclusively and other pods hold too."""
         columns = self.columns
         for row, slot in np.argwhere(intruded(columns)).tolist():
             node, uuid = self._tally.name(row), columns.uuids[row][slot]
@@ -150,7 +150,7 @@ class Ledger:
                 yield node, uuid
 
     def allocations_of(self, node: NodeName, uuid: GpuUuid) -> dict[PodUid, Allocation]:
-        """What the pods hold that hold this card, lingering ones included."""
+        """The allocations that include this card, by pod, those of lingering pods included."""
         found = {}
         for uid, charge in self.charges_on(node).items():
             held = charge.allocation
@@ -159,18 +159,18 @@ class Ledger:
         return found
 
     def shared_ports(self, node: NodeName) -> list[int]:
-        """Pod-manager ports of this node that several pods hold."""
+        """The pod-manager ports of this node that several pods hold."""
         pool = self._ports.get(node)
         return [] if pool is None else sorted(pool.shared)
 
     @property
     def shared_port_count(self) -> int:
-        """How many pod-manager ports of all nodes with a row several pods hold."""
+        """The number of such ports on all nodes that have a row."""
         pools, row_of = self._ports.items(), self.columns.row_of
         return sum(len(pool.shared) for node, pool in pools if pool.shared and node in row_of)
 
     def amounts(self, lines: Sequence[Sequence[PodUid]]) -> Amounts:
-        """What pods hold, for a what-if: a line is the sum of some pods of one node."""
+        """The amounts that pods hold, for a what-if: each line sums up some pods of one node."""
         found = Amounts.none(len(lines), self.columns.free.shape[1], self.columns.width)
         for line, uids in enumerate(lines):
             for uid in uids:
@@ -178,13 +178,16 @@ class Ledger:
         return found
 
     def what_if(self, rows: IntArray) -> WhatIf:
-        """Private copies of these rows."""
+        """Private copies of these rows, (k,) int64."""
         held = self._tally.native
         native = [held.get(row, 0) for row in rows.tolist()] if held else 0
         return WhatIf(self.columns, rows, np.zeros(len(rows), np.int64) + native)
 
     def vector(self, resources: Resources, port: bool) -> IntArray:
-        """Requests as a row of the resource columns; a pod also takes one of `pods`."""
+        """A request as amounts by resource column, (resources,) int64.
+
+        A pod also takes one of `pods`.
+        """
         return self._tally.vector(resources, port)
 
     # --- nodes and cards -----------------------------------------------------------------------
@@ -219,9 +222,9 @@ class Ledger:
         self._claim(node.name, present=True)
 
     def drop_node(self, name: NodeName) -> None:
-        """The API server does not show this node any more; its charges stay.
+        """Remove a node that the API server no longer shows; its charges stay.
 
-        Nothing lingers there: its kubelet is gone.
+        Its lingering pods end, because its kubelet is gone.
         """
         columns = self.columns
         row = columns.row_of.get(name)
@@ -242,7 +245,7 @@ class Ledger:
         self._forget_if_empty(name)
 
     def put_cards(self, name: NodeName, gpus: tuple[Gpu, ...]) -> None:
-        """The cards that a node lists, all of them.
+        """Set the cards that a node lists, all of them.
 
         Charges on cards that left stay with their uuid.
         """
@@ -251,7 +254,7 @@ class Ledger:
         self._heed_claims()
 
     def put_silent(self, nodes: frozenset[NodeName]) -> None:
-        """The nodes whose cards nobody tells now, all of them."""
+        """Set the nodes whose cards are not reported now, all of them."""
         self.silent = nodes
         self.claims.silent_are(nodes)
         self._heed_claims()
@@ -261,9 +264,9 @@ class Ledger:
     def charge(
         self, uid: PodUid, node: NodeName, resources: Resources, allocation: Allocation | None
     ) -> None:
-        """The pod holds this from now on, instead of what it held before.
+        """Charge the pod with this, in place of what it held before.
 
-        If the node has no row, it counts from when `put_node` shows the node.
+        If the node has no row, the charge counts from when `put_node` shows the node.
         """
         if uid in self._charges:
             self.release(uid)
@@ -284,7 +287,7 @@ class Ledger:
         self._hold(charge, 1)
 
     def release(self, uid: PodUid) -> None:
-        """The pod holds nothing any more; unknown pods are nobody's business."""
+        """End a pod's charge; nothing happens if it has none."""
         charge = self._charges.pop(uid, None)
         if charge is None:
             return
@@ -299,7 +302,10 @@ class Ledger:
         self._hold(charge, -1)
 
     def take_back(self, uid: PodUid) -> None:
-        """Undo the charge of a pod, the last first, as if there had been none: nothing improved."""
+        """Undo the last charge as if it had not been made: no row counts as improved.
+
+        Several charges must be undone in reverse order.
+        """
         charge = self._charges.pop(uid)
         if charge.allocation is not None and charge.allocation.port is not None:
             self._ports[charge.node].take_back(charge.allocation.port)
@@ -308,7 +314,7 @@ class Ledger:
         self._hold(charge, -1)
 
     def _discharge(self, uid: PodUid, charge: Charge) -> int | None:
-        """Take a charge out of the books, and out of its row; None if its node has none."""
+        """Remove a charge from its node and row; the row, or None if the node has none."""
         del self._pods_on[charge.node][uid]
         row = self.columns.row_of.get(charge.node)
         if row is not None:
@@ -316,9 +322,10 @@ class Ledger:
         return row
 
     def linger(self, uid: PodUid) -> bool:
-        """The pod is gone, but not its containers: it keeps its GPUs until `end_lingering`.
+        """Let a deleted pod keep its GPUs until `end_lingering`.
 
-        False, and it holds nothing any more, if it has none or its node is not there.
+        Its containers may still run. False, and its charge ends, if it has no GPUs or its node is
+        not there.
         """
         charge = self._charges[uid]
         keeps, row = kept(charge), self.columns.row_of.get(charge.node)
@@ -332,7 +339,7 @@ class Ledger:
         return True
 
     def end_lingering(self, uid: PodUid) -> None:
-        """The pod keeps nothing any more; unknown pods are of no interest."""
+        """End what a lingering pod keeps; nothing happens if it keeps nothing."""
         charge = self._lingering.pop(uid)
         if charge is None:
             return
@@ -345,15 +352,15 @@ class Ledger:
         self._hold(charge, -1)
 
     def set_aside(self, uid: PodUid) -> None:
-        """Leave a charge out of the columns, to see what would fit without it; within one turn.
+        """Leave a charge out of the columns within one turn, to see what would fit without it.
 
-        Nothing improves by it. The pod must not be released before it is put back.
+        No row counts as improved. The pod must not be released before `put_back`.
         """
         self._aside.add(uid)
         self._try(self._charged(uid), -1)
 
     def put_back(self, uid: PodUid) -> None:
-        """The charge of a pod that was set aside counts again."""
+        """Count the charge of a pod that was set aside again."""
         self._aside.remove(uid)
         self._try(self._charged(uid), 1)
 
@@ -362,10 +369,11 @@ class Ledger:
     def earmark(
         self, uid: PodUid, node: NodeName, resources: Resources, allocation: Allocation | None
     ) -> None:
-        """This place belongs to a pod that waits, instead of the one that did before.
+        """Keep this place for a waiting pod, in place of its earmark before.
 
-        Whatever is free there. If the allocation names a port, some port is kept, not that one.
-        The node gets a row if it has none: only the scheduler makes earmarks, on nodes that it saw.
+        Whatever is free there. If the allocation names a port, one port is kept, not that one. The
+        node gets a row if it has none: only the scheduler makes earmarks, and only on nodes that it
+        saw.
         """
         self.dissolve(uid)
         charge = Charge(node, resources, allocation)
@@ -375,7 +383,7 @@ class Ledger:
         self._hold(charge, 1)
 
     def dissolve(self, uid: PodUid) -> None:
-        """The place belongs to nobody any more; pods without an earmark are nobody's business."""
+        """End a pod's earmark; nothing happens if it has none."""
         charge = self._earmarked.of.get(uid)
         if charge is None:
             return
@@ -389,15 +397,15 @@ class Ledger:
         self._hold(charge, -1)
 
     def lift(self, uids: Sequence[PodUid]) -> None:
-        """Leave earmarks out of the columns; within one turn. Nothing improves by it."""
+        """Leave earmarks out of the columns within one turn. No row counts as improved."""
         self._add_earmarks(uids, -1)
 
     def lay(self, uids: Sequence[PodUid]) -> None:
-        """Earmarks that were lifted count again."""
+        """Count earmarks that were lifted again."""
         self._add_earmarks(uids, 1)
 
     def _add_earmarks(self, uids: Sequence[PodUid], sign: int) -> None:
-        """Lift or lay earmarks: those of rows that changed since the last time row by row."""
+        """Lift or lay earmarks; rows that changed since the last time are counted anew."""
         if not uids:
             return
         switch = self._switches.get(uids[0])
@@ -408,11 +416,14 @@ class Ledger:
         self._mark(switch.turn(sign, self._add_earmarks_of_row), sign)
 
     def _add_earmarks_of_row(self, row: int, charges: dict[PodUid, Charge], sign: int) -> bool:
-        """Together takes half of the time of one by one; False if that cannot be."""
+        """Lift or lay the earmarks of one row, together where possible, which takes half the time.
+
+        False if they had to be counted one by one.
+        """
         if self._tally.add_earmarks(row, [*charges.values()], sign):
             self._mark(charges, sign)
             return True
-        # Each at its turn: whoever lays out the row meanwhile counts all that are laid.
+        # Marked one by one, because a row that is laid out in between counts all laid earmarks.
         for uid, charge in charges.items():
             self._mark([uid], sign)
             self._add_earmark(charge, row, sign)
@@ -436,14 +447,14 @@ class Ledger:
         self._heed_claims()
 
     def _hold(self, charge: Charge, sign: int) -> None:
-        """Cards are held (sign 1) or not any more (-1), which may decide where they count."""
+        """Cards are held (sign 1) or no longer (-1), which may decide where they count."""
         if charge.allocation is not None:
             for card in charge.allocation.cards:
                 self.claims.held(charge.node, card.uuid, sign)
             self._heed_claims()
 
     def _heed_claims(self) -> None:
-        """Bring cards along whose dispute began, ended or was decided otherwise."""
+        """Update the cards whose dispute began, ended or was decided differently."""
         news = self.claims.news
         if news:
             for name in sorted(news):
@@ -467,18 +478,18 @@ class Ledger:
             self.improved.add(row)
 
     def _withdraw(self, resources: set[str]) -> None:
-        """One node less offers these."""
+        """One node fewer offers these resources."""
         of_columns = self.columns.resources
         self._tally.offered.withdraw(resources)
         if self.columns.resources is not of_columns:
-            self._switches.clear()  # what they remember is of other columns
+            self._switches.clear()  # they remember other columns
 
     def _charged(self, uid: PodUid) -> Charge:
-        """What a pod holds, though it may only linger."""
+        """What a pod holds, be it a lingering one."""
         return self._charges.get(uid) or self._lingering.of[uid]
 
     def _try(self, charge: Charge, sign: int) -> None:
-        """Add or take away, for a while, what is held anyhow."""
+        """Add or subtract, for a while, a charge that stays on record."""
         row = self.columns.row_of.get(charge.node)
         if row is not None:
             with self.overdrafts.trial():
@@ -489,7 +500,7 @@ class Ledger:
             self._lay_out_cards(row)
 
     def _lay_out_cards(self, row: int) -> None:
-        """Write a row's card slots anew, from the inventory and the books."""
+        """Rewrite a row's card slots from the inventory, the charges and the earmarks."""
         name = self._tally.name(row)
         held = [
             charge.allocation
@@ -500,7 +511,7 @@ class Ledger:
         self._tally.lay_out(row, self.inventory.get(name, ()), held, earmarks)
 
     def _row_for(self, name: NodeName) -> int:
-        """The row of a node; a new one begins with what waits for it in the books."""
+        """The row of a node; a new row starts with the charges that wait for it."""
         row = self.columns.row_of.get(name)
         if row is None:
             row, waiting = self.columns.row_for(name), self.pods_on(name)
@@ -513,7 +524,7 @@ class Ledger:
         return row
 
     def _forget_if_empty(self, name: NodeName) -> None:
-        """Keep nothing of a node that is not shown, once nothing is charged on it any more."""
+        """Drop a node that is not shown once nothing is charged on it."""
         columns, row = self.columns, self.columns.row_of.get(name)
         if row is not None and columns.nodes[row] is not None:
             return

@@ -1,7 +1,7 @@
-"""Charges of lingering pods: deleted by force, while their containers may still run.
+"""Charges of lingering pods: deleted by force while their containers may still run.
 
-A lingering pod keeps its cards, its pod-manager port and the GPUs that the device plugin gave it.
-CPU, memory and its place among the node's pods are free at once, as kube-scheduler has it.
+A lingering pod keeps its cards, its pod-manager port and the GPUs from the device plugin. CPU,
+memory and its place among the node's pods are free at once, as in kube-scheduler.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from kubeshare_py.cluster.charge import NATIVE_GPU, Charge
 from kubeshare_py.domain.identity import NodeName, PodUid
 
-#: Every charge takes a place among the node's pods; with this it takes none.
+#: Every charge takes one of the node's pods; this gives it back.
 _NO_PLACE = ("pods", -1)
 
 
@@ -21,16 +21,16 @@ class Lingering:
         self._on: dict[NodeName, dict[PodUid, Charge]] = {}
 
     def on(self, node: NodeName) -> Mapping[PodUid, Charge]:
-        """Those on a node, by pod."""
+        """The charges on a node, by pod."""
         return self._on.get(node, {})
 
     def put(self, uid: PodUid, charge: Charge) -> None:
-        """The pod lingers and keeps this."""
+        """Record what the pod keeps from now on."""
         self.of[uid] = charge
         self._on.setdefault(charge.node, {})[uid] = charge
 
     def pop(self, uid: PodUid) -> Charge | None:
-        """The pod lingers no more; what it kept, None if nothing."""
+        """Remove the pod; what it kept, or None."""
         charge = self.of.pop(uid, None)
         if charge is not None:
             there = self._on[charge.node]
@@ -41,7 +41,7 @@ class Lingering:
 
 
 def kept(charge: Charge) -> Charge | None:
-    """What a lingering pod keeps of its charge; None if it holds no GPU."""
+    """The part of a charge that a lingering pod keeps; None if it holds no GPU."""
     gpus = tuple(one for one in charge.resources if one[0] == NATIVE_GPU and one[1])
     if not gpus and (charge.allocation is None or not charge.allocation.cards):
         return None

@@ -1,4 +1,4 @@
-"""Numbers for the values of a column that has few distinct ones."""
+"""Numbers for the values of a column that has few different ones."""
 
 from collections.abc import Hashable
 from typing import Generic, TypeVar
@@ -8,15 +8,15 @@ from numpy.typing import NDArray
 
 T = TypeVar("T", bound=Hashable)
 
-#: Values beyond those in use that may be kept, before they are numbered anew.
+#: The most values beyond those in use that are kept before numbers are given anew.
 SPARE_VALUES = 1024
 
 
 class Numbering(Generic[T]):
-    """Each value's number is its place in `values`; number 0 is `first` and stays.
+    """A value's number is its index in `values`; number 0 is `first` and stays.
 
-    Values that no row has any more stay too, until they are many: who chooses the values may
-    choose others every second. `values` only grows until then, and is another list after.
+    Values that no row has any more are kept until there are many of them: nodes' owners may choose
+    new values every second. `values` only grows until then, and is replaced by another list.
     """
 
     __slots__ = ("_most", "_numbers", "values")
@@ -27,7 +27,7 @@ class Numbering(Generic[T]):
         self._most = SPARE_VALUES
 
     def number(self, value: T) -> int:
-        """The number of a value, a new one if it has none."""
+        """The number of a value; a new one if it has none."""
         found = self._numbers.get(value)
         if found is None:
             found = self._numbers[value] = len(self.values)
@@ -36,11 +36,14 @@ class Numbering(Generic[T]):
 
     @property
     def is_crowded(self) -> bool:
-        """Whether most of the values may not be in use any more."""
+        """Whether most of the values may be out of use."""
         return len(self.values) > self._most
 
     def renumber(self, column: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Forget what is not in this column of numbers; the column with the new numbers."""
+        """Drop the values that are not in `column`; the column with the new numbers.
+
+        Both are int64, of any shape: (rows,) or (rows, width).
+        """
         used = np.union1d(column, [0])
         self.values = [self.values[number] for number in used.tolist()]
         self._numbers = {value: number for number, value in enumerate(self.values)}

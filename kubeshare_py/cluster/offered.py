@@ -1,8 +1,8 @@
 """Which resources have a column: the fixed ones, and those that a node offers now.
 
-Pods may ask for any name, and nodes may offer other ones every second: a column goes with the last
-node that offers its resource, and another resource gets its place. What pods hold of a resource
-without a column is kept by row, and counted as soon as there is one.
+Pods may ask for any name, and nodes may offer other names every second. So a column ends with the
+last node that offers its resource, and another resource gets its place. What pods hold of a
+resource without a column is kept by row, and counted as soon as there is a column.
 """
 
 from collections import Counter
@@ -13,14 +13,14 @@ import numpy as np
 from kubeshare_py.cluster.charge import Resources
 from kubeshare_py.cluster.columns import FIXED_RESOURCES, Columns
 
-#: Columns that are added at once.
+#: How many columns are added at once.
 _SPARE = 4
 
 
 class Offered:
     """Opens and closes the resource columns of `columns`.
 
-    `columns.resources` is replaced, never changed: a reader that keeps it sees by identity that
+    `columns.resources` is replaced, never changed: a reader that keeps it sees by its identity that
     columns came or went.
     """
 
@@ -30,7 +30,7 @@ class Offered:
         self._columns = columns
         self._nodes: Counter[str] = Counter()
         self._vacant: list[int] = []
-        #: What is held of resources without a column: by resource and row, never 0.
+        #: Amounts held of resources without a column, by resource and row; never 0.
         self.unoffered: dict[str, dict[int, int]] = {}
 
     def offer(self, names: Iterable[str]) -> None:
@@ -42,7 +42,7 @@ class Offered:
             self._open(fresh)
 
     def withdraw(self, names: Iterable[str]) -> None:
-        """One node less offers these; its row's `allocatable` is 0 already."""
+        """One node fewer offers these resources; `allocatable` of its row is 0 already."""
         names = sorted({*names}.difference(FIXED_RESOURCES))
         self._nodes.subtract(names)
         gone = [name for name in names if not self._nodes[name]]
@@ -52,7 +52,7 @@ class Offered:
             self._close(gone)
 
     def hold(self, row: int, resources: Resources, sign: int) -> None:
-        """Amounts of resources without a column are held on a row (1), or no more (-1)."""
+        """Pods hold these amounts of resources without a column on a row (1), or no longer (-1)."""
         for name, amount in resources:
             rows = self.unoffered.setdefault(name, {})
             rows[row] = rows.get(row, 0) + sign * amount

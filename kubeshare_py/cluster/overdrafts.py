@@ -1,7 +1,7 @@
-"""Nodes on which pods may hold more than there is, or what is another's, for the reports of that.
+"""Nodes on which pods may hold more than there is, or another pod's cards; for the reports of that.
 
-Nearly always there are none, so looking must cost nothing then: the ledger names a node when it is
-overdrawn, and from then on whenever one of its cards changes, until somebody says that it is well.
+Nearly always there are none, so looking must then cost nothing. The ledger names a node when it is
+overdrawn, and again whenever one of its cards changes, until `is_well` is called.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from kubeshare_py.domain.identity import NodeName
 
 
 class Overdrafts:
-    """Nodes to be looked at; false while there are none."""
+    """The nodes to be checked; false while there are none."""
 
     __slots__ = ("_ill", "_is_trial", "_news")
 
@@ -24,24 +24,24 @@ class Overdrafts:
         return bool(self._news)
 
     def suspect(self, node: NodeName) -> None:
-        """Something of this node is overdrawn, or is to be looked at anyhow."""
+        """Have this node checked."""
         if not self._is_trial:
             self._ill.add(node)
             self._news.add(node)
 
     @property
     def watches(self) -> bool:
-        """Whether changes of cards are of interest at all."""
+        """Whether any node is overdrawn, so that changes of cards matter."""
         return bool(self._ill)
 
     def touched(self, node: NodeName) -> None:
-        """Cards of this node changed, for better or worse."""
+        """Cards of this node changed: have it checked again if it was overdrawn."""
         if node in self._ill and not self._is_trial:
             self._news.add(node)
 
     @contextmanager
     def trial(self) -> Iterator[None]:
-        """What changes meanwhile does so only for a while, or is nobody's yet: it is no news."""
+        """Ignore changes within: they are tentative, or concern earmarks only."""
         self._is_trial = True
         try:
             yield
@@ -53,7 +53,7 @@ class Overdrafts:
         self._ill.discard(node)
 
     def take(self, most: int) -> list[NodeName]:
-        """At most so many nodes that changed since they were taken last, by name."""
+        """At most `most` of the nodes to be checked, by name; they are then no longer listed."""
         nodes = sorted(self._news)[:most]
         self._news.difference_update(nodes)
         return nodes

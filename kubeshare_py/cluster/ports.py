@@ -1,7 +1,7 @@
-"""The pool of pod-manager ports of one node: round robin over 511 ports, as KubeShare does.
+"""The pod-manager ports of one node: 511 ports in round robin, as in KubeShare.
 
 A freed port is used again only after the cursor has come round, so that a client of the old pod
-does not reach the new one's manager. Ports are 50051…50561 (KubeShare 2.0, `pkg/scheduler/pod.go`).
+does not reach the new pod's manager. Ports are 50051…50561 (KubeShare 2.0, `pkg/scheduler/pod.go`).
 """
 
 from dataclasses import dataclass, field
@@ -12,17 +12,20 @@ POOL_SIZE = 511
 
 @dataclass(slots=True)
 class PortPool:
-    """Which ports of a node are taken, as a bit per port, and where the next search starts."""
+    """The taken ports of a node, and where the next search starts.
+
+    Bit b of `taken` is port 50051 + b, and `cursor` is a bit's number.
+    """
 
     taken: int = 0
     cursor: int = 0
-    #: Ports that several pods hold, which only a forged annotation brings about: how many more.
+    #: Ports that several pods hold, as only a forged annotation can cause: how many extra pods.
     shared: dict[int, int] = field(default_factory=dict)
-    #: How many pods hold a port that is not of the pool: no scheduler gives them away.
+    #: Ports outside of the pool, which no scheduler gives: how many pods hold each.
     _outside: dict[int, int] = field(default_factory=dict)
 
     def next_free(self) -> int | None:
-        """The port that a placement would get now; None when all are taken."""
+        """The port of the next placement; None if all are taken."""
         for start, limit in ((self.cursor, POOL_SIZE), (0, self.cursor)):
             free = ~self.taken >> start & ((1 << (limit - start)) - 1)
             if free:
@@ -30,7 +33,7 @@ class PortPool:
         return None
 
     def take(self, port: int) -> bool:
-        """Mark a port as taken, once more if it is; whether it was free."""
+        """Count one more pod on a port; whether it was free."""
         bit = port - FIRST_PORT
         if not 0 <= bit < POOL_SIZE:
             self._outside[port] = self._outside.get(port, 0) + 1
@@ -44,7 +47,7 @@ class PortPool:
         return was_free
 
     def give_back(self, port: int) -> None:
-        """Mark a port as free again, or as held by one pod less."""
+        """Count one pod fewer on a port."""
         bit = port - FIRST_PORT
         if not 0 <= bit < POOL_SIZE:
             self._outside[port] -= 1
@@ -58,7 +61,7 @@ class PortPool:
             self.taken &= ~(1 << bit)
 
     def take_back(self, port: int) -> None:
-        """Mark the port that was taken last as free, as if it had never been taken."""
+        """Free the port that was taken last, as if it had never been taken."""
         self.give_back(port)
         bit = port - FIRST_PORT
         if 0 <= bit < POOL_SIZE:

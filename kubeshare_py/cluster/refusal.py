@@ -1,4 +1,4 @@
-"""Why the ledger refuses a placement that was decided here: it takes more than there is."""
+"""Why the ledger refuses a placement of this scheduler: it takes more than there is."""
 
 from kubeshare_py.cluster.charge import Resources
 from kubeshare_py.cluster.columns import (
@@ -13,7 +13,7 @@ from kubeshare_py.cluster.columns import (
 )
 from kubeshare_py.domain.allocation import Allocation
 
-#: How the reasons of such pods begin.
+#: The beginning of such reasons.
 REFUSES = "the ledger refuses: "
 NO_SUCH_CARD = "there is no such GPU"
 INSUFFICIENT_CARD = "too little is free of the GPUs"
@@ -27,16 +27,16 @@ _FLAGS = (
 
 
 def insufficient(resource: str) -> str:
-    """The reason for a resource of a node, in kube-scheduler's words."""
+    """The reason for a resource of a node, as kube-scheduler words it."""
     return "Too many pods" if resource == FIXED_RESOURCES[PODS] else f"Insufficient {resource}"
 
 
 def refusal(
     columns: Columns, row: int, resources: Resources, allocation: Allocation | None, port: bool
 ) -> str | None:
-    """What is short of the row, None if all of it is free. Costs as much as is asked for.
+    """What the row has too little of; None if all of it is free.
 
-    `port`: whether the pod takes a pod-manager port.
+    The cost depends on how much is asked for. `port`: whether the pod takes a pod-manager port.
     """
     if columns.nodes[row] is None:
         return "the node is not there"

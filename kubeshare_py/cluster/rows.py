@@ -1,7 +1,7 @@
-"""What plugins see of the cluster: columns of the rows that they are asked about.
+"""The cluster as plugins see it: columns of the rows that they are asked about.
 
-Arrays have one entry per asked row (k), cards one line per row: (k, width). They are copies or
-views that must not be written to. Amounts as in `columns`.
+Node columns have the shape (k,) for k asked rows, card columns (k, width); all are int64 unless
+said otherwise. They are copies or views, and must not be written to. Units are those of `columns`.
 """
 
 from collections.abc import Collection, Mapping
@@ -18,40 +18,43 @@ from kubeshare_py.topology.card_sets import CardSets
 
 
 class Rows(Protocol):
-    """The asked rows. `index` are their numbers in the tables."""
+    """The asked rows; arrays are (k,) int64, or (k, width) for cards, as the module describes."""
 
     @property
     def index(self) -> IntArray:
-        """Row numbers, shape (k,)."""
+        """The numbers of the rows in the tables, (k,)."""
 
     def column(self, name: str) -> IntArray:
-        """A column of `Columns` by name, for the asked rows."""
+        """A column of `Columns` by name, for the asked rows: (k,), (k, width) or (k, resources)."""
 
     def labels(self, key: str) -> tuple[IntArray, list[str | None]]:
-        """A label: for each row the number of its value, and the values (None: not set)."""
+        """A label: the number of each row's value, (k,), and the values; None is "not set"."""
 
     def label_numbers(self, key: str) -> tuple[IntArray, Mapping[str | None, int]]:
-        """A label: for each row the number of its value, and each value's number.
+        """A label: the number of each row's value, (k,), and the number of each value.
 
-        The same mapping is given again, with values that came since at its end; another one once
-        the first node has the label. Not to be changed.
+        The mapping stays the same object and new values are appended to it; it is replaced when the
+        first node gets the label. Do not change it.
         """
 
     def named(self, names: Collection[str]) -> NDArray[np.bool_]:
-        """Which of the asked rows are nodes of these names; shape (k,)."""
+        """Which of the asked rows are nodes of these names; (k,) bool."""
 
     def taints(self) -> tuple[IntArray, list[tuple[Taint, ...]]]:
-        """Taints: for each row the number of its set, and the sets.
+        """Taints: the number of each row's set, (k,), and the sets.
 
-        The same list is given again, with sets that came since at its end; another one once
-        numbers change. So with models and readiness. Not to be changed.
+        The list stays the same object and new sets are appended to it; it is replaced when numbers
+        change. So with models and readiness. Do not change it.
         """
 
     def models(self) -> tuple[IntArray, list[str]]:
-        """Card models: for each card the number of its model, and the names (empty: no card)."""
+        """Card models: the number of each card's model, (k, width), and the names.
+
+        "" is no card.
+        """
 
     def readiness(self) -> tuple[IntArray, list[Told]]:
-        """For each card the number of what is told of isolation back-ends, and all of that."""
+        """The number of each card's readiness, (k, width), and the values of readiness."""
 
     @property
     def names(self) -> list[NodeName | None]:
@@ -59,19 +62,22 @@ class Rows(Protocol):
 
     @property
     def resources(self) -> dict[str, int]:
-        """Which column of `free` and `allocatable` is which resource; not to be changed.
+        """The column of each resource in `free` and `allocatable`. Do not change it.
 
-        Resources that no node offers have none. The same mapping is given again until a resource
-        gets a column, or loses its own: then another one.
+        Resources that no node offers have no column. The mapping is replaced when a resource gets a
+        column or loses it.
         """
 
     @property
     def boards(self) -> list[CardSets]:
-        """The choices on each board, by the numbers of column `board`; not to be changed."""
+        """The choices on each board, indexed by the column `board`. Do not change it."""
 
 
 class SomeRows:
-    """A few rows, copied out of the tables."""
+    """A few rows, copied out of the tables.
+
+    `index` are their numbers in the tables, (k,) int64; arrays are (k,), or (k, width) for cards.
+    """
 
     __slots__ = ("_columns", "_taken", "index")
 
@@ -88,12 +94,12 @@ class SomeRows:
         return taken
 
     def labels(self, key: str) -> tuple[IntArray, list[str | None]]:
-        """A label: for each row the number of its value, and the values (None: not set)."""
+        """See `Rows.labels`."""
         label = self._columns.label(key)
         return label.codes.take(self.index), list(label.values)
 
     def label_numbers(self, key: str) -> tuple[IntArray, Mapping[str | None, int]]:
-        """A label: for each row the number of its value, and each value's number."""
+        """See `Rows.label_numbers`."""
         label = self._columns.label(key)
         return label.codes.take(self.index), label.values
 
@@ -102,15 +108,15 @@ class SomeRows:
         return self._columns.named(names).take(self.index)
 
     def taints(self) -> tuple[IntArray, list[tuple[Taint, ...]]]:
-        """Taints: for each row the number of its set, and the sets."""
+        """See `Rows.taints`."""
         return self._columns.taint_set.take(self.index), self._columns.taint_sets.values
 
     def models(self) -> tuple[IntArray, list[str]]:
-        """Card models: for each card the number of its model, and the names (empty: no card)."""
+        """See `Rows.models`."""
         return self.column("model"), self._columns.model_names
 
     def readiness(self) -> tuple[IntArray, list[Told]]:
-        """For each card the number of what is told of isolation back-ends, and all of that."""
+        """See `Rows.readiness`."""
         return self.column("readiness"), self._columns.readiness_sets
 
     @property
@@ -121,17 +127,17 @@ class SomeRows:
 
     @property
     def resources(self) -> dict[str, int]:
-        """Which column of `free` and `allocatable` is which resource; not to be changed."""
+        """See `Rows.resources`."""
         return self._columns.resources
 
     @property
     def boards(self) -> list[CardSets]:
-        """The choices on each board, by the numbers of column `board`; not to be changed."""
+        """See `Rows.boards`."""
         return self._columns.boards.sets
 
 
 class AllRows:
-    """Every row, as views of the tables."""
+    """Every row, as views of the tables; arrays are (rows,), or (rows, width) for cards."""
 
     __slots__ = ("_columns",)
 
@@ -140,7 +146,7 @@ class AllRows:
 
     @property
     def index(self) -> IntArray:
-        """Row numbers, shape (k,)."""
+        """The numbers of all rows, (rows,)."""
         return np.arange(self._columns.rows)
 
     def column(self, name: str) -> IntArray:
@@ -149,12 +155,12 @@ class AllRows:
         return column
 
     def labels(self, key: str) -> tuple[IntArray, list[str | None]]:
-        """A label: for each row the number of its value, and the values (None: not set)."""
+        """See `Rows.labels`."""
         label = self._columns.label(key)
         return label.codes, list(label.values)
 
     def label_numbers(self, key: str) -> tuple[IntArray, Mapping[str | None, int]]:
-        """A label: for each row the number of its value, and each value's number."""
+        """See `Rows.label_numbers`."""
         label = self._columns.label(key)
         return label.codes, label.values
 
@@ -163,15 +169,15 @@ class AllRows:
         return self._columns.named(names)
 
     def taints(self) -> tuple[IntArray, list[tuple[Taint, ...]]]:
-        """Taints: for each row the number of its set, and the sets."""
+        """See `Rows.taints`."""
         return self._columns.taint_set, self._columns.taint_sets.values
 
     def models(self) -> tuple[IntArray, list[str]]:
-        """Card models: for each card the number of its model, and the names (empty: no card)."""
+        """See `Rows.models`."""
         return self.column("model"), self._columns.model_names
 
     def readiness(self) -> tuple[IntArray, list[Told]]:
-        """For each card the number of what is told of isolation back-ends, and all of that."""
+        """See `Rows.readiness`."""
         return self.column("readiness"), self._columns.readiness_sets
 
     @property
@@ -181,10 +187,10 @@ class AllRows:
 
     @property
     def resources(self) -> dict[str, int]:
-        """Which column of `free` and `allocatable` is which resource; not to be changed."""
+        """See `Rows.resources`."""
         return self._columns.resources
 
     @property
     def boards(self) -> list[CardSets]:
-        """The choices on each board, by the numbers of column `board`; not to be changed."""
+        """See `Rows.boards`."""
         return self._columns.boards.sets

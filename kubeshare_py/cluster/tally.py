@@ -1,9 +1,9 @@
-"""What is counted in the columns: adds charges to rows and takes them away, card by card.
+"""Counts charges in the columns: adds them to rows and subtracts them, card by card.
 
-Knows rows and charges, not whose they are: whose is in the ledger's books. A charge on a card that
-its row has no slot for cannot be counted; the row is laid out anew then, from all charges on it.
-Cards that the node does not have get a few slots only: beyond them a charge is in the ledger's
-books alone, and counts from the moment the card appears.
+It knows rows and charges, but not which pods they belong to; the ledger does. A charge on a card
+without a slot in its row cannot be counted: the row is then laid out anew, from all its charges.
+Cards that the node does not have get only a few slots. Beyond them a charge is kept by the ledger
+alone, and counts from the moment the card appears.
 """
 
 from collections import Counter
@@ -35,28 +35,29 @@ from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.gpu import WHOLE_MILLI, Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 
-#: Distinct requests whose rows of columns are remembered, and how many resources one may name.
+#: The most requests whose vectors are cached, and the most resources in one of them.
 VECTORS_KEPT = 4096
 LONGEST_KEPT = 32
-#: Cards which are charged on a node that it does not have: so many get a slot, by uuid. Each slot
-#: costs one on every node.
+#: The most slots, in order of uuid, for charged cards that a node does not have. Each slot costs
+#: one on every node.
 MOST_STRAYS = 16
 
 
 class Tally:
-    """The columns, and what keeps them true. `changed` lists rows whose amounts changed."""
+    """The columns and their upkeep. `changed` logs rows whose amounts changed."""
 
     def __init__(self) -> None:
         self.columns = Columns()
         self.changed = ChangeLog()
         self.overdrafts = Overdrafts()
-        #: GPUs of native pods by row: so many idle cards are held back, since nobody knows which.
+        #: GPUs of native pods by row. So many idle cards are held back, since it is unknown which
+        #: ones the kubelet picked.
         self.native: dict[int, int] = {}
-        #: KubeShare's cells by row, of rows that have some.
+        #: KubeShare's cells by row, for rows that have cells.
         self.cells: dict[int, dict[GpuUuid, str]] = {}
-        #: Rows with slots for cards that the inventory does not show.
+        #: Rows with slots for cards that are not in the inventory.
         self._rows_with_strays: set[int] = set()
-        #: Which resources have a column.
+        #: The resource columns.
         self.offered = Offered(self.columns)
         self._vectors: dict[tuple[Resources, bool], tuple[IntArray, Resources]] = {}
         self._vectors_of = self.columns.resources
@@ -68,14 +69,16 @@ class Tally:
         return name
 
     def vector(self, resources: Resources, port: bool) -> IntArray:
-        """Requests as a row of the resource columns; a pod also takes one of `pods`.
+        """A request as amounts by resource column, (resources,) int64.
+
+        A pod also takes one of `pods`.
 
         Resources that no node offers have no column, and are left out.
         """
         return self._request(resources, port)[0]
 
     def _request(self, resources: Resources, port: bool) -> tuple[IntArray, Resources]:
-        """The row, and what is asked for of resources without a column."""
+        """The vector of a request, and its resources without a column."""
         columns = self.columns
         if self._vectors_of is not columns.resources or len(self._vectors) > VECTORS_KEPT:
             self._vectors.clear()
@@ -90,7 +93,7 @@ class Tally:
                     vector[column] = amount
                 elif amount:
                     unoffered.append((name, amount))
-            vector[PODS] += 1  # a lingering pod has -1: it has no place among the pods
+            vector[PODS] += 1  # a lingering pod has -1, and so takes none of `pods`
             vector[PORTS] = int(port)
             found = vector, tuple(unoffered)
             if len(resources) <= LONGEST_KEPT:
@@ -98,7 +101,7 @@ class Tally:
         return found
 
     def put_amounts(self, found: Amounts, line: int, charge: Charge) -> None:
-        """Add what a charge takes to a line of amounts."""
+        """Add the amounts of a charge to one line."""
         allocation = charge.allocation
         port = allocation is not None and allocation.port is not None
         found.free[line] += self.vector(charge.resources, port)
@@ -118,9 +121,9 @@ class Tally:
     # --- charges -------------------------------------------------------------------------------
 
     def add(self, row: int, charge: Charge, sign: int) -> bool:
-        """Add (sign 1) or take away (-1) what a charge takes, ports aside.
+        """Add (sign 1) or subtract (-1) a charge, without its port.
 
-        False if the row's cards have to be laid out anew: only its other resources are counted.
+        False if the row's cards have to be laid out anew: then only other resources were counted.
         """
         allocation = charge.allocation
         vector, unoffered = self._request(
@@ -141,10 +144,7 @@ class Tally:
         return True
 
     def add_earmark(self, row: int, charge: Charge, sign: int) -> bool:
-        """Add (sign 1) or take away (-1) an earmark, as `add` does.
-
-        What is earmarked is nobody's yet, and overdraws nothing.
-        """
+        """Add (sign 1) or subtract (-1) an earmark, as `add` does."""
         allocation = charge.allocation
         slots = None if allocation is None else self._slots(row, allocation)
         if allocation is not None and slots is not None:
@@ -152,9 +152,9 @@ class Tally:
         return self.add(row, charge, sign)
 
     def add_earmarks(self, row: int, charges: Sequence[Charge], sign: int) -> bool:
-        """Several earmarks of one row at once.
+        """Add or subtract several earmarks of one row together.
 
-        False, and nothing is done, if they have to be counted one by one.
+        False, and nothing is written, if they have to be counted one by one.
         """
         if row in self._rows_with_strays or row in self.native:
             return False
@@ -173,7 +173,7 @@ class Tally:
         return True
 
     def _slots(self, row: int, allocation: Allocation) -> list[int] | None:
-        """Where the cards of an allocation are in the row; None if one of them has no slot."""
+        """The slots of an allocation's cards in the row; None if a card has none."""
         uuids = self.columns.uuids[row]
         try:
             return [uuids.index(card.uuid) for card in allocation.cards]
@@ -181,7 +181,7 @@ class Tally:
             return None
 
     def _count(self, row: int, slots: list[int], allocation: Allocation, sign: int) -> None:
-        """Add or take away an allocation, and bring derived columns along."""
+        """Add or subtract an allocation, and update the derived columns."""
         columns, exclusive = self.columns, allocation.exclusive
         flipped = False
         for slot, card in zip(slots, allocation.cards, strict=True):
@@ -219,7 +219,7 @@ class Tally:
         derive_order(self.columns, row)
 
     def _count_native(self, row: int, resources: Resources, sign: int) -> None:
-        """A pod without cards of ours came or went: does it hold cards that the kubelet picked?"""
+        """Count a pod without cards of its own, which may hold cards that the kubelet picked."""
         count = native_gpus(resources)
         if count:
             self.native[row] = self.native.get(row, 0) + sign * count
@@ -237,7 +237,7 @@ class Tally:
         held: Sequence[Allocation],
         earmarks: Sequence[Allocation],
     ) -> None:
-        """Write a row's card slots anew, by uuid, from its cards and all that is charged on it."""
+        """Rewrite a row's card slots, by uuid, from its cards and all that is charged on it."""
         columns = self.columns
         known = {gpu.uuid: gpu for gpu in gpus}
         charged = {card.uuid for one in (*held, *earmarks) for card in one.cards}
@@ -293,6 +293,6 @@ class Tally:
 
 
 def _with_slots(allocation: Allocation, slot_of: Mapping[GpuUuid, int]) -> Allocation:
-    """The allocation without cards that have no slot."""
+    """The allocation without the cards that have no slot."""
     cards = tuple(card for card in allocation.cards if card.uuid in slot_of)
     return allocation if len(cards) == len(allocation.cards) else replace(allocation, cards=cards)

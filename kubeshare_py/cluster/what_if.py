@@ -1,6 +1,6 @@
-"""What if some pods were not where they are: private copies of rows, to put questions to.
+"""Private copies of rows, to answer what would fit if some pods were elsewhere.
 
-Nothing of it enters the tables. A node may have several of these rows, each with other pods gone.
+Nothing of it enters the tables. A node may have several of these rows, each without other pods.
 """
 
 from dataclasses import dataclass
@@ -39,7 +39,11 @@ _OWN = (
 
 @dataclass(frozen=True, slots=True)
 class Amounts:
-    """What pods hold of a row, a line each: of the node (k, resources), of its cards (k, width)."""
+    """Amounts that pods hold of rows, one line each; int64.
+
+    Node resources are (k, resources), card amounts (k, width), and GPUs that the kubelet picked
+    (k,). `milli` are shares in milli, `memory` is in bytes, `tenants` and `exclusive` count pods.
+    """
 
     free: IntArray
     milli: IntArray
@@ -50,30 +54,34 @@ class Amounts:
 
     @staticmethod
     def none(lines: int, resources: int, width: int) -> "Amounts":
-        """Lines to be filled in."""
+        """k lines of zeros: `free` (k, resources), card amounts (k, width), `native` (k,)."""
         milli, memory, tenants, exclusive = np.zeros((4, lines, width), np.int64)
         free, native = np.zeros((lines, resources), np.int64), np.zeros(lines, np.int64)
         return Amounts(free, milli, memory, tenants, exclusive, native)
 
 
 class WhatIf(SomeRows):
-    """Rows to take pods from and to put pods on. Positions count these rows, not the tables'.
+    """Rows from which pods can be removed and to which pods can be added.
 
-    Whoever changes amounts calls `derive` before the next question. The order in which idle cards
-    should be broken is not worked out anew.
+    `positions` count these rows, not those of the tables: (n,) int64. After amounts changed,
+    `derive` must be called before the next question. The order in which idle cards should be broken
+    is not updated.
     """
 
     __slots__ = ("_native",)
 
     def __init__(self, columns: Columns, index: IntArray, native: IntArray) -> None:
-        """`native`: GPUs of each row that the kubelet gave away by itself."""
+        """`index` are rows of the tables, (k,).
+
+        `native` the GPUs per row that the kubelet picked, (k,).
+        """
         super().__init__(columns, index)
         self._native = native
         for name in _OWN:
             self.column(name)
 
     def take(self, positions: IntArray) -> "WhatIf":
-        """Copies of some of these rows, as they are here."""
+        """Copies of the rows at `positions`, as they are here."""
         taken = WhatIf.__new__(WhatIf)
         SomeRows.__init__(taken, self._columns, self.index.take(positions))
         taken._native = self._native.take(positions)
@@ -82,7 +90,10 @@ class WhatIf(SomeRows):
         return taken
 
     def add(self, positions: IntArray, amounts: Amounts, lines: IntArray, sign: int = 1) -> None:
-        """Put pods on rows (sign 1) or take them away (-1); each row once."""
+        """Add pods to rows (sign 1) or remove them (-1); each row at most once.
+
+        `lines`, (n,) int64, are the lines of `amounts` for the `positions`.
+        """
         own = self._taken
         own["free"][positions] -= sign * amounts.free.take(lines, 0)
         own["free_milli"][positions] -= sign * amounts.milli.take(lines, 0)
@@ -92,7 +103,7 @@ class WhatIf(SomeRows):
         self._native[positions] += sign * amounts.native.take(lines)
 
     def derive(self, positions: IntArray) -> None:
-        """Bring along what follows from the amounts of these rows, as the tables do."""
+        """Update the derived columns of these rows, as the tables do."""
         own = self._taken
         tenants, most = own["tenants"][positions], self.column("max_tenants")[positions]
         flags = own["flags"][positions] & (ABSENT | UNHEALTHY)
@@ -123,7 +134,10 @@ class WhatIf(SomeRows):
 
 
 def _held_back(idle: IntArray, flags: IntArray, native: IntArray) -> IntArray:
-    """The last idle cards, as many as the kubelet gave away; with fewer idle ones all cards."""
+    """The cards held back, (k, width): the last idle ones, as many as the kubelet picked.
+
+    If fewer are idle, all cards are.
+    """
     after = np.cumsum(idle[:, ::-1], axis=1)[:, ::-1]
     some = idle & (after <= native[:, None])
     short = (idle.sum(1) < native)[:, None] & (flags & ABSENT == 0)

@@ -258,7 +258,7 @@ class Asker:
             self._bytes -= weight_of(shape)
 
     def fail(self, shape: Shape, failure: PluginFailed) -> None:
-        """Record that a plugin failed for this shape, which fits nowhere until it is tried again."""
+        """Record that a plugin failed: the shape fits nowhere until it is tried again."""
         self._fail(shape, self._refreshed(shape), failure)
 
     def masks(self, shape: Shape) -> IntArray:

@@ -77,7 +77,7 @@ class Failures:
         self._unlogged = True
 
     def to_log(self, now: float) -> list[tuple[PluginFailed, int]]:
-        """The last failure at each point that may be logged at `now`, and how many it stands for."""
+        """The last failure at each point that may be logged, and how many it stands for."""
         if not self._unlogged:
             return []
         found = []

@@ -66,7 +66,7 @@ class LedgerCards:
     guards = Ground.CARDS
 
     def card_filter(self, shape: Shape, reasons: ReasonTable) -> CardQuestion | None:
-        """Cards without flags that have the share and the memory; for exclusive claims, idle ones."""
+        """Cards without flags that have the share and memory; idle ones for exclusive claims."""
         claim = shape.claim
         if claim is None:
             return None

@@ -25,7 +25,10 @@ class NumberTable(Generic[T]):
         number_of: Callable[[T], int],
         first: int,
     ) -> None:
-        """`codes_of` gives each card's value by its place among all; `first` is for place 0."""
+        """`codes_of` gives each card's index into a list of values, (k, width) int64, and the list.
+
+        `number_of` gives a value's number; `first` is the number of index 0.
+        """
         self._codes_of = codes_of
         self._number_of = number_of
         self._first: IntArray = np.array([first], np.int64)

@@ -156,7 +156,7 @@ class QueueSort(Protocol):
     name: str
 
     def key(self, pod: Pod) -> tuple[int | str, ...]:
-        """Pods are tried in ascending order of this key; pods with equal keys in order of arrival."""
+        """Pods are tried in ascending order of this key; equal ones in order of arrival."""
 
 
 @runtime_checkable

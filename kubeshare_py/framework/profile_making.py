@@ -1,4 +1,4 @@
-"""Makes the profiles of a configuration, with their plugins and arguments; errors name their path."""
+"""Makes the profiles of a configuration, with their plugins; errors name their path."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -159,7 +159,7 @@ class _Makers:
             yield self._plugin(f"{where}.enabled[{index}].name", named.name, point), named.weight
 
     def check_arguments(self) -> None:
-        """Raises ConfigurationError for arguments given twice, or to a plugin that is not enabled."""
+        """Raises ConfigurationError for arguments given twice, or to a plugin not enabled."""
         for index, entry in enumerate(self._profile.plugin_config):
             where = f"{self._path}.pluginConfig[{index}].name"
             if self._entries[entry.name] != index:

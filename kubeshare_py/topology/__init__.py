@@ -1,1 +1,1 @@
-"""How cards are joined: links as a graph, flattened to what decisions look up."""
+"""How cards are joined: links as a graph, and the tables that decisions look up."""

@@ -1,5 +1,6 @@
-"""A node's cards without names: nodes of equal hardware have equal boards and share what is
-worked out for them.
+"""A node's cards without names.
+
+Nodes of equal hardware have equal boards, and share the results computed for them.
 """
 
 from collections.abc import Sequence
@@ -11,25 +12,25 @@ from kubeshare_py.topology.card_graph import bandwidths, card_graph
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """`bandwidth[a][b]` between two positions in MB/s, both directions summed; 0 where unknown.
+    """`bandwidth[a][b]` is between two positions, in MB/s, both directions summed; 0 where unknown.
 
-    Symmetric; a position has 0 with itself.
+    It is symmetric, and 0 from a position to itself.
     """
 
     bandwidth: tuple[tuple[int, ...], ...]
 
     @property
     def count(self) -> int:
-        """How many cards."""
+        """The number of cards."""
         return len(self.bandwidth)
 
 
 def board_of(cards: Sequence[Gpu]) -> Board:
-    """The board that these cards are, all those of one node."""
+    """The board of these cards, which are all those of one node."""
     ordered = in_order(cards)
     return Board(bandwidths(card_graph(ordered), len(ordered)))
 
 
 def in_order(cards: Sequence[Gpu]) -> list[Gpu]:
-    """The cards in the order of a board's positions: by index, then by uuid."""
+    """The cards in the order of the board's positions: by index, then by uuid."""
     return sorted(cards, key=lambda card: (card.index, card.uuid))

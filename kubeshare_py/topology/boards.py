@@ -1,4 +1,4 @@
-"""All boards of a cluster, by number: columns say which board a row is."""
+"""All boards of a cluster, numbered; a column holds each row's number."""
 
 from collections.abc import Sequence
 
@@ -9,17 +9,17 @@ from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.topology.board import Board, board_of, in_order
 from kubeshare_py.topology.card_sets import CardSets
 
-#: Boards beyond those in use that may be kept, and descriptions of them that are remembered.
+#: The most boards beyond those in use, and cached descriptions, that are kept.
 SPARE_BOARDS = 256
 #: Sets of positions are kept in columns of 64 bits.
 MOST_CARDS = 62
 
 
 class Boards:
-    """Nodes of equal hardware have one number, and what is worked out for it in common.
+    """Gives nodes of equal hardware one number, and one CardSets in common.
 
-    Number 0 is the board without cards. It also stands for boards with more than 62: nothing is
-    known of how their cards are joined.
+    Number 0 is the board without cards. It also stands for boards with more than 62 cards, of which
+    it is not known how they are joined.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Boards:
         self._most = SPARE_BOARDS
 
     def number(self, cards: Sequence[Gpu]) -> int:
-        """The number of these cards' board, all those of one node."""
+        """The number of the board of these cards, which are all those of one node."""
         if len(cards) > MOST_CARDS:
             return 0
         ordered = in_order(cards)
@@ -48,11 +48,14 @@ class Boards:
 
     @property
     def is_crowded(self) -> bool:
-        """Whether most of the boards may be no node's any more."""
+        """Whether most of the boards may be out of use."""
         return len(self.sets) > self._most
 
     def renumber(self, column: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Forget boards that are not in this column of numbers; the column with the new numbers."""
+        """Drop the boards that are not in this column of numbers; the column with the new numbers.
+
+        Both are (rows,) int64.
+        """
         used = np.union1d(column, [0])
         self.sets = [self.sets[number] for number in used.tolist()]
         self._numbers = {sets.board: number for number, sets in enumerate(self.sets)}

@@ -22,14 +22,14 @@ from kubeshare_py.topology.bandwidth import (
 )
 
 Vertex = tuple[str, int]
-#: Kind and bandwidth between two positions, the lower one first.
+#: Kind and bandwidth (MB/s) between two positions, the lower one first.
 Pairs = dict[tuple[int, int], tuple[str, int]]
 
 NODE: Vertex = ("node", 0)
 
 
 def card_graph(cards: Sequence[Gpu]) -> nx.Graph:
-    """The graph of these cards, which are all that the node has."""
+    """The graph of these cards, which are all those of one node."""
     graph = nx.Graph()
     graph.add_node(NODE)
     graph.add_nodes_from(_card(position) for position in range(len(cards)))
@@ -42,9 +42,9 @@ def card_graph(cards: Sequence[Gpu]) -> nx.Graph:
 
 
 def bandwidths(graph: nx.Graph, count: int) -> tuple[tuple[int, ...], ...]:
-    """What each pair of `count` cards has at most, by any way that no other card is on.
+    """The best bandwidth of each pair of `count` cards, in MB/s, over ways without a third card.
 
-    0 where nothing is known. A card has 0 with itself.
+    0 where nothing is known, and from a card to itself.
     """
     found = [[0] * count for _ in range(count)]
     ways = [_bus_ways(graph, position, count) for position in range(count)]
@@ -60,7 +60,7 @@ def _card(position: int) -> Vertex:
 
 
 def _pairs(cards: Sequence[Gpu]) -> Pairs:
-    """What cards say of each other; where two differ, the one with less bandwidth counts."""
+    """The links that cards report of each other; where two differ, the slower one counts."""
     whole = {card.index: at for at, card in enumerate(cards) if card.parent is None}
     pairs: Pairs = {}
     for one, card in enumerate(cards):
@@ -74,7 +74,7 @@ def _pairs(cards: Sequence[Gpu]) -> Pairs:
 
 
 def _add_nvlinks(graph: nx.Graph, pairs: Pairs) -> None:
-    """Links from card to card; a switch where a card cannot have so many of its own."""
+    """Add links from card to card, and a switch where a card has too many to be its own."""
     own = {ends: told for ends, told in pairs.items() if nvlinks(told[0])}
     counts: dict[int, int] = {}
     for ends, (kind, _) in own.items():
@@ -93,9 +93,9 @@ def _add_nvlinks(graph: nx.Graph, pairs: Pairs) -> None:
 
 
 def _add_bus(graph: nx.Graph, pairs: Pairs, whole: list[int]) -> list[tuple[Vertex, list[int]]]:
-    """A vertex for each group of cards that a switch or bridge joins, from near to far.
+    """Add a vertex for each group of cards that a switch or bridge joins, from near to far.
 
-    Answers with the uppermost vertices and the cards below each.
+    Returns the uppermost vertices and the cards below each.
     """
     bus = {ends: told for ends, told in pairs.items() if not nvlinks(told[0])}
     groups: list[tuple[Vertex, list[int]]] = [(_card(at), [at]) for at in whole]
@@ -118,14 +118,14 @@ def _add_bus(graph: nx.Graph, pairs: Pairs, whole: list[int]) -> list[tuple[Vert
 
 
 def _most(met: dict[tuple[int, int], int], inside: Iterable[int]) -> int:
-    """The best of these cards' ways out, at a level."""
+    """The fastest way out of these cards, at one level."""
     within = set(inside)
     ways = [most for ends, most in met.items() if len(within.intersection(ends)) == 1]
     return max(ways, default=BUS_SPEED)
 
 
 def _divided(graph: nx.Graph, cards: Sequence[Gpu]) -> Iterator[tuple[Vertex, list[int]]]:
-    """A vertex for each card that is divided, with its instances."""
+    """Add a vertex for each divided card; yields it with its instances."""
     parents = sorted({card.parent for card in cards if card.parent is not None})
     for number, parent in enumerate(parents):
         below = [at for at, card in enumerate(cards) if card.parent == parent]
@@ -135,7 +135,7 @@ def _divided(graph: nx.Graph, cards: Sequence[Gpu]) -> Iterator[tuple[Vertex, li
 
 
 def _add_above(graph: nx.Graph, top: Vertex, numa_nodes: set[int | None]) -> None:
-    """Of what joins the uppermost vertices nothing is known but which are near each other."""
+    """Join an uppermost vertex by NUMA node only, because nothing else is known above it."""
     (numa,) = numa_nodes if len(numa_nodes) == 1 else (None,)
     if numa is not None:
         graph.add_edge(top, ("numa", numa), bandwidth=SAME_NUMA_NODE)
@@ -144,7 +144,7 @@ def _add_above(graph: nx.Graph, top: Vertex, numa_nodes: set[int | None]) -> Non
 
 
 def _bus_ways(graph: nx.Graph, position: int, count: int) -> list[int]:
-    """Bandwidth to every card over the bus, which is a tree: there is just one way."""
+    """The bandwidth to every card over the bus, which is a tree: there is only one way."""
     found = [0] * count
     above = nx.subgraph_view(graph, filter_edge=_is_bus)
     for vertex, way in nx.single_source_shortest_path(above, _card(position)).items():
@@ -161,7 +161,7 @@ def _is_bus(one: Vertex, other: Vertex) -> bool:
 
 
 def _switched(graph: nx.Graph, one: int, other: int) -> int:
-    """Over the switch that both hang on, if there is one: as fast as the slower of the two."""
+    """The bandwidth over a common switch, that of the slower of both links; 0 without one."""
     shared = [
         vertex
         for vertex in nx.common_neighbors(graph, _card(one), _card(other))

@@ -1,7 +1,7 @@
-"""Which cards of a board: the best set of so many, and the order in which idle cards are broken.
+"""Chooses cards of a board: the best set of a size, and the order in which shares break idle cards.
 
-Sets are bits: position p of the board is 1 << p. Why sets are ordered as they are:
-docs/decisions/0009-which-cards.md.
+Sets are bits: position p of the board is 1 << p. docs/decisions/0009-which-cards.md says why sets
+are ordered in this way.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,22 +17,27 @@ from kubeshare_py.topology.growth import grown
 from kubeshare_py.topology.islands import MOST_FOR_CLIQUES, broken, intact, islands
 from kubeshare_py.topology.rings import members, ring_bandwidths, totals
 
-#: Boards up to this size are searched whole; on larger ones a set is grown from each card.
+#: The most cards of a board on which all sets are compared; on larger boards a set is grown from
+#: each card.
 MOST_FOR_SEARCH = 8
 
-#: Of two sets the greater is better. The slowest hop; intact islands that break, negative, widest
-#: level first; the sum over pairs; the sum over pairs of what stays idle; positions, negative.
+#: The worth of a set; the greater is better. The slowest hop in MB/s; minus the number of intact
+#: islands that break, widest level first; the sum of bandwidth over pairs; the same over pairs of
+#: cards that stay idle; the positions, negated.
 Worth = tuple[int, tuple[int, ...], int, int, tuple[int, ...]]
 
 
-#: Small boards have fewer sets; for large ones all are forgotten when there are so many.
+#: The most results that are cached. Small boards have fewer; on large ones all are then dropped.
 MOST_REMEMBERED = 4096
 
 IntArray = NDArray[np.int64]
 
 
 class CardSets:
-    """The choices on one board. Each is worked out when it is first asked for, and remembered."""
+    """The choices on one board, each computed at the first request and cached.
+
+    `idle`, `taken`, `cards` and results that are int are sets of positions, as bits.
+    """
 
     def __init__(self, board: Board) -> None:
         self.board = board
@@ -42,11 +47,11 @@ class CardSets:
         self._divided: dict[tuple[int, tuple[int, ...]], tuple[int, ...]] = {}
         self._places: dict[tuple[int, Company], tuple[int, ...]] = {}
         self.everything = (1 << board.count) - 1
-        #: Whether all sets can be looked at, and kept in a table.
+        #: Whether all sets can be compared and kept in a table.
         self.is_small = board.count <= MOST_FOR_SEARCH
         self._rings = ring_bandwidths(board.bandwidth) if self.is_small else []
         self._totals = totals(board.bandwidth) if self.is_small else []
-        #: Each card's island at each level; where it is in none, all positions and one more.
+        #: Each card's island at each level; for a card in none, all positions and one more.
         beyond = (1 << board.count + 1) - 1
         self._homes = [
             [next((one for one in level if one >> card & 1), beyond) for level in self.islands]
@@ -55,9 +60,9 @@ class CardSets:
         self._matrix = np.array(board.bandwidth, np.int64).reshape(board.count, board.count)
 
     def choose(self, idle: int, count: int, taken: int = 0) -> int:
-        """The best `count` of the idle cards; 0 where there are not so many.
+        """The best `count` of the idle cards, as a set of positions; 0 if fewer are idle.
 
-        Best together with those that are `taken` by the same group, as if these were idle too.
+        Best means together with the cards `taken` by the same group, as if these were idle too.
         """
         key = (idle, count, taken)
         chosen = self._chosen.get(key)
@@ -67,9 +72,9 @@ class CardSets:
         return chosen
 
     def part(self, idle: int, size: int, company: Company) -> int:
-        """The best `size` of the idle cards for a member of a group; 0 if there are not so many.
+        """The best `size` of the idle cards for a member of a group, as a set; 0 if fewer are idle.
 
-        Of all that the group is to get it is a part that is well joined itself.
+        It is a part, well joined in itself, of the best cards for the whole group.
         """
         if idle.bit_count() < size:
             return 0
@@ -79,10 +84,10 @@ class CardSets:
         return part
 
     def places(self, idle: int, company: Company) -> tuple[int, ...]:
-        """By position: when a share for a member of a group should take a card, 0 for the first.
+        """The rank of each position for a share of a member of a group; 0 is taken first.
 
-        Cards in use come before idle ones, those where the group is first. Of idle ones those come
-        first that are the best together for all that the group is to get.
+        Cards in use come before idle ones, and those where the group is come first. Of idle cards,
+        those that are best together for the rest of the group come first.
         """
         key = (idle, company)
         places = self._places.get(key)
@@ -92,15 +97,15 @@ class CardSets:
         return places
 
     def links(self, cards: int, others: int) -> int:
-        """The sum of bandwidth between two sets of positions."""
+        """The sum of bandwidth, in MB/s, between two sets of positions."""
         rows, beyond = self.board.bandwidth, members(others)
         return sum(rows[one][other] for one in members(cards) for other in beyond)
 
     def order(self, idle: int) -> tuple[int, ...]:
-        """The idle cards in the order in which shares should break them, first one first.
+        """The idle positions in the order in which shares should break them.
 
-        One of an island that is broken already, then the one that is joined worst to the others:
-        what `worths` says of single cards.
+        Cards of an island that is already broken come first, then those that are joined worst to
+        the others. `worths` orders single cards in the same way.
         """
         order = self._orders.get(idle)
         if order is None:
@@ -109,7 +114,7 @@ class CardSets:
         return order
 
     def worths(self, idle: int) -> Callable[[int], Worth]:
-        """How good it is to take a set of the idle cards."""
+        """A function that gives the worth of taking a set out of the idle cards."""
         now = intact(self.islands, idle)
 
         def worth(cards: int) -> Worth:
@@ -124,9 +129,11 @@ class CardSets:
         return worth
 
     def slowest_hop(self, cards: int) -> int:
-        """Bandwidth of the slowest hop of the best ring; on large boards that of the worst pair.
+        """The bandwidth of the slowest hop of a set's best ring.
 
-        Behind switches the two are the same. 0 for a single card.
+        On large boards of its slowest pair.
+
+        In MB/s. Behind switches both are the same. 0 for a single card.
         """
         if self.is_small:
             return self._rings[cards]
@@ -151,11 +158,11 @@ class CardSets:
         return tuple(sorted(members(idle), key=key))
 
     def _parts(self, idle: int, size: int, company: Company) -> tuple[int, ...]:
-        """All that the group is to get, divided among its members; single cards come last."""
+        """The sets for each member of the group, this pod included; single cards come last."""
         sizes, taken = company.sizes(size, idle), company.taken
         together = self.choose(idle, sum(sizes), taken)
         if not self.is_small and self.board.count <= MOST_FOR_CLIQUES:
-            # What is grown for all may miss what is best for each.
+            # A set grown for all members may miss the best one for each.
             worth, parts = self.worths(idle | taken), self._one_by_one(idle, sizes, taken)
             if worth(sum(parts) | taken) > worth(together | taken):
                 return parts
@@ -178,7 +185,7 @@ class CardSets:
         return parts
 
     def _one_by_one(self, idle: int, sizes: tuple[int, ...], taken: int) -> tuple[int, ...]:
-        """One part after the other gets the best of what is left; single cards all together."""
+        """Each part in turn gets the best remaining cards; single cards are chosen together."""
         parts = []
         for size in sizes:
             if size > 1:
@@ -220,9 +227,9 @@ class CardSets:
         return tuple(places)
 
     def _follows(self, idle: int, part: int, together: int, taken: int) -> None:
-        """Once a part is taken, what is left of what was chosen together is chosen still.
+        """Cache that the rest of a chosen set remains the choice once a part of it is taken.
 
-        On a small board a search would find the same; on a large one that takes long.
+        On a small board a search would find the same; on a large one it would take long.
         """
         left = together & ~part
         _make_room(self._chosen)
@@ -236,7 +243,7 @@ class CardSets:
         return max(self._sets(cards, count, taken), key=lambda one: worth(one | taken))
 
     def _sets(self, cards: tuple[int, ...], count: int, taken: int) -> Iterable[int]:
-        """All sets on a small board; on a large one what is grown from `taken` and each card."""
+        """All sets on a small board; on a large one those grown from `taken` and each card."""
         if self.is_small:
             return (sum(1 << card for card in one) for one in combinations(cards, count))
         before = members(taken)

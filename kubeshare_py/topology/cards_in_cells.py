@@ -1,4 +1,4 @@
-"""Which card is which leaf: KubeShare's cells of one node, and the cards that are there."""
+"""Matches the leaves of KubeShare's cells on one node with the node's cards."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,23 +9,23 @@ from kubeshare_py.domain.gpu import Gpu, PeerLink
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.topology.cells import Cell, Cells
 
-#: Where a leaf is: the number of the root, then of each child on the way.
+#: A leaf's path: the number of the root, then of each child on the way.
 Path = tuple[int, ...]
 
-#: Below the cell that has all cards of a node: with cards directly in it, all are equally near.
+#: Below the cell with all cards of a node. If cards are directly in it, all are equally near.
 _LEVELS_THAT_TELL = 2
 
 
 @dataclass(frozen=True, slots=True)
 class CardsInCells:
-    """Cards that know their cells, and what the file says that is not there."""
+    """Cards with their cells, and notes about what the file lists and the node does not have."""
 
     cards: tuple[Gpu, ...]
     notes: tuple[str, ...]
 
 
 class Leaf(NamedTuple):
-    """A leaf, where it is, and where the file lists the node that it is in."""
+    """A leaf, its path, and the field of the file that lists its node."""
 
     path: Path
     cell: Cell
@@ -36,7 +36,7 @@ Leaves = Mapping[NodeName, Sequence[Leaf]]
 
 
 def leaves_by_node(cells: Cells) -> Leaves:
-    """The leaves of all roots, in the file's order."""
+    """The leaves of all roots, by node, in the file's order."""
     found: dict[NodeName, list[Leaf]] = {}
     for at, root in enumerate(cells.roots):
         for leaf in _leaves(root, (at,), ""):
@@ -47,10 +47,10 @@ def leaves_by_node(cells: Cells) -> Leaves:
 def with_cells(leaves: Leaves, node: NodeName, cards: Sequence[Gpu]) -> CardsInCells:
     """The cards of one node with the id and priority of their cells.
 
-    As in KubeShare the first card, by index, is the last leaf of its model. If no card has a link
-    to another, cells within the node tell which are near each other. Cards without a leaf, and
-    leaves without a card, stay alone. A node may be listed several times, once for each of its
-    sockets; where it has too few cards for that the first place that lists it counts.
+    As in KubeShare, the first card by index is the last leaf of its model. If no card has a link to
+    another, cells within the node say which cards are near each other. A card without a leaf gets
+    no cell, and a leaf may have no card. A node may be listed several times, once for each of its
+    sockets; if it has too few cards for that, the first place that lists it counts.
     """
     there = leaves.get(node, ())
     left = sorted(cards, key=lambda card: (card.index, card.uuid))
@@ -85,7 +85,7 @@ def _leaves(cell: Cell, path: Path, node_field: str) -> Iterator[Leaf]:
 
 
 def _filled(wanted: Sequence[Leaf], count: int) -> Sequence[Leaf]:
-    """The leaves of the first places that list the node: those that `count` cards begin to fill."""
+    """The leaves of the first places that list the node, as many as `count` cards begin to fill."""
     places = [leaf.node_field for leaf in wanted]
     starts = (at for at in range(1, len(places)) if places[at] != places[at - 1])
     return wanted[: next((at for at in starts if at >= count > 0), len(wanted))]
@@ -98,7 +98,7 @@ def _too_few(
     first: str,
     cards: Sequence[Gpu],
 ) -> Iterator[str]:
-    """Why there are more leaves than cards: the node is listed twice, or it has others."""
+    """Why there are more leaves than cards: the node is listed twice, or has other cards."""
     again = dict.fromkeys(leaf.node_field for leaf in wanted[len(filled) :])
     if not matching and first != wanted[0].node_field:
         again = dict.fromkeys(leaf.node_field for leaf in wanted)
@@ -120,7 +120,7 @@ def _placed(card: Gpu, taken: Mapping[GpuUuid, Leaf]) -> Gpu:
 
 
 def _joined(cards: Sequence[Gpu], taken: Mapping[GpuUuid, Leaf]) -> Iterator[Gpu]:
-    """The cards with links that say what their cells tell."""
+    """The cards with links as their cells imply them."""
     widest = _shared([leaf.path for leaf in taken.values()]) if taken else 0
     for card in cards:
         links = (
@@ -134,9 +134,9 @@ def _joined(cards: Sequence[Gpu], taken: Mapping[GpuUuid, Leaf]) -> Iterator[Gpu
 
 
 def _nearness(one: Path, other: Path, widest: int) -> str:
-    """How near two leaves are, in the words of links; "" where cells do not tell them apart.
+    """How near two leaves are, as a link's word; "" where cells do not distinguish them.
 
-    `widest` is how many steps all leaves of the node have in common.
+    `widest` is the number of steps that all leaves of the node have in common.
     """
     apart, most = len(one) - _shared((one, other)), len(one) - widest
     if most < _LEVELS_THAT_TELL:
@@ -147,7 +147,7 @@ def _nearness(one: Path, other: Path, widest: int) -> str:
 
 
 def _shared(paths: Sequence[Path]) -> int:
-    """How many steps all of them have in common."""
+    """How many first steps all paths have in common."""
     steps = zip(*paths, strict=False)
     return next((at for at, step in enumerate(steps) if len({*step}) > 1), min(map(len, paths)))
 
@@ -163,5 +163,5 @@ def _missing(leaves: Sequence[Leaf], found: int, cards: Sequence[Gpu]) -> str:
 
 
 def _at(leaf: Cell) -> str:
-    """Where the file lists the cell that a leaf is in."""
+    """The field of the cell that a leaf is in."""
     return leaf.field.rpartition(".cellChildren")[0]

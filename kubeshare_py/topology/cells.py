@@ -1,7 +1,7 @@
-"""KubeShare's cells: which cards are where, as its topology file says it.
+"""KubeShare's cells: where cards are, as a topology file describes it.
 
-A leaf is a card; some cell above it is a node; what is above that, racks for example, has no node.
-Ids are made as KubeShare 2.0 makes them, so that `sharedgpu/cell_id` means the same.
+A leaf is a card; some cell above it is a node; cells above that, such as racks, have no node. Ids
+are built as in KubeShare 2.0, so that `sharedgpu/cell_id` means the same.
 """
 
 from collections.abc import Iterator
@@ -12,11 +12,11 @@ from kubeshare_py.domain.identity import NodeName
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """A cell and those in it. `type` is one of the file's cell types, of a leaf the card's model.
+    """A cell and those in it. `type` is one of the file's cell types, or a leaf's card model.
 
-    `id` is unique among leaves only: a node may be there several times, once for each of its
-    sockets. `node` is "" above nodes. `priority` is that of the leaf, higher is better; 0 for other
-    cells. `field` is where the file says it.
+    `id` is unique among leaves only, because a node may be listed once for each of its sockets.
+    `node` is "" above nodes. `priority` is that of a leaf, higher is better, and 0 for other cells.
+    `field` is the cell's path in the file.
     """
 
     id: str
@@ -36,7 +36,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """A topology file: its roots, and what is odd about it but can be used."""
+    """A topology file: its roots, and notes about oddities that do not prevent its use."""
 
     roots: tuple[Cell, ...] = ()
     notes: tuple[str, ...] = ()

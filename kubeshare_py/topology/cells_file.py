@@ -1,6 +1,6 @@
-"""KubeShare's topology file (`kubeshare-config.yaml`), read with the path of whatever is wrong.
+"""Reads KubeShare's topology file (`kubeshare-config.yaml`); errors name the path of the field.
 
-`cellTypes` say what a kind of cell consists of, down to a model of card; `cells` which there are.
+`cellTypes` define what a type of cell consists of, down to a card's model; `cells` list the cells.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,11 +15,11 @@ from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.printable import MOST_SAID, beginning
 from kubeshare_py.topology.cells import Cell, Cells
 
-#: KubeShare documents this range and does not insist on it.
+#: The range that KubeShare documents and does not enforce.
 PRIORITIES = range(101)
 #: Far more than any cluster has; a file that multiplies to more is a mistake.
 MOST_CELLS = 1_000_000
-#: Cells in each other; a rack of nodes of sockets of cards has four.
+#: The deepest nesting of cells; a rack of nodes of sockets of cards has four levels.
 MOST_LEVELS = 32
 
 _Read = TypeVar("_Read")
@@ -29,16 +29,16 @@ class CellsError(ValueError):
     """A topology file cannot be used; the text begins with the path of the field."""
 
     def __init__(self, text: str) -> None:
-        """Of a long text, which repeats what the file says, only the beginning counts."""
+        """A long text, which repeats what the file says, is cut."""
         super().__init__(beginning(text, 2 * MOST_SAID))
 
 
 class _Struct(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """No field may be unknown, so that a typo is an error."""
+    """Refuses unknown fields, so that a typo is an error."""
 
 
 class CellType(_Struct, frozen=True):
-    """What cells of a type consist of. The last type's children are cards of a model."""
+    """The children of cells of a type. The last type's children are cards of a model."""
 
     child_cell_type: Annotated[str, Meta(min_length=1)]
     child_cell_number: Annotated[int, Meta(ge=1, le=100_000)]
@@ -58,7 +58,7 @@ class _Document(_Struct, frozen=True):
 
 
 def read_cells(document: object) -> Cells:
-    """The cells of a decoded YAML document, None for an empty one.
+    """The cells of a decoded YAML document; None stands for an empty one.
 
     Model names may have spaces, as `nvidia-smi -L` prints them, or dashes, as the collector does.
     Raises CellsError.
@@ -85,7 +85,7 @@ def _converted(told: object, kind: type[_Read], path: str) -> _Read:
 
 @dataclass(slots=True)
 class _Draft:
-    """A cell whose children are being found."""
+    """A cell whose children are not complete yet."""
 
     id: str
     type: str
@@ -107,7 +107,7 @@ class _Draft:
 
 
 class _Reader:
-    """Makes roots, level by level: ids count over a whole level of a root, not within a parent."""
+    """Builds roots level by level: ids count across a level of a root, not within a parent."""
 
     def __init__(self, types: Mapping[str, CellType]) -> None:
         self._types = types
@@ -135,7 +135,7 @@ class _Reader:
         return draft.cell()
 
     def _children(self, parent: _Draft, before: int) -> list[_Draft]:
-        """The cells in a parent; `before` it there are so many on their level of the root."""
+        """The cells in a parent; `before` is the number of cells before it on the same level."""
         kind = self._types.get(parent.type)
         if kind is None:
             if parent.listed:
@@ -192,7 +192,7 @@ def _check_types(types: Mapping[str, CellType]) -> None:
 
 
 def _below(types: Mapping[str, CellType], name: str) -> Iterator[str]:
-    """A type and those in it, down to the last before the model."""
+    """A type and the types in it, down to the last one before the model."""
     seen: set[str] = set()
     while name in types:
         if name in seen:

@@ -1,4 +1,6 @@
-"""What a member of a group is to be near: its group's cards on one board, had and to be had.
+"""The cards that a pod's group has, and is still to get, on one board.
+
+A member should be near them.
 
 Sets are bits: position p of the board is 1 << p.
 """
@@ -12,17 +14,22 @@ from kubeshare_py.topology.rings import members
 
 @dataclass(frozen=True, slots=True)
 class Company:
-    """The others of a pod's group, on one board.
+    """The other members of a pod's group, on one board.
 
-    `taken` are the positions where they have cards. `others` says how many idle cards each of those
-    wants that come after this pod, the most first: all are chosen together.
+    `taken` is the set of positions, as bits, where they have cards. `others` are the numbers of
+    idle cards that members after this pod claim, largest first: all of them are chosen together.
     """
 
     taken: int = 0
     others: tuple[int, ...] = ()
 
     def sizes(self, size: int, idle: int) -> tuple[int, ...]:
-        """What is to be chosen of these idle cards, the most first: `size`, and what else fits."""
+        """The set sizes to choose among these idle cards, largest first.
+
+        `size`, and others that fit.
+
+        `idle` is a set of positions, as bits.
+        """
         left = idle.bit_count() - size
         chosen = [size]
         for other in self.others:
@@ -33,7 +40,7 @@ class Company:
 
 
 def divisions(cards: int, sizes: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """All ways to divide a set into parts of these sizes, the largest first, which use all of it.
+    """All ways to divide a whole set, given as bits, into parts of these sizes, largest first.
 
     Single cards are not permuted: they come by position.
     """
@@ -41,7 +48,7 @@ def divisions(cards: int, sizes: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
 
 
 def _divisions(cards: int, sizes: tuple[int, ...], least: int) -> Iterator[tuple[int, ...]]:
-    """`least`: of parts of one size the one with the lower first position comes first."""
+    """`least`: among parts of one size, the part with the lower first position comes first."""
     if not sizes or sizes[0] == 1:
         yield tuple(1 << card for card in members(cards))
         return

@@ -1,4 +1,4 @@
-"""Sets of cards grown card by card: for boards with too many sets to look at all of them."""
+"""Grows sets of cards card by card, for boards with too many sets to compare all of them."""
 
 from kubeshare_py.topology.rings import Matrix
 
@@ -7,10 +7,10 @@ _NO_HOP = 1 << 62
 
 
 def grown(bandwidth: Matrix, seeds: tuple[int, ...], cards: tuple[int, ...], count: int) -> int:
-    """So many of these cards beside the seeds, which are not in the answer; as bits.
+    """`count` of these cards, without the seeds, as a set of positions in bits.
 
-    The card that is nearest to those in the set is added, and of these the one that the cards
-    outside miss the least.
+    Each step adds the card that is nearest to the set, and among equally near ones the card that
+    the remaining cards miss least.
     """
     left = {card: sum(bandwidth[card][other] for other in cards) for card in cards}
     slowest = dict.fromkeys(cards, _NO_HOP)

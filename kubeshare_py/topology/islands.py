@@ -1,6 +1,6 @@
-"""Islands: cards that reach each other better than others reach them. As sets of bits.
+"""Islands: cards that reach each other faster than others reach them, as sets of positions.
 
-A position's bit is 1 << position.
+Position p is bit 1 << p.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -8,19 +8,19 @@ from itertools import combinations
 
 import networkx as nx
 
-#: Larger boards are divided instances. Looking for cliques takes long in the worst case, and their
-#: boards have none that are not components.
+#: Larger boards consist of divided instances: searching cliques may take long there, and every
+#: island is a component.
 MOST_FOR_CLIQUES = 16
 
 Matrix = Sequence[Sequence[int]]
 
 
 def islands(bandwidth: Matrix) -> tuple[tuple[int, ...], ...]:
-    """The islands at each level, widest level first: there everybody reaches everybody.
+    """The islands at each level, widest level first, where every card reaches every other.
 
-    A level is a bandwidth that occurs. Its islands are sets of two and more cards, each pair of
-    which has at least that; the largest first, so that a cube mesh is two quads and not a ring of
-    pairs. Levels with the same islands as the one before are left out.
+    A level is a bandwidth that occurs (MB/s). Its islands are sets of two or more cards in which
+    each pair has at least that bandwidth. The largest are found first, so that a cube mesh is two
+    quads and not a ring of pairs. Levels with the same islands as the level before are left out.
     """
     cards = range(len(bandwidth))
     found: list[tuple[int, ...]] = []
@@ -32,19 +32,19 @@ def islands(bandwidth: Matrix) -> tuple[tuple[int, ...], ...]:
 
 
 def intact(levels: Iterable[Sequence[int]], idle: int) -> list[list[int]]:
-    """The islands all of whose cards are idle, level by level."""
+    """The islands of which all cards are idle, level by level; `idle` is a set of positions."""
     return [[island for island in level if island & idle == island] for level in levels]
 
 
 def broken(intact_islands: Iterable[Sequence[int]], taken: int) -> tuple[int, ...]:
-    """How many intact islands lose some but not all of their cards, level by level."""
+    """How many intact islands lose some of their cards but not all, level by level."""
     return tuple(
         sum(island & taken not in (0, island) for island in level) for level in intact_islands
     )
 
 
 def _groups(bandwidth: Matrix, least: int) -> Iterator[list[int]]:
-    """Disjoint groups of two and more cards."""
+    """Disjoint groups of two or more cards."""
     graph = nx.Graph()
     cards = range(len(bandwidth))
     graph.add_nodes_from(cards)

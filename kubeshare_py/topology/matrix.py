@@ -1,4 +1,4 @@
-"""What `nvidia-smi topo -m` prints, as wiring: for inventories that people write."""
+"""Reads the output of `nvidia-smi topo -m` as wiring, for inventories that people write."""
 
 import re
 from collections.abc import Iterator
@@ -9,20 +9,20 @@ from kubeshare_py.topology.bandwidth import BUS_PERCENT, nvlinks
 from kubeshare_py.topology.wiring import Wiring, one_object
 
 _CARD = re.compile(r"GPU(\d{1,3})")
-#: Terminals are told to underline the first line.
+#: Escape sequences: the first line is underlined.
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 _ITSELF = "X"
 _MOST_DIGITS = 9
 
 
 class MatrixProblem(ValueError):
-    """The text is no such matrix; it says why."""
+    """The text is no such matrix; the message says why."""
 
 
 def read_matrix(text: str) -> Wiring:
-    """The links of the cards, and the NUMA nodes if the columns on the right say them.
+    """The links of the cards, and their NUMA nodes if the columns on the right have them.
 
-    Network cards and the legend are passed over. Raises MatrixProblem.
+    Network cards and the legend are skipped. Raises MatrixProblem.
     """
     lines = [line.split() for line in _ESCAPES.sub("", text).splitlines()]
     heads = next((line for line in lines if line and _CARD.fullmatch(line[0])), [])
@@ -58,7 +58,7 @@ def _links(card: int, row: list[str], count: int) -> Iterator[PeerLink]:
 
 
 def _numa_node(rest: list[str]) -> int | None:
-    """Behind the CPUs (0-23,48-71); several NUMA nodes are not one."""
+    """The column after the CPUs (0-23,48-71); None for several NUMA nodes."""
     told = rest[1] if len(rest) > 1 else ""
     if not told.isascii() or not told.isdecimal():
         return None

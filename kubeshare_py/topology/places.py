@@ -1,4 +1,4 @@
-"""Node labels that say where nodes are: region, zone, rack and NVLink domain."""
+"""The topology domains of nodes by their labels (fabric, rack, zone, region), as a tree."""
 
 REGION = "topology.kubernetes.io/region"
 ZONE = "topology.kubernetes.io/zone"

@@ -1,10 +1,10 @@
-"""What a set of cards is worth to a program that runs on all of them. Sets are bits."""
+"""The worth of a set of cards to a program that runs on all of them. Sets are bits."""
 
 from collections.abc import Sequence
 
 Matrix = Sequence[Sequence[int]]
 
-#: Of a path of one card: faster than any hop.
+#: For a path of one card: faster than any hop.
 _NO_HOP = 1 << 62
 
 
@@ -14,7 +14,7 @@ def members(cards: int) -> tuple[int, ...]:
 
 
 def totals(bandwidth: Matrix) -> list[int]:
-    """For every set of positions the sum of bandwidth over its pairs."""
+    """For every set of positions, indexed by its bits, the sum of bandwidth over its pairs."""
     sums = [0]
     for card, row in enumerate(bandwidth):
         reached = [0]
@@ -25,11 +25,11 @@ def totals(bandwidth: Matrix) -> list[int]:
 
 
 def ring_bandwidths(bandwidth: Matrix) -> list[int]:
-    """For every set of positions the bandwidth of the slowest hop of its best ring.
+    """For every set of positions, indexed by its bits, the slowest hop of its best ring, in MB/s.
 
-    Of two cards that of their pair, of fewer 0. Held and Karp's way: `slowest[cards][end]` is the
-    slowest hop of the best path from the first of these cards through all of them to `end`. Time
-    grows as 2**n * n * n, unless all hops are equal.
+    For two cards it is the bandwidth of their pair, for fewer 0. This is the Held-Karp algorithm:
+    `slowest[cards][end]` is the slowest hop of the best path from the first of these cards through
+    all of them to `end`. Time grows as 2**n * n * n, unless all hops are equal.
     """
     count = len(bandwidth)
     speeds = {row[other] for card, row in enumerate(bandwidth) for other in range(card)}

@@ -1,6 +1,6 @@
-"""What surrounds the cards of a node: links, NUMA nodes, parents, fabric; apart from the cards.
+"""The wiring of a node: links, NUMA nodes, parents and fabric of its cards, apart from the cards.
 
-It is told later than the cards, and rarely changes.
+It is reported later than the cards, and rarely changes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,10 +20,10 @@ Peers = tuple[PeerLink, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wiring:
-    """By a card's index, so that nodes of equal hardware have equal values; parents by uuid.
+    """Keyed by card index, so that nodes of equal hardware have equal values; parents by uuid.
 
-    `links` are those to whole cards. `fabric` is the network of NVLinks that the cards belong to
-    beyond their node, "" for none.
+    `links` are those to whole cards. `fabric` is the NVLink network beyond the node that the cards
+    belong to, "" for none.
     """
 
     links: tuple[tuple[int, Peers], ...] = ()
@@ -39,9 +39,9 @@ def wiring_of(
     parents: Mapping[GpuUuid, GpuUuid],
     fabric: str = "",
 ) -> Wiring:
-    """What is told by uuid, of the cards of one node; what is told of others is left out.
+    """The wiring of one node's cards, from reports by uuid. Reports about other cards are left out.
 
-    Of two that tell of one link differently the slower counts.
+    If two reports of one link differ, the slower one counts.
     """
     inside = {card.uuid: parents[card.uuid] for card in cards if card.uuid in parents}
     whole = {card.uuid: card.index for card in cards if card.uuid not in inside}
@@ -67,7 +67,7 @@ def wiring_of(
 
 
 def wired(cards: Sequence[Gpu], wiring: Wiring) -> tuple[Gpu, ...]:
-    """The cards of one node with this in place of what they had."""
+    """The cards of one node with this wiring in place of theirs."""
     links, numa, parents = dict(wiring.links), dict(wiring.numa_nodes), dict(wiring.parents)
     return tuple(
         replace(
@@ -82,9 +82,9 @@ def wired(cards: Sequence[Gpu], wiring: Wiring) -> tuple[Gpu, ...]:
 
 
 def with_links(cards: Sequence[Gpu], links: Iterable[CardLink]) -> tuple[Gpu, ...]:
-    """The cards of one node with these links in place of those that they had.
+    """The cards of one node with these links in place of theirs.
 
-    What is told of cards that are not among these, or of instances, is left out.
+    Links of cards that are not among these, or of instances, are left out.
     """
     numa = {card.uuid: card.numa_node for card in cards if card.numa_node is not None}
     parents = {card.uuid: card.parent for card in cards if card.parent is not None}
@@ -92,12 +92,12 @@ def with_links(cards: Sequence[Gpu], links: Iterable[CardLink]) -> tuple[Gpu, ..
 
 
 def fabric_of(cards: Iterable[Gpu]) -> str:
-    """The fabric that the cards of one node belong to; of several the last by name."""
+    """The fabric of one node's cards; of several, the last by name."""
     return max((card.fabric for card in cards), default="")
 
 
 def still_counts(old: Iterable[Gpu], new: Iterable[Gpu]) -> bool:
-    """Whether what was told by the indices of `old` is right for `new`: cards may come and go."""
+    """Whether a wiring by the indices of `old` is right for `new`: cards come and go."""
     places = {card.uuid: card.index for card in old}
     taken = {*places.items()}
     indices = {index for _, index in taken}
@@ -108,7 +108,7 @@ def still_counts(old: Iterable[Gpu], new: Iterable[Gpu]) -> bool:
 
 
 def links_of(cards: Sequence[Gpu]) -> tuple[CardLink, ...]:
-    """The links of the cards of one node as they are told, by uuid."""
+    """The links of one node's cards, by uuid."""
     uuids = {card.index: card.uuid for card in cards if card.parent is None}
     return tuple(
         CardLink(uuid=card.uuid, peer=uuids[link.peer], kind=link.kind, speed=link.speed)
@@ -120,7 +120,7 @@ def links_of(cards: Sequence[Gpu]) -> tuple[CardLink, ...]:
 
 @remembered(KINDS_KEPT, heavy=MOST_BYTES)
 def one_object(wiring: Wiring) -> Wiring:
-    """The same object for equal ones: thousands of nodes need not keep a copy each."""
+    """The same object for equal values: thousands of nodes need not keep a copy each."""
     links = tuple((index, shared(peers)) for index, peers in wiring.links)
     return replace(wiring, links=links)
 
