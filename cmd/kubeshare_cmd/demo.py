@@ -10,14 +10,24 @@ from kubeshare_py.configuration.scheduler import ConfigurationError
 from kubeshare_py.documents.problems import DocumentProblem
 from kubeshare_py.edges.process.plugin_entry_points import with_entry_points
 from kubeshare_py.edges.scheduler import configuration_file, process
-from kubeshare_py.embedded_cluster.programs import demo
+
+try:
+    from kubeshare_py.embedded_cluster.programs import demo
+except ModuleNotFoundError as error:
+    if not (error.name or "").startswith("kubeshare_py.embedded_cluster"):
+        raise
+    sys.exit(
+        "kubeshare-demo: the embedded cluster is not installed (images leave it out): "
+        "run pip install . in a checkout of kubeshare-py"
+    )
 
 EXAMPLES = """examples:
   kubeshare-demo
   kubeshare-demo --cluster my-cluster.yaml --no-workloads
   kubeshare-demo --config config/spread.yaml --plain --seconds 30
 
-exit codes: 0 ended in order, 2 the arguments or a file cannot be used
+exit codes: 0 ended in order, 1 the embedded cluster is not installed,
+  2 the arguments or a file cannot be used
 """
 
 

@@ -57,7 +57,7 @@ def test_every_command_starts(root: Path, name: str) -> None:
     assert f"usage: kubeshare-{name}" in done.stdout
 
 
-def test_neither_the_demo_nor_its_cluster_is_there(root: Path) -> None:
+def test_the_embedded_cluster_is_not_there(root: Path) -> None:
     assert [name for name in python_packages.left_out() if (root / "app" / name).exists()] == []
 
 

@@ -1,4 +1,4 @@
-"""The image without the demo: nothing that stays in it asks for what is left out."""
+"""The image without the embedded cluster: nothing that stays in it needs what is left out."""
 
 import os
 import shutil
@@ -14,6 +14,8 @@ from tests.architecture.sources import ROOT
 from tests.deploy.test_image_runs import COMMANDS
 
 PACKAGES = {"kubeshare_py": ".", "kubeshare_plugins": "plugins", "kubeshare_cmd": "cmd"}
+#: The only module that stays and asks for one that does not: it says what to install.
+DEMO = "kubeshare_cmd.demo"
 #: Modules that programs run as processes of their own.
 CHILDREN = (
     "inventory.prometheus_child",
@@ -21,6 +23,18 @@ CHILDREN = (
     "node.card_child",
     "node.mps_child",
 )
+
+
+def python(app: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run Python with the image's modules in place of the checkout's."""
+    return subprocess.run(
+        [sys.executable, *arguments],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=app,
+        env={**os.environ, "PYTHONPATH": str(app), "PYTHONSAFEPATH": "1"},
+    )
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +57,7 @@ def test_no_module_that_stays_imports_one_that_does_not(app: Path) -> None:
         for gone in imports.modules - stays
         for name in imports.find_modules_that_directly_import(gone) & stays
     }
-    assert asked == set()
+    assert {name for name, _ in asked} == {DEMO}
 
 
 @pytest.mark.parametrize(
@@ -54,23 +68,28 @@ def test_no_module_that_stays_imports_one_that_does_not(app: Path) -> None:
     ],
 )
 def test_every_program_of_the_image_is_imported_without_them(app: Path, module: str) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(app), "PYTHONSAFEPATH": "1"}
-    where = f"import {module} as found; print(found.__file__)"
-    done = subprocess.run(
-        [sys.executable, "-c", where], check=False, capture_output=True, text=True, env=environment
-    )
+    done = python(app, "-c", f"import {module} as found; print(found.__file__)")
     assert done.returncode == 0, done.stderr
     assert Path(done.stdout.strip()).is_relative_to(app)
 
 
-def test_neither_the_demo_nor_its_cluster_stays(app: Path) -> None:
+def test_the_embedded_cluster_does_not_stay(app: Path) -> None:
     left = {path.relative_to(app).as_posix() for path in app.rglob("*.py")}
     words = ("simulat", "embedded", "demo")
-    assert [name for name in sorted(left) if any(word in name for word in words)] == []
+    found = [name for name in sorted(left) if any(word in name for word in words)]
+    assert found == ["kubeshare_cmd/demo.py"]
+
+
+def test_the_demo_without_its_cluster_says_what_to_install(app: Path) -> None:
+    done = python(app, "-m", DEMO, "--plain")
+    assert done.returncode == 1
+    [line] = done.stderr.splitlines()
+    assert line.startswith("kubeshare-demo: the embedded cluster is not installed")
+    assert "pip install ." in line
 
 
 def test_a_path_that_is_not_there_any_more_is_said(tmp_path: Path) -> None:
-    with pytest.raises(python_packages.CannotInstall, match=r"kubeshare_cmd/demo\.py is not in"):
+    with pytest.raises(python_packages.CannotInstall, match=r"kubeshare_py/config is not in"):
         python_packages.leave_out(tmp_path)
 
 
