@@ -9,7 +9,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.config import load
@@ -23,10 +22,7 @@ from tests.controlplane.build import build
 from tests.controlplane.cleaning import clean, ship_lease
 from tests.controlplane.front import front
 from tests.controlplane.running import ControlPlane, control_plane
-
-# The same examples in each run; `--hypothesis-profile default`, as in `make prove`, tries new ones.
-settings.register_profile("repeatable", derandomize=True)
-settings.load_profile("repeatable")
+from tests.scale import DEFAULT, choose, is_full, parse
 
 NewCluster = Callable[[Path, Sequence[SimulatedNode]], AbstractAsyncContextManager[EmbeddedCluster]]
 
@@ -35,10 +31,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--control-plane", choices=("embedded", "real"), default="embedded")
     parser.addoption(
         "--scale",
-        choices=("small", "full"),
-        default="small",
-        help="how much attacks and fuzzing try: full is for make prove",
+        default=DEFAULT,
+        help="how much random tests and attacks try: small, full (as in make prove) or a factor",
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the scale, before any test module is imported."""
+    seed = config.getoption("--hypothesis-seed")
+    try:
+        choose(parse(config.getoption("--scale"), seed), repeatable=seed is None)
+    except ValueError as error:
+        raise pytest.UsageError(str(error)) from error
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -51,9 +55,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(scope="session")
-def full_scale(request: pytest.FixtureRequest) -> bool:
-    """Whether attacks and fuzzing are tried at full scale."""
-    return bool(request.config.getoption("--scale") == "full")
+def full_scale() -> bool:
+    """Whether attacks are tried at full scale."""
+    return is_full()
 
 
 @pytest.fixture(scope="session")

@@ -3,13 +3,14 @@
 from functools import cache
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 
 from kubeshare_py.admission.label_table import template, variables
 from kubeshare_py.dialects.new_pod import first_problem
 from tests.admission.any_labels import labels_and_annotations
 from tests.admission.evaluated import Rules
 from tests.controlplane.cel_template import LABELS_TEMPLATE
+from tests.scale import examples
 
 NEITHER_KNOWS = " is not known; "
 SHARE = {"sharedgpu/gpu_request": "0.5"}
@@ -40,7 +41,7 @@ def test_the_charts_rules_are_those_of_the_code() -> None:
     assert LABELS_TEMPLATE.read_text() == template(), "out of date: make manifests"
 
 
-@settings(max_examples=600, deadline=None)
+@examples(600)
 @example(({"sharedgpu/gpu_limit": "00.50", "sharedgpu/gpu_request": "2"}, {}))
 @example(({"sharedgpu/gpu_limit": "3.00", "sharedgpu/gpu_request": "2"}, {}))
 @example(({"sharedgpu/gpu_limit": "0", "sharedgpu/gpu_mem": "x"}, {"sharedgpu/gpu_models": ">"}))

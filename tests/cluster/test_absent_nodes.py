@@ -6,7 +6,7 @@ from functools import partial
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_py.cluster.charge import Charge
@@ -15,6 +15,7 @@ from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
 from tests.builders import a_gpu, a_node
+from tests.scale import examples
 
 NAMES = tuple(NodeName(name) for name in ("n0", "n1", "n2"))
 PODS = tuple(PodUid(f"p{number}") for number in range(7))
@@ -96,7 +97,7 @@ def seen(ledger: Ledger) -> dict[str, object]:
     return found
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(
     st.dictionaries(st.sampled_from(PODS), charges()),
     st.dictionaries(st.sampled_from(PODS), charges()),

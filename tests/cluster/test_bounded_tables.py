@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_py.cluster.columns import FIXED_RESOURCES, LABEL_COLUMNS_KEPT
@@ -17,6 +17,7 @@ from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUi
 from kubeshare_py.domain.node import Taint
 from kubeshare_py.topology.boards import SPARE_BOARDS
 from tests.builders import a_gpu, a_node
+from tests.scale import examples
 
 N1, N2 = NodeName("n1"), NodeName("n2")
 MANY = 5000
@@ -121,7 +122,7 @@ def test_values_of_nodes_and_cards_are_forgotten_when_no_row_has_them() -> None:
     assert [*zone.values][zone.codes[0]] == f"{MANY - 1}"
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.lists(st.lists(st.integers(0, 30), min_size=4, max_size=4), min_size=1, max_size=8))
 def test_values_keep_their_rows_when_they_are_numbered_anew(rounds: list[list[int]]) -> None:
     numbering: Numbering[str] = Numbering("")

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_py.cluster.columns import UNHEALTHY
@@ -13,6 +13,7 @@ from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
 from tests.builders import a_gpu, a_node
+from tests.scale import examples
 
 A, B, C = (NodeName(name) for name in "abc")
 NODES = (A, B, C)
@@ -255,7 +256,7 @@ def take(step: tuple[object, ...], ledger: Ledger, facts: Facts) -> None:
             raise AssertionError(step)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(
     st.tuples(*(some_listing for _ in NODES)),
     st.lists(some_step, min_size=3, max_size=25),

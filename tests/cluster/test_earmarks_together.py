@@ -12,6 +12,7 @@ from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
 from tests.builders import a_gpu, a_node
+from tests.scale import seeds
 
 NODES = ("n1", "n2", "n3")
 
@@ -59,7 +60,7 @@ def picture(ledger: Ledger) -> dict[str, Any]:
     return {"uuids": [[*uuids] for uuids in columns.uuids], **arrays}
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40))
 def test_together_is_as_one_by_one(seed: int) -> None:
     together, single = a_ledger(seed), a_ledger(seed)
     assert picture(single) == picture(together)
@@ -73,7 +74,7 @@ def test_together_is_as_one_by_one(seed: int) -> None:
     assert picture(together) == laid
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", seeds(8))
 def test_all_rows_that_changed_are_named(seed: int) -> None:
     ledger = a_ledger(seed)
     rows = {ledger.columns.row_of[charge.node] for charge in ledger.earmarks.values()}
@@ -85,7 +86,7 @@ def test_all_rows_that_changed_are_named(seed: int) -> None:
         assert {*changed.tolist()} == rows
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40))
 def test_to_lift_and_lay_again_and_again_is_as_the_first_time(seed: int) -> None:
     """Whatever happens in between: the other ledger never sees these earmarks in this order."""
     again, anew = a_ledger(seed), a_ledger(seed)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_py.cluster.columns import ABSENT, CARD_COLUMNS, EMPTY_SLOT
@@ -16,6 +16,7 @@ from kubeshare_py.domain.node import Node, Taint
 from tests.builders import a_gpu, a_node
 from tests.cluster.books import LedgerBooks
 from tests.cluster.history import EARMARKED, NAMES, PODS, STEPS, History, Step
+from tests.scale import examples, seeds
 
 
 def check(history: History) -> None:
@@ -94,7 +95,7 @@ def check_empty(ledger: Ledger, row: int, slot: int) -> None:
     assert ledger.columns.flags[row, slot] == ABSENT
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(STEPS)
 def test_columns_are_what_was_told_added_up(steps: list[Step]) -> None:
     history = History()
@@ -103,7 +104,7 @@ def test_columns_are_what_was_told_added_up(steps: list[Step]) -> None:
         check(history)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(4))
 def test_columns_are_right_in_long_histories_too(seed: int) -> None:
     # Pods that linger, and what happens to their nodes and cards, take more than a few steps.
     numbers, lingering = random.Random(seed), 0
@@ -118,7 +119,7 @@ def test_columns_are_right_in_long_histories_too(seed: int) -> None:
     assert lingering > 50
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(STEPS)
 def test_nothing_is_left_of_a_history_that_is_undone(steps: list[Step]) -> None:
     history = History()
@@ -138,7 +139,7 @@ def test_nothing_is_left_of_a_history_that_is_undone(steps: list[Step]) -> None:
     assert sorted(history.ledger.columns.free_rows) == [*range(history.ledger.columns.rows)]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(STEPS, st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=6))
 def test_charges_that_are_taken_back_have_never_been(
     steps: list[Step], tries: list[tuple[int, int]]
@@ -164,7 +165,7 @@ def test_charges_that_are_taken_back_have_never_been(
     assert ledger.improved.end == improved
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(STEPS, st.sets(st.sampled_from((*PODS, *EARMARKED))))
 def test_what_is_left_out_for_a_while_has_never_been_away(
     steps: list[Step], left_out: set[PodUid]
@@ -203,7 +204,7 @@ def everything(ledger: Ledger) -> dict[str, object]:
     return found
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(STEPS)
 def test_a_restarted_ledger_is_the_same_in_whatever_order_it_hears(steps: list[Step]) -> None:
     history = History()

@@ -3,12 +3,13 @@
 import contextlib
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_py.documents.yaml_text import read_yaml
 from tests.documents.examples import KINDS, REFUSED
 from tests.odd_input import as_json, changed
+from tests.scale import examples
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -19,7 +20,7 @@ def test_the_examples_are_used(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(data=st.data())
 def test_any_change_of_an_example_is_used_or_refused(kind: str, data: st.DataObject) -> None:
     use, examples = KINDS[kind]

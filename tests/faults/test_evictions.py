@@ -11,9 +11,9 @@ from tests.faults.books import Books
 from tests.faults.conftest import Play
 from tests.faults.survival import TIGHT
 from tests.faults.weather import Weather
+from tests.scale import seeds
 
 SEEDS = 4
-MORE = pytest.mark.embedded_only("one history will do")
 CARDS, NEWCOMERS = 12, 60
 #: Reads of pods, too.
 DELETIONS = "/pods/[^/]+$"
@@ -80,7 +80,7 @@ def _are_there(books: Books, names: list[str]) -> bool:
     return {*names} <= books.names()
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=MORE) for seed in range(1, SEEDS))])
+@pytest.mark.parametrize("seed", seeds(SEEDS))
 def test_without_faults_each_eviction_is_for_somebody_who_gets_the_place(
     play: Play, seed: int
 ) -> None:

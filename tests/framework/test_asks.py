@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_plugins import IN_TREE
@@ -23,6 +23,7 @@ from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.framework.scores import maximum, reverse
 from tests.builders import a_claim, a_gpu, a_node, a_shape, some_gpus, whole
 from tests.cluster.history import STEPS, History, Step
+from tests.scale import examples
 
 ZONE = Requirement("zone", "NotIn", ("1", "2"))
 SHAPES = (
@@ -78,7 +79,7 @@ def same(remembering: Asker, fresh: Asker, ledger: Ledger, shape: Shape) -> None
         assert remembering.may_fit(shape, row) or not fits
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.sampled_from(sorted(PROFILES)),
     st.booleans(),

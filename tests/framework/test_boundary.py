@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_plugins.priority_sort import PrioritySort
@@ -22,6 +22,7 @@ from kubeshare_py.framework.scheduler_profile import Profile
 from tests.builders import a_claim, a_node, a_shape, some_gpus, whole
 from tests.framework.test_asks import PROFILES, SHAPES
 from tests.plugins.random_clusters import CLAIMS, NODES, Nodes, random_cluster
+from tests.scale import examples
 
 K = 16  # rows of a small ledger
 ONE, SEVERAL = a_shape(a_claim(300)), a_shape(whole(2))
@@ -288,7 +289,7 @@ def test_keys_that_cannot_be_compared_are_refused(key: object) -> None:
     assert keys.last("uid") > (1 << 40, "z")
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(NODES, st.lists(CLAIMS, max_size=3))
 def test_plugins_of_this_project_answer_as_their_contracts_say(
     nodes: Nodes, claims: list[GpuClaim]

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.allocation import Allocation, CardCharge
@@ -16,6 +16,7 @@ from kubeshare_py.framework.impossible import impossible
 from tests.builders import GIB, a_claim, a_gpu, a_node, a_shape, whole
 from tests.framework.test_asks import PROFILES
 from tests.plugins.random_clusters import CLAIMS, NODES, Nodes, random_cluster
+from tests.scale import examples
 
 
 def a_ledger() -> Ledger:
@@ -133,7 +134,7 @@ def test_of_equally_large_nodes_the_first_by_name_is_named() -> None:
     assert "(node a)" in impossible(a_shape(whole(2)), ledger)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(NODES, CLAIMS)
 def test_what_fits_an_empty_cluster_is_not_impossible(nodes: Nodes, claim: GpuClaim) -> None:
     shape = a_shape(claim)

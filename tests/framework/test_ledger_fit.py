@@ -2,7 +2,7 @@
 
 from itertools import count
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_plugins.priority_sort import PrioritySort
@@ -19,6 +19,7 @@ from kubeshare_py.framework.scheduler_profile import Profile
 from tests.builders import GIB, a_claim, a_gpu, a_machine, a_node, a_shape, some_gpus, whole
 from tests.framework.test_asks import PROFILES
 from tests.plugins.random_clusters import CLAIMS, NODES, Nodes, random_cluster
+from tests.scale import examples
 
 BARE = Profile(scheduler_name="test", queue_sort=PrioritySort())
 
@@ -40,7 +41,7 @@ def refused(ledger: Ledger, shape: Shape, name: str, *slots: int) -> str | None:
     return ledger.refusal(NodeName(name), shape.resources, allocation, port=shape.needs_port)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(NODES, CLAIMS)
 def test_rows_fit_where_the_ledger_would_take_the_claim(nodes: Nodes, claim: GpuClaim) -> None:
     ledger, shape = random_cluster(nodes).ledger, a_shape(claim)
@@ -54,7 +55,7 @@ def test_rows_fit_where_the_ledger_would_take_the_claim(nodes: Nodes, claim: Gpu
         assert bool(fits[row]) == (enough >= claim.count), name
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(NODES, st.lists(CLAIMS, min_size=1, max_size=3))
 def test_the_ledger_takes_what_the_default_profile_chooses(
     nodes: Nodes, claims: list[GpuClaim]

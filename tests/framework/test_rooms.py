@@ -9,6 +9,7 @@ from kubeshare_py.domain.events import Bound, NodeGone, PodGone
 from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.framework.rooms import Rooms
 from tests.builders import GIB, a_claim, a_pod, a_shape, whole
+from tests.scale import seeds
 from tests.scheduling.driver import Driver
 
 SHAPES = (
@@ -22,7 +23,7 @@ SHAPES = (
 )
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_the_bound_is_what_fits(seed: int) -> None:
     numbers = random.Random(seed)
     driver = Driver({"n1": 3, "n2": 4, "n3": 0}, pods=12)
@@ -39,7 +40,7 @@ def test_the_bound_is_what_fits(seed: int) -> None:
     assert bound == count
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_what_is_remembered_is_what_would_be_worked_out_anew(seed: int) -> None:
     numbers = random.Random(seed)
     driver = Driver({"n1": 3, "n2": 4})

@@ -1,4 +1,4 @@
-"""Some thousand odd inputs with a fixed seed; `make prove` tries a million with a fresh one."""
+"""Odd inputs with a fixed seed; `make prove` tries a million with a fresh one."""
 
 import json
 from random import Random
@@ -10,8 +10,9 @@ from tests.fuzz.families import FAMILIES
 from tests.fuzz.family import Family
 from tests.fuzz.running import Chunk, chunks, run
 from tests.fuzz.shrinking import shrunken
+from tests.scale import scaled
 
-_INPUTS, _SEED = 6000, 20261122
+_INPUTS, _SEED = scaled(6000, 1500), 20261122
 
 
 @pytest.mark.parametrize("chunk", chunks(_INPUTS, _SEED), ids=lambda chunk: chunk.family)

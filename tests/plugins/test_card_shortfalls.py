@@ -1,7 +1,7 @@
 """What is told of cards that cannot hold a claim."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 
 from kubeshare_plugins.card_shortfalls import card_shortfalls
 from kubeshare_plugins.gpu_fit import GpuFit
@@ -12,6 +12,7 @@ from kubeshare_py.framework.reasons import ReasonTable
 from tests.builders import GIB, a_claim, a_gpu, a_shape, whole
 from tests.plugins.random_clusters import CLAIMS, NODES, Nodes, random_cluster
 from tests.plugins.small_cluster import SmallCluster
+from tests.scale import examples
 
 
 def test_numbers_are_told_for_people() -> None:
@@ -50,7 +51,7 @@ def test_a_missing_card_is_told_as_a_count() -> None:
     assert cluster.explain(a_shape()) == []
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(NODES, CLAIMS)
 def test_of_a_card_something_is_told_exactly_when_it_does_not_fit(
     nodes: Nodes, claim: GpuClaim

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_plugins import IN_TREE
@@ -16,6 +16,7 @@ from kubeshare_py.framework.profile_making import profiles
 from tests.builders import a_claim, a_shape, whole
 from tests.cluster.books import Amounts
 from tests.cluster.history import History, Step
+from tests.scale import examples
 
 CLAIMS = (
     a_claim(0),
@@ -99,7 +100,7 @@ def plain_choice(
 
 
 @pytest.mark.parametrize("policy", sorted(SHARES))
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(steps=CHARGES, claims=st.lists(st.sampled_from(CLAIMS), min_size=40, max_size=40))
 def test_the_best_node_and_card_are_chosen(
     policy: str, steps: list[Step], claims: list[GpuClaim]

@@ -1,7 +1,7 @@
 """What a claim asks of a card, on columns."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 
 from kubeshare_plugins.claim_fit import asked_bytes, asked_milli, fits_claim, room_for
 from kubeshare_plugins.gpu_fit import GpuFit
@@ -9,9 +9,10 @@ from kubeshare_py.cluster.rows import AllRows
 from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.framework.points import MOST_PODS
 from tests.plugins.random_clusters import CLAIMS, NODES, Nodes, random_cluster
+from tests.scale import examples
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(NODES, CLAIMS)
 def test_there_is_room_where_enough_cards_fit(nodes: Nodes, claim: GpuClaim) -> None:
     rows = AllRows(random_cluster(nodes, GpuFit()).ledger.columns)
@@ -20,7 +21,7 @@ def test_there_is_room_where_enough_cards_fit(nodes: Nodes, claim: GpuClaim) -> 
     assert (room[cards >= claim.count] > 0).all()
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(NODES, CLAIMS)
 def test_memory_is_what_was_asked_for_or_goes_with_the_share(nodes: Nodes, claim: GpuClaim) -> None:
     rows = AllRows(random_cluster(nodes, GpuFit()).ledger.columns)
@@ -30,7 +31,7 @@ def test_memory_is_what_was_asked_for_or_goes_with_the_share(nodes: Nodes, claim
         assert memory == (with_share if claim.memory_bytes is None else claim.memory_bytes)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(NODES, CLAIMS)
 def test_the_room_of_one_card_is_what_can_be_taken_from_it(nodes: Nodes, claim: GpuClaim) -> None:
     columns = random_cluster([(cards[:1], []) for cards, _ in nodes], GpuFit()).ledger.columns

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from kubeshare_plugins.gpu_fit import GpuFit
 from kubeshare_py.cluster.rows import AllRows, SomeRows
@@ -12,6 +12,7 @@ from kubeshare_py.framework.reasons import ReasonTable
 from tests.builders import GIB, a_claim, a_gpu, a_shape, whole
 from tests.plugins.random_clusters import CLAIMS, NODES, Nodes, random_cluster
 from tests.plugins.small_cluster import SmallCluster
+from tests.scale import examples
 
 
 def one_card(**fields: object) -> SmallCluster:
@@ -164,7 +165,7 @@ def test_reasons_stay_apart_when_the_reason_table_is_full() -> None:
     assert {reason.text for reason in full.of(mask)} == {"Insufficient other resources"}
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(NODES, CLAIMS)
 def test_a_card_fits_exactly_when_nothing_speaks_against_it(
     nodes: Nodes,
@@ -182,7 +183,7 @@ def test_a_card_fits_exactly_when_nothing_speaks_against_it(
             assert ((rows.column("room") >= question.least_room) == allowed).all()
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(NODES, CLAIMS)
 def test_the_hint_never_says_no_to_a_row_that_fits(
     nodes: Nodes,

@@ -1,6 +1,6 @@
 """Cards of the models that a pod would rather have."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_plugins import IN_TREE
@@ -17,6 +17,7 @@ from kubeshare_py.framework.asks import Asker
 from kubeshare_py.framework.profile_making import profiles
 from tests.builders import a_claim, a_gpu, a_shape, whole
 from tests.plugins.small_cluster import SmallCluster
+from tests.scale import examples
 
 
 def order(*tiers: str, denied: tuple[str, ...] = ()) -> ModelWish:
@@ -124,7 +125,7 @@ def tier_of(model: str, tiers: list[str], denied: str) -> int | None:
     return next((n for n, tier in enumerate(tiers) if model in tier.split(",")), None)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(
     nodes=st.lists(CARDS, min_size=1, max_size=4),
     held=st.sets(st.tuples(st.integers(0, 3), st.integers(0, 5)), max_size=8),

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_plugins.bin_pack import BinPack
@@ -14,6 +14,7 @@ from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.request import GpuClaim
 from tests.builders import a_claim, a_gpu, a_shape, whole
 from tests.plugins.small_cluster import SmallCluster
+from tests.scale import examples
 
 
 def near(count: int, **fields: object) -> GpuClaim:
@@ -89,7 +90,7 @@ def test_other_pods_are_nobody_of_its_business() -> None:
 
 
 @pytest.mark.parametrize("exclusive", [True, False])
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(
     numa=st.lists(st.sampled_from([None, 0, 1, 2]), min_size=1, max_size=8),
     held=st.sets(st.integers(0, 7)),

@@ -1,6 +1,6 @@
 """Several cards of one model, for pods that ask for it."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_plugins.bin_pack import BinPack
@@ -13,6 +13,7 @@ from kubeshare_py.domain.gpu_models import ModelWish
 from kubeshare_py.domain.request import GpuClaim
 from tests.builders import a_claim, a_gpu, a_shape, whole
 from tests.plugins.small_cluster import SmallCluster
+from tests.scale import examples
 
 
 def alike(count: int, **fields: object) -> GpuClaim:
@@ -97,7 +98,7 @@ def test_a_single_card_is_of_one_model_anyway() -> None:
     assert taken(cluster, a_claim(500, one_model=True)) == ["1"]
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     cards=st.lists(
         st.tuples(st.sampled_from("abc"), st.sampled_from([0, 1])), min_size=1, max_size=8

@@ -4,7 +4,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_plugins.bin_pack import BinPack
@@ -18,6 +18,7 @@ from kubeshare_py.domain.identity import GpuUuid, PodUid
 from kubeshare_py.domain.request import GpuClaim
 from tests.builders import MODEL, a_claim, a_gpu, a_shape, whole
 from tests.plugins.small_cluster import SmallCluster
+from tests.scale import examples
 from tests.topology import plain
 from tests.topology.boards import BOARDS, board, described
 
@@ -248,7 +249,7 @@ class Books:
 
 
 @pytest.mark.parametrize("name", sorted({*BOARDS} - {"single"}))
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(steps=STEPS, seed=st.integers(0, 9))
 def test_any_history_takes_what_the_plain_way_takes(
     name: str, steps: list[GpuClaim | int], seed: int

@@ -29,6 +29,7 @@ from tests.policies.environment import (
     has_policies,
     pods_of,
 )
+from tests.scale import examples
 
 pytestmark = pytest.mark.real_only("the embedded API server has no admission policies")
 
@@ -69,9 +70,7 @@ async def stored(cluster: Clients, pod: Json, namespace: str) -> Json:
         return {"status": error.status, "message": error.message.partition("request: ")[2]}
 
 
-@settings(
-    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(examples(80), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(pod=pods())
 async def test_policy_and_webhook_make_the_same_pod_and_so_do_both(
     cluster: Clients, pod: Json

@@ -23,6 +23,7 @@ from tests.policies.environment import (
     clients,
     pods_of,
 )
+from tests.scale import examples
 
 pytestmark = pytest.mark.real_only("the embedded API server has no admission policies")
 
@@ -55,9 +56,7 @@ def known(said: str) -> str:
     return head + unknown
 
 
-@settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(labels_and_annotations())
 async def test_the_policy_refuses_what_the_scheduler_would_hold(
     cluster: Clients, given: tuple[dict[str, str], dict[str, str]]

@@ -5,7 +5,7 @@ The plain way of choosing is that of tests/topology/plain.py, written from the d
 
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_py.domain.effects import Bind
@@ -14,6 +14,7 @@ from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodUid
 from kubeshare_py.topology.board import board_of
 from tests.builders import a_claim, a_machine, a_pod, a_shape, whole
+from tests.scale import examples
 from tests.scheduling.boarded import placed_on
 from tests.scheduling.driver import Driver
 from tests.topology import plain
@@ -128,7 +129,7 @@ def run(given: list[list[Gpu]], cards: int, steps: list[tuple[str, int, int]]) -
     return world
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(given_boards=_ANY, cards=st.integers(2, 6), steps=STEPS)
 def test_no_history_takes_too_much_or_breaks_an_island_without_need(
     given_boards: list[list[Gpu]], cards: int, steps: list[tuple[str, int, int]]

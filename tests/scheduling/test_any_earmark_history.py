@@ -6,6 +6,7 @@ from kubeshare_py.domain.effects import Bind, Evict
 from kubeshare_py.domain.events import BindSlotsFree, Event, PodGone
 from kubeshare_py.domain.identity import PodUid
 from tests.builders import a_machine
+from tests.scale import seeds
 from tests.scheduling.gang_books import GangBooks, Key
 from tests.scheduling.gang_world import GangWorld
 from tests.scheduling.test_any_gang_history import some_gang_steps
@@ -119,7 +120,7 @@ def run(steps: list[Step]) -> EarmarkWorld:
     return world
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(6))
 def test_earmarks_are_taken_by_nobody_else_and_leave_nothing(seed: int) -> None:
     held = 0
     for number in range(4):

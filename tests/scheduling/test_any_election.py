@@ -9,11 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_py.domain.lease import Lease, LeaseClaim, is_later
 from kubeshare_py.leader_election.leadership import Election, Terms
+from tests.scale import examples
 
 #: Little between deadline and expiry, so that whatever else keeps leaders apart is needed.
 TERMS = Terms(lease_duration_s=10.6, longest_s=40.0)
@@ -262,7 +263,7 @@ def leaders(world: World) -> list[str]:
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(seed=st.integers(0, 2**32), shipped=st.sampled_from([None, 0, LAST - 2, LAST]))
 def test_no_bind_lands_once_a_later_leader_sends_and_somebody_leads_in_the_end(
     seed: int, shipped: int | None
@@ -273,7 +274,7 @@ def test_no_bind_lands_once_a_later_leader_sends_and_somebody_leads_in_the_end(
     assert sum(one.election.may_send(one.clock()) for one in world.living) == 1
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(seed=st.integers(0, 2**32), edits=st.integers(1, 100))
 def test_whatever_somebody_writes_beside_the_holder_nothing_lands_late_and_one_leads_in_the_end(
     seed: int, edits: int

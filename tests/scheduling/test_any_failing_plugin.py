@@ -13,6 +13,7 @@ from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.framework.per_node import NodeState, PerNodeFilter, PerNodeScore
 from kubeshare_py.framework.profile_making import PluginFactory, profiles
 from kubeshare_py.scheduling.machine import Machine
+from tests.scale import seeds
 from tests.scheduling.test_any_history import some_steps
 from tests.scheduling.world import World
 
@@ -93,7 +94,7 @@ def run(world: World, steps: list[tuple[int, int, int]], seed: int) -> None:
     world.settle()
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", seeds(8))
 def test_pods_are_neither_forgotten_nor_placed_twice(seed: int) -> None:
     for number in range(4):
         world = World()

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from kubeshare_py.domain.events import (
     BindAnswered,
@@ -18,6 +18,7 @@ from kubeshare_py.domain.events import (
 from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.domain.pod import Pod
 from tests.builders import a_machine
+from tests.scale import examples, seeds
 from tests.scheduling.books import Books, Holding
 from tests.scheduling.test_any_history import STEPS, some_steps
 from tests.scheduling.world import Step, World
@@ -183,13 +184,13 @@ def left(world: VanishingWorld) -> dict[str, str]:
     return {name: node for name, node in nodes.items() if node}
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(STEPS)
 def test_no_card_is_given_away_while_containers_may_run_on(steps: list[Step]) -> None:
     assert left(run(steps)) == {}  # the books check each Bind when it is decided
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(4))
 def test_in_long_histories_cards_are_held_and_always_freed(seed: int) -> None:
     ghosts = 0
     for number in range(20):
@@ -203,7 +204,7 @@ def test_in_long_histories_cards_are_held_and_always_freed(seed: int) -> None:
     assert ghosts > 10
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(STEPS)
 def test_the_same_history_gives_the_same_effects_again(steps: list[Step]) -> None:
     world = run(steps)

@@ -10,6 +10,7 @@ from kubeshare_py.domain.events import BindOutcome, BindSlotsFree, Event, PodGon
 from kubeshare_py.domain.identity import PodKey, PodUid
 from kubeshare_py.domain.pod import PodGroup
 from tests.builders import a_claim, a_machine, a_node, a_pod, a_shape, whole
+from tests.scale import seeds
 from tests.scheduling.freed_books import FreedBooks
 from tests.scheduling.world import World
 
@@ -124,7 +125,7 @@ def run(seed: int, steps: int = 80) -> FreedWorld:
     return world
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(6))
 def test_what_is_freed_for_a_preemptor_goes_to_no_other(seed: int) -> None:
     tempted = plans = 0
     for number in range(12):

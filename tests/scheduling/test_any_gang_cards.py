@@ -5,7 +5,7 @@ The plain way of choosing is that of tests/topology/plain.py, written from the d
 
 from dataclasses import dataclass, field
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_py.domain.effects import Bind
@@ -14,6 +14,7 @@ from kubeshare_py.domain.pod import Pod, PodGroup
 from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.topology.board import board_of
 from tests.builders import a_claim, a_pod, a_shape, whole
+from tests.scale import examples
 from tests.scheduling.boarded import Boarded, cards_of
 from tests.scheduling.gang_driver import a_group, members
 from tests.topology import plain
@@ -151,7 +152,7 @@ class World:
         driver.bound(binds, *pods)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(one=boards(most=6), other=boards(most=6), steps=STEPS, alike=st.booleans())
 def test_each_gang_has_the_best_cards_of_those_that_were_idle(
     one: list[Gpu], other: list[Gpu], steps: list[tuple[str, int, int]], alike: bool

@@ -1,10 +1,11 @@
 """Any history with gangs: none decided in part, out of turn, left in part, or forgotten."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import a_machine
+from tests.scale import examples, seeds
 from tests.scheduling.gang_world import GANG_ACTIONS, GangWorld
 from tests.scheduling.test_any_history import digest_of, digests_under_hash_seeds, some_steps
 from tests.scheduling.world import ACTIONS, Step
@@ -39,20 +40,20 @@ def check(world: GangWorld) -> None:
     assert {name: node for name, node in left.items() if node} == {}
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(STEPS)
 def test_gangs_are_decided_whole_in_their_turn_and_repaired(steps: list[Step]) -> None:
     check(run(steps))
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", seeds(10))
 def test_long_histories_leave_no_gang_in_part(seed: int) -> None:
     for number in range(20):
         steps = some_gang_steps(seed * 1000 + number, 80)
         check(run(steps))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(STEPS)
 def test_the_same_history_gives_the_same_effects_again(steps: list[Step]) -> None:
     world = run(steps)

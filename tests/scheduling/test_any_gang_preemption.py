@@ -5,12 +5,13 @@ Pods of one shape fit as many as they are put somewhere one after the other, so 
 
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_py.domain.identity import PodKey, PodUid
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.preemption import PreemptionPlan
+from tests.scale import examples
 from tests.scheduling.preemption_books import PreemptionBooks, importance
 from tests.scheduling.test_any_preemption import Scene
 
@@ -55,7 +56,7 @@ def check_lean(books: PreemptionBooks, plan: PreemptionPlan, pods: list[Pod]) ->
             assert len(staying) < group.min_available, f"{staying} could stay"
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(Draws)
 def test_none_of_the_victims_of_a_gang_could_stay(seed: int) -> None:
     scene = Scene(seed, pods=20)
@@ -66,7 +67,7 @@ def test_none_of_the_victims_of_a_gang_could_stay(seed: int) -> None:
         check_lean(scene.books, plan, pods)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(Draws)
 def test_a_gang_finds_victims_whenever_all_that_may_go_would_make_room(seed: int) -> None:
     scene = Scene(seed, gangs=False, pods=20)

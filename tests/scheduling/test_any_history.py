@@ -8,10 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import a_machine
+from tests.scale import examples, seeds
 from tests.scheduling.world import ACTIONS, Step, World
 
 STEPS = st.lists(
@@ -30,13 +31,13 @@ def run(steps: list[Step]) -> World:
     return world
 
 
-@settings(max_examples=250, deadline=None)
+@examples(250)
 @given(STEPS)
 def test_no_placement_takes_more_than_is_free(steps: list[Step]) -> None:
     run(steps)  # the books check each Bind when it is decided
 
 
-@settings(max_examples=250, deadline=None)
+@examples(250)
 @given(STEPS)
 def test_no_pod_is_left_waiting_where_it_fits(steps: list[Step]) -> None:
     world = run(steps)
@@ -44,7 +45,7 @@ def test_no_pod_is_left_waiting_where_it_fits(steps: list[Step]) -> None:
     assert {name: node for name, node in left.items() if node} == {}
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(12))
 def test_long_histories_are_neither_too_greedy_nor_forgetful(seed: int) -> None:
     # Hypothesis prefers short histories; full clusters and late answers need long ones.
     for number in range(30):
@@ -53,7 +54,7 @@ def test_long_histories_are_neither_too_greedy_nor_forgetful(seed: int) -> None:
         assert {name: node for name, node in left.items() if node} == {}, f"number {number}"
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(STEPS)
 def test_the_same_history_gives_the_same_effects_again(steps: list[Step]) -> None:
     world = run(steps)

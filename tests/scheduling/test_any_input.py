@@ -4,13 +4,12 @@ Objects are decoded, translated and handled as in the scheduler, between others 
 """
 
 import math
-import os
 import sys
 from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_py.configuration.scheduler import SCHEDULER_NAME
@@ -47,10 +46,11 @@ from kubeshare_py.topology.wiring import wired
 from tests.builders import a_machine, some_gpus
 from tests.inventory.vector import capacity, count, fault, told, up, well
 from tests.odd_input import NUMBERS, TEXTS, as_json, changed
+from tests.scale import examples
 from tests.valid_objects import ALLOCATION, BUDGET, GROUPS, LEASE, LOOSE, NODE, POD
 
 #: A world takes some 10 ms.
-FEW = settings(max_examples=int(os.environ.get("KUBESHARE_FUZZ", "40")), deadline=None)
+FEW = examples(40)
 
 _pods, _nodes, _budgets = Codec(PodFields), Codec(NodeFields), Codec(BudgetFields)
 _groups = Codec(PodGroupFields)

@@ -8,7 +8,7 @@ import random
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_plugins import IN_TREE
@@ -20,6 +20,7 @@ from kubeshare_py.framework.points import CardQuestion, Depends, Ground, RowFilt
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.framework.reasons import ReasonTable
 from kubeshare_py.scheduling.machine import Machine
+from tests.scale import examples, seeds
 from tests.scheduling import test_any_gang_history as gangs
 from tests.scheduling.gang_world import GangWorld
 from tests.scheduling.test_any_history import STEPS, some_steps
@@ -84,7 +85,7 @@ def finish(world: World, steps: Sequence[Step]) -> None:
     assert {name: node for name, node in left.items() if node} == {}
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(SUBSETS, STEPS)
 def test_without_plugins_nothing_is_over_committed_and_nobody_forgotten(
     without: list[str], steps: list[Step]
@@ -92,7 +93,7 @@ def test_without_plugins_nothing_is_over_committed_and_nobody_forgotten(
     finish(lax_world(without), steps)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(4))
 def test_without_plugins_full_clusters_are_not_over_committed(seed: int) -> None:
     for number in range(6):
         numbers = random.Random(seed * 100 + number)
@@ -101,7 +102,7 @@ def test_without_plugins_full_clusters_are_not_over_committed(seed: int) -> None
         finish(lax_world(without), some_steps(seed * 1000 + number, 80))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(4))
 def test_a_plugin_that_errs_over_commits_nothing(seed: int) -> None:
     factories = {
         **IN_TREE,
@@ -121,7 +122,7 @@ def test_a_plugin_that_errs_over_commits_nothing(seed: int) -> None:
         finish(world, some_steps(seed * 1000 + number, 80))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(3))
 def test_gangs_are_not_over_committed_either(seed: int) -> None:
     for number in range(4):
         world = GangWorld(lax(["GpuFit", "NodeResourcesFit"], postFilter=NO_POST_FILTER))
@@ -132,7 +133,7 @@ def test_gangs_are_not_over_committed_either(seed: int) -> None:
         gangs.check(world)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(4))
 def test_preemption_makes_no_room_that_is_not_there(seed: int) -> None:
     for number in range(3):
         world = PreemptionWorld(seed * 100 + number, lax(["GpuFit", "NodeResourcesFit"]))

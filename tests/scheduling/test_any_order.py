@@ -4,13 +4,14 @@ import hashlib
 from dataclasses import dataclass, field, replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_py.domain.events import BindSlotsFree, Event, PodGone, PodSeen, PodsListed
 from kubeshare_py.domain.identity import PodKey
 from kubeshare_py.domain.pod import Pod
 from tests.builders import a_claim, a_pod, a_shape
+from tests.scale import examples
 from tests.scheduling.driver import Driver
 from tests.scheduling.gang_driver import a_group
 
@@ -82,7 +83,7 @@ class Line:
 NEW = st.tuples(st.sampled_from("abc"), st.integers(0, 1), st.integers(0, 1))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     st.lists(
         st.one_of(

@@ -3,7 +3,7 @@
 import random
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_py.domain.allocation import Allocation
@@ -15,6 +15,7 @@ from kubeshare_py.domain.preemption import PreemptionPlan
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.preemption.planner import Planner, preemptor_of
 from tests.builders import GIB, a_claim, a_gpu, a_machine, a_node, a_pod, a_shape, whole
+from tests.scale import examples
 from tests.scheduling.preemption_books import PreemptionBooks
 
 SHAPES = (
@@ -140,7 +141,7 @@ class Scene:
         return None if self.books.fits_somewhere(pod) else pod
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(Draws)
 def test_nobody_too_many_goes_and_nobody_who_need_not(seed: int) -> None:
     scene = Scene(seed)
@@ -155,7 +156,7 @@ def test_nobody_too_many_goes_and_nobody_who_need_not(seed: int) -> None:
     scene.books.check_lean(plan, pod)
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(Draws)
 def test_no_node_would_have_been_better_by_the_order_of_kube_scheduler(seed: int) -> None:
     scene = Scene(seed, gangs=False)
@@ -170,7 +171,7 @@ def test_no_node_would_have_been_better_by_the_order_of_kube_scheduler(seed: int
     assert cost <= min(cost for cost, _ in books.kubernetes(pod))
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(Draws)
 def test_for_several_pods_all_seats_are_free_once_the_victims_are_gone(seed: int) -> None:
     scene = Scene(seed, pods=24)

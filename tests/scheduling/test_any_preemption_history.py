@@ -9,6 +9,7 @@ from kubeshare_py.domain.events import Event, PodGone
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.scheduling.queue.pod_records import State
 from tests.builders import a_machine
+from tests.scale import seeds
 from tests.scheduling.test_any_history import some_steps
 from tests.scheduling.world import World
 
@@ -75,7 +76,7 @@ class PreemptionWorld(World):
             assert victim.uid in self.books.held
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(6))
 def test_urgent_pods_get_their_places_and_nobody_else_is_evicted(seed: int) -> None:
     for number in range(12):
         world = PreemptionWorld(seed * 100 + number)

@@ -1,6 +1,6 @@
 """The books in numbers, compared with the same numbers worked out the plain way."""
 
-from hypothesis import given, settings
+from hypothesis import given
 
 from kubeshare_py.domain.events import BindSlotsFree, InventoryRead, PodSeen
 from kubeshare_py.domain.gpu import WHOLE_MILLI
@@ -8,11 +8,12 @@ from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.scheduling.explain.explanation import cluster_view
 from kubeshare_py.scheduling.explain.figures import card_figures, ledger_figures, pod_figures
 from tests.builders import a_claim, a_cluster, a_machine, a_pod, a_shape
+from tests.scale import examples
 from tests.scheduling.test_any_history import STEPS
 from tests.scheduling.world import Step, World
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(STEPS)
 def test_figures_say_what_the_view_says(steps: list[Step]) -> None:
     world = World()
@@ -55,7 +56,7 @@ def test_figures_say_what_the_view_says(steps: list[Step]) -> None:
     assert (ledger.free_milli, ledger.broken_milli) == (sum(free), sum(broken))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(STEPS)
 def test_every_pod_that_waits_is_in_one_queue(steps: list[Step]) -> None:
     world = World()

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_py.domain.effects import Bind
@@ -15,6 +15,7 @@ from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.scheduling.explain.explanation import why
 from kubeshare_py.scheduling.pod_groups.gang_models import narrowed
 from tests.builders import a_claim, a_gpu, a_pod, a_shape, whole
+from tests.scale import examples
 from tests.scheduling.gang_driver import GangDriver, a_group, members, names
 
 
@@ -215,7 +216,7 @@ def test_a_shape_is_narrowed_only_if_it_asks_for_one_model() -> None:
     assert narrowed(a_shape(alike()), "a") == a_shape(alike(models=("a",)))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     nodes=st.lists(st.text("abc", min_size=1, max_size=5), min_size=1, max_size=3),
     count=st.integers(2, 5),

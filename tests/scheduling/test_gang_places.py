@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_py.domain.effects import Bind
@@ -12,6 +12,7 @@ from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.topology.places import CLIQUE
 from tests.builders import a_claim, a_node, a_pod, a_shape, some_gpus, whole
+from tests.scale import examples
 from tests.scheduling.gang_driver import GangDriver, a_group, members
 
 ZONE, RACK = "topology.kubernetes.io/zone", "topology.kubernetes.io/rack"
@@ -208,7 +209,7 @@ SITES = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(SITES, st.integers(2, 8), st.sampled_from([(a_claim(1000), 1), (a_claim(500), 2)]))
 def test_if_one_place_can_hold_a_gang_it_uses_no_other(
     sites: list[Site], count: int, asked: tuple[GpuClaim, int]

@@ -3,11 +3,12 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_py.domain.pod import Pod
 from tests.builders import a_claim, a_pod, a_shape
+from tests.scale import examples
 from tests.scheduling.gang_driver import GangDriver, a_group, members, names
 from tests.scheduling.test_gang_places import (
     RACK,
@@ -107,7 +108,7 @@ def test_members_that_want_no_card_must_be_in_one_place_too() -> None:
     assert len(nodes_of(driver.show(*small))) == 1
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(SITES, st.integers(2, 8))
 def test_it_starts_in_one_place_exactly_if_one_has_room(sites: list[Site], count: int) -> None:
     named = {f"n{number}": site for number, site in enumerate(sites)}

@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.cluster.columns import CARD_COLUMNS, NODE_COLUMNS
@@ -16,6 +16,7 @@ from kubeshare_py.framework.profile_making import profiles as made_profiles
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling.machine import Machine
 from tests.builders import a_claim, a_cluster, a_machine, a_pod, a_shape
+from tests.scale import examples
 from tests.scheduling.test_any_history import STEPS
 from tests.scheduling.world import Step, World
 
@@ -118,7 +119,7 @@ def told(effects: list[Effect]) -> str:
     return " ".join(e.diagnosis.message for e in effects if isinstance(e, ReportWaiting))
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(STEPS, STEPS)
 def test_the_ledger_stays_and_nobody_is_forgotten(before: list[Step], after: list[Step]) -> None:
     world = World()

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_py.cluster.ports import FIRST_PORT
@@ -16,6 +16,7 @@ from kubeshare_py.scheduling.binding.overcommitment import SPACING_S
 from kubeshare_py.scheduling.binding.overuse import MOST_NOTE
 from kubeshare_py.scheduling.explain.figures import ledger_figures
 from tests.builders import a_claim, a_pod, a_shape, some_gpus, whole
+from tests.scale import examples
 from tests.scheduling.driver import Driver
 
 N1 = NodeName("n1")
@@ -182,7 +183,7 @@ LEAVES = st.tuples(st.just("leaves"), st.sampled_from("abcdef"))
 SHOWN = st.tuples(st.just("shown"), st.integers(0, 2))
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.lists(st.one_of(COMES, COMES, LEAVES, SHOWN), max_size=20))
 def test_what_stands_told_is_what_is_broken(history: list[tuple[object, ...]]) -> None:
     reports, plain = Reports(), Plain()

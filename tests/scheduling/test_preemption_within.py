@@ -4,13 +4,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_py.domain.events import InventoryRead, NodesListed
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod, PodGroup
 from tests.builders import a_claim, a_node, a_pod, a_shape, some_gpus
+from tests.scale import examples
 from tests.scheduling.gang_driver import a_group, members
 from tests.scheduling.preemption_driver import PreemptionDriver
 from tests.scheduling.test_gang_places import ZONE
@@ -77,7 +78,7 @@ def test_later_members_take_places_near_those_that_are_there(least: int) -> None
 RANKS = st.lists(st.one_of(st.none(), st.integers(0, 12)), min_size=1, max_size=5)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(RANKS, RANKS, RANKS, st.integers(2, 4))
 def test_the_place_is_the_best_by_the_order_of_kube_scheduler(
     a: list[int | None], b: list[int | None], x: list[int | None], count: int

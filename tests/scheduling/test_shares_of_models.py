@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_plugins import IN_TREE
@@ -18,6 +18,7 @@ from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.manifests.allocation import read_allocation, write_allocation
 from kubeshare_py.scheduling.explain.explanation import why
 from tests.builders import GIB, a_claim, a_gpu, a_pod, a_shape
+from tests.scale import examples
 from tests.scheduling.driver import Driver
 from tests.scheduling.gang_driver import GangDriver, a_group, members
 
@@ -149,7 +150,7 @@ def test_a_gang_counts_by_what_its_shares_are_of_the_cards() -> None:
     assert len(driver.turn()) == 7
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(
     table=st.fixed_dictionaries({name: st.integers(1, 2000) for name in "abc"}),
     nodes=st.lists(st.text("abcd", min_size=1, max_size=3), min_size=1, max_size=3),

@@ -3,7 +3,7 @@
 import itertools
 from dataclasses import replace
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kubeshare_py.cluster.changes import ChangeLog
@@ -16,6 +16,7 @@ from kubeshare_py.scheduling.binding.sweeps import Sweeps
 from kubeshare_py.scheduling.queue.pod_queue import Line, LineKey, PodQueue
 from kubeshare_py.scheduling.queue.pod_records import State
 from tests.builders import a_claim, a_node, a_pod, a_shape, whole
+from tests.scale import examples
 from tests.scheduling.driver import Driver
 from tests.scheduling.test_fair_share import many, many_members, of, until_quiet, victim
 
@@ -92,7 +93,7 @@ class SweepBooks:
                 return
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(STEPS)
 @example(MOVED)
 def test_each_blocked_line_is_asked_about_each_row_that_improved(

@@ -11,6 +11,7 @@ from kubeshare_py.domain.pod import Pod
 from kubeshare_py.scheduling.explain.explanation import cluster_portions, pod_portions, why
 from kubeshare_py.scheduling.explain.visibility import UNNAMED, namespaces
 from tests.builders import a_claim, a_pod, a_shape, whole
+from tests.scale import seeds
 from tests.scheduling.gang_driver import GangDriver, a_group, members
 from tests.scheduling.preemption_driver import PreemptionDriver, pod
 from tests.scheduling.test_earmarks import AFTER_S, a_driver, small
@@ -102,7 +103,7 @@ def test_victims_are_not_named() -> None:
     assert [(one.namespace, one.name) for one in found.preemption.victims] == [("", "")]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_no_answer_names_a_pod_that_may_not_be_seen(seed: int) -> None:
     rng = random.Random(seed)
     driver = GangDriver({f"n{number}": rng.randrange(1, 3) for number in range(3)})

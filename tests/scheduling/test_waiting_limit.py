@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_py.domain.effects import Bind, Effect, ReportWaiting
@@ -27,6 +27,7 @@ from kubeshare_py.scheduling.queue.pod_queue import SortKey
 from kubeshare_py.scheduling.queue.pod_records import State
 from kubeshare_py.scheduling.queue.waiting_limit import WaitingLimit
 from tests.builders import a_cluster, a_machine, a_pod, a_shape, whole
+from tests.scale import examples
 from tests.scheduling.driver import Driver
 
 MOST = 4
@@ -69,7 +70,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(STEPS)
 def test_inside_are_the_first_ones_as_many_as_may(steps: list[tuple[int, int, int, int]]) -> None:
     limit, books = WaitingLimit(MOST), Books()
@@ -328,7 +329,7 @@ def test_without_a_limit_all_wait_in_the_queue() -> None:
 MOVES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 11), st.integers(0, 2)), max_size=40)
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(MOVES)
 def test_whatever_happens_no_pod_is_lost_and_no_namespace_has_more(
     moves: list[tuple[int, int, int]],

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.simulation.api_client import MAPS, Api
@@ -28,7 +28,6 @@ def versions(items: list[Any]) -> dict[str, str]:
     return {i["metadata"]["name"]: i["metadata"]["resourceVersion"] for i in items}
 
 
-@settings(deadline=None)
 @given(before=STEPS, between=STEPS, after=STEPS, selector=SELECTORS)
 def test_list_then_watch_converges(before: Any, between: Any, after: Any, selector: str) -> None:
     api = Api()

@@ -4,7 +4,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject, Metadata
@@ -20,6 +20,7 @@ from kubeshare_py.embedded_cluster.controllers.rollouts import (
     scaled_sizes,
 )
 from kubeshare_py.embedded_cluster.protocol.int_or_percent import amount_of
+from tests.scale import examples
 
 
 def replica_set(
@@ -151,7 +152,7 @@ class Rollout:
         return sum(self.sizes.values())
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(
     wanted=st.integers(0, 12),
     surge=st.one_of(st.integers(0, 5), st.sampled_from(["0%", "10%", "25%", "100%"])),
@@ -174,7 +175,7 @@ def test_any_rolling_update_keeps_its_promises_and_ends(
     assert not rollout.step()
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(
     sizes=st.lists(st.integers(1, 20), min_size=2, max_size=5),
     before=st.integers(1, 60),

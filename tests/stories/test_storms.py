@@ -10,6 +10,7 @@ import pytest
 
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges.kube.errors import KubeFailure
+from tests.scale import seeds
 from tests.stories.conftest import PODS, Json, Stage, bound, card, gpu, scheduled_condition
 
 STEPS = 60
@@ -139,7 +140,7 @@ def nobody_waits_in_vain(stage: Stage) -> Callable[[list[Json]], bool]:
     return settled
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(3))
 async def test_after_a_storm_nothing_is_lost_and_all_cards_are_free_again(
     empty_stage: Stage, seed: int
 ) -> None:

@@ -2,13 +2,14 @@
 
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_py.domain.holding import HoldingView
 from kubeshare_py.domain.view import CardView, ClusterView, NodeView
 from kubeshare_py.embedded_cluster.programs.change_lines import change_lines
 from kubeshare_py.terminal.live_view import live_view
+from tests.scale import examples
 from tests.terminal.views import a_card, a_pod_view, a_small_view, a_tenant, a_view
 
 
@@ -103,7 +104,7 @@ def test_many_waiting_pods_leave_room_for_nodes() -> None:
     assert lines[-1] == "… and 84 more pods"
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(
     st.integers(0, 40),
     st.integers(0, 17),

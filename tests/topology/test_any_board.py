@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from itertools import combinations, permutations
 from random import Random
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_py.domain.gpu import Gpu, PeerLink
@@ -13,6 +13,7 @@ from kubeshare_py.topology.boards import Boards
 from kubeshare_py.topology.card_sets import CardSets
 from kubeshare_py.topology.rings import members
 from tests.builders import a_gpu
+from tests.scale import examples
 from tests.topology import plain
 from tests.topology.boards import bits, uuid
 
@@ -102,7 +103,7 @@ def run(sets: CardSets, steps: list[tuple[str, int]]) -> list[tuple[int, ...]]:
     return chosen
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(cards=boards(), steps=STEPS)
 def test_no_history_takes_too_much_or_breaks_an_island_without_need(
     cards: list[Gpu], steps: list[tuple[str, int]]
@@ -111,7 +112,7 @@ def test_no_history_takes_too_much_or_breaks_an_island_without_need(
     assert run(CardSets(board), steps) == run(CardSets(board), steps)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(cards=boards(), seed=st.integers(0, 99))
 def test_equal_hardware_is_one_board_whatever_its_cards_are_called(
     cards: list[Gpu], seed: int
@@ -128,7 +129,7 @@ def test_equal_hardware_is_one_board_whatever_its_cards_are_called(
     assert [sets.board for sets in known.sets] == [Board(()), board_of(cards)]
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(cards=boards(most=8))
 def test_every_board_makes_sense(cards: list[Gpu]) -> None:
     board = board_of(cards)
@@ -141,7 +142,7 @@ def test_every_board_makes_sense(cards: list[Gpu]) -> None:
         assert len(taken) == len({*taken}) <= board.count
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(cards=boards(most=7), idle=st.integers(0, 127), count=st.integers(1, 7))
 def test_any_board_is_searched_as_the_plain_way_does(
     cards: list[Gpu], idle: int, count: int

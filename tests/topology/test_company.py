@@ -1,7 +1,7 @@
 """Which cards a member of a group gets: what all of its group get together is the best set."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_py.domain.gpu import Gpu
@@ -9,6 +9,7 @@ from kubeshare_py.topology.board import board_of
 from kubeshare_py.topology.card_sets import CardSets
 from kubeshare_py.topology.company import Company, divisions
 from kubeshare_py.topology.rings import members
+from tests.scale import examples
 from tests.topology import plain
 from tests.topology.boards import BOARDS, TWO_SOCKETS, bits, board, described, linked
 from tests.topology.test_any_board import boards
@@ -165,7 +166,7 @@ def check(sets: CardSets, idle: frozenset[int], taken: frozenset[int], sizes: li
     assert sorted(hops) == plain.hops_of_best_parts(matrix, together, sizes)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(data=st.data(), cards=boards(most=7))
 def test_on_any_board_a_group_gets_what_the_plain_way_gives(
     data: st.DataObject, cards: list[Gpu]
