@@ -19,7 +19,7 @@ exit codes: 0 ended in order, 2 the configuration, the certificate or the argume
 
 
 def main() -> int:
-    """Run until SIGINT or SIGTERM."""
+    """Run until SIGINT or SIGTERM; the exit code."""
     parser = argparse.ArgumentParser(
         prog="kubeshare-admission",
         description="A webhook that tells the containers of new pods which cards they get.",

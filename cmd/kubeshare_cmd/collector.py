@@ -26,7 +26,7 @@ cannot be read, 2 wrong usage, 3 the address or port cannot be used, or no crede
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run until SIGINT or SIGTERM, or print one reading; argparse leaves with 2."""
+    """Run until SIGINT or SIGTERM, or print one reading; argparse exits with 2."""
     parser = argparse.ArgumentParser(
         prog="kubeshare-collector",
         description="Tells Prometheus which GPUs this node has, how they are joined and how well.",

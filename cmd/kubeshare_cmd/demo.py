@@ -32,7 +32,7 @@ exit codes: 0 ended in order, 1 the embedded cluster is not installed,
 
 
 def main() -> int:
-    """Run until SIGINT or SIGTERM."""
+    """Run until SIGINT or SIGTERM; the exit code."""
     parser = argparse.ArgumentParser(
         prog="kubeshare-demo",
         description="A whole cluster in one process: API server, nodes, GPUs and the scheduler.",

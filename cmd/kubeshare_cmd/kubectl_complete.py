@@ -1,4 +1,4 @@
-"""`kubectl_complete-kubeshare`: what kubectl runs for the shell's completion of our words."""
+"""`kubectl_complete-kubeshare`: kubectl runs it for shell completion of the plugin's words."""
 
 import argparse
 import sys
@@ -20,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _options(command: str) -> Mapping[str, Option]:
-    """Those of a command by name, or of all while there is none."""
+    """The options of a command; of all commands if none is given yet."""
     parser = make_parser()
     subparsers = next(
         action for action in parser._actions if isinstance(action, argparse._SubParsersAction)

@@ -10,10 +10,10 @@ _REPEATED = ("names", "as_group", "as_user_extra")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Give the exit code; argparse leaves with 2 for wrong usage."""
+    """Run the command; returns the exit code, and argparse exits with 2 for wrong usage."""
     parser = make_parser()
     given = vars(parser.parse_args(arguments))
-    # Not for --help and --version, which need none of it and shall be quick.
+    # Imported late, because --help and --version need none of it and must be quick.
     from kubeshare_py.programs.kubectl_kubeshare import run  # noqa: PLC0415
     from kubeshare_py.programs.kubectl_question import Question, usage_error  # noqa: PLC0415
 

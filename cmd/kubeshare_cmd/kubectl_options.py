@@ -9,7 +9,7 @@ _SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def add_options(add: Callable[..., object]) -> None:
-    """Add them by argparse's `add_argument`."""
+    """Add the options with argparse's `add_argument`."""
     add("-o", "--output", type=_output, metavar="FORM", help=f"{', '.join(OUTPUTS)}, jsonpath=…")
     add("-n", "--namespace", metavar="NS", help="default: the context's")
     add("--no-headers", action="store_true", help="tables without their first line")

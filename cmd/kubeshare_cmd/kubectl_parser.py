@@ -8,7 +8,7 @@ from kubeshare_cmd.kubectl_texts import COMMANDS, EPILOG
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """All commands and options; completion reads them from here."""
+    """The parser with all commands and options; completion reads them from it."""
     top = argparse.ArgumentParser(prog="kubectl kubeshare", allow_abbrev=False)
     every = "".join(examples for _, examples in COMMANDS.values())
     _describe(top, "how kubeshare-scheduler shares GPUs, and why pods wait", every)
@@ -44,16 +44,16 @@ def _add_own(name: str, parser: argparse.ArgumentParser) -> None:
 
 
 def _describe(parser: argparse.ArgumentParser, text: str, examples: str) -> None:
-    """Add help and the options that may stand before and after the command."""
+    """Add help, and the options that may stand before and after the command."""
     parser.description, parser.epilog = f"Show {text}.", EPILOG.format(examples)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    # What is not given must not hide what was given before the command.
+    # An option that is not given must not hide the same one given before the command.
     parser.argument_default = argparse.SUPPRESS
     add_options(parser.add_argument)
 
 
 class _Version(argparse.Action):
-    """Looks the version up only when it is asked for."""
+    """Looks the version up only on request."""
 
     def __init__(self, **given: Any) -> None:
         super().__init__(nargs=0, **given)

@@ -1,4 +1,4 @@
-"""Help of `kubectl kubeshare`: examples, exit codes."""
+"""The help of `kubectl kubeshare`: examples and exit codes."""
 
 GPUS = """  kubectl kubeshare gpus                one line for each card: memory, share, pods
   kubectl kubeshare gpus --summary      one line for each node, and the cluster's totals

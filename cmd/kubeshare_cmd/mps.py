@@ -20,7 +20,7 @@ exit codes: 0 ended in order, 2 wrong usage
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run until SIGINT or SIGTERM; argparse leaves with 2."""
+    """Run until SIGINT or SIGTERM; argparse exits with 2."""
     parser = argparse.ArgumentParser(
         prog="kubeshare-mps",
         description="Runs one MPS control daemon for each GPU of this node, for the isolation"

@@ -7,7 +7,7 @@ from kubeshare_py.configuration.settings_rules import url_problem
 
 
 def with_url(configuration: SchedulerConfiguration, url: str) -> SchedulerConfiguration:
-    """For --prometheus-url. Raises ConfigurationError."""
+    """The configuration with --prometheus-url. Raises ConfigurationError."""
     if problem := url_problem(url):
         raise ConfigurationError(f"--prometheus-url: {problem}")
     inventory = msgspec.structs.replace(configuration.inventory, source="prometheus", url=url)
@@ -15,6 +15,6 @@ def with_url(configuration: SchedulerConfiguration, url: str) -> SchedulerConfig
 
 
 def with_election(configuration: SchedulerConfiguration, elect: bool) -> SchedulerConfiguration:
-    """For --leader-elect."""
+    """The configuration with --leader-elect."""
     election = msgspec.structs.replace(configuration.leader_election, leader_elect=elect)
     return msgspec.structs.replace(configuration, leader_election=election)

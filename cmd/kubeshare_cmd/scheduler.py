@@ -27,7 +27,7 @@ arguments cannot be used, 3 the cluster cannot be reached with these credentials
 
 
 def main() -> int:
-    """Run until SIGINT or SIGTERM."""
+    """Run until SIGINT or SIGTERM; the exit code."""
     parser = argparse.ArgumentParser(
         prog="kubeshare-scheduler",
         description="Schedules pods with schedulerName kubeshare-scheduler onto shared GPUs.",

@@ -169,9 +169,9 @@ class CardSets:
         return self._divide(together, sizes)
 
     def _divide(self, cards: int, sizes: tuple[int, ...]) -> tuple[int, ...]:
-        """So that the slowest hop of the worst part is as fast as can be, then of the next worst.
+        """Divide a set so that the slowest hop of the worst part is fastest, and so on.
 
-        On large boards one part after the other gets the best of what is left.
+        On large boards, one part after the other gets the best of the remaining cards.
         """
         key = (cards, sizes)
         parts = self._divided.get(key)

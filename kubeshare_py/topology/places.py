@@ -1,4 +1,4 @@
-"""The topology domains of nodes by their labels (fabric, rack, zone, region), as a tree."""
+"""The node labels that name topology domains."""
 
 REGION = "topology.kubernetes.io/region"
 ZONE = "topology.kubernetes.io/zone"

@@ -1,6 +1,6 @@
-"""In-tree policy: each file is one plugin and its whole reasoning.
+"""The plugins of this project; each file holds one plugin and the reasons for its rules.
 
-`IN_TREE` is the table that profiles name plugins from; nothing registers itself on import.
+Profiles take plugins by name from the table `IN_TREE`; nothing registers itself on import.
 """
 
 from collections.abc import Mapping

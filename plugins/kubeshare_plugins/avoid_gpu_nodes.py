@@ -1,4 +1,4 @@
-"""Score: pods that need no GPU go elsewhere."""
+"""Score: pods without GPUs prefer nodes without GPUs."""
 
 import numpy as np
 
@@ -9,13 +9,13 @@ from kubeshare_py.framework.points import Cards, Normaliser, RowScore
 
 
 class AvoidGpuNodes:
-    """100 for nodes without GPUs. Says nothing about pods that claim one."""
+    """100 for nodes without GPUs, 0 for others. Has no say about pods that claim GPUs."""
 
     name = "AvoidGpuNodes"
     normaliser: Normaliser | None = None
 
     def score(self, shape: Shape) -> RowScore | None:
-        """Only asked for pods without a claim."""
+        """Asked only for pods without a claim."""
         return _ask if shape.claim is None else None
 
 

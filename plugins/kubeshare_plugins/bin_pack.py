@@ -1,4 +1,4 @@
-"""Score and CardScore: fill what is in use already, so that whole cards and nodes stay free."""
+"""Score and CardScore: fill cards and nodes in use, so that whole cards and nodes stay free."""
 
 import numpy as np
 
@@ -9,22 +9,23 @@ from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.points import ByRoom, CardRank, Cards, Normaliser, RowScore
 
 _FULLEST = ByRoom(WHOLE_MILLI - np.arange(WHOLE_MILLI + 1))
-#: Points of a row by the room of its best card: 0 for an idle one.
+#: Points of a row by the room (milli) of its best card; 0 for an idle card.
 _SHARED = np.array([50 + (WHOLE_MILLI - room) // 20 for room in range(WHOLE_MILLI)] + [0])
 
 
 class BinPack:
     """The fullest shared card that fits first, then the fullest node.
 
-    A share on a card that others use already: 50…100 by how full that card is. Else: 0…50 by how
-    much of the node's GPUs is in use (whole cards 0…100). Pods without GPUs: by cpu and memory.
+    For a share on a card in use: 50…100 points by how full that card is. For a share on an idle
+    card: 0…50 by the used part of the node's GPUs. For whole cards: 0…100 by that part. For pods
+    without GPUs: 0…100 by cpu and memory.
     """
 
     name = "BinPack"
     normaliser: Normaliser | None = None
 
     def score(self, shape: Shape) -> RowScore | None:
-        """Which question depends on what the pod claims."""
+        """The question depends on whether the pod claims no card, one or several."""
         if shape.claim is None:
             return _machine_fill
         return _gpu_fill if shape.claim.count > 1 else _share_fill
@@ -46,7 +47,7 @@ def _share_fill(rows: Rows, cards: Cards | None) -> IntArray:
 
 
 def _machine_fill(rows: Rows, cards: Cards | None) -> IntArray:
-    """Mean of used cpu and memory in percent, as kube-scheduler's MostAllocated."""
+    """The mean of used cpu and memory in percent, as kube-scheduler's MostAllocated; (k,)."""
     offered = rows.column("allocatable")[:, [CPU, MEMORY]]
     capacity = np.maximum(offered, 1)
     used = np.clip(offered - rows.column("free")[:, [CPU, MEMORY]], 0, capacity)

@@ -1,4 +1,8 @@
-"""Several cards that must have something in common: the group of a row to take them from."""
+"""Groups of cards with something in common, for claims of several cards.
+
+A group is all cards of a row with one model, one NUMA node, or both. Shapes: (k, width) for the
+cards of k rows.
+"""
 
 from collections.abc import Callable, Iterator
 
@@ -18,16 +22,16 @@ from kubeshare_py.framework.points import CardQuestion
 from kubeshare_py.framework.reasons import ReasonTable
 from kubeshare_py.framework.scores import MAX_SCORE
 
-#: Cards of no group, and the group of rows in which none has enough.
+#: The group of cards in no group, and that of rows in which no group has enough cards.
 NO_GROUP, NONE_CHOSEN = -1, -2
-#: What a card that does not count is worth.
+#: The worth of a card that does not count.
 WORTHLESS = -1
 
 Fitting = Callable[[Rows], NDArray[np.bool_]]
 
 
 def tier_points(wish: ModelWish | None) -> ModelTable | None:
-    """100 for models of the first tier, 0 for the last; None for who has no order."""
+    """100 for models of the first tier, 0 for the last; None if the wish has no order."""
     if wish is None or len(wish.tiers) <= 1:
         return None
     last = len(wish.tiers) - 1
@@ -40,7 +44,7 @@ def tier_points(wish: ModelWish | None) -> ModelTable | None:
 
 
 def fitting_cards(shape: Shape, claim: GpuClaim) -> Fitting:
-    """Which cards could hold one share of the claim, as GpuFit and GpuModel judge."""
+    """Which cards could hold one share of the claim, as GpuFit and GpuModel decide."""
     fits = fits_claim(claim)
     model = GpuModel().card_filter(shape, ReasonTable())
     if model is None:
@@ -49,7 +53,10 @@ def fitting_cards(shape: Shape, claim: GpuClaim) -> Fitting:
 
 
 def nth_best(worth: IntArray, count: int) -> IntArray:
-    """What each row's count-th best card is worth, shape (k, 1); WORTHLESS if there is none."""
+    """The worth of each row's count-th best card, (k, 1) int64; WORTHLESS if it has fewer.
+
+    `worth` is (k, width) int64.
+    """
     width = worth.shape[1]
     if count > width:
         return np.full((len(worth), 1), WORTHLESS, np.int64)
@@ -61,10 +68,11 @@ def nth_best(worth: IntArray, count: int) -> IntArray:
 def chosen_group(
     claim: GpuClaim, fitting: NDArray[np.bool_], points: ModelTable | None, rows: Rows
 ) -> tuple[NDArray[np.bool_], IntArray]:
-    """The cards of the best group of each row that has enough that fit, shape (k, width).
+    """The cards of each row's best group that has enough fitting cards, (k, width) bool.
 
-    Groups are as the claim wants: of one NUMA node, of one model, of both. The best is the one
-    whose worst card is best, then the one with the fewest. And what that card is worth, (k, 1).
+    `fitting` has the same shape. Groups are as the claim asks: of one NUMA node, of one model, or
+    of both. The best group is the one whose worst card is best, then the one with the fewest cards.
+    Also returns the worth of that worst card, (k, 1) int64.
     """
     groups = _groups(claim, rows)
     worth = np.zeros_like(groups) if points is None else points.of(rows)
@@ -82,9 +90,9 @@ def chosen_group(
 
 
 def in_one_group(shape: Shape, claim: GpuClaim, mask: int) -> CardQuestion:
-    """Leaves the cards of the best group of each row.
+    """A question that leaves the cards of each row's best group.
 
-    Where too few fit altogether all are left: others say so.
+    If too few cards fit altogether, all are left, because another filter gives that reason.
     """
     fitting_of, points = fitting_cards(shape, claim), tier_points(claim.wish)
 
@@ -100,9 +108,9 @@ def in_one_group(shape: Shape, claim: GpuClaim, mask: int) -> CardQuestion:
 def too_few(
     shape: Shape, claim: GpuClaim, rows: Rows, column: str, reason: str
 ) -> Iterator[Shortfall]:
-    """How many cards fit of the group that has most of them, where that is what is missing.
+    """The number of fitting cards in the largest group, if more cards fit in other groups.
 
-    `rows` is one; groups are the values of a column, below 0 none.
+    `rows` is one row. Groups are the values of a column; values below 0 are no group.
     """
     fitting = fitting_cards(shape, claim)(rows)
     groups = rows.column(column)[fitting]
@@ -112,7 +120,7 @@ def too_few(
 
 
 def _groups(claim: GpuClaim, rows: Rows) -> IntArray:
-    """The group of each card; cards of which nobody says what they are belong to none."""
+    """The group of each card, (k, width); a card whose model or NUMA node is unknown has none."""
     numa = rows.column("numa")
     if not claim.one_model:
         return numa

@@ -1,4 +1,4 @@
-"""What a card lacks to hold a claim: the words, and the amounts."""
+"""What a card lacks to hold a claim: reasons and amounts."""
 
 from collections.abc import Iterator
 
@@ -28,7 +28,7 @@ def never_texts(claim: GpuClaim) -> tuple[str, str]:
 def card_shortfalls(
     claim: GpuClaim, ledger: Ledger, row: int, slot: int, uuid: str
 ) -> Iterator[Shortfall]:
-    """What keeps this card from holding one share of the claim; nothing if it can."""
+    """Why this card cannot hold one share of the claim; nothing if it can."""
     columns = ledger.columns
     if columns.flags.item(row, slot) & ABSENT:
         yield Shortfall(reason="GPU is not in the inventory", subject=uuid)
@@ -44,7 +44,7 @@ def card_shortfalls(
 
 
 def _states(columns: Columns, row: int, slot: int, uuid: str) -> Iterator[Shortfall]:
-    """What keeps everybody away."""
+    """States of the card in which it takes no further pod."""
     flags = columns.flags.item(row, slot)
     if flags & UNHEALTHY:
         yield Shortfall(reason=NOT_HEALTHY, subject=uuid)
@@ -86,7 +86,7 @@ def _memory(
     asked, free = claim.memory_bytes, columns.free_bytes.item(row, slot)
     if asked is None:
         if _free_milli(columns, row, slot) < milli:
-            return  # it goes with the share, and that is lacking
+            return  # the memory goes with the share, which is lacking
         asked = share_bytes(columns.capacity_bytes.item(row, slot), milli)
     if free < asked:
         yield Shortfall(
@@ -100,6 +100,6 @@ def _memory(
 
 
 def _free_milli(columns: Columns, row: int, slot: int) -> int:
-    """Of a card that is held exclusively nothing is free, whatever its holder is charged."""
+    """The free share in milli; none if the card is held exclusively."""
     free = columns.free_milli.item(row, slot)
     return min(free, 0) if columns.flags.item(row, slot) & EXCLUSIVE else free

@@ -1,4 +1,7 @@
-"""What a claim asks of a card, compared on columns: for whoever shows it some of the cards."""
+"""Compares what a claim asks of a card with columns.
+
+Shapes: (k,) for k rows, (k, width) for their cards. Shares are int64 in milli, memory in bytes.
+"""
 
 from collections.abc import Callable
 
@@ -14,14 +17,17 @@ from kubeshare_py.framework.points import MOST_PODS
 
 
 def asked_milli(claim: GpuClaim) -> Callable[[Rows], IntArray | int]:
-    """What the claim takes of each card: one number, unless the share is one of a certain model."""
+    """The share taken of each card, (k, width); one number unless it depends on the model."""
     if not claim.share_of:
         return lambda rows: claim.milli
     return ModelTable(claim.milli_on, empty=TOO_MUCH).of
 
 
 def asked_bytes(claim: GpuClaim, milli: IntArray | int, rows: Rows) -> IntArray | int:
-    """What a claim that takes `milli` of each card takes of its memory."""
+    """The memory taken of each card by a claim that takes `milli` of it.
+
+    (k, width), or one number if it is the same for all cards; so is `milli`.
+    """
     if claim.memory_bytes is not None:
         return claim.memory_bytes
     with_share: IntArray = rows.column("capacity_bytes") * milli // WHOLE_MILLI
@@ -29,7 +35,7 @@ def asked_bytes(claim: GpuClaim, milli: IntArray | int, rows: Rows) -> IntArray 
 
 
 def fits_claim(claim: GpuClaim) -> Callable[[Rows], NDArray[np.bool_]]:
-    """The cheapest comparison that decides: whether a card may hold one share of the claim."""
+    """Which cards may hold one share of the claim, (k, width), by the cheapest comparison."""
     milli, memory = claim.milli, claim.memory_bytes or 0
     if claim.share_of:
         return _fits_share(claim)
@@ -43,7 +49,10 @@ def fits_claim(claim: GpuClaim) -> Callable[[Rows], NDArray[np.bool_]]:
 
 
 def fits_but_for_earmarks(claim: GpuClaim, rows: Rows) -> NDArray[np.bool_]:
-    """Which cards would hold one share of the claim if nothing were earmarked, but for flags."""
+    """Which cards would hold one share of the claim if nothing were earmarked, (k, width) bool.
+
+    Flags are ignored.
+    """
     wanted = asked_milli(claim)(rows)
     milli = rows.column("free_milli") + rows.column("earmarked_milli")
     memory = rows.column("free_bytes") + rows.column("earmarked_bytes")
@@ -56,7 +65,7 @@ def fits_but_for_earmarks(claim: GpuClaim, rows: Rows) -> NDArray[np.bool_]:
 
 
 def _fits_share(claim: GpuClaim) -> Callable[[Rows], NDArray[np.bool_]]:
-    """The same for a share that is another one on each model."""
+    """`fits_claim` for a share that depends on the card's model."""
     milli_of, memory = asked_milli(claim), claim.memory_bytes
     if memory is None:
         return lambda rows: rows.column("room") >= milli_of(rows)
@@ -66,7 +75,10 @@ def _fits_share(claim: GpuClaim) -> Callable[[Rows], NDArray[np.bool_]]:
 
 
 def room_for(claim: GpuClaim, milli_of: Callable[[Rows], IntArray | int], rows: Rows) -> IntArray:
-    """How many claims fit on the cards of each row."""
+    """How many claims fit on the cards of each row, (k,) int64.
+
+    `milli_of` gives the share taken of each card, (k, width) or one number.
+    """
     if claim.exclusive:
         cards = rows.column("idle") * (rows.column("capacity_bytes") >= (claim.memory_bytes or 0))
     else:
@@ -76,7 +88,7 @@ def room_for(claim: GpuClaim, milli_of: Callable[[Rows], IntArray | int], rows: 
         if claim.milli:
             cards = np.minimum(cards, rows.column("share_room") // milli)
         each = asked_bytes(claim, milli, rows)
-        # Who asks for no memory is not kept out by the lack of it.
+        # A claim without memory is not refused for lack of memory.
         lacking = rows.column("free_bytes") // np.maximum(each, 1)
         cards = np.minimum(cards, np.where(np.asarray(each) > 0, lacking, MOST_PODS))
         cards = np.where(rows.column("flags"), 0, np.maximum(cards, 0))

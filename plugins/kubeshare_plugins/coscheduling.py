@@ -1,4 +1,4 @@
-"""Locality: members of a gang go to one node, rack, zone or region, as narrow as has room."""
+"""Locality: a gang goes to one node, rack, zone or region, the narrowest that has room."""
 
 from collections.abc import Sequence
 
@@ -6,12 +6,12 @@ from kubeshare_py.topology.places import LABELS
 
 
 class Coscheduling:
-    """By node labels, the widest first; `labels` are others than the usual ones."""
+    """Domains by node labels, widest first; `labels` replaces the usual ones."""
 
     name = "Coscheduling"
 
     def __init__(self, labels: Sequence[str] = LABELS) -> None:
-        """Raises ValueError for labels that are none."""
+        """Raises ValueError if `labels` are not different names of labels."""
         if isinstance(labels, str) or not all(isinstance(one, str) and one for one in labels):
             raise ValueError("labels must be a list of names of node labels")
         if len(set(labels)) < len(labels):
@@ -19,5 +19,5 @@ class Coscheduling:
         self._labels = tuple(labels)
 
     def places(self) -> tuple[str, ...]:
-        """From the widest to the narrowest."""
+        """The labels, from the widest domain to the narrowest."""
         return self._labels

@@ -1,4 +1,4 @@
-"""PostFilter: pods of lower priority give way, and opportunistic ones to their own namespace."""
+"""PostFilter: pods of lower priority may be evicted, opportunistic ones within a namespace."""
 
 from collections.abc import Callable
 
@@ -12,21 +12,22 @@ NAMESPACE, NEVER, EVERYWHERE = "Namespace", "Never", "Everywhere"
 class DefaultPreemption:
     """By spec.priority, which the cluster's administrator controls.
 
-    Among pods of equal spec.priority `sharedgpu/priority` counts, which every user may write:
-    opportunistic pods (0 or less) give way to guarantee pods (above 0) of the same namespace.
-    `opportunistic` says `Never`, or `Everywhere` where all namespaces trust each other.
+    Among pods of equal spec.priority, `sharedgpu/priority` counts, which every user may set:
+    opportunistic pods (0 or less) may be evicted for guarantee pods (above 0) of the same
+    namespace. `opportunistic` may also be `Never`, or `Everywhere` if all namespaces trust each
+    other.
     """
 
     name = "DefaultPreemption"
 
     def __init__(self, opportunistic: str = NAMESPACE) -> None:
-        """Raise ValueError for another word."""
+        """Raises ValueError for another word."""
         if opportunistic not in (NAMESPACE, NEVER, EVERYWHERE):
             raise ValueError(f"opportunistic: must be {NAMESPACE}, {NEVER} or {EVERYWHERE}")
         self._opportunistic = opportunistic
 
     def post_filter(self, preemptor: Preemptor) -> Callable[[Pod], bool]:
-        """Who gives way to it."""
+        """Whether a pod may be evicted for this preemptor."""
         lower = lower_priority(preemptor)
         if not preemptor.guarantee or self._opportunistic == NEVER:
             return lower

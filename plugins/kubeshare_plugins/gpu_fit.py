@@ -1,4 +1,4 @@
-"""CardFilter: a card must be there, healthy, not held exclusively, with share and memory left."""
+"""CardFilter: the card is there, healthy, not held exclusively, and has share and memory left."""
 
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -43,13 +43,13 @@ from kubeshare_py.framework.reasons import TOO_FEW_GPUS, ReasonTable
 
 
 class GpuFit:
-    """What a claim asks of each of its cards must be free there. Ordered from near miss to far."""
+    """Each card must have free what the claim asks for. Reasons go from near miss to far."""
 
     name = "GpuFit"
     guards = Ground.CARDS
 
     def card_filter(self, shape: Shape, reasons: ReasonTable) -> CardQuestion | None:
-        """Exclusive claims want idle cards, shared ones share and memory."""
+        """Exclusive claims need idle cards; shared ones need share and memory."""
         claim = shape.claim
         if claim is None:
             return None
@@ -86,7 +86,7 @@ class GpuFit:
                 short = rows.column("free_milli") < milli
                 masks = np.where(milli == TOO_MUCH, never.of(rows), short * share)
                 lacking = rows.column("free_bytes") < asked
-                # Memory that goes with the share is only worth a word where the share is there.
+                # Memory that goes with the share is named only if the share itself is there.
                 masks |= (lacking & ~short if claim.memory_bytes is None else lacking) * memory
             masks = np.where(flags, by_flags.take(flags), masks)
             kept = (rows.column("earmarks") > 0) & (masks > 0)
@@ -99,7 +99,7 @@ class GpuFit:
         return CardQuestion(fits_claim(claim), reasons_of, claim.milli if shared else None)
 
     def may_fit(self, shape: Shape, ledger: Ledger, row: int) -> bool:
-        """Count the cards that could do, in plain integers."""
+        """False if too few cards are idle, or none has the share; in plain integers."""
         claim = shape.claim
         if claim is None:
             return True
@@ -109,7 +109,7 @@ class GpuFit:
         return int(ledger.columns.share_room[row].max()) >= least
 
     def at_most(self, shape: Shape) -> RowRoom | None:
-        """Claims that the row's cards can hold, each card for itself."""
+        """How many claims the row's cards hold, each card counted alone."""
         claim = shape.claim
         return None if claim is None else partial(room_for, claim, asked_milli(claim))
 
@@ -129,7 +129,7 @@ class GpuFit:
 
 
 def _by_flags(masks: Mapping[int, int]) -> IntArray:
-    """The mask of reasons for each combination of a card's flags."""
+    """The mask of reasons for each combination of a card's flags, (FLAG_VALUES,)."""
     combined = np.zeros(FLAG_VALUES, np.int64)
     for flags in range(FLAG_VALUES):
         for flag, mask in masks.items():
@@ -138,7 +138,7 @@ def _by_flags(masks: Mapping[int, int]) -> IntArray:
 
 
 def _never(claim: GpuClaim, reasons: ReasonTable) -> ModelTable:
-    """Masks of models that cannot hold the share, however much of a card is free."""
+    """The masks of models that cannot hold the share, however much of a card is free."""
     if not claim.share_of:
         return ModelTable(lambda model: 0)
     small, unknown = (

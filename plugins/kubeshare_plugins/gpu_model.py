@@ -1,4 +1,4 @@
-"""CardFilter: only cards of the models that the pod takes."""
+"""CardFilter: only cards of the models that the pod accepts."""
 
 from collections.abc import Iterator
 
@@ -16,16 +16,16 @@ from kubeshare_py.framework.reasons import ReasonTable
 
 
 class GpuModel:
-    """The label's name is compared as it is: the collector's model string, spaces as dashes.
+    """A model in a label must equal the collector's model string, with spaces as dashes.
 
-    Names of a wish are parts of such a string (`ModelWish`). A model that is denied stays so,
-    whatever else is said of it.
+    Names in a wish are parts of such a string (`ModelWish`). A denied model stays denied, whatever
+    else the pod accepts.
     """
 
     name = "GpuModel"
 
     def card_filter(self, shape: Shape, reasons: ReasonTable) -> CardQuestion | None:
-        """Nothing to ask of claims that take any model."""
+        """No question for claims that accept any model."""
         claim = shape.claim
         if claim is None or not _is_choosy(claim):
             return None
@@ -43,18 +43,18 @@ class GpuModel:
                 return 0
             return denied if wish is not None and wish.denies(model) else other
 
-        # Beside cards of another model an empty slot must not be the nearer miss.
+        # An empty slot must not be a nearer miss than a card of another model.
         masks = ModelTable(mask_of, empty=denied or other)
 
         def reasons_of(rows: Rows) -> IntArray:
-            # Of a node without cards there is a nearer thing to say than that a model is missing.
+            # A node without cards has a nearer reason than a missing model.
             any_card = (rows.column("model") > 0).any(1, keepdims=True)
             return np.where(any_card, masks.of(rows), 0)
 
         return CardQuestion(lambda rows: reasons_of(rows) == 0, reasons_of)
 
     def explain(self, shape: Shape, ledger: Ledger, row: int) -> Iterator[Shortfall]:
-        """Each card of another model; just one line where all are."""
+        """Each card of another model; one line if all are."""
         claim = shape.claim
         if claim is None or not _is_choosy(claim):
             return
@@ -75,7 +75,7 @@ def _is_choosy(claim: GpuClaim) -> bool:
 
 
 def _accepted(claim: GpuClaim) -> str:
-    """The models that it takes, in words; empty for any."""
+    """The models that the claim accepts, as words; empty for any."""
     wish, exact = claim.wish, " or ".join(claim.models)
     parts = " or ".join(part for tier in wish.tiers for part in tier) if wish else ""
     if exact and parts and not all(claim.takes(model) for model in claim.models):

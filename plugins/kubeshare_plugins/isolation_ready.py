@@ -1,4 +1,4 @@
-"""Score, CardScore and CardFilter: cards that have what the pod's isolation back-end needs."""
+"""Score, CardScore and CardFilter: cards that are ready for the pod's isolation back-end."""
 
 from collections.abc import Iterator, Sequence
 
@@ -29,7 +29,7 @@ class IsolationReady:
     normaliser: Normaliser | None = None
 
     def card_filter(self, shape: Shape, reasons: ReasonTable) -> CardQuestion | None:
-        """One reason for each thing that may be missing."""
+        """One reason for each thing that may be lacking."""
         if not _matters(shape):
             return None
         backend = shape.isolation
@@ -42,18 +42,18 @@ class IsolationReady:
 
         def reasons_of(rows: Rows) -> IntArray:
             found = masks.of(rows)
-            # Beside cards that lack something an empty slot must not be the nearer miss.
+            # An empty slot must not be a nearer miss than a card that lacks something.
             is_empty = rows.column("flags") & ABSENT > 0
             return np.where(is_empty, found.max(1, keepdims=True), found)
 
         return CardQuestion(lambda rows: reasons_of(rows) == 0, reasons_of)
 
     def card_score(self, shape: Shape) -> CardRank | None:
-        """Above what is said of cards that are equally ready."""
+        """The points of each card; other policies order cards that are equally ready."""
         return _points(shape.isolation).of if _matters(shape) else None
 
     def score(self, shape: Shape) -> RowScore | None:
-        """What the row's best card is worth."""
+        """The points of the row's best card."""
         if not _matters(shape) or shape.claim is None or shape.claim.count > 1:
             return None
         points = _points(shape.isolation)

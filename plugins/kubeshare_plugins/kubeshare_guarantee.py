@@ -1,9 +1,9 @@
 """Score and CardScore: KubeShare 2.0's formula for pods of priority 1 to 100.
 
-With n healthy cards of the wanted model, p the priority of each one's cell (0 without a cells file)
-and u the thousandths used of it: (sum of p - sum of u / 10) / n, truncated toward zero. KubeShare's
-third summand, the mean distance to the cells of the pod's group, is 0 here: a score depends on its
-row alone.
+For n healthy cards of the wanted model, with p the priority of each card's cell (0 without a cells
+file) and u its used thousandths: (sum of p - sum of u / 10) / n, truncated toward zero. KubeShare's
+third term, the mean distance to the cells of the pod's group, is 0 here, because a score depends on
+its row alone.
 """
 
 from kubeshare_plugins.kubeshare_opportunistic import (
@@ -26,7 +26,7 @@ class KubeShareGuarantee:
     normaliser = staticmethod(normalise)
 
     def score(self, shape: Shape) -> RowScore | None:
-        """Only pods with a claim and a guarantee."""
+        """Only for pods with a claim and a guarantee."""
         if shape.claim is None or not shape.guarantee:
             return None
 

@@ -23,7 +23,7 @@ TENFOLD = 10
 
 
 def normalise(raw: IntArray) -> IntArray:
-    """KubeShare's NormalizeScore: shift a negative lowest to 0, scale only what exceeds 100."""
+    """KubeShare's NormalizeScore, (k,): a negative lowest becomes 0, and above 100 it scales."""
     if not len(raw):
         return raw
     shifted = raw - min(int(raw.min()), 0)
@@ -35,13 +35,13 @@ def normalise(raw: IntArray) -> IntArray:
 
 
 class KubeShareOpportunistic:
-    """Pods of priority 0 and below: fill cards that are in use, on nodes with few idle ones."""
+    """Pods of priority 0 and below: fill cards in use, on nodes with few idle cards."""
 
     name = "KubeShareOpportunistic"
     normaliser = staticmethod(normalise)
 
     def score(self, shape: Shape) -> RowScore | None:
-        """Only pods with a claim and without a guarantee."""
+        """Only for pods with a claim and without a guarantee."""
         if shape.claim is None or shape.guarantee:
             return None
 
@@ -64,7 +64,7 @@ class KubeShareOpportunistic:
 
 
 def used_cards(shape: Shape, rows: Rows) -> tuple[IntArray, IntArray]:
-    """Which cards count (0 or 1), and how much of each of them is used."""
+    """Which cards count (0 or 1), and the used milli of each; (k, width) int64 both."""
     counted = (rows.column("flags") & (ABSENT | UNHEALTHY)) == 0
     claim = shape.claim
     if claim is not None and (claim.models or claim.wish is not None):
@@ -75,12 +75,15 @@ def used_cards(shape: Shape, rows: Rows) -> tuple[IntArray, IntArray]:
 
 
 def tenfold_priorities(counted: IntArray, rows: Rows) -> IntArray:
-    """Ten times the sum of the counted cards' cell priorities, per row."""
+    """Ten times the sum of the counted cards' cell priorities, (k,) int64.
+
+    `counted` is (k, width), 0 or 1.
+    """
     priorities: IntArray = TENFOLD * (counted * rows.column("cell_priority")).sum(1)
     return priorities
 
 
 def truncated(points: IntArray, divisor: IntArray) -> IntArray:
-    """Division toward zero; 0 where there are no cards."""
+    """Division toward zero of (k,) integers; 0 where there are no cards."""
     quotient: IntArray = np.sign(points) * (np.abs(points) // np.maximum(divisor, 1))
     return quotient

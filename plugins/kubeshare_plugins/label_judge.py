@@ -1,4 +1,4 @@
-"""Which rows satisfy a requirement on a label; every distinct value is judged once."""
+"""Which rows satisfy a requirement on a label; each distinct value is judged once."""
 
 import re
 from collections.abc import Mapping
@@ -22,14 +22,14 @@ _NOTHING: Mapping[str | None, int] = {}
 def matches(requirement: Requirement, value: str | None) -> bool:
     """Whether a label with this value (None: not set) satisfies the requirement.
 
-    An operator that is not known is satisfied by nothing.
+    An unknown operator is never satisfied.
     """
     judge = LabelJudge(requirement, Integers())
     return judge.verdict(value)
 
 
 class Integers:
-    """Label values as integers: each is read once, however many requirements compare it."""
+    """Label values as integers: each is parsed once for all requirements that compare it."""
 
     __slots__ = ("_read",)
 
@@ -37,7 +37,10 @@ class Integers:
         self._read: dict[str, int | None] = {}
 
     def of(self, text: str) -> int | None:
-        """A 64 bit integer as Go's ParseInt reads it; Python's takes more, `1_000` for example."""
+        """A 64 bit integer as Go's ParseInt accepts it.
+
+        Python's int accepts more, such as `1_000`.
+        """
         if text not in self._read:
             number = int(text) if _INTEGER.fullmatch(text) else _INT64
             self._read[text] = number if -_INT64 <= number < _INT64 else None
@@ -45,9 +48,9 @@ class Integers:
 
 
 class LabelJudge:
-    """One requirement of one question: what it says of each value of its label.
+    """One requirement of one question, and its verdict on each value of its label.
 
-    Values of a label are numbered, and numbers only added, as long as its column is the same one.
+    Values of a label are numbered, and numbers are only added while its column is the same object.
     """
 
     __slots__ = ("_bound", "_integers", "_operator", "_values", "_verdicts", "_wanted", "key")
@@ -66,7 +69,7 @@ class LabelJudge:
         self._verdicts: Flags = np.zeros(0, np.bool_)
 
     def holds(self, rows: Rows) -> Flags:
-        """Whether it holds; shape (k,)."""
+        """Which rows satisfy the requirement; shape (k,) bool."""
         numbers, values = rows.label_numbers(self.key)
         if values is not self._values:
             self._values, self._verdicts = values, np.zeros(0, np.bool_)
@@ -82,7 +85,7 @@ class LabelJudge:
             case "In":
                 return value in self._wanted
             case "NotIn":
-                # Without values it is malformed, and what is malformed must not open a node.
+                # Without values it is malformed, and a malformed requirement must not open a node.
                 return bool(self._wanted) and value not in self._wanted
             case "Exists":
                 return value is not None
@@ -105,7 +108,7 @@ class LabelJudge:
         """Verdicts on the values from number `known` on."""
         wanted = self._wanted
         if known == 0 and wanted and len(wanted) < len(values):
-            # Few are wanted of many: only these are looked up.
+            # Few values are wanted of many: only these are looked up.
             listed = np.zeros(len(values), np.bool_)
             listed[[values[value] for value in wanted if value in values]] = True
             return listed if self._operator == "In" else ~listed

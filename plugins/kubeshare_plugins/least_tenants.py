@@ -11,19 +11,22 @@ _MOST = 100
 
 
 class LeastTenants:
-    """Fewer pods per card, less interference; how much each of them holds does not matter."""
+    """Fewer pods per card mean less interference; the size of their shares does not matter."""
 
     name = "LeastTenants"
     normaliser: Normaliser | None = None
 
     def score(self, shape: Shape) -> RowScore | None:
-        """100 for an idle card, one less for each pod on the best card. Whole cards are idle."""
+        """100 for an idle card, one less for each pod on the best card.
+
+        No say about whole cards.
+        """
         if shape.claim is None or shape.claim.count > 1:
             return None
         return _row
 
     def card_score(self, shape: Shape) -> CardRank | None:
-        """The same, card by card."""
+        """The same for each card."""
         return _card
 
 

@@ -1,4 +1,4 @@
-"""Score and CardScore: cards of the models that the pod would rather have."""
+"""Score and CardScore: cards of the models that the pod prefers."""
 
 from functools import partial
 
@@ -19,16 +19,16 @@ from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.model_table import ModelTable
 from kubeshare_py.framework.points import Among, CardRank, Cards, Normaliser, RowScore
 
-#: Names of models while the whole cluster has but one: that of empty slots, and it.
+#: The number of model names while the cluster has one model: "" for empty slots, and it.
 _ONE_MODEL = 2
 
 
 class ModelPreference:
-    """100 points for the pod's first choice of models, 0 for the last one that it takes.
+    """100 points for the pod's first choice of models, 0 for the last one that it accepts.
 
-    Several cards are worth what the worst of them is. Of those that fit, equally good ones of one
-    model are taken where there are enough of it, of the model with the fewest cards there, whether
-    or not the pod says anything about models.
+    Several cards have the points of the worst of them. Among equally good cards that fit, cards of
+    one model are taken if there are enough, of the model with the fewest cards on the node, even
+    for pods that state no models.
     """
 
     name = "ModelPreference"
@@ -55,7 +55,7 @@ class ModelPreference:
         return worst_card
 
     def card_score(self, shape: Shape) -> CardRank | Among | None:
-        """Above what policies for cards of one model have to say."""
+        """Weighs more than policies for cards of one model."""
         claim = shape.claim
         if claim is None:
             return None
@@ -68,7 +68,7 @@ class ModelPreference:
 
 
 def best_card(points: ModelTable, rows: Rows, cards: Cards | None) -> IntArray:
-    """What each row's best card is worth."""
+    """The points of each row's best card, (k,) int64."""
     assert cards is not None
     return np.maximum(cards.of(points.of(rows)), 0)
 
@@ -76,7 +76,10 @@ def best_card(points: ModelTable, rows: Rows, cards: Cards | None) -> IntArray:
 def best_cards(
     count: int, points: ModelTable, rows: Rows, fits: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
-    """Those that are worth as much as the worst of the best `count`, or more."""
+    """The cards that are worth at least as much as the worst of the best `count`, (width,) bool.
+
+    `rows` is one row, and `fits` has the shape (width,).
+    """
     worth = np.where(fits, points.of(rows)[0], WORTHLESS)
     least = nth_best(worth[np.newaxis], count).item()
     return fits & (worth >= least)
@@ -85,7 +88,7 @@ def best_cards(
 def _best_alike(
     count: int, points: ModelTable | None, rows: Rows, fits: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
-    """Of the best cards those of one model, if there are enough."""
+    """Among the best cards those of one model, if there are enough of it."""
     codes, names = rows.models()
     if len(names) <= _ONE_MODEL:
         return fits
@@ -102,7 +105,7 @@ def _best_alike(
         return fits
     if points is None:
         return fits
-    # None has: the better ones all, and of the worst as many as it takes.
+    # No model has enough: all better cards, and as many of the worst as needed.
     taken = np.zeros_like(fits)
     taken[np.lexsort((-worth, ~fits))[:count]] = True
     return taken

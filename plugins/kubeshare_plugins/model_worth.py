@@ -1,4 +1,4 @@
-"""Score and CardScore: cards of the models that the profile says are cheap, fast, or worth it."""
+"""Score and CardScore: cards of the models that the profile calls cheap, fast, or good value."""
 
 from collections.abc import Mapping
 from fractions import Fraction
@@ -22,12 +22,12 @@ from kubeshare_py.framework.scores import MAX_SCORE
 
 _Amount = Annotated[int, Meta(ge=1, le=10**9)]
 
-#: A card's points in the currency of BinPack's card ranks, 0…1000.
+#: Points per card on the scale of BinPack's card ranks, 0…1000.
 _A_POINT = 10
 
 
 class Worth(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a model costs and what it can do, in any units that are the same for all models."""
+    """What a model costs and how fast it is, in any units that are the same for all models."""
 
     price: _Amount
     speed: _Amount
@@ -49,11 +49,11 @@ _GOALS = {"cheapest": _cheapness, "fastest": _speed, "value": _value}
 
 
 class ModelWorth:
-    """100 points for the best model of the table, 0 for the worst and for those that are not in it.
+    """100 points for the best model of the table, 0 for the worst and for unlisted models.
 
-    What is best is the goal: `cheapest` of the cards that will do, `fastest`, or `value`, speed for
-    the price. Between best and worst in proportion. Several cards are worth what the worst of them
-    is. Names in the table are parts of names (`ModelWish`); the first that names a model counts.
+    The goal says what is best: `cheapest` of the cards that fit, `fastest`, or `value`, speed per
+    price. Models in between get points in proportion. Several cards have the points of the worst of
+    them. Names in the table are parts of model names (`ModelWish`); the first match counts.
     """
 
     name = "ModelWorth"
@@ -62,7 +62,7 @@ class ModelWorth:
     def __init__(
         self, goal: str = "cheapest", models: Mapping[str, Mapping[str, int]] | None = None
     ) -> None:
-        """Raise ArgumentError for a goal or an entry that is none."""
+        """Raises ArgumentError for an unknown goal or a bad entry."""
         if goal not in _GOALS:
             raise ArgumentError(f"goal: must be {' or '.join(_GOALS)}")
         given = checked({} if models is None else models, dict[str, object], "models")
@@ -94,7 +94,7 @@ class ModelWorth:
         return worst_card
 
     def card_score(self, shape: Shape) -> CardRank | Among | None:
-        """The same, card by card; of several cards those that are worth most."""
+        """The same for each card; of several cards, those that are worth most."""
         claim = shape.claim
         if claim is None or not self._points:
             return None
@@ -109,7 +109,7 @@ class ModelWorth:
 
 
 def _in_proportion(worths: Mapping[str, Fraction]) -> dict[str, int]:
-    """From 0 for the worst to 100 for the best; all equal are best."""
+    """From 0 for the worst to 100 for the best; if all are equal, all get 100."""
     if not worths:
         return {}
     worst, best = min(worths.values()), max(worths.values())

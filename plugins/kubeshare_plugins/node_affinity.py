@@ -9,7 +9,7 @@ from kubeshare_py.domain.pod import NodeTerm, Requirement, Shape
 from kubeshare_py.framework.points import Depends, RowFilter
 from kubeshare_py.framework.reasons import ReasonTable
 
-#: The only field that the API knows here.
+#: The only field that the API allows here.
 _NAME = "metadata.name"
 
 
@@ -20,7 +20,7 @@ class NodeAffinity:
     depends = Depends.STATIC
 
     def filter(self, shape: Shape, reasons: ReasonTable) -> RowFilter | None:
-        """Nothing to ask of pods that do not mind."""
+        """No question for pods without either."""
         if not shape.node_selector and shape.terms is None:
             return None
         mask = reasons.register(
@@ -57,7 +57,7 @@ class _Term:
         self._fields = term.fields
 
     def holds(self, rows: Rows) -> Flags:
-        """Whether it holds; shape (k,)."""
+        """Which rows satisfy the term; shape (k,) bool."""
         held: Flags = np.full(len(rows.index), bool(self._labels or self._fields))
         for label in self._labels:
             held &= label.holds(rows)
@@ -67,7 +67,7 @@ class _Term:
 
 
 def _is_named(requirement: Requirement, rows: Rows) -> Flags | bool:
-    """Whether the rows' names satisfy it; fields have no other operators than these two."""
+    """Whether the rows' names satisfy it; In and NotIn are the only operators of fields."""
     if requirement.key != _NAME or not requirement.values:
         return False
     if requirement.operator == "In":

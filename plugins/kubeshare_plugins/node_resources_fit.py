@@ -12,7 +12,7 @@ from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.points import Depends, Ground, RowFilter, RowRoom
 from kubeshare_py.framework.reasons import ReasonTable
 
-# Below any free amount: a resource that is not asked for never refuses, not even an overdrawn one.
+# Below any free amount: a resource that is not asked for is never short, not even an overdrawn one.
 _NOT_ASKED = -(1 << 62)
 _TRUE = b"\x01"
 _UNITS = {"cpu": "milli", "pods": "count", PORT_RESOURCE: "count"}
@@ -30,17 +30,17 @@ def _text(resource: str) -> str:
 
 
 class NodeResourcesFit:
-    """What the pod asks for must be free on the node."""
+    """The node must have free what the pod asks for."""
 
     name = "NodeResourcesFit"
     guards = Ground.NODE
     depends = Depends.ROW
 
     def filter(self, shape: Shape, reasons: ReasonTable) -> RowFilter | None:
-        """One comparison of a row's free amounts with the asked ones."""
+        """One comparison of each row's free amounts with the requested ones."""
         asked = dict(_amounts(shape))
         masks = {name: reasons.register(self.name, _text(name)) for name in asked}
-        # Once the reason table is full, several resources share a bit, and adding is not enough.
+        # Once the reason table is full, several resources share a bit, and masks cannot be added.
         distinct = len({*masks.values()}) == len(masks)
         needed = bits = np.zeros(0, np.int64)
         known: dict[str, int] = {}
@@ -60,7 +60,7 @@ class NodeResourcesFit:
                     needed[columns[name]] = amount
                     bits[columns[name]] = masks[name]
             short = free < needed
-            # Mostly nothing is short, and looking at the bytes is cheaper than any().
+            # Usually nothing is short, and searching the bytes is cheaper than any().
             if not unoffered and _TRUE not in short.tobytes():
                 return None
             mask: IntArray = (
@@ -71,7 +71,7 @@ class NodeResourcesFit:
         return ask
 
     def may_fit(self, shape: Shape, ledger: Ledger, row: int) -> bool:
-        """Compare in plain integers."""
+        """Compare the pod's resources with the row's free amounts, in plain integers."""
         free, columns = ledger.columns.free[row].tolist(), ledger.columns.resources
         return all(
             name in columns and free[columns[name]] >= amount
@@ -80,20 +80,20 @@ class NodeResourcesFit:
         )
 
     def at_most(self, shape: Shape) -> RowRoom | None:
-        """How often what is asked for is contained in what is free."""
+        """How many such requests each row's free amounts hold."""
         asked = dict(_amounts(shape))
 
         def room(rows: Rows) -> IntArray:
             free, columns = rows.column("free"), rows.resources
             known = [(columns[name], amount) for name, amount in asked.items() if name in columns]
             counts = [free[:, column] // amount for column, amount in known]
-            least: IntArray = np.minimum.reduce(counts)  # of one at least: every pod takes a place
+            least: IntArray = np.minimum.reduce(counts)  # never empty: every pod takes a place
             return least
 
         return room
 
     def explain(self, shape: Shape, ledger: Ledger, row: int) -> Iterator[Shortfall]:
-        """Each resource that is short."""
+        """Each resource of which too little is free."""
         columns = ledger.columns
         for name, amount in _amounts(shape):
             column = columns.resources.get(name)

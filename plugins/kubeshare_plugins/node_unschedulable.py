@@ -1,4 +1,4 @@
-"""Filter: cordoned nodes take only pods that tolerate it."""
+"""Filter: cordoned nodes take only pods that tolerate the cordon."""
 
 from kubeshare_plugins.taint_toleration import tolerates
 from kubeshare_py.cluster.columns import IntArray
@@ -19,7 +19,7 @@ class NodeUnschedulable:
     depends = Depends.STATIC
 
     def filter(self, shape: Shape, reasons: ReasonTable) -> RowFilter | None:
-        """Nothing to ask for pods that tolerate a cordon."""
+        """No question for pods that tolerate a cordon."""
         if tolerates(shape.tolerations, _CORDON):
             return None
         mask = reasons.register(self.name, "node(s) were unschedulable", resolvable=False)

@@ -16,12 +16,14 @@ TOO_FEW_NEAR = "too few GPUs of one NUMA node"
 
 
 class NumaBinding:
-    """Leaves the cards of one NUMA node: of those with enough cards that fit, the one with fewest.
+    """Leaves the cards of one NUMA node.
 
-    A pod that prefers some models gets the NUMA node with the better ones. It judges by GpuFit and
-    GpuModel, and takes cards of one model where OneModel would; of other card filters it does not
-    know. Cards of which nobody says where they are do not count. Where too few fit altogether,
-    others say so.
+    Among those with enough fitting cards, the one with the fewest.
+
+    A pod that prefers some models gets the NUMA node with the better ones. Cards fit by GpuFit and
+    GpuModel, and are of one model where OneModel applies; other card filters are not considered.
+    Cards with an unknown NUMA node do not count. If too few cards fit altogether, another filter
+    gives that reason.
     """
 
     name = "NumaBinding"
@@ -34,7 +36,7 @@ class NumaBinding:
         return in_one_group(shape, claim, reasons.register(self.name, TOO_FEW_NEAR))
 
     def explain(self, shape: Shape, ledger: Ledger, row: int) -> Iterator[Shortfall]:
-        """How many cards fit near the NUMA node that has most of them."""
+        """How many fitting cards are near the NUMA node that has most of them."""
         claim = shape.claim
         if claim is None or not claim.one_numa_node:
             return

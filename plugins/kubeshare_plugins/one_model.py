@@ -16,11 +16,14 @@ TOO_FEW_ALIKE = "too few GPUs of one model"
 
 
 class OneModel:
-    """Leaves the cards of one model: of those with enough that fit, the one that the pod prefers.
+    """Leaves the cards of one model.
 
-    Models that it likes equally: the one with the fewest cards there. It judges by GpuFit and
-    GpuModel; of other card filters it does not know. Where too few fit altogether, others say so.
-    That members of a gang get the same model is the gang's plan.
+    Among those with enough fitting cards, the one the pod prefers.
+
+    Among equally preferred models, the one with the fewest cards on the node. Cards fit by GpuFit
+    and GpuModel; other card filters are not considered. If too few cards fit altogether, another
+    filter gives that reason. The gang's plan sees to it that all members of a gang get the same
+    model.
     """
 
     name = "OneModel"
@@ -33,7 +36,7 @@ class OneModel:
         return in_one_group(shape, claim, reasons.register(self.name, TOO_FEW_ALIKE))
 
     def explain(self, shape: Shape, ledger: Ledger, row: int) -> Iterator[Shortfall]:
-        """How many cards fit of the model that has most of them."""
+        """How many fitting cards are of the model that has most of them."""
         claim = shape.claim
         if claim is None or not claim.one_model or claim.count == 1:
             return

@@ -4,14 +4,13 @@ from kubeshare_py.domain.pod import Pod
 
 
 class PrioritySort:
-    """Higher priority first; within one, the label's priority; then the pod that was created first.
+    """Higher spec.priority first, then higher `sharedgpu/priority`, then the earlier creation.
 
-    `sharedgpu/priority` is user input, so it only orders pods that the cluster's own priority
-    leaves equal.
+    `sharedgpu/priority` is user input, so it only orders pods of equal spec.priority.
     """
 
     name = "PrioritySort"
 
     def key(self, pod: Pod) -> tuple[int | str, ...]:
-        """Ascending: the first to be tried is the smallest."""
+        """The smallest key is tried first."""
         return (-pod.priority, -pod.label_priority, pod.created)

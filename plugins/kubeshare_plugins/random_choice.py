@@ -15,9 +15,9 @@ _RANKS = 1 << 30
 class Random:
     """A baseline to compare policies with. The same seed and history give the same choices.
 
-    Every decision draws one of all nodes that fit, each as likely as the others; that is why it
-    normalises. A number per node that is kept until the node changes would not do: the nodes that
-    drew low wait for ever, and one node after the other is filled.
+    Every decision draws one of all nodes that fit, each with equal probability; hence the
+    normaliser. A number per node, kept until the node changes, would not do: nodes that drew low
+    would wait for ever, and one node after the other would be filled.
     """
 
     name = "Random"
@@ -26,18 +26,18 @@ class Random:
         self._numbers = np.random.default_rng(seed)
 
     def score(self, shape: Shape) -> RowScore | None:
-        """Nothing is known of a row alone."""
+        """0 for every row: the draw needs all rows that fit."""
         return _nothing
 
     def normaliser(self, raw: IntArray) -> IntArray:
-        """100 for one row, 0 for the others."""
+        """100 for one row, 0 for the others; (k,) int64."""
         points = np.zeros_like(raw)
         if len(raw):
             points[self._numbers.integers(len(raw))] = MAX_SCORE
         return points
 
     def card_score(self, shape: Shape) -> CardRank | None:
-        """A number per card, drawn when its node has changed."""
+        """A number for each card, drawn anew when its node changes."""
 
         def draw(rows: Rows) -> IntArray:
             return self._numbers.integers(0, _RANKS, rows.column("flags").shape)

@@ -1,4 +1,4 @@
-"""Score and CardScore: the emptiest card of the emptiest node, for latency."""
+"""Score and CardScore: the emptiest card of the emptiest node, for low latency."""
 
 import numpy as np
 
@@ -18,7 +18,7 @@ class Spread:
     normaliser: Normaliser | None = None
 
     def score(self, shape: Shape) -> RowScore | None:
-        """Which question depends on what the pod claims."""
+        """The question depends on whether the pod claims no card, one or several."""
         if shape.claim is None:
             return _machine_room
         return _gpu_room if shape.claim.count > 1 else _share_room
@@ -29,7 +29,7 @@ class Spread:
 
 
 def _gpu_room(rows: Rows, cards: Cards | None) -> IntArray:
-    """Free share of the node's GPUs in percent."""
+    """The free share of the node's GPUs in percent."""
     return 100 - rows.column("gpu_used_percent")
 
 
@@ -39,7 +39,7 @@ def _share_room(rows: Rows, cards: Cards | None) -> IntArray:
 
 
 def _machine_room(rows: Rows, cards: Cards | None) -> IntArray:
-    """Mean of free cpu and memory in percent, as kube-scheduler's LeastAllocated."""
+    """The mean of free cpu and memory in percent, as kube-scheduler's LeastAllocated; (k,)."""
     capacity = np.maximum(rows.column("allocatable")[:, [CPU, MEMORY]], 1)
     free = np.clip(rows.column("free")[:, [CPU, MEMORY]], 0, capacity)
     room: IntArray = (free * 100 // capacity).sum(1) // 2

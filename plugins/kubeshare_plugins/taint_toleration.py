@@ -1,6 +1,6 @@
 """Filter: nodes with a NoSchedule or NoExecute taint take only pods that tolerate it.
 
-Readiness is judged by taints too: the node lifecycle controller taints nodes that are not ready.
+Readiness is covered too: the node lifecycle controller taints nodes that are not ready.
 """
 
 from collections.abc import Sequence
@@ -19,8 +19,8 @@ _KEEPS_AWAY = ("NoSchedule", "NoExecute")
 def tolerates(tolerations: tuple[Toleration, ...], taint: Taint) -> bool:
     """Whether one of the tolerations covers this taint (k8s.io/api core/v1 ToleratesTaint).
 
-    An empty key with Exists covers everything, an empty effect every effect. Operators other than
-    Equal and Exists cover nothing: what is not understood must not open a node.
+    An empty key with Exists covers every taint, an empty effect every effect. Operators other than
+    Equal and Exists cover nothing, because an unknown operator must not open a node.
     """
     for toleration in tolerations:
         if toleration.effect and toleration.effect != taint.effect:
@@ -36,13 +36,13 @@ def tolerates(tolerations: tuple[Toleration, ...], taint: Taint) -> bool:
 
 
 class TaintToleration:
-    """Every taint that keeps pods away must be tolerated."""
+    """The pod must tolerate every taint of the node that keeps pods away."""
 
     name = "TaintToleration"
     depends = Depends.STATIC
 
     def filter(self, shape: Shape, reasons: ReasonTable) -> RowFilter | None:
-        """Distinct sets of taints are few: each is judged once."""
+        """There are few distinct sets of taints: each is judged once."""
         mask = reasons.register(self.name, "node(s) had untolerated taint(s)", resolvable=False)
 
         def refused(taints: tuple[Taint, ...]) -> bool:

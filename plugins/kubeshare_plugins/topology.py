@@ -1,4 +1,4 @@
-"""Score and CardScore: cards that are well joined for pods of several, the others for shares."""
+"""Score and CardScore: well-joined cards for pods of several cards, other cards for shares."""
 
 from collections.abc import Callable
 from functools import partial
@@ -15,28 +15,28 @@ from kubeshare_py.topology.card_sets import CardSets
 from kubeshare_py.topology.company import Company
 from kubeshare_py.topology.islands import intact
 
-#: The same for all cards: other policies decide, and idle cards that are the same to them come in
-#: order.
+#: Equal for all cards: other policies decide, and among idle cards that they rank equal, the column
+#: `keep` does.
 _IN_ORDER = ByRoom(np.zeros(WHOLE_MILLI + 1, np.int64), keeps=True)
 
-# What the 100 points of a node are for: the speed of its best idle cards compared with what its
-# board can do at most; that speed itself; islands that stay intact. With the default's weight of 10
-# half the speed is more than islands, and an island more than all that BinPack can say.
+# The 100 points of a node: the speed of its best idle cards relative to the best that its board can
+# do, that speed itself, and islands that stay intact. With the default weight of 10, half the speed
+# counts more than islands, and an island more than all points of BinPack.
 _OF_ITS_BEST, _MOST_SPEED, _ISLANDS = 60, 20, 20
 #: Points for each doubling of the slowest hop's GB/s.
 _A_DOUBLING = 2
 _MB = 1000
-#: Not worked out yet.
+#: Not computed yet.
 _UNKNOWN = -1
-#: Tables of boards and counts, 2 KiB each at most.
+#: The most tables of boards and counts, of at most 2 KiB each.
 _TABLES_KEPT = 1024
 
 
 class Topology:
-    """Which cards and nodes, by how cards are joined (docs/decisions/0009-which-cards.md).
+    """Ranks cards and nodes by how their cards are joined (docs/decisions/0009-which-cards.md).
 
-    Whole cards: the node whose best idle set is fast and breaks little, and of it that set. Shares:
-    of idle cards that are the same to the other policies, that which should be broken first.
+    Whole cards: the node whose best idle set is fast and breaks few islands, and that set of it.
+    Shares: among idle cards that other policies rank equal, the one that should be broken first.
     """
 
     name = "Topology"
@@ -53,14 +53,14 @@ class Topology:
         return partial(self._points, claim.count)
 
     def card_score(self, shape: Shape) -> CardRank | BestSet | None:
-        """A set for several whole cards, else card by card."""
+        """A set for several whole cards, otherwise a rank for each card."""
         claim = shape.claim
         if claim is not None and claim.exclusive and claim.count > 1:
             return BestSet(partial(_best, claim.count), partial(_nearest, claim.count))
         return _IN_ORDER
 
     def together(self, count: int) -> RowScore:
-        """A gang on one node is judged as one pod with so many cards."""
+        """A gang on one node is scored like one pod with so many cards."""
         return partial(self._points, count)
 
     def _points(self, count: int, rows: Rows, cards: Cards | None) -> IntArray:
@@ -72,7 +72,10 @@ class Topology:
         return points
 
     def _on_board(self, sets: CardSets, count: int, idle: IntArray) -> IntArray | int:
-        """By a table of all sets of idle cards, filled where it is asked for."""
+        """Points from a table of all sets of idle cards, filled on demand.
+
+        `idle` is (n,) bit sets.
+        """
         if not sets.is_small:
             return _speed_points(sets, sets.slowest_hop(sets.everything), count)
         table = self._tables.get((sets, count))
@@ -111,12 +114,12 @@ def _speed_points(sets: CardSets, speed: int, count: int) -> int:
 
 
 def _best(count: int, rows: Rows, fits: NDArray[np.bool_]) -> tuple[int, ...]:
-    """The best of the cards that fit; where nothing is known of them, the first."""
+    """The best of the cards that fit; the first ones if nothing is known about their links."""
     return _set(count, rows, fits, lambda sets, there: sets.choose(there, count))
 
 
 def _nearest(count: int, rows: Rows, fits: NDArray[np.bool_], company: Company) -> tuple[int, ...]:
-    """The best for a member of a gang."""
+    """The best of the cards that fit for a member of a gang."""
     return _set(count, rows, fits, lambda sets, there: sets.part(there, count, company))
 
 
