@@ -14,8 +14,9 @@ from kubeshare_py.configuration.scheduler import SCHEDULER_NAME
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.events import Event, NodeSeen, PodGone, PodSeen
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey, PodUid
+from kubeshare_py.domain.label_selector import Requirement
 from kubeshare_py.domain.node import Node
-from kubeshare_py.domain.pod import NodeTerm, Pod, PodGroup, Requirement, Shape
+from kubeshare_py.domain.pod import NodeTerm, Pod, PodGroup, Shape
 from kubeshare_py.domain.request import GpuClaim
 
 SMALL = Shape(resources=(("cpu", 100), ("memory", GIB)), claim=GpuClaim(milli=100), needs_port=True)

@@ -1,10 +1,11 @@
 """Rules for texts of a configuration; each answers what is wrong, "" where nothing is.
 
 Names: https://kubernetes.io/docs/concepts/overview/working-with-objects/names/
-Label selectors: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors
 """
 
 import re
+
+from kubeshare_py.domain.label_selector import BadSelector, parsed
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _DNS_LABEL = re.compile(_LABEL)
@@ -15,16 +16,6 @@ _URL = re.compile(
     r"https?://([^\s/?#@]+@)?(\[[0-9a-fA-F:.]+\]|[^\s/?#@:\[\]]+)(:(?P<port>[0-9]{1,5}))?(/[^\s?#]*)?"
 )
 _MOST_PORT = 65_535
-
-_PREFIX = rf"(?:{_LABEL}(?:\.{_LABEL})*/)?"
-_NAME = "[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
-_KEY, _VALUE = _PREFIX + _NAME, f"(?:{_NAME})?"
-_VALUES = rf"\(\s*{_VALUE}\s*(?:,\s*{_VALUE}\s*)*\)"
-_REQUIREMENT = re.compile(
-    rf"\s*(?:!?\s*{_KEY}|{_KEY}\s*(?:==|!=|=)\s*{_VALUE}|{_KEY}\s+(?:in|notin)\s*{_VALUES})\s*"
-)
-#: Between requirements, and not between values in parentheses.
-_COMMA = re.compile(r",(?![^(]*\))")
 
 
 def url_problem(text: str) -> str:
@@ -57,10 +48,11 @@ def subdomain_problem(text: str) -> str:
 
 def label_selector_problem(text: str) -> str:
     """Of a label selector as in `kubectl get -l`."""
-    for part in _COMMA.split(text):
-        if not _REQUIREMENT.fullmatch(part):
-            return (
-                f"cannot be parsed at {part.strip()!r}: must be requirements such as"
-                f" app=collector,tier in (gpu,cpu),!old, not {text!r}"
-            )
+    try:
+        parsed(text)
+    except BadSelector as bad:
+        return (
+            f"cannot be parsed at {bad.part!r}: must be requirements such as"
+            f" app=collector,tier in (gpu,cpu),!old, not {text!r}"
+        )
     return ""

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from kubeshare_py.domain.identity import PodKey
-from kubeshare_py.domain.pod import Labels, Requirement
+from kubeshare_py.domain.label_selector import Requirement, all_hold
+from kubeshare_py.domain.pod import Labels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,23 +24,4 @@ class Budget:
         """Whether evicting this pod uses it up."""
         if self.selector is None or key.namespace != self.key.namespace:
             return False
-        found = dict(labels)
-        return all(_holds(one, found.get(one.key)) for one in self.selector)
-
-
-def _holds(requirement: Requirement, value: str | None) -> bool:
-    """As label selectors mean it; an operator that is not known is satisfied by nothing.
-
-    https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors
-    """
-    match requirement.operator:
-        case "In":
-            return value in requirement.values
-        case "NotIn":
-            return value not in requirement.values
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-        case _:
-            return False
+        return all_hold(self.selector, dict(labels))

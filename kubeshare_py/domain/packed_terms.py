@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import overload
 
-from kubeshare_py.domain.pod import NodeTerm, Requirement
+from kubeshare_py.domain.label_selector import Requirement
+from kubeshare_py.domain.pod import NodeTerm
 
 #: Terms of more objects are packed; nearly all pods' have fewer.
 MOST_OBJECTS = 40

@@ -8,20 +8,12 @@ from kubeshare_py.domain.bounds import GROUP_MEMBERS, GROUP_MINIMUM
 from kubeshare_py.domain.group_objects import GroupReference
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.isolation import IsolationBackend
+from kubeshare_py.domain.label_selector import Requirement
 from kubeshare_py.domain.remembered import remembered
 from kubeshare_py.domain.request import GpuClaim, GpuRequest, InvalidRequest
 
 #: (key, value) pairs, sorted.
 Labels = tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Requirement:
-    """One line of a node or label selector: In, NotIn, Exists, DoesNotExist, Gt or Lt."""
-
-    key: str
-    operator: str
-    values: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,27 +11,12 @@ from msgspec import Meta
 from kubeshare_py.domain.bounds import INT32
 from kubeshare_py.domain.budget import Budget
 from kubeshare_py.domain.identity import PodKey
-from kubeshare_py.domain.pod import Requirement
+from kubeshare_py.manifests.label_selector import SelectorFields, requirements
 from kubeshare_py.manifests.metadata import ObjectMeta
 
 
 class _Fields(msgspec.Struct, frozen=True, rename="camel"):
     """Camel case on the wire, no changes."""
-
-
-class ExpressionFields(_Fields, frozen=True):
-    """One line of a label selector."""
-
-    key: str = ""
-    operator: str = ""
-    values: tuple[str, ...] | None = None
-
-
-class SelectorFields(_Fields, frozen=True):
-    """A label selector; an empty one selects everything."""
-
-    match_labels: dict[str, str] | None = None
-    match_expressions: tuple[ExpressionFields, ...] | None = None
 
 
 class BudgetSpec(_Fields, frozen=True):
@@ -62,21 +47,10 @@ def key_of(budget: BudgetFields) -> PodKey:
 
 def to_domain(budget: BudgetFields) -> Budget:
     """What the scheduler sees of it."""
-    status = budget.status
+    status, selector = budget.status, budget.spec.selector
     return Budget(
         key=key_of(budget),
-        selector=_selector(budget.spec.selector),
+        selector=None if selector is None else requirements(selector),
         allowed=status.disruptions_allowed,
         disrupted=frozenset(status.disrupted_pods or ()),
-    )
-
-
-def _selector(fields: SelectorFields | None) -> tuple[Requirement, ...] | None:
-    if fields is None:
-        return None
-    labels = (fields.match_labels or {}).items()
-    equal = tuple(Requirement(key, "In", (value,)) for key, value in labels)
-    return equal + tuple(
-        Requirement(one.key, one.operator, one.values or ())
-        for one in fields.match_expressions or ()
     )

@@ -6,13 +6,13 @@ Preferred affinity is soft and not read.
 from collections.abc import Sequence
 
 from kubeshare_py.domain.packed_terms import packed
-from kubeshare_py.domain.pod import NodeTerm, Requirement, Shape, Toleration
+from kubeshare_py.domain.pod import NodeTerm, Shape, Toleration
 from kubeshare_py.domain.remembered import remembered
 from kubeshare_py.domain.request import GpuRequest
+from kubeshare_py.manifests.label_selector import requirement
 from kubeshare_py.manifests.pod_fields import (
     NodeSelectorFields,
     PodSpec,
-    RequirementFields,
     TolerationFields,
 )
 
@@ -66,16 +66,12 @@ def _terms(required: NodeSelectorFields | None) -> Sequence[NodeTerm] | None:
     return packed(
         tuple(
             NodeTerm(
-                tuple(_requirement(one) for one in term.match_expressions or ()),
-                tuple(_requirement(one) for one in term.match_fields or ()),
+                tuple(requirement(one) for one in term.match_expressions or ()),
+                tuple(requirement(one) for one in term.match_fields or ()),
             )
             for term in required.node_selector_terms or ()
         )
     )
-
-
-def _requirement(fields: RequirementFields) -> Requirement:
-    return Requirement(fields.key, fields.operator, fields.values or ())
 
 
 def _toleration(fields: TolerationFields) -> Toleration:

@@ -8,7 +8,8 @@ term for each, as controllers make them, are well within them.
 from collections.abc import Iterator
 
 from kubeshare_py.domain.request import InvalidRequest
-from kubeshare_py.manifests.pod_fields import NodeSelectorFields, PodSpec, RequirementFields
+from kubeshare_py.manifests.label_selector import RequirementFields
+from kubeshare_py.manifests.pod_fields import NodeSelectorFields, PodSpec
 
 MOST_TERMS = 500
 #: Lines of all terms.

@@ -12,6 +12,7 @@ from msgspec import Meta
 
 from kubeshare_py.domain.bounds import INT32
 from kubeshare_py.domain.quantity import Quantity
+from kubeshare_py.manifests.label_selector import RequirementFields
 from kubeshare_py.manifests.metadata import ObjectMeta
 
 ResourceList = dict[str, Quantity]
@@ -52,14 +53,6 @@ class TolerationFields(_Fields, frozen=True):
     operator: str = ""
     value: str = ""
     effect: str = ""
-
-
-class RequirementFields(_Fields, frozen=True):
-    """One line of a node selector term."""
-
-    key: str = ""
-    operator: str = ""
-    values: tuple[str, ...] | None = None
 
 
 class TermFields(_Fields, frozen=True):

@@ -3,12 +3,11 @@
 Selectors: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
+from kubeshare_py.manifests.label_selector import SelectorFields, query
 from kubeshare_py.manifests.plain_shallow_json import decoded
 
 
@@ -123,21 +122,9 @@ def names_in_list(body: bytes) -> tuple[list[tuple[str, str]], str]:
 def pod_selector(body: bytes) -> str:
     """The label selector of a workload's pods, as a query says it; ValueError without one."""
     selector = (decoded(body, dict).get("spec") or {}).get("selector") or {}
-    is_plain = all(isinstance(value, str) for value in selector.values())
-    parts = _labels(selector if is_plain else selector.get("matchLabels") or {})
-    for one in () if is_plain else selector.get("matchExpressions") or ():
-        parts.append(_expression(one))
-    if not parts:
+    if all(isinstance(value, str) for value in selector.values()):
+        selector = {"matchLabels": selector}
+    found = query(msgspec.convert(selector, SelectorFields))
+    if not found:
         raise ValueError("it selects no pods")
-    return ",".join(parts)
-
-
-def _labels(labels: Mapping[str, str]) -> list[str]:
-    return [f"{key}={value}" for key, value in sorted(labels.items())]
-
-
-def _expression(one: Mapping[str, Any]) -> str:
-    key, operator, values = one["key"], one["operator"], one.get("values") or ()
-    if operator in ("In", "NotIn"):
-        return f"{key} {operator.lower()} ({','.join(values)})"
-    return f"!{key}" if operator == "DoesNotExist" else str(key)
+    return found

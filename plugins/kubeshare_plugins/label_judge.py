@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubeshare_py.cluster.rows import Rows
-from kubeshare_py.domain.pod import Requirement
+from kubeshare_py.domain.label_selector import Requirement
 
 Flags = NDArray[np.bool_]
 

@@ -5,7 +5,8 @@ import numpy as np
 from kubeshare_plugins.label_judge import Flags, Integers, LabelJudge
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.rows import Rows
-from kubeshare_py.domain.pod import NodeTerm, Requirement, Shape
+from kubeshare_py.domain.label_selector import Requirement
+from kubeshare_py.domain.pod import NodeTerm, Shape
 from kubeshare_py.framework.points import Depends, RowFilter
 from kubeshare_py.framework.reasons import ReasonTable
 

@@ -5,8 +5,9 @@ import gc
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubeshare_py.domain.label_selector import Requirement
 from kubeshare_py.domain.packed_terms import MOST_OBJECTS, PackedTerms, packed
-from kubeshare_py.domain.pod import NodeTerm, Requirement
+from kubeshare_py.domain.pod import NodeTerm
 from kubeshare_py.domain.remembered import weight_of
 
 LINES = st.lists(

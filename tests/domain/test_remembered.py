@@ -2,7 +2,8 @@
 
 import pytest
 
-from kubeshare_py.domain.pod import NodeTerm, Requirement, Shape
+from kubeshare_py.domain.label_selector import Requirement
+from kubeshare_py.domain.pod import NodeTerm, Shape
 from kubeshare_py.domain.remembered import HEAVY, remembered, weight_of
 
 

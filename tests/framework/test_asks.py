@@ -14,8 +14,9 @@ from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.domain.identity import NodeName, PodUid
+from kubeshare_py.domain.label_selector import Requirement
 from kubeshare_py.domain.node import Taint
-from kubeshare_py.domain.pod import NodeTerm, Requirement, Shape, Toleration
+from kubeshare_py.domain.pod import NodeTerm, Shape, Toleration
 from kubeshare_py.framework.asks import SHAPES_KEPT, Asker
 from kubeshare_py.framework.points import Cards, Depends, Normaliser, RowScore
 from kubeshare_py.framework.profile_making import profiles

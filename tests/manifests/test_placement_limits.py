@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from kubeshare_py.domain.pod import NodeTerm, Requirement, Toleration
+from kubeshare_py.domain.label_selector import Requirement
+from kubeshare_py.domain.pod import NodeTerm, Toleration
 from kubeshare_py.manifests.placement_limits import (
     MOST_AMOUNTS,
     MOST_CHARACTERS,

@@ -5,7 +5,8 @@ import pytest
 
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, PodKey
-from kubeshare_py.domain.pod import NodeTerm, Pod, PodGroup, Requirement, Shape, Toleration
+from kubeshare_py.domain.label_selector import Requirement
+from kubeshare_py.domain.pod import NodeTerm, Pod, PodGroup, Shape, Toleration
 from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.manifests.allocation import write_allocation
 from tests.manifests.written import container, pod

@@ -9,8 +9,8 @@ from kubeshare_plugins.label_judge import Integers, LabelJudge, matches
 from kubeshare_py.cluster.columns import Columns
 from kubeshare_py.cluster.rows import AllRows, SomeRows
 from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.domain.label_selector import Requirement
 from kubeshare_py.domain.node import Node
-from kubeshare_py.domain.pod import Requirement
 
 _values = st.sampled_from(["", "a", "b", "7", "07", "-7", "12", "x1"])
 _requirements = st.builds(

@@ -4,7 +4,8 @@ import pytest
 
 from kubeshare_plugins.label_judge import matches
 from kubeshare_plugins.node_affinity import NodeAffinity
-from kubeshare_py.domain.pod import NodeTerm, Requirement
+from kubeshare_py.domain.label_selector import Requirement
+from kubeshare_py.domain.pod import NodeTerm
 from tests.builders import a_shape
 from tests.plugins.small_cluster import SmallCluster
 

@@ -10,7 +10,8 @@ from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.budget import Budget
 from kubeshare_py.domain.events import InventoryRead, NodesListed, PodsListed
 from kubeshare_py.domain.identity import NodeName, PodKey
-from kubeshare_py.domain.pod import Pod, PodGroup, Requirement
+from kubeshare_py.domain.label_selector import Requirement
+from kubeshare_py.domain.pod import Pod, PodGroup
 from kubeshare_py.domain.preemption import PreemptionPlan
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.preemption.planner import Planner, preemptor_of

@@ -7,7 +7,8 @@ import pytest
 
 from kubeshare_py.domain.events import PodGone, PodSeen
 from kubeshare_py.domain.identity import PodUid
-from kubeshare_py.domain.pod import NodeTerm, Requirement, Shape
+from kubeshare_py.domain.label_selector import Requirement
+from kubeshare_py.domain.pod import NodeTerm, Shape
 from tests.builders import a_claim, a_pod, a_shape
 from tests.scheduling.driver import Driver
 

@@ -9,7 +9,7 @@ from kubeshare_py.domain.budget import Budget
 from kubeshare_py.domain.effects import Evict
 from kubeshare_py.domain.events import BindSlotsFree, BudgetGone, BudgetSeen, PodSeen
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey
-from kubeshare_py.domain.pod import Requirement
+from kubeshare_py.domain.label_selector import Requirement
 from kubeshare_py.domain.view import PreemptionView
 from kubeshare_py.scheduling.explain.explanation import why
 from kubeshare_py.scheduling.explain.preemption_view import NEVER, OFF

@@ -8,7 +8,8 @@ from itertools import combinations
 import pytest
 
 from kubeshare_py.domain.events import BindSlotsFree, PodGone, PodSeen, TimePassed
-from kubeshare_py.domain.pod import NodeTerm, Pod, PodGroup, Requirement, Shape
+from kubeshare_py.domain.label_selector import Requirement
+from kubeshare_py.domain.pod import NodeTerm, Pod, PodGroup, Shape
 from kubeshare_py.framework.asking_cost import ASKING, preparing
 from kubeshare_py.framework.asks import SHAPES_KEPT
 from kubeshare_py.scheduling.binding.cycle import LOOK, ROWS_A_TURN

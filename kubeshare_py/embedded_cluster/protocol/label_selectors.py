@@ -5,8 +5,12 @@ Rules: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/
 
 from collections.abc import Callable, Mapping
 
+from msgspec import convert
+
+from kubeshare_py.domain.label_selector import all_hold
 from kubeshare_py.embedded_cluster.protocol.names import label_causes, qualified_problem
 from kubeshare_py.embedded_cluster.protocol.status import Cause, Json, not_allowed, required, wrong
+from kubeshare_py.manifests.label_selector import SelectorFields, query, requirements
 
 Labels = Mapping[str, str]
 _LISTED = ("In", "NotIn")
@@ -17,24 +21,13 @@ def selects(selector: Json | None) -> Callable[[Labels | None], bool]:
     """Whether labels match; without a selector none do, with an empty one all do."""
     if selector is None:
         return lambda _labels: False
-    exact = selector.get("matchLabels") or {}
-    others = selector.get("matchExpressions") or []
-
-    def matches(labels: Labels | None) -> bool:
-        present = labels or {}
-        return all(present.get(key) == value for key, value in exact.items()) and all(
-            _holds(one, present) for one in others
-        )
-
-    return matches
+    lines = requirements(convert(selector, SelectorFields))
+    return lambda labels: all_hold(lines, labels or {})
 
 
 def selector_text(selector: Json | None) -> str:
     """`a=b,c in (d,e),!f`, sorted by key: as `labelSelector=` takes it."""
-    found = selector or {}
-    parts = [(key, f"{key}={value}") for key, value in (found.get("matchLabels") or {}).items()]
-    parts += [(one["key"], _text(one)) for one in found.get("matchExpressions") or []]
-    return ",".join(text for _, text in sorted(parts))
+    return query(convert(selector or {}, SelectorFields))
 
 
 def selector_causes(selector: Json, path: str) -> list[Cause]:
@@ -43,24 +36,6 @@ def selector_causes(selector: Json, path: str) -> list[Cause]:
     for index, one in enumerate(selector.get("matchExpressions") or []):
         causes += _requirement_causes(one, f"{path}.matchExpressions[{index}]")
     return causes
-
-
-def _holds(requirement: Json, labels: Labels) -> bool:
-    key, operator = requirement.get("key", ""), requirement.get("operator")
-    if operator == "Exists":
-        return key in labels
-    if operator == "DoesNotExist":
-        return key not in labels
-    listed = labels.get(key) in (requirement.get("values") or [])
-    return listed if operator == "In" else not listed
-
-
-def _text(requirement: Json) -> str:
-    key, operator = requirement["key"], requirement.get("operator")
-    if operator in _BARE:
-        return key if operator == "Exists" else f"!{key}"
-    values = ",".join(sorted(requirement.get("values") or []))
-    return f"{key} {'in' if operator == 'In' else 'notin'} ({values})"
 
 
 def _requirement_causes(requirement: Json, path: str) -> list[Cause]:

@@ -8,27 +8,23 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from kubeshare_py.domain.label_selector import BadSelector, all_hold, parsed
 from kubeshare_py.embedded_cluster.protocol.status import Json, bad_request
 
 Predicate = Callable[[Json], bool]
 FieldPath = tuple[str, ...]
 
-_SET_BASED = re.compile(r"^(?P<key>[^\s!=,()]+)\s+(?P<op>in|notin)\s*\((?P<values>[^()]*)\)$")
-_EQUALITY = re.compile(r"^(?P<key>[^\s!=,()]+)\s*(?P<op>==|!=|=)\s*(?P<value>[^\s=!,()]*)$")
-_EXISTS = re.compile(r"^(?P<absent>!\s*)?(?P<key>[^\s!=,()]+)$")
 _FIELD = re.compile(r"^([^=!]+)(==|!=|=)(.*)$")
-_COMMA = re.compile(r",(?![^(]*\))")
 
 
 def labels_match(text: str) -> Predicate:
     """`a=b,c!=d,e in (f,g),h notin (i),j,!k`; != and notin also match objects without the key."""
-    tests = [_label_test(part.strip()) for part in _COMMA.split(text) if part.strip()]
-
-    def matches(obj: Json) -> bool:
-        labels = obj["metadata"].get("labels") or {}
-        return all(test(labels) for test in tests)
-
-    return matches
+    try:
+        requirements = parsed(text)
+    except BadSelector as bad:
+        problem = f"unable to parse requirement: {bad.part!r} is not a label selector"
+        raise bad_request(problem) from bad
+    return lambda obj: all_hold(requirements, obj["metadata"].get("labels") or {})
 
 
 def fields_match(text: str, supported: Mapping[str, FieldPath]) -> Predicate:
@@ -64,25 +60,6 @@ def field_value(obj: Json, path: FieldPath) -> str:
     if isinstance(found, bool):
         return "true" if found else "false"
     return "" if found is None else str(found)
-
-
-def _label_test(part: str) -> Callable[[Mapping[str, str]], bool]:
-    if found := _SET_BASED.match(part):
-        key, wanted = found["key"], {value.strip() for value in found["values"].split(",")}
-        if found["op"] == "in":
-            return lambda labels: labels.get(key) in wanted
-        return lambda labels: labels.get(key) not in wanted
-    if found := _EQUALITY.match(part):
-        key, value = found["key"], found["value"]
-        if found["op"] == "!=":
-            return lambda labels: labels.get(key) != value
-        return lambda labels: labels.get(key) == value
-    if found := _EXISTS.match(part):
-        key = found["key"]
-        if found["absent"]:
-            return lambda labels: key not in labels
-        return lambda labels: key in labels
-    raise bad_request(f"unable to parse requirement: {part!r} is not a label selector")
 
 
 def _field_test(part: str, supported: Mapping[str, FieldPath]) -> Predicate:

@@ -1,0 +1,48 @@
+"""LabelSelector objects, as specs of budgets and workloads have them.
+
+https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/label-selector/
+"""
+
+import msgspec
+
+from kubeshare_py.domain.label_selector import Requirement
+
+
+class RequirementFields(msgspec.Struct, frozen=True, gc=False):
+    """One line of a label selector or of a node selector term."""
+
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] | None = None
+
+
+class SelectorFields(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """A label selector; an empty one selects everything."""
+
+    match_labels: dict[str, str] | None = None
+    match_expressions: tuple[RequirementFields, ...] | None = None
+
+
+def requirement(fields: RequirementFields) -> Requirement:
+    """The line as a value."""
+    return Requirement(fields.key, fields.operator, fields.values or ())
+
+
+def requirements(fields: SelectorFields) -> tuple[Requirement, ...]:
+    """What must hold, the labels first."""
+    labels = (fields.match_labels or {}).items()
+    equal = tuple(Requirement(key, "In", (value,)) for key, value in labels)
+    return equal + tuple(requirement(one) for one in fields.match_expressions or ())
+
+
+def query(fields: SelectorFields) -> str:
+    """`a=b,c in (d,e),!f`, sorted by key: as `labelSelector=` takes it; "" for an empty one."""
+    parts = [(key, f"{key}={value}") for key, value in (fields.match_labels or {}).items()]
+    parts += [(one.key, _text(one)) for one in fields.match_expressions or ()]
+    return ",".join(text for _, text in sorted(parts))
+
+
+def _text(line: RequirementFields) -> str:
+    if line.operator in ("In", "NotIn"):
+        return f"{line.key} {line.operator.lower()} ({','.join(sorted(line.values or ()))})"
+    return f"!{line.key}" if line.operator == "DoesNotExist" else line.key

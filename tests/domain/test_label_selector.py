@@ -1,0 +1,67 @@
+"""Label selectors: what their texts and lines mean."""
+
+import pytest
+
+from kubeshare_py.domain.label_selector import (
+    BadSelector,
+    Requirement,
+    all_hold,
+    holds,
+    parsed,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "requirements"),
+    [
+        ("", ()),
+        (" ", ()),
+        ("a", (Requirement("a", "Exists"),)),
+        ("! a", (Requirement("a", "DoesNotExist"),)),
+        ("a=b", (Requirement("a", "In", ("b",)),)),
+        ("a == b", (Requirement("a", "In", ("b",)),)),
+        ("a=", (Requirement("a", "In", ("",)),)),
+        ("a!=b", (Requirement("a", "NotIn", ("b",)),)),
+        ("x.y/a in (b, c)", (Requirement("x.y/a", "In", ("b", "c")),)),
+        ("a notin ()", (Requirement("a", "NotIn", ("",)),)),
+        ("in in (in),notin", (Requirement("in", "In", ("in",)), Requirement("notin", "Exists"))),
+    ],
+)
+def test_a_text_reads_as_requirements(text: str, requirements: tuple[Requirement, ...]) -> None:
+    assert parsed(text) == requirements
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [("a=b,", ""), ("a in (b", "a in (b"), ("a=b, c d", "c d"), ("a=-b", "a=-b"), ("a>1", "a>1")],
+)
+def test_what_is_no_selector_is_refused_with_its_bad_part(text: str, part: str) -> None:
+    with pytest.raises(BadSelector) as refused:
+        parsed(text)
+    assert refused.value.part == part
+
+
+@pytest.mark.parametrize(
+    ("requirement", "with_b", "with_c", "without"),
+    [
+        (Requirement("a", "In", ("b", "x")), True, False, False),
+        (Requirement("a", "NotIn", ("b", "x")), False, True, True),
+        (Requirement("a", "In", ("",)), False, False, False),
+        (Requirement("a", "NotIn", ("",)), True, True, True),
+        (Requirement("a", "Exists"), True, True, False),
+        (Requirement("a", "DoesNotExist"), False, False, True),
+        (Requirement("a", "Gt", ("0",)), False, False, False),
+        (Requirement("a", "Foo"), False, False, False),
+    ],
+)
+def test_a_requirement_holds(
+    requirement: Requirement, with_b: bool, with_c: bool, without: bool
+) -> None:
+    found = [holds(requirement, labels) for labels in ({"a": "b"}, {"a": "c"}, {"b": "b"})]
+    assert found == [with_b, with_c, without]
+
+
+def test_all_requirements_must_hold_and_none_select_everything() -> None:
+    assert all_hold((), {})
+    assert all_hold(parsed("a,b!=1"), {"a": "x"})
+    assert not all_hold(parsed("a,b!=1"), {"a": "x", "b": "1"})
