@@ -51,7 +51,7 @@ def _remarks(found: PreemptionView, indexes: Mapping[str, int]) -> list[str]:
     if found.violations:
         remarks.append(f"Disruption budgets do not allow {found.violations} of these evictions.")
     if found.obstacle:
-        remarks.append(f"Nobody is evicted: {found.obstacle}.")
+        remarks.append(f"No pod is evicted: {found.obstacle}.")
     return remarks
 
 
