@@ -19,10 +19,10 @@ _READY, _UNTOLD, _LACKING = 100, 50, 0
 
 
 class IsolationReady:
-    """100 points for a card on which the back-end is ready, 0 for one where it lacks something.
+    """100 points if the back-end is ready on the card, 50 if unknown, 0 if something is lacking.
 
-    50 where nobody tells. As a card filter it takes no card that is known to lack something; one of
-    which nothing is known will do. Pods that need no back-end have no opinion.
+    As a card filter it refuses only cards that are known to lack something. It has no say about
+    pods that need no back-end.
     """
 
     name = "IsolationReady"

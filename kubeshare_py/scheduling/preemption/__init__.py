@@ -1,1 +1,1 @@
-"""Which pods give way to which, and what becomes of it."""
+"""Preemption: the search for victims, plans, and carrying them out."""

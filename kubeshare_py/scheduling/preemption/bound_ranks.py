@@ -1,4 +1,4 @@
-"""How important the least important bound pod is, known at any time without looking at all pods."""
+"""The lowest rank of all bound pods, known at any time without looking at all pods."""
 
 from collections import Counter
 
@@ -11,14 +11,14 @@ Rank = tuple[int, bool]
 
 
 class BoundRanks:
-    """Counts bound pods that stay by rank; to be told of each pod that may have changed."""
+    """Counts bound pods that are not leaving, by rank. `note` follows each change of a pod."""
 
     def __init__(self) -> None:
         self._of: dict[PodUid, Rank] = {}
         self._counts: Counter[Rank] = Counter()
 
     def note(self, record: Record) -> None:
-        """What has become of a pod."""
+        """Record a pod's present state."""
         pod = record.pod
         stays = record.state is State.BOUND and not is_leaving(record)
         rank = (pod.priority, pod.label_priority > 0) if stays else None
@@ -30,7 +30,7 @@ class BoundRanks:
             self._counts[rank] += 1
 
     def gone(self, uid: PodUid) -> None:
-        """The pod is not there any more, if it ever was."""
+        """Forget a pod, which may be unknown."""
         rank = self._of.pop(uid, None)
         if rank is not None:
             self._counts[rank] -= 1
@@ -38,5 +38,8 @@ class BoundRanks:
                 del self._counts[rank]
 
     def lowest(self) -> Rank | None:
-        """The least of all; None if nobody is bound. In proportion to the ranks there are."""
+        """The lowest rank; None if no pod is bound.
+
+        Takes time in proportion to the number of ranks.
+        """
         return min(self._counts, default=None)

@@ -1,8 +1,9 @@
-"""Pods that leave, and pods that were asked to: again until they do, or until nobody needs it.
+"""Pods that are leaving, and victims whose eviction was requested.
 
-A request to go may be lost or refused. It is sent again while the plan that wants it is carried
-out. Who is not on his way when that plan is over stays, and is one of those that may be evicted
-again; but a gang of which some have left already goes whole, or it would be below its minimum.
+A request may be lost or refused, so it is repeated while the plan that needs it is carried out. A
+victim that is not being deleted when its plan ends stays, and may be evicted for another plan. But
+if some members of a gang have left already, the gang goes whole, because it would be below its
+minimum.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,20 +16,20 @@ from kubeshare_py.scheduling.queue.gangs import Gang, Gangs
 from kubeshare_py.scheduling.queue.pod_records import Record
 from kubeshare_py.scheduling.queue.timers import Timers
 
-#: A deletion that did not happen is asked for again after this time (s).
+#: A deletion that did not happen is requested again after this time (s).
 AGAIN_S = 10.0
 
 
 @dataclass(slots=True, eq=False)
 class _Asked:
-    """A pod that does not leave yet. `is_wanted`: whether its plan is still carried out."""
+    """A requested eviction of a pod that is still there. `is_wanted`: its plan still needs it."""
 
     effect: Evict
     is_wanted: Callable[[], bool]
 
 
 class Departures:
-    """Marks records as evicted. `since`: pods that leave, or are to, and from when (s)."""
+    """Marks records as evicted. `since`: when (s) pods that are leaving or must leave began to."""
 
     def __init__(self, records: Mapping[PodUid, Record], gangs: Gangs, ranks: BoundRanks) -> None:
         self.since: dict[PodUid, float] = {}
@@ -40,30 +41,30 @@ class Departures:
 
     @property
     def next_at(self) -> float:
-        """When somebody is asked again, or stays; infinity when nobody was asked."""
+        """When a request is due to be repeated or dropped; infinity if there is none."""
         return self._due.next_at
 
     def ask(self, effect: Evict, is_wanted: Callable[[], bool], now: float) -> None:
-        """A pod is asked to go by this effect."""
+        """Request a pod's eviction by this effect."""
         self._asked[effect.uid] = _Asked(effect, is_wanted)
         self._due.add(now + AGAIN_S, effect.uid)
         self.since.setdefault(effect.uid, now)
         self._mark(self._records[effect.uid], evicted=True)
 
     def seen(self, record: Record, now: float) -> None:
-        """What the API server shows of a pod."""
+        """Take a pod as the API server shows it."""
         pod = record.pod
         if pod.node_name is not None and pod.deleting:
             self.since.setdefault(pod.uid, now)
             self._asked.pop(pod.uid, None)
 
     def gone(self, uid: PodUid) -> bool:
-        """The pod holds nothing any more; whether it was expected to go."""
+        """Forget a pod that no longer holds anything; whether it was expected to leave."""
         self._asked.pop(uid, None)
         return self.since.pop(uid, None) is not None
 
     def time_passed(self, now: float, effects: list[Effect]) -> list[PodUid]:
-        """Ask again whoever is still to go; the others, who stay after all."""
+        """Repeat requests that are still wanted; the pods that stay after all."""
         due = [uid for uid in self._due.due(now) if uid in self._asked]
         wanted = {uid for uid in due if self._asked[uid].is_wanted()}
         torn = {gang for gang in map(self._gangs.of, due) if gang and self._is_torn(gang)}
@@ -82,9 +83,9 @@ class Departures:
     # --- inside --------------------------------------------------------------------------------
 
     def _is_torn(self, gang: Gang) -> bool:
-        """Whether too few would be left if all stayed that could."""
+        """Whether too few members would be left if all that can stay did."""
         able = [member for uid, member in gang.members.items() if uid in self._asked]
-        # Of those that are to go the gang itself takes no account.
+        # The gang does not count members that must leave.
         least = gang.minimum
         if gang.declared is None:
             least = max(least, *(member.minimum for member in able))

@@ -1,8 +1,8 @@
-"""Who may be evicted for whom, and who only together with others.
+"""Which pods may be evicted for a preemptor, and which of them only together.
 
-Pods of this scheduler that are bound and stay, and of which the profile says that they give way.
-A gang keeps its minimum, or goes whole: members above the minimum go one by one, the others are one
-unit with all that are left, wherever they are.
+They are bound pods of this scheduler that are not leaving and that the profile's PostFilter plugins
+give up. A gang keeps its minimum or goes whole: members above the minimum are evicted one by one,
+and all others are one unit, on whatever nodes they are.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,25 +16,25 @@ from kubeshare_py.domain.pod import Pod
 from kubeshare_py.scheduling.queue.gangs import PLACED, Gang, Gangs
 from kubeshare_py.scheduling.queue.pod_records import Record, State
 
-#: Whether a pod gives way: what a profile's PostFilter plugins say together.
+#: Whether a pod may be evicted: what all PostFilter plugins of a profile answer.
 GivesWay = Callable[[Pod], bool]
 #: Sorts the most important pods first.
 Importance = tuple[int, int, int, PodUid]
-#: kube-scheduler adds this to each priority before it adds them up: fewer pods weigh less.
+#: kube-scheduler adds this to each priority before summing up, so that fewer pods weigh less.
 _ABOVE_ZERO = 1 << 31
-#: So many choices of members that a gang can do without are looked at for each set of pods.
+#: The most choices of members that a gang can spare, for each set of pods.
 MOST_CHOICES = 64
-#: Of a time with nanoseconds.
+#: The digits of a time with nanoseconds.
 _MOST_DIGITS = 23
 _DIGITS_ONLY = str.maketrans("", "", "-:.TZ")
 
 
 @dataclass(slots=True, eq=False)
 class Unit:
-    """Pods that go together or stay together. It may only stay if the unit `after` stays.
+    """Pods that are evicted together or not at all. It may stay only if the unit `after` stays.
 
-    `whole`: all that was left of the gang, without whom no other member of it may stay.
-    `violations`: so many of them are beyond what their disruption budgets allow.
+    `whole`: it is all that is left of the gang, and no other member may stay without it.
+    `violations`: how many of its pods are beyond what their disruption budgets allow.
     """
 
     records: tuple[Record, ...]
@@ -49,13 +49,13 @@ class Unit:
 
     @property
     def uids(self) -> list[PodUid]:
-        """Its pods."""
+        """The uids of its pods."""
         return [record.pod.uid for record in self.records]
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What of a gang may go: some members one by one and, if so, then all that is left of it."""
+    """The evictable part of a gang: some members one by one, and only after them the rest."""
 
     gang: Gang
     singles: Sequence[Record]
@@ -63,21 +63,24 @@ class _Part:
 
 
 def importance(pod: Pod) -> Importance:
-    """Higher priorities first, then those that run longer; as kube-scheduler's MoreImportantPod."""
+    """A sort key: higher priority first, then the pod that runs longer.
+
+    As kube-scheduler's MoreImportantPod (pkg/scheduler/util/utils.go).
+    """
     return -pod.priority, -pod.label_priority, moment(pod), pod.uid
 
 
 def moment(pod: Pod) -> int:
-    """When it started, or else was created, as a number that grows with time."""
+    """The time of start, or else of creation, as an integer that grows with time."""
     digits = (pod.started or pod.created).translate(_DIGITS_ONLY)[:_MOST_DIGITS]
     return int(digits) if digits.isascii() and digits.isdecimal() else 0
 
 
 def cost(units: Iterable[Unit]) -> tuple[int, ...]:
-    """kube-scheduler's order of candidates, the best first; no two pods alike make it unique.
+    """kube-scheduler's order of candidates, lowest first; equal only for the same pods.
 
     Fewest violations of budgets, lowest highest priority, lowest sum of priorities, fewest pods,
-    and of those with the highest priority the earliest start, the latest first
+    and among pods of the highest priority the latest earliest start
     (pkg/scheduler/framework/preemption, pickOneNodeForPreemption).
     """
     units = list(units)
@@ -91,7 +94,7 @@ def cost(units: Iterable[Unit]) -> tuple[int, ...]:
 
 
 class Evictable:
-    """Reads the machine's books for one plan; `gone` are pods that the plan evicts already."""
+    """The evictable pods for one plan; `gone` are pods that the plan evicts already."""
 
     def __init__(
         self,
@@ -119,10 +122,11 @@ class Evictable:
         return sorted(found, key=lambda record: importance(record.pod))
 
     def choices(self, records: Sequence[Record]) -> Iterator[list[Unit]]:
-        """These pods in units, those first that should rather stay: in the order of reprieve.
+        """These pods in units, in the order of reprieve: those that should rather stay first.
 
-        Pods that cannot go without others that must stay are left out. Of a gang that must keep
-        its minimum only some may go, whichever: several choices then, of which MOST_CHOICES count.
+        Pods are left out if they could go only with others that must stay. If a gang must keep its
+        minimum, any of its members may go, but only so many; this gives several choices, at most
+        MOST_CHOICES.
         """
         alone: list[Record] = []
         members: dict[Gang, list[Record]] = {}
@@ -148,14 +152,14 @@ class Evictable:
         return _in_order(units)
 
     def take(self, units: Iterable[Unit]) -> None:
-        """The plan evicts these."""
+        """Record that the plan evicts these units."""
         for unit in units:
             for record in unit.records:
                 self.gone.add(record.pod.uid)
                 self._use_up(record, self._allowed)
 
     def spare(self, unit: Unit) -> None:
-        """The plan does not evict this one after all."""
+        """Record that the plan does not evict this unit after all."""
         self.gone.difference_update(unit.uids)
 
     def _may_go(self, record: Record) -> bool:
@@ -164,7 +168,10 @@ class Evictable:
         return self._gives_way(record.pod)
 
     def _of_gang(self, gang: Gang, records: Sequence[Record]) -> Iterable[_Part]:
-        """The members above the minimum, and the rest of the gang; or any so many, if it stays."""
+        """The members above the minimum, and the rest.
+
+        Or any so many members if the rest must stay.
+        """
         placed = [
             member.record
             for member in gang.members.values()
@@ -183,13 +190,13 @@ class Evictable:
         return [_Part(gang, chosen) for chosen in some]
 
     def _count_violations(self, units: Sequence[Unit]) -> None:
-        """The most important use the budgets up first, as in kube-scheduler."""
+        """Count violations; the most important pods use up budgets first, as in kube-scheduler."""
         allowed = dict(self._allowed)
         for unit in units:
             unit.violations = sum(self._use_up(record, allowed) for record in unit.records)
 
     def _use_up(self, record: Record, allowed: dict[PodKey, int]) -> bool:
-        """Whether one of its budgets did not allow this eviction."""
+        """Whether one of the pod's budgets did not allow this eviction."""
         pod, violates = record.pod, False
         for key, budget in self._budgets.items():
             if pod.key.name not in budget.disrupted and budget.covers(pod.key, pod.labels):
@@ -199,12 +206,12 @@ class Evictable:
 
 
 def is_leaving(record: Record) -> bool:
-    """Whether it is being deleted, or the scheduler asked for that."""
+    """Whether the pod is being deleted, or the scheduler requested its eviction."""
     return record.pod.deleting or record.evicted
 
 
 def _in_order(units: Sequence[Unit]) -> list[Unit]:
-    """The same order, but nobody before the unit that it depends on."""
+    """The same order, with each unit behind the unit that it depends on."""
     ordered: dict[Unit, None] = {}
     for unit in units:
         if unit.after is not None:

@@ -1,9 +1,9 @@
-"""What a plan of preemption keeps for its preemptor, and which other pods may take it.
+"""What a preemption plan keeps for its preemptor, and which other pods may take it.
 
-Kept are the places of the plan and, beside them, all that its victims held of cards: a preemptor
-that asks for half a card gets it from a pod that held a whole one, and until it is bound nothing of
-that card is handed out. As in kube-scheduler, pods of higher priority may take what is kept. Of
-cards only those that could have evicted the victims themselves.
+The plan keeps its places and, beside them, all cards that its victims held. A preemptor that asks
+for half a card may get it from a pod that held a whole one, and until the preemptor is bound the
+rest of the card is not handed out. As in kube-scheduler, pods of higher priority may take what is
+kept. Cards go only to pods that could have evicted the victims themselves.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +25,7 @@ from kubeshare_py.scheduling.queue.pod_records import Record
 
 @dataclass(frozen=True, slots=True)
 class Evicted:
-    """A pod that goes for a preemptor, or went, and what it held."""
+    """A pod that is or was evicted for a preemptor, and what it held."""
 
     pod: Pod
     node: NodeName
@@ -33,7 +33,7 @@ class Evicted:
 
 
 class PreemptionHold:
-    """Reads the machine's books."""
+    """Computes what plans keep."""
 
     def __init__(self, ledger: Ledger, records: Mapping[PodUid, Record], planner: Planner) -> None:
         self._ledger = ledger
@@ -41,20 +41,20 @@ class PreemptionHold:
         self._planner = planner
 
     def places(self, plan: PreemptionPlan) -> dict[PodUid, Charge]:
-        """By pod, the place that the plan has for it."""
+        """The planned place of each pod."""
         return {seat.uid: self._place(seat) for seat in plan.seats}
 
     def evicted(self, plan: PreemptionPlan) -> list[Evicted]:
         """The plan's victims, and pods on its cards that leave because of another plan."""
         cards = {uuid for seat in plan.seats for uuid in seat.cards}
         victims = [self._records[victim.uid] for victim in plan.victims]
-        # Those that linger are no records any more, and are not kept beside the plan's places.
+        # Lingering pods have no record, and nothing is kept for them beside the plan's places.
         leaving = [self._records[uid] for uid in plan.awaited if uid in self._records]
         others = [one for one in leaving if one.evicted and not cards.isdisjoint(_cards(one))]
         return [self._evicted(record) for record in (*victims, *others)]
 
     def carried(self, before: Sequence[Evicted]) -> list[Evicted]:
-        """Of the pods that an earlier plan evicted, those that went or are on their way."""
+        """Those of the pods evicted by an earlier plan that left or are leaving."""
         records = (self._records.get(one.pod.uid) for one in before)
         return [
             one
@@ -70,7 +70,8 @@ class PreemptionHold:
     ) -> dict[PodUid, Charge]:
         """By evicted pod, what it held of cards beyond these places.
 
-        Not of pods of which something is kept for another, those `before` are its own.
+        Pods for which an earmark is kept are left out, except those in `before`, whose earmarks are
+        the plan's own.
         """
         left: dict[GpuUuid, tuple[int, int]] = {}
         for place in places.values():
@@ -90,7 +91,7 @@ class PreemptionHold:
         return found
 
     def rule(self, plan: PreemptionPlan, evicted: Sequence[Evicted]) -> Callable[[Contender], bool]:
-        """Which contenders may take what is kept."""
+        """The rule that says which contenders may take what is kept."""
         priority, has_cards = plan.preemptor.priority, any(seat.cards for seat in plan.seats)
 
         victims = [one.pod for one in evicted]
@@ -120,7 +121,7 @@ class PreemptionHold:
             gives_way = planner.rule(profile, preemptor_of(pods, name))
             return all(map(gives_way, victims))
         except PluginFailed:
-            return False  # nobody knows
+            return False  # unknown: treated as "may not"
 
     def _place(self, seat: Seat) -> Charge:
         shape, columns = self._records[seat.uid].shape, self._ledger.columns
@@ -147,7 +148,7 @@ def _cards(record: Record) -> set[GpuUuid]:
 
 
 def _beyond(card: CardCharge, left: dict[GpuUuid, tuple[int, int]]) -> CardCharge | None:
-    """What of this charge is beyond what `left` takes of the card, which is less by it then."""
+    """The part of this charge beyond what `left` takes of the card; `left` is reduced by it."""
     milli, memory = left.get(card.uuid, (0, 0))
     left[card.uuid] = max(0, milli - card.milli), max(0, memory - card.memory_bytes)
     over = max(0, card.milli - milli), max(0, card.memory_bytes - memory)

@@ -1,7 +1,7 @@
-"""What pods say of places that are kept for them: told when a plan begins, taken back when it ends.
+"""Nominations of pods: set when a plan begins, and cleared when it ends.
 
-A pod may say so for no reason: a scheduler before this one told it, a request arrived late, or
-the one that was to take it back did not arrive at all. What the API server shows is what counts.
+A pod may show a nomination without reason: an earlier scheduler set it, a request arrived late, or
+the request that should have cleared it was lost. What the API server shows is what counts.
 """
 
 from collections.abc import Container, Mapping
@@ -12,18 +12,18 @@ from kubeshare_py.domain.preemption import PreemptionPlan
 from kubeshare_py.scheduling.queue.pod_records import Record, State
 from kubeshare_py.scheduling.queue.timers import Timers
 
-#: What is still shown is taken back again after this time (s).
+#: A nomination that is still shown is cleared again after this time (s).
 AGAIN_S = 10.0
 
 
 class Nominations:
-    """Holds who says that it is nominated, and who has reason to."""
+    """Which pods show a nomination, and which have a plan for it."""
 
     def __init__(self, records: Mapping[PodUid, Record], ours: Container[str]) -> None:
-        """`ours` are the names under which pods ask for this scheduler."""
+        """`ours` are the schedulerNames of this scheduler."""
         self._records = records
         self._ours = ours
-        #: Pods that the API server shows with a nomination, and pods that were told of one.
+        #: Pods that the API server shows with a nomination, and pods that this scheduler nominated.
         self.shown: set[PodUid] = set()
         self._told: set[PodUid] = set()
         self._planned: set[PodUid] = set()
@@ -32,16 +32,16 @@ class Nominations:
 
     @property
     def is_due(self) -> bool:
-        """Whether there are some that no plan may stand behind."""
+        """Whether some nominations may have no plan behind them."""
         return bool(self._doubtful)
 
     @property
     def next_at(self) -> float:
-        """When to look again; infinity when there is nothing to look at."""
+        """When to check again; infinity if there is nothing to check."""
         return self._again.next_at
 
     def seen(self, record: Record) -> None:
-        """What the API server shows of a pod."""
+        """Take a pod as the API server shows it."""
         pod = record.pod
         if not pod.nominated:
             self.shown.discard(pod.uid)
@@ -50,33 +50,33 @@ class Nominations:
             self._doubtful.add(pod.uid)
 
     def gone(self, uid: PodUid) -> None:
-        """The pod is not there any more."""
+        """Forget a pod."""
         for pods in (self.shown, self._told, self._planned, self._doubtful):
             pods.discard(uid)
 
     def begin(self, plan: PreemptionPlan, effects: list[Effect]) -> None:
-        """Tell all who get a place."""
+        """Nominate all pods that get a place in the plan."""
         uids = [seat.uid for seat in plan.seats]
         self._planned.update(uids)
         self._told.update(uids)
         effects += [Nominate(seat.uid, seat.key, seat.node, seat.cards) for seat in plan.seats]
 
     def keep(self, plan: PreemptionPlan) -> None:
-        """The places of a plan that ended are kept after all."""
+        """Keep the places of a plan that ended after all."""
         self._planned.update(seat.uid for seat in plan.seats)
 
     def end(self, plan: PreemptionPlan) -> None:
-        """They have their places, or will not get them."""
+        """Record that the plan ended: its pods have their places, or will not get them."""
         uids = {seat.uid for seat in plan.seats}
         self._planned -= uids
         self._doubtful |= uids & (self.shown | self._told)
 
     def time_passed(self, now: float) -> None:
-        """What was to be taken back may still be there."""
+        """Check again nominations that should have been cleared."""
         self._doubtful.update(self._again.due(now))
 
     def take_back(self, now: float, effects: list[Effect]) -> None:
-        """Those that no plan stands behind. The Binding takes them back by itself, mostly."""
+        """Clear nominations without a plan. Mostly the Binding has cleared them already."""
         for uid in sorted(self._doubtful - self._planned):
             record = self._records.get(uid)
             if record is None or not (uid in self.shown or uid in self._told):

@@ -1,6 +1,6 @@
-"""Plans of preemptions, for the machine that carries them out and for whoever asks beforehand.
+"""Makes preemption plans, for the machine to carry out or for a dry run.
 
-Reads the machine's books; a plan is a value, and nothing is changed by making one.
+Reads the machine's state. A plan is a value, and making one changes nothing.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ from kubeshare_py.scheduling.preemption.victim_search import Portion
 from kubeshare_py.scheduling.queue.gangs import Gangs
 from kubeshare_py.scheduling.queue.pod_records import Record
 
-#: For those that must be in one place so many are looked at, others next time.
+#: The most topology domains that are searched for pods that must share one; others next time.
 MOST_PLACES = 64
 
 
@@ -39,8 +39,8 @@ MOST_PLACES = 64
 class Where:
     """Where to look for places.
 
-    `number` chooses the nodes and places that are looked at, where there are too many for all.
-    `nodes` are the only ones that will do, None for any. `fitting`: also where nobody has to go.
+    `number` selects the nodes and domains to search, where there are too many for all. `nodes` are
+    the only acceptable ones, None for any. `fitting`: also places where no victim is needed.
     """
 
     number: int = 0
@@ -52,7 +52,7 @@ ANYWHERE = Where()
 
 
 class Planner:
-    """Knows the disruption budgets; all else is the machine's."""
+    """Makes plans; keeps the disruption budgets."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Planner:
         self.budgets: dict[PodKey, Budget] = {}
 
     def budgets_changed(self, event: BudgetEvent) -> None:
-        """What the API server shows of disruption budgets."""
+        """Take disruption budgets as the API server shows them."""
         match event:
             case BudgetSeen(budget=budget):
                 self.budgets[budget.key] = budget
@@ -91,10 +91,12 @@ class Planner:
         rule: Callable[[Pod], bool] | None = None,
         where: Where = ANYWHERE,
     ) -> PreemptionPlan | None:
-        """Places for all these pods and who must go for them; None if no eviction would help.
+        """Places for all these pods, and the victims.
 
-        None also if a plugin fails: it is not known whether one would.
-        `leaving` are pods that go anyhow. `rule` says who gives way, instead of the profile.
+        None if no eviction would help or a plugin fails.
+
+        `leaving` are pods that leave anyhow. `rule` says which pods may be evicted, in place of the
+        profile.
         """
         try:
             yields = rule or self.rule(members[0].pod.scheduler_name, preemptor)
@@ -110,10 +112,10 @@ class Planner:
         leaving: Sequence[Record],
         survey: Survey,
     ) -> PreemptionPlan | None:
-        """Another portion of the search for one pod that may be anywhere.
+        """The next portion of the search for one pod that may go anywhere.
 
-        Once the survey is done this is the plan, None if there is none: the best node's, as it is
-        then.
+        Returns the plan once the survey is done: for the best node, as it is then. None until then,
+        and if there is no plan.
         """
         members = [member]
         try:
@@ -163,13 +165,13 @@ class Planner:
         return PreemptionSearch(self._ledger, self._askers, evictable, leaving, model)
 
     def is_on(self, profile: str) -> bool:
-        """Whether anybody is evicted for pods of this profile at all."""
+        """Whether pods of this profile may evict any."""
         return bool(self._profiles[profile].post_filters)
 
     def rule(self, profile: str, preemptor: Preemptor) -> Callable[[Pod], bool]:
-        """What the profile says about who gives way; Kubernetes' rule where it says nothing.
+        """The profile's rule of which pods may be evicted; Kubernetes' rule if it has none.
 
-        Raises PluginFailed, and so does what it returns.
+        Raises PluginFailed, and so does the rule.
         """
         plugins = self._profiles[profile].post_filters
         rules = [gives_way(self._boundary, plugin, preemptor) for plugin in plugins]
@@ -178,14 +180,14 @@ class Planner:
         return lambda pod: all(one(pod) for one in rules or [lower_priority(preemptor)])
 
     def _models_for(self, members: Sequence[Record]) -> list[str]:
-        """Models to plan them on where all cards must be of one model; "" where not."""
+        """The models to plan for where all cards must be of one model; otherwise ""."""
         shapes = [(record.pod.scheduler_name, record.shape) for record in members]
         return list(models_for(shapes, self._ledger.columns.model_names))
 
     def _places_for(self, members: Sequence[Record], where: Where) -> Iterator[IntArray | None]:
-        """The rows of each place that must hold them all; once None where they may be anywhere.
+        """The rows of each domain that must hold all members; None if they may be anywhere.
 
-        Where members of their gang are already, only that place.
+        If members of the gang are placed already, only their domain.
         """
         row_of = self._ledger.columns.row_of
         if where.nodes is None:
@@ -207,7 +209,7 @@ class Planner:
         names = gang.nodes() if gang is not None else []
         taken = {places.item(columns.row_of[name]) for name in names if name in columns.row_of}
         if len(taken) > 1:
-            return  # no place is theirs
+            return  # they are in several domains already
         numbers = np.array([*taken]) if taken else np.unique(places)
         numbers = numbers[numbers != NOWHERE]
         start = search * MOST_PLACES % max(1, len(numbers))
@@ -237,7 +239,7 @@ class Planner:
 
 
 def preemptor_of(pods: Sequence[Pod], gang: str = "") -> Preemptor:
-    """A pod, or those of a gang that are needed: it ranks as the last of them."""
+    """The preemptor: a pod, or the needed members of a gang, which ranks as its lowest member."""
     return Preemptor(
         namespace=pods[0].key.namespace,
         name=gang or pods[0].key.name,

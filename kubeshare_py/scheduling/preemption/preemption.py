@@ -1,10 +1,10 @@
-"""Preemptions under way: which are to be searched for, plans that are carried out, and their ends.
+"""Preemptions under way: what to search for next, plans that are carried out, and their ends.
 
-A search follows every try that found no place. A plan gives its nominee earmarks and asks for the
-victims' deletion; then the nominee is tried in its turn like all others. It keeps what it has until
-it is bound or gives up. When its place does not hold any more, no victim is left to be waited for
-and it still does not fit, or victims do not leave in time, another plan takes the place of this
-one; without another one it gives up.
+A search follows every attempt that found no place. A plan gives its nominee earmarks and requests
+the victims' deletion; then the nominee is tried in its turn like all others. It keeps its earmarks
+until it is bound or gives up. The plan is replaced by another if its place no longer holds, if the
+nominee does not fit although all victims have left, or if victims do not leave in time. Without
+another plan the nominee gives up.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -31,17 +31,17 @@ from kubeshare_py.scheduling.queue.gangs import Gang
 from kubeshare_py.scheduling.queue.pod_records import Record, State
 from kubeshare_py.scheduling.queue.timers import Timers
 
-#: The reason in the victims' condition, and that of their event, as kube-scheduler's.
+#: The reason in the victims' condition, and that of their event, as kube-scheduler has them.
 REASON, EVENT = "PreemptionByScheduler", "Preempted"
 _UNPLACED = (State.BACKOFF, State.WAITING)
 
 
 @dataclass(slots=True, eq=False)
 class UnderWay:
-    """A plan that is carried out until then (s).
+    """A plan that is carried out until `until` (s).
 
-    `evicted` are its victims, those of the nominee's plans before this one, and those of others
-    that leave its cards; `awaited` the pods that still hold something.
+    `evicted` are its victims, those of the nominee's earlier plans, and those of other plans that
+    leave its cards. `awaited` are the pods that still hold something.
     """
 
     nominee: Nominee
@@ -52,7 +52,7 @@ class UnderWay:
 
 
 class Preemption:
-    """Works on the machine's books, at the end of each turn."""
+    """Searches and carries out plans, at the end of each turn."""
 
     def __init__(self, books: Books, gang_turns: GangTurns, rules: PreemptionRules) -> None:
         """Works on these books."""
@@ -70,7 +70,7 @@ class Preemption:
         self.departures = Departures(records, books.gangs, self.ranks)
         self._nominations = Nominations(records, profiles)
         self._resumption = Resumption(records, books.gangs)
-        #: Plans whose nominee was placed and is not bound yet, with its place.
+        #: Plans whose nominee was placed but is not bound yet, with its place.
         self._placed: dict[PodUid, tuple[UnderWay, Charge]] = {}
         most = rules.most_plans
         self.queue = PreemptionQueue(books, planner, gang_turns, self.under_way, self.ranks, most)
@@ -81,14 +81,14 @@ class Preemption:
 
     @property
     def is_due(self) -> bool:
-        """Whether a turn would search, or see that a plan or a nomination came to nothing."""
+        """Whether a turn would search, or find that a plan or nomination has ended."""
         if self.queue.is_due or self._searched or self._nominations.is_due:
             return True
         return any(holder.is_broken for holder in self._books.earmarks.holders)
 
     @property
     def next_at(self) -> float:
-        """When time alone changes something; infinity when it does not."""
+        """When time alone changes something; infinity if it does not."""
         return min(
             self._given_up.next_at,
             self.queue.next_at,
@@ -97,7 +97,7 @@ class Preemption:
         )
 
     def seen(self, record: Record | None, now: float) -> None:
-        """What the API server shows of a pod."""
+        """Take a pod as the API server shows it."""
         if record is None:
             return
         self.ranks.note(record)
@@ -105,20 +105,20 @@ class Preemption:
         self._nominations.seen(record)
 
     def gone(self, uid: PodUid) -> None:
-        """The pod is not there any more; it may still hold something, until it has `left`."""
+        """Forget a pod. It may still hold something until `left` is called."""
         self._surveys.pop(uid, None)
         self._nominations.gone(uid)
         self.ranks.gone(uid)
         self.departures.gone(uid)
 
     def left(self, uid: PodUid) -> None:
-        """The pod holds nothing any more."""
+        """A pod no longer holds anything."""
         self._not_awaited(uid)
 
     def dry_run(self, record: Record) -> tuple[PreemptionPlan, bool] | None:
-        """What would be done for a pod that waits, whether it may be or not.
+        """The plan that would be made for a waiting pod, also if the pod may not preempt.
 
-        True beside it: it is being done.
+        With it, whether that plan is being carried out.
         """
         gang = self._books.gangs.of(record.pod.uid)
         nominee: Nominee = gang if gang is not None and gang.together else record.pod.uid
@@ -132,18 +132,18 @@ class Preemption:
         return None if plan is None else (plan, False)
 
     def time_passed(self, now: float, effects: list[Effect]) -> None:
-        """Victims that do not go are asked again, and at last given up."""
+        """Repeat requests to victims that do not leave, and in the end give them up."""
         self.queue.time_passed(now)
         self._nominations.time_passed(now)
         if self._given_up.due(now):
             self._searched = True
         for uid in self.departures.time_passed(now, effects):
             self._not_awaited(uid)
-            # Nothing became free, so that nobody else wakes who waited for it.
+            # Nothing became free that would wake the pods that waited for it.
             self._searched = True
 
     def turn_begins(self, now: float) -> None:
-        """A nominee whose Binding was refused has its place back before any other is tried."""
+        """Give a nominee whose Binding was refused its place back, before others are tried."""
         for uid, (one, charge) in list(self._placed.items()):
             record = self._records.get(uid)
             if record is not None and record.state is State.BINDING:
@@ -154,13 +154,13 @@ class Preemption:
                 self._nominations.keep(one.plan)
 
     def resumes(self, *, cards_known: bool) -> bool:
-        """Whether plans of a scheduler before this one are to be made anew."""
+        """Whether plans of an earlier scheduler process must be made anew."""
         return self._resumption.is_due(cards_known=cards_known)
 
     def resumed(self, now: float, effects: list[Effect], *, cards_known: bool) -> bool:
-        """Make anew what a scheduler before this one told pods; False while there is more to do.
+        """Make anew the plans of an earlier scheduler process; False while some are left.
 
-        Nothing else is decided before, or others would get what was freed for those pods.
+        No other decision is made before that, or other pods would get what was freed for those.
         """
         self._resumption.begin(self._nominations.shown)
         for nominee, nodes in self._resumption.portion(cards_known=cards_known):
@@ -200,7 +200,7 @@ class Preemption:
     # --- inside --------------------------------------------------------------------------------
 
     def _survey(self, nominee: Nominee) -> Survey | None:
-        """The search for this pod, as far as it has come; None for pods that are in gangs."""
+        """The unfinished search for this pod; None for members of gangs."""
         record = None if isinstance(nominee, Gang) else self._records[nominee]
         known = self._surveys.get(nominee)
         if record is not None and known is not None and known.shape == record.shape:
@@ -213,7 +213,7 @@ class Preemption:
         return survey
 
     def _note_ends(self) -> None:
-        """Plans are over whose nominee was placed, is gone, or may not be tried."""
+        """End plans whose nominee was placed, is gone, or may not be tried."""
         for one in list(self.under_way.values()):
             nominee = one.nominee
             if self._books.earmarks.of(nominee) is not None:
@@ -225,7 +225,7 @@ class Preemption:
                 self._placed[record.pod.uid] = one, charge
 
     def _doubtful(self, now: float) -> UnderWay | None:
-        """The first plan that does not hold any more, or that gave its nominee nothing."""
+        """The first plan that no longer holds, or that gave its nominee nothing."""
         for holder in self._books.earmarks.holders:
             one = self.under_way.get(holder.nominee)
             if one is None:
@@ -236,11 +236,11 @@ class Preemption:
         return None
 
     def _renew(self, one: UnderWay, now: float, effects: list[Effect]) -> None:
-        """Another plan in place of this one; meanwhile nothing that it keeps is handed out."""
+        """Replace a plan by another; what it keeps is not handed out meanwhile."""
         nominee, plan = one.nominee, None
         holder = self._books.earmarks.of(nominee)
         is_broken = holder is not None and holder.is_broken
-        # One that had room all the time, and did not get it, would not get it again.
+        # A nominee that had room all along, and did not get it, would not get it the next time.
         had_to_wait = self.queue.was_tried(nominee) and (one.plan.victims or one.plan.awaited)
         if (is_broken or one.awaited or had_to_wait) and self.queue.may_plan(nominee):
             self._books.attempts.preemptions += 1
@@ -263,10 +263,10 @@ class Preemption:
         fitting: bool = False,
         survey: Survey | None = None,
     ) -> PreemptionPlan | None:
-        """On the cluster as the nominee may see it.
+        """Search on the cluster as the nominee may see it.
 
-        `nodes` are the only ones that will do; `fitting`: also a place for which nobody has to go.
-        `survey`: only a portion of all is looked at, and there is no plan until it is done.
+        `nodes` are the only acceptable ones. `fitting`: also places that need no victim. With
+        `survey`, only a portion is searched, and there is no plan until it is done.
         """
         members = needed(nominee, self._records)
         leaving = [
@@ -279,7 +279,7 @@ class Preemption:
         if earmarks and earmarks.show_to(contender_of(nominee, self._records)) is not None:
             if survey is not None:
                 survey.is_done = True
-            return None  # that one is tried first, and this one then again
+            return None  # that holder is tried first, and this nominee again afterwards
         name = nominee.name if isinstance(nominee, Gang) else ""
         preemptor = preemptor_of([record.pod for record in members], name)
         where = Where(self._books.attempts.preemptions, nodes, fitting=fitting)
@@ -316,7 +316,7 @@ class Preemption:
             self.departures.ask(eviction, partial(self._awaits, nominee, victim.uid), now)
 
     def _hold(self, one: UnderWay, places: Mapping[PodUid, Charge], now: float) -> None:
-        """From now on these places are kept for the plan's nominee, and no others."""
+        """Keep these places for the plan's nominee, in place of its earlier ones."""
         earmarks, nominee, plan = self._books.earmarks, one.nominee, one.plan
         for place in places.values():
             cards = place.allocation.cards if place.allocation is not None else ()
@@ -339,12 +339,12 @@ class Preemption:
             self.queue.wake(nominee)
 
     def _awaits(self, nominee: Nominee, uid: PodUid) -> bool:
-        """Whether the nominee's plan still wants this pod to go."""
+        """Whether the nominee's plan still needs this pod to leave."""
         one = self.under_way.get(nominee)
         return one is not None and uid in one.awaited
 
     def _give_up(self, one: UnderWay) -> None:
-        """The nominee does not get what was planned."""
+        """End a plan whose nominee does not get its place."""
         self._books.earmarks.end(one.nominee)
         self._end(one)
 
@@ -354,14 +354,15 @@ class Preemption:
         self.queue.again(one.nominee)
 
     def _not_awaited(self, uid: PodUid) -> None:
-        """It is gone, or stays."""
+        """No plan waits for this pod any more: it has left, or it stays."""
         for one in self.under_way.values():
             one.awaited.discard(uid)
 
 
 def _eviction(record: Record, plan: PreemptionPlan) -> Evict:
     pod, preemptor = record.pod, plan.preemptor
-    # By no name: the victim's owner may not be allowed to see what is in other namespaces.
+    # The message has no name, because the victim's owner may not be allowed to see other
+    # namespaces.
     by = f"{'the pod group of ' if preemptor.is_gang else ''}pod {plan.seats[0].uid}"
     message = f"{pod.scheduler_name}: preempting to accommodate a higher priority pod"
     note = f"Preempted by {by} on node {record.node}"

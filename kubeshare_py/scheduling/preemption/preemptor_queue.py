@@ -1,4 +1,4 @@
-"""For whom to search for victims next: who was tried, does not fit, and may evict anybody."""
+"""Chooses the preemptor to search for next: pods that were tried, do not fit, and may evict."""
 
 import math
 from collections.abc import Mapping
@@ -18,26 +18,26 @@ from kubeshare_py.scheduling.queue.pod_queue import Line, SortKey
 from kubeshare_py.scheduling.queue.pod_records import Record
 from kubeshare_py.scheduling.queue.timers import Timers, backoff_s
 
-#: Failed searches that are remembered.
+#: The most failed searches that are remembered.
 FUTILE_KEPT = 4096
 
-#: Lines and gangs that one turn looks at, and the first pods of a line.
+#: The most lines and gangs that one turn looks at, and the most first pods of a line.
 LOOKS_A_TURN, MOST_LOOKED_AT = 500, 500
 
-#: What a search costs beside its questions, in rows of about 0.4 us: some milliseconds.
+#: The cost of a search without its questions, in rows of about 0.4 µs: some milliseconds.
 A_SEARCH = 5_000
 
-#: What is said of a preemptor that evicted others as often as it may.
+#: The remark on a preemptor that has used up its plans.
 EXHAUSTED = "Pods were evicted for it {} times, and it has no place: it evicts no more."
 
 #: Ranks above and below all.
 NOBODY, NOTHING = (math.inf, True), (-math.inf, False)
-#: Nominees of equal rank in the same line, and of the same namespace if that counts, fare alike.
+#: Nominees of equal rank in one line, and of one namespace if that matters, have the same outcome.
 _Alike = tuple[object, ...]
 
 
 class PreemptionQueue:
-    """Lines and gangs that were blocked just now, or a while after a search was in vain."""
+    """Lines and gangs that were just blocked, or whose failed search is due again."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class PreemptionQueue:
         ranks: BoundRanks,
         most_plans: int,
     ) -> None:
-        """`most_plans`: so many times one nominee may evict others."""
+        """`most_plans`: how many times one nominee may evict others."""
         self._books = books
         self._records = books.records
         self._planner = planner
@@ -56,27 +56,27 @@ class PreemptionQueue:
         self._under_way = under_way
         self._ranks = ranks
         self._most_plans = most_plans
-        #: Whom to search for, by the key that it is known to stand at; searches have shares of
-        #: their own, so that a round lasts until all that wait for one had theirs.
+        #: Candidates, with the sort key at which each stands. Searches have fair shares of their
+        #: own: a round lasts until every owner with candidates has had its share.
         self._due: dict[Line | Gang, SortKey] = {}
         self._shares = Shares()
         self._candidates: FairHeap[Line | Gang] = FairHeap(
             self._shares, self._stands_at, lambda: len(self._due)
         )
-        #: Candidates that were found under an owner that they had before.
+        #: Candidates that were found under a former owner.
         self._moved: dict[Line | Gang, None] = {}
-        #: Who is to be looked at, some in each turn.
+        #: Candidates still to be looked at, some in each turn.
         self._unlooked: list[Line | Gang] = []
         self._retry: Timers[Line | Gang] = Timers()
         self._futile: dict[_Alike, tuple[int, float]] = {}
         self._futile_bytes = 0
-        #: The least important bound pod when somebody was passed over who may evict nobody: the
-        #: most important such one.
+        #: The lowest bound rank when a candidate that could evict no pod was passed over; the
+        #: highest such rank.
         self._passed_over_at = NOTHING
 
     @property
     def is_due(self) -> bool:
-        """Whether somebody is to be searched for."""
+        """Whether there is a candidate to search for."""
         return bool(
             self._due
             or self._unlooked
@@ -87,22 +87,22 @@ class PreemptionQueue:
 
     @property
     def next_at(self) -> float:
-        """When a search is tried again."""
+        """When a failed search is due again."""
         return self._retry.next_at
 
     @property
     def is_behind(self) -> bool:
-        """Whether some were not looked at yet."""
+        """Whether some candidates were not looked at yet."""
         return bool(self._unlooked)
 
     def blocked(self, who: Line | Gang) -> None:
-        """Was tried, and does not fit."""
+        """A line or gang was tried and does not fit."""
         key = self._key(who)
         if key is not None and self._due.get(who) != key:
             self._put(who, key)
 
     def again(self, nominee: Nominee) -> None:
-        """A plan for it came to an end: it waits with those like it again."""
+        """A nominee's plan ended: it waits with its equals again."""
         if isinstance(nominee, Gang):
             if nominee.together and nominee.waiting:
                 self._note_plans(nominee)
@@ -116,7 +116,7 @@ class PreemptionQueue:
             return
         self._note_plans(self._records[nominee])
         if self._records[nominee].remark:
-            # Nothing that those like it are told is told to it.
+            # Its message differs from that of the pods in its line.
             line.diagnosis = None
             self._books.queue.wake(line)
         else:
@@ -126,20 +126,20 @@ class PreemptionQueue:
                 self.blocked(line)
 
     def _note_plans(self, owner: Gang | Record) -> None:
-        """Say so where it evicts no more."""
+        """Set the remark of an owner that has used up its plans."""
         if owner.plans >= self._most_plans and not owner.remark:
             owner.remark = EXHAUSTED.format(owner.plans)
             self._books.attempts.exhausted += 1
 
     def set_apart(self, nominee: Nominee) -> None:
-        """A plan for it is carried out: it may take what those before it may not."""
+        """Move a nominee to a line of its own: it may take what pods before it may not."""
         if isinstance(nominee, Gang):
             self._gang_turns.queue.move(nominee, alone=True)
         else:
             self._books.queue.move(nominee, alone=True)
 
     def wake(self, nominee: Nominee) -> None:
-        """It may fit now, though no row improved."""
+        """Wake a nominee, which may fit now although no row improved."""
         if isinstance(nominee, Gang):
             blocked = self._gang_turns.queue.line_of(nominee)
             if blocked is not None:
@@ -150,7 +150,7 @@ class PreemptionQueue:
                 self._books.queue.wake(line)
 
     def was_tried(self, nominee: Nominee) -> bool:
-        """Whether the nominee does not fit now."""
+        """Whether the nominee was tried and does not fit now."""
         if self._books.cycle.sweeps:
             return False
         if isinstance(nominee, Gang):
@@ -159,14 +159,14 @@ class PreemptionQueue:
         return line is not None and line.blocked
 
     def time_passed(self, now: float) -> None:
-        """Searches that were in vain are due again."""
+        """Make failed searches due again."""
         for who in self._retry.due(now):
             self.blocked(who)
 
     def take(self, now: float) -> Nominee | None:
-        """Who stands first of those that may evict somebody, as far as they were looked at.
+        """The first nominee, of those looked at so far, that may evict some pod.
 
-        A namespace that had its share of searches lets all others pass.
+        A namespace that has used its share of searches lets all others pass.
         """
         if self._lowest() < self._passed_over_at:
             self._look_at_all()
@@ -190,7 +190,7 @@ class PreemptionQueue:
         return None
 
     def spend(self, nominee: Nominee, cost: int) -> None:
-        """A search for it cost so much, in rows, beside what it cost apart from questions."""
+        """Charge a search to its owner: `cost` rows for questions, and the fixed cost."""
         cost += A_SEARCH
         line = nominee if isinstance(nominee, Gang) else self._books.queue.line_of(nominee)
         if line is not None:
@@ -198,7 +198,7 @@ class PreemptionQueue:
             self._books.shares.spend(line.owner, cost)
 
     def futile(self, nominee: Nominee, now: float) -> None:
-        """No eviction would help; perhaps later."""
+        """Record that no eviction would help; the search is tried again later."""
         alike = self._alike(nominee)
         tries = self._futile.get(alike, (0, 0.0))[0] + 1
         if alike not in self._futile and not isinstance(nominee, Gang):
@@ -219,7 +219,7 @@ class PreemptionQueue:
         self._candidates.push(who.owner, key, who)
 
     def _first(self) -> Line | Gang | None:
-        """The first candidate; another round of shares begins if all others had theirs."""
+        """The first candidate; starts another round of shares when all have used theirs."""
         first = self._first_of_round()
         if first is None and self._shares.new_round():
             self._candidates.let_on()
@@ -227,7 +227,7 @@ class PreemptionQueue:
         return first
 
     def _first_of_round(self) -> Line | Gang | None:
-        """The first candidate, once those found under an owner of before are under theirs."""
+        """The first candidate, after those under a former owner moved to their own."""
         first = self._candidates.first()
         while self._moved:
             moved = list(self._moved)
@@ -248,14 +248,14 @@ class PreemptionQueue:
 
     @staticmethod
     def _key(who: Line | Gang) -> SortKey | None:
-        """Where it stands; None if none of its pods waits."""
+        """The sort key of a candidate; None if none of its pods waits."""
         if isinstance(who, Gang):
             return who.key
         head = who.head()
         return None if head is None else head[0]
 
     def _searched_for(self, who: Line | Gang, now: float) -> tuple[SortKey, Nominee] | None:
-        """Who of a line, or the gang, is to be searched for, and where it stands."""
+        """The nominee to search for, a line's pod or the gang, and its sort key."""
         if isinstance(who, Line):
             uid = self._first_of(who, now)
             return None if uid is None else (who.waiting[uid], uid)
@@ -271,8 +271,8 @@ class PreemptionQueue:
             return None
         if not self._is_above_somebody(head[1]):
             return None
-        # Thousands may wait in one line, and most of them alike: one is asked for all of those,
-        # and those far behind the first are not looked at.
+        # Thousands may wait in one line, most of them equal: one verdict serves all of those, and
+        # pods far behind the first are not looked at.
         verdicts: dict[tuple[object, ...], bool] = {}
         able = []
         for key, uid in line.heap[:MOST_LOOKED_AT]:
@@ -287,7 +287,7 @@ class PreemptionQueue:
         return min(able, key=line.waiting.__getitem__, default=None)
 
     def may_plan(self, nominee: Nominee) -> bool:
-        """Whether its profile, its pods and its past let it evict others."""
+        """Whether its profile, its pods and its number of plans let it evict others."""
         members = needed(nominee, self._records)
         if not members or self._owner(nominee).plans >= self._most_plans:
             return False
@@ -295,7 +295,7 @@ class PreemptionQueue:
         return is_on and all(one.pod.preempts for one in members)
 
     def count(self, nominee: Nominee, plan: PreemptionPlan) -> None:
-        """A plan of its own is carried out."""
+        """Count a plan that is carried out, if it has victims."""
         if plan.victims:
             self._owner(nominee).plans += 1
 
@@ -308,7 +308,7 @@ class PreemptionQueue:
         return self.may_plan(nominee) and self._is_above_somebody(nominee)
 
     def _look_at_all(self) -> None:
-        """Somebody less important is bound now: whoever waits may be above him."""
+        """Look at all waiting pods again, because a lower rank is bound now."""
         self._passed_over_at = NOTHING
         self._unlooked = [*self._books.queue.blocked()]
         for line in self._gang_turns.queue.lines():
@@ -329,6 +329,6 @@ class PreemptionQueue:
 
 
 def _standing(pod: Pod) -> tuple[int, bool, str]:
-    """What decides, of pods of one line, who gives way to this one."""
+    """What decides, for pods of one line, which pods may be evicted for them."""
     guarantee = pod.label_priority > 0
     return pod.priority, guarantee, pod.key.namespace if guarantee else ""

@@ -1,8 +1,8 @@
-"""Plans of a scheduler before this one: whose place is to be planned anew before others are tried.
+"""Plans of an earlier scheduler process, which are made anew before other pods are tried.
 
-Such a plan is known by what pods that wait say: the node for which they are nominated. It is made
-anew for that node, with the pods that are leaving there. So nothing that was freed goes to others,
-and only pods are evicted that still have to go.
+Such a plan is known from waiting pods, which show the node that they are nominated for. It is made
+anew for that node, with the pods that are leaving there. So what was freed does not go to others,
+and only pods that still have to leave are evicted.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -12,12 +12,12 @@ from kubeshare_py.scheduling.queue.earmarks import Nominee, needed
 from kubeshare_py.scheduling.queue.gangs import Gang, Gangs
 from kubeshare_py.scheduling.queue.pod_records import Record, State
 
-#: So many pods of their own, or one gang, are looked at in one turn.
+#: The most single pods per turn; a gang takes a turn of its own.
 PODS_A_TURN = 8
 
 
 class Resumption:
-    """Nominees that are still to be looked at, from the first turn of this process on."""
+    """Nominees still to be looked at, from the first turn of this process on."""
 
     def __init__(self, records: Mapping[PodUid, Record], gangs: Gangs) -> None:
         self._records = records
@@ -25,16 +25,16 @@ class Resumption:
         self._left: dict[PodUid, None] | None = None
 
     def is_due(self, *, cards_known: bool) -> bool:
-        """Whether there are some to be looked at; those that want cards once cards are known."""
+        """Whether nominees are left; those that claim cards count once cards are known."""
         return any(cards_known or not self._wants_cards(uid) for uid in self._left or ())
 
     def begin(self, nominated: Iterable[PodUid]) -> None:
-        """At the first turn: these are all."""
+        """At the first turn: these pods are nominated."""
         if self._left is None:
             self._left = dict.fromkeys(sorted(nominated, key=self._rank))
 
     def portion(self, *, cards_known: bool) -> list[tuple[Nominee, Collection[NodeName]]]:
-        """The next ones in queue order, each with the nodes for which it is nominated."""
+        """The next nominees in queue order, each with the nodes that it is nominated for."""
         found: list[tuple[Nominee, Collection[NodeName]]] = []
         for uid in list(self._left or ()):
             if len(found) >= PODS_A_TURN or (found and isinstance(found[-1][0], Gang)):

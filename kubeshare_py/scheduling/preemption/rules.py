@@ -1,4 +1,4 @@
-"""How long a plan of preemption waits for its victims, and how many plans one preemptor gets."""
+"""How long a plan waits for its victims, and how many plans one preemptor gets."""
 
 from dataclasses import dataclass
 
@@ -7,9 +7,9 @@ from kubeshare_py.configuration.scheduler import SchedulerConfiguration
 
 @dataclass(frozen=True, slots=True)
 class PreemptionRules:
-    """Victims that are there after `patience_s` (s) are not waited for any longer.
+    """`patience_s`: how long (s) a plan waits for victims that do not leave.
 
-    `most_plans`: so many times one pod or gang may evict others before it is bound.
+    `most_plans`: how many times one pod or gang may evict others before it is bound.
     """
 
     patience_s: float = 120.0
@@ -17,7 +17,7 @@ class PreemptionRules:
 
 
 def preemption_rules(configuration: SchedulerConfiguration) -> PreemptionRules:
-    """As configured."""
+    """The rules of a configuration."""
     return PreemptionRules(
         configuration.preemption_patience_seconds, configuration.preemptions_per_pod
     )

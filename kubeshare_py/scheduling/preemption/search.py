@@ -1,9 +1,9 @@
-"""The plan of a preemption: places for pods that fit nowhere, and the fewest that must go for them.
+"""Plans a preemption: places for pods that fit nowhere, and the fewest victims.
 
-Pure: reads the machine's books and works on private rows. First everybody who leaves anyhow is
-thought away; then each pod is put where it fits, or where the least important pods would have to
-go; in the end whoever turns out not to be needed is spared. For several pods that is greedy: none
-of the victims can be spared, but a quite different choice may do with fewer.
+Pure: it reads the machine's state and works on private rows. First all pods that leave anyhow are
+removed. Then each pod is put where it fits, or where the least important pods would have to go. In
+the end victims that turn out not to be needed are reprieved. For several pods the search is greedy:
+no single victim could stay, but a quite different choice may do with fewer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,13 +21,16 @@ from kubeshare_py.scheduling.preemption.trial_rows import Kind, Seated, TrialRow
 from kubeshare_py.scheduling.preemption.victim_search import Portion, VictimSearch, Way
 from kubeshare_py.scheduling.queue.pod_records import Record
 
-#: For one pod so many nodes are looked at, others next time; kube-scheduler takes a tenth of all.
+#: The most nodes searched for one pod, others next time; kube-scheduler takes a tenth of all.
 MOST_NODES = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A plan: the nodes of the rows it is about, who gets which place there, and who goes."""
+    """A draft plan.
+
+    The nodes of its rows, the pods with their places there, and the units to evict.
+    """
 
     names: Sequence[NodeName]
     seated: Sequence[Seated]
@@ -35,7 +38,7 @@ class Draft:
 
 
 class PreemptionSearch:
-    """One search, for the pods of one preemptor; `leaving` are pods that are expected to go."""
+    """One search for one preemptor's pods; `leaving` are pods that are expected to leave."""
 
     def __init__(
         self,
@@ -45,7 +48,7 @@ class PreemptionSearch:
         leaving: Sequence[Record] = (),
         model: str = "",
     ) -> None:
-        """`model` is what pods get that ask for one model and leave it open; "" if none does."""
+        """`model` is the model for pods that want one model and leave it open; "" if none."""
         self._ledger = ledger
         self._askers = askers
         self._evictable = evictable
@@ -63,9 +66,9 @@ class PreemptionSearch:
     ) -> Draft | None:
         """Places for all of these pods, or None.
 
-        `start` chooses the nodes where there are many; `among` are the only rows that will do.
-        `fitting`: for one pod, too, also where it fits as it is. `portion`: for one pod, those of
-        the rows where others are evicted.
+        `start` selects the nodes where there are many. `among`, (k,) int64, are the only acceptable
+        rows. `fitting`: for one pod, also places where it fits without victims. `portion`: for one
+        pod, the part of the rows to search.
         """
         kinds: dict[Kind, list[Record]] = {}
         for record in members:
@@ -90,7 +93,7 @@ class PreemptionSearch:
     def _rows_for(
         self, kinds: Sequence[Kind], start: int | None, among: IntArray | None
     ) -> IntArray:
-        """For one pod some rows that evictions may help, for several all where any may fit."""
+        """For one pod some rows that evictions may help; for several, all where any may fit."""
         near = [self._askers[profile].within_reach(shape) for profile, shape in kinds]
         if among is not None:
             near = [np.intersect1d(rows, among) for rows in near]
@@ -101,7 +104,7 @@ class PreemptionSearch:
         return np.unique(np.concatenate([*near, self._fitting(kinds, among)]))
 
     def _fitting(self, kinds: Sequence[Kind], among: IntArray | None) -> IntArray:
-        """The rows where pods of one of these kinds fit as it is."""
+        """The rows where pods of one of these kinds fit without victims."""
         fitting = [
             np.flatnonzero(self._askers[profile].keys(shape) >= 0) for profile, shape in kinds
         ]
@@ -118,7 +121,7 @@ class PreemptionSearch:
         units: list[Unit],
         portion: Portion | None,
     ) -> bool:
-        """Places for pods of one kind, by evictions where they fit nowhere else."""
+        """Find places for pods of one kind, with victims where they fit nowhere else."""
         left = list(records)
         trial.fill(kind, left, trial.everywhere)
         search = VictimSearch(self._ledger, self._askers[kind[0]], trial.rows, self._evictable)
@@ -141,7 +144,7 @@ class PreemptionSearch:
     def _evict(
         self, trial: TrialRows, known: Mapping[int, Sequence[Way]], most: int, units: list[Unit]
     ) -> set[int]:
-        """Take the best ways, as long as one does not change what another is; where they are."""
+        """Take the best ways that do not affect each other; the positions that changed."""
         ranked = (
             sorted(
                 (way.cost, number, position, way)
@@ -167,7 +170,7 @@ class PreemptionSearch:
         units += going
         changed = trial.take_away([record for unit in going for record in unit.records])
         if gangs:
-            # How much of a gang may go is another matter now, wherever its members are.
+            # How many members of a gang may go has changed now, at every position with members.
             changed |= {
                 position
                 for position, ways in known.items()
@@ -177,7 +180,7 @@ class PreemptionSearch:
 
 
 def _hardest_first(entry: tuple[Kind, Sequence[Record]]) -> tuple[int, int, int]:
-    """Shapes that want most of a node first."""
+    """Sorts shapes that take most of a node first."""
     claim = entry[0][1].claim
     cpu = sum(amount for name, amount in entry[0][1].resources if name == "cpu")
     return (-claim.count, -claim.milli, -cpu) if claim is not None else (0, 0, -cpu)

@@ -1,4 +1,7 @@
-"""Who of those that are to go for a preemption need not: spared one by one, the important first."""
+"""Reprieves victims: returns units to their places, the most important first, while all pods fit.
+
+As in kube-scheduler, which reprieves the victims of a candidate node in this order.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,7 +15,7 @@ from kubeshare_py.scheduling.queue.gangs import Gang
 
 
 class Sparing:
-    """Works on the rows of one search, for those that are to go."""
+    """Reprieves the units of one search, on its rows."""
 
     def __init__(
         self,
@@ -29,7 +32,7 @@ class Sparing:
         self._units = list(units)
 
     def spare(self) -> list[Unit]:
-        """Let those stay who need not go, the most important first; who is left to go."""
+        """Let units stay that need not go, the most important first; the units that must go."""
         hopeless = self._hopeless(self._units)
         left = sorted(self._units, key=lambda unit: unit.importance)
         wholly_gone = {unit.gang: None for unit in left if unit.whole}
@@ -41,7 +44,7 @@ class Sparing:
                 if unit not in hopeless and self._can_stay(unit):
                     self._units.remove(unit)
                     self._evictable.spare(unit)
-                    # The members above its minimum may stay only now.
+                    # Members above its minimum may stay only now.
                     wholly_gone.pop(unit.gang, None)
                     again |= unit.whole
         for gang in wholly_gone:
@@ -50,7 +53,7 @@ class Sparing:
         return self._units
 
     def _spare_minimum(self, gang: Gang) -> None:
-        """Let members of a gang that goes as a whole stay if enough of them can: any of them."""
+        """Let members of a gang that goes whole stay, if its minimum can; any of them."""
         units = [unit for unit in self._units if unit.gang is gang]
         records = [record for unit in units for record in unit.records]
         least = gang.minimum - gang.completed
@@ -82,9 +85,9 @@ class Sparing:
         self._units = [unit for unit in self._units if unit not in units] + going
 
     def _hopeless(self, units: Sequence[Unit]) -> set[Unit]:
-        """Units that certainly have to go; looked up at once, since mostly all of them have to.
+        """Units that certainly have to go, found in one step, because mostly all of them do.
 
-        Said only of plans for pods of one shape, and of units on one node.
+        Only for plans whose pods have one shape, and for units on one node.
         """
         trial = self._trial
         kinds = {trial.kind_of(one.record) for one in trial.seated}
@@ -118,7 +121,7 @@ class Sparing:
         }
 
     def _can_stay(self, unit: Unit) -> bool:
-        """Whether all still fit with these pods back; if so, they are put back."""
+        """Whether all pods still fit with this unit back; if so, it is put back."""
         trial = self._trial
         touched = trial.positions_of(unit.records)
         before = trial.seated

@@ -1,4 +1,4 @@
-"""How far the search for one pod has come, of which each turn does a portion."""
+"""The progress of the search for one pod, of which each turn does a portion."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from kubeshare_py.scheduling.preemption.victim_search import Portion
 class Survey:
     """The search for a pod of this shape.
 
-    `number` as in `Where`. The best node yet, and what goes there costs so much.
+    `number` is that of `Where`. `node` is the best node yet, and `cost` the cost of its victims.
     """
 
     number: int
@@ -25,7 +25,7 @@ class Survey:
     is_done: bool = False
 
     def looked(self, draft: Draft | None, portion: Portion, models: int) -> bool:
-        """What a portion came to; whether it was all there is to look at."""
+        """Record the outcome of a portion; whether that portion was the whole search."""
         if draft is not None and (self.node is None or cost(draft.units) < self.cost):
             self.node, self.cost = draft.names[draft.seated[0].position], cost(draft.units)
         is_all = not self.begin and portion.end is None and models == 1

@@ -1,4 +1,4 @@
-"""Private rows on which a preemption is tried: pods are taken away, and others are given places."""
+"""Private rows on which a preemption is tried: pods are removed, and others get places."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from kubeshare_py.framework.asks import Asker
 from kubeshare_py.scheduling.pod_groups.gang_models import narrowed
 from kubeshare_py.scheduling.queue.pod_records import Record
 
-#: The name of a profile, and what its pods ask for.
+#: The name of a profile, and a shape.
 Kind = tuple[str, Shape]
 
 
 @dataclass(slots=True, eq=False)
 class Seated:
-    """A pod that has a place in the plan: the row's position, and its cards' slots."""
+    """A pod with its place in the plan: the row's position, and its cards' slots."""
 
     record: Record
     position: int
@@ -28,19 +28,20 @@ class Seated:
 
 
 def kind_of(record: Record, model: str) -> Kind:
-    """What decides where this pod may go.
+    """The profile and shape by which this pod is placed.
 
-    `model` is what pods get that ask for one model and leave it open; "" if none does.
+    `model` is the model for pods that want one model and leave it open; "" if none.
     """
     return record.pod.scheduler_name, narrowed(record.shape, model)
 
 
 class TrialRows:
-    """Copies of some rows. A position is where a row is among them."""
+    """Copies of some rows. A position is a row's index among them."""
 
     def __init__(
         self, ledger: Ledger, askers: Mapping[str, Asker], index: IntArray, model: str
     ) -> None:
+        """`index`, (k,) int64, are the rows of the tables to copy."""
         self.rows = ledger.what_if(index)
         self.everywhere = np.arange(len(index))
         self.seated: list[Seated] = []
@@ -55,20 +56,20 @@ class TrialRows:
         return [name for name in names if name is not None]
 
     def kind_of(self, record: Record) -> Kind:
-        """What decides where this pod may go."""
+        """The profile and shape by which this pod is placed."""
         return kind_of(record, self._model)
 
     def positions_of(self, records: Sequence[Record]) -> set[int]:
-        """Where these pods are; those on other rows count for nothing."""
+        """The positions of these pods; pods on other rows are left out."""
         found = (self._position_of(record.node) for record in records if record.node is not None)
         return {position for position in found if position is not None}
 
     def take_away(self, records: Sequence[Record]) -> set[int]:
-        """Think pods away; the positions that changed."""
+        """Remove pods from the rows; the positions that changed."""
         return self._change(records, -1)
 
     def put_back(self, records: Sequence[Record]) -> None:
-        """Pods that were taken away hold what they hold again."""
+        """Return pods that were removed."""
         self._change(records, 1)
 
     def _change(self, records: Sequence[Record], sign: int) -> set[int]:
@@ -86,7 +87,7 @@ class TrialRows:
         return set(by_position)
 
     def _position_of(self, node: NodeName) -> int | None:
-        """None for other rows, and for a node that has no row."""
+        """The position of a node; None for other rows, and for a node without a row."""
         row = self._ledger.columns.row_of.get(node)
         return None if row is None else self._position.get(row)
 
@@ -95,7 +96,7 @@ class TrialRows:
     def fill(
         self, kind: Kind, left: list[Record], positions: IntArray, *, one_each: bool = False
     ) -> None:
-        """Give pods from the front of `left` places at these positions, the best first.
+        """Give pods from the front of `left` places at these positions, (k,) int64, the best first.
 
         `one_each`: first one pod at each position where it fits, all at once.
         """
@@ -134,9 +135,9 @@ class TrialRows:
         self.seated += seated
 
     def occupy(self, seated: Sequence[Seated], sign: int) -> None:
-        """Charge pods to their places (sign 1), or take them away (-1)."""
+        """Charge pods to their places (sign 1), or remove them (-1)."""
         while seated:
-            # A row can be changed once at a time.
+            # A row can be changed only once per call.
             first = {one.position: number for number, one in reversed([*enumerate(seated)])}
             now = [seated[number] for number in sorted(first.values())]
             positions = np.array([one.position for one in now], np.int64)
@@ -146,7 +147,7 @@ class TrialRows:
             seated = [one for number, one in enumerate(seated) if number not in done]
 
     def amounts(self, seated: Sequence[Seated]) -> Amounts:
-        """What pods take at their places, line by line."""
+        """What pods take at their places, one line each."""
         columns = self._ledger.columns
         amounts = Amounts.none(len(seated), columns.free.shape[1], columns.width)
         capacities, models = self.rows.column("capacity_bytes"), self.rows.column("model")

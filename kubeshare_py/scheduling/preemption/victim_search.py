@@ -1,8 +1,8 @@
-"""Which pods of a node would have to go for one pod more: all ways at once, on private rows.
+"""Finds the victims on a node that make room for one more pod: all ways at once, on private rows.
 
-A way begins with everybody gone who is on the cards that it is about, or everybody on the node
-where more than cards is short. Then pods are spared, the most important first, wherever the plugins
-say that the newcomer still fits. Who is left is needed: none of them could stay.
+A way begins with all evictable pods removed from the cards that it is about, or from the node if
+more than cards is short. Then pods are reprieved, the most important first, while the plugins say
+that the preemptor still fits. The pods that remain are needed: none of them could stay.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,15 +20,15 @@ from kubeshare_py.framework.asks import Asker
 from kubeshare_py.scheduling.preemption.evictable import Evictable, Unit, cost
 from kubeshare_py.scheduling.queue.pod_records import Record
 
-#: A search that is done in portions ends one when it looked at so many ways (about 60 us each).
+#: A portion of a search ends after so many ways (about 60 µs each).
 WAYS_AT_ONCE = 96
-#: Sets of cards that are looked at in all and, at least, on each node: all sets of 4 of 8 are 70.
+#: The most sets of cards in all, and on each node; there are 70 sets of 4 cards out of 8.
 SETS_IN_ALL, SETS_OF_A_NODE = 16_384, 70
 
 
 @dataclass(slots=True)
 class Portion:
-    """The positions from `begin` on, as far as one turn goes; None as `end`: all of them."""
+    """The positions from `begin` on that one turn searches; `end` None means all of them."""
 
     begin: int = 0
     end: int | None = None
@@ -36,7 +36,7 @@ class Portion:
 
 @dataclass(slots=True)
 class Way:
-    """Evicting these units makes room for one pod more at this position."""
+    """A candidate: evicting these units makes room for one more pod at this position."""
 
     position: int
     units: tuple[Unit, ...]
@@ -44,7 +44,7 @@ class Way:
 
 
 class VictimSearch:
-    """Looks for ways on `rows`, which its user changes as a plan grows."""
+    """Looks for ways on `rows`, which the caller changes as a plan grows."""
 
     def __init__(self, ledger: Ledger, asker: Asker, rows: WhatIf, evictable: Evictable) -> None:
         self._ledger = ledger
@@ -55,14 +55,14 @@ class VictimSearch:
     def ways(
         self, shape: Shape, positions: Sequence[int], portion: Portion | None = None
     ) -> list[Way]:
-        """All ways at these positions, or those of a portion of them, the best first."""
+        """All ways at these positions, or at a portion of them, the best first."""
         if not len(positions):
             return []
         most = max(1, min(SETS_OF_A_NODE, SETS_IN_ALL // len(positions)))
         if portion is not None:
             positions = positions[portion.begin :]
             if not len(positions):
-                return []  # some nodes are gone since the portion before
+                return []  # some nodes are gone since the last portion
         only_cards = self._asker.lack_only_cards(shape, self._rows.take(np.array(positions)))
         ways: list[Way] = []
         for position, cards_alone in zip(positions, only_cards.tolist(), strict=True):
@@ -87,7 +87,7 @@ class VictimSearch:
         return sorted(found, key=lambda way: (way.cost, way.position))
 
     def add(self, position: int, units: Iterable[Unit], sign: int) -> None:
-        """Put the units' pods on the row, or take them away, as far as they are of its node."""
+        """Return the units' pods to the row (sign 1) or remove them (-1), those on its node."""
         lines = [[uid for unit in units for uid in self._here(unit, position)]]
         one = np.array([position])
         self._rows.add(one, self._ledger.amounts(lines), np.zeros(1, np.int64), sign)
@@ -98,7 +98,7 @@ class VictimSearch:
     def _sets(
         self, shape: Shape, position: int, records: Sequence[Record], most: int
     ) -> Iterator[list[Record]]:
-        """Who is on the cards that would be needed, for each choice of cards."""
+        """The pods on the cards that would be needed, for each choice of cards."""
         claim = shape.claim
         if claim is None:
             return
@@ -120,7 +120,7 @@ class VictimSearch:
             yield [record for record in records if id(record) in taken]
 
     def _tenants(self, position: int, records: Sequence[Record]) -> dict[int, list[Record]]:
-        """Who may be evicted from which card, of cards that are any good."""
+        """The evictable pods of each usable card, by slot."""
         uuids = self._ledger.columns.uuids[int(self._rows.index[position])]
         slot_of = {uuid: slot for slot, uuid in enumerate(uuids)}
         flags = self._rows.column("flags")[position].tolist()
@@ -133,7 +133,7 @@ class VictimSearch:
         return found
 
     def _lean(self, shape: Shape, ways: Sequence[Way]) -> list[Way]:
-        """Those that make enough room, without whom they need not evict."""
+        """The ways that make enough room, each reduced to the units that it needs."""
         if not ways:
             return []
         amounts, first = self._amounts(ways)
@@ -169,7 +169,7 @@ class VictimSearch:
         some: IntArray,
         number: int,
     ) -> set[int]:
-        """Of which of these ways the unit with this number can stay: it is put back there."""
+        """Return unit `number` in each of these ways; the ways in which it can stay."""
         if not len(some):
             return set()
         rows.add(some, amounts, first[some] + number)
@@ -182,7 +182,7 @@ class VictimSearch:
         return set(some[fits].tolist())
 
     def _amounts(self, ways: Sequence[Way]) -> tuple[Amounts, IntArray]:
-        """What the units hold at their way's position, line by line, and each way's first line."""
+        """What the units hold at their way's position, one line each, and each way's first line."""
         lines: list[list[PodUid]] = []
         first: list[int] = []
         for way in ways:
@@ -201,6 +201,6 @@ class VictimSearch:
 
 
 def _distinct(sets: Iterable[list[Record]]) -> list[list[Record]]:
-    """Pods of several cards make some sets the same."""
+    """The sets without duplicates, which pods with several cards cause."""
     known = {tuple(record.pod.uid for record in records): records for records in sets}
     return list(known.values())
