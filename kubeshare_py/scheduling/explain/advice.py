@@ -1,4 +1,4 @@
-"""What would make a waiting pod fit: sentences for people, from the books alone."""
+"""What would make a waiting pod fit: sentences for people."""
 
 from collections.abc import Iterator, Sequence
 
@@ -20,7 +20,7 @@ _MOST = 3
 def advice(
     machine: Machine, record: Record, nodes: Sequence[NodeWhy], sees: Sees = sees_all
 ) -> Iterator[str]:
-    """At most a handful of sentences: whose end would help, and which smaller request would fit."""
+    """A few sentences: which pod's end would help, and which smaller request would fit."""
     claim = record.shape.claim
     if claim is None:
         return
@@ -36,9 +36,9 @@ def advice(
 def _earmarked(
     machine: Machine, uid: PodUid, names: Sequence[NodeName], sees: Sees
 ) -> Iterator[str]:
-    """For whom cards of these nodes are kept, and how many; `uid`: who wants to know."""
+    """For which pods cards of these nodes are earmarked, and how many; `uid` is the waiting pod."""
     ledger, there = machine.ledger, set(names)
-    # What preemption keeps is told node by node, to those from which it is kept.
+    # What preemption keeps is reported per node, for the pods it is kept from.
     holders = [
         one for one in machine.earmarks.holders if one.cause is Cause.STARVES or uid in one.uids
     ]
@@ -56,8 +56,8 @@ def _earmarked(
 
 
 def _only_amounts(node: NodeWhy) -> bool:
-    """Whether the node refuses for want of free share or memory of GPUs, and for nothing else."""
-    # A label or a taint is a reason without anything that falls short.
+    """Whether the node refuses only for lack of free share or memory of GPUs."""
+    # A label or a taint is a reason without a shortfall.
     explained = {shortfall.reason for shortfall in node.shortfalls}
     if node.fits or not explained.issuperset(node.reasons):
         return False
@@ -65,7 +65,7 @@ def _only_amounts(node: NodeWhy) -> bool:
 
 
 def _leavers(machine: Machine, claim: GpuClaim, name: NodeName, sees: Sees) -> Iterator[str]:
-    """Pods each of whose end alone would make room on one card of this node."""
+    """Pods whose end would, alone, make room on one card of this node."""
     if claim.count > 1:
         return
     ledger = machine.ledger
@@ -83,12 +83,12 @@ def _would_do(ledger: Ledger, claim: GpuClaim, name: NodeName, freed: CardCharge
     """Whether this card could hold the claim if one tenant, with what it holds, were gone."""
     columns, row = ledger.columns, ledger.columns.row_of[name]
     if freed.uuid not in columns.uuids[row]:
-        return False  # the node does not have it, and has no slot left for it
+        return False  # the node does not have the card, and has no slot for it
     slot = columns.uuids[row].index(freed.uuid)
     others = columns.tenants.item(row, slot) - 1
-    # A card held whole has one tenant: when that is gone it is nobody's.
+    # An exclusive card has one tenant: without it the card is free.
     taken = others > 0 and (claim.exclusive or columns.exclusive.item(row, slot) > 0)
-    # A card that becomes idle may be held back at once, like those that are.
+    # A card that becomes idle may be held back at once, like other idle ones.
     kept = not others and ledger.native_gpus(name) > 0
     if taken or kept or columns.flags.item(row, slot) & (ABSENT | UNHEALTHY | HELD_BACK):
         return False

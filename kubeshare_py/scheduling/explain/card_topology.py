@@ -1,4 +1,4 @@
-"""How a node's cards are joined, as people look at it: from the boards that decisions are made on.
+"""How a node's cards are joined, for people: from the boards that decisions are based on.
 
 Reads; decides nothing.
 """
@@ -15,7 +15,7 @@ from kubeshare_py.topology.rings import members
 
 
 def node_topology(ledger: Ledger, name: NodeName) -> TopologyView | None:
-    """Links, NUMA nodes and islands of a node; None where nothing is known of its cards."""
+    """The links, NUMA nodes and islands of a node; None if its cards are unknown."""
     columns, row = ledger.columns, ledger.columns.row_of[name]
     sets = columns.boards.sets[columns.board.item(row)]
     cards = in_order(ledger.inventory.get(name, ()))
@@ -43,7 +43,7 @@ def node_topology(ledger: Ledger, name: NodeName) -> TopologyView | None:
 
 
 def ring(ledger: Ledger, name: NodeName, uuids: Iterable[GpuUuid]) -> RingView | None:
-    """How several cards of a node are joined; None where some of them are not known any more."""
+    """How several cards of a node are joined; None if some of them are not known any more."""
     columns, row = ledger.columns, ledger.columns.row_of.get(name)
     chosen = {*uuids}
     if row is None or len(chosen) <= 1:
@@ -74,7 +74,7 @@ def _links(ledger: Ledger, row: int, cards: list[Gpu], places: Iterable[int]) ->
 
 
 def _kind(one: Gpu, other: Gpu) -> str:
-    """The word of `nvidia-smi topo -m`; "" where nobody says."""
+    """The word of `nvidia-smi topo -m`; "" if unknown."""
     if one.parent is not None or other.parent is not None:
         return ""
     return next((link.kind for link in one.links if link.peer == other.index), "")

@@ -1,6 +1,6 @@
-"""What people are shown: the machine's books as view values, and why a pod is where it is.
+"""The machine's state as view values, and why a pod is where it is.
 
-Reads; never decides anything of its own: reasons come from the plugins that decided.
+Reads and decides nothing of its own: reasons come from the plugins that decided.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,7 +35,7 @@ NODES_A_PORTION, PODS_A_PORTION = 20, 500
 
 
 def cluster_view(machine: Machine) -> ClusterView:
-    """Everything at this instant; nodes by name, pods by namespace and name."""
+    """The whole cluster at this instant; nodes by name, pods by namespace and name."""
     portions = list(cluster_portions(machine))
     pods = (pod for portion in portions for pod in portion.pods)
     return replace(
@@ -48,13 +48,12 @@ def cluster_view(machine: Machine) -> ClusterView:
 def cluster_portions(
     machine: Machine, *, topology: bool = False, sees: Sees = sees_all
 ) -> Iterator[ClusterView]:
-    """The same a little at a time, first nodes by name, then pods in no order.
+    """The cluster in portions, first nodes by name, then pods in no order.
 
-    With `topology` nodes tell how their cards are joined. Pods of namespaces that the reader does
-    not see are left out, and are tenants of cards without a name.
-
-    The machine may go on between portions: each is of its own instant, and takes some
-    milliseconds, where all of a large cluster would take seconds.
+    With `topology`, nodes show how their cards are joined. Pods of namespaces that the reader may
+    not see are left out, and are nameless tenants of cards. The machine may go on between portions:
+    each is of its own instant and takes some milliseconds, where all of a large cluster would take
+    seconds.
     """
     yield overview(machine)
     empty = ClusterView(scheduler=machine.name, ready=machine.ready, inventory="")
@@ -69,7 +68,7 @@ def cluster_portions(
 def pod_portions(
     machine: Machine, namespace: str = "", sees: Sees = sees_all
 ) -> Iterator[ClusterView]:
-    """The pods of one namespace, "" for all, a little at a time; then the nodes that they are on.
+    """The pods of one namespace ("" for all) in portions, then the nodes that they are on.
 
     These nodes have only the cards that the pods hold.
     """
@@ -95,7 +94,7 @@ def pod_portions(
 
 
 def overview(machine: Machine) -> ClusterView:
-    """What is said of the cluster as a whole: no nodes, no pods."""
+    """The view of the cluster as a whole, without nodes and pods."""
     inventory = "read" if machine.inventory_read else "unread"
     return ClusterView(
         scheduler=machine.name,
@@ -110,7 +109,7 @@ def _portions(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
 
 
 def _pod_views(machine: Machine, uids: Sequence[PodUid], sees: Sees) -> Iterator[PodView]:
-    """Those of ours that are still there and may be named."""
+    """This scheduler's pods that are still there and may be named."""
     told: Told = {}
     for uid in uids:
         record = machine.records.get(uid)
@@ -121,9 +120,9 @@ def _pod_views(machine: Machine, uids: Sequence[PodUid], sees: Sees) -> Iterator
 
 
 def why(machine: Machine, key: PodKey, sees: Sees = sees_all) -> WhyView | None:
-    """Why this pod is where it is; None when there is no such pod of ours.
+    """Why this pod is where it is; None if this scheduler has no such pod.
 
-    Other pods are named if the reader sees their namespace.
+    Other pods are named if the reader may see their namespace.
     """
     found = [record for record in machine.records.values() if record.pod.key == key]
     record = next((r for r in found if r.pod.scheduler_name in machine.profiles), None)
@@ -155,7 +154,7 @@ def _where(machine: Machine, record: Record, node: NodeName, view: PodView, sees
 
 
 def _lesser_choice(record: Record) -> str:
-    """Which choice of its own the pod's cards are, where they are not the first."""
+    """Which choice of the pod its cards are, if they are not the first."""
     claim, allocation = record.pod.shape.claim, record.allocation
     wish = claim.wish if claim is not None else None
     if wish is None or allocation is None:
@@ -195,9 +194,9 @@ def _node_whys(machine: Machine, record: Record, sees: Sees) -> Iterator[NodeWhy
 
 
 def _shortfalls(machine: Machine, name: str, shape: Shape, row: int) -> list[Shortfall]:
-    """What is missing; of a card that would not do however much were free, nothing but that.
+    """What is lacking; for a card that could never hold the claim, only the reason for that.
 
-    Of a plugin that cannot say so, that it failed.
+    For a plugin that fails, that it failed.
     """
     profile = machine.askers[name].profile
     found: list[Shortfall] = []

@@ -1,4 +1,4 @@
-"""The machine's books in numbers, for the metrics. Reads; nothing is counted while deciding."""
+"""The machine's state in numbers, for the metrics. Reads; nothing is counted while deciding."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from kubeshare_py.scheduling.queue.gangs import Gang
 from kubeshare_py.scheduling.queue.held_by import hold_on
 from kubeshare_py.scheduling.queue.pod_records import Record, State
 
-#: Cards of this many rows take some milliseconds, rendering included.
+#: The cards of this many rows take some milliseconds, rendering included.
 ROWS_A_PORTION = 128
 PODS_A_PORTION = 10_000
 
@@ -35,7 +35,7 @@ def card_figures(machine: Machine) -> Iterator[CardFigures]:
 
 
 def ledger_figures(machine: Machine) -> LedgerFigures:
-    """All cards together; well under a millisecond for 40,000."""
+    """The sums over all cards; well under a millisecond for 40,000."""
     columns = machine.ledger.columns
     present = columns.flags & ABSENT == 0
     healthy = columns.flags & (ABSENT | UNHEALTHY) == 0
@@ -58,7 +58,7 @@ def ledger_figures(machine: Machine) -> LedgerFigures:
 
 
 def pod_figures(machine: Machine) -> Iterator[PodFigures]:
-    """Who waits where, and what is wrong with bound pods: the last value is complete.
+    """How many pods wait where, and problems of bound pods; the last value is complete.
 
     The machine may go on between values, some milliseconds apart.
     """
@@ -94,7 +94,7 @@ def _with(figures: PodFigures, records: list[Record]) -> PodFigures:
 
 
 def _with_shares(figures: PodFigures, records: list[Record], ledger: Ledger) -> PodFigures:
-    """Add what is to hold these records to their shares, and where it does not."""
+    """Add the back-ends that hold these records to their shares, and those that lack something."""
     shares, lacking = Counter(figures.shares), Counter(figures.lacking)
     untold = Counter(figures.untold)
     for record in records:
@@ -145,7 +145,7 @@ def _portion(machine: Machine, rows: list[int]) -> CardFigures:
     columns = machine.ledger.columns
     uuids = [columns.uuids[row] for row in rows]
     counts = [len(listed) for listed in uuids]
-    # A row's cards are its first slots.
+    # A row's cards are in its first slots.
     taken = np.arange(columns.width) < np.array(counts)[:, None]
     index = np.array(rows)
 

@@ -1,4 +1,4 @@
-"""How many members of a gang would fit on each node now: for people, on private rows."""
+"""How many members of a gang each node would take now: for people, on private rows."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from kubeshare_py.scheduling.preemption.trial_rows import Kind, Seated, TrialRow
 from kubeshare_py.scheduling.queue.gangs import Gang
 from kubeshare_py.scheduling.queue.pod_records import Record
 
-#: Members on so many nodes are tried, about 20 us each: beyond that nodes are left out.
+#: The most members times nodes that are tried, about 20 µs each; further nodes are left out.
 MOST_TRIED = 20_000
 
 
@@ -24,7 +24,7 @@ def room_on_nodes(
 ) -> dict[NodeName, int]:
     """How many of these members each node alone would take, at most as many as the gang needs.
 
-    Nodes that take none are left out, and all of them if a plugin fails.
+    Nodes that take none are left out; empty if a plugin fails.
     """
     models = list(models_for(gang.shapes, ledger.columns.model_names)) or [""]
     found: Counter[NodeName] = Counter()
@@ -40,7 +40,7 @@ def room_on_nodes(
 def _on_model(
     ledger: Ledger, askers: Mapping[str, Asker], need: int, members: Sequence[Record], model: str
 ) -> dict[NodeName, int]:
-    """The same where all cards are of one model; "" leaves it open."""
+    """The same if all cards are of one model; "" leaves it open."""
     none = TrialRows(ledger, askers, np.zeros(0, np.int64), model)
     kinds: dict[Kind, list[Record]] = {}
     for record in members:
@@ -63,7 +63,7 @@ def _fill(
     need: int,
     room: IntArray,
 ) -> None:
-    """Put members of a kind on each row for itself until no more fit."""
+    """Put members of a kind on each row separately until no more fit."""
     left = trial.everywhere[room < need]
     for record in records:
         if not len(left):

@@ -1,6 +1,6 @@
-"""For what cards and room are kept that a waiting pod may not take, in words.
+"""For which pods cards and room are kept from a waiting pod, in words.
 
-For preemptors, and for pods that were deleted by force and may run on.
+For preemptors, and for pods that were deleted by force and may still run.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ from kubeshare_py.scheduling.queue.pod_records import Record
 def kept_from(
     machine: Machine, record: Record, sees: Sees = sees_all
 ) -> dict[NodeName, tuple[str, ...]]:
-    """By node, what is kept there for others; these are named if the reader sees them."""
+    """By node, what is kept there for others; they are named if the reader may see them."""
     contender = _contender(machine, record)
     found = _lingering(machine, sees)
     for holder in machine.earmarks.holders:
@@ -29,7 +29,7 @@ def kept_from(
 
 
 def _lingering(machine: Machine, sees: Sees) -> dict[NodeName, tuple[str, ...]]:
-    """By node, what pods keep there that were deleted by force."""
+    """By node, what pods that were deleted by force keep there."""
     found: dict[NodeName, tuple[str, ...]] = {}
     for one in machine.lingering.pods():
         charge = machine.ledger.lingering[one.record.pod.uid]
@@ -53,7 +53,7 @@ def _contender(machine: Machine, record: Record) -> Contender:
 
 
 def _cards(machine: Machine, holder: Holder) -> Counter[NodeName]:
-    """How many cards are kept, by node; 0 where it is only room."""
+    """The number of cards that are kept, by node; 0 where it is only other resources."""
     ledger = machine.ledger
     charges = [ledger.earmarks[uid] for uid in (*holder.uids, *holder.beside)]
     cards = {

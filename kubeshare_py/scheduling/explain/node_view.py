@@ -1,4 +1,4 @@
-"""A node as people look at it: its cards, who holds what of them, what is wrong with them."""
+"""A node as people see it: its cards, which pods hold what of them, and problems."""
 
 from kubeshare_py.cluster.columns import ABSENT, UNHEALTHY
 from kubeshare_py.domain.identity import NodeName
@@ -12,9 +12,10 @@ from kubeshare_py.scheduling.queue.held_by import hold_on
 
 
 def node_view(machine: Machine, name: NodeName, topology: bool, sees: Sees = sees_all) -> NodeView:
-    """It and its cards; with `topology` how these are joined. Raises KeyError for other names.
+    """A node with its cards; with `topology`, also how these are joined.
 
-    A pod that may not be named is a tenant with the namespace "" and the name "".
+    A pod that may not be named is a tenant with the namespace "" and the name "". Raises KeyError
+    for an unknown node.
     """
     columns = machine.ledger.columns
     row = columns.row_of[name]
@@ -74,7 +75,7 @@ def _card_views(machine: Machine, name: NodeName, row: int, sees: Sees) -> list[
 
 
 def _backends(machine: Machine) -> list[IsolationBackend]:
-    """Those that need something of a node and that some profile lets its pods use."""
+    """The back-ends that need something of a node and that some profile allows."""
     used = {one for profile in machine.profiles.values() for one in profile.isolation.allowed}
     return [one for one in NEEDY if one in used]
 
@@ -86,7 +87,7 @@ def _backend_view(told: Told, backend: IsolationBackend) -> BackendView:
 
 
 def _tenants(machine: Machine, name: NodeName, sees: Sees) -> dict[str, list[Tenant]]:
-    """Pods' parts, by the card's uuid."""
+    """The pods' parts of cards, by the card's uuid."""
     tenants: dict[str, list[Tenant]] = {}
     for uid, charge in machine.ledger.pods_on(name).items():
         key = machine.records[uid].pod.key
@@ -109,7 +110,7 @@ def _tenants(machine: Machine, name: NodeName, sees: Sees) -> dict[str, list[Ten
 
 
 def _lingering(machine: Machine, name: NodeName, sees: Sees) -> dict[str, list[LingeringView]]:
-    """Parts of pods that were deleted by force, by the card's uuid, the first to go first."""
+    """The parts of pods deleted by force, by the card's uuid, the first to end first."""
     found: dict[str, list[LingeringView]] = {}
     for one in sorted(machine.lingering.on(name), key=lambda one: (one.until, str(one.key))):
         seen, charge = sees(one.key.namespace), machine.ledger.lingering[one.record.pod.uid]
@@ -127,7 +128,7 @@ def _lingering(machine: Machine, name: NodeName, sees: Sees) -> dict[str, list[L
 
 
 def _waited_for(machine: Machine, name: NodeName, sees: Sees) -> dict[str, set[str]]:
-    """For whom cards of a node are earmarked."""
+    """For which pods and gangs the cards of a node are earmarked."""
     found: dict[str, set[str]] = {}
     for uid, charge in machine.ledger.earmarks_on(name).items():
         holder = machine.earmarks.holder_of(uid)

@@ -1,7 +1,7 @@
-"""Why a bound pod is where it is: scores of its node if it were placed now, and its neighbours.
+"""Why a bound pod is where it is: its node's score if the pod were placed now, and its neighbours.
 
-Reads; decides nothing. What was scored when it was placed is not kept: the question is put anew,
-with the pod itself taken from its node.
+Reads; decides nothing. The scores of the actual placement are not kept: the question is asked anew,
+with the pod itself removed from its node.
 """
 
 from dataclasses import replace
@@ -17,16 +17,16 @@ from kubeshare_py.scheduling.explain.visibility import Sees, sees_all
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.queue.pod_records import Record
 
-#: So many of the other nodes are named.
+#: The most other nodes that are named.
 _MOST_OTHERS = 3
 
 
 def placement_view(
     machine: Machine, record: Record, node: NodeName, sees: Sees = sees_all
 ) -> PlacementView:
-    """The record must be charged to this node, which may have gone since.
+    """The record must be charged to this node, which may be gone since.
 
-    Neighbours of namespaces that the reader does not see have no names.
+    Neighbours in namespaces that the reader may not see have no names.
     """
     neighbours = _neighbours(machine, record, node, sees)
     columns = machine.ledger.columns
@@ -41,7 +41,7 @@ def placement_view(
 
 
 def _ranked(machine: Machine, record: Record, row: int) -> PlacementView:
-    """The pod's row among all, as if it were free of the pod. Raises PluginFailed."""
+    """The rank of the pod's row as if the pod were not there. Raises PluginFailed."""
     columns = machine.ledger.columns
     asker, shape = machine.askers[record.pod.scheduler_name], record.shape
     without = machine.ledger.what_if(np.array([row]))
@@ -72,7 +72,7 @@ def _ranked(machine: Machine, record: Record, row: int) -> PlacementView:
 def _neighbours(
     machine: Machine, record: Record, node: NodeName, sees: Sees
 ) -> tuple[NeighbourView, ...]:
-    """Other pods with a part of one of its cards, by name."""
+    """The other pods with a part of one of its cards, by name."""
     own = {card.uuid for card in record.allocation.cards} if record.allocation else set()
     found = []
     for uid, charge in machine.ledger.pods_on(node).items() if own else ():

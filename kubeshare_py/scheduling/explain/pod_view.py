@@ -1,4 +1,4 @@
-"""A pod as people look at it: what it asks for, where it is, why it waits."""
+"""A pod as people see it: what it asks for, where it is, why it waits."""
 
 from kubeshare_py.domain.isolation import UNHELD
 from kubeshare_py.domain.readiness import in_words
@@ -12,12 +12,12 @@ from kubeshare_py.scheduling.queue.held_by import Hold, backend_of, hold_on
 from kubeshare_py.scheduling.queue.pod_queue import Line
 from kubeshare_py.scheduling.queue.pod_records import Record, State
 
-#: What owners of a line's pods would be told, worked out at most once in a portion.
+#: The message for the pods of a line, computed at most once in a portion.
 Told = dict[Line, str]
 
 
 def pod_view(machine: Machine, record: Record, told: Told) -> PodView:
-    """The view of one pod; `told` remembers what pods of one line are told."""
+    """The view of one pod; `told` caches the messages of lines."""
     pod, claim = record.pod, record.pod.shape.claim
     allocation = record.allocation
     backend = backend_of(record, machine.profiles)
@@ -52,7 +52,7 @@ def pod_view(machine: Machine, record: Record, told: Told) -> PodView:
 
 
 def _models(claim: GpuClaim) -> tuple[str, ...]:
-    """What the pod says about models, in words."""
+    """The pod's models, as words."""
     if claim.wish is None:
         return claim.models
     return (" that is also ".join((*claim.models, str(claim.wish))),)
@@ -90,7 +90,7 @@ def _gang_message(machine: Machine, record: Record, gang: Gang) -> str:
 
 
 def _supposed(machine: Machine, line: Line) -> str:
-    """What the leader will have told them: who stands by has told nobody anything."""
+    """The message that the leader will have reported; a standby has reported nothing itself."""
     asker = machine.askers[line.profile]
     known = machine.ready and machine.inventory_read
     if not known or not asker.masks(line.shape).all():

@@ -1,4 +1,4 @@
-"""What evictions would do for a pod that waits: the plan before it happens, as people see it."""
+"""The preemption plan for a waiting pod, before it happens, as people see it."""
 
 from kubeshare_py.domain.view import PreemptionView, SeatView, VictimView
 from kubeshare_py.scheduling.explain.visibility import Sees, sees_all
@@ -13,7 +13,7 @@ SPENT = "pods were evicted for it {} times already"
 def preemption_view(
     machine: Machine, record: Record, sees: Sees = sees_all
 ) -> PreemptionView | None:
-    """The plan, also where nobody will carry it out; None where no eviction would help.
+    """The plan, even if it will not be carried out; None if no eviction would help.
 
     A victim that may not be named has the namespace "" and the name "".
     """

@@ -1,4 +1,4 @@
-"""One attempt to place members of a gang one after the other: what is left to place, and where."""
+"""One attempt to place a gang's members one after the other: what is left to place, and where."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -16,21 +16,21 @@ class Run:
     """The members of one shape under one profile."""
 
     shape: Shape
-    #: The rows to fill, the next one last; none where scores decide.
+    #: The rows to fill, the next one last; empty where scores decide.
     order: list[int]
-    #: At most how many fit on each row, as of the beginning.
+    #: An upper bound of how many fit on each row, (rows,), as of the beginning.
     room: IntArray
     #: How many have no place yet.
     left: int
     full: bool = False
-    #: The row that is being filled, and at most how many of them it still gets.
+    #: The row that is being filled, and how many of them it still gets at most.
     row: int = -1
     here: int = 0
 
 
 @dataclass(slots=True)
 class Attempt:
-    """Members are placed on these rows, or on any, until so many more have a place as `need`."""
+    """Places members until `need` more have a place, on `rows`, (k,) int64, or on any rows."""
 
     need: int
     rows: IntArray | None
@@ -39,7 +39,7 @@ class Attempt:
     runs: dict[tuple[str, Shape], Run] = field(default_factory=dict)
 
     def company(self, run: Run, row: int) -> Company | None:
-        """What the next member of this run is to be near on this row, if that matters."""
+        """The cards that this run's next member should be near on this row, if that matters."""
         if run.row != row:
             run.row, run.here = row, min(run.left, self.need, run.room.item(row))
         one_node = self.rows is not None and len(self.rows) == 1
@@ -47,7 +47,7 @@ class Attempt:
         return self.cards.company(row, run.shape, run.here, others)
 
     def took(self, run: Run, choice: Choice) -> None:
-        """A member of this run got a place."""
+        """Record that a member of this run got a place."""
         self.need -= 1
         run.left -= 1
         run.here -= 1

@@ -1,7 +1,8 @@
-"""Which cards of a row members of a gang get: near those that the others have, or are to have.
+"""Chooses a row's cards for members of a gang, near the cards that other members have or will have.
 
-Members are placed one after the other. So that their cards are the best set together, each is told
-which positions of the row's board the gang has already, and how many are to follow.
+Members are placed one after the other. For their cards to be the best set together, each placement
+gets the positions of the row's board that the gang already has, and the number of members to
+follow.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -16,9 +17,9 @@ from kubeshare_py.framework.asks import Asker, Choice
 from kubeshare_py.scheduling.queue.gangs import PLACED, Gang
 from kubeshare_py.topology.company import Company
 
-#: So many members of a shape.
+#: A number of members of one shape.
 Some = tuple[Shape, int]
-#: Of so many nodes where members are already, those with the best scores, links are compared.
+#: The most nodes with members whose links are compared, those with the best scores.
 MOST_COMPARED = 16
 
 
@@ -40,13 +41,13 @@ class GangCards:
                 self.took(row, [uuids.index(uuid) for uuid in there])
 
     def took(self, row: int, slots: Sequence[int]) -> None:
-        """A member got these cards."""
+        """Record that a member got these cards."""
         self._slots.setdefault(row, []).extend(slots)
 
     def company(self, row: int, shape: Shape, here: int, others: Sequence[Some]) -> Company | None:
-        """What one of `here` members of a shape is to be near on this row.
+        """The cards that one of `here` members of a shape should be near on this row.
 
-        `others` come there after them. None where it makes no difference.
+        `others` come to the row after them. None if it makes no difference.
         """
         claim, idle = shape.claim, self._columns.idle_cards.item(row).bit_count()
         if claim is None or _takes_all(claim, here, idle):
@@ -60,10 +61,11 @@ class GangCards:
         return Company(taken, tuple(sorted(ahead, reverse=True)) if others else ahead)
 
     def best(self, asker: Asker, shape: Shape, rows: IntArray, here: int) -> Choice | None:
-        """The best place for one of `here` members of a shape; it fits one of these rows at least.
+        """The best place for one of `here` members of a shape.
 
-        Of rows with members that with the most bandwidth between its cards and theirs, and if
-        these are equal, or there is none, the one with the best score.
+        It fits at least one of `rows`, (k,) int64. Among rows with members, the one with the most
+        bandwidth between its cards and theirs; among equal ones, or without such rows, the one with
+        the best score.
         """
         there = [row for row in rows.tolist() if self._taken(row)]
         if not there:
@@ -77,14 +79,14 @@ class GangCards:
         return max(found, key=self._nearness, default=None)
 
     def _nearness(self, choice: Choice) -> tuple[int, int]:
-        """How many of these cards the gang has already, and the bandwidth between the others."""
+        """How many of these cards the gang has already, and the bandwidth to its others."""
         columns, taken = self._columns, self._taken(choice.row)
         cards = self._bits(choice.row, choice.slots)
         sets = columns.boards.sets[columns.board.item(choice.row)]
         return (cards & taken).bit_count(), sets.links(cards, taken)
 
     def _taken(self, row: int) -> int:
-        """Positions of the row's board where members have cards, as bits."""
+        """The positions of the row's board where members have cards, as bits."""
         return self._bits(row, self._slots.get(row, ()))
 
     def _bits(self, row: int, slots: Iterable[int]) -> int:
@@ -95,7 +97,7 @@ class GangCards:
 
 
 def _takes_all(claim: GpuClaim, here: int, idle: int) -> bool:
-    """Whether members that want whole cards get all idle ones, so that any order is the same."""
+    """Whether members with whole cards take all idle ones, so that the order does not matter."""
     if claim.count > 1:
         return claim.exclusive and claim.count == idle
     return (claim.exclusive or claim.milli == WHOLE_MILLI) and here >= idle

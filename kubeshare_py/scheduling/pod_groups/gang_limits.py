@@ -1,6 +1,6 @@
-"""Gangs that the cluster could not hold even if nobody held anything: how much it has.
+"""Finds gangs that the cluster could not hold even if it were empty, and says how much it has.
 
-What counts as there is as in `impossible`.
+What counts as being there is defined in `impossible`.
 """
 
 from collections import Counter
@@ -24,9 +24,10 @@ def too_large(
     within: str = "",
     places: Sequence[IntArray] = (),
 ) -> str:
-    """A sentence if `need` of these pods fit into no cluster like this, or no place; else "".
+    """A sentence if no such cluster, or none of its domains, holds `need` of these pods; else "".
 
-    `within` is the label of places, whose rows are in `places`; with "" they may be anywhere.
+    `within` is the label of domains, whose rows are `places`, (k,) int64 each; with "" pods may be
+    anywhere.
     """
     kinds = Counter(dict(shapes))
     claims = [shape.claim for shape in kinds]
@@ -53,13 +54,13 @@ def too_large(
 
 
 def _asked(kinds: Counter[Shape], need: int) -> int:
-    """What the `need` smallest of them ask for, in thousandths of a GPU."""
+    """What the `need` smallest of them ask for, in milli."""
     sizes = sorted(_least(shape.claim) for shape in kinds.elements() if shape.claim is not None)
     return sum(sizes[:need])
 
 
 def _least(claim: GpuClaim) -> int:
-    """What a claim asks for at least, whatever the model."""
+    """The least that a claim asks for on any model, in milli."""
     if claim.share_of:
         return claim.count * min((milli for _, milli in claim.shares), default=claim.milli)
     return claim.count * (WHOLE_MILLI if claim.exclusive else claim.milli)
@@ -82,7 +83,7 @@ def _cards_in(columns: Columns, there: dict[GpuClaim, CardsThere], rows: IntArra
 def _room(
     kinds: Counter[Shape], columns: Columns, there: dict[GpuClaim, CardsThere], rows: IntArray
 ) -> int:
-    """At most how many of these pods fit on these rows, kind by kind."""
+    """An upper bound of how many of these pods fit on these rows, summed over shapes."""
     return sum(
         min(count, int(_room_on(shape, columns, there, rows).sum()))
         for shape, count in kinds.items()
@@ -92,7 +93,7 @@ def _room(
 def _room_on(
     shape: Shape, columns: Columns, there: dict[GpuClaim, CardsThere], rows: IntArray
 ) -> IntArray:
-    """At most how many pods of a shape fit on each of these rows."""
+    """An upper bound of how many pods of a shape fit on each of these rows, (k,)."""
     claim = shape.claim
     assert claim is not None
     fitting = there[claim].fitting[rows]

@@ -1,7 +1,7 @@
-"""Gangs whose cards must all be of one model: what their members ask for, model by model.
+"""Gangs whose cards must all be of one model: the shapes of their members, model by model.
 
-A member that asks for one model is planned, for each model that there is, as if it named that one.
-Once members have their places, those that still wait ask for the model of these.
+A member that asks for one model is planned for each model in turn, as if it named that model. Once
+members have their places, the waiting ones ask for the model of these.
 """
 
 from collections import Counter
@@ -16,13 +16,13 @@ from kubeshare_py.scheduling.queue.gangs import PLACED, Gang, Shapes
 
 @remembered(1024)
 def narrowed(shape: Shape, model: str) -> Shape:
-    """The same on cards of this model alone, if it asks for one model; "" leaves it as it is."""
+    """The shape on cards of this model alone, if it asks for one model; "" leaves it as it is."""
     claim = shape.claim
     if not model or claim is None or not claim.one_model:
         return shape
     wish = claim.wish
     if not claim.takes(model):
-        # The others have it, so it must, and it will not: this fits nowhere, and says why.
+        # Other members have this model and this one denies it: it fits nowhere, with that reason.
         wish = wish or ModelWish()
         if not wish.denies(model):
             wish = replace(wish, denied=(*wish.denied, model))
@@ -30,7 +30,7 @@ def narrowed(shape: Shape, model: str) -> Shape:
 
 
 def narrowed_all(shapes: Shapes, model: str) -> Shapes:
-    """The same of all shapes."""
+    """All shapes narrowed; equal ones are counted together."""
     if not model:
         return shapes
     alike: Shapes = Counter()
@@ -40,7 +40,7 @@ def narrowed_all(shapes: Shapes, model: str) -> Shapes:
 
 
 def models_for(shapes: Iterable[tuple[str, Shape]], names: Iterable[str]) -> Iterator[str]:
-    """Models to plan such a gang on; "", that is any, if no member asks for one model."""
+    """The models to plan such a gang on; "" (any) if no member asks for one model."""
     claims = [shape.claim for _, shape in shapes]
     choosy = [claim for claim in claims if claim is not None and claim.one_model]
     if not choosy:
@@ -50,10 +50,10 @@ def models_for(shapes: Iterable[tuple[str, Shape]], names: Iterable[str]) -> Ite
 
 
 def fix_models(gang: Gang) -> bool:
-    """Let members that wait ask for the model that placed ones have; whether that is news.
+    """Make waiting members ask for the model that placed ones have; whether that changed any.
 
-    Only of those, on both sides, that ask for one model. If placed ones have several, because
-    somebody edited them, most of them count.
+    This concerns only members that ask for one model. If the placed ones have several models,
+    because they were edited, the most frequent one counts.
     """
     if not any(_asks_for_one(shape) for _, shape in gang.shapes):
         return False

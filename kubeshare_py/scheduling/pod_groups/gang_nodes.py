@@ -1,6 +1,6 @@
-"""Which of several nodes that hold a whole gang: where its cards are joined well, then the fullest.
+"""Orders nodes that hold a whole gang: first those with well joined cards, then the fullest.
 
-As it is for one pod with as many cards: both count as the profile weighs them there.
+As for one pod with as many cards: both count with the weights of the profile.
 """
 
 import numpy as np
@@ -18,9 +18,9 @@ from kubeshare_py.scheduling.pod_groups.gang_cards import Some
 
 
 def cards_together(members: list[Some], need: int) -> int:
-    """How many idle cards so many of these members take on one node; 0 where that is not known.
+    """How many idle cards so many of these members take on one node; 0 if unknown.
 
-    Shares of which two fit on a card may go to cards that are in use.
+    Shares of which two fit on a card may go to cards in use.
     """
     cards = 0
     for shape, count in members:
@@ -40,9 +40,9 @@ def best_first(
     left: IntArray,
     cards: int,
 ) -> IntArray:
-    """These rows, which hold a gang that takes so many idle cards on one, the best first.
+    """These rows, (k,) int64, for a gang that takes so many idle cards on one of them, best first.
 
-    `left` is how many more pods each would then take. Raises PluginFailed.
+    `left`, (k,) int64, is how many more pods each would then take. Raises PluginFailed.
     """
     points = np.zeros(len(rows), np.int64)
     asked = SomeRows(columns, rows)

@@ -1,9 +1,11 @@
-"""Where the members of a gang are near each other: places that hold it, and in which order to fill.
+"""Topology domains that hold a gang, and the order in which to fill their rows.
 
-A place is a node, or the nodes that have the same values of labels: rack, zone, region. The
-narrowest place that has room for all is taken, and of several the one that is then fullest, so that
-large ones stay for larger gangs. Within it as few places of each narrower level are used as
-possible, nodes included.
+A domain is a node, or the nodes with the same values of labels: rack, zone, region. The narrowest
+domain with room for all members is taken. Among several, it is the one that is then fullest, so
+that large ones stay free for larger gangs. Within a domain, as few domains of each narrower level
+are used as possible, nodes included.
+
+Domains have numbers, and NOWHERE is a row without one. A level is (rows,) int64: each row's domain.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,17 +26,17 @@ from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling.pod_groups.gang_nodes import best_first, cards_together
 from kubeshare_py.topology.places import CLIQUE
 
-#: How many pods of which shape under which profile.
+#: How many pods of each profile and shape.
 Wanted = Mapping[tuple[str, Shape], int]
 NOWHERE = -1
-#: Lists of labels of which places are remembered: pods may name any.
+#: The most lists of labels whose domains are cached: pods may name any.
 MOST_KNOWN = 64
 _Sums = dict[tuple[str, Shape], NDArray[np.float64]]
 
 
 @dataclass(slots=True)
 class _Known:
-    """Places of all rows under some labels, as of a state of the node objects."""
+    """The domains of all rows under some labels, as of a state of the node objects."""
 
     relabelled: int
     layout: int
@@ -42,7 +44,10 @@ class _Known:
 
 
 class GangPlaces:
-    """Works on the machine's books; holds the places of each row, which rarely change."""
+    """Finds domains; caches the domains of each row, which rarely change.
+
+    Rows are (k,) int64, numbers of the tables' rows.
+    """
 
     def __init__(
         self,
@@ -62,11 +67,13 @@ class GangPlaces:
     def that_hold(
         self, wanted: Wanted, need: int, at: Sequence[int], within: str = ""
     ) -> Iterator[IntArray]:
-        """Places that may hold so many of these pods, by their rows; the best first.
+        """The domains that may hold `need` of these pods, by their rows, (k,) int64.
 
-        Those with members already (`at` which rows) go before all others. Nothing where no pod
-        wants a card or the profile has no opinion: scores decide then. With `within` only places
-        that all members may be in. Raises PluginFailed.
+        The best first.
+
+        Domains with members already, on the rows `at`, come before all others. Nothing if no pod
+        claims a card or the profile has no Locality plugin: then scores decide. With `within`, only
+        domains that all members may be in. Raises PluginFailed.
         """
         levels = self._levels_for(wanted) or []
         has_nodes = bool(levels)
@@ -91,7 +98,7 @@ class GangPlaces:
                     yield np.flatnonzero(level == place)
 
     def roomiest(self, wanted: Wanted, at: Sequence[int], within: str) -> IntArray:
-        """The place of this label with the most room for these pods; no rows if there is none."""
+        """The rows, (k,), of the domain of this label with the most room for these pods."""
         allowed = self.allowed(within, at)
         rooms = {kind: self._rooms[kind[0]].rows(kind[1]) * allowed for kind in wanted}
         level = self._places_by((within,))[0]
@@ -103,26 +110,26 @@ class GangPlaces:
         return rows
 
     def allowed(self, within: str, at: Sequence[int]) -> NDArray[np.bool_]:
-        """The rows where members may be whose nodes must all have one value of a label."""
+        """Which rows members may use, (rows,) bool, if they must share one value of a label."""
         level = self._places_by((within,))[0]
         somewhere: NDArray[np.bool_] = level != NOWHERE
         if not at:
             return somewhere
         ids = np.unique(level[list(at)])
-        # Members that are in several places already leave no room for others.
+        # Members that are in several domains already leave no room for others.
         there: NDArray[np.bool_] = level == ids.item(0)
         return somewhere & there if len(ids) == 1 else np.zeros_like(somewhere)
 
     def each(self, within: str, at: Sequence[int]) -> list[IntArray]:
-        """The places of this label where members may be, by their rows."""
+        """The rows, (k,), of each domain of this label where members may be."""
         level = self._places_by((within,))[0]
         ids = np.unique(level[self.allowed(within, at)])
         return [np.flatnonzero(level == place) for place in ids.tolist()]
 
     def in_order(self, kind: tuple[str, Shape], need: int, rows: IntArray | None) -> list[int]:
-        """In which order to fill these rows, or all, so that few places are used.
+        """The order in which to fill these rows, so that few domains are used.
 
-        Nothing where scores decide.
+        `rows` is (k,) int64, or None for all rows. Empty where scores decide.
         """
         levels = self._levels_for({kind: need})
         if levels is None:
@@ -131,7 +138,7 @@ class GangPlaces:
         rows = levels[-1] if rows is None else rows
         room = self._rooms[profile].rows(shape).take(rows)
         keys = self._askers[profile].keys(shape).take(rows)
-        # Of equal rooms the one that scores best.
+        # Of equal room, the row with the best score.
         order = rows[np.lexsort((rows, -keys, -room))]
         return _filled(order, self._rooms[profile].rows(shape), levels, need)
 
@@ -141,9 +148,10 @@ class GangPlaces:
         at: Sequence[int],
         allowed: NDArray[np.bool_] | None = None,
     ) -> IntArray:
-        """The rows that fit and are as near to these as possible, of the allowed ones.
+        """The rows, (k,), that fit and are as near to the rows `at` as possible.
 
-        None where none of them fits, or where all are allowed and the profile has no opinion.
+        Only rows in `allowed`, (rows,) bool. No rows if none fits, or if all are allowed and the
+        profile has no Locality plugin.
         """
         profile, shape = kind
         fits = self._askers[profile].keys(shape) >= 0
@@ -157,11 +165,11 @@ class GangPlaces:
         return np.flatnonzero(fits) if allowed is not None else np.zeros(0, np.int64)
 
     def wishes(self, profile: str) -> bool:
-        """Whether the profile has an opinion on how near members should be."""
+        """Whether the profile has a Locality plugin."""
         return self._profiles[profile].locality is not None
 
     def labels(self, profile: str) -> tuple[str, ...] | None:
-        """By which labels nodes are near each other; None to leave it to scores.
+        """The labels of topology domains; None to leave nearness to scores.
 
         Raises PluginFailed.
         """
@@ -169,14 +177,14 @@ class GangPlaces:
         return None if locality is None else plugin_calls.places(self._boundary, locality)
 
     def rows_of(self, names: Sequence[NodeName]) -> list[int]:
-        """The rows of nodes, those that are not known left out."""
+        """The rows of nodes, without unknown nodes."""
         row_of = self._ledger.columns.row_of
         return [row_of[name] for name in dict.fromkeys(names) if name in row_of]
 
     def _best_nodes(
         self, wanted: Wanted, need: int, rows: IntArray, room: NDArray[np.float64]
     ) -> Iterator[IntArray]:
-        """Of nodes with room for so many of these pods the best first."""
+        """The nodes with room for so many of these pods, best first."""
         cards = cards_together([(shape, count) for (_, shape), count in wanted.items()], need)
         profile, left = self._profiles[next(iter(wanted))[0]], room.astype(np.int64) - need
         if len(rows):
@@ -184,14 +192,14 @@ class GangPlaces:
             yield from found.reshape(-1, 1)
 
     def _levels_for(self, wanted: Wanted) -> list[IntArray] | None:
-        """The places of each row, from the widest level to nodes; None to leave it to scores."""
+        """The domains of each row, widest level first, nodes last; None if scores decide."""
         if all(shape.claim is None for _, shape in wanted):
             return None
         labels = self.labels(next(iter(wanted))[0])
         return None if labels is None else self._places_by(labels)
 
     def _places_by(self, labels: tuple[str, ...]) -> list[IntArray]:
-        """The places of each row by these labels, the widest first, and at last the rows."""
+        """The domains of each row by these labels, widest first, and last the rows."""
         ledger = self._ledger
         known = self._known.get(labels)
         now = (ledger.relabelled.end, ledger.columns.layout)
@@ -204,12 +212,12 @@ class GangPlaces:
 
 
 def places_by(columns: Columns, label: str) -> IntArray:
-    """The number of each row's place by one label; NOWHERE where the node does not have it."""
+    """The number of each row's domain by one label, (rows,); NOWHERE if the node lacks it."""
     return next(_places(columns, (label,)))
 
 
 def _sums(level: IntArray, rooms: Mapping[tuple[str, Shape], IntArray]) -> _Sums:
-    """How much room there is in each place of a level, by its number."""
+    """The room in each domain of a level, by its number."""
     somewhere = np.flatnonzero(level != NOWHERE)
     ids = level[somewhere]
     return {
@@ -218,15 +226,15 @@ def _sums(level: IntArray, rooms: Mapping[tuple[str, Shape], IntArray]) -> _Sums
 
 
 def _split(level: IntArray, by: IntArray) -> IntArray:
-    """Places that are in one place of each of two levels."""
+    """The intersections of the domains of two levels."""
     _, both = np.unique(level * (len(by) + 1) + by, return_inverse=True)
     return np.where((level == NOWHERE) | (by == NOWHERE), NOWHERE, both)
 
 
 def _places(columns: Columns, labels: Sequence[str]) -> Iterator[IntArray]:
-    """Of each label the number of each row's place, NOWHERE where the node does not have it.
+    """For each label the number of each row's domain; NOWHERE if the node lacks the label.
 
-    Racks of two zones are two even if they have one name; a fabric's name is its own everywhere.
+    Racks of one name in two zones are two domains; a fabric's name is unique.
     """
     path = np.zeros(columns.rows, np.int64)
     for key in labels:
@@ -241,7 +249,7 @@ def _places(columns: Columns, labels: Sequence[str]) -> Iterator[IntArray]:
 
 
 def _filled(rows: IntArray, room: IntArray, levels: Sequence[IntArray], need: int) -> list[int]:
-    """The rows, which are sorted by room, gathered by places from the widest level on."""
+    """The rows, which are sorted by room, grouped by domain from the widest level on."""
     if len(levels) == 1:
         return [rows.item(at) for at in _few(room[rows], need)]
     ids = levels[0][rows]
@@ -258,9 +266,9 @@ def _filled(rows: IntArray, room: IntArray, levels: Sequence[IntArray], need: in
 
 
 def _few(room: IntArray, need: int) -> list[int]:
-    """In which order to take rooms, given from the largest to the smallest, so that few are used.
+    """The order in which to take rooms, sorted from largest to smallest, so that few are used.
 
-    The largest first; what is left then goes where it fits best.
+    The largest first; the remainder goes where it fits most tightly.
     """
     taken = 0
     while taken < len(room) and need > room.item(taken):

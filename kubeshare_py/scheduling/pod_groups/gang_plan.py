@@ -1,10 +1,10 @@
-"""Places for a whole gang on one state of the cluster: all that it needs, or none.
+"""Plans a whole gang on one state of the cluster: all members that it needs, or none.
 
-Members are charged one after the other and taken back if too few fit: first within one place that
-may hold them all, then anywhere. That is greedy. Of members of one shape as many find a place as
-there are places for; where shapes differ several orders are tried, and a way to fit them all may
-still be missed. Members that must have cards of one model are planned on each model, and placed on
-the best.
+Members are charged one after the other, and taken back if too few fit: first within one domain that
+may hold them all, then anywhere. This is greedy. Of members of one shape, as many find a place as
+there are places. Where shapes differ, several orders are tried, and a way to fit them all may still
+be missed. Members that must have cards of one model are planned on each model, and placed on the
+best.
 """
 
 from collections import Counter
@@ -26,9 +26,9 @@ from kubeshare_py.scheduling.pod_groups.gang_places import GangPlaces
 from kubeshare_py.scheduling.queue.gangs import Gang, Shapes, Shortage
 from kubeshare_py.scheduling.queue.pod_records import Record
 
-#: A placement takes as much of a turn as asking about so many rows.
+#: The cost of a placement, in rows asked about.
 ROWS_A_PLACEMENT = 100
-#: Members that may be placed in vain for nearness' sake: so many, or as many as the gang needs.
+#: The most members placed in vain to be near each other: this many, or as many as the gang needs.
 LEAST_IN_VAIN = 256
 
 Kind = tuple[str, Shape]
@@ -36,23 +36,23 @@ Kind = tuple[str, Shape]
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """So many members as are needed are charged to their places."""
+    """As many members as are needed are charged to their places."""
 
     records: tuple[Record, ...]
-    #: What the plugins said of the places, in all; only where models are compared.
+    #: The sum of the places' scores; only where models are compared.
     score: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Forbidden:
-    """A plugin does not permit a member's place, for this reason."""
+    """A plugin refuses a member's place, with this reason."""
 
     record: Record
     sentence: str
 
 
 class GangPlan:
-    """Plans on the machine's books, which are as before unless the answer is `Placed`."""
+    """Plans on the machine's state, which is unchanged unless the answer is `Placed`."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class GangPlan:
         return any(self.each_look(shapes, need))
 
     def each_look(self, shapes: Shapes, need: int) -> Iterator[bool]:
-        """As `may_fit`, one shape after the other: whether those so far take so many pods.
+        """`may_fit`, one shape at a time: whether the shapes so far take so many pods.
 
         Ends with the first True. The shapes must not change meanwhile; rows may.
         """
@@ -91,7 +91,7 @@ class GangPlan:
                     return
 
     def place(self, gang: Gang) -> Placed | Forbidden | None:
-        """Find places for as many members as it needs; None if there is no way."""
+        """Place as many members as the gang needs; None if there is no way."""
         models = list(models_for(gang.shapes, self._columns.model_names))
         try:
             if len(models) > 1:
@@ -101,9 +101,9 @@ class GangPlan:
             return Forbidden(next(iter(gang.waiting.values())), str(failure))
 
     def near(self, gang: Gang, record: Record, choice: Choice) -> Choice | str:
-        """A place for one more member as near to the others as there is; `choice` is the best.
+        """A place for one more member, as near to the others as possible; `choice` is the best one.
 
-        A sentence if it must be in one place with them and does not fit there.
+        A sentence if it must be in one domain with them and does not fit there.
         """
         try:
             return self._near(gang, record, choice)
@@ -128,7 +128,7 @@ class GangPlan:
         return cards.best(asker, shape, near, gang.shapes[kind]) or choice
 
     def shortage(self, gang: Gang) -> Shortage:
-        """Work out what is missing for a gang that does not fit."""
+        """What a gang lacks that does not fit."""
         try:
             return self._worked_out(gang)
         except PluginFailed as failure:
@@ -169,14 +169,14 @@ class GangPlan:
         return Shortage(len(placed), tuple(lacking.items()), diagnosis)
 
     def _roomiest(self, gang: Gang, model: str) -> IntArray | None:
-        """Where it must be in one place, the one with the most room for it."""
+        """The domain with the most room, if the gang must be in one."""
         if not gang.within:
             return None
         at = self._places.rows_of(gang.nodes())
         return self._places.roomiest(narrowed_all(gang.shapes, model), at, gang.within)
 
     def _room(self, shapes: Shapes, enough: int, model: str) -> int:
-        """No more pods than so many fit on this model; it is counted until there are enough."""
+        """An upper bound of how many pods fit on this model, counted until there are enough."""
         fitting = 0
         for (profile, shape), count in narrowed_all(shapes, model).items():
             fitting += min(count, self._rooms[profile].total(shape))
@@ -185,7 +185,7 @@ class GangPlan:
         return fitting
 
     def _best_model(self, gang: Gang, models: Sequence[str]) -> str:
-        """The model on which its members are placed best; where it does not fit, any of them."""
+        """The model on which members are placed best; any if the gang fits on none."""
         best, score = models[0], -1
         for model in models:
             if self._room(gang.shapes, gang.need, model) < gang.need:
@@ -210,10 +210,10 @@ class GangPlan:
         return answer
 
     def _orders(self, gang: Gang, model: str) -> Iterator[Sequence[Record]]:
-        """In which order to try, the best first.
+        """The orders in which to try members, the best first.
 
-        Where all are needed: by shape, those with the least room first. Else as they stand in the
-        queue, and only if that fails by room, so that as many as possible fit.
+        If all are needed: by shape, those with the least room first. Otherwise in queue order, and
+        only if that fails by room, so that as many as possible fit.
         """
         members = sorted(gang.waiting.values(), key=lambda record: record.key)
         all_needed = len(members) == gang.need
@@ -228,7 +228,7 @@ class GangPlan:
             yield sorted(members, key=lambda record: room[_kind(record, model)], reverse=True)
 
     def _in_one_place(self, gang: Gang, model: str) -> Placed | Forbidden | None:
-        """As `place`, but all near each other, and near those that have places already."""
+        """`place`, with all members near each other and near those already placed."""
         members = next(self._orders(gang, model))
         shapes = narrowed_all(gang.shapes, model)
         at = self._places.rows_of(gang.nodes())
@@ -243,7 +243,7 @@ class GangPlan:
     def _all_or_none(
         self, gang: Gang, members: Iterable[Record], rows: IntArray | None, model: str
     ) -> tuple[Placed | Forbidden | None, int]:
-        """The answer, and for how many members there was a place."""
+        """The answer, and the number of members that had a place."""
         placed, refusal = self._try(gang, members, rows, model)
         if len(placed) == gang.need:
             return Placed(tuple(placed), self._score), gang.need
@@ -253,9 +253,9 @@ class GangPlan:
     def _try(
         self, gang: Gang, members: Iterable[Record], rows: IntArray | None, model: str
     ) -> tuple[list[Record], Forbidden | None]:
-        """Place members on these rows, or on any, until as many have a place as are needed.
+        """Place members on these rows, or on any, until as many as are needed have a place.
 
-        Raises PluginFailed, and then none of them has one.
+        Raises PluginFailed, after undoing all of it.
         """
         self._score = 0
         placed: list[Record] = []
@@ -327,6 +327,6 @@ class GangPlan:
 
 
 def _kind(record: Record, model: str) -> Kind:
-    """All that decides where a member fits, on this model if it asks for one."""
+    """The profile and shape by which a member is placed, on this model if it asks for one."""
     shape = record.shape
     return record.pod.scheduler_name, narrowed(shape, model) if model else shape

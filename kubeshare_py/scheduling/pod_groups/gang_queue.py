@@ -1,8 +1,8 @@
-"""Which gang is tried next. Gangs of the same composition stand in one line.
+"""The queue of gangs. Gangs of the same composition wait in one line.
 
-Whether a gang fits depends on the shapes of its members alone, so when the first of its composition
-does not fit, none of them does: all wait until rows improve enough. What is kept for preemptors
-makes exceptions, as for pods (`pod_queue`).
+Whether a gang fits depends only on its members' shapes. So if the first gang of a composition does
+not fit, none does, and all wait until rows improve enough. What is kept for preemptors makes
+exceptions, as for pods (`pod_queue`).
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from kubeshare_py.scheduling.queue.pod_queue import SortKey
 
 @dataclass(frozen=True, slots=True)
 class GangLineKey:
-    """What gangs of one line have in common: the composition, and whether they preempt.
+    """What gangs of one line share: the composition, and whether they preempt.
 
     `alone` is the only gang of a line of its own.
     """
@@ -27,21 +27,21 @@ class GangLineKey:
 
 @dataclass(slots=True, eq=False)
 class GangLine:
-    """Gangs that all need the same and do not get it."""
+    """Gangs with equal needs, which do not fit."""
 
     key: GangLineKey
     need: int
-    #: As in the composition, in an order that does not depend on hashes.
+    #: The composition's shapes, in an order that does not depend on hashes.
     shapes: Shapes
     gangs: dict[Gang, None] = field(default_factory=dict)
     #: The namespace of the gang that was tried.
     owner: str = ""
-    #: What is missing; None while they wait for the inventory only.
+    #: What is lacking; None while they wait for the inventory only.
     shortage: Shortage | None = None
 
 
 class GangQueue:
-    """Gangs with enough members to be tried: active ones in queue order, blocked ones in lines."""
+    """Gangs with enough members: active ones in queue order, blocked ones in lines."""
 
     def __init__(self, shares: Shares | None = None) -> None:
         self._active: FairHeap[tuple[Gang, int]] = FairHeap(
@@ -52,11 +52,11 @@ class GangQueue:
         self._line_of: dict[Gang, GangLine] = {}
         self._lines: dict[GangLineKey, GangLine] = {}
         self._key: dict[Gang, GangLineKey] = {}
-        #: Gangs that came to wait in a line that is blocked already, and whom nobody told.
+        #: Gangs that joined a line already blocked, and were not reported on yet.
         self.joined: list[Gang] = []
 
     def put(self, gang: Gang, *, alone: bool = False) -> None:
-        """The gang is to be tried, or waits with those of its composition, if not `alone`."""
+        """Queue the gang, or let it wait with others of its composition unless it is `alone`."""
         self.remove(gang)
         preempts = all(record.pod.preempts for record in gang.waiting.values())
         self._key[gang] = GangLineKey(gang.composition, preempts, gang if alone else None)
@@ -64,7 +64,7 @@ class GangQueue:
             self._activate(gang)
 
     def move(self, gang: Gang, *, alone: bool) -> None:
-        """The gang waits in a line of its own from now on, or with those like it again."""
+        """Move the gang to a line of its own, or back to its composition."""
         key, line = self._key.get(gang), self._line_of.get(gang)
         if key is None or alone == (key.alone is not None):
             return
@@ -78,7 +78,7 @@ class GangQueue:
             self._activate(gang)
 
     def remove(self, gang: Gang) -> None:
-        """The gang is not to be tried; unknown ones are nobody's business."""
+        """Remove the gang, which may be unknown."""
         self._entry.pop(gang, None)
         self._key.pop(gang, None)
         line = self._line_of.pop(gang, None)
@@ -88,7 +88,7 @@ class GangQueue:
                 del self._lines[line.key]
 
     def clear(self) -> None:
-        """Nobody is to be tried, and nothing is known of any composition."""
+        """Remove all gangs, and all knowledge of compositions."""
         for index in (self._entry, self._line_of, self._lines, self._key):
             index.clear()
         self._active.clear()
@@ -100,7 +100,7 @@ class GangQueue:
         return self._active.first() is not None or self._active.waits
 
     def first(self) -> Gang | None:
-        """The active gang that stands first of those whose namespace need not wait."""
+        """The first active gang among namespaces that need not wait."""
         found = self._active.first()
         return None if found is None else found[0]
 
@@ -109,14 +109,14 @@ class GangQueue:
         self._active.let_on()
 
     def block(self, gang: Gang) -> GangLine:
-        """This active gang does not fit, nor does any of its composition."""
+        """Block this active gang's composition, which does not fit."""
         key = self._key[gang]
         line = self._lines[key] = GangLine(key, gang.need, gang.shapes.copy(), owner=gang.namespace)
         self._joins(gang)
         return line
 
     def wake(self, line: GangLine) -> None:
-        """The gangs of a line are tried again."""
+        """Activate the gangs of a line."""
         if self._lines.pop(line.key, None) is None:
             return
         for gang in line.gangs:
@@ -125,7 +125,7 @@ class GangQueue:
         line.gangs.clear()
 
     def line_of(self, gang: Gang) -> GangLine | None:
-        """The line in which a gang waits."""
+        """The line in which a gang waits, or None."""
         return self._line_of.get(gang)
 
     def is_blocked(self, line: GangLine) -> bool:
@@ -133,19 +133,19 @@ class GangQueue:
         return self._lines.get(line.key) is line
 
     def lines_of(self, composition: Composition) -> list[GangLine]:
-        """Lines of blocked gangs of this composition, the oldest first."""
+        """The lines of blocked gangs of this composition, the oldest first."""
         return [line for line in self._lines.values() if line.key.composition == composition]
 
     def lines(self) -> list[GangLine]:
-        """Lines of blocked gangs, the oldest first."""
+        """The lines of blocked gangs, the oldest first."""
         return list(self._lines.values())
 
     def active(self) -> Iterator[Gang]:
-        """Gangs that are to be tried."""
+        """The active gangs."""
         yield from self._entry
 
     def _joins(self, gang: Gang) -> bool:
-        """Whether the gang waits with others of its composition from now on."""
+        """Let the gang wait in its composition's line if that is blocked; whether it is."""
         line = self._lines.get(self._key[gang])
         if line is None:
             return False
@@ -161,6 +161,6 @@ class GangQueue:
         self._active.push(gang.namespace, gang.key, (gang, self._entries))
 
     def _is_tried(self, one: tuple[Gang, int], owner: str, key: SortKey) -> bool:
-        """Whether this is how the gang stands now, and none of its composition was in vain."""
+        """Whether this entry is current and the gang's composition is not blocked."""
         gang, entry = one
         return self._entry.get(gang) == entry and not self._joins(gang)

@@ -1,10 +1,10 @@
-"""What is done about a gang of which some members are bound and too few of them.
+"""Repairs gangs of which some members are bound, but fewer than the minimum.
 
-That happens when bindings fail for good, when members are deleted meanwhile, or when a scheduler
-ended in the middle of sending. A refused member is sent again to the same place at first. When the
-gang is still not complete after its time, refused members are planned anew together with those that
-wait. If that does not help either, the members that are bound are given up: what they hold is
-of no use to anybody.
+That happens when Bindings are refused for good, when members are deleted meanwhile, or when a
+scheduler stops in the middle of sending. At first a refused member is sent again to the same place.
+If the gang is still incomplete after its time, refused members are planned anew together with
+waiting ones. If that does not help either, the bound members are evicted, because what they hold is
+of no use.
 """
 
 import math
@@ -20,26 +20,26 @@ from kubeshare_py.scheduling.queue.gangs import Gang, Gangs, Role
 from kubeshare_py.scheduling.queue.pod_records import Record
 from kubeshare_py.scheduling.queue.timers import Timers
 
-#: The reason that evicted members carry.
+#: The reason shown by evicted members.
 REASON = "GangIncomplete"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairRules:
-    """How long a gang may be incomplete (s), and whether its bound members are then deleted."""
+    """How long a gang may be incomplete (s), and whether its bound members are then evicted."""
 
     after_s: float = 60.0
     release: bool = True
 
 
 def repair_rules(configuration: SchedulerConfiguration) -> RepairRules:
-    """As they are configured."""
+    """The rules of a configuration."""
     release = configuration.gang_repair == "release"
     return RepairRules(after_s=configuration.gang_repair_seconds, release=release)
 
 
 class GangRepair:
-    """Works on the machine's books; holds whose time runs."""
+    """Watches incomplete gangs, each for its time."""
 
     def __init__(self, gangs: Gangs, intake: Intake, binds: Binds, rules: RepairRules) -> None:
         self._gangs = gangs
@@ -51,18 +51,18 @@ class GangRepair:
 
     @property
     def next_at(self) -> float:
-        """When somebody's time is over; infinity when nobody's runs."""
+        """When the next gang's time is over; infinity if none is watched."""
         return self._due.next_at
 
     def note(self, gang: Gang, now: float) -> None:
-        """Something of this gang changed: its time begins, runs on, or is of no interest."""
+        """A gang changed: start its time, let it run on, or stop watching it."""
         if gang.met or not gang.placed or gang.minimum <= 1:
             gang.repair_at, gang.replanned = None, False
         elif gang.repair_at is None:
             self._set(gang, now)
 
     def look(self, now: float, effects: list[Effect]) -> None:
-        """Do something about those whose time is over."""
+        """Repair the gangs whose time is over."""
         for gang in self._due.due(now):
             if self._evict_again_at.get(gang, math.inf) <= now:
                 del self._evict_again_at[gang]
@@ -84,12 +84,12 @@ class GangRepair:
                 self.give_up(gang, now, effects)
 
     def cannot_fit(self, gang: Gang, now: float, effects: list[Effect]) -> None:
-        """There is no room for the rest; the end of a gang that was planned anew."""
+        """Give up a gang that was planned anew, because there is no room for the rest."""
         if gang.replanned and not gang.counts[Role.BINDING]:
             self.give_up(gang, now, effects)
 
     def give_up(self, gang: Gang, now: float, effects: list[Effect]) -> None:
-        """It will not be complete: its bound members go, or their owners are told."""
+        """Evict a gang's bound members, or only report them, because it stays incomplete."""
         bound = list(_in(gang, Role.BOUND))
         if self._rules.release:
             gang.repair_at = None
@@ -102,7 +102,7 @@ class GangRepair:
             effects.append(ReportTrouble(pod.uid, pod.key, Trouble.INCOMPLETE, _note(gang)))
 
     def _evict(self, gang: Gang, records: list[Record], now: float, effects: list[Effect]) -> None:
-        """Ask for it, and again later if they are still there."""
+        """Request evictions, and again later if the pods are still there."""
         note = _note(gang)
         for record in records:
             pod = record.pod

@@ -1,4 +1,4 @@
-"""What the members of a gang are told while it waits, and how often. All are told the same."""
+"""Reports on waiting gangs: what members show, and how often. All members show the same."""
 
 import math
 from collections import deque
@@ -19,17 +19,17 @@ from kubeshare_py.scheduling.queue.waiting_reports import (
     REPORTS_A_TURN,
 )
 
-#: What stays of the texts about gangs of which some members are not there.
+#: The constant part of texts about gangs with missing members.
 TOO_FEW_PODS = "too few pods of the group"
-#: So many different requests are named in a text.
+#: The most different requests that a text names.
 SHAPES_NAMED = 3
-#: And so many models.
+#: The most models that a text names.
 MODELS_NAMED = 4
 UNREAD = Diagnosis(sentence=INVENTORY_UNREAD)
 
 
 class GangReports:
-    """Hands out reports in small portions."""
+    """Produces reports in small portions."""
 
     def __init__(self) -> None:
         self._pending: deque[tuple[Gang, PodUid]] = deque()
@@ -43,35 +43,35 @@ class GangReports:
 
     @property
     def next_at(self) -> float:
-        """When somebody is to be told something; infinity when nobody is."""
+        """When the next report is due; infinity if none is."""
         return self._due.next_at if self._waited_for else math.inf
 
     def incomplete(self, gang: Gang, now: float) -> None:
-        """Members are missing. Mostly they are about to be created: no need to tell at once."""
+        """Members are missing. Mostly they are about to be created, so the report waits."""
         if gang.waiting and gang not in self._waited_for:
             self._waited_for.add(gang)
             self._due.add(now + max(NEWCOMERS_S, len(gang.waiting) / PODS_A_SECOND), gang)
 
     def look(self, now: float) -> None:
-        """Tell those of whom members are still missing."""
+        """Report on gangs whose members are still missing."""
         for gang in self._due.due(now):
             self._waited_for.discard(gang)
             if gang.together and gang.waiting and len(gang.waiting) < gang.need:
                 self.tell(gang, too_few(gang))
 
     def short(self, gang: Gang, shortage: Shortage) -> None:
-        """It does not fit."""
+        """Report that a gang does not fit."""
         self.tell(gang, too_little(gang, shortage))
 
     def tell(self, gang: Gang, diagnosis: Diagnosis) -> None:
-        """Tell everybody, or if nothing is new those who do not know it yet."""
+        """Report to all members; if nothing is new, only to those without this report."""
         members = gang.untold if gang.diagnosis == diagnosis else gang.waiting
         self._pending.extend((gang, uid) for uid in members)
         gang.diagnosis = diagnosis
         gang.untold.clear()
 
     def portion(self) -> list[ReportWaiting]:
-        """The next reports, of members that still wait for the others."""
+        """The next reports, for members that still wait."""
         reports: list[ReportWaiting] = []
         while self._pending and len(reports) < REPORTS_A_TURN:
             gang, uid = self._pending.popleft()
@@ -82,7 +82,7 @@ class GangReports:
 
 
 def too_few(gang: Gang) -> Diagnosis:
-    """Some members are not there, or not to be tried."""
+    """The diagnosis of a gang with missing or held back members."""
     there = len(gang.waiting)
     held = gang.counts[Role.HELD] + gang.counts[Role.BACKOFF]
     others = f", {held} of them held back" if held else ""
@@ -92,7 +92,7 @@ def too_few(gang: Gang) -> Diagnosis:
 
 
 def too_varied(gang: Gang, most: int) -> Diagnosis:
-    """Its members are of more shapes than a gang may have."""
+    """The diagnosis of a gang whose members have more shapes than allowed."""
     found = len(gang.shapes)
     return Diagnosis(
         sentence=f"{_needs(gang)}, which differ in {found} ways in what they ask for and where "
@@ -101,7 +101,7 @@ def too_varied(gang: Gang, most: int) -> Diagnosis:
 
 
 def too_little(gang: Gang, shortage: Shortage) -> Diagnosis:
-    """All are there, and too little room for them."""
+    """The diagnosis of a gang that does not fit."""
     if shortage.is_nowhere:
         return Diagnosis(sentence=f"{_needs(gang)}; no node has this label")
     diagnosis = shortage.diagnosis
@@ -128,7 +128,7 @@ def too_little(gang: Gang, shortage: Shortage) -> Diagnosis:
 
 
 def _by_model(fitting: Sequence[tuple[str, int]]) -> str:
-    """How many fit on cards of which model, where all must be of one."""
+    """How many members fit on each model, where all must have one model."""
     named = [f"{count} of them on {model}" for model, count in fitting[:MODELS_NAMED]]
     rest = fitting[MODELS_NAMED:]
     if rest:
@@ -148,7 +148,7 @@ def _are(count: int) -> str:
 
 
 def _asking(shape: Shape, count: int) -> str:
-    """So many pods, and what each asks of GPUs."""
+    """A number of pods, and what each claims, as words."""
     claim = shape.claim
     pods, each = (f"{count} that ask for", " each") if count > 1 else ("1 that asks for", "")
     if claim is None:

@@ -1,8 +1,8 @@
-"""Members that come later, must be in one place with their gang, and find no room there.
+"""Late members of a gang that must be in one domain with it and find no room there.
 
-They wait in lines of their own, blocked like others, since room elsewhere is of no use to them.
-Such a line is woken when a row of its place improves, and when the place itself is another one:
-members went or came, or somebody changed labels of nodes.
+They wait in lines of their own, because room elsewhere does not help them. Such a line is woken
+when a row of its domain improves, and when the domain changes: members left or came, or labels of
+nodes changed.
 """
 
 from kubeshare_py.cluster.columns import IntArray
@@ -16,7 +16,7 @@ from kubeshare_py.scheduling.queue.queue_moves import QueueMoves
 
 
 class KeptOut:
-    """Works on the machine's books; holds which gangs have such members."""
+    """Knows which gangs have such members."""
 
     def __init__(
         self,
@@ -31,22 +31,22 @@ class KeptOut:
         self._moves = moves
         self._gangs = gangs
         self._places = places
-        #: Where the others were when such members of a gang were last tried.
+        #: The nodes of the other members when such members were last tried.
         self._nodes: dict[Gang, frozenset[NodeName]] = {}
         self._relabelled = 0
 
     def blocked(self, line: Line, record: Record) -> None:
-        """The first of a line was tried, and does not fit."""
+        """The first pod of a line was tried and does not fit."""
         gang = self._gangs.of(record.pod.uid)
         if line.place_of is not None and gang is not None:
             self._nodes[gang] = frozenset(gang.nodes())
 
     def clear(self) -> None:
-        """Nobody waits any more."""
+        """Forget all gangs."""
         self._nodes.clear()
 
     def among(self, line: Line, rows: IntArray) -> IntArray:
-        """Those of the rows where the pods of this line may be."""
+        """Those of the rows, (k,) int64, where the pods of this line may be."""
         head = line.head()
         gang = self._gangs.of(head[1]) if head is not None else None
         if line.place_of is None or gang is None:
@@ -56,14 +56,14 @@ class KeptOut:
         return found
 
     def look(self) -> None:
-        """Wake them where labels of nodes changed: places are not what they were."""
+        """Wake the lines if labels of nodes changed, because domains may have changed."""
         if self._relabelled != self._ledger.relabelled.end:
             self._relabelled = self._ledger.relabelled.end
             for gang in list(self._nodes):
                 self._wake(gang)
 
     def changed(self, gang: Gang) -> None:
-        """Wake them where the gang is somewhere else now."""
+        """Wake the lines of a gang that is on other nodes now."""
         nodes = self._nodes.get(gang)
         if nodes is not None and (not gang.waiting or nodes != frozenset(gang.nodes())):
             self._wake(gang)

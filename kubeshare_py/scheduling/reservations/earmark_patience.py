@@ -1,7 +1,7 @@
-"""How long capacity is kept for somebody for whom none becomes free.
+"""Limits how long capacity is earmarked for a pod or gang when none becomes free.
 
-What lies in its plan may be held by pods that never end. Then the rest of the cluster must not idle
-for it: after some time without progress its earmarks are over, and it gets none for as long, then
+The planned places may be held by pods that never end, and the rest of the cluster must not idle for
+that. After some time without progress the earmarks end, and the nominee gets none for as long, then
 for twice as long, and so on.
 """
 
@@ -12,15 +12,16 @@ from kubeshare_py.configuration.scheduler import SchedulerConfiguration
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.scheduling.queue.earmarks import Holder, Nominee
 
-#: Rests double at most so often.
+#: The most doublings of the time without earmarks.
 MOST_DOUBLED = 6
 
 
 @dataclass(frozen=True, slots=True)
 class EarmarkRules:
-    """Who waited for `after_s` may get earmarks; 0: nobody ever does.
+    """A pod or gang that has waited for `after_s` may get earmarks; with 0 none ever does.
 
-    They are over when none of its places became free in `patience_s`; 0: they stay.
+    They end if none of its places became free within `patience_s`; with 0 they never do. Both in
+    seconds.
     """
 
     after_s: float = 60.0
@@ -28,20 +29,20 @@ class EarmarkRules:
 
 
 def earmark_rules(configuration: SchedulerConfiguration) -> EarmarkRules:
-    """What a configuration says about it."""
+    """The rules of a configuration."""
     return EarmarkRules(configuration.earmark_seconds, configuration.earmark_patience_seconds)
 
 
 @dataclass(slots=True)
 class _Rest:
-    """`until`: s. `times`: how often its earmarks were over so far."""
+    """`until` (s), and how many times the nominee's earmarks ended so far."""
 
     until: float
     times: int
 
 
 class EarmarkPatience:
-    """Watches the one that has earmarks because it starves."""
+    """Watches the starving holder of earmarks."""
 
     def __init__(self, ledger: Ledger, patience_s: float) -> None:
         self._ledger = ledger
@@ -52,9 +53,10 @@ class EarmarkPatience:
         self._rests: dict[Nominee, _Rest] = {}
 
     def look(self, holder: Holder | None, now: float) -> float | None:
-        """When to look again at who has earmarks now (s); None if nobody has to.
+        """When (s) to check the present holder again; None if not at all.
 
-        With earmarks laid. `is_over` says what came of it.
+        Earmarks must be laid. If the holder has shown no progress, `rests_until` is then in the
+        future.
         """
         if holder is None or not self._patience_s:
             self._holder = None
@@ -71,7 +73,7 @@ class EarmarkPatience:
         return self._look_at
 
     def rests_until(self, nominee: Nominee) -> float:
-        """Before that (s) it gets no earmarks again."""
+        """The time (s) before which the nominee gets no earmarks again."""
         rest = self._rests.get(nominee)
         return 0.0 if rest is None else rest.until
 
@@ -80,13 +82,13 @@ class EarmarkPatience:
         before = self._rests.pop(nominee, None)
         times = 1 if before is None else before.times + 1
         longest = self._patience_s * 2.0**MOST_DOUBLED
-        # Of who rested for long and did not come again nothing needs to be known.
+        # A nominee whose rest ended long ago is forgotten.
         self._rests = {one: rest for one, rest in self._rests.items() if now < rest.until + longest}
         until = now + self._patience_s * 2.0 ** min(times - 1, MOST_DOUBLED)
         self._rests[nominee] = _Rest(until, times)
 
     def _places_ready(self, holder: Holder) -> int:
-        """How many of its places nobody else holds anything of."""
+        """How many of its places no other pod holds anything of."""
         return sum(self._is_ready(uid) for uid in holder.uids)
 
     def _is_ready(self, uid: PodUid) -> bool:

@@ -1,9 +1,9 @@
-"""Places for pods that fit nowhere now: where they would, once some of those who hold cards end.
+"""Plans places for pods that fit nowhere now, which they would get once some pods with cards end.
 
-Nobody is made to end. Nodes on which least is held come first, and on each the cards of which least
-is held, so that little has to be waited for. Tenants are left out of the books one by one
-until a member fits; the places are then taken back, and the tenants counted again. Members that
-must have cards of one model, or be in one place, are planned where most of them fit already.
+No pod is evicted. Nodes with the least use come first, and on each node the cards with the least
+use, so that little has to end. Tenants are set aside in the ledger one by one until a member fits;
+afterwards the places are taken back and the tenants counted again. Members that need cards of one
+model, or one domain, are planned where most of them fit already.
 """
 
 from collections import Counter
@@ -27,7 +27,7 @@ from kubeshare_py.scheduling.pod_groups.gang_plan import ROWS_A_PLACEMENT
 from kubeshare_py.scheduling.queue.gangs import Shapes
 from kubeshare_py.scheduling.queue.pod_records import Record
 
-#: Tenants that one plan leaves out at most, about 80 us each.
+#: The most tenants that one plan sets aside, about 80 µs each.
 MOST_ASIDE = 1000
 
 _Kind = tuple[str, Shape]
@@ -35,9 +35,9 @@ _Kind = tuple[str, Shape]
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Places for `need` of these pods, which are a gang or wait each for itself.
+    """Places for `need` of these pods, which are a gang or wait each on its own.
 
-    `within` is the label by which all must be in one place, together with those on `nodes`.
+    `within` is the label of the domain that all must share, together with those on `nodes`.
     """
 
     members: Sequence[Record]
@@ -49,28 +49,28 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class _Option:
-    """One model, "" for any, and one place, None for all rows, that could hold all."""
+    """One model ("" for any) and one domain (rows, or None for all) that could hold all."""
 
     model: str
     rows: IntArray | None
     kinds: Shapes
-    #: How many would fit if nobody held anything, at most.
+    #: An upper bound of how many would fit on an empty cluster.
     prospects: int
 
 
 @dataclass(slots=True)
 class _Try:
-    """What one plan has done to the books so far."""
+    """What one plan has changed in the ledger so far."""
 
     option: _Option
     placed: list[Record] = field(default_factory=list)
     aside: dict[PodUid, None] = field(default_factory=dict)
-    #: For each kind of member who else could be left out.
+    #: For each kind of member, the tenants that could be set aside next.
     tenants: dict[_Kind, Iterator[tuple[int, PodUid]]] = field(default_factory=dict)
 
 
 class EarmarkPlan:
-    """Plans on the machine's books, which are as before when it is done."""
+    """Plans on the machine's state, which is restored when a plan is done."""
 
     def __init__(
         self,
@@ -89,13 +89,13 @@ class EarmarkPlan:
         self._gang_places = gang_places
 
     def may_ever_fit(self, wanted: Wanted) -> bool:
-        """False only if so many of them would not even fit if nobody held anything."""
+        """False only if not even an empty cluster would hold as many as are needed."""
         return next(self._options(wanted), None) is not None
 
     def places(self, wanted: Wanted) -> dict[PodUid, Charge]:
-        """Places for as many as it needs; nothing if there is no way.
+        """Places for as many members as are needed; empty if there is no way.
 
-        Fewer where very many tenants hold the cards: then a later plan, when some ended, has more.
+        Fewer where very many tenants hold the cards: a later plan, when some ended, has more.
         """
         in_vain = 0
         for option in self._best_first(wanted):
@@ -115,9 +115,9 @@ class EarmarkPlan:
         return {}
 
     def _options(self, wanted: Wanted) -> Iterator[_Option]:
-        """Models and places that could hold all that are needed."""
+        """The models and domains that could hold all members that are needed."""
         shapes = Counter((one.pod.scheduler_name, one.shape) for one in wanted.members)
-        # A pod that waits for itself is tried as it is.
+        # A pod that waits on its own is tried as it is.
         models = models_for(shapes, self._ledger.columns.model_names) if wanted.is_gang else ("",)
         places: list[IntArray] | list[None] = [None]
         if wanted.within:
@@ -131,7 +131,7 @@ class EarmarkPlan:
                     yield _Option(model, rows, kinds, fitting)
 
     def _best_first(self, wanted: Wanted) -> list[_Option]:
-        """Where most of them fit now, then where most have earmarks already, so as to keep them."""
+        """First where most fit now, then where most have earmarks already, to keep these."""
         options = list(self._options(wanted))
         if len(options) <= 1:
             return options
@@ -153,7 +153,7 @@ class EarmarkPlan:
         return option.rows is None or row in option.rows.tolist()
 
     def _place(self, wanted: Wanted, attempt: _Try) -> bool:
-        """Charge members to places; False if a plugin does not permit one of them."""
+        """Charge members to places; False if a plugin refuses one of them."""
         full: set[_Kind] = set()
         for record in wanted.members:
             if len(attempt.placed) == wanted.need:
@@ -178,7 +178,7 @@ class EarmarkPlan:
         return asker.best(shape) if rows is None else asker.best_among(shape, rows)
 
     def _make_room(self, kind: _Kind, attempt: _Try) -> Choice | None:
-        """Leave out tenants until the shape fits somewhere."""
+        """Set tenants aside until the shape fits somewhere."""
         profile, shape = kind
         asker = self._askers[profile]
         tenants = attempt.tenants.get(kind)
@@ -201,7 +201,7 @@ class EarmarkPlan:
     def _tenants(
         self, profile: str, shape: Shape, among: IntArray | None
     ) -> Iterator[tuple[int, PodUid]]:
-        """Pods with cards, each with its row, in the order in which to leave them out."""
+        """Pods with cards and their rows, in the order in which to set them aside."""
         columns = self._ledger.columns
         rows = np.flatnonzero(self._rooms[profile].prospects(shape))
         if among is not None:
@@ -217,7 +217,7 @@ class EarmarkPlan:
         found = []
         for uid, charge in self._ledger.charges_on(name).items() if name is not None else ():
             cards = charge.allocation.cards if charge.allocation else ()
-            # A card that left has no slot while those who hold it are left out.
+            # A card that left has no slot while its holders are set aside.
             there = [(free[card.uuid], card.uuid) for card in cards if card.uuid in free]
             if there:
                 fullest = min(there)
@@ -231,7 +231,7 @@ def _place(record: Record) -> Charge:
 
 
 def _fitting(kinds: Shapes, rooms: Mapping[_Kind, IntArray], rows: IntArray | None) -> int:
-    """At most how many pods of these kinds have room on these rows, or on all."""
+    """An upper bound of how many pods of these kinds fit on these rows, or on all."""
     return sum(
         min(count, int((rooms[kind] if rows is None else rooms[kind].take(rows)).sum()))
         for kind, count in kinds.items()

@@ -1,10 +1,9 @@
-"""When the first of those that wait gets earmarks, so that it is not starved by smaller pods.
+"""Gives earmarks to the first waiting pod or gang, so that smaller pods do not starve it.
 
-A gang, or a pod that wants whole cards, may never find room while small pods take each share that
-becomes free. Who has waited for some time, and stands before all others that wait like it,
-has places planned for it: free ones, and such that others still hold. As long as it waits the plan
-follows what happens. Of those that wait only one has earmarks, and nobody who could not be placed
-if nobody held anything.
+A gang, or a pod that needs whole cards, may never find room while small pods take each share that
+becomes free. If it has waited for some time and stands before all others like it, places are
+planned for it: free ones, and ones that pods still hold. While it waits, the plan follows events.
+At any time only one nominee has earmarks, and only one that would fit on an empty cluster.
 """
 
 import math
@@ -25,11 +24,11 @@ from kubeshare_py.scheduling.queue.timers import Timers
 from kubeshare_py.scheduling.reservations.earmark_patience import EarmarkPatience, EarmarkRules
 from kubeshare_py.scheduling.reservations.earmark_plan import EarmarkPlan, Wanted
 
-#: Of those that wait so many are looked at, and for so many of them places are planned at once.
+#: The most nominees that are looked at, and the most plans at a time.
 MOST_LOOKED_AT, MOST_PLANS = 64, 2
-#: Of all lines that wait so many are looked at in one turn.
+#: The most lines that one turn looks at.
 LINES_AT_ONCE = 500
-#: A plan is followed for so long (s), and for as many seconds as this many members make.
+#: A plan is kept for this time (s), and for the seconds that its members make at this rate.
 PLAN_S, MEMBERS_A_SECOND = 1.0, 100
 
 _Line = Line | GangLine
@@ -37,7 +36,7 @@ _Line = Line | GangLine
 
 @dataclass(slots=True)
 class _Waiting:
-    """Somebody who may get earmarks. `since`: s."""
+    """A nominee that may get earmarks. `since`: s."""
 
     key: SortKey
     nominee: Nominee
@@ -46,7 +45,7 @@ class _Waiting:
 
 
 class Starvation:
-    """Works on the machine's books; holds when to look again."""
+    """Decides which nominee gets earmarks, and when to look again."""
 
     def __init__(self, books: Books, gang_turns: GangTurns, rules: EarmarkRules) -> None:
         self._ledger, self._queue, self._earmarks = books.ledger, books.queue, books.earmarks
@@ -59,22 +58,22 @@ class Starvation:
         self._patience = EarmarkPatience(books.ledger, rules.patience_s)
         self._due: Timers[None] = Timers()
         self._seen = (0, 0)
-        #: Until when nothing is planned again, because there was no way (s).
+        #: Until when (s) nothing is planned, because there was no way.
         self._not_before = -math.inf
         self._work = books.work
         self._is_due = False
-        #: Lines that are yet to be looked at, None if all were, and the first of the others.
+        #: Lines still to be looked at, None if all were, and the first pods of the others.
         self._left: list[_Line] | None = None
         self._firsts: list[tuple[_Waiting, _Line]] = []
 
     @property
     def is_due(self) -> bool:
-        """Whether a turn is to look who stands first."""
+        """Whether a turn must look at the first nominees."""
         return self._is_due or self._left is not None
 
     @property
     def next_at(self) -> float:
-        """When somebody will have waited for long enough; infinity when nobody will."""
+        """When the next nominee will have waited long enough; infinity if none is waiting."""
         return self._due.next_at
 
     def pod_waits(self, record: Record, now: float) -> None:
@@ -88,19 +87,19 @@ class Starvation:
             self._waits(self._one(gang, now), now)
 
     def outgrown(self, now: float) -> Holder | None:
-        """A holder whose plan is so old that it is worth a new one, now that something improved."""
+        """The holder, if its plan is old enough to be made anew after an improvement."""
         holder = self._earmarks.starving()
         return holder if holder is not None and _is_old(holder, now) else None
 
     def time_passed(self, now: float) -> None:
-        """Somebody has waited for long enough."""
+        """Look at the first nominees if one has waited long enough."""
         if self._due.due(now):
             self._is_due = True
 
     def look(self, now: float) -> None:
-        """Give earmarks to who stands first, at the end of a turn.
+        """Give earmarks to the first nominee, at the end of a turn.
 
-        Of many lines some are looked at in each turn, until all were.
+        If there are many lines, each turn looks at some, until all were looked at.
         """
         self.time_passed(now)
         news = (self._earmarks.ended, self._ledger.capacities)
@@ -114,7 +113,7 @@ class Starvation:
         if self._look_on(self._left, now):
             return
         holder = self._patient(now)
-        # Some may have got a place since they were looked at.
+        # Some may have got a place in the meantime.
         again = (self._waiting(line, now) for _, line in self._firsts)
         firsts = sorted((one for one in again if one is not None), key=lambda one: one.key)
         self._left, self._firsts = None, []
@@ -131,7 +130,7 @@ class Starvation:
         return bool(left)
 
     def _give_to_first(self, firsts: list[_Waiting], holder: Holder | None, now: float) -> None:
-        """Give earmarks to the first of these for which there is a way; `holder` has some."""
+        """Give earmarks to the first of these that has a way; `holder` has some now."""
         plans = 0
         for one in firsts:
             if holder is not None and holder.key <= one.key:
@@ -153,7 +152,7 @@ class Starvation:
             self._look_at(self._not_before)
 
     def _patient(self, now: float) -> Holder | None:
-        """Who has earmarks, unless nothing became free for it for long: then it has none now."""
+        """The present holder; its earmarks end if nothing became free for it for long."""
         holder = self._earmarks.starving()
         look_at = self._patience.look(holder, now)
         if look_at is not None:
@@ -176,7 +175,7 @@ class Starvation:
             self._follow(holder, one, now)
 
     def _follow(self, holder: Holder, one: _Waiting, now: float) -> None:
-        """A holder was tried, and does not fit: plan anew, unless that was done just now."""
+        """A holder was tried and does not fit: plan anew, unless its plan is recent."""
         if holder.uids and not holder.is_broken and not _is_old(holder, now):
             return
         holder.key = one.key
@@ -187,7 +186,7 @@ class Starvation:
             self._earmarks.end(one.nominee)
 
     def _give(self, one: _Waiting, wanted: Wanted, now: float) -> bool:
-        """Plan as if nobody behind it had any; who had some keeps them if there is no way."""
+        """Plan as if no nominee behind it had earmarks; if there is no way, they are kept."""
         self._earmarks.show_to(contender_of(one.nominee, self._records))
         places = self._plan.places(wanted)
         if places:
@@ -200,7 +199,7 @@ class Starvation:
         return bool(places)
 
     def _waiting(self, line: _Line, now: float) -> _Waiting | None:
-        """The first of a line, if it may get earmarks and has none."""
+        """The first nominee of a line, if it may get earmarks and has none."""
         one = self._blocked(line, now)
         if one is None:
             return None
@@ -214,7 +213,7 @@ class Starvation:
         return self._patience.rests_until(one.nominee)
 
     def _blocked(self, line: _Line, now: float) -> _Waiting | None:
-        """The first of a line that waits for room and wants whole cards, or is a gang's."""
+        """The first of a line that waits for room, if it needs whole cards or is a gang."""
         if isinstance(line, Line):
             head = line.head() if line.blocked and wants_whole_cards(line.shape) else None
             return None if head is None else self._one(head[1], now)
@@ -250,6 +249,6 @@ def _is_old(holder: Holder, now: float) -> bool:
 
 
 def wants_whole_cards(shape: Shape) -> bool:
-    """Whether small pods could take for ever what such a pod needs."""
+    """Whether small pods could for ever take what such a pod needs."""
     claim = shape.claim
     return claim is not None and (claim.exclusive or claim.count > 1 or claim.milli >= WHOLE_MILLI)
