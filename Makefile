@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 LOCK := deploy/release/development.lock
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# On every core. With AGAIN=failed the tests that failed last time run alone, one after the other.
+SPREAD = $(if $(AGAIN),--last-failed --last-failed-no-failures none,--numprocesses auto --dist worksteal)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check e2e prove manifests bench lock release release-lock clean
@@ -29,8 +31,8 @@ setup: $(STAMP)  ## create .venv with everything in it
 demo: $(STAMP)  ## the embedded cluster, simulated GPUs and the scheduler, with sample pods
 	@exec $(BIN)/kubeshare-demo
 
-test: check  ## every check and every test
-	@$(BIN)/pytest --quiet
+test: check  ## every check and every test but the long ones
+	@$(BIN)/pytest --quiet $(SPREAD) -m 'not long'
 
 check: $(STAMP)  ## format, lint, types, layers
 	@$(BIN)/ruff format --check --quiet .
@@ -41,12 +43,12 @@ check: $(STAMP)  ## format, lint, types, layers
 # Policies come last: an API server goes on refusing for a moment after a policy is gone.
 e2e: $(STAMP)  ## stories, API facts, faults and attacks on a real control plane, built from source (needs Go)
 	@binaries=$$($(BIN)/python -m tests.controlplane.build) || exit $$?; \
-	PATH="$$binaries:$$PATH" exec $(BIN)/pytest --quiet --control-plane real tests/fidelity tests/stories tests/faults tests/deploy tests/attacks tests/policies
+	PATH="$$binaries:$$PATH" exec $(BIN)/pytest --quiet $(if $(AGAIN),$(SPREAD)) --control-plane real tests/fidelity tests/stories tests/faults tests/deploy tests/attacks tests/policies
 
 prove: $(STAMP)  ## everything in full with new random input, then storms and attacks on a real control plane (needs Go); SEED=n
 	@binaries=$$($(BIN)/python -m tests.controlplane.build) || exit $$?; \
 	seed=$${SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; echo "SEED=$$seed"; \
-	$(BIN)/pytest --quiet --scale full --hypothesis-seed "$$seed" || exit $$?; \
+	$(BIN)/pytest --quiet $(SPREAD) --scale full --hypothesis-seed "$$seed" || exit $$?; \
 	$(BIN)/python -m tests.fuzz --inputs 1000000 --seed "$$seed" || exit $$?; \
 	PATH="$$binaries:$$PATH" exec $(BIN)/pytest --verbose --control-plane real --scale full --hypothesis-seed "$$seed" tests/faults tests/attacks tests/policies
 
