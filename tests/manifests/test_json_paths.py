@@ -11,6 +11,7 @@ OBJECT = {
         "a": 1,
         "list": [{"key": "x", "n": 1, "on": True}, {"key": "y]", "n": 2}],
         "map": {"a.b": "c", "z": "d"},
+        "odd": {"a/b": 1, "a:b": 2, "1a": 3, "x.y/z-w": 4},
     }
 }
 
@@ -31,6 +32,11 @@ OBJECT = {
         (".spec.map['a.b']", ["c"]),
         (".spec.map.*", ["c", "d"]),
         ("..key", ["x", "y]"]),
+        (".spec.list[1]..", [{"key": "y]", "n": 2}, "y]", 2]),
+        (".spec.odd.a/b", [1]),
+        (".spec.odd.a:b", [2]),
+        (".spec.odd.1a", [3]),
+        (r".spec.odd.x\.y/z-w", [4]),
         ('.spec.list[?(@.key=="x")].n', [1]),
         (".spec.list[?(@.key=='y]')].n", [2]),
         (".spec.list[?(@.n>1)].key", ["y]"]),
@@ -38,6 +44,9 @@ OBJECT = {
         (".spec.list[?(@.on==true)].key", ["x"]),
         (".spec.list[?(@.on)].key", ["x"]),
         (".spec.list[?(@.key>1)].key", []),
+        (".spec.list[?(@.key!=1)].key", []),
+        (".spec.list[?(@.on!=false)].key", ["x"]),
+        (".spec.list[?(@.missing!='x')].key", []),
         (".spec.a.deeper[0]", []),
         (".nothing", []),
     ],
