@@ -8,7 +8,7 @@ from pathlib import Path
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from kubeshare_py.edges.kube.certificates import Certificates, make_certificates
+from kubeshare_py.edges.kube.certificates import Certificates, make_certificates, write_private
 from kubeshare_py.embedded_cluster.serving.client_certificates import (
     ClientAuthority,
     make_client_authority,
@@ -16,7 +16,6 @@ from kubeshare_py.embedded_cluster.serving.client_certificates import (
 from kubeshare_py.embedded_cluster.serving.kubeconfigs import (
     certificate_kubeconfig_text,
     kubeconfig_text,
-    write_private,
 )
 from kubeshare_py.embedded_cluster.serving.server import ADMIN
 

@@ -16,9 +16,9 @@ import msgspec
 import yarl
 from aiohttp import web
 
-from kubeshare_py.edges.kube.certificates import make_certificates
+from kubeshare_py.edges.kube.certificates import make_certificates, write_private
 from kubeshare_py.embedded_cluster.protocol.status import failure
-from kubeshare_py.embedded_cluster.serving.kubeconfigs import kubeconfig_text, write_private
+from kubeshare_py.embedded_cluster.serving.kubeconfigs import kubeconfig_text
 from tests.faults.held_request import Hold
 from tests.faults.pace import Pace
 from tests.faults.watch_stream import WatchStream, abort

@@ -7,6 +7,7 @@ For the embedded API server, the scheduler's own HTTPS endpoint and the webhook.
 import ipaddress
 import os
 import ssl
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -53,24 +54,91 @@ def make_certificates(
     return files
 
 
-def builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, until: datetime
+@dataclass(frozen=True, slots=True)
+class Authority:
+    """Signs certificates; its key is in memory only."""
+
+    certificate: x509.Certificate
+    key: ec.EllipticCurvePrivateKey
+
+    def pem(self) -> str:
+        """Its certificate."""
+        return self.certificate.public_bytes(serialization.Encoding.PEM).decode()
+
+    def issue(
+        self,
+        subject: x509.Name,
+        usage: x509.ObjectIdentifier,
+        valid: timedelta,
+        names: Sequence[x509.GeneralName] = (),
+    ) -> tuple[str, str]:
+        """A certificate for a new key, and the key, as PEM.
+
+        `usage` is one of ExtendedKeyUsageOID; `names` are subject alternative names.
+        """
+        key = ec.generate_private_key(ec.SECP256R1())
+        made = (
+            _builder(subject, self.certificate.subject, key, valid)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(_key_usage(signs=False), critical=True)
+            .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key()),
+                critical=False,
+            )
+        )
+        if names:
+            made = made.add_extension(x509.SubjectAlternativeName(names), critical=False)
+        pem = serialization.Encoding.PEM
+        plain = serialization.NoEncryption()
+        private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain)
+        certificate = made.sign(self.key, hashes.SHA256()).public_bytes(pem)
+        return certificate.decode(), private.decode()
+
+
+def make_authority(name: str, valid: timedelta = VALID) -> Authority:
+    """A new one with this common name; it signs certificates, and no further authorities."""
+    key, subject = ec.generate_private_key(ec.SECP256R1()), common_name(name)
+    certificate = (
+        _builder(subject, subject, key, valid)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_key_usage(signs=True), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    return Authority(certificate, key)
+
+
+def common_name(text: str) -> x509.Name:
+    """A name that is this text alone."""
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
+
+
+def write_private(path: Path, text: str) -> Path:
+    """Write a file that only its owner may read."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+    return path
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, valid: timedelta
 ) -> x509.CertificateBuilder:
     """A certificate that is valid from an hour ago, for clocks that are late."""
-    public = key.public_key()
+    public, now = key.public_key(), datetime.now(UTC)
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(issuer)
         .public_key(public)
         .serial_number(x509.random_serial_number())
-        .not_valid_before(datetime.now(UTC) - _EARLIER)
-        .not_valid_after(until)
+        .not_valid_before(now - _EARLIER)
+        .not_valid_after(now + valid)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
     )
 
 
-def key_usage(*, signs: bool) -> x509.KeyUsage:
+def _key_usage(*, signs: bool) -> x509.KeyUsage:
     """Of an authority's key, which `signs` certificates, or of another's."""
     return x509.KeyUsage(
         digital_signature=True,
@@ -86,46 +154,11 @@ def key_usage(*, signs: bool) -> x509.KeyUsage:
 
 
 def _write(files: Certificates, names: tuple[str, ...], valid: timedelta) -> None:
-    now = datetime.now(UTC)
-    until = now + valid
-    authority_key = ec.generate_private_key(ec.SECP256R1())
-    authority_name = _name("kubeshare-py test authority")
-    authority = (
-        builder(authority_name, authority_name, authority_key, until)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(key_usage(signs=True), critical=True)
-        .sign(authority_key, hashes.SHA256())
-    )
-    key = ec.generate_private_key(ec.SECP256R1())
+    authority = make_authority("kubeshare-py test authority", valid)
     alternatives: list[x509.GeneralName] = [x509.DNSName(name) for name in names]
     alternatives.append(x509.IPAddress(ipaddress.ip_address("127.0.0.1")))
-    certificate = (
-        builder(_name(names[0][:_MOST_NAME]), authority_name, key, until)
-        .add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(key_usage(signs=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(
-            x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()),
-            critical=False,
-        )
-        .sign(authority_key, hashes.SHA256())
-    )
-    files.ca_file.write_bytes(authority.public_bytes(serialization.Encoding.PEM))
-    files.certificate_file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    _write_key(files.key_file, key)
-
-
-def _name(text: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
-
-
-def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
-    text = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(text)
+    subject, usage = common_name(names[0][:_MOST_NAME]), ExtendedKeyUsageOID.SERVER_AUTH
+    certificate, key = authority.issue(subject, usage, valid, alternatives)
+    files.ca_file.write_text(authority.pem())
+    files.certificate_file.write_text(certificate)
+    write_private(files.key_file, key)

@@ -1,7 +1,6 @@
 """Writing kubeconfig files for the embedded cluster."""
 
 import base64
-import os
 from pathlib import Path
 
 import yaml
@@ -17,14 +16,6 @@ def certificate_kubeconfig_text(url: str, authority: bytes, user: str, pair: Pat
     encoded = base64.b64encode(pair.read_bytes()).decode()
     shown = {"client-certificate-data": encoded, "client-key-data": encoded}
     return _text(url, authority, user, shown)
-
-
-def write_private(path: Path, text: str) -> Path:
-    """Write a file that only its owner may read."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-    return path
 
 
 def _text(url: str, authority: bytes, user: str, credentials: dict[str, str]) -> str:

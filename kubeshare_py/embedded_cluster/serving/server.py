@@ -16,7 +16,7 @@ from typing import Self
 
 from aiohttp import web
 
-from kubeshare_py.edges.kube.certificates import Certificates, make_certificates
+from kubeshare_py.edges.kube.certificates import Certificates, make_certificates, write_private
 from kubeshare_py.embedded_cluster.apiserver.requests import Answer, ApiService
 from kubeshare_py.embedded_cluster.protocol.messages import (
     ADMIN_GROUPS,
@@ -34,7 +34,6 @@ from kubeshare_py.embedded_cluster.serving.faults import ApiFaults
 from kubeshare_py.embedded_cluster.serving.kubeconfigs import (
     certificate_kubeconfig_text,
     kubeconfig_text,
-    write_private,
 )
 from kubeshare_py.embedded_cluster.serving.watch_stream import WatchStreams
 
