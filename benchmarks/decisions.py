@@ -53,7 +53,7 @@ from kubeshare_py.framework.reasons import ReasonTable
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.manifests.binding import binding_annotations
 from kubeshare_py.manifests.events import pod_event
-from kubeshare_py.manifests.pod_fields import PodFields
+from kubeshare_py.manifests.pods.pod_fields import PodFields
 from kubeshare_py.manifests.watch import Codec
 from kubeshare_py.scheduling.machine import Machine
 

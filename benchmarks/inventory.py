@@ -40,10 +40,10 @@ from kubeshare_py.domain.events import (
 )
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.scheduler.decision_loop import DecisionLoop
-from kubeshare_py.edges.scheduler.kube_api import KubeApi
 from kubeshare_py.edges.scheduler.process import collect_in_short_turns
-from kubeshare_py.edges.scheduler.report_lane import ReportLane
 from kubeshare_py.edges.scheduler.vital_signs import VitalSigns
+from kubeshare_py.edges.scheduler.writes.kube_api import KubeApi
+from kubeshare_py.edges.scheduler.writes.report_lane import ReportLane
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.scheduling.machine import Machine
 from tests.builders import a_node

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
+from kubeshare_py.dialects.reach import ASKING, NO_CARDS, WHOLE_CARDS, Reach
 from kubeshare_py.dialects.sharedgpu import LIMIT, REQUEST
 from kubeshare_py.domain.isolation import IsolationBackend
 from kubeshare_py.isolation.backend import HostVolume, Mount, Variable
@@ -19,8 +20,7 @@ from kubeshare_py.isolation.containers import (
     Injection,
     with_share,
 )
-from kubeshare_py.isolation.reach import ASKING, NO_CARDS, WHOLE_CARDS, Reach
-from kubeshare_py.manifests.unsupported import GPU_RESOURCE
+from kubeshare_py.manifests.pods.unsupported import GPU_RESOURCE
 
 _HEAD = "{{- /* Tables of kubeshare_py/isolation as CEL; written by `make manifests`. */}}\n"
 

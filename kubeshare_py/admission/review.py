@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from kubeshare_py.admission.pod_patch import ephemeral_patch, pod_patch
 from kubeshare_py.dialects.new_pod import first_problem
 from kubeshare_py.dialects.pod_keys import PREFIX
+from kubeshare_py.dialects.reach import reach
 from kubeshare_py.dialects.sharedgpu import ISOLATION
 from kubeshare_py.domain.isolation import IsolationChoice
 from kubeshare_py.isolation.containers import NO_CARD, injection
-from kubeshare_py.isolation.reach import reach
 from kubeshare_py.manifests.admission import (
     CreatedPod,
     Operation,

@@ -7,8 +7,8 @@ https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format
 
 from collections.abc import Iterable, Sequence
 
-from kubeshare_py.domain.figures import CardFigures
 from kubeshare_py.exporters.metric import Metric
+from kubeshare_py.views.figures import CardFigures
 
 _LABELS = ("node", "uuid", "model")
 CARD_METRICS = (

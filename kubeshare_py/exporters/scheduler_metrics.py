@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from prometheus_client import generate_latest
 
 from kubeshare_py.domain.effects import Trouble
-from kubeshare_py.domain.figures import LedgerFigures, PodFigures
 from kubeshare_py.domain.isolation import UNHELD, Part
 from kubeshare_py.domain.readiness import NEEDY
 from kubeshare_py.exporters.build_info import BUILD_INFO
@@ -19,6 +18,7 @@ from kubeshare_py.exporters.client_metrics import CLIENT_METRICS
 from kubeshare_py.exporters.metric import Metric
 from kubeshare_py.exporters.metric_values import Value, Values, registry
 from kubeshare_py.exporters.tallies import Tallies
+from kubeshare_py.views.figures import LedgerFigures, PodFigures
 
 RESULTS = ("scheduled", "unschedulable", "error")
 

@@ -9,11 +9,11 @@ goes before the image's: https://github.com/NVIDIA/nvidia-container-toolkit
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
+from kubeshare_py.dialects.reach import Reach
 from kubeshare_py.dialects.results import GPU_UUID
 from kubeshare_py.domain.isolation import IsolationBackend
 from kubeshare_py.isolation.backend import HostVolume, Mount, Variable
 from kubeshare_py.isolation.backends import BACKENDS
-from kubeshare_py.isolation.reach import Reach
 
 VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
 PRELOAD = "LD_PRELOAD"

@@ -11,10 +11,11 @@ from kubeshare_py.domain.events import (
 )
 from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.domain.pod import Pod
-from kubeshare_py.manifests import budget, node, pod
+from kubeshare_py.manifests import budget, node
 from kubeshare_py.manifests.budget import BudgetFields
 from kubeshare_py.manifests.node import NodeFields
-from kubeshare_py.manifests.pod_fields import PodFields
+from kubeshare_py.manifests.pods import pod
+from kubeshare_py.manifests.pods.pod_fields import PodFields
 from kubeshare_py.manifests.watch import ADDED, DELETED, MODIFIED
 
 

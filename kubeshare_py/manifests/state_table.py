@@ -8,7 +8,7 @@ from typing import Any
 
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.printable import printable
-from kubeshare_py.domain.view import CardView, ClusterView, NodeView, PodView
+from kubeshare_py.views.view import CardView, ClusterView, NodeView, PodView
 
 Json = dict[str, Any]
 

@@ -6,7 +6,6 @@ from rich.console import Console
 from rich.text import Text
 
 from kubeshare_py.domain.printable import printable
-from kubeshare_py.domain.view import ClusterView
 from kubeshare_py.edges.cli.screen import Screen
 from kubeshare_py.edges.cli.state_client import StateClient
 from kubeshare_py.edges.cli.state_errors import StateRefused, StateUnreachable
@@ -14,6 +13,7 @@ from kubeshare_py.programs.kubectl_failure import OK, fail
 from kubeshare_py.programs.kubectl_question import Question
 from kubeshare_py.terminal.grid import joined
 from kubeshare_py.terminal.live_view import live_view
+from kubeshare_py.views.view import ClusterView
 
 #: More than any cluster needs: without a terminal nothing is left out.
 _MOST_LINES = 100_000

@@ -4,7 +4,6 @@ from functools import partial
 
 from rich.text import Text
 
-from kubeshare_py.domain.view import PodView, WhyView
 from kubeshare_py.edges.cli.pod_lookup import find_pod, pods_of
 from kubeshare_py.edges.cli.state_client import StateClient
 from kubeshare_py.edges.cli.state_errors import NotFound, StateError, StateRefused, StateUnreachable
@@ -16,6 +15,7 @@ from kubeshare_py.terminal.grid import joined
 from kubeshare_py.terminal.pod_table import most_telling, pod_table, shown_pods
 from kubeshare_py.terminal.table import table_lines
 from kubeshare_py.terminal.why_report import why_report
+from kubeshare_py.views.view import PodView, WhyView
 
 
 def why(question: Question, client: StateClient, now: float) -> Shown:

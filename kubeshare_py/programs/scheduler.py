@@ -12,15 +12,15 @@ from kubeshare_py.edges.process.idle_memory import give_back_often
 from kubeshare_py.edges.scheduler.configuration_watch import Updates
 from kubeshare_py.edges.scheduler.decision_loop import DecisionLoop
 from kubeshare_py.edges.scheduler.endpoints import endpoints
-from kubeshare_py.edges.scheduler.kube_api import KubeApi
 from kubeshare_py.edges.scheduler.leadership import Leadership, connected, until_led
 from kubeshare_py.edges.scheduler.pod_group_watch import watch_pod_groups
 from kubeshare_py.edges.scheduler.process import own_name
-from kubeshare_py.edges.scheduler.report_lane import ReportLane
 from kubeshare_py.edges.scheduler.vital_signs import VitalSigns
 from kubeshare_py.edges.scheduler.watched_events import POD_EVENTS
+from kubeshare_py.edges.scheduler.writes.kube_api import KubeApi
+from kubeshare_py.edges.scheduler.writes.report_lane import ReportLane
 from kubeshare_py.framework.profile_making import PluginFactory, profiles
-from kubeshare_py.manifests.pod_fields import PodFields
+from kubeshare_py.manifests.pods.pod_fields import PodFields
 from kubeshare_py.manifests.watch import Codec
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.pod_groups.gang_repair import repair_rules

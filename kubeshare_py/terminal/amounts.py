@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from kubeshare_py.domain.gpu import WHOLE_MILLI
-from kubeshare_py.domain.view import PodView
+from kubeshare_py.views.view import PodView
 
 GIB = 1 << 30
 MIB = 1 << 20

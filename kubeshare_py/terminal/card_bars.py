@@ -10,9 +10,9 @@ from rich.text import Text
 
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.printable import printable
-from kubeshare_py.domain.view import CardView, Tenant
 from kubeshare_py.terminal.cards import card_label
 from kubeshare_py.terminal.grid import SEPARATOR, names_in, shortened
+from kubeshare_py.views.view import CardView, Tenant
 
 #: Narrower cells show nothing that can be read.
 LEAST_CELL = 13

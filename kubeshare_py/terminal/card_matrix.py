@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
-from kubeshare_py.domain.view import CardView
 from kubeshare_py.terminal.cards import ordered
 from kubeshare_py.terminal.grid import Column, Row, grid
+from kubeshare_py.views.view import CardView
 
 #: Stands for the index of cards that are not in the inventory.
 NO_INDEX = "?"

@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from kubeshare_py.domain.view import CardView, ClusterView, NodeView, PodView
 from kubeshare_py.terminal.amounts import counted, gpus
+from kubeshare_py.views.view import CardView, ClusterView, NodeView, PodView
 
 UNREAD = "unread"
 #: Said of pods on a card that the reader may not see.

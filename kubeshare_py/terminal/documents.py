@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from kubeshare_py.domain.view import ClusterView, NodeView, PodView, WhyView
+from kubeshare_py.views.view import ClusterView, NodeView, PodView, WhyView
 
 Document = dict[str, Any]
 

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from rich.text import Text
 
 from kubeshare_py.domain.printable import printable
-from kubeshare_py.domain.view import PreemptionView, VictimView
 from kubeshare_py.terminal.amounts import counted
 from kubeshare_py.terminal.cards import card_name
 from kubeshare_py.terminal.grid import wrapped
+from kubeshare_py.views.view import PreemptionView, VictimView
 
 #: So many victims are named; the rest is counted. The machine forms have them all.
 MOST_VICTIMS = 20

@@ -6,7 +6,6 @@ from rich.text import Text
 
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.printable import printable
-from kubeshare_py.domain.view import ClusterView, NodeView
 from kubeshare_py.terminal.amounts import counted, gib, gpus, percent
 from kubeshare_py.terminal.card_matrix import MatrixRow, card_matrix, index_label
 from kubeshare_py.terminal.cards import (
@@ -23,6 +22,7 @@ from kubeshare_py.terminal.cards import (
 )
 from kubeshare_py.terminal.gpu_tables import totals
 from kubeshare_py.terminal.grid import NONE, joined
+from kubeshare_py.views.view import ClusterView, NodeView
 
 
 def pod_details(view: ClusterView, nodes: Sequence[NodeView], width: int | None) -> Text:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from kubeshare_py.domain.gpu import WHOLE_MILLI
-from kubeshare_py.domain.view import CardView, ClusterView, NodeView
 from kubeshare_py.terminal.amounts import gib, gpus, percent
 from kubeshare_py.terminal.card_matrix import MatrixRow, by_index, card_matrix
 from kubeshare_py.terminal.cards import (
@@ -24,6 +23,7 @@ from kubeshare_py.terminal.cards import (
 )
 from kubeshare_py.terminal.grid import NONE, SEPARATOR, Column, Row, joined, names_in
 from kubeshare_py.terminal.table import Table
+from kubeshare_py.views.view import CardView, ClusterView, NodeView
 
 #: Stands for the index of a card that is not in the inventory.
 NO_INDEX = "-"

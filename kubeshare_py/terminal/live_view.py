@@ -11,7 +11,6 @@ from rich.text import Text
 
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.printable import printable
-from kubeshare_py.domain.view import ClusterView, NodeView, PodView
 from kubeshare_py.terminal.amounts import asks, counted, gib, gpus, percent
 from kubeshare_py.terminal.card_bars import LEAST_CELL, card_cell, level
 from kubeshare_py.terminal.cards import (
@@ -24,6 +23,7 @@ from kubeshare_py.terminal.cards import (
     warnings,
 )
 from kubeshare_py.terminal.grid import joined, shortened
+from kubeshare_py.views.view import ClusterView, NodeView, PodView
 
 _LONGEST_NODE = 20
 _GAP = 2

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from kubeshare_py.domain.holding import HoldingView, NeighbourView, PlacementView
 from kubeshare_py.domain.printable import printable
 from kubeshare_py.terminal.amounts import amount_of, counted
 from kubeshare_py.terminal.cards import UNNAMED, card_name
 from kubeshare_py.terminal.grid import wrapped
+from kubeshare_py.views.holding import HoldingView, NeighbourView, PlacementView
 
 #: So many neighbours are named; the rest is counted. The machine forms have them all.
 MOST_NEIGHBOURS = 20

@@ -2,12 +2,12 @@
 
 from collections.abc import Collection, Sequence
 
-from kubeshare_py.domain.ages import age
-from kubeshare_py.domain.view import ClusterView, PodView
 from kubeshare_py.terminal.amounts import asks_of, held, is_unclear
 from kubeshare_py.terminal.cards import held_labels
 from kubeshare_py.terminal.grid import NONE, Column, Row
 from kubeshare_py.terminal.table import Table
+from kubeshare_py.views.ages import age
+from kubeshare_py.views.view import ClusterView, PodView
 
 STYLES = {"waiting": "yellow", "backoff": "yellow", "held": "magenta", "binding": "cyan"}
 _TELLING = ("waiting", "backoff", "held", "binding", "assumed", "bound")

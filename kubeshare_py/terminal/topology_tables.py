@@ -7,10 +7,10 @@ from itertools import groupby
 from rich.text import Text
 
 from kubeshare_py.domain.printable import printable
-from kubeshare_py.domain.view import IslandView, NodeView, RingView, TopologyView
 from kubeshare_py.terminal.amounts import counted
 from kubeshare_py.terminal.cards import node_state
 from kubeshare_py.terminal.grid import Column, Row, grid, joined, wrapped
+from kubeshare_py.views.view import IslandView, NodeView, RingView, TopologyView
 
 _ITSELF, _UNKNOWN = "X", "-"
 #: Below it a bandwidth is none, but says that cards are near each other.

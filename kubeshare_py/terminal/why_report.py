@@ -7,7 +7,6 @@ from rich.text import Text
 
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.printable import printable
-from kubeshare_py.domain.view import NodeWhy, PodView, WhyView
 from kubeshare_py.terminal.amounts import (
     asks_of,
     counted,
@@ -22,6 +21,7 @@ from kubeshare_py.terminal.evictions import preemption_lines
 from kubeshare_py.terminal.grid import GAP, Column, Row, grouped, joined, wrapped
 from kubeshare_py.terminal.placement_lines import placement_lines
 from kubeshare_py.terminal.topology_tables import ring_sentence
+from kubeshare_py.views.view import NodeWhy, PodView, WhyView
 
 #: So many nodes are shown one by one; the rest is counted. The machine forms have them all.
 MOST_NODES = 20

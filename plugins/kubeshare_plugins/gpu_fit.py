@@ -5,24 +5,6 @@ from functools import partial
 
 import numpy as np
 
-from kubeshare_plugins.card_shortfalls import (
-    EARMARKED,
-    KEPT_FOR_NATIVE,
-    NO_GPU,
-    NO_MEMORY,
-    NO_SHARE,
-    NOT_HEALTHY,
-    TOO_MANY_TENANTS,
-    card_shortfalls,
-    never_texts,
-)
-from kubeshare_plugins.claim_fit import (
-    asked_bytes,
-    asked_milli,
-    fits_but_for_earmarks,
-    fits_claim,
-    room_for,
-)
 from kubeshare_py.cluster.columns import (
     ABSENT,
     CROWDED,
@@ -37,6 +19,24 @@ from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import TOO_MUCH, GpuClaim
+from kubeshare_py.framework.claims.card_shortfalls import (
+    EARMARKED,
+    KEPT_FOR_NATIVE,
+    NO_GPU,
+    NO_MEMORY,
+    NO_SHARE,
+    NOT_HEALTHY,
+    TOO_MANY_TENANTS,
+    card_shortfalls,
+    never_texts,
+)
+from kubeshare_py.framework.claims.claim_fit import (
+    asked_bytes,
+    asked_milli,
+    fits_but_for_earmarks,
+    fits_claim,
+    room_for,
+)
 from kubeshare_py.framework.model_table import ModelTable
 from kubeshare_py.framework.points import CardQuestion, Ground, RowRoom
 from kubeshare_py.framework.reasons import TOO_FEW_GPUS, ReasonTable

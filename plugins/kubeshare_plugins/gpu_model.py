@@ -10,6 +10,7 @@ from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.framework.claims.model_fit import is_choosy
 from kubeshare_py.framework.model_table import ModelTable
 from kubeshare_py.framework.points import CardQuestion
 from kubeshare_py.framework.reasons import ReasonTable
@@ -27,7 +28,7 @@ class GpuModel:
     def card_filter(self, shape: Shape, reasons: ReasonTable) -> CardQuestion | None:
         """No question for claims that accept any model."""
         claim = shape.claim
-        if claim is None or not _is_choosy(claim):
+        if claim is None or not is_choosy(claim):
             return None
         wish, accepted = claim.wish, _accepted(claim)
         other = denied = 0
@@ -56,7 +57,7 @@ class GpuModel:
     def explain(self, shape: Shape, ledger: Ledger, row: int) -> Iterator[Shortfall]:
         """Each card of another model; one line if all are."""
         claim = shape.claim
-        if claim is None or not _is_choosy(claim):
+        if claim is None or not is_choosy(claim):
             return
         columns = ledger.columns
         models = [columns.model_names[code] for code in columns.model[row].tolist()]
@@ -68,10 +69,6 @@ class GpuModel:
         for uuid, model in zip(columns.uuids[row], models, strict=False):
             if model in others:
                 yield Shortfall(reason=f"is a {_described(claim, model)}", subject=uuid)
-
-
-def _is_choosy(claim: GpuClaim) -> bool:
-    return bool(claim.models) or claim.wish is not None
 
 
 def _accepted(claim: GpuClaim) -> str:

@@ -5,17 +5,17 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from kubeshare_plugins.card_groups import (
+from kubeshare_py.cluster.columns import IntArray
+from kubeshare_py.cluster.rows import Rows
+from kubeshare_py.domain.gpu import WHOLE_MILLI
+from kubeshare_py.domain.pod import Shape
+from kubeshare_py.framework.claims.card_groups import (
     WORTHLESS,
     chosen_group,
     fitting_cards,
     nth_best,
     tier_points,
 )
-from kubeshare_py.cluster.columns import IntArray
-from kubeshare_py.cluster.rows import Rows
-from kubeshare_py.domain.gpu import WHOLE_MILLI
-from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.model_table import ModelTable
 from kubeshare_py.framework.points import Among, CardRank, Cards, Normaliser, RowScore
 
@@ -42,7 +42,7 @@ class ModelPreference:
             return None
         if claim.count == 1:
             return partial(best_card, points)
-        fitting_of, count = fitting_cards(shape, claim), claim.count
+        fitting_of, count = fitting_cards(claim), claim.count
 
         def worst_card(rows: Rows, cards: Cards | None) -> IntArray:
             fitting = fitting_of(rows)

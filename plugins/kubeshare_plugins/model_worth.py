@@ -9,13 +9,18 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from kubeshare_plugins.card_groups import WORTHLESS, chosen_group, fitting_cards, nth_best
 from kubeshare_plugins.model_preference import best_card, best_cards
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.gpu_models import name_part, names_model
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.arguments import ArgumentError, checked
+from kubeshare_py.framework.claims.card_groups import (
+    WORTHLESS,
+    chosen_group,
+    fitting_cards,
+    nth_best,
+)
 from kubeshare_py.framework.model_table import ModelTable
 from kubeshare_py.framework.points import Among, CardRank, Cards, Normaliser, RowScore
 from kubeshare_py.framework.scores import MAX_SCORE
@@ -82,7 +87,7 @@ class ModelWorth:
         points = ModelTable(self._points_of, empty=WORTHLESS)
         if claim.count == 1:
             return partial(best_card, points)
-        fitting_of, count = fitting_cards(shape, claim), claim.count
+        fitting_of, count = fitting_cards(claim), claim.count
 
         def worst_card(rows: Rows, cards: Cards | None) -> IntArray:
             fitting = fitting_of(rows)

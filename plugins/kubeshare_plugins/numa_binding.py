@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kubeshare_plugins.card_groups import in_one_group, too_few
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.rows import SomeRows
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.pod import Shape
+from kubeshare_py.framework.claims.card_groups import in_one_group, too_few
 from kubeshare_py.framework.points import CardQuestion
 from kubeshare_py.framework.reasons import ReasonTable
 
@@ -33,7 +33,7 @@ class NumaBinding:
         claim = shape.claim
         if claim is None or not claim.one_numa_node:
             return None
-        return in_one_group(shape, claim, reasons.register(self.name, TOO_FEW_NEAR))
+        return in_one_group(claim, reasons.register(self.name, TOO_FEW_NEAR))
 
     def explain(self, shape: Shape, ledger: Ledger, row: int) -> Iterator[Shortfall]:
         """How many fitting cards are near the NUMA node that has most of them."""
@@ -41,4 +41,4 @@ class NumaBinding:
         if claim is None or not claim.one_numa_node:
             return
         rows = SomeRows(ledger.columns, np.array([row]))
-        yield from too_few(shape, claim, rows, "numa", TOO_FEW_NEAR)
+        yield from too_few(claim, rows, "numa", TOO_FEW_NEAR)

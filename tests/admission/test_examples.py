@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
+from kubeshare_py.dialects.reach import Reach, reach
 from kubeshare_py.isolation.containers import CAPABILITIES, CARDS, VOID
-from kubeshare_py.isolation.reach import Reach, reach
 from tests.admission.patched import env_of, patched
 from tests.architecture.sources import ROOT
 

@@ -1,7 +1,7 @@
 from kubeshare_py.admission.policy_table import injections, template
+from kubeshare_py.dialects.reach import Reach
 from kubeshare_py.domain.isolation import IsolationBackend, IsolationChoice
 from kubeshare_py.isolation.containers import injection
-from kubeshare_py.isolation.reach import Reach
 from tests.controlplane.cel_template import PLUGINS, TEMPLATE, plugins
 
 

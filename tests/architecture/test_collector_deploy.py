@@ -9,8 +9,8 @@ import yaml
 from kubeshare_py.configuration.scheduler import SCHEDULER_NAME
 from kubeshare_py.edges.node.card_sampler import STALE_AFTER_S
 from kubeshare_py.edges.node.collector_server import PORT
-from kubeshare_py.manifests.pod import to_domain
-from kubeshare_py.manifests.pod_fields import PodFields
+from kubeshare_py.manifests.pods.pod import to_domain
+from kubeshare_py.manifests.pods.pod_fields import PodFields
 from tests.architecture.sources import ROOT
 from tests.controlplane.shipped import only, shipped
 

@@ -10,17 +10,17 @@ from aiohttp import web
 
 from kubeshare_py.configuration.scheduler import Server
 from kubeshare_py.domain.identity import PodKey
-from kubeshare_py.domain.view import ClusterView, WhyView
 from kubeshare_py.edges.kube.certificates import make_certificates
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.config import load
-from kubeshare_py.edges.scheduler.state_access import Access
-from kubeshare_py.edges.scheduler.state_api import StateApi, Views
-from kubeshare_py.edges.scheduler.state_server import serve
+from kubeshare_py.edges.scheduler.state.state_access import Access
+from kubeshare_py.edges.scheduler.state.state_api import StateApi, Views
+from kubeshare_py.edges.scheduler.state.state_server import serve
 from kubeshare_py.embedded_cluster.apiserver.requests import Answer
 from kubeshare_py.embedded_cluster.protocol.messages import ApiRequest, ApiResponse
 from kubeshare_py.embedded_cluster.serving.server import ApiServer
 from kubeshare_py.manifests.state_group import GROUP
+from kubeshare_py.views.view import ClusterView, WhyView
 from tests.terminal.views import a_small_view, a_why
 
 TOKEN = "the-scheduler's-token"

@@ -9,7 +9,6 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient
 
 from kubeshare_py.domain.identity import PodKey
-from kubeshare_py.domain.view import ClusterView, WhyView
 from kubeshare_py.edges.kube.delegated_auth import (
     KEPT_S,
     NOT_VALID,
@@ -19,9 +18,10 @@ from kubeshare_py.edges.kube.delegated_auth import (
     User,
     forbidden,
 )
-from kubeshare_py.edges.scheduler.state_access import Access
-from kubeshare_py.edges.scheduler.state_api import StateApi, Views
+from kubeshare_py.edges.scheduler.state.state_access import Access
+from kubeshare_py.edges.scheduler.state.state_api import StateApi, Views
 from kubeshare_py.scheduling.explain.visibility import Sees
+from kubeshare_py.views.view import ClusterView, WhyView
 from tests.edges.served_app import asking
 from tests.terminal.views import a_small_view, a_why
 

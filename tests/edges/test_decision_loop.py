@@ -11,11 +11,11 @@ from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.scheduler.decision_loop import DecisionLoop
-from kubeshare_py.edges.scheduler.eviction_lane import AT_ONCE
-from kubeshare_py.edges.scheduler.kube_api import KubeApi
 from kubeshare_py.edges.scheduler.leader_lease import LeadershipLost
-from kubeshare_py.edges.scheduler.report_lane import ReportLane
 from kubeshare_py.edges.scheduler.vital_signs import VitalSigns
+from kubeshare_py.edges.scheduler.writes.eviction_lane import AT_ONCE
+from kubeshare_py.edges.scheduler.writes.kube_api import KubeApi
+from kubeshare_py.edges.scheduler.writes.report_lane import ReportLane
 from kubeshare_py.scheduling.preemption.departures import AGAIN_S
 from tests.builders import a_claim, a_cluster, a_machine, a_pod, a_shape
 from tests.edges.bare_server import client_of, plain

@@ -8,7 +8,7 @@ from aiohttp import web
 from kubeshare_py.domain.effects import Evict, Nominate
 from kubeshare_py.domain.events import Bound
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
-from kubeshare_py.edges.scheduler.eviction_lane import AT_ONCE, EvictionLane
+from kubeshare_py.edges.scheduler.writes.eviction_lane import AT_ONCE, EvictionLane
 from tests.edges.bare_server import client_of
 from tests.edges.test_kube_api import api_of, bind_of
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterable
 
-from kubeshare_py.edges.scheduler.fair_turns import FairTurns
+from kubeshare_py.edges.scheduler.writes.fair_turns import FairTurns
 
 Names = list[str]
 

@@ -21,7 +21,7 @@ from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.credential_reading import KubeReading
 from kubeshare_py.edges.kube.credentials import Credentials
 from kubeshare_py.edges.kube.delegated_auth import User
-from kubeshare_py.edges.scheduler.front_proxy import CHECK_S, RETRY_S, FrontProxy
+from kubeshare_py.edges.scheduler.state.front_proxy import CHECK_S, RETRY_S, FrontProxy
 from kubeshare_py.embedded_cluster.serving.client_certificates import (
     ClientAuthority,
     make_client_authority,

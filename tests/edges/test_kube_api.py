@@ -9,8 +9,8 @@ from kubeshare_py.domain.effects import Bind
 from kubeshare_py.domain.events import BindOutcome, BindRefused, BindUnknown, Bound, Refusal
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.scheduler.kube_api import KubeApi
-from kubeshare_py.edges.scheduler.report_lane import ReportLane
+from kubeshare_py.edges.scheduler.writes.kube_api import KubeApi
+from kubeshare_py.edges.scheduler.writes.report_lane import ReportLane
 from kubeshare_py.embedded_cluster.serving.faults import Fault
 from tests.edges.bare_server import client_of, status
 from tests.edges.embedded import PODS, cluster, create_pod, scheduled_condition

@@ -5,8 +5,8 @@ from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.effects import ReportWaiting
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.edges.process.due_queue import DueQueue
-from kubeshare_py.edges.scheduler.condition_queue import ConditionQueue
-from kubeshare_py.edges.scheduler.event_series import ATTEMPTS, EventKey, EventSeries, Series
+from kubeshare_py.edges.scheduler.writes.condition_queue import ConditionQueue
+from kubeshare_py.edges.scheduler.writes.event_series import ATTEMPTS, EventKey, EventSeries, Series
 from kubeshare_py.manifests.reports import Regarding, ReportedEvent, regarding_part, regarding_pod
 
 START = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 
-from kubeshare_py.domain.view import ClusterView, WhyView
 from kubeshare_py.edges.kube.delegated_auth import Reading
+from kubeshare_py.views.view import ClusterView, WhyView
 from tests.edges.state_readers import ROOT, Rights, State, state_of
 from tests.terminal.views import a_small_view, a_why
 

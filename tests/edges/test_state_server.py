@@ -12,10 +12,10 @@ import pytest
 from aiohttp import web
 
 from kubeshare_py.configuration.scheduler import ConfigurationError, Server
-from kubeshare_py.domain.view import ClusterView, WhyView
 from kubeshare_py.edges.kube.certificates import make_certificates
 from kubeshare_py.edges.kube.delegated_auth import Denial
-from kubeshare_py.edges.scheduler.state_server import serve
+from kubeshare_py.edges.scheduler.state.state_server import serve
+from kubeshare_py.views.view import ClusterView, WhyView
 from tests.edges.served_state import TOKEN, Served, served
 from tests.terminal.views import a_small_view, a_why
 

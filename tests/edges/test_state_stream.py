@@ -13,8 +13,8 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient
 
-from kubeshare_py.domain.view import ClusterView
-from kubeshare_py.edges.scheduler.state_stream import MOST_ASKED, MOST_MADE, ViewStreams
+from kubeshare_py.edges.scheduler.state.state_stream import MOST_ASKED, MOST_MADE, ViewStreams
+from kubeshare_py.views.view import ClusterView
 from tests.edges.served_app import asking
 from tests.terminal.views import a_pod_view, a_small_view
 

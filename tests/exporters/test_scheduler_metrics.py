@@ -6,7 +6,6 @@ import pytest
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.parser import text_string_to_metric_families
 
-from kubeshare_py.domain.figures import CardFigures, LedgerFigures, PodFigures
 from kubeshare_py.domain.lease import LeaderFigures
 from kubeshare_py.exporters.build_info import Build, build_values
 from kubeshare_py.exporters.card_metrics import CARD_METRICS, CardPage
@@ -20,6 +19,7 @@ from kubeshare_py.exporters.scheduler_metrics import (
     scheduler_values,
 )
 from kubeshare_py.exporters.tallies import ATTEMPT_BOUNDS, SLI_BOUNDS, Tallies
+from kubeshare_py.views.figures import CardFigures, LedgerFigures, PodFigures
 
 PROFILE = "kubeshare-scheduler"
 BUILD = Build(version="1.2.3", python_version="3.11.7")

@@ -31,11 +31,11 @@ from kubeshare_py.domain.node import Node
 from kubeshare_py.inventory.card_annotation import ANNOTATION, write_cards
 from kubeshare_py.inventory.told_by_nodes import ToldByNodes
 from kubeshare_py.manifests import events, node
-from kubeshare_py.manifests.allocation import read_allocation, write_allocation
 from kubeshare_py.manifests.binding import annotation_problem, binding_annotations
 from kubeshare_py.manifests.node import NodeFields
-from kubeshare_py.manifests.pod_fields import PodFields
 from kubeshare_py.manifests.pod_group import pod_group_event
+from kubeshare_py.manifests.pods.allocation import read_allocation, write_allocation
+from kubeshare_py.manifests.pods.pod_fields import PodFields
 from kubeshare_py.manifests.reports import waiting_patch
 from kubeshare_py.scheduling.explain.explanation import cluster_view, why
 from kubeshare_py.scheduling.machine import Machine

@@ -18,8 +18,8 @@ from kubeshare_py.manifests import events
 from kubeshare_py.manifests.budget import BudgetFields
 from kubeshare_py.manifests.lease import read_lease
 from kubeshare_py.manifests.node import NodeFields
-from kubeshare_py.manifests.pod_fields import PodFields
 from kubeshare_py.manifests.pod_group import PodGroupFields, pod_group_event
+from kubeshare_py.manifests.pods.pod_fields import PodFields
 from kubeshare_py.manifests.watch import Codec, Problem, UnreadableAnswer
 from tests.fuzz import odd
 from tests.fuzz.family import Family, loaded, said, text_at

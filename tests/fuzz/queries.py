@@ -12,11 +12,11 @@ from random import Random
 from aiohttp import web
 
 from kubeshare_py.domain.identity import PodKey
-from kubeshare_py.domain.view import ClusterView, WhyView
 from kubeshare_py.edges.process.bounded_server import listening
-from kubeshare_py.edges.scheduler.state_access import Access
-from kubeshare_py.edges.scheduler.state_api import StateApi, Views
+from kubeshare_py.edges.scheduler.state.state_access import Access
+from kubeshare_py.edges.scheduler.state.state_api import StateApi, Views
 from kubeshare_py.scheduling.explain.visibility import Sees
+from kubeshare_py.views.view import ClusterView, WhyView
 from tests.fuzz import odd
 from tests.fuzz.family import MOST_SAID, Family
 from tests.terminal.views import a_small_view, a_why

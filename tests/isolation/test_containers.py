@@ -1,8 +1,8 @@
 import pytest
 
+from kubeshare_py.dialects.reach import Reach
 from kubeshare_py.domain.isolation import IsolationBackend
 from kubeshare_py.isolation.containers import CAPABILITIES, PRELOAD, VISIBLE_DEVICES, injection
-from kubeshare_py.isolation.reach import Reach
 
 NONE = IsolationBackend.NONE
 

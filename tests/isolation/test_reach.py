@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_py.dialects import sharedgpu
-from kubeshare_py.isolation.reach import Reach, reach
+from kubeshare_py.dialects.reach import Reach, reach
 
 numbers = st.one_of(
     st.integers(0, 12).map(str),

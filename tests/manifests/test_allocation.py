@@ -9,7 +9,7 @@ from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.bounds import CARDS_OF_NODE, HELD_BYTES
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid
 from kubeshare_py.domain.isolation import Isolation, IsolationBackend
-from kubeshare_py.manifests.allocation import read_allocation, write_allocation
+from kubeshare_py.manifests.pods.allocation import read_allocation, write_allocation
 
 FULL: dict[str, Any] = {
     "v": 1,

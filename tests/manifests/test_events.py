@@ -12,10 +12,11 @@ from kubeshare_py.domain.events import (
     PodSeen,
 )
 from kubeshare_py.domain.identity import NodeName, PodUid
-from kubeshare_py.manifests import node, pod
+from kubeshare_py.manifests import node
 from kubeshare_py.manifests.events import listed_pod, node_event, pod_event
 from kubeshare_py.manifests.node import NodeFields
-from kubeshare_py.manifests.pod_fields import PodFields
+from kubeshare_py.manifests.pods import pod
+from kubeshare_py.manifests.pods.pod_fields import PodFields
 from kubeshare_py.manifests.watch import ADDED, BOOKMARK, DELETED, MODIFIED, Codec
 from tests.manifests.written import pod_fields
 

@@ -8,7 +8,7 @@ from kubeshare_py.domain.identity import DecisionToken, GpuUuid, PodKey
 from kubeshare_py.domain.label_selector import Requirement
 from kubeshare_py.domain.pod import NodeTerm, Pod, PodGroup, Shape, Toleration
 from kubeshare_py.domain.request import GpuClaim
-from kubeshare_py.manifests.allocation import write_allocation
+from kubeshare_py.manifests.pods.allocation import write_allocation
 from tests.manifests.written import container, pod
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kubeshare_py.manifests.pod import to_domain
+from kubeshare_py.manifests.pods.pod import to_domain
 from tests.manifests.written import pod_fields
 
 ENDED = {"state": {"terminated": {"exitCode": 0}}}

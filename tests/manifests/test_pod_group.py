@@ -8,8 +8,8 @@ import pytest
 from kubeshare_py.domain.events import FinishedMember, PodGone, PodGroupGone, PodGroupSeen
 from kubeshare_py.domain.group_objects import GroupApi, GroupReference, PodGroupObject
 from kubeshare_py.manifests.events import pod_event
-from kubeshare_py.manifests.group_reference import LABEL, OLD_LABEL
 from kubeshare_py.manifests.pod_group import PodGroupFields, pod_group_event, to_domain
+from kubeshare_py.manifests.pods.group_reference import LABEL, OLD_LABEL
 from tests.manifests.written import pod, pod_fields
 from tests.stories.gang_pods import gang
 

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 
 from kubeshare_py.domain.pod import Pod
-from kubeshare_py.manifests.pod import to_domain
-from kubeshare_py.manifests.pod_fields import PodFields
+from kubeshare_py.manifests.pods.pod import to_domain
+from kubeshare_py.manifests.pods.pod_fields import PodFields
 
 
 def pod_fields(

@@ -16,7 +16,7 @@ from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.config import load
 from kubeshare_py.edges.kube.errors import KubeError
 from kubeshare_py.edges.kube.own_authority import API_SERVICES
-from kubeshare_py.edges.scheduler.evictions import evict, nominate
+from kubeshare_py.edges.scheduler.writes.evictions import evict, nominate
 from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from kubeshare_py.manifests.reports import (
     ReportedEvent,

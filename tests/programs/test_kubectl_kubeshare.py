@@ -13,7 +13,6 @@ import yaml
 from rich.console import Console
 
 from kubeshare_cmd.kubectl_kubeshare import main
-from kubeshare_py.domain.view import IslandView, LinkView, PodView, TopologyView
 from kubeshare_py.edges.cli.access import Access
 from kubeshare_py.edges.cli.state_client import StateClient
 from kubeshare_py.programs.kubectl_kubeshare import answer
@@ -22,6 +21,7 @@ from kubeshare_py.terminal.gpu_details import pod_details
 from kubeshare_py.terminal.gpu_tables import card_table, shown_nodes, summary
 from kubeshare_py.terminal.table import table_lines
 from kubeshare_py.terminal.why_report import why_report
+from kubeshare_py.views.view import IslandView, LinkView, PodView, TopologyView
 from tests.edges.served_state import Behind, Served, behind_api_server, served
 from tests.terminal.views import a_small_view, a_view, a_why
 

@@ -33,13 +33,13 @@ from kubeshare_py.inventory.series import Series
 from kubeshare_py.inventory.told_by_nodes import ToldByNodes
 from kubeshare_py.inventory.wiring_series import wirings
 from kubeshare_py.manifests import events
-from kubeshare_py.manifests.allocation import read_allocation, write_allocation
 from kubeshare_py.manifests.binding import annotation_problem, binding_annotations
 from kubeshare_py.manifests.budget import BudgetFields
 from kubeshare_py.manifests.lease import read_lease
 from kubeshare_py.manifests.node import NodeFields
-from kubeshare_py.manifests.pod_fields import PodFields
 from kubeshare_py.manifests.pod_group import PodGroupFields, pod_group_event
+from kubeshare_py.manifests.pods.allocation import read_allocation, write_allocation
+from kubeshare_py.manifests.pods.pod_fields import PodFields
 from kubeshare_py.manifests.watch import Codec
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.topology.wiring import wired

@@ -5,10 +5,10 @@ from dataclasses import replace
 from kubeshare_py.domain.events import InventoryRead
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey
-from kubeshare_py.domain.view import IslandView, TopologyView
 from kubeshare_py.scheduling.explain.explanation import cluster_portions, cluster_view, why
 from kubeshare_py.terminal.topology_tables import topology_tables
 from kubeshare_py.terminal.why_report import why_report
+from kubeshare_py.views.view import IslandView, TopologyView
 from tests.builders import a_claim, a_pod, a_shape, whole
 from tests.scheduling.driver import Driver
 from tests.topology.boards import BOARDS

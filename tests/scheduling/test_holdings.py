@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from kubeshare_py.domain.events import PodSeen
-from kubeshare_py.domain.holding import HoldingView, PlacementView
 from kubeshare_py.domain.identity import NodeName, PodKey
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import InvalidRequest
-from kubeshare_py.domain.view import PodView
 from kubeshare_py.scheduling.explain.explanation import cluster_view, why
+from kubeshare_py.views.holding import HoldingView, PlacementView
+from kubeshare_py.views.view import PodView
 from tests.builders import GIB, MODEL, a_claim, a_pod, a_shape, whole
 from tests.scheduling.driver import Driver
 

@@ -6,17 +6,17 @@ from typing import Any
 import pytest
 
 from kubeshare_py.domain.events import InventoryRead, PodSeen
-from kubeshare_py.domain.figures import LedgerFigures
 from kubeshare_py.domain.identity import NodeName, PodKey
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.readiness import Told, of_labels
 from kubeshare_py.domain.request import GpuClaim, GpuRequest
-from kubeshare_py.domain.view import BackendView, LacksView, LackView, PodView
 from kubeshare_py.exporters.scheduler_metrics import ProcessFigures, scheduler_values
 from kubeshare_py.exporters.tallies import Tallies
 from kubeshare_py.manifests.binding import binding_annotations
 from kubeshare_py.scheduling.explain.explanation import cluster_view, why
 from kubeshare_py.scheduling.explain.figures import pod_figures
+from kubeshare_py.views.figures import LedgerFigures
+from kubeshare_py.views.view import BackendView, LacksView, LackView, PodView
 from tests.builders import a_claim, a_pod, a_shape, some_gpus, whole
 from tests.scheduling.driver import Driver
 

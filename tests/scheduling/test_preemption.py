@@ -10,10 +10,10 @@ from kubeshare_py.domain.effects import Evict
 from kubeshare_py.domain.events import BindSlotsFree, BudgetGone, BudgetSeen, PodSeen
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey
 from kubeshare_py.domain.label_selector import Requirement
-from kubeshare_py.domain.view import PreemptionView
 from kubeshare_py.scheduling.explain.explanation import why
 from kubeshare_py.scheduling.explain.preemption_view import NEVER, OFF
 from kubeshare_py.scheduling.preemption.search import MOST_NODES
+from kubeshare_py.views.view import PreemptionView
 from tests.builders import NO_PREEMPTION, a_claim, a_pod, a_shape, whole
 from tests.scheduling.gang_driver import a_group, members, names
 from tests.scheduling.preemption_driver import PreemptionDriver, pod, two_cards

@@ -15,7 +15,7 @@ from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.framework.profile_making import profiles
-from kubeshare_py.manifests.allocation import read_allocation, write_allocation
+from kubeshare_py.manifests.pods.allocation import read_allocation, write_allocation
 from kubeshare_py.scheduling.explain.explanation import why
 from tests.builders import GIB, a_claim, a_gpu, a_pod, a_shape
 from tests.scale import examples

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from kubeshare_py.domain.ages import duration
 from kubeshare_py.domain.quantity import BadQuantity
 from kubeshare_py.embedded_cluster.protocol.merge import (
     REPLACED,
@@ -13,6 +12,7 @@ from kubeshare_py.embedded_cluster.protocol.merge import (
     strategic_merge,
 )
 from kubeshare_py.embedded_cluster.protocol.quantities import canonical
+from kubeshare_py.views.ages import duration
 
 KEYS = {"conditions": "type", "containers": "name", "finalizers": "", "selector": REPLACED}
 A = {"type": "A", "status": "True"}

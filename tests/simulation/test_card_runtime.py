@@ -2,13 +2,13 @@
 
 import pytest
 
+from kubeshare_py.dialects.reach import Reach
 from kubeshare_py.domain.isolation import IsolationBackend
 from kubeshare_py.embedded_cluster.controllers.loose_objects import Json, LooseObject, Metadata
 from kubeshare_py.embedded_cluster.nodes import card_runtime
 from kubeshare_py.embedded_cluster.nodes.card_runtime import Given, StartProblem, folders, given
 from kubeshare_py.embedded_cluster.nodes.environment import pod_environment
 from kubeshare_py.isolation.containers import VISIBLE_DEVICES, injection
-from kubeshare_py.isolation.reach import Reach
 
 CUDA = {"NVIDIA_VISIBLE_DEVICES": "all"}
 LIMITS = {"NVIDIA_GPU_MEMORY_REQUEST": "5", "NVIDIA_GPU_MEMORY_LIMIT": "8"}

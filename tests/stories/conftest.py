@@ -17,7 +17,7 @@ from kubeshare_plugins import IN_TREE
 from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.watch import Listed, follow
-from kubeshare_py.edges.scheduler.kube_api import HAND_OVER_S
+from kubeshare_py.edges.scheduler.writes.kube_api import HAND_OVER_S
 from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject
 from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode, read_cluster
 from kubeshare_py.embedded_cluster.programs.scheduler import running_scheduler

@@ -1,7 +1,7 @@
 """Deletion by force: the API server forgets a pod at once, a kubelet may not.
 
 The kubelets here are those of a cluster without GPUs; what they do with real containers is in
-`manifests.pod_end`.
+`manifests.pods.pod_end`.
 """
 
 import asyncio

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 import yaml
 
-from kubeshare_py.domain.view import ClusterView, WhyView
 from kubeshare_py.edges.kube.errors import KubeError
+from kubeshare_py.views.view import ClusterView, WhyView
 from tests.controlplane.running import ControlPlane
 from tests.edges.kubeconfigs import exec_credential, plugin
 from tests.stories.command import kubectl_kubeshare

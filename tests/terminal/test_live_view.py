@@ -5,10 +5,10 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubeshare_py.domain.holding import HoldingView
-from kubeshare_py.domain.view import CardView, ClusterView, NodeView
 from kubeshare_py.embedded_cluster.programs.change_lines import change_lines
 from kubeshare_py.terminal.live_view import live_view
+from kubeshare_py.views.holding import HoldingView
+from kubeshare_py.views.view import CardView, ClusterView, NodeView
 from tests.scale import examples
 from tests.terminal.views import a_card, a_pod_view, a_small_view, a_tenant, a_view
 

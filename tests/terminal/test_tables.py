@@ -5,14 +5,21 @@ from dataclasses import replace
 
 import yaml
 
-from kubeshare_py.domain.holding import (
+from kubeshare_py.terminal import documents
+from kubeshare_py.terminal.cards import warnings
+from kubeshare_py.terminal.gpu_details import pod_details
+from kubeshare_py.terminal.gpu_tables import card_table, shown_nodes, summary
+from kubeshare_py.terminal.pod_table import most_telling, pod_table, shown_pods
+from kubeshare_py.terminal.table import Table, changed_lines, table_lines
+from kubeshare_py.terminal.why_report import MOST_NODES, why_report
+from kubeshare_py.views.holding import (
     HoldingView,
     NeighbourView,
     PlacementView,
     RankedNode,
     ScoreView,
 )
-from kubeshare_py.domain.view import (
+from kubeshare_py.views.view import (
     BackendView,
     CardView,
     ClusterView,
@@ -23,13 +30,6 @@ from kubeshare_py.domain.view import (
     NodeWhy,
     WhyView,
 )
-from kubeshare_py.terminal import documents
-from kubeshare_py.terminal.cards import warnings
-from kubeshare_py.terminal.gpu_details import pod_details
-from kubeshare_py.terminal.gpu_tables import card_table, shown_nodes, summary
-from kubeshare_py.terminal.pod_table import most_telling, pod_table, shown_pods
-from kubeshare_py.terminal.table import Table, changed_lines, table_lines
-from kubeshare_py.terminal.why_report import MOST_NODES, why_report
 from tests.builders import GIB
 from tests.terminal.views import (
     NOW,

@@ -3,8 +3,8 @@
 from typing import Any
 
 from kubeshare_py.domain.diagnosis import Shortfall
-from kubeshare_py.domain.holding import HoldingView
-from kubeshare_py.domain.view import (
+from kubeshare_py.views.holding import HoldingView
+from kubeshare_py.views.view import (
     CardView,
     ClusterView,
     NodeView,

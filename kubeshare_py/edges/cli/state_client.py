@@ -1,4 +1,4 @@
-"""Reads the scheduler's state: the values of `domain.view`, and what went wrong in words."""
+"""Reads the scheduler's state: the values of `views.view`, and what went wrong in words."""
 
 import os
 from collections.abc import Mapping
@@ -9,7 +9,6 @@ from urllib.parse import quote
 
 import msgspec
 
-from kubeshare_py.domain.view import ClusterView, WhyView
 from kubeshare_py.edges.cli.access import Access
 from kubeshare_py.edges.cli.https_client import HttpAnswer, HttpsClient
 from kubeshare_py.edges.cli.state_errors import NotFound, StateError, StateRefused, StateUnreachable
@@ -19,6 +18,7 @@ from kubeshare_py.edges.cli.state_ways import (
     direct_way,
     token_for_scheduler,
 )
+from kubeshare_py.views.view import ClusterView, WhyView
 
 #: The scheduler's aggregated API.
 GROUP = "/apis/state.kubeshare.io/v1"

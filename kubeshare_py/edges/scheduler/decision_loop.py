@@ -31,7 +31,6 @@ from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.watch import Changes, Listed, follow_reduced
 from kubeshare_py.edges.process import decision_log
 from kubeshare_py.edges.scheduler.configuration_watch import Updates
-from kubeshare_py.edges.scheduler.kube_api import KubeApi
 from kubeshare_py.edges.scheduler.leader_lease import LeadershipLost
 from kubeshare_py.edges.scheduler.vital_signs import VitalSigns
 from kubeshare_py.edges.scheduler.watched_events import (
@@ -41,6 +40,7 @@ from kubeshare_py.edges.scheduler.watched_events import (
     T,
     Translation,
 )
+from kubeshare_py.edges.scheduler.writes.kube_api import KubeApi
 from kubeshare_py.framework.profile_warnings import warnings
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.inventory.portions import CARDS_A_PORTION, portions

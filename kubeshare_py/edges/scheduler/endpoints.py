@@ -14,14 +14,14 @@ from kubeshare_py.edges.kube.own_authority import OwnAuthority, Pace, api_servic
 from kubeshare_py.edges.process import probes
 from kubeshare_py.edges.scheduler import health
 from kubeshare_py.edges.scheduler.configured_files import accepted_tokens
-from kubeshare_py.edges.scheduler.front_proxy import FrontProxy
 from kubeshare_py.edges.scheduler.leadership import Leadership
 from kubeshare_py.edges.scheduler.metrics_page import MetricsPage
-from kubeshare_py.edges.scheduler.report_lane import ReportLane
-from kubeshare_py.edges.scheduler.state_access import Access
-from kubeshare_py.edges.scheduler.state_api import StateApi, Views
-from kubeshare_py.edges.scheduler.state_server import serve
+from kubeshare_py.edges.scheduler.state.front_proxy import FrontProxy
+from kubeshare_py.edges.scheduler.state.state_access import Access
+from kubeshare_py.edges.scheduler.state.state_api import StateApi, Views
+from kubeshare_py.edges.scheduler.state.state_server import serve
 from kubeshare_py.edges.scheduler.vital_signs import VitalSigns
+from kubeshare_py.edges.scheduler.writes.report_lane import ReportLane
 from kubeshare_py.manifests.state_group import API_SERVICE
 from kubeshare_py.scheduling.explain.explanation import cluster_portions, pod_portions, why
 from kubeshare_py.scheduling.explain.visibility import namespaces

@@ -16,9 +16,9 @@ from kubeshare_py.domain.lease import LeaderFigures
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.credentials import Credentials
 from kubeshare_py.edges.process.heartbeat import Heartbeat, Stall, steady_s
-from kubeshare_py.edges.scheduler.kube_api import HAND_OVER_S
 from kubeshare_py.edges.scheduler.leader_lease import LeaderLease
 from kubeshare_py.edges.scheduler.lease_thread import on_a_thread
+from kubeshare_py.edges.scheduler.writes.kube_api import HAND_OVER_S
 from kubeshare_py.leader_election.leadership import Election, Terms
 
 #: Whoever does not lead after so long (s) stands by.

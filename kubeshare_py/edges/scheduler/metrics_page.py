@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping
 from aiohttp import web
 from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, generate_latest
 
-from kubeshare_py.domain.figures import PodFigures
 from kubeshare_py.domain.lease import LeaderFigures
 from kubeshare_py.edges.process.build import running_build
 from kubeshare_py.edges.scheduler.vital_signs import VitalSigns
@@ -25,6 +24,7 @@ from kubeshare_py.exporters.scheduler_metrics import (
     scheduler_values,
 )
 from kubeshare_py.scheduling.explain.figures import card_figures, ledger_figures, pod_figures
+from kubeshare_py.views.figures import PodFigures
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 PATH = "/metrics"

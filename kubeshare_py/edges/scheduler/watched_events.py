@@ -19,7 +19,7 @@ from kubeshare_py.domain.pod import Pod
 from kubeshare_py.edges.kube.watch import Changes, Listed
 from kubeshare_py.edges.process import decision_log
 from kubeshare_py.manifests import budget, events, node
-from kubeshare_py.manifests.pod_fields import PodFields
+from kubeshare_py.manifests.pods.pod_fields import PodFields
 from kubeshare_py.manifests.watch import Problem
 
 T = TypeVar("T", bound=msgspec.Struct)

@@ -1,6 +1,5 @@
 """DELETE: grace, finalizers, preconditions, and namespaces that take their content along."""
 
-from kubeshare_py.domain.ages import seconds
 from kubeshare_py.embedded_cluster.apiserver.bodies import NotDecodable, decode_body
 from kubeshare_py.embedded_cluster.apiserver.reads import existing, selected, view_of
 from kubeshare_py.embedded_cluster.protocol import pruning as api_pruning
@@ -16,6 +15,7 @@ from kubeshare_py.embedded_cluster.protocol.status import (
 )
 from kubeshare_py.embedded_cluster.protocol.store import ApiStore, Entry
 from kubeshare_py.embedded_cluster.protocol.times import timestamp
+from kubeshare_py.views.ages import seconds
 
 NAMESPACES = "namespaces."
 PODS = "pods."

@@ -7,7 +7,6 @@ condition DisruptionTarget of pods that were not deleted after all.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from kubeshare_py.domain.ages import seconds
 from kubeshare_py.embedded_cluster.controllers.controller_work import (
     ControllerEvent,
     Work,
@@ -16,6 +15,7 @@ from kubeshare_py.embedded_cluster.controllers.controller_work import (
 from kubeshare_py.embedded_cluster.controllers.loose_objects import Json, LooseObject, is_ready
 from kubeshare_py.embedded_cluster.protocol.int_or_percent import amount_of
 from kubeshare_py.embedded_cluster.protocol.times import timestamp
+from kubeshare_py.views.ages import seconds
 
 ALLOWED, FAILED = "DisruptionAllowed", "SyncFailed"
 #: A pod that was to be evicted and is there after this long counts again (s).

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from kubeshare_py.domain.ages import seconds
 from kubeshare_py.embedded_cluster.controllers.loose_objects import Json, LooseObject
 from kubeshare_py.embedded_cluster.controllers.revisions import Revisions
 from kubeshare_py.embedded_cluster.controllers.rollouts import Limits, count, size
 from kubeshare_py.embedded_cluster.protocol.times import timestamp
+from kubeshare_py.views.ages import seconds
 
 NEW_SET_AVAILABLE, TIMED_OUT = "NewReplicaSetAvailable", "ProgressDeadlineExceeded"
 _PAUSED, _RESUMED = "DeploymentPaused", "DeploymentResumed"

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from kubeshare_py.domain.ages import seconds
 from kubeshare_py.embedded_cluster.controllers.controller_work import (
     Creation,
     Deletion,
@@ -30,6 +29,7 @@ from kubeshare_py.embedded_cluster.controllers.object_kinds import REPLICA_SETS
 from kubeshare_py.embedded_cluster.controllers.ownership import Claim, reference_to
 from kubeshare_py.embedded_cluster.protocol.label_selectors import selects
 from kubeshare_py.embedded_cluster.protocol.times import timestamp
+from kubeshare_py.views.ages import seconds
 
 _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}

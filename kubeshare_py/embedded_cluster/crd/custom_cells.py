@@ -5,10 +5,10 @@ from typing import Any
 
 import msgspec
 
-from kubeshare_py.domain.ages import age
 from kubeshare_py.embedded_cluster.protocol.resources import Cells, Column
 from kubeshare_py.embedded_cluster.protocol.status import Json
 from kubeshare_py.manifests.json_paths import BadPath, found_at
+from kubeshare_py.views.ages import age
 
 _AGE = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
 

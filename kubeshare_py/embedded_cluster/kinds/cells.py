@@ -1,8 +1,8 @@
 """Rows of `kubectl get` for every kind but pods."""
 
-from kubeshare_py.domain.ages import age, duration, seconds
 from kubeshare_py.embedded_cluster.protocol.resources import Column
 from kubeshare_py.embedded_cluster.protocol.status import Json
+from kubeshare_py.views.ages import age, duration, seconds
 
 _ROLE = "node-role.kubernetes.io/"
 NODE_COLUMNS = (

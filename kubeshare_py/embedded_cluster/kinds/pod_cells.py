@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from kubeshare_py.domain.ages import age, duration, seconds
 from kubeshare_py.embedded_cluster.protocol.resources import Column
 from kubeshare_py.embedded_cluster.protocol.status import Json
+from kubeshare_py.views.ages import age, duration, seconds
 
 POD_COLUMNS = (
     Column("Ready"),

@@ -6,7 +6,6 @@ https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/api-servic
 from collections.abc import Iterator
 from typing import Any
 
-from kubeshare_py.domain.ages import age
 from kubeshare_py.embedded_cluster.protocol.merge_keys import META_KEYS
 from kubeshare_py.embedded_cluster.protocol.names import label_1035_problem, subdomain_problem
 from kubeshare_py.embedded_cluster.protocol.resources import (
@@ -18,6 +17,7 @@ from kubeshare_py.embedded_cluster.protocol.resources import (
 from kubeshare_py.embedded_cluster.protocol.status import Cause, Json, required, wrong
 from kubeshare_py.embedded_cluster.protocol.store import ApiStore
 from kubeshare_py.embedded_cluster.protocol.times import timestamp
+from kubeshare_py.views.ages import age
 
 AVAILABLE = "Available"
 _PORT = 443

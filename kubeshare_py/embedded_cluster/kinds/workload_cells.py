@@ -1,9 +1,9 @@
 """Rows of `kubectl get` for workloads, their scale and disruption budgets."""
 
-from kubeshare_py.domain.ages import age
 from kubeshare_py.embedded_cluster.protocol.label_selectors import selector_text
 from kubeshare_py.embedded_cluster.protocol.resources import Column
 from kubeshare_py.embedded_cluster.protocol.status import Json
+from kubeshare_py.views.ages import age
 
 _WIDE = (
     Column("Containers", priority=1),

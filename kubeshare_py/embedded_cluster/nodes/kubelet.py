@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from kubeshare_py.domain.ages import seconds
 from kubeshare_py.domain.identity import NodeName, PodKey
 from kubeshare_py.embedded_cluster.controllers.loose_objects import (
     Json,
@@ -34,6 +33,7 @@ from kubeshare_py.embedded_cluster.nodes.run_plan import (
     RunPlan,
     read_plan,
 )
+from kubeshare_py.views.ages import seconds
 
 #: The second restart waits this long (s), each later one twice as long, up to the limit.
 FIRST_BACKOFF_S, LONGEST_BACKOFF_S = 10.0, 300.0

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from kubeshare_py.domain.printable import printable
-from kubeshare_py.domain.view import ClusterView, NodeView, PodView
 from kubeshare_py.terminal.amounts import asks_of, counted, is_unclear
 from kubeshare_py.terminal.cards import card_label, held_labels, node_state, ordered, warnings
+from kubeshare_py.views.view import ClusterView, NodeView, PodView
 
 _PLACING = frozenset({"binding", "assumed"})
 

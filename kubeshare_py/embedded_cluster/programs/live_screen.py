@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from rich.console import Console, RenderableType
 from rich.live import Live
 
-from kubeshare_py.domain.view import ClusterView
 from kubeshare_py.embedded_cluster.programs.change_lines import change_lines
 from kubeshare_py.terminal.live_view import live_view
+from kubeshare_py.views.view import ClusterView
 
 REFRESH_S = 0.25
 

@@ -11,8 +11,8 @@ from kubeshare_py.configuration.inventory import Inventory
 from kubeshare_py.configuration.scheduler import SchedulerConfiguration, Server
 from kubeshare_py.edges.kube.certificates import write_private
 from kubeshare_py.edges.kube.config import load
-from kubeshare_py.edges.scheduler.kube_api import HAND_OVER_S
 from kubeshare_py.edges.scheduler.leadership import connected
+from kubeshare_py.edges.scheduler.writes.kube_api import HAND_OVER_S
 from kubeshare_py.embedded_cluster.serving.cluster import EmbeddedCluster
 from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from kubeshare_py.framework.profile_making import PluginFactory

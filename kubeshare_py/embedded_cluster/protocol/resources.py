@@ -4,11 +4,11 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from kubeshare_py.domain.ages import age
 from kubeshare_py.embedded_cluster.protocol import pruning as api_pruning
 from kubeshare_py.embedded_cluster.protocol.list_selectors import FieldPath
 from kubeshare_py.embedded_cluster.protocol.status import Cause, Json, Named
 from kubeshare_py.embedded_cluster.protocol.store import ApiStore
+from kubeshare_py.views.ages import age
 
 Cells = Callable[[Json, float], list[object]]
 Pruned = tuple[Json, list[str]]

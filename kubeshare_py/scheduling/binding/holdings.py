@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.allocation import Allocation, CardCharge
-from kubeshare_py.domain.holding import HoldingView
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.request import GpuClaim
-from kubeshare_py.domain.view import WhyView
 from kubeshare_py.scheduling.queue.pod_records import Record
+from kubeshare_py.views.holding import HoldingView
+from kubeshare_py.views.view import WhyView
 
 
 def holdings(

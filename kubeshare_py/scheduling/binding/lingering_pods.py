@@ -1,10 +1,10 @@
 """Pods that were deleted by force: their cards are held while a kubelet may let containers run on.
 
 A bound pod whose object vanishes without having been seen to stop lingers for the rest of its grace
-period, at most for a configured time. What a kubelet does meanwhile: `manifests.pod_end`. A pod
-that a kubelet shows as finished, or whose deletion is older than its grace period, never lingers.
-That no kubelet has reported anything of a pod yet proves nothing: containers are started before
-their first status is written.
+period, at most for a configured time. What a kubelet does meanwhile: `manifests.pods.pod_end`. A
+pod that a kubelet shows as finished, or whose deletion is older than its grace period, never
+lingers. That no kubelet has reported anything of a pod yet proves nothing: containers are started
+before their first status is written.
 
 Known to this process only: one that starts later finds the pod gone, and its cards free.
 """

@@ -8,11 +8,11 @@ from kubeshare_py.domain.allocation import CardCharge
 from kubeshare_py.domain.gpu import WHOLE_MILLI, share_bytes
 from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.domain.request import GpuClaim
-from kubeshare_py.domain.view import NodeWhy
 from kubeshare_py.scheduling.explain.visibility import UNNAMED, Sees, holder_name, sees_all
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.queue.earmarks import Cause
 from kubeshare_py.scheduling.queue.pod_records import Record
+from kubeshare_py.views.view import NodeWhy
 
 _MOST = 3
 

@@ -10,7 +10,6 @@ from typing import TypeVar
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.domain.view import ClusterView, NodeWhy, PodView, WhyView
 from kubeshare_py.framework.boundary import PluginFailed
 from kubeshare_py.framework.plugin_calls import explain
 from kubeshare_py.framework.points import Explain
@@ -28,6 +27,7 @@ from kubeshare_py.scheduling.explain.visibility import Sees, sees_all
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.queue.held_by import lacks_on
 from kubeshare_py.scheduling.queue.pod_records import Record, State
+from kubeshare_py.views.view import ClusterView, NodeWhy, PodView, WhyView
 
 T = TypeVar("T")
 #: About 5 ms each.

@@ -9,12 +9,12 @@ import numpy as np
 from kubeshare_py.cluster.columns import ABSENT, UNHEALTHY
 from kubeshare_py.cluster.earmarked import overdrawn
 from kubeshare_py.cluster.ledger import Ledger
-from kubeshare_py.domain.figures import CardFigures, LedgerFigures, PodFigures
 from kubeshare_py.domain.isolation import IsolationBackend
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.queue.gangs import Gang
 from kubeshare_py.scheduling.queue.held_by import hold_on
 from kubeshare_py.scheduling.queue.pod_records import Record, State
+from kubeshare_py.views.figures import CardFigures, LedgerFigures, PodFigures
 
 #: The cards of this many rows take some milliseconds, rendering included.
 ROWS_A_PORTION = 128

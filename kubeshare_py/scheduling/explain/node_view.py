@@ -4,11 +4,11 @@ from kubeshare_py.cluster.columns import ABSENT, UNHEALTHY
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.isolation import IsolationBackend, Part
 from kubeshare_py.domain.readiness import NEEDY, Told, in_words, lack_of
-from kubeshare_py.domain.view import BackendView, CardView, LingeringView, NodeView, Tenant
 from kubeshare_py.scheduling.explain.card_topology import node_topology
 from kubeshare_py.scheduling.explain.visibility import Sees, holder_name, sees_all
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.queue.held_by import hold_on
+from kubeshare_py.views.view import BackendView, CardView, LingeringView, NodeView, Tenant
 
 
 def node_view(machine: Machine, name: NodeName, topology: bool, sees: Sees = sees_all) -> NodeView:

@@ -9,13 +9,13 @@ from dataclasses import replace
 import numpy as np
 
 from kubeshare_py.cluster.rows import AllRows
-from kubeshare_py.domain.holding import NeighbourView, PlacementView, RankedNode, ScoreView
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.framework.boundary import PluginFailed
 from kubeshare_py.scheduling.binding.holdings import holdings
 from kubeshare_py.scheduling.explain.visibility import Sees, sees_all
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.queue.pod_records import Record
+from kubeshare_py.views.holding import NeighbourView, PlacementView, RankedNode, ScoreView
 
 #: The most other nodes that are named.
 _MOST_OTHERS = 3

@@ -3,7 +3,6 @@
 from kubeshare_py.domain.isolation import UNHELD
 from kubeshare_py.domain.readiness import in_words
 from kubeshare_py.domain.request import GpuClaim
-from kubeshare_py.domain.view import LackView, PodView
 from kubeshare_py.scheduling.binding.holdings import asks_for_other, holdings
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.pod_groups.gang_reports import too_few
@@ -11,6 +10,7 @@ from kubeshare_py.scheduling.queue.gangs import Gang
 from kubeshare_py.scheduling.queue.held_by import Hold, backend_of, hold_on
 from kubeshare_py.scheduling.queue.pod_queue import Line
 from kubeshare_py.scheduling.queue.pod_records import Record, State
+from kubeshare_py.views.view import LackView, PodView
 
 #: The message for the pods of a line, computed at most once in a portion.
 Told = dict[Line, str]

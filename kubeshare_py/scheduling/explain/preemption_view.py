@@ -1,9 +1,9 @@
 """The preemption plan for a waiting pod, before it happens, as people see it."""
 
-from kubeshare_py.domain.view import PreemptionView, SeatView, VictimView
 from kubeshare_py.scheduling.explain.visibility import Sees, sees_all
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.queue.pod_records import Record
+from kubeshare_py.views.view import PreemptionView, SeatView, VictimView
 
 NEVER = "its preemptionPolicy is Never"
 OFF = "its profile evicts nobody"

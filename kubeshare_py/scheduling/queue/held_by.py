@@ -11,9 +11,9 @@ from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.domain.isolation import IsolationBackend, Part
 from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.domain.readiness import in_words, lack_of
-from kubeshare_py.domain.view import LacksView
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling.queue.pod_records import Record
+from kubeshare_py.views.view import LacksView
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import TypeVar
 import msgspec
 from aiohttp import web
 
-from kubeshare_py.domain.view import ClusterView
+from kubeshare_py.views.view import ClusterView
 
 #: Answers that are made and sent at a time; with those that wait for that there are no more than so
 #: many, and nobody is answered more.

@@ -3,10 +3,10 @@
 import numpy as np
 from hypothesis import given
 
-from kubeshare_plugins.claim_fit import asked_bytes, asked_milli, fits_claim, room_for
 from kubeshare_plugins.gpu_fit import GpuFit
 from kubeshare_py.cluster.rows import AllRows
 from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.framework.claims.claim_fit import asked_bytes, asked_milli, fits_claim, room_for
 from kubeshare_py.framework.points import MOST_PODS
 from tests.plugins.random_clusters import CLAIMS, NODES, Nodes, random_cluster
 from tests.scale import examples

@@ -21,14 +21,14 @@ from kubeshare_py.domain.pod import Labels, Pod, PodGroup
 from kubeshare_py.domain.printable import beginning
 from kubeshare_py.domain.remembered import remembered
 from kubeshare_py.domain.request import InvalidRequest
-from kubeshare_py.manifests.allocation import read_allocation
-from kubeshare_py.manifests.effective_requests import Demand, demand
-from kubeshare_py.manifests.group_reference import group_reference
-from kubeshare_py.manifests.placement import shape_of, shape_without_place
-from kubeshare_py.manifests.placement_limits import placement_problem
-from kubeshare_py.manifests.pod_end import grace_s, has_stopped
-from kubeshare_py.manifests.pod_fields import PodFields, PodSpec
-from kubeshare_py.manifests.unsupported import unsupported_fields
+from kubeshare_py.manifests.pods.allocation import read_allocation
+from kubeshare_py.manifests.pods.effective_requests import Demand, demand
+from kubeshare_py.manifests.pods.group_reference import group_reference
+from kubeshare_py.manifests.pods.placement import shape_of, shape_without_place
+from kubeshare_py.manifests.pods.placement_limits import placement_problem
+from kubeshare_py.manifests.pods.pod_end import grace_s, has_stopped
+from kubeshare_py.manifests.pods.pod_fields import PodFields, PodSpec
+from kubeshare_py.manifests.pods.unsupported import unsupported_fields
 
 _SUCCEEDED = "Succeeded"
 _NEVER = "Never"

@@ -7,7 +7,7 @@ values as JSON objects with the same field names; readers ignore fields that the
 from dataclasses import dataclass, field
 
 from kubeshare_py.domain.diagnosis import Shortfall
-from kubeshare_py.domain.holding import HoldingView, PlacementView
+from kubeshare_py.views.holding import HoldingView, PlacementView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

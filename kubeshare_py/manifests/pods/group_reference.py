@@ -9,7 +9,7 @@ import msgspec
 from kubeshare_py.domain.group_objects import GroupApi, GroupReference
 from kubeshare_py.domain.request import InvalidRequest
 from kubeshare_py.manifests.metadata import ObjectMeta
-from kubeshare_py.manifests.pod_fields import PodSpec
+from kubeshare_py.manifests.pods.pod_fields import PodSpec
 from kubeshare_py.manifests.undecodable import UNDECODABLE
 
 LABEL = "scheduling.x-k8s.io/pod-group"

@@ -3,11 +3,11 @@
 import numpy as np
 from hypothesis import given
 
-from kubeshare_plugins.card_shortfalls import card_shortfalls
 from kubeshare_plugins.gpu_fit import GpuFit
 from kubeshare_py.cluster.rows import AllRows
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.framework.claims.card_shortfalls import card_shortfalls
 from kubeshare_py.framework.reasons import ReasonTable
 from tests.builders import GIB, a_claim, a_gpu, a_shape, whole
 from tests.plugins.random_clusters import CLAIMS, NODES, Nodes, random_cluster

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from kubeshare_py.domain.request import InvalidRequest
 from kubeshare_py.manifests.label_selector import RequirementFields
-from kubeshare_py.manifests.pod_fields import NodeSelectorFields, PodSpec
+from kubeshare_py.manifests.pods.pod_fields import NodeSelectorFields, PodSpec
 
 MOST_TERMS = 500
 #: Lines of all terms.

@@ -15,14 +15,14 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from kubeshare_py.domain.identity import PodKey
-from kubeshare_py.domain.view import ClusterView, WhyView
 from kubeshare_py.edges.kube.delegated_auth import Denial, User
-from kubeshare_py.edges.scheduler.state_access import Access, Holder, reading
-from kubeshare_py.edges.scheduler.state_stream import ViewStreams
+from kubeshare_py.edges.scheduler.state.state_access import Access, Holder, reading
+from kubeshare_py.edges.scheduler.state.state_stream import ViewStreams
 from kubeshare_py.manifests import state_group
 from kubeshare_py.manifests.state_group import GPUS, PODS, ROOT
 from kubeshare_py.manifests.state_table import card_rows, pod_row, pod_rows, table, wants_table
 from kubeshare_py.scheduling.explain.visibility import Sees
+from kubeshare_py.views.view import ClusterView, WhyView
 
 Reader = User | Holder
 Answer = Callable[[web.Request, Reader], Awaitable[web.StreamResponse]]

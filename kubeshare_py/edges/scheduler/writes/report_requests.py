@@ -7,8 +7,8 @@ from kubeshare_py.domain.effects import ReportWaiting
 from kubeshare_py.edges.kube.client import MERGE_PATCH, STRATEGIC_PATCH, KubeClient
 from kubeshare_py.edges.kube.errors import KubeError
 from kubeshare_py.edges.kube.transport import JSON
-from kubeshare_py.edges.scheduler.condition_queue import message_of
-from kubeshare_py.edges.scheduler.event_series import Series
+from kubeshare_py.edges.scheduler.writes.condition_queue import message_of
+from kubeshare_py.edges.scheduler.writes.event_series import Series
 from kubeshare_py.manifests.reports import (
     Told,
     event_body,

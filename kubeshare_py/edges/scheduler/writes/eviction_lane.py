@@ -9,8 +9,8 @@ from collections.abc import Callable
 from kubeshare_py.domain.effects import Evict, Nominate
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.scheduler.evictions import evict, nominate
-from kubeshare_py.edges.scheduler.fair_turns import FairTurns
+from kubeshare_py.edges.scheduler.writes.evictions import evict, nominate
+from kubeshare_py.edges.scheduler.writes.fair_turns import FairTurns
 
 #: Pods that are written to at the same time.
 AT_ONCE = 4

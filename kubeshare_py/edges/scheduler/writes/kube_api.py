@@ -24,8 +24,8 @@ from kubeshare_py.domain.events import (
 )
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.errors import KubeError, KubeFailure
-from kubeshare_py.edges.scheduler.eviction_lane import EvictionLane
-from kubeshare_py.edges.scheduler.report_lane import ReportLane
+from kubeshare_py.edges.scheduler.writes.eviction_lane import EvictionLane
+from kubeshare_py.edges.scheduler.writes.report_lane import ReportLane
 from kubeshare_py.manifests.binding import (
     Doubt,
     annotation_problem,

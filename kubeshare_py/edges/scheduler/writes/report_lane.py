@@ -18,9 +18,13 @@ from kubeshare_py.domain.effects import (
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.errors import KubeError, KubeFailure
-from kubeshare_py.edges.scheduler.condition_queue import ConditionQueue, message_of
-from kubeshare_py.edges.scheduler.event_series import EventKey, EventSeries, Series
-from kubeshare_py.edges.scheduler.report_requests import patch_condition, read_condition, send_event
+from kubeshare_py.edges.scheduler.writes.condition_queue import ConditionQueue, message_of
+from kubeshare_py.edges.scheduler.writes.event_series import EventKey, EventSeries, Series
+from kubeshare_py.edges.scheduler.writes.report_requests import (
+    patch_condition,
+    read_condition,
+    send_event,
+)
 from kubeshare_py.manifests.reports import (
     FAILED_SCHEDULING,
     OVERUSE_ENDED,

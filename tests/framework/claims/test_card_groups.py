@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from kubeshare_plugins.card_groups import nth_best, tier_points
 from kubeshare_py.cluster.rows import AllRows
 from kubeshare_py.domain.gpu_models import ModelWish
+from kubeshare_py.framework.claims.card_groups import nth_best, tier_points
 from tests.builders import a_gpu
 from tests.plugins.small_cluster import SmallCluster
 

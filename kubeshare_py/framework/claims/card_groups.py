@@ -9,17 +9,15 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from kubeshare_plugins.claim_fit import fits_claim
-from kubeshare_plugins.gpu_model import GpuModel
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.gpu_models import ModelWish
-from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.framework.claims.claim_fit import fits_claim
+from kubeshare_py.framework.claims.model_fit import fits_model
 from kubeshare_py.framework.model_table import ModelTable
 from kubeshare_py.framework.points import CardQuestion
-from kubeshare_py.framework.reasons import ReasonTable
 from kubeshare_py.framework.scores import MAX_SCORE
 
 #: The group of cards in no group, and that of rows in which no group has enough cards.
@@ -43,13 +41,12 @@ def tier_points(wish: ModelWish | None) -> ModelTable | None:
     return ModelTable(points, empty=WORTHLESS)
 
 
-def fitting_cards(shape: Shape, claim: GpuClaim) -> Fitting:
+def fitting_cards(claim: GpuClaim) -> Fitting:
     """Which cards could hold one share of the claim, as GpuFit and GpuModel decide."""
-    fits = fits_claim(claim)
-    model = GpuModel().card_filter(shape, ReasonTable())
-    if model is None:
+    fits, of_model = fits_claim(claim), fits_model(claim)
+    if of_model is None:
         return fits
-    return lambda rows: fits(rows) & model.fits(rows)
+    return lambda rows: fits(rows) & of_model(rows)
 
 
 def nth_best(worth: IntArray, count: int) -> IntArray:
@@ -89,12 +86,12 @@ def chosen_group(
     return groups == chosen, best
 
 
-def in_one_group(shape: Shape, claim: GpuClaim, mask: int) -> CardQuestion:
+def in_one_group(claim: GpuClaim, mask: int) -> CardQuestion:
     """A question that leaves the cards of each row's best group.
 
     If too few cards fit altogether, all are left, because another filter gives that reason.
     """
-    fitting_of, points = fitting_cards(shape, claim), tier_points(claim.wish)
+    fitting_of, points = fitting_cards(claim), tier_points(claim.wish)
 
     def fits(rows: Rows) -> NDArray[np.bool_]:
         fitting = fitting_of(rows)
@@ -105,14 +102,12 @@ def in_one_group(shape: Shape, claim: GpuClaim, mask: int) -> CardQuestion:
     return CardQuestion(fits, lambda rows: np.where(fits(rows), 0, mask))
 
 
-def too_few(
-    shape: Shape, claim: GpuClaim, rows: Rows, column: str, reason: str
-) -> Iterator[Shortfall]:
+def too_few(claim: GpuClaim, rows: Rows, column: str, reason: str) -> Iterator[Shortfall]:
     """The number of fitting cards in the largest group, if more cards fit in other groups.
 
     `rows` is one row. Groups are the values of a column; values below 0 are no group.
     """
-    fitting = fitting_cards(shape, claim)(rows)
+    fitting = fitting_cards(claim)(rows)
     groups = rows.column(column)[fitting]
     most = max(np.unique(groups[groups > NO_GROUP], return_counts=True)[1].tolist(), default=0)
     if most < claim.count <= fitting.sum():

@@ -12,8 +12,13 @@ from collections.abc import Iterator
 import msgspec
 
 from kubeshare_py.domain.remembered import remembered
-from kubeshare_py.manifests.group_reference import named_in
-from kubeshare_py.manifests.pod_fields import AffinityFields, Container, NodeSelectorFields, PodSpec
+from kubeshare_py.manifests.pods.group_reference import named_in
+from kubeshare_py.manifests.pods.pod_fields import (
+    AffinityFields,
+    Container,
+    NodeSelectorFields,
+    PodSpec,
+)
 
 _VOLUMES_ANYWHERE = frozenset(
     {"name", "configMap", "secret", "emptyDir", "hostPath", "projected", "downwardAPI", "nfs"}

@@ -10,7 +10,7 @@ from kubeshare_py.domain.pod import NodeTerm, Shape, Toleration
 from kubeshare_py.domain.remembered import remembered
 from kubeshare_py.domain.request import GpuRequest
 from kubeshare_py.manifests.label_selector import requirement
-from kubeshare_py.manifests.pod_fields import (
+from kubeshare_py.manifests.pods.pod_fields import (
     NodeSelectorFields,
     PodSpec,
     TolerationFields,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from kubeshare_py.domain.quantity import MOST, BadQuantity, Quantity, amount
 from kubeshare_py.domain.remembered import remembered
-from kubeshare_py.manifests.pod_fields import (
+from kubeshare_py.manifests.pods.pod_fields import (
     Container,
     ContainerStatus,
     PodSpec,

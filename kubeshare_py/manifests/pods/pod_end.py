@@ -19,7 +19,7 @@ What a kubelet does (release 1.36; files below pkg/kubelet of kubernetes/kuberne
   get 1 s (`HandlePodCleanups` in kubelet_pods.go).
 """
 
-from kubeshare_py.manifests.pod_fields import ContainerStatus, PodFields
+from kubeshare_py.manifests.pods.pod_fields import ContainerStatus, PodFields
 
 #: The API server's default of `terminationGracePeriodSeconds`.
 _DEFAULT_GRACE_S = 30

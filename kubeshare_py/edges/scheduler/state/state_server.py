@@ -1,6 +1,6 @@
 """The scheduler's state, read-only over HTTPS: what `kubectl kubeshare` and dashboards read.
 
-`GET /state/v1/cluster` and `GET /state/v1/why/{namespace}/{pod}` answer the values of `domain.view`
+`GET /state/v1/cluster` and `GET /state/v1/why/{namespace}/{pod}` answer the values of `views.view`
 as JSON. A bearer token is asked for: one of the token file's, or one whose owner the API server
 lets get the path. Other routes are served beside it, `state_api`'s too.
 """
@@ -16,15 +16,15 @@ from aiohttp.typedefs import Handler, Middleware
 
 from kubeshare_py.configuration.scheduler import ConfigurationError, Server
 from kubeshare_py.domain.identity import PodKey
-from kubeshare_py.domain.view import ClusterView, WhyView
 from kubeshare_py.edges.kube.delegated_auth import NOT_VALID, Denial
 from kubeshare_py.edges.process import probes
 from kubeshare_py.edges.process.bounded_server import listening
 from kubeshare_py.edges.process.build import say_listening, url
-from kubeshare_py.edges.scheduler import state_api
 from kubeshare_py.edges.scheduler.configured_files import accepted_tokens
-from kubeshare_py.edges.scheduler.state_access import NO_TOKENS, bearer, is_one_of
-from kubeshare_py.edges.scheduler.state_stream import ViewStreams
+from kubeshare_py.edges.scheduler.state import state_api
+from kubeshare_py.edges.scheduler.state.state_access import NO_TOKENS, bearer, is_one_of
+from kubeshare_py.edges.scheduler.state.state_stream import ViewStreams
+from kubeshare_py.views.view import ClusterView, WhyView
 
 #: Why the owner of a token may not do a verb to a path; None if he may.
 Denies = Callable[[str, str, str], Awaitable[Denial | None]]

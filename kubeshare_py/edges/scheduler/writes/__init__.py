@@ -1,0 +1,1 @@
+"""What the scheduler writes: Bindings, evictions, conditions, events."""

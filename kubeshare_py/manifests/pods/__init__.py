@@ -1,0 +1,1 @@
+"""A v1 Pod: its fields, and what placement depends on of each."""

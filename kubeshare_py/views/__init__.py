@@ -1,0 +1,1 @@
+"""The scheduler's state as values: views for people, figures for monitoring."""
