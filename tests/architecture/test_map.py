@@ -7,7 +7,7 @@ from functools import cache
 
 import grimp
 
-from tests.architecture.sources import FILES, ROOT, where
+from tests.architecture.sources import FILES, ROOT, TESTS, where
 
 PACKAGE = "kubeshare_py"
 MAP = (ROOT / "ARCHITECTURE.md").read_text()
@@ -87,3 +87,11 @@ def test_lines_of_the_map_are_not_longer_than_120_columns() -> None:
 def test_no_folder_has_more_than_25_modules() -> None:
     modules = Counter(where(path.parent) for path in FILES if path.name != "__init__.py")
     assert {folder: count for folder, count in modules.items() if count > 25} == {}
+
+
+def test_the_folders_of_a_rooms_tests_are_those_of_the_room() -> None:
+    tests = {path.parent.relative_to(ROOT / "tests") for path in TESTS}
+    rooms = {name for name in SHOWN if "/" not in name}
+    mirrored = {folder.as_posix() for folder in tests if folder.parts and folder.parts[0] in rooms}
+    assert {"embedded_cluster/serving", "edges/kube", "scheduling/queue"} <= mirrored
+    assert mirrored <= {*SHOWN}

@@ -9,7 +9,7 @@ from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.inventory.card_annotation import ANNOTATION, read_annotation
 from tests.collector.collectors import PATIENCE_S, collector, run
 from tests.collector.conftest import NewBoard
-from tests.edges.embedded import cluster
+from tests.embedded_cluster.embedded import cluster
 
 NODE = "/api/v1/nodes/n1"
 SLOW = "nvmlDeviceGetPowerUsage"

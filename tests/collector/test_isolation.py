@@ -7,7 +7,7 @@ from kubeshare_py.edges.node.node_signs import CDI, MPS
 from kubeshare_py.edges.process.proof_of_life import shown
 from tests.collector.collectors import collector
 from tests.collector.conftest import NewBoard
-from tests.edges.test_node_signs import NEW, OLD, put
+from tests.edges.node.test_node_signs import NEW, OLD, put
 
 NODE, CARD = "kubeshare_collector_isolation", "kubeshare_gpu_isolation"
 

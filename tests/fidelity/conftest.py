@@ -14,10 +14,10 @@ from tests.conftest import NewCluster
 from tests.controlplane.cleaning import clean
 from tests.controlplane.front import front
 from tests.controlplane.running import ControlPlane
-from tests.edges.simulated import TWO_NODES, Simulated
+from tests.embedded_cluster.api_client import Api
+from tests.embedded_cluster.simulated import TWO_NODES, Simulated
 from tests.fidelity.kubectl import Kubectl
 from tests.fidelity.real_api import RealApi
-from tests.simulation.api_client import Api
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.simulation.api_client import Api
+from tests.embedded_cluster.api_client import Api
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 GROUP = "/apis/example.com"

@@ -12,7 +12,7 @@ from typing import Any, Self
 from kubeshare_py.embedded_cluster.protocol.messages import ApiResponse
 from kubeshare_py.embedded_cluster.serving.server import ADMIN
 from tests.controlplane.running import ControlPlane
-from tests.simulation.api_client import Api, Watch
+from tests.embedded_cluster.api_client import Api, Watch
 
 #: A watch has said all that it has to say when it is silent for so long (seconds).
 _SILENCE_S = 0.4

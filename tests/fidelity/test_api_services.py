@@ -16,8 +16,8 @@ from aiohttp import web
 from kubeshare_py.edges.kube.certificates import make_certificates
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.errors import KubeError
-from tests.edges.simulated import Simulated
-from tests.simulation.api_client import Api
+from tests.embedded_cluster.api_client import Api
+from tests.embedded_cluster.simulated import Simulated
 
 NAME, GROUP = "v1.answers.example.com", "answers.example.com"
 SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.simulation.api_client import NODES, PODS, Api
+from tests.embedded_cluster.api_client import NODES, PODS, Api
 
 ZONE = "topology.kubernetes.io/zone"
 

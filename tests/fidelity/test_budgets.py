@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.simulation.api_client import PODS, STRATEGIC, TABLE, Api
+from tests.embedded_cluster.api_client import PODS, STRATEGIC, TABLE, Api
 
 BUDGETS = "/apis/policy/v1/namespaces/fs/poddisruptionbudgets"
 SELECTOR = {"matchLabels": {"app": "e"}}

@@ -14,7 +14,7 @@ from kubeshare_py.embedded_cluster.controllers.loose_objects import (
     is_ready,
 )
 from kubeshare_py.manifests.watch import Codec
-from tests.edges.simulated import PODS, Simulated, pods_over_time
+from tests.embedded_cluster.simulated import PODS, Simulated, pods_over_time
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 SETS = "/apis/apps/v1/namespaces/default/replicasets"

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.embedded_cluster.api_client import APPLY, JSON_PATCH, MERGE, STRATEGIC, TABLE, Api
 from tests.fidelity.definitions import (
     DEFINITIONS,
     GROUP,
@@ -18,7 +19,6 @@ from tests.fidelity.definitions import (
     warnings,
     widget,
 )
-from tests.simulation.api_client import APPLY, JSON_PATCH, MERGE, STRATEGIC, TABLE, Api
 
 WIDGET = f"{DEFINITIONS}/widgets.example.com"
 SCHEMA = "spec.validation.openAPIV3Schema"

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.embedded_cluster.api_client import APPLY, JSON_PATCH, STRATEGIC, TABLE, Api
 from tests.fidelity.definitions import (
     ANYTHING,
     GROUP,
@@ -21,7 +22,6 @@ from tests.fidelity.definitions import (
     warnings,
     widget,
 )
-from tests.simulation.api_client import APPLY, JSON_PATCH, STRATEGIC, TABLE, Api
 
 
 def names_of(listed: Any) -> list[str]:

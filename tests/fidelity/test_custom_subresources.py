@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tests.embedded_cluster.api_client import JSON_PATCH, STRATEGIC, Api
 from tests.fidelity.definitions import (
     SIZED,
     WIDGETS,
@@ -14,7 +15,6 @@ from tests.fidelity.definitions import (
     version,
     widget,
 )
-from tests.simulation.api_client import JSON_PATCH, STRATEGIC, Api
 
 
 def test_the_status_changes_through_its_own_url_and_nothing_else_does(api: Api) -> None:

@@ -5,6 +5,7 @@ One definition for all of them: a real server takes seconds to serve a new one.
 
 from typing import Any
 
+from tests.embedded_cluster.api_client import Api
 from tests.fidelity.definitions import (
     WIDGETS,
     causes,
@@ -14,7 +15,6 @@ from tests.fidelity.definitions import (
     version,
     widget,
 )
-from tests.simulation.api_client import Api
 
 NOWHERE = "<nil>"
 STRING, INTEGER = {"type": "string"}, {"type": "integer"}

@@ -1,5 +1,6 @@
 """Versions of a custom kind, and what a changed definition does to objects that are there."""
 
+from tests.embedded_cluster.api_client import Api
 from tests.fidelity.definitions import (
     GROUP,
     SIZED,
@@ -15,7 +16,6 @@ from tests.fidelity.definitions import (
     warnings,
     widget,
 )
-from tests.simulation.api_client import Api
 
 
 def test_every_version_shows_the_fields_that_it_has(api: Api) -> None:

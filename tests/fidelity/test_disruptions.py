@@ -10,7 +10,7 @@ from kubeshare_py.edges.kube.errors import KubeError
 from kubeshare_py.edges.kube.watch import Listed, follow
 from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject
 from kubeshare_py.manifests.watch import Codec
-from tests.edges.simulated import JOBS, PODS, Simulated
+from tests.embedded_cluster.simulated import JOBS, PODS, Simulated
 
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.controlplane.build import kubernetes_version
-from tests.simulation.api_client import JOBS, STRATEGIC, TABLE, Api
+from tests.embedded_cluster.api_client import JOBS, STRATEGIC, TABLE, Api
 
 CORE = "/api/v1/namespaces/fs/events"
 NEW = "/apis/events.k8s.io/v1/namespaces/fs/events"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.edges.simulated import PODS, Simulated
+from tests.embedded_cluster.simulated import PODS, Simulated
 from tests.fidelity.kubectl import KUBECTL, Kubectl
 
 pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")

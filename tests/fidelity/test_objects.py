@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.simulation.api_client import JOBS, MAPS, NODES, PODS, STRATEGIC, Api
+from tests.embedded_cluster.api_client import JOBS, MAPS, NODES, PODS, STRATEGIC, Api
 
 
 def config_map(name: str = "a", **fields: Any) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.simulation.api_client import JSON_PATCH, MERGE, PODS, STRATEGIC, Api
+from tests.embedded_cluster.api_client import JSON_PATCH, MERGE, PODS, STRATEGIC, Api
 
 MOUNT = {"mountPath": "/v"}
 

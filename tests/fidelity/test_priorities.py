@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.simulation.api_client import PODS, Api
+from tests.embedded_cluster.api_client import PODS, Api
 
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 COMPUTED = "priority admission controller computed"

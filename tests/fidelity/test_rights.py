@@ -8,8 +8,8 @@ import pytest
 from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from tests.controlplane.running import ControlPlane
 from tests.controlplane.secrets_of_cluster import CONTROLLERS
+from tests.embedded_cluster.api_client import MAPS, PODS, Api
 from tests.fidelity.real_api import RealApi
-from tests.simulation.api_client import MAPS, PODS, Api
 
 pytestmark = pytest.mark.real_only("the embedded server lets everybody write everything")
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kubeshare_py.embedded_cluster.kinds.pod_cells import pod_status
-from tests.simulation.api_client import JOBS, MAPS, NODES, NOW, PODS, TABLE, Api
+from tests.embedded_cluster.api_client import JOBS, MAPS, NODES, NOW, PODS, TABLE, Api
 
 
 def pod(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.simulation.api_client import JSON_PATCH, MERGE, PODS, STRATEGIC, Api
+from tests.embedded_cluster.api_client import JSON_PATCH, MERGE, PODS, STRATEGIC, Api
 
 UID = "00000000-0000-4000-8000-000000000000"
 OTHER = {"metadata": {"uid": UID}}

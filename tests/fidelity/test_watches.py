@@ -5,7 +5,7 @@ import pytest
 from kubeshare_py.embedded_cluster.kinds.kinds import CONFIG_MAPS
 from kubeshare_py.embedded_cluster.protocol.rendering import View
 from kubeshare_py.embedded_cluster.protocol.watches import Subscription
-from tests.simulation.api_client import MAPS, PODS, TABLE, Api
+from tests.embedded_cluster.api_client import MAPS, PODS, TABLE, Api
 
 
 def labelled(api: Api, name: str, value: str) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.simulation.api_client import JSON_PATCH, MERGE, STRATEGIC, TABLE, Api
+from tests.embedded_cluster.api_client import JSON_PATCH, MERGE, STRATEGIC, TABLE, Api
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/fs/deployments"
 SETS = "/apis/apps/v1/namespaces/fs/replicasets"

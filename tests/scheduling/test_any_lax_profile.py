@@ -21,10 +21,10 @@ from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.framework.reasons import ReasonTable
 from kubeshare_py.scheduling.machine import Machine
 from tests.scale import examples, seeds
-from tests.scheduling import test_any_gang_history as gangs
 from tests.scheduling.gang_world import GangWorld
+from tests.scheduling.pod_groups import test_any_gang_history as gangs
+from tests.scheduling.preemption.test_any_preemption_history import PreemptionWorld
 from tests.scheduling.test_any_history import STEPS, some_steps
-from tests.scheduling.test_any_preemption_history import PreemptionWorld
 from tests.scheduling.world import Step, World
 
 FILTERS = ("NodeUnschedulable", "TaintToleration", "NodeResourcesFit")

@@ -20,7 +20,7 @@ class SchedulerPort:
     async def fetch(self, path: str, headers: Mapping[str, str] | None = None) -> tuple[int, str]:
         """GET it, with other headers if there are some."""
         sent = self.headers if headers is None else headers
-        # Whose certificate it is has tests of its own (tests/edges/test_own_authority.py).
+        # Whose certificate it is has tests of its own (tests/edges/kube/test_own_authority.py).
         async with (
             aiohttp.ClientSession(headers=dict(sent)) as session,
             session.get(self.url + path, ssl=False) as got,

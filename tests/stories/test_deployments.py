@@ -9,7 +9,7 @@ import pytest
 
 from kubeshare_py.edges.kube.errors import KubeError
 from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject, is_ready
-from tests.edges.simulated import pods_over_time
+from tests.embedded_cluster.simulated import pods_over_time
 from tests.stories.conftest import PODS, VISIBLE, Json, Stage, bound, card, gpu
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"

@@ -1,0 +1,180 @@
+import json
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from kubeshare_py.domain.allocation import Allocation, CardCharge
+from kubeshare_py.domain.effects import Bind
+from kubeshare_py.domain.events import BindOutcome, BindRefused, BindUnknown, Bound, Refusal
+from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey, PodUid
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.scheduler.writes.kube_api import KubeApi
+from kubeshare_py.edges.scheduler.writes.report_lane import ReportLane
+from kubeshare_py.embedded_cluster.serving.faults import Fault
+from tests.edges.bare_server import client_of, status
+from tests.embedded_cluster.embedded import PODS, cluster, create_pod, scheduled_condition
+
+
+def bind_of(
+    uid: str, *, token: str = "t-1", name: str = "a", stale: tuple[str, ...] = (), cards: int = 1
+) -> Bind:
+    charges = tuple(CardCharge(GpuUuid(f"GPU-{i}"), 500, 1 << 30, "V100") for i in range(cards))
+    return Bind(
+        uid=PodUid(uid),
+        key=PodKey("default", name),
+        node=NodeName("n1"),
+        allocation=Allocation(token=DecisionToken(token), dialect="sharedgpu", cards=charges),
+        stale_results=stale,
+    )
+
+
+def api_of(client: KubeClient, fence: str = "") -> KubeApi:
+    return KubeApi(client, ReportLane(client, instance="test"), fence=lambda: fence)
+
+
+async def bind(client: KubeClient, effect: Bind) -> BindOutcome:
+    answered = await api_of(client).bind(effect)
+    assert (answered.uid, answered.token) == (effect.uid, effect.allocation.token)
+    return answered.outcome
+
+
+def refusal(outcome: BindOutcome) -> Refusal:
+    assert isinstance(outcome, BindRefused)
+    return outcome.refusal
+
+
+async def test_one_request_assigns_the_node_and_writes_the_cards(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as (_, client):
+        pod = await create_pod(client, "a")
+        effect = bind_of(pod["metadata"]["uid"], stale=("sharedgpu/cell_id",))
+        assert (await api_of(client, "me/3").bind(effect)).outcome == Bound()
+        pod = await client.get(f"{PODS}/a")
+    annotations = pod["metadata"]["annotations"]
+    assert pod["spec"]["nodeName"] == "n1"
+    assert scheduled_condition(pod)["status"] == "True"
+    assert annotations["sharedgpu/gpu_uuid"] == "GPU-0"
+    assert annotations["sharedgpu/gpu_mem"] == str(1 << 30)
+    assert annotations["sharedgpu/fence"] == "me/3"
+    assert annotations["sharedgpu/cell_id"] == ""
+    assert json.loads(annotations["sharedgpu/allocation"])["token"] == "t-1"
+
+
+async def test_a_lost_answer_is_unknown_and_the_same_bind_again_succeeds(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as (server, client):
+        pod = await create_pod(client, "a")
+        effect = bind_of(pod["metadata"]["uid"])
+        server.faults.inject(Fault(method="POST", path="/binding$", applies_first=True))
+        assert isinstance(await bind(client, effect), BindUnknown)
+        assert await bind(client, effect) == Bound()
+
+
+@pytest.mark.parametrize("code", [403, 429, 500, 503, 504])
+async def test_an_answer_that_says_nothing_of_earlier_tries_is_unknown(
+    tmp_path: Path, code: int
+) -> None:
+    async with cluster(tmp_path) as (server, client):
+        pod = await create_pod(client, "a")
+        fault = Fault(method="POST", path="/binding$", status=code, applies_first=True)
+        server.faults.inject(fault)
+        assert isinstance(await bind(client, bind_of(pod["metadata"]["uid"])), BindUnknown)
+
+
+async def test_a_pod_that_somebody_else_bound_is_refused(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as (_, client):
+        pod = await create_pod(client, "a")
+        assert await bind(client, bind_of(pod["metadata"]["uid"], token="theirs")) == Bound()
+        outcome = await bind(client, bind_of(pod["metadata"]["uid"], token="ours"))
+    assert refusal(outcome) is Refusal.ASSIGNED
+
+
+async def test_a_pod_without_cards_is_recognised_by_its_token_too(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as (_, client):
+        pod = await create_pod(client, "a")
+        effect = bind_of(pod["metadata"]["uid"], cards=0)
+        assert await bind(client, effect) == Bound()
+        assert await bind(client, effect) == Bound()
+
+
+async def test_a_pod_that_is_gone_or_replaced_is_refused(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as (_, client):
+        assert refusal(await bind(client, bind_of("any", name="none"))) is Refusal.GONE
+        await create_pod(client, "a")
+        assert refusal(await bind(client, bind_of("of-an-earlier-pod"))) is Refusal.GONE
+
+
+async def test_a_pod_with_gates_is_refused(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as (_, client):
+        pod = await create_pod(client, "a", schedulingGates=[{"name": "quota"}])
+        outcome = await bind(client, bind_of(pod["metadata"]["uid"]))
+    assert refusal(outcome) is Refusal.GATED
+
+
+async def test_an_unbound_pod_that_is_being_deleted_is_refused(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as (_, client):
+        pod = await create_pod(client, "a")
+        await client.merge_patch(f"{PODS}/a", {"metadata": {"finalizers": ["test/keep"]}})
+        await client.delete(f"{PODS}/a")
+        outcome = await bind(client, bind_of(pod["metadata"]["uid"]))
+    assert refusal(outcome) is Refusal.DELETING
+
+
+async def test_a_pod_that_is_being_deleted_after_our_lost_bind_is_bound(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as (_, client):
+        pod = await create_pod(client, "a")
+        effect = bind_of(pod["metadata"]["uid"])
+        await bind(client, effect)
+        await client.delete(f"{PODS}/a")
+        assert await bind(client, effect) == Bound()
+
+
+async def test_what_the_server_would_store_unchecked_is_not_sent() -> None:
+    async def handler(request: web.Request) -> web.Response:
+        raise AssertionError(request.path)
+
+    async with client_of(handler) as client:
+        bad_key = await bind(client, bind_of("u", stale=("bad key!!",)))
+        too_big = await bind(client, bind_of("u", cards=5000))
+    assert refusal(bad_key) is Refusal.INVALID
+    assert isinstance(too_big, BindRefused)
+    assert "262144 are allowed" in too_big.message
+
+
+async def test_the_request_carries_uid_target_and_the_servers_own_timeout() -> None:
+    seen: list[tuple[str, object]] = []
+
+    async def handler(request: web.Request) -> web.Response:
+        seen.append((str(request.rel_url), await request.json()))
+        return web.json_response({"kind": "Status", "status": "Success"}, status=201)
+
+    async with client_of(handler) as client:
+        await bind(client, bind_of("u1"))
+    [(url, body)] = seen
+    assert url == "/api/v1/namespaces/default/pods/a/binding?timeout=5s"
+    assert isinstance(body, dict)
+    assert body["metadata"]["uid"] == "u1"
+    assert body["target"] == {"apiVersion": "v1", "kind": "Node", "name": "n1"}
+
+
+async def test_an_assigned_pod_that_cannot_be_read_is_unknown() -> None:
+    async def handler(request: web.Request) -> web.Response:
+        if request.method == "GET":
+            return status(503, "ServiceUnavailable")
+        text = 'Operation cannot be fulfilled: pod a is already assigned to node "n9"'
+        return status(409, "Conflict", text, "pods/binding")
+
+    async with client_of(handler) as client:
+        outcome = await bind(client, bind_of("u1"))
+    assert isinstance(outcome, BindUnknown)
+    assert "already assigned" in outcome.message
+    assert "503" in outcome.message
+
+
+async def test_a_bound_pod_of_another_uid_is_not_ours() -> None:
+    async def handler(request: web.Request) -> web.Response:
+        if request.method == "GET":
+            return web.json_response({"metadata": {"uid": "u2"}, "spec": {"nodeName": "n9"}})
+        return status(409, "Conflict", 'is already assigned to node "n9"', "pods/binding")
+
+    async with client_of(handler) as client:
+        assert refusal(await bind(client, bind_of("u1"))) is Refusal.GONE

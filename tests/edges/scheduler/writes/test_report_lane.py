@@ -1,0 +1,401 @@
+import asyncio
+import datetime
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from aiohttp import web
+
+from kubeshare_py.domain.diagnosis import Diagnosis
+from kubeshare_py.domain.effects import (
+    Overuse,
+    ReportOvercommit,
+    ReportScheduled,
+    ReportTrouble,
+    ReportWaiting,
+    Trouble,
+)
+from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.watch import Listed, follow
+from kubeshare_py.edges.scheduler.writes.event_series import Series
+from kubeshare_py.edges.scheduler.writes.report_lane import ReportLane
+from kubeshare_py.edges.scheduler.writes.report_requests import send_event
+from kubeshare_py.manifests.reports import ReportedEvent, regarding_pod
+from kubeshare_py.manifests.watch import Codec
+from tests.edges.bare_server import client_of, status
+from tests.embedded_cluster.embedded import PODS, cluster, create_pod, scheduled_condition
+
+EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
+FULL = Diagnosis(nodes=3, counts=(("full", 3),))
+TAINTED = Diagnosis(nodes=3, counts=(("tainted", 3),))
+
+
+def waiting(uid: str, name: str = "a", diagnosis: Diagnosis = FULL) -> ReportWaiting:
+    return ReportWaiting(uid=PodUid(uid), key=PodKey("default", name), diagnosis=diagnosis)
+
+
+def scheduled(uid: str, name: str = "a") -> ReportScheduled:
+    return ReportScheduled(uid=PodUid(uid), key=PodKey("default", name), node=NodeName("n1"))
+
+
+@asynccontextmanager
+async def running(lane: ReportLane) -> AsyncIterator[None]:
+    task = asyncio.ensure_future(lane.run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+class Recorder:
+    """Knows every pod (unbound, uid "u-<name>"), takes every event, and tells what is asked."""
+
+    def __init__(self) -> None:
+        self.seen: asyncio.Queue[tuple[str, Any]] = asyncio.Queue()
+        self.refuse: list[web.Response] = []
+        self.get_arrived = asyncio.Event()
+        self.hold_gets = asyncio.Event()
+        self.hold_gets.set()
+        self.patch_arrived = asyncio.Event()
+        self.hold_patches = asyncio.Event()
+        self.hold_patches.set()
+
+    async def answer(self, request: web.Request) -> web.Response:
+        body = json.loads(await request.text() or "null")
+        if request.method == "PATCH":
+            self.patch_arrived.set()
+            await self.hold_patches.wait()
+        if request.method == "GET":
+            self.get_arrived.set()
+            await self.hold_gets.wait()
+        if self.refuse:
+            return self.refuse.pop(0)
+        if request.method == "GET":
+            name = request.path.rpartition("/")[2]
+            return web.json_response({"metadata": {"uid": f"u-{name}"}, "spec": {}})
+        self.seen.put_nowait((f"{request.method} {request.path}", body))
+        return web.json_response({})
+
+    async def next(self, count: int) -> dict[str, Any]:
+        """The next requests that write, in no order."""
+        return dict([await self.seen.get() for _ in range(count)])
+
+
+@asynccontextmanager
+async def recording(recorder: Recorder, **options: Any) -> AsyncIterator[ReportLane]:
+    async with client_of(recorder.answer) as client:
+        lane = ReportLane(client, instance="test", **options)
+        async with running(lane):
+            yield lane
+
+
+class Metadata(msgspec.Struct):
+    name: str
+    resourceVersion: str
+
+
+class Anything(msgspec.Struct):
+    """The fields of pods and events that these tests look at."""
+
+    metadata: Metadata
+    status: dict[str, Any] = msgspec.field(default_factory=dict)
+    series: dict[str, Any] | None = None
+    regarding: dict[str, Any] = msgspec.field(default_factory=dict)
+    reason: str = ""
+    action: str = ""
+    type: str = ""
+    note: str = ""
+    reportingController: str = ""
+
+
+async def seen(
+    client: KubeClient, path: str, wanted: Callable[[Anything], object] = bool
+) -> Anything:
+    """The first object of a collection that is as wanted, now or later."""
+    async with aclosing(follow(client, path, Codec(Anything))) as stream:
+        async for one in stream:
+            items = one.items if isinstance(one, Listed) else [line.item for line in one.changed]
+            for item in items:
+                if item is not None and wanted(item):
+                    return item
+    raise AssertionError("a watch never ends")
+
+
+def _says(note: str, event: Anything) -> bool:
+    return event.note == note
+
+
+def condition_of(pod: Anything) -> dict[str, Any]:
+    return scheduled_condition({"status": pod.status})
+
+
+async def test_a_waiting_pod_gets_the_condition_and_an_event(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as (_, client):
+        pod = await create_pod(client, "a")
+        lane = ReportLane(client, instance="test")
+        async with running(lane):
+            lane.waiting(waiting(pod["metadata"]["uid"]))
+            event = await seen(client, EVENTS)
+            condition = condition_of(await seen(client, PODS, condition_of))
+    assert condition["reason"] == "Unschedulable"
+    assert condition["message"] == "0/3 nodes are available: 3 full."
+    assert condition["lastTransitionTime"]
+    assert (event.reason, event.action, event.type) == (
+        "FailedScheduling",
+        "Scheduling",
+        "Warning",
+    )
+    assert event.note == "0/3 nodes are available: 3 full."
+    assert event.regarding["uid"] == pod["metadata"]["uid"]
+
+
+async def test_a_bound_pod_gets_a_scheduled_event_like_kube_schedulers(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as (_, client):
+        lane = ReportLane(client, instance="test")
+        async with running(lane):
+            lane.scheduled(scheduled("u"))
+            event = await seen(client, EVENTS)
+    assert (event.reason, event.action, event.type) == ("Scheduled", "Binding", "Normal")
+    assert event.note == "Successfully assigned default/a to n1"
+    assert event.reportingController == "kubeshare-scheduler"
+
+
+async def test_a_node_whose_card_is_over_committed_gets_an_event_for_kubectl_describe(
+    tmp_path: Path,
+) -> None:
+    async with cluster(tmp_path) as (_, client):
+        lane = ReportLane(client, instance="test")
+        node, card = NodeName("n1"), GpuUuid("GPU-1")
+        async with running(lane):
+            lane.overcommit(ReportOvercommit(node, card, True, "too much"))
+            over = await seen(client, EVENTS, lambda one: one.reason == "GPUOvercommitted")
+            lane.overcommit(ReportOvercommit(node, card, False, "right again"))
+            ended = await seen(client, EVENTS, lambda one: one.reason == "GPUOvercommitEnded")
+            for port in (50051, 50052):
+                told = ReportOvercommit(node, None, True, f"{port} twice", Overuse.PORT, port)
+                lane.overcommit(told)
+                text = f"{port} twice"
+                shared = await seen(client, EVENTS, partial(_says, text))
+                assert (shared.type, shared.reason) == ("Warning", "PodManagerPortShared")
+    assert over.regarding == {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "n1"}
+    assert (over.type, over.action, over.note) == ("Warning", "Charging", "too much")
+    assert (ended.type, ended.note) == ("Normal", "right again")
+
+
+async def test_a_pod_to_which_others_did_something_gets_a_warning(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as (_, client):
+        pod = (await create_pod(client, "a"))["metadata"]["uid"]
+        lane = ReportLane(client, instance="test")
+        key = PodKey("default", "a")
+        async with running(lane):
+            lane.trouble(ReportTrouble(PodUid(pod), key, Trouble.NOT_OURS, "not ours"))
+            told = await seen(client, EVENTS, lambda one: one.reason == "AllocationNotOurs")
+    assert (told.type, told.action, told.note) == ("Warning", "Charging", "not ours")
+    assert (told.regarding["kind"], told.regarding["uid"]) == ("Pod", pod)
+
+
+async def test_a_second_occurrence_makes_the_event_a_series(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as (_, client):
+        pod = await create_pod(client, "a")
+        lane = ReportLane(client, instance="test")
+        async with running(lane):
+            lane.waiting(waiting(pod["metadata"]["uid"]))
+            first = await seen(client, EVENTS)
+            lane.waiting(waiting(pod["metadata"]["uid"], diagnosis=TAINTED))
+            again = await seen(client, EVENTS, lambda event: event.series)
+    assert again.metadata.name == first.metadata.name
+    assert again.series is not None
+    assert again.series["count"] == 2
+
+
+async def test_a_later_text_keeps_the_time_of_the_transition() -> None:
+    recorder = Recorder()
+    async with recording(recorder) as lane:
+        lane.waiting(waiting("u-a"))
+        first = (await recorder.next(2))["PATCH /api/v1/namespaces/default/pods/a/status"]
+        lane.waiting(waiting("u-a", diagnosis=TAINTED))
+        second = (await recorder.next(2))["PATCH /api/v1/namespaces/default/pods/a/status"]
+    assert "lastTransitionTime" in first["status"]["conditions"][0]
+    assert "lastTransitionTime" not in second["status"]["conditions"][0]
+    assert second["metadata"]["uid"] == "u-a"
+
+
+async def test_a_pod_that_says_it_already_is_not_patched() -> None:
+    recorder = Recorder()
+    told = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    told["message"] = FULL.message
+    recorder.refuse.append(
+        web.json_response(
+            {"metadata": {"uid": "u-a"}, "spec": {}, "status": {"conditions": [told]}}
+        )
+    )
+    async with recording(recorder, workers=1) as lane:
+        lane.waiting(waiting("u-a"))
+        assert list(await recorder.next(1)) == [f"POST {EVENTS}"]
+        assert recorder.seen.empty()
+
+
+OTHER_POD = "Precondition failed: UID in precondition: u-a, UID in object meta: u-z"
+OTHER_UID = 'Pod "a" is invalid: metadata.uid: Invalid value: "u-a": field is immutable'
+
+
+@pytest.mark.parametrize(
+    ("code", "message"), [(404, "not found"), (409, OTHER_POD), (422, OTHER_UID)]
+)
+async def test_a_vanished_pod_is_ignored(
+    code: int, message: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    recorder = Recorder()
+    recorder.refuse.append(status(code, message=message))
+    async with recording(recorder, workers=1) as lane:
+        lane.waiting(waiting("u-a"))
+        lane.scheduled(scheduled("u-b", "b"))
+        await recorder.next(2)
+    assert lane.queued == 0
+    assert not caplog.records
+
+
+async def test_a_failure_is_retried_and_blocks_nobody() -> None:
+    recorder = Recorder()
+    busy = status(429, "TooManyRequests")
+    busy.headers["Retry-After"] = "3600"
+    recorder.refuse.append(busy)
+    async with recording(recorder, workers=1) as lane:
+        lane.waiting(waiting("u-a"))
+        await recorder.next(1)
+        lane.waiting(waiting("u-b", "b"))
+        writes = await recorder.next(2)
+        assert "PATCH /api/v1/namespaces/default/pods/b/status" in writes
+        assert lane.queued == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "message"), [(403, "cannot patch resource"), (409, "the object has been modified")]
+)
+async def test_a_refusal_that_may_end_is_not_the_last_word(code: int, message: str) -> None:
+    recorder = Recorder()
+    recorder.refuse.append(status(code, message=message))
+    async with recording(recorder, workers=1) as lane:
+        lane.waiting(waiting("u-a"))
+        assert list(await recorder.next(1)) == [f"POST {EVENTS}"]
+        assert lane.queued == 1
+
+
+async def test_binds_go_first_and_the_lane_goes_on_after_them() -> None:
+    recorder = Recorder()
+    async with recording(recorder, patience_s=3600) as lane:
+        async with lane.binding(PodUid("u-x")), lane.binding(PodUid("u-y")):
+            lane.waiting(waiting("u-a"))
+            for _ in range(20):
+                await asyncio.sleep(0)
+            assert recorder.seen.empty()
+        await recorder.next(2)
+
+
+async def test_binds_without_end_do_not_silence_the_lane() -> None:
+    recorder = Recorder()
+    async with recording(recorder, patience_s=0.001) as lane, lane.binding(PodUid("u-x")):
+        lane.waiting(waiting("u-a"))
+        await recorder.next(2)
+
+
+async def test_nothing_of_a_pods_waiting_is_written_once_it_is_being_bound() -> None:
+    recorder = Recorder()
+    async with client_of(recorder.answer) as client:
+        lane = ReportLane(client, instance="test", workers=1)
+        lane.waiting(waiting("u-a"))
+        async with lane.binding(PodUid("u-a")):
+            lane.scheduled(scheduled("u-a"))
+        async with running(lane):
+            [(_, event)] = (await recorder.next(1)).items()
+            assert event["reason"] == "Scheduled"
+            assert lane.queued == 0
+
+
+async def test_a_refused_bind_does_not_bring_back_what_was_queued_before_it() -> None:
+    recorder = Recorder()
+    async with client_of(recorder.answer) as client:
+        lane = ReportLane(client, instance="test", workers=1)
+        lane.waiting(waiting("u-a"))
+        async with lane.binding(PodUid("u-a")):
+            pass
+        async with running(lane):
+            assert list(await recorder.next(1)) == [f"POST {EVENTS}"]
+            assert lane.queued == 0
+
+
+async def test_a_bind_that_overtakes_a_condition_keeps_it_from_being_written() -> None:
+    recorder = Recorder()
+    recorder.hold_gets.clear()
+    async with recording(recorder, workers=1, patience_s=0) as lane:
+        lane.waiting(waiting("u-a"))
+        await recorder.get_arrived.wait()
+        async with lane.binding(PodUid("u-a")):
+            recorder.hold_gets.set()
+            assert list(await recorder.next(1)) == [f"POST {EVENTS}"]
+
+
+async def test_a_pod_that_waits_for_something_else_keeps_the_time_of_the_transition() -> None:
+    recorder = Recorder()
+    told = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
+    recorder.refuse.append(
+        web.json_response(
+            {"metadata": {"uid": "u-a"}, "spec": {}, "status": {"conditions": [told]}}
+        )
+    )
+    async with recording(recorder) as lane:
+        lane.waiting(waiting("u-a"))
+        patch = (await recorder.next(2))["PATCH /api/v1/namespaces/default/pods/a/status"]
+    assert "lastTransitionTime" not in patch["status"]["conditions"][0]
+
+
+async def test_an_event_that_exists_already_counts_as_written() -> None:
+    recorder = Recorder()
+    recorder.refuse.append(status(409, "AlreadyExists"))
+    async with recording(recorder, workers=1) as lane:
+        lane.scheduled(scheduled("u-a"))
+        lane.scheduled(scheduled("u-b", "b"))
+        await recorder.next(1)
+    assert (lane.dropped, lane.queued) == (0, 0)
+
+
+async def test_a_series_whose_event_expired_is_created_again_with_its_count() -> None:
+    recorder = Recorder()
+    async with client_of(recorder.answer) as client:
+        key = PodKey("default", "a")
+        at = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+        about = regarding_pod(PodUid("u-a"), key)
+        event = ReportedEvent(regarding=about, reason="FailedScheduling", note="n", at=at)
+        series = Series(event=event, last=at, last_now=0, count=7, created=True)
+        recorder.refuse.append(status(404, "NotFound"))
+        await send_event(client, series, 7, "test")
+        [(request, body)] = (await recorder.next(1)).items()
+    assert request == f"POST {EVENTS}"
+    assert body["series"] == {"count": 7, "lastObservedTime": "2026-01-01T00:00:00.000000Z"}
+
+
+async def test_a_bind_waits_for_a_condition_that_is_being_written() -> None:
+    recorder = Recorder()
+    recorder.hold_patches.clear()
+    order: list[str] = []
+
+    async def bind(lane: ReportLane) -> None:
+        async with lane.binding(PodUid("u-a")):
+            order.append("bind")
+
+    async with recording(recorder, workers=1) as lane:
+        lane.waiting(waiting("u-a"))
+        await recorder.patch_arrived.wait()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(bind(lane))
+            await asyncio.sleep(0)
+            order.append("patched")
+            recorder.hold_patches.set()
+    assert order == ["patched", "bind"]

@@ -1,0 +1,84 @@
+"""Any history with gangs: none decided in part, out of turn, left in part, or forgotten."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.builders import a_machine
+from tests.scale import examples, seeds
+from tests.scheduling.gang_world import GANG_ACTIONS, GangWorld
+from tests.scheduling.test_any_history import digest_of, digests_under_hash_seeds, some_steps
+from tests.scheduling.world import ACTIONS, Step
+
+STEPS = st.lists(
+    st.tuples(st.integers(0, GANG_ACTIONS - 1), st.integers(0, 12), st.integers(0, 9)),
+    min_size=10,
+    max_size=60,
+)
+
+
+def run(steps: list[Step]) -> GangWorld:
+    world = GangWorld()
+    world.start()
+    for step in steps:
+        world.step(step)  # the books check each decision when it is made
+    world.settle()
+    return world
+
+
+def check(world: GangWorld) -> None:
+    """Nothing is left undone at the end."""
+    books = world.books
+    for name in books.names():
+        placed, need = len(books.placed(name)), books.need(name)
+        assert not (placed and need), f"{name} was left with {placed} members, {need} too few"
+        assert not books.fits(name), f"{name} fits and waits"
+        told = [pod.key.name for pod in books.candidates(name) if pod.uid not in books.told]
+        assert not told, f"nobody told {told} of {name}"
+    apart = [pod for pod in books.waiting() if pod.group is None or not books.need(pod.group.name)]
+    left = {pod.key.name: books.fits_somewhere(pod) for pod in apart}
+    assert {name: node for name, node in left.items() if node} == {}
+
+
+@examples(200)
+@given(STEPS)
+def test_gangs_are_decided_whole_in_their_turn_and_repaired(steps: list[Step]) -> None:
+    check(run(steps))
+
+
+@pytest.mark.parametrize("seed", seeds(10))
+def test_long_histories_leave_no_gang_in_part(seed: int) -> None:
+    for number in range(20):
+        steps = some_gang_steps(seed * 1000 + number, 80)
+        check(run(steps))
+
+
+@examples(60)
+@given(STEPS)
+def test_the_same_history_gives_the_same_effects_again(steps: list[Step]) -> None:
+    world = run(steps)
+    again = a_machine(name=world.machine.name)
+    for event, now, effects in world.log:
+        assert tuple(again.handle(event, now)) == effects
+
+
+def digest(seed: int) -> str:
+    return digest_of(run(some_gang_steps(seed, 150)))
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_effects_do_not_depend_on_the_hash_seed(seed: int) -> None:
+    assert (
+        len(digests_under_hash_seeds("tests.scheduling.pod_groups.test_any_gang_history", seed))
+        == 1
+    )
+
+
+def some_gang_steps(seed: int, count: int) -> list[Step]:
+    """Half of them about gangs."""
+    steps = some_steps(seed, count)
+    return [
+        (ACTIONS + action % (GANG_ACTIONS - ACTIONS), which, how) if number % 2 else step
+        for number, step in enumerate(steps)
+        for action, which, how in [step]
+    ]
