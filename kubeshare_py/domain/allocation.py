@@ -1,4 +1,4 @@
-"""What a placement holds: the charge of each card, enough to rebuild the ledger exactly."""
+"""A placement's charges: what it holds of each card, enough to rebuild the ledger exactly."""
 
 from dataclasses import dataclass
 
@@ -9,11 +9,10 @@ from kubeshare_py.domain.isolation import UNHELD, Isolation, IsolationBackend, P
 
 @dataclass(frozen=True, slots=True)
 class CardCharge:
-    """What one pod holds of one card.
+    """One pod's charge of one card: a share in milli, and memory in bytes.
 
-    Model and KubeShare's cell are for people; the ledger counts by uuid.
-
-    Invariants: memory_bytes within its bound (`bounds`).
+    The model and KubeShare's cell are for people; the ledger counts by uuid. Invariant:
+    memory_bytes is within its bound (`bounds`), else ValueError.
     """
 
     uuid: GpuUuid
@@ -31,9 +30,9 @@ class CardCharge:
 class Allocation:
     """A pod's cards on its node, in the order in which its containers see them.
 
-    `port` is the pod manager's on the node, None where the pod needs none. `group` and
-    `min_available` repeat the gang, so that a restarted scheduler knows what it owes the others.
-    `isolation` is what holds the pod to its share, None where nothing does.
+    `port` is the pod manager's port on the node, None if the pod needs none. `group` and
+    `min_available` repeat the gang, so that a restarted scheduler knows how many members must start
+    together. `isolation` is the back-end that enforces the share, None if none does.
     """
 
     token: DecisionToken
@@ -47,18 +46,18 @@ class Allocation:
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes charged in all."""
+        """The sum of the charged bytes."""
         return sum(card.memory_bytes for card in self.cards)
 
     @property
     def backend(self) -> IsolationBackend | None:
-        """What is to hold the pod to its share of cards; None where it has none."""
+        """The back-end that enforces the pod's share of cards; None if it has none."""
         if self.exclusive or not self.cards:
             return None
         return IsolationBackend.NONE if self.isolation is None else self.isolation.backend
 
     @property
     def unheld(self) -> tuple[Part, ...]:
-        """Parts of its share that its back-end holds nobody to."""
+        """The parts of its share that its back-end does not enforce."""
         backend = self.backend
         return () if backend is None else UNHELD[backend]

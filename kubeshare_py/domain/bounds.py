@@ -1,7 +1,7 @@
-"""How large amounts may be: one bound for each, for all readers and for the values themselves.
+"""The bounds of amounts: one for each, used by all readers and by the values themselves.
 
-All are far above what there is, and so low that the sums and products that decisions are made with
-stay within 64 bits: 32,000 charges of a whole card's memory, or its memory in thousandths.
+All are far above what exists, and so low that the sums and products used in decisions stay within
+64 bits: 32,000 charges of a whole card's memory, or its memory in thousandths.
 """
 
 from dataclasses import dataclass
@@ -17,11 +17,11 @@ class Bound:
     most: int
 
     def allows(self, amount: int) -> bool:
-        """Whether it is within."""
+        """Whether the amount is within."""
         return self.least <= amount <= self.most
 
     def problem(self, amount: int) -> str:
-        """What is wrong with it, in words that follow the amount's name; "" if nothing is."""
+        """What is wrong with the amount, as words that follow its name; "" if nothing is."""
         if self.allows(amount):
             return ""
         is_shown = -_MOST_SHOWN < amount < _MOST_SHOWN
@@ -29,15 +29,15 @@ class Bound:
         return f"{shown} is not within {self.least}…{self.most}"
 
 
-#: Memory of a card, and what one pod holds of it: 256 TiB.
+#: Memory of a card, and of one pod's part of it (bytes): 256 TiB.
 CARD_BYTES = Bound(1, 2**48)
 HELD_BYTES = Bound(0, CARD_BYTES.most)
 #: A card's number on its node.
 CARD_INDEX = Bound(0, 4095)
-#: All cards of a node, instances included: sixteen cards of seven instances are 112. A table has so
-#: many columns as the node with the most cards: what one node says costs memory for each of them.
+#: All cards of a node, instances included: sixteen cards of seven instances are 112. The tables
+#: have as many columns as the node with the most cards, so one node's cards cost memory on all.
 CARDS_OF_NODE = Bound(0, 128)
-#: Resources that a node offers: each takes a column of the table of all nodes.
+#: Resources that a node offers: each takes a column of all nodes' tables.
 NODE_RESOURCES = Bound(0, 64)
 #: Linux has 1024 at most.
 NUMA_NODE = Bound(0, 4095)
@@ -52,7 +52,7 @@ CLAIMED_CARDS = Bound(1, 1_000_000)
 #: Pods of a group, and those that start together. Kubernetes' clusters have 150,000.
 GROUP_MEMBERS = Bound(1, 1_000_000)
 GROUP_MINIMUM = Bound(0, GROUP_MEMBERS.most)
-#: Kubernetes' own for a pod's priority and other counts.
+#: Kubernetes' bound of a pod's priority and other counts.
 INT32 = Bound(-(2**31), 2**31 - 1)
 #: Characters of a card's uuid or model.
 CARD_NAME = Bound(1, 253)

@@ -9,9 +9,9 @@ from kubeshare_py.domain.pod import Labels
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """One budget, by its place in the API. `selector` None selects nobody, () every pod.
+    """One budget, by its namespace and name. `selector` None selects no pod, () every pod.
 
-    `allowed` more pods of its namespace may be evicted; those named in `disrupted` are counted
+    `allowed` more pods of its namespace may be evicted; the pods named in `disrupted` are counted
     already.
     """
 
@@ -21,7 +21,7 @@ class Budget:
     disrupted: frozenset[str] = frozenset()
 
     def covers(self, key: PodKey, labels: Labels) -> bool:
-        """Whether evicting this pod uses it up."""
+        """Whether evicting this pod uses the budget up."""
         if self.selector is None or key.namespace != self.key.namespace:
             return False
         return all_hold(self.selector, dict(labels))

@@ -1,6 +1,6 @@
-"""What a driver says about the cards of one node, in nobody's words but ours.
+"""A driver's report on the cards of one node, in vendor-independent terms.
 
-None stands for what the driver does not say: an older driver, another vendor, a virtual card.
+None stands for what the driver does not report: an older driver, another vendor, a virtual card.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from kubeshare_py.domain.readiness import Told
 
 
 class BusPath(StrEnum):
-    """What lies between two cards beside their own links; words of `nvidia-smi topo -m`."""
+    """What lies between two cards besides their own links; words of `nvidia-smi topo -m`."""
 
     PIX = "PIX"  # at most one PCIe switch, or the same board
     PXB = "PXB"  # several PCIe switches, no host bridge
@@ -29,7 +29,7 @@ class FarEnd(StrEnum):
 
 
 class Repair(StrEnum):
-    """What must be done with a card before it works again, as its driver says."""
+    """What a card needs before it works again, as its driver reports."""
 
     NONE = "none"
     RESET = "reset"
@@ -40,9 +40,9 @@ class Repair(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnLink:
-    """A link of a card that is up and is not its bus: NVLink, xGMI.
+    """An active link of a card that is not its bus: NVLink, xGMI.
 
-    `bus` is the bus address of a card at the far end; `speed` in MB/s, both directions summed.
+    `bus` is the bus address of a card at the far end; `speed` is in MB/s, both directions summed.
     """
 
     far_end: FarEnd
@@ -52,9 +52,9 @@ class OwnLink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fabric:
-    """Which switched network a card's links belong to; across nodes where both names are equal.
+    """The switched network of a card's links; it spans nodes whose cards have both names in common.
 
-    `is_ready`: the card may use it. `cluster` is "" where the network ends at the node.
+    `is_ready`: the card may use it. `cluster` is "" if the network ends at the node.
     """
 
     cluster: str
@@ -74,7 +74,7 @@ class CardProcess:
 class MemoryErrors:
     """Errors since the card's last reset, and rows of its memory that were replaced by spares.
 
-    A replacement that waits, or a page that waits for its retirement, needs a reset.
+    A pending replacement or page retirement needs a reset.
     """
 
     corrected: int | None = None
@@ -90,12 +90,12 @@ class MemoryErrors:
 class CardReading:
     """One card.
 
-    A card that is `divided` (MIG mode) is not given away, its instances are: cards with a `parent`
-    and a `profile` such as 1g.5gb. `memory_bytes` is all that the card has, `reserved_bytes` the
-    driver's part of it; `used_bytes` includes that part only where `reserved_bytes` is None.
-    `busy_percent` is the part of the time in which something ran, `copying_percent` that in which
-    memory was read or written. `bus_speed` is what the bus of this card can move, in MB/s, both
-    directions summed. `paths` name the other whole cards of the node.
+    A card that is `divided` (MIG mode) is not given to pods; its instances are: cards with a
+    `parent` and a `profile` such as 1g.5gb. `memory_bytes` is the card's whole memory,
+    `reserved_bytes` the driver's part of it; `used_bytes` includes that part only if
+    `reserved_bytes` is None. `busy_percent` is the part of the time in which something ran,
+    `copying_percent` that in which memory was read or written. `bus_speed` is the bandwidth of this
+    card's bus in MB/s, both directions summed. `paths` name the other whole cards of the node.
     """
 
     uuid: GpuUuid
@@ -124,9 +124,9 @@ class CardReading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverError:
-    """Something that happened to a card, once. `code` is the driver's own, such as xid-79.
+    """One error of a card. `code` is the driver's own, such as xid-79.
 
-    `is_application`: a program's mistake; the card itself is as good as before.
+    `is_application`: a program's mistake, which does not affect the card.
     """
 
     uuid: GpuUuid
@@ -138,7 +138,7 @@ class DriverError:
 class Unanswered:
     """A question to which the driver gave an error instead of an answer.
 
-    `card` is its uuid, or its index where not even that could be read, or "" for the whole node.
+    `card` is its uuid, or its index if the uuid could not be read, or "" for the whole node.
     """
 
     card: str
@@ -148,10 +148,10 @@ class Unanswered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signs:
-    """What a node shows of what isolation back-ends need; None is what cannot be seen.
+    """What a node shows of the needs of isolation back-ends; None is unknown.
 
     `memory_hook`: whether a CDI specification of cards has the hook that sets memory limits.
-    `mps_daemons` are the cards with a daemon that runs. `gemini_library`: whether it is there.
+    `mps_daemons` are the cards with a running daemon. `gemini_library`: whether it is there.
     """
 
     cgroup_v2: bool | None = None
@@ -162,10 +162,11 @@ class Signs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeReading:
-    """All cards of a node at one instant, and what happened since the reading before.
+    """All cards of a node at one instant, and the errors since the last reading.
 
     `unreadable` are cards that are there but could not be read: their memory is 0. `driver` is its
-    version; `no_driver` says why there is none, on a node that has no cards either.
+    version; `no_driver` says why there is none, on a node that has no cards either. `took_s` is the
+    duration of the reading.
     """
 
     cards: tuple[CardReading, ...] = ()
@@ -180,10 +181,10 @@ class NodeReading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedCard:
-    """A card as it was last read, and what is wrong with it, in order; a healthy one has nothing.
+    """A card as last read, with its faults in order; a healthy card has none.
 
-    `is_gone`: the driver does not list it any more. `is_read`: the last reading has it.
-    `readiness` says which isolation back-ends have what they need of it.
+    `is_gone`: the driver no longer lists it. `is_read`: the last reading has it. `readiness` says
+    which isolation back-ends have what they need of it.
     """
 
     reading: CardReading
@@ -194,16 +195,16 @@ class JudgedCard:
 
     @property
     def is_listed(self) -> bool:
-        """Whether pods may be given this card, while it has no fault."""
+        """Whether pods may get this card, while it has no fault."""
         there = not self.is_gone and self.reading.memory_bytes > 0
         return there and not self.reading.divided
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardLink:
-    """How two cards reach each other: the best way, in words of `nvidia-smi topo -m`.
+    """How two cards reach each other: the best way, as a word of `nvidia-smi topo -m`.
 
-    `speed` is what that way can move at most, in MB/s, both directions summed; 0 where nobody says.
+    `speed` is the bandwidth of that way in MB/s, both directions summed; 0 if unknown.
     """
 
     uuid: GpuUuid

@@ -1,4 +1,4 @@
-"""What may be a card's uuid: a name of one card, and no selector of others."""
+"""The valid uuids of cards: the name of one card, and no selector of others."""
 
 import re
 
@@ -11,10 +11,10 @@ _MOST_SHOWN = 60
 def uuid_problem(uuid: str) -> str:
     """Why this cannot be a card's uuid, to follow its name in a sentence; "" if it can.
 
-    The uuid becomes the value of NVIDIA_VISIBLE_DEVICES and a folder's name. `all`, `none`,
-    `void`, `0`, names of CDI devices (`vendor/class=name`) and lists would say something else to
-    NVIDIA's runtime, and `..` would lead to another folder. More is not asked for: inventory files
-    written by hand name cards as they like after `GPU-`.
+    The uuid becomes the value of NVIDIA_VISIBLE_DEVICES and a folder's name. `all`, `none`, `void`,
+    `0`, names of CDI devices (`vendor/class=name`) and lists would mean something else to NVIDIA's
+    runtime, and `..` would lead to another folder. There is no other rule: inventory files written
+    by hand name cards freely after `GPU-`.
     """
     if _FORM.fullmatch(uuid):
         return ""

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 class Diagnosis:
     """Either one sentence about the pod itself, or counts of reasons over the nodes.
 
-    `counts` are (reason, nodes) pairs; one node may give several reasons. `plugins` are those that
-    gave them, by name. `preface` says what the counts are about when that is not the pod alone,
-    `remark` what else there is to know.
-    `limit` is what no node could ever give, and the largest that there is, in front of the counts.
-    `topic` is what stays of a sentence when only its numbers change.
+    `counts` are (reason, nodes) pairs; one node may give several reasons. `plugins` are the names
+    of those that gave them. `preface` says what the counts are about if not the pod alone; `remark`
+    is additional. `limit` is what no node could ever give, with the largest node, in front of the
+    counts. `topic` is the constant part of a sentence whose numbers change.
     """
 
     nodes: int = 0
@@ -46,10 +45,10 @@ class Diagnosis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shortfall:
-    """One thing that is missing on one node, in numbers.
+    """One thing that a node lacks, in numbers.
 
-    `subject` is a card's uuid, or empty for the node; `asked` and `free` are in `unit`
-    (`milli`, `bytes`, `count`), or None where the reason is not a matter of amounts.
+    `subject` is a card's uuid, or empty for the node; `asked` and `free` are in `unit` (`milli`,
+    `bytes`, `count`), or None if the reason has no amounts.
     """
 
     reason: str

@@ -1,4 +1,4 @@
-"""Everything the scheduler can want done."""
+"""Everything that the scheduler may request of its environment."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,8 +13,8 @@ from kubeshare_py.domain.preemption import PreemptionPlan
 class Bind:
     """Bind a pod and record what it holds, in one request.
 
-    Sent again unchanged while the outcome is unknown. `stale_results` are result annotations to
-    overwrite because the pod carries them already.
+    It is sent again unchanged while the outcome is unknown. `stale_results` are result annotations
+    to overwrite, because the pod carries them already.
     """
 
     uid: PodUid
@@ -26,7 +26,7 @@ class Bind:
 
 @dataclass(frozen=True, slots=True)
 class ReportWaiting:
-    """Tell the pod's owner why it waits: condition PodScheduled=False and an event."""
+    """Report why the pod waits: condition PodScheduled=False and an event."""
 
     uid: PodUid
     key: PodKey
@@ -35,7 +35,7 @@ class ReportWaiting:
 
 @dataclass(frozen=True, slots=True)
 class ReportScheduled:
-    """Tell the pod's owner that it was bound: a Scheduled event."""
+    """Report that the pod was bound: a Scheduled event."""
 
     uid: PodUid
     key: PodKey
@@ -44,11 +44,11 @@ class ReportScheduled:
 
 @dataclass(frozen=True, slots=True)
 class Evict:
-    """Delete a bound pod, this very one, and say on it beforehand why.
+    """Delete a bound pod, by its uid, after a condition on it says why.
 
-    `reason` is a word for programs, `message` a sentence for people: its condition. `event` and
-    `note` are those of the event that its owner gets; without a note it has the message.
-    `on_behalf_of` is the namespace of the pods that get the place, "" where it is for none.
+    `reason` is the condition's word for programs, `message` its sentence for people. `event` and
+    `note` are those of the event for its owner; without a note it has the message. `on_behalf_of`
+    is the namespace of the pods that get the place, "" if there are none.
     """
 
     uid: PodUid
@@ -62,9 +62,9 @@ class Evict:
 
 @dataclass(frozen=True, slots=True)
 class Nominate:
-    """Say on a pod that waits which node and cards it gets once others have left.
+    """Nominate a waiting pod: the node and cards that it gets once other pods have left.
 
-    None for the node takes that back.
+    None for the node clears the nomination.
     """
 
     uid: PodUid
@@ -75,7 +75,7 @@ class Nominate:
 
 @dataclass(frozen=True, slots=True)
 class Preempt:
-    """A plan is being carried out, by the Nominates and Evicts that come with this: for the log."""
+    """A plan is carried out by the Nominates and Evicts that follow: for the log."""
 
     uid: PodUid
     key: PodKey
@@ -83,12 +83,12 @@ class Preempt:
 
 
 class Trouble(StrEnum):
-    """What is wrong with a bound pod, mostly by others' doing; reasons of events."""
+    """A problem of a bound pod, mostly caused by other clients; reasons of events."""
 
-    NOT_OURS = "AllocationNotOurs"  # somebody else wrote it: it is charged as it says
+    NOT_OURS = "AllocationNotOurs"  # another client wrote it: it is charged as it says
     UNREADABLE = "AllocationUnreadable"  # what the pod holds is not charged
     CHANGED = "AllocationChanged"  # what was charged when it was bound stays charged
-    MISMATCH = "GPUMismatch"  # its containers are told other cards than are charged
+    MISMATCH = "GPUMismatch"  # its containers' variables name other cards
     UNKNOWN_CARDS = "GPUUnknown"  # some of the cards that it holds are not on its node
     MISSING = "GPUNotAllocated"  # it asks for cards and was bound without any
     INCOMPLETE = "GangIncomplete"  # too few members of its gang could be bound
@@ -96,7 +96,7 @@ class Trouble(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReportTrouble:
-    """Tell the owner of a bound pod what is wrong with it: a Warning event."""
+    """Report a problem of a bound pod to its owner: a Warning event."""
 
     uid: PodUid
     key: PodKey
@@ -105,20 +105,20 @@ class ReportTrouble:
 
 
 class Overuse(StrEnum):
-    """How something of a node is used or claimed more than it may be; reasons of events."""
+    """A way in which parts of a node are overused or claimed twice; reasons of events."""
 
-    AMOUNT = "GPUOvercommitted"  # they hold more of a card than it has
-    EXCLUSIVITY = "GPUExclusivityBroken"  # one has a card for itself, and others hold it too
-    PORT = "PodManagerPortShared"  # they hold the same port of the node
+    AMOUNT = "GPUOvercommitted"  # pods hold more of a card than it has
+    EXCLUSIVITY = "GPUExclusivityBroken"  # a card is exclusive to one pod, and others hold it too
+    PORT = "PodManagerPortShared"  # pods hold the same port of the node
     CLAIM = "GPUClaimedTwice"  # other nodes list its cards too, or pods of theirs hold them
 
 
 @dataclass(frozen=True, slots=True)
 class ReportOvercommit:
-    """Tell a node's operators that pods use too much of it in one way, or no longer do.
+    """Report to a node's operators that pods overuse part of it, or no longer do.
 
-    `uuid` is None for the cards that the kubelet hands out by itself, all together, for those that
-    other nodes claim, all together, and where it is a matter of a pod-manager `port`.
+    `uuid` is None for all cards that the kubelet gives out, for all cards that other nodes claim,
+    and for a pod-manager `port`.
     """
 
     node: NodeName
@@ -131,7 +131,7 @@ class ReportOvercommit:
 
 @dataclass(frozen=True, slots=True)
 class LogPluginFailure:
-    """A plugin failed at an extension point, so often since that was logged last: for the log."""
+    """How often a plugin failed at an extension point since the last log line: for the log."""
 
     plugin: str
     extension_point: str
@@ -141,7 +141,7 @@ class LogPluginFailure:
 
 @dataclass(frozen=True, slots=True)
 class Lingers:
-    """A pod was deleted by force; its cards are held for so long (s) from now: for the log."""
+    """A pod was deleted by force; its cards are held for `for_s` (s) from now: for the log."""
 
     uid: PodUid
     key: PodKey

@@ -23,9 +23,9 @@ class PodSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedMember:
-    """What counts of a pod that was in a group and is over, for as long as it is not deleted.
+    """What matters of a finished member of a group, until it is deleted.
 
-    `group` is the group's name within the namespace; `owner` as a Pod's.
+    `group` is the group's name within the namespace; `owner` is that of a Pod.
     """
 
     uid: PodUid
@@ -40,9 +40,9 @@ class FinishedMember:
 class PodGone:
     """A pod was deleted, or reached a terminal phase.
 
-    `finished` is what is left of it in the latter case, if it was in a group. `stopped`: its
-    containers have ended, as a terminal phase says. A pod that was deleted without that may have
-    been deleted by force: a kubelet may let its containers run on.
+    `finished` is set in the latter case, if the pod was in a group. `stopped`: its containers have
+    ended, as a terminal phase implies. A pod that was deleted without that may have been deleted by
+    force, and its kubelet may let the containers run on.
     """
 
     uid: PodUid
@@ -52,11 +52,10 @@ class PodGone:
 
 @dataclass(frozen=True, slots=True)
 class PodsListed:
-    """All unfinished pods, by a consistent read that was asked for at `asked_at`.
+    """All unfinished pods, by a consistent read that was requested at `asked_at` (s).
 
-    `unreadable` are listed pods that could not be understood at all: they are there, and whatever
-    was known of them stays. `finished` is what is left of pods that were in groups and are over,
-    `stopped` are all pods that are over.
+    `unreadable` are listed pods that could not be decoded: they are there, and what is known of
+    them stays. `finished` are the finished members of groups, `stopped` all finished pods.
     """
 
     pods: tuple[Pod, ...]
@@ -89,10 +88,10 @@ class NodesListed:
 
 @dataclass(frozen=True, slots=True)
 class InventoryRead:
-    """Cards of the nodes whose cards changed; the first one says that the inventory is known.
+    """The cards of the nodes whose cards changed; the first one makes the inventory known.
 
     `silent` names all nodes whose collector does not answer now; their last known cards stay.
-    `more`: only some of the changed nodes; the others and all else follow with the next one.
+    `more`: only some of the changed nodes; the others follow with the next event.
     """
 
     changed: tuple[tuple[NodeName, tuple[Gpu, ...]], ...]
@@ -125,10 +124,10 @@ class PodGroupGone:
 
 @dataclass(frozen=True, slots=True)
 class PodGroupsListed:
-    """All PodGroups of an API; None: they cannot be read now, and what was known stays.
+    """All PodGroups of an API; None: they cannot be read now, and the known ones stay.
 
-    `trouble` says why there may be none, in words that follow "PodGroups of this API"; "" if all
-    is well.
+    `trouble` says why there may be none, as words that follow "PodGroups of this API"; "" if all is
+    well.
     """
 
     api: GroupApi
@@ -161,7 +160,7 @@ class Refusal(StrEnum):
     """Why the API server definitely did not bind a pod."""
 
     GONE = "gone"  # no such pod, or another one under its name
-    ASSIGNED = "assigned"  # somebody else bound it
+    ASSIGNED = "assigned"  # another client bound it
     GATED = "gated"
     DELETING = "deleting"
     INVALID = "invalid"  # the request itself was wrong: nothing was stored
@@ -182,10 +181,10 @@ class BindRefused:
 
 @dataclass(frozen=True, slots=True)
 class BindUnknown:
-    """Nobody knows: a lost response, or one (429, 5xx, 403) that says nothing of earlier tries."""
+    """The outcome is unknown: a lost response, or one (429, 5xx, 403) that leaves it open."""
 
     message: str
-    #: The server asked not to be bothered for so long.
+    #: Seconds that the server asked to wait before the next request.
     retry_after_s: float = 0.0
 
 
@@ -194,7 +193,7 @@ BindOutcome = Bound | BindRefused | BindUnknown
 
 @dataclass(frozen=True, slots=True)
 class BindAnswered:
-    """A Bind effect came to an end, one way or another."""
+    """A Bind effect has an outcome."""
 
     uid: PodUid
     token: DecisionToken
@@ -210,7 +209,7 @@ class BindSlotsFree:
 
 @dataclass(frozen=True, slots=True)
 class TimePassed:
-    """Nothing happened; time did."""
+    """Only time has passed."""
 
 
 ClusterEvent = NodeSeen | NodeGone | NodesListed | InventoryRead | InventoryFailed

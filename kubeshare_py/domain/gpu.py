@@ -1,4 +1,4 @@
-"""A physical GPU (or MIG instance) as the inventory knows it, and share arithmetic.
+"""A physical GPU (or MIG instance) of the inventory, and arithmetic of shares.
 
 Shares are integers in thousandths of a GPU (`milli`), memory is in bytes; there are no floats.
 """
@@ -24,10 +24,9 @@ WHOLE_MILLI = 1000
 class PeerLink:
     """How a card reaches another one of its node; `peer` is the other card's index.
 
-    No uuid is in it, so that cards of equal boards have equal links. `kind` is a word of
-    `nvidia-smi topo -m`; `speed` in MB/s, both directions summed, 0 where nobody says.
-
-    Invariants: peer and speed within their bounds (`bounds`).
+    It has no uuid, so that cards of equal boards have equal links. `kind` is a word of `nvidia-smi
+    topo -m`; `speed` is in MB/s, both directions summed, 0 if unknown. Invariant: peer and speed
+    are within their bounds (`bounds`), else ValueError.
     """
 
     peer: int
@@ -48,13 +47,13 @@ class Gpu:
     """One card.
 
     `links` are those to whole cards, by their index. A MIG instance has the `parent` that it is a
-    part of, and no links. None is what nobody says. `fabric` names the network of NVLinks that the
-    card belongs to beyond its node, "" for none. `cell_id` and `cell_priority` are KubeShare's,
-    from a cells file: a card in no cell has none and 0. `readiness` says which isolation back-ends
-    have what they need of it, as far as anybody tells.
+    part of, and no links. None is unknown. `fabric` names the NVLink network beyond its node that
+    the card belongs to, "" for none. `cell_id` and `cell_priority` are KubeShare's, from a cells
+    file; "" and 0 for a card in no cell. `readiness` says which isolation back-ends have what they
+    need of it, as far as known. `max_tenants` 0 means no limit.
 
-    Invariants: uuid not empty; it, the model and all amounts within their bounds (`bounds`).
-    `max_tenants` 0 means no limit.
+    Invariants, else ValueError: uuid is not empty; it, the model and all amounts are within their
+    bounds (`bounds`).
     """
 
     uuid: GpuUuid
@@ -72,7 +71,7 @@ class Gpu:
     readiness: Told = ()
 
     def __post_init__(self) -> None:
-        # In one expression: a reading makes tens of thousands of them.
+        # In one expression, because a reading creates tens of thousands of cards.
         if not (
             0 < len(self.uuid) <= CARD_NAME.most >= len(self.model)
             and 0 <= self.index <= CARD_INDEX.most
@@ -105,14 +104,14 @@ class Gpu:
 
 
 def share_bytes(capacity_bytes: int, milli: int) -> int:
-    """Memory that a share of `milli` gets of a card by default: floor of the exact share."""
+    """The default memory, in bytes, of a share of `milli`: the exact part, rounded down."""
     return capacity_bytes * milli // WHOLE_MILLI
 
 
 def widest_share(capacity_bytes: int, free_bytes: int) -> int:
     """The largest share in milli (0…1000) whose default memory fits into `free_bytes`.
 
-    Negative when not even a share of 0 fits, that is when `free_bytes` is negative.
+    Negative if `free_bytes` is.
     """
     if free_bytes < 0 or capacity_bytes <= 0:
         return -1

@@ -1,4 +1,4 @@
-"""How much cards of different models can do, so that a share of one can be had on another."""
+"""Relates cards of different models, so that a share of one can be had on another."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -11,21 +11,21 @@ from kubeshare_py.domain.remembered import remembered
 
 @dataclass(frozen=True, slots=True)
 class Capacities:
-    """(part of a name, capacity) pairs, in any unit, 1 or more. The first to name a model counts.
+    """(part of a name, capacity) pairs in any unit, 1 or more. The first match counts.
 
-    No pairs: shares of a certain model cannot be asked for.
+    Without pairs, pods cannot ask for shares of a certain model.
     """
 
     of_models: tuple[tuple[str, int], ...] = ()
 
     def of(self, model: str) -> int | None:
-        """The capacity of a model, None where nothing is said of it."""
+        """The capacity of a model; None if it has none."""
         return first_of(self.of_models, model)
 
     def shares(self, milli: int, model: str) -> tuple[tuple[str, int], ...] | None:
-        """What a share of this model is of each other, in thousandths, rounded up.
+        """The same share on each other model, in milli, rounded up.
 
-        None if nothing is said of the model itself.
+        None if the model itself has no capacity.
         """
         asked = self.of(model)
         if asked is None:
@@ -33,7 +33,7 @@ class Capacities:
         return tuple((part, -(-milli * asked // capacity)) for part, capacity in self.of_models)
 
     def limit(self, milli: int, of_model: str, on_model: str) -> int:
-        """A limit of one model on a card of another: at most the whole card."""
+        """A limit in milli of one model on a card of another: at most the whole card."""
         asked, there = self.of(of_model), self.of(on_model)
         if asked is None or there is None:
             return milli
@@ -44,13 +44,13 @@ NO_CAPACITIES = Capacities()
 
 
 def first_of(numbers: Iterable[tuple[str, int]], model: str) -> int | None:
-    """The number of the first part of a name that names the model."""
+    """The number of the first part of a name that matches the model."""
     return next((number for part, number in numbers if names_model(part, model)), None)
 
 
 @remembered(4096)
 def scaled(shape: Shape, capacities: Capacities) -> Shape | None:
-    """The shape with what its share is on each model; None if it cannot be told."""
+    """The shape with its share on each model; None if the share's model has no capacity."""
     claim = shape.claim
     if claim is None or not claim.share_of:
         return shape

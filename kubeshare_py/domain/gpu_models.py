@@ -1,4 +1,4 @@
-"""Names of card models as pods write them: parts of the full name, in tiers, denied ones."""
+"""Names of card models as pods write them: parts of the full name, in tiers, and denied ones."""
 
 import re
 from dataclasses import dataclass
@@ -16,22 +16,22 @@ _STARS = re.compile(r"\*+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelWish:
-    """Which models a pod takes, and which it would rather have.
+    """The models that a pod accepts and prefers.
 
-    `tiers` are the accepted models, best first; those of one tier are equally good. Without tiers
-    any model will do. `denied` ones will not, wherever else they are named. All are parts of names
-    (see `names_model`).
+    `tiers` are the accepted models, best first; models of one tier are equally good. Without tiers,
+    any model is accepted. `denied` models are not, even if they are in a tier. All are parts of
+    names (see `names_model`).
     """
 
     tiers: tuple[tuple[str, ...], ...] = ()
     denied: tuple[str, ...] = ()
 
     def denies(self, model: str) -> bool:
-        """Whether the pod rules this model out by name."""
+        """Whether the pod excludes this model by name."""
         return any(names_model(part, model) for part in self.denied)
 
     def tier(self, model: str) -> int | None:
-        """The first tier that names this model; None if it is not taken."""
+        """The index of the first tier with this model; None if it is not accepted."""
         if self.denies(model):
             return None
         if not self.tiers:
@@ -51,18 +51,18 @@ class ModelWish:
 
 
 def name_part(text: str) -> str | None:
-    """A part of a name as it is compared: spaces are dashes, none at the ends. None for others."""
+    """A part of a name in the compared form: dashes for spaces, none at the ends. None if bad."""
     part = _STARS.sub(ANY, _DASHES.sub("-", text).strip("-"))
     return part if _PART.fullmatch(part) else None
 
 
 def names_model(part: str, model: str) -> bool:
-    """Whether this part of a name names the model: some of its words, in a row, case aside.
+    """Whether this part of a name matches the model: some of its words, in a row, case ignored.
 
-    Words are what stands between dashes, and spaces count as dashes: `A100` names
-    `NVIDIA-A100-SXM4-40GB`, and `L40` does not name `NVIDIA-L40S`, though `L40*` does. The time is
-    linear in the model's length and in the number of stars: what is between stars is looked for
-    from the left, each piece behind the one before.
+    Words are separated by dashes, and spaces count as dashes: `A100` matches
+    `NVIDIA-A100-SXM4-40GB`, and `L40` does not match `NVIDIA-L40S`, though `L40*` does. The time is
+    linear in the model's length and in the number of stars: each piece between stars is searched
+    from the left, behind the last one.
     """
     if part == model:
         return True

@@ -1,4 +1,4 @@
-"""PodGroup objects: groups that are described beside their pods, and what a pod says of its own."""
+"""PodGroup objects, which describe groups, and the references of pods to them."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,7 +7,7 @@ from kubeshare_py.domain.bounds import GROUP_MEMBERS
 
 
 class GroupApi(StrEnum):
-    """Whose PodGroups: the API group."""
+    """The API group of a PodGroup."""
 
     COSCHEDULING = "scheduling.x-k8s.io"
     KUBERNETES = "scheduling.k8s.io"
@@ -22,18 +22,16 @@ class GroupReference:
 
     @property
     def gang(self) -> str:
-        """The gang's name, which no label can give to another one: labels have no slash."""
+        """The gang's name, which no label can give to another gang: labels have no slash."""
         return f"{self.api}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodGroupObject:
-    """One PodGroup: how many of its pods must start together, 1 where each goes for itself.
+    """One PodGroup: how many of its pods must start together, 1 if each is scheduled alone.
 
-    `within` as a pod's group has it. `unsupported` are fields that nothing here implements: its
-    pods are not tried.
-
-    Invariant: minimum within its bound (`bounds`).
+    `within` is that of a pod's group. `unsupported` are fields that are not implemented: its pods
+    are not tried. Invariant: minimum is within its bound (`bounds`), else ValueError.
     """
 
     api: GroupApi

@@ -6,13 +6,13 @@ from typing import NewType
 PodUid = NewType("PodUid", str)
 NodeName = NewType("NodeName", str)
 GpuUuid = NewType("GpuUuid", str)
-#: Names one decision of one scheduler process; the API server keeps it with the placement.
+#: Names one decision of one scheduler process; the API server stores it with the placement.
 DecisionToken = NewType("DecisionToken", str)
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class PodKey:
-    """Where a pod is found in the API; reused by later pods, so only the uid identifies one."""
+    """A pod's namespace and name, which later pods may reuse: only the uid identifies a pod."""
 
     namespace: str
     name: str

@@ -1,4 +1,4 @@
-"""How a card's tenants are kept from taking more than their share, and who chooses the way."""
+"""Isolation back-ends, which keep a card's tenants within their shares, and their choice."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class IsolationBackend(StrEnum):
-    """Who keeps tenants apart; how, is said in the room `isolation`."""
+    """What keeps tenants apart; the room `isolation` says how."""
 
     NONE = "none"
     DRIVER = "driver"
@@ -15,9 +15,9 @@ class IsolationBackend(StrEnum):
 
 
 class Enforcement(StrEnum):
-    """Who says no when a container wants more than its part."""
+    """What stops a container that wants more than its part."""
 
-    NOTHING = "nothing"  # nobody
+    NOTHING = "nothing"  # nothing does
     COOPERATIVE = "cooperative"  # a library or settings in the container, which it can get rid of
     DRIVER = "driver"  # the kernel or the driver, whatever the container does
 
@@ -29,7 +29,7 @@ class Part(StrEnum):
     TIME = "time"
 
 
-#: How far each back-end holds a container to its part.
+#: How each back-end enforces each part.
 HOLDS: Mapping[IsolationBackend, Mapping[Part, Enforcement]] = {
     IsolationBackend.NONE: {
         Part.MEMORY: Enforcement.NOTHING,
@@ -48,7 +48,7 @@ HOLDS: Mapping[IsolationBackend, Mapping[Part, Enforcement]] = {
         Part.TIME: Enforcement.COOPERATIVE,
     },
 }
-#: What a back-end holds nobody to: such a part of a request is a wish.
+#: The parts that a back-end does not enforce: the pod's request is then only a wish.
 UNHELD: Mapping[IsolationBackend, tuple[Part, ...]] = {
     backend: tuple(part for part in Part if held[part] is Enforcement.NOTHING)
     for backend, held in HOLDS.items()
@@ -57,9 +57,9 @@ UNHELD: Mapping[IsolationBackend, tuple[Part, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class IsolationChoice:
-    """What a profile lets its pods choose from: the first is taken when they choose nothing else.
+    """The back-ends that a profile's pods may choose; the first is the default.
 
-    Invariant: at least one.
+    Invariant: at least one, else ValueError.
     """
 
     allowed: tuple[IsolationBackend, ...] = (IsolationBackend.NONE,)
@@ -69,21 +69,21 @@ class IsolationChoice:
             raise ValueError("a profile needs at least one isolation back-end")
 
     def allows(self, wish: str) -> bool:
-        """Whether this is one of them, or nothing is wished."""
+        """Whether this is one of them, or ""."""
         return not wish or wish in self.allowed
 
     def chosen(self, wish: str) -> IsolationBackend:
-        """The one that the pod wishes (the value of its label) if it may, else the first."""
+        """The back-end that the pod chooses by label, if it may, else the first."""
         return next((one for one in self.allowed if one == wish), self.allowed[0])
 
 
-#: For profiles that say nothing.
+#: For profiles without a choice.
 NOTHING_TO_CHOOSE = IsolationChoice()
 
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """What one placement is held to: by whom, and to how much time of each card (0: unknown)."""
+    """The back-end of one placement, and the limit of time on each card in milli (0: unknown)."""
 
     backend: IsolationBackend
     limit_milli: int = 0

@@ -1,8 +1,8 @@
-"""Label selectors: what they mean, and the text that queries take.
+"""Label selectors: their meaning, and their text form in queries.
 
-Rules: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors
-and #api. Requirements on nodes' labels have two operators more; the NodeAffinity plugin judges
-them by column.
+Rules: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors and
+#api. Requirements on nodes' labels have two more operators, which the NodeAffinity plugin evaluates
+by column.
 """
 
 import re
@@ -33,7 +33,7 @@ class Requirement:
 
 
 class BadSelector(ValueError):
-    """A text that is no label selector, because of this `part`."""
+    """The text is no label selector, because of this `part`."""
 
     def __init__(self, part: str) -> None:
         self.part = part
@@ -46,9 +46,9 @@ def all_hold(requirements: Iterable[Requirement], labels: Mapping[str, str]) -> 
 
 
 def holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
-    """Whether these labels satisfy it. NotIn is satisfied without the label, too.
+    """Whether these labels satisfy the requirement; NotIn also holds without the label.
 
-    Nothing satisfies an operator that label selectors do not have.
+    An operator that label selectors do not have is never satisfied.
     """
     match requirement.operator:
         case "In":
@@ -64,7 +64,7 @@ def holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
 
 
 def parsed(text: str) -> tuple[Requirement, ...]:
-    """`a=b,c!=d,e in (f,g),h notin (i),j,!k`, as `kubectl get -l` takes it; "" selects everything.
+    """Parse `a=b,c!=d,e in (f,g),h notin (i),j,!k`, as in `kubectl get -l`; "" selects everything.
 
     Raises BadSelector.
     """

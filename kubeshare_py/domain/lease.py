@@ -1,15 +1,15 @@
-"""The Lease that schedulers lead by: what it says, and what to write on it.
+"""The Lease of leader election: its content, and what to write on it.
 
 Fields: https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/lease-v1/
 """
 
 from dataclasses import dataclass, field
 
-#: So many terms of leadership have numbers of their own, which Kubernetes keeps in an int32; after
-#: the last comes 0.
+#: The number of terms with numbers of their own, which Kubernetes keeps in an int32; the last is
+#: followed by 0.
 TERMS = 2**31
-#: A Lease that says a longer duration (s) is taken to say this, and no configuration may: a forged
-#: one would keep all schedulers from leading.
+#: The longest duration (s): a longer one on a Lease counts as this, because a forged one would keep
+#: all schedulers from leading. No configuration may have a longer one.
 LONGEST_LEASE_S = 600
 
 
@@ -19,19 +19,22 @@ def after(term: int) -> int:
 
 
 def is_later(term: int, than: int) -> bool:
-    """Whether `term` follows within half of all terms; the policy kubeshare-fence says the same.
+    """Whether `term` is at most half of all terms ahead.
 
-    As sequence numbers are compared: https://www.rfc-editor.org/rfc/rfc1982
+    The policy kubeshare-fence uses the same rule.
+
+    Serial number arithmetic: https://www.rfc-editor.org/rfc/rfc1982
     """
     return 0 < (term - than) % TERMS < TERMS // 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """A Lease as last read; two are equal when they say the same, whatever their versions.
+    """A Lease as last read; two are equal if their content is, whatever their versions.
 
-    `acquired` and `renewed` are times of somebody else's clock: compared, never computed with.
-    `transitions` is below TERMS. `problems` say what on it cannot be, and what was taken instead.
+    `acquired` and `renewed` are times of another process's clock: compared, never computed with.
+    `duration_s` is in seconds. `transitions` is below TERMS. `problems` name implausible fields,
+    and what was assumed instead.
     """
 
     version: str = field(default="", compare=False)
@@ -47,7 +50,7 @@ class Lease:
 class LeaseClaim:
     """What to write over the Lease of `version`, "" to create one.
 
-    `holder` is "" to release it; `acquires` says that the holder is a new one.
+    `holder` is "" to release it; `acquires`: the holder is a new one.
     """
 
     version: str
@@ -59,9 +62,9 @@ class LeaseClaim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderFigures:
-    """How an election stands for this process, for its metrics; `name` is the Lease's.
+    """The state of the election for this process, for its metrics; `name` is the Lease's.
 
-    `slow_renewals`: the Lease had to be read before it could be renewed.
+    `slow_renewals`: how often the Lease had to be read before it could be renewed.
     """
 
     name: str

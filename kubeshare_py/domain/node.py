@@ -1,4 +1,4 @@
-"""A node: what it offers besides GPUs, and who may use it."""
+"""A node: what it offers besides GPUs, and which pods may use it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,12 +17,12 @@ class Taint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A node. `allocatable`: cpu in thousandths, other resources in base units, pods as a count."""
+    """A node. `allocatable`: cpu in milli, other resources in base units, pods as a count."""
 
     name: NodeName
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
     allocatable: tuple[tuple[str, int], ...] = ()
-    #: First InternalIP, for people.
+    #: The first InternalIP, for people.
     address: str = ""

@@ -1,7 +1,8 @@
-"""The terms of a long node affinity as one text, for as long as their pod waits.
+"""The terms of a long node affinity as one text, while their pod waits.
 
-5,000 values are 100 KB as text and 500 KB as objects, of 64 bytes each: thousands of these, freed
-when their pod goes, leave arenas of Python's allocator that a few others keep from the system.
+5,000 values take 100 KB as text and 500 KB as objects of 64 bytes each. Thousands of such objects,
+freed when their pod goes, leave arenas of Python's allocator that a few other objects keep from the
+system.
 """
 
 import json
@@ -12,19 +13,19 @@ from typing import overload
 from kubeshare_py.domain.label_selector import Requirement
 from kubeshare_py.domain.pod import NodeTerm
 
-#: Terms of more objects are packed; nearly all pods' have fewer.
+#: Terms with more objects are packed; nearly all pods have fewer.
 MOST_OBJECTS = 40
 
-#: Objects of a term, and of a line beside its values; bytes of an object.
+#: The objects of a term, and of a line without its values; the bytes of an object.
 _OF_TERM, _OF_LINE, _OBJECT = 3, 4, 64
 
 
 @dataclass(frozen=True, slots=True)
 class PackedTerms(Sequence[NodeTerm]):
-    """Terms that are made of `text` each time that they are looked at. Equal if the texts are.
+    """Terms that are decoded from `text` at each access. Equal if the texts are.
 
-    `text` is JSON: of each term its lines on labels and on fields, each with key, operator and
-    values. `_weight` is what the terms take as objects (bytes; see `remembered.weight_of`).
+    `text` is JSON: for each term its lines on labels and on fields, each with key, operator and
+    values. `_weight` is the size of the terms as objects (bytes; see `remembered.weight_of`).
     """
 
     text: str
@@ -47,7 +48,7 @@ class PackedTerms(Sequence[NodeTerm]):
 
 
 def packed(terms: tuple[NodeTerm, ...]) -> Sequence[NodeTerm]:
-    """The same terms, packed where they are many; equal terms give equal answers."""
+    """The same terms, packed if there are many; equal terms give equal results."""
     lines = sum(len(term.labels) + len(term.fields) for term in terms)
     values = sum(len(line.values) for term in terms for line in (*term.labels, *term.fields))
     objects = _OF_TERM * len(terms) + _OF_LINE * lines + values

@@ -1,4 +1,4 @@
-"""A pod as the scheduler sees it, and its shape: all that row-local placement depends on."""
+"""A pod as the scheduler sees it, and its shape: all that placement on one node depends on."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -18,7 +18,7 @@ Labels = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class NodeTerm:
-    """Requirements that must all hold, on labels and on fields (metadata.name). Empty: never."""
+    """Requirements on labels and fields (metadata.name) that must all hold. Empty: never."""
 
     labels: tuple[Requirement, ...] = ()
     fields: tuple[Requirement, ...] = ()
@@ -38,11 +38,10 @@ class Toleration:
 class Shape:
     """What placement on one node depends on; equal shapes share cached answers.
 
-    `resources` are sorted (name, amount) pairs: cpu in thousandths, others in their base unit,
-    pods excluded. `terms` None means no required node affinity, an empty tuple one that nothing
-    satisfies; they are hashable, a tuple or `packed_terms.PackedTerms`. `isolation` is the back-end
-    that is to hold the pod to its share, once its profile has chosen; NONE too for pods without a
-    share.
+    `resources` are sorted (name, amount) pairs without pods: cpu in milli, others in their base
+    unit. `terms` None means no required node affinity, an empty tuple one that nothing satisfies;
+    they are hashable, a tuple or `packed_terms.PackedTerms`. `isolation` is the back-end that
+    enforces the pod's share, once its profile has chosen; NONE also for pods without a share.
     """
 
     resources: tuple[tuple[str, int], ...] = ()
@@ -55,11 +54,11 @@ class Shape:
     isolation: IsolationBackend = IsolationBackend.NONE
     _identity: tuple[object, ...] = field(init=False, repr=False)
     _hash: int = field(init=False, repr=False)
-    #: See `remembered.weight_of`; 0 until it is asked for.
+    #: See `remembered.weight_of`; 0 until it is computed.
     _weight: int = field(init=False, repr=False, default=0)
 
     def __post_init__(self) -> None:
-        # Shapes are dictionary keys several times per pod: hash once, not at each look-up.
+        # Shapes are dictionary keys several times per pod: hashed once, not at each look-up.
         identity = (
             self.resources,
             self.claim,
@@ -82,7 +81,7 @@ class Shape:
 
 @remembered(4096)
 def with_isolation(shape: Shape, backend: IsolationBackend) -> Shape:
-    """The shape of a pod that this back-end is to hold to its share."""
+    """The shape of a pod whose share this back-end enforces."""
     return replace(shape, isolation=backend)
 
 
@@ -90,10 +89,9 @@ def with_isolation(shape: Shape, backend: IsolationBackend) -> Shape:
 class PodGroup:
     """A gang: its name, its size, and how many members must start together.
 
-    `within` is a node label: all members' nodes must have one value of it. "" where it is enough
-    that they are as near as possible.
-
-    Invariants: headcount and min_available within their bounds (`bounds`).
+    `within` is a node label of which all members' nodes must share one value; "" if they only need
+    to be as near as possible. Invariant: headcount and min_available are within their bounds
+    (`bounds`), else ValueError.
     """
 
     name: str
@@ -114,21 +112,23 @@ class PodGroup:
 class Pod:
     """A pod that is not finished.
 
-    `created` is the RFC 3339 creationTimestamp, which sorts as text. `gates` are the names of its
-    scheduling gates; `unsupported` are the fields of its spec that no plugin implements, in words:
-    while there are any of either, the pod is not tried. `stale_results` are
-    result annotations that the pod already carries although it is not bound: a Binding overwrites
-    them. `problem` is set when the request cannot be understood; `request` is then None.
-    `group_reference` names the object that describes its group: `group` is then what the object
-    says, None while nobody knows. `owner` is the uid of the controller of a pod that is in a group,
-    "" where there is none. `allocation_problem` says what is wrong with a bound pod's allocation,
-    which is then None; `mismatch` what its containers are told, if that is not the allocation's
-    cards. `isolation` is the back-end that the pod wishes. `preempts` is
-    False for preemptionPolicy Never. Of bound pods `labels` are what disruption budgets select by,
-    and `started` is the RFC 3339 start time. `nominated`: it says which node it would get,
-    or which cards; `nominated_node` is that node. `grace_s` is how long (s) a kubelet may let the
-    containers of a bound pod run on that is deleted, and `stopped` says that all of them have
-    ended in the course of its deletion; both are told of bound pods only.
+    `created` is the RFC 3339 creationTimestamp, which sorts as text. `gates` are its scheduling
+    gates. `unsupported` are fields of its spec that no plugin implements; with any of these or
+    gates, the pod is not tried. `stale_results` are result annotations on a pod that is not bound:
+    a Binding overwrites them. `problem` is set if the request cannot be understood; `request` is
+    then None.
+
+    `group_reference` names the object that describes its group; `group` is then the object's, None
+    while it is unknown. `owner` is the uid of the controller of a group's member, "" if there is
+    none. `isolation` is the back-end that the pod wishes. `preempts` is False for preemptionPolicy
+    Never. `nominated`: the pod shows a node or cards that it would get; `nominated_node` is that
+    node.
+
+    The following are for bound pods. `allocation_problem` says what is wrong with its allocation,
+    which is then None. `mismatch` names the cards in its containers' variables if they are not the
+    allocation's. `labels` are what disruption budgets select by, and `started` is the RFC 3339
+    start time. `grace_s` is how long (s) a kubelet may let the containers run on after a deletion,
+    and `stopped` says that all of them have ended in the course of it.
     """
 
     uid: PodUid

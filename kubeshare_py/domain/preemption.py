@@ -1,4 +1,4 @@
-"""Who makes room for whom: the plan of a preemption, before and while it is carried out."""
+"""The plan of a preemption: the preemptor, its places, and the victims."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preemptor:
-    """For whom room is to be made: one pod, or the members of a gang, ranked by the last of them.
+    """One pod, or the members of a gang, ranked by the lowest of them.
 
     `guarantee`: all of them have a `sharedgpu/priority` above 0. `name` is the pod's or the gang's.
     """
@@ -21,7 +21,7 @@ class Preemptor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Victim:
-    """A pod that is to go, and what it holds."""
+    """A pod to be evicted, and what it holds."""
 
     uid: PodUid
     key: PodKey
@@ -32,7 +32,7 @@ class Victim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seat:
-    """The place that a pod gets once the victims are gone."""
+    """The place that a pod gets once the victims have left."""
 
     uid: PodUid
     key: PodKey
@@ -42,10 +42,10 @@ class Seat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreemptionPlan:
-    """Places for a pod, or for all that a gang needs, and which pods go for them.
+    """Places for a pod, or for all members that a gang needs, and the victims.
 
-    `victims` are to be evicted, the most important first; `awaited` leave anyhow. So many of the
-    victims are beyond what their PodDisruptionBudgets allow (`violations`).
+    `victims` are to be evicted, the most important first; `awaited` leave anyhow. `violations` is
+    the number of victims beyond what their PodDisruptionBudgets allow.
     """
 
     preemptor: Preemptor

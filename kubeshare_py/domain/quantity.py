@@ -15,7 +15,7 @@ MOST = 2**53
 
 Quantity = str | int | float
 
-#: Digits of a whole number that is read without ado.
+#: The most digits of a whole number that is parsed directly.
 _SHORT = 18
 _MOST_SHOWN = 40
 _QUANTITY = re.compile(
@@ -31,7 +31,7 @@ FACTORS = {
 
 
 class BadQuantity(ValueError):
-    """Not a quantity, or a negative one where amounts are read."""
+    """The text is no quantity, or a negative one where amounts are read."""
 
 
 def exact(text: str) -> Fraction:
@@ -49,7 +49,7 @@ def exact(text: str) -> Fraction:
 
 
 def amount(resource: str, quantity: Quantity) -> int:
-    """A quantity of this resource, rounded up: cpu in thousandths, others in their base unit.
+    """A quantity of this resource, rounded up: cpu in milli, others in their base unit.
 
     Raises BadQuantity.
     """

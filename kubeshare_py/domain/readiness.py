@@ -1,6 +1,6 @@
-"""Whether a card has what an isolation back-end needs, as far as its node can tell.
+"""Whether a card has what an isolation back-end needs, as far as its node reports.
 
-A back-end that nobody tells of is not known to work, nor not to.
+A back-end without a report is not known to work, nor not to.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,9 +13,9 @@ from kubeshare_py.domain.remembered import remembered
 
 
 class Lack(StrEnum):
-    """What may be missing, as collectors call it. Whatever others they may call is `OTHER`.
+    """What may be missing, as collectors name it. Any other name becomes `OTHER`.
 
-    So that nobody who writes words of his own makes the scheduler remember each of them.
+    Otherwise arbitrary names would make the scheduler remember each of them.
     """
 
     OLD_DRIVER = "old-driver"
@@ -27,12 +27,12 @@ class Lack(StrEnum):
     OTHER = "other"
 
 
-#: In place of what is missing, where nothing is.
+#: The word for nothing missing.
 READY = "ready"
-#: Back-ends that need something of the card's node.
+#: The back-ends that need something of the card's node.
 NEEDY = tuple(one for one in IsolationBackend if one is not IsolationBackend.NONE)
 
-#: In words that go after "it has" and "GPUs with".
+#: Words that follow "it has" and "GPUs with".
 _WORDS: Mapping[str, str] = {
     Lack.OLD_DRIVER: "a driver older than r615",
     Lack.CGROUP_V1: "cgroup v1 on its node",
@@ -46,41 +46,41 @@ _WORDS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """What one back-end lacks on a card, "" for nothing that can be seen."""
+    """What one back-end lacks on a card; "" if nothing that can be seen."""
 
     backend: IsolationBackend
     lack: str = ""
 
 
-#: Of one card, each back-end that is told of once.
+#: The readiness of one card: each back-end with a report, once.
 Told = tuple[Readiness, ...]
 
 
 def lack_of(told: Told, backend: IsolationBackend) -> str | None:
-    """What a back-end lacks, "" for nothing; None where nobody tells."""
+    """What a back-end lacks, "" for nothing; None if unknown."""
     if backend is IsolationBackend.NONE:
         return ""
     return next((one.lack for one in told if one.backend is backend), None)
 
 
 def in_words(lack: str) -> str:
-    """What a card has, or has not, that a back-end does not work with."""
+    """What a card has, or lacks, that prevents a back-end from working."""
     return _WORDS[lack]
 
 
 def as_labels(told: Told) -> tuple[tuple[str, str], ...]:
-    """By back-end, what it lacks or that it is ready; only those that are told of."""
+    """For each back-end with a report: what it lacks, or that it is ready."""
     return tuple((one.backend.value, one.lack or READY) for one in told)
 
 
 def of_labels(labels: Iterable[tuple[str, str]]) -> Told:
-    """The reverse; other back-ends than ours, and those with "", are not told of."""
+    """The reverse of `as_labels`; unknown back-ends and those with "" are left out."""
     return _of_labels(tuple(labels))
 
 
 @lru_cache(maxsize=1024)
 def one_object(told: Told) -> Told:
-    """The same object for equal ones: tens of thousands of cards need not keep a copy each."""
+    """The same object for equal values: tens of thousands of cards need not keep a copy each."""
     return told
 
 

@@ -1,6 +1,6 @@
-"""Results that are remembered by their arguments, bounded in bytes and not only in number.
+"""Caches of pure functions, bounded in bytes and not only in number.
 
-What pods' owners write may be as large as the API server takes: some thousand of such arguments
+What owners of pods write may be as large as the API server accepts: some thousand of such arguments
 would keep more memory than the pods had, long after these are gone.
 """
 
@@ -12,10 +12,10 @@ from typing import ParamSpec, TypeVar, cast
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: Of one function, and of one table of the scheduler that is kept by shape.
+#: The most bytes of one function's cache, and of one table of the scheduler keyed by shape.
 MOST_BYTES = 8 * 1024 * 1024
 
-#: One argument list above this (bytes) is kept until the next new one comes, and no longer.
+#: Arguments above this size (bytes) are kept only until the next new ones come.
 HEAVY = 16 * 1024
 
 _OBJECT = 64
@@ -25,12 +25,12 @@ _REFERENCE = 8
 def remembered(
     entries: int, most_bytes: int = MOST_BYTES, heavy: int = HEAVY
 ) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Remember a pure function's results, as `lru_cache` does and as fast where they are known.
+    """Cache a pure function's results, as `lru_cache` does and as fast for known ones.
 
-    All are forgotten once arguments of `most_bytes` in all were new since the last time: that, and
-    one more result, is the most that is kept. After arguments above `heavy` (bytes) it is the next
-    new ones that have all forgotten: some of them, kept among much that is freed, would keep whole
-    arenas of the allocator from the system. Arguments are hashable and not given by name.
+    The cache is cleared once new arguments of `most_bytes` in all have come since the last time:
+    that, and one more result, is its largest size. After arguments above `heavy` (bytes) the next
+    new ones clear it: a few of them, kept among much that is freed, would keep whole arenas of the
+    allocator from the system. Arguments must be hashable and positional.
     """
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
@@ -55,10 +55,10 @@ def remembered(
 
 
 def weight_of(value: Hashable, enough: float = math.inf) -> int:
-    """About how many bytes a value of tuples, sets, texts, numbers and structs of these takes.
+    """The approximate size, in bytes, of a value of tuples, sets, texts, numbers and such structs.
 
-    Nothing more is counted once it is `enough`. Private fields of structs are not counted: they
-    are made of the others. A struct with a field `_weight` remembers its own there.
+    Counting stops at `enough` bytes. Private fields of structs are not counted, because they are
+    derived from the others. A struct with a field `_weight` caches its own size there.
     """
     total, left = 0, [value]
     while left and total < enough:

@@ -1,4 +1,4 @@
-"""What a pod asks of GPUs, whatever dialect it was written in."""
+"""What a pod asks of GPUs, in whatever dialect."""
 
 from dataclasses import dataclass
 
@@ -10,8 +10,8 @@ from kubeshare_py.domain.printable import beginning
 #: More than any card has.
 TOO_MUCH = WHOLE_MILLI + 1
 
-#: Characters of a request's parts that a sentence repeats. Kubernetes' keys have 317 at most and
-#: label values 63; annotations, and what a webhook is asked about, may be of any length.
+#: The most characters of a request's parts in a sentence. Kubernetes' keys have 317 at most and
+#: label values 63; annotations, and a webhook's objects, may have any length.
 _MOST_OF_FIELD, _MOST_OF_VALUE, _MOST_OF_RULE = 400, 128, 1024
 
 
@@ -19,15 +19,15 @@ _MOST_OF_FIELD, _MOST_OF_VALUE, _MOST_OF_RULE = 400, 128, 1024
 class GpuClaim:
     """`count` cards of one node, each charged `milli` and memory.
 
-    `memory_bytes` is per card; None means the share's part of the card it lands on. `models` are
-    the accepted model names in full, empty for any; `wish` says more about models. An exclusive
-    claim takes idle cards and admits nobody else. With `one_numa_node` all cards must be near the
-    same one, with `one_model` all of one model, and in a gang those of the other members too. With
-    `share_of` the share is one of a card of that model; `shares` says then what that is of others,
-    as (part of a name, milli) pairs of which the first that names a model counts.
+    `memory_bytes` is per card; None means the share's part of its card. `models` are the accepted
+    model names in full, empty for any; `wish` has further models. An exclusive claim takes idle
+    cards and shares them with no other pod. With `one_numa_node` all cards must be near the same
+    NUMA node; with `one_model` all must be of one model, in a gang also those of other members.
+    With `share_of` the share is one of a card of that model; `shares` is then the same share on
+    other models, as (part of a name, milli) pairs of which the first match counts.
 
-    Invariants: 0 <= milli <= 1000; count and memory_bytes within their bounds (`bounds`); no
-    share_of where exclusive.
+    Invariants, else ValueError: 0 <= milli <= 1000; count and memory_bytes are within their bounds
+    (`bounds`); an exclusive claim has no share_of.
     """
 
     count: int = 1
@@ -52,26 +52,26 @@ class GpuClaim:
             raise ValueError("an exclusive claim takes whole cards, whatever their model")
 
     def milli_on(self, model: str) -> int:
-        """What is charged of a card of this model; above 1000 where the share is more than it."""
+        """The milli charged on a card of this model; above 1000 if the share exceeds it."""
         if not self.share_of:
             return self.milli
         milli = self._share_on(model)
         return TOO_MUCH if milli is None else min(milli, TOO_MUCH)
 
     def compares(self, model: str) -> bool:
-        """Whether it is known what the share is of a card of this model."""
+        """Whether the share on a card of this model is known."""
         return not self.share_of or self._share_on(model) is not None
 
     def _share_on(self, model: str) -> int | None:
         return next((milli for part, milli in self.shares if names_model(part, model)), None)
 
     def takes(self, model: str) -> bool:
-        """Whether a card of this model will do, as far as models go."""
+        """Whether a card of this model is acceptable."""
         named = not self.models or model in self.models
         return named and (self.wish is None or self.wish.tier(model) is not None)
 
     def bytes_of(self, capacity_bytes: int, model: str = "") -> int:
-        """What is charged of a card of this model with so much memory."""
+        """The bytes charged on a card of this model with so much memory."""
         if self.exclusive:
             return capacity_bytes
         if self.memory_bytes is None:
@@ -81,7 +81,7 @@ class GpuClaim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuRequest:
-    """A pod's claim and how it wants to be treated.
+    """A pod's claim, and how the pod is to be treated.
 
     `limit_milli` caps GPU time and does not influence placement. `guarantee` is KubeShare's
     priority class (True: `sharedgpu/priority` above 0). `needs_port`: the isolation library of a
@@ -99,10 +99,10 @@ class GpuRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvalidRequest:
-    """Why a pod's request cannot be understood: the field, its value, the rule it breaks.
+    """Why a pod's request cannot be understood: the field, its value, and the rule it breaks.
 
-    Without a value the rule is about the field itself. The sentence has only the beginnings
-    of long parts.
+    Without a value the rule is about the field itself. The sentence has only the beginnings of long
+    parts.
     """
 
     field: str

@@ -1,1 +1,1 @@
-"""Which cards exist: samples and files to domain cards, and what changed."""
+"""The inventory of cards: samples and files read into domain cards, and what changed."""

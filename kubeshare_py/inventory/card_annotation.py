@@ -1,10 +1,10 @@
-"""The annotation in which a collector writes its node's cards on the Node, for the scheduler.
+"""The Node annotation in which a collector writes its node's cards for the scheduler.
 
-A JSON list with one object a card: uuid, index, model, memory (bytes), healthy where it is false,
-and isolation: by back-end, what it lacks or that it is ready. Where the driver says them also numa
-(the NUMA node), parent (the uuid of the card that an instance is a part of), fabric (cluster and
-clique of NVLinks beyond the node), and links: for each peer its index, the word of `nvidia-smi topo
--m`, and MB/s. It is written when it changes, so that its age says nothing.
+A JSON list with one object per card: uuid, index, model, memory (bytes), healthy if it is false,
+and isolation: for each back-end what it lacks, or that it is ready. If the driver reports them,
+also numa (the NUMA node), parent (the uuid of the card that an instance is a part of), fabric
+(cluster and clique of NVLinks beyond the node), and links: for each peer its index, the word of
+`nvidia-smi topo -m`, and MB/s. It is written when it changes, so its age means nothing.
 """
 
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ class CardAnnotationProblem(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class CardProblem:
-    """A card that cannot be used as it is told; `uuid` is "" where it does not say which it is."""
+    """A card that cannot be used as described; `uuid` is "" if it has none that can be read."""
 
     uuid: GpuUuid
     at: int
@@ -40,7 +40,7 @@ class CardProblem:
 
 @dataclass(frozen=True, slots=True)
 class AnnotatedCards:
-    """The cards of one node, by index, and what is wrong with others that are told of."""
+    """The cards of one node, by index, and the problems of others in the annotation."""
 
     cards: tuple[Gpu, ...]
     problems: tuple[CardProblem, ...] = ()
@@ -66,12 +66,12 @@ class _Named(msgspec.Struct):
 _cards = msgspec.json.Decoder(list[msgspec.Raw])
 _card = msgspec.json.Decoder(_Card)
 _names = msgspec.json.Decoder(_Named)
-#: Bad UTF-8 and deep nesting are no DecodeError.
+#: Bad UTF-8 and deep nesting do not raise DecodeError.
 _UNDECODABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
 
 
 def write_cards(cards: Iterable[Gpu]) -> str:
-    """The annotation's text for the cards of one node; equal cards, equal text."""
+    """The annotation's text for the cards of one node; equal cards give equal text."""
     ordered = sorted(cards, key=lambda card: (card.index, card.uuid))
     return msgspec.json.encode(
         [
@@ -93,7 +93,7 @@ def write_cards(cards: Iterable[Gpu]) -> str:
 
 
 def read_annotation(text: str) -> AnnotatedCards:
-    """The cards of one node; raises CardAnnotationProblem where it is no list at all."""
+    """The cards of one node; raises CardAnnotationProblem if the text is no list."""
     try:
         told = _cards.decode(text)
     except _UNDECODABLE as error:

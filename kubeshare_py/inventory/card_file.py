@@ -1,4 +1,4 @@
-"""An inventory file: which cards are in which nodes, node names by shell pattern."""
+"""The inventory file: which cards are in which nodes, with node names by shell pattern."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from kubeshare_py.topology.wiring import Wiring, wired
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardLine:
-    """`count` equal cards. `uuid` is given for one card only; without one it is made up.
+    """`count` equal cards. `uuid` is given for one card only; without it, it is synthetic.
 
     A line with a `problem` stands for no cards, but those after it keep their numbers.
     """
@@ -42,7 +42,7 @@ class CardGroup:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What is wrong with lines that are left out."""
+        """The problems of lines that are left out."""
         return tuple(line.problem for line in self.lines if line.problem)
 
 
@@ -77,9 +77,9 @@ def read_card_file(text: bytes | str, source: str = "inventory file") -> tuple[C
 def cards_by_node(
     groups: Iterable[CardGroup], nodes: Iterable[NodeName]
 ) -> Mapping[NodeName, tuple[Gpu, ...]]:
-    """Each node's cards by the first group that matches its name; the others have none.
+    """Each node's cards by the first group that matches its name; other nodes have none.
 
-    Names without pattern characters count even when no such node is known yet.
+    Names without pattern characters count even if the node is not known yet.
     """
     groups = tuple(groups)
     named = {

@@ -1,7 +1,7 @@
-"""From one reading of Prometheus to the next: which nodes' cards changed, and who is silent.
+"""From one reading of Prometheus to the next: which nodes' cards changed, and which are silent.
 
-A card is gone when its node's collector answers (`up` is 1) and does not list it. A collector
-that does not answer says nothing: its node keeps its last known cards and counts as silent.
+A card is gone when its node's collector answers (`up` is 1) and does not list it. A collector that
+does not answer reports nothing: its node keeps its last known cards and counts as silent.
 """
 
 from collections import Counter
@@ -19,7 +19,7 @@ from kubeshare_py.inventory.series_selectors import Matcher, selects
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """The next reading, which nodes' cards differ from the previous one, and what was ignored."""
+    """The next reading, the nodes whose cards differ from the last one, and what was ignored."""
 
     reading: Reading
     changed: tuple[tuple[NodeName, tuple[Gpu, ...]], ...]
@@ -36,9 +36,9 @@ def next_reading(
 ) -> Step:
     """Take in one instant vector with the series of collectors and `up`, read at one instant.
 
-    All must come from one query: read apart, a collector that restarts in between looks like
-    one that answers and has no cards. `now` is in seconds, of any clock that `previous` used and
-    that is never set; `unix_now` is for telling whose clock is wrong.
+    All must come from one query. Read separately, a collector that restarts in between looks like
+    one that answers and has no cards. `now` (s) is of any clock that `previous` used and that is
+    never set; `unix_now` (s) is compared with the collectors' clocks.
     """
     selected: list[Series] = []
     others: list[Series] = []
@@ -73,7 +73,7 @@ def next_reading(
 
 
 def _ignored(others: Iterable[Series]) -> list[str]:
-    """What is said of series that the selector leaves out: one sentence for each job."""
+    """One sentence for each job whose series the selector leaves out."""
     cards = [series for series in others if series.name == CAPACITY]
     counts = Counter(series.labels.get("job", "") for series in cards)
     examples = {series.labels.get("job", ""): series for series in reversed(cards)}

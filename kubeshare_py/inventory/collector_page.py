@@ -1,6 +1,6 @@
-"""A collector's page, as the series that a Prometheus would make of it.
+"""A collector's page, read into the series that Prometheus would make of it.
 
-Lines look the same in the text format and in OpenMetrics, which also says where a page ends.
+Lines look the same in the text format and in OpenMetrics, which also marks where a page ends.
 https://prometheus.io/docs/instrumenting/exposition_formats/
 """
 
@@ -17,7 +17,7 @@ from kubeshare_py.inventory.series import CAPACITY, CARDS, TOLD, UP, Series
 
 #: The last line of a page in OpenMetrics.
 END = "# EOF"
-#: The parser refuses a line with a ValueError, and stumbles over others that it did not expect.
+#: The parser raises ValueError for a bad line, and the others for lines that it did not expect.
 _UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
 _BEGINNINGS = tuple(f"{name}{after}" for name in TOLD for after in "{ ")
 _WIRING = tuple(f"{name}{{" for name in wiring_series.TOLD)
@@ -25,9 +25,9 @@ _WIRING = tuple(f"{name}{{" for name in wiring_series.TOLD)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """What a collector told: its series with `up`, or what is wrong with it all.
+    """A collector's answer: its series with `up`, or the problem with the whole page.
 
-    `wiring` are the lines on what surrounds its cards: many, and nearly always the same.
+    `wiring` are the lines on the wiring of its cards: many, and nearly always the same.
     """
 
     vector: tuple[Series, ...]
@@ -37,11 +37,11 @@ class Page:
 
 
 def read_page(text: str, node: NodeName, instance: str, *, has_end: bool = False) -> Page:
-    """Read the page that the collector on `node` gave at `instance` (`host:port`).
+    """Read the page of the collector on `node` at `instance` (`host:port`).
 
-    One that speaks for another node than its own, or says nothing of cards at all, is no collector;
-    with `has_end` a page without its last line is incomplete. Lines that cannot be read are named,
-    and no card counts as gone because of them.
+    A page that reports another node than its own, or no cards at all, is not a collector's. With
+    `has_end`, a page without its last line is incomplete. Lines that cannot be read are named, and
+    no card counts as gone because of them.
     """
     if has_end and not text.rstrip().endswith(END):
         return no_answer(node, instance, "its page is cut off")
@@ -63,20 +63,20 @@ def read_page(text: str, node: NodeName, instance: str, *, has_end: bool = False
     if others:
         return no_answer(node, instance, f"it says that it is on {listed(others)}")
     cards = sum(line.startswith(CAPACITY) for _, line in lines)
-    # Collectors of KubeShare do not count their cards; what is listed and unreadable counts too.
+    # KubeShare's collectors do not count their cards; listed but unreadable ones count too.
     vector.append(Series({"__name__": CARDS, **given, "node": node}, float(cards)))
     wiring = "\n".join(line for line in every if line.startswith(_WIRING))
     return Page(vector=tuple(vector), wiring=wiring, diagnostics=tuple(diagnostics))
 
 
 def wiring_of_page(text: str) -> Iterator[Series]:
-    """The series of a page's `wiring`; lines that cannot be read are passed over."""
+    """The series of a page's `wiring`; lines that cannot be read are skipped."""
     lines = [*enumerate(text.split("\n"), 1)]
     return (found for found in _series(lines, {}) if isinstance(found, Series))
 
 
 def no_answer(node: NodeName, instance: str, problem: str) -> Page:
-    """What is known of a collector that gave no page, or one that cannot be used."""
+    """The page of a collector that gave none, or none that can be used."""
     return Page(
         vector=(Series({"__name__": UP, "instance": instance, "node": node}, 0.0),),
         diagnostics=(f"node {node}: no answer of the collector at {instance}: {problem}",),
@@ -109,7 +109,7 @@ def _parsed(text: str, given: dict[str, str]) -> list[Series]:
 
 
 def _number(value: float) -> float:
-    """As Prometheus reads it: the parser leaves whole numbers whole, however large they are."""
+    """The value as Prometheus reads it; the parser keeps whole numbers whole, however large."""
     try:
         return float(value)
     except OverflowError:

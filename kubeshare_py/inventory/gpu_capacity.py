@@ -1,4 +1,4 @@
-"""One `gpu_capacity` series as a card of a node, or what is wrong with it."""
+"""Reads one `gpu_capacity` series as a card of a node, or as a problem."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ from kubeshare_py.inventory.own_labels import own_label
 
 NAME = "gpu_capacity"
 
-#: Of any amount within its bound; longer digit strings would only cost time.
+#: The most digits of an amount within its bound; longer strings would only cost time.
 _MOST_DIGITS = 19
 _MOST_SHOWN = 40
 
 
 @dataclass(frozen=True, slots=True)
 class CardOfNode:
-    """A card, and the node that it is in."""
+    """A card with its node."""
 
     node: NodeName
     card: Gpu
@@ -27,13 +27,13 @@ class CardOfNode:
 
 @dataclass(frozen=True, slots=True)
 class SampleProblem:
-    """A series that names no card. `node` and `uuid` are empty where it does not say them."""
+    """A series that names no card. `node` and `uuid` are empty if the series lacks them."""
 
     node: NodeName
     uuid: GpuUuid
     label: str
     rule: str
-    #: Where the series comes from, `host:port`; "" where it does not say.
+    #: The collector's address, `host:port`; "" if unknown.
     instance: str = ""
 
     def __str__(self) -> str:
@@ -45,7 +45,10 @@ class SampleProblem:
 def read_series(
     labels: Mapping[str, str], readiness: Callable[[NodeName, GpuUuid], Told] | None = None
 ) -> CardOfNode | SampleProblem:
-    """The card that one series describes; it counts as healthy. `readiness` is told elsewhere."""
+    """The card that one series describes, as healthy.
+
+    `readiness` gives the back-ends' readiness, which other series report.
+    """
     node = NodeName(own_label(labels, "node"))
     uuid = GpuUuid(own_label(labels, "uuid"))
     model = own_label(labels, "model")

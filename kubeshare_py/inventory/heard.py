@@ -1,8 +1,8 @@
-"""What one instant vector says of cards, whoever repeats, garbles or leaves out some of it.
+"""Merges one instant vector into what is known of cards.
 
-A card is gone when its node's collector answers (`up` is 1) and neither lists it nor says that it
-lists more than has arrived. Everything else keeps what was known. Where a card counts that several
-nodes list is not decided here (`cluster/claims`).
+Series may repeat, garble or omit some. A card is gone when its node's collector answers (`up` is
+1), does not list it, and does not claim to list more than has arrived. Otherwise the last known
+card stays. Where a card counts that several nodes list is decided in `cluster/claims`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -26,11 +26,11 @@ from kubeshare_py.inventory.series import (
     Series,
 )
 
-#: A scrape time so far (s) in the future is another clock's; one so far in the past, although it is
-#: new, too: Prometheus repeats what it scraped within the last five minutes and nothing older.
+#: A scrape time this far (s) in the future is of a wrong clock. So is a new one this far in the
+#: past, because Prometheus repeats samples of the last five minutes and none older.
 AHEAD_S, BEHIND_S = 60.0, 360.0
 
-#: No node has more cards; a larger count is no count.
+#: The most cards of a node; a larger count is ignored.
 _MOST_CARDS = 10_000
 
 _Cards = dict[GpuUuid, Gpu]
@@ -38,26 +38,26 @@ _Cards = dict[GpuUuid, Gpu]
 
 @dataclass(slots=True)
 class _Listed:
-    """What was heard of one node."""
+    """The samples of one node."""
 
     cards: _Cards = field(default_factory=dict)
-    #: Those listed, by collector.
+    #: The listed cards, by collector.
     uuids: dict[str, set[GpuUuid]] = field(default_factory=dict)
-    #: Cards that are kept as they were, because what is said of them cannot be read.
+    #: Cards that stay as known, because their samples cannot be read.
     garbled: set[GpuUuid] = field(default_factory=set)
-    #: How many cards its collector says it lists.
+    #: How many cards its collector claims to list.
     count: int = 0
-    #: Cards of which a fault is told.
+    #: Cards with a fault.
     faulty: set[GpuUuid] = field(default_factory=set)
-    #: How many of those that it lists are well, by collector.
+    #: How many of the listed cards have no fault, by collector.
     well: dict[str, float] = field(default_factory=dict)
     isolation: ToldIsolation = field(default_factory=ToldIsolation)
-    #: Something that cannot be told apart is missing.
+    #: Some sample is missing, and it is unknown which.
     is_partial: bool = False
     scraped_at: float = 0.0
 
     def all_told(self) -> bool:
-        """Whether those without a fault are well: there are as many as a collector says."""
+        """Whether cards without a fault are healthy: there are as many as a collector claims."""
         return any(
             len((self.uuids.get(collector, set()) | self.garbled) - self.faulty) == count
             for collector, count in self.well.items()
@@ -75,7 +75,7 @@ class Heard:
         self._up: list[str] = []
 
     def take(self, vector: Iterable[Series]) -> None:
-        """Take in all series of the vector, in whatever order they come."""
+        """Take in all series of the vector, in any order."""
         by_name: dict[str, list[Series]] = {}
         for series in vector:
             by_name.setdefault(series.name, []).append(series)
@@ -92,11 +92,11 @@ class Heard:
             self._take_card(series)
 
     def answering(self) -> set[NodeName]:
-        """Nodes whose collector answers."""
+        """The nodes whose collector answers."""
         return {self.collectors[instance] for instance in self._up if instance in self.collectors}
 
     def cards_by_node(self) -> dict[NodeName, tuple[Gpu, ...]]:
-        """Each node's cards by index: those listed, and those that nothing says are gone."""
+        """Each node's cards by index: those listed, and those not known to be gone."""
         answering = self.answering()
         self._check_counts(answering)
         return {
@@ -111,7 +111,7 @@ class Heard:
         }
 
     def _most(self, node: NodeName, cards: list[Gpu]) -> tuple[Gpu, ...]:
-        """As many as a node may have, the first by index."""
+        """As many cards as a node may have, the first by index."""
         problem = CARDS_OF_NODE.problem(len(cards))
         if problem:
             self.diagnostics.append(f"node {node}: number of cards {problem}: the first are used")
@@ -127,7 +127,7 @@ class Heard:
         return scrapes
 
     def silent(self, scrapes: dict[NodeName, Scrape], now: float) -> set[NodeName]:
-        """Nodes known of old that do not answer, or whose scrape time stands still."""
+        """Known nodes that do not answer, or whose scrape time stands still."""
         late = {
             node
             for node, listed in self._nodes.items()
@@ -136,7 +136,7 @@ class Heard:
         return ({*self.previous.cards} - self.answering() - {*self._listing()}) | late
 
     def check_clocks(self, unix_now: float) -> None:
-        """Say whose new scrape times cannot be right."""
+        """Report nodes whose new scrape times cannot be right."""
         for node, listed in sorted(self._nodes.items()):
             known = self.previous.scrapes.get(node)
             if not listed.scraped_at or (known and known.value == listed.scraped_at):
@@ -149,7 +149,7 @@ class Heard:
                     self.diagnostics.append(f"node {node}: its clock is {how} of the scheduler's")
 
     def check_collectors(self) -> None:
-        """Say which collectors speak for one node and do not agree."""
+        """Report collectors that describe one node differently."""
         for node, listed in sorted(self._nodes.items()):
             if len(listed.uuids) > 1 and len({frozenset(one) for one in listed.uuids.values()}) > 1:
                 places = " and ".join(sorted(listed.uuids))
@@ -160,16 +160,16 @@ class Heard:
     # --- inside --------------------------------------------------------------------------------
 
     def _listing(self) -> Iterator[NodeName]:
-        """Nodes of which cards are listed."""
+        """The nodes with listed cards."""
         return (node for node, listed in self._nodes.items() if listed.uuids)
 
     def _of(self, node: NodeName) -> _Listed:
         return self._nodes.setdefault(node, _Listed())
 
     def _take_up(self, series: Series) -> None:
-        """Whether a collector answers; whose it is the scrape may say, or it was heard before.
+        """Whether a collector answers. Its node is in the scrape's labels, or known from before.
 
-        One that is not scraped any more is forgotten: another one may get its address.
+        A collector that is no longer scraped is forgotten: another one may get its address.
         """
         node = series.labels.get("node") or self.previous.collectors.get(series.instance)
         if node:
@@ -222,7 +222,7 @@ class Heard:
             listed.is_partial = True
 
     def _node_of(self, problem: SampleProblem) -> NodeName:
-        """Whose card it must be where the series does not say it."""
+        """The node of a card whose series does not name it."""
         if problem.instance in self.collectors:
             return self.collectors[problem.instance]
         had = (node for node in sorted(self.previous.cards) if self._had(node, problem.uuid))
@@ -230,7 +230,7 @@ class Heard:
 
     def _list(self, node: NodeName, listed: _Listed, card: Gpu) -> None:
         if listed.cards.setdefault(card.uuid, card) != card:
-            # Which one is right cannot be told; the smaller promises nothing that is not there.
+            # It is unknown which one is right; the smaller promises nothing that is not there.
             known = listed.cards[card.uuid]
             listed.cards[card.uuid] = min(known, card, key=lambda one: one.memory_bytes)
             self.diagnostics.append(f"{card.uuid}: {node} lists it twice, differently")
@@ -239,7 +239,7 @@ class Heard:
         return any(card.uuid == uuid for card in self.previous.cards.get(node, ()))
 
     def _check_counts(self, answering: set[NodeName]) -> None:
-        """See where less has arrived than the collector says that it lists."""
+        """Find collectors of which less has arrived than they claim to list."""
         for node, listed in sorted(self._nodes.items()):
             arrived = len(listed.garbled.union(*listed.uuids.values()))
             if arrived < listed.count and node in answering:

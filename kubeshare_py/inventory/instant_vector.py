@@ -1,4 +1,4 @@
-"""What Prometheus answers to an instant query, as series; or what is wrong with it, and where.
+"""Reads Prometheus' answer to an instant query as series, or says what is wrong with it and where.
 
 https://prometheus.io/docs/prometheus/latest/querying/api/#instant-queries
 """
@@ -12,17 +12,17 @@ from kubeshare_py.inventory.series import Series
 
 
 class AnswerProblem(ValueError):
-    """An answer that is no instant vector; the text begins with the place in it."""
+    """The answer is no instant vector; the text begins with the place in it."""
 
 
 class _Sample(msgspec.Struct):
     metric: dict[str, str]
-    #: Unix time and, as text, the number.
+    #: Unix time (s) and the number, as text.
     value: Annotated[list[float | str], Meta(min_length=2, max_length=2)]
 
 
 def instant_vector(result: object) -> list[Series]:
-    """The series of a decoded `data.result`; all of them or, by AnswerProblem, none."""
+    """The series of a decoded `data.result`; raises AnswerProblem if any is bad."""
     try:
         samples = msgspec.convert(result, list[_Sample])
     except msgspec.ValidationError as error:

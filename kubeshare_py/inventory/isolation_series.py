@@ -1,7 +1,7 @@
-"""Which isolation back-ends have what they need of a node's cards, as its collectors tell it.
+"""Which isolation back-ends have what they need of a node's cards, as its collectors report it.
 
-Of cards that are alike a collector tells only how many there are. Where that does not come out,
-because series were dropped on the way, or where collectors differ, nothing is known of them.
+Of cards that are alike, a collector reports only their number. If the numbers do not add up,
+because series were dropped on the way, or if collectors differ, the readiness is unknown.
 """
 
 from collections.abc import Mapping
@@ -14,15 +14,15 @@ from kubeshare_py.inventory.series import OF_CARD, Series
 
 @dataclass(slots=True)
 class ToldIsolation:
-    """What is told of one node."""
+    """The reports about one node."""
 
     _common: set[tuple[str, Told, float]] = field(default_factory=set)
-    #: Of cards that are not named, while nobody says anything else.
+    #: The readiness of cards that are not named, unless a report contradicts it.
     _alike: Told = ()
     _named: dict[GpuUuid, Told] = field(default_factory=dict)
 
     def take(self, series: Series) -> None:
-        """One series of either kind."""
+        """Take in one series of either kind."""
         told = of_labels((backend.value, series.own(backend.value)) for backend in NEEDY)
         if series.name != OF_CARD:
             self._alike = told if not self._common or told == self._alike else ()
@@ -32,13 +32,13 @@ class ToldIsolation:
             self._named[uuid] = told if self._named.get(uuid, told) == told else ()
 
     def of(self, uuid: GpuUuid) -> Told:
-        """Of one card, if the rest comes out."""
+        """The readiness of one card, if the reports add up."""
         return self._named.get(uuid, self._alike)
 
     def comes_out(
         self, listed: Mapping[str, set[GpuUuid]], garbled: set[GpuUuid], cards: int
     ) -> bool:
-        """Whether all `cards` are there, and of each collector as many not named as are alike."""
+        """Whether all `cards` are there, and of each collector as many unnamed as are alike."""
         return not self._common or (
             len(garbled.union(*listed.values())) == cards
             and all(
@@ -48,5 +48,5 @@ class ToldIsolation:
         )
 
     def is_named(self, uuid: GpuUuid) -> bool:
-        """Whether it is said of this very card."""
+        """Whether a report names this card."""
         return uuid in self._named

@@ -1,4 +1,4 @@
-"""UUIDs for cards nobody gave one: the same for the same node and index, everywhere."""
+"""Synthetic UUIDs for cards without one: equal for equal node and index, everywhere."""
 
 import uuid
 

@@ -1,4 +1,4 @@
-"""What a collector itself wrote on a series, whatever the scrape configuration added to it."""
+"""A collector's own labels on a series, without those of the scrape configuration."""
 
 from collections.abc import Mapping
 
@@ -6,9 +6,9 @@ EXPORTED = "exported_"
 
 
 def own_label(labels: Mapping[str, str], name: str) -> str:
-    """The collector's value of a label, "" without one.
+    """The collector's value of a label; "" if it has none.
 
-    Without `honor_labels` a label that the scrape configuration gives too is renamed:
+    Without `honor_labels`, a label that the scrape configuration sets too is renamed:
     https://prometheus.io/docs/prometheus/latest/configuration/configuration/#scrape_config.
     """
     return labels.get(EXPORTED + name) or labels.get(name, "")

@@ -1,17 +1,17 @@
-"""A long reading in portions, so that taking in one of them never takes the scheduler long."""
+"""Splits a long reading into portions, so that taking in one of them is always quick."""
 
 from collections.abc import Iterator
 
 from kubeshare_py.domain.events import InventoryRead
 
-#: Taking in a card costs about 7 us, on a node with many pods more.
+#: Taking in a card costs about 7 µs, and more on a node with many pods.
 CARDS_A_PORTION = 400
 
 
 def portions(read: InventoryRead, most: int = CARDS_A_PORTION) -> Iterator[InventoryRead]:
-    """The same in order: all but the last say that there is `more`.
+    """The reading in portions, in order; all but the last have `more` set.
 
-    A portion ends with the node whose cards fill it; one without cards counts as one.
+    A portion ends with the node whose cards fill it; a node without cards counts as one card.
     """
     first = size = 0
     for number, (_, cards) in enumerate(read.changed, 1):

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import NodeName
 
-#: How long a collector's scrape time may stand still before its node counts as silent.
+#: Seconds that a collector's scrape time may stand still before its node is silent.
 LATE_AFTER_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
 class Scrape:
-    """The newest scrape time that a node's series carried, and when we first read that one."""
+    """The newest scrape time (Unix, s) of a node's series, and when (s) it was first read."""
 
     value: float
     first_read_at: float
@@ -20,7 +20,7 @@ class Scrape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What is known of all nodes. `collectors` tells from an `instance` which node it is on."""
+    """What is known of all nodes. `collectors` maps an `instance` to the node that it is on."""
 
     cards: Mapping[NodeName, tuple[Gpu, ...]] = field(default_factory=dict)
     collectors: Mapping[str, NodeName] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What collectors tell of cards, as a Prometheus keeps it: series of an instant vector."""
+"""The metrics of collectors about cards, as series of an instant vector."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,18 +8,18 @@ from kubeshare_py.inventory.own_labels import own_label
 
 UP = "up"
 CAPACITY = gpu_capacity.NAME
-#: Only there for what is wrong with a card now.
+#: Exists only for a card's present faults.
 FAULT = "kubeshare_gpu_fault"
-#: How many cards a collector lists; also where it lists none.
+#: How many cards a collector lists; also 0.
 CARDS = "kubeshare_collector_cards"
-#: How many of them have no fault: a word for each card that is well would be half of an answer.
+#: How many of them have no fault; a series for each healthy card would be half of an answer.
 WELL = "kubeshare_collector_healthy_cards"
-#: What isolation back-ends lack: of how many cards of a node, and of which others what else.
+#: What isolation back-ends lack: for how many cards of a node, and for which single cards.
 OF_NODE = "kubeshare_collector_isolation"
 OF_CARD = "kubeshare_gpu_isolation"
-#: What collectors tell of cards; `up` comes from whoever scrapes them.
+#: The collectors' metrics about cards; `up` is written by the scraper.
 TOLD = (CAPACITY, FAULT, CARDS, WELL, OF_NODE, OF_CARD)
-#: A PromQL matcher of all that is read, and nothing else.
+#: A PromQL matcher of all metrics that are read, and no others.
 NAME_MATCHER = f'__name__=~"{"|".join((UP, *TOLD))}"'
 
 
@@ -32,14 +32,14 @@ class Series:
 
     @property
     def name(self) -> str:
-        """The metric."""
+        """The metric's name."""
         return self.labels.get("__name__", "")
 
     @property
     def instance(self) -> str:
-        """Where the collector is, `host:port`."""
+        """The collector's address, `host:port`."""
         return self.labels.get("instance", "")
 
     def own(self, label: str) -> str:
-        """What the collector itself says, whatever the scrape configuration adds; "" if nothing."""
+        """The collector's own value of a label; "" if it has none."""
         return own_label(self.labels, label)

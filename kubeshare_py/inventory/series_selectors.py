@@ -1,7 +1,7 @@
 """Prometheus series selectors: `name{label="value", other=~"regex"}`.
 
-Syntax: https://prometheus.io/docs/prometheus/latest/querying/basics/#time-series-selectors.
-Regular expressions are anchored at both ends, as there; Python's dialect stands in for RE2.
+Syntax: https://prometheus.io/docs/prometheus/latest/querying/basics/#time-series-selectors. Regular
+expressions are anchored at both ends, as there; Python's dialect stands in for RE2.
 """
 
 import ast
@@ -19,7 +19,7 @@ _MATCHER = re.compile(
 
 
 class SelectorProblem(ValueError):
-    """A selector that Prometheus would refuse by `rule`; `position` counts characters from 1."""
+    """Prometheus would refuse the selector because of `rule`, at character `position` from 1."""
 
     def __init__(self, position: int, rule: str) -> None:
         self.position = position
@@ -45,7 +45,7 @@ class Matcher:
     value: str
 
     def accepts(self, labels: Mapping[str, str]) -> bool:
-        """Whether a series with these labels is selected, as far as this condition goes."""
+        """Whether this condition holds for a series with these labels."""
         text = labels.get(self.label, "")
         match self.comparison:
             case Comparison.EQUAL:

@@ -1,4 +1,4 @@
-"""Which collectors to ask, and which of several on one node."""
+"""The collectors to ask, and which one of several on a node."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,9 +8,9 @@ from kubeshare_py.domain.identity import NodeName
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A collector's pod: where it answers, and the node that it runs on, as Kubernetes says.
+    """A collector's pod, as Kubernetes shows it: its address, and its node.
 
-    `is_ready` is what its probe says; `is_ending`: it is being deleted.
+    `is_ready` is from its readiness probe; `is_ending`: it is being deleted.
     """
 
     node: NodeName
@@ -20,7 +20,7 @@ class Target:
 
 
 def chosen(targets: Iterable[Target]) -> dict[NodeName, Target]:
-    """One of each node: rather one that stays, is ready, and comes first by address."""
+    """One collector for each node: first one that stays, then a ready one, then by address."""
     found: dict[NodeName, Target] = {}
     for target in sorted(targets, key=lambda one: (one.is_ending, not one.is_ready, one.host)):
         found.setdefault(target.node, target)

@@ -1,4 +1,4 @@
-"""What the Nodes' annotations say of cards, from one moment to the next."""
+"""The inventory from the annotations of Nodes, from one reading to the next."""
 
 from collections.abc import Iterable
 
@@ -10,25 +10,25 @@ from kubeshare_py.inventory.card_annotation import CardAnnotationProblem, read_a
 
 
 class ToldByNodes:
-    """All nodes' annotations; `read` tells what changed since it was last asked.
+    """All nodes' annotations; `read` returns what changed since it was last called.
 
-    A node whose annotation cannot be read, or is gone, keeps its last known cards; without one it
-    is silent. A card that is told as it cannot be stays as it was known. Where a card counts that
-    several nodes tell of is not decided here (`cluster/claims`).
+    A node whose annotation cannot be read, or is gone, keeps its last known cards; without an
+    annotation it is silent. A card with an impossible description stays as known. Where a card
+    counts that several nodes list is decided in `cluster/claims`.
     """
 
     def __init__(self) -> None:
-        #: What was wrong when `read` was last asked, in words.
+        #: The problems found by the last `read`, as sentences.
         self.diagnostics: tuple[str, ...] = ()
         self._texts: dict[NodeName, str] = {}
         self._news: set[NodeName] = set()
         self._cards: dict[NodeName, tuple[Gpu, ...]] = {}
-        #: Nodes that are no more, and had cards when they were read last.
+        #: Nodes that are gone, and had cards when they were last read.
         self._gone: set[NodeName] = set()
         self._problems: dict[NodeName, tuple[str, ...]] = {}
 
     def take(self, node: NodeName, text: str) -> bool:
-        """A node is there, with this annotation, "" for none; whether that is news."""
+        """A node is there with this annotation ("" for none); whether that is new."""
         if self._texts.get(node) == text:
             return False
         self._texts[node] = text
@@ -36,7 +36,7 @@ class ToldByNodes:
         return True
 
     def gone(self, node: NodeName) -> None:
-        """A node is no more; its cards may be in another one."""
+        """A node is gone; its cards may be in another one."""
         self._texts.pop(node, None)
         self._news.discard(node)
         if self._cards.pop(node, ()):
@@ -44,12 +44,12 @@ class ToldByNodes:
         self._problems.pop(node, None)
 
     def only(self, nodes: Iterable[NodeName]) -> None:
-        """There are no nodes but these."""
+        """Forget all nodes but these."""
         for node in set(self._texts) - set(nodes):
             self.gone(node)
 
     def read(self) -> InventoryRead:
-        """The nodes whose cards changed, and all that are silent."""
+        """The nodes whose cards changed, and all silent nodes."""
         changed: dict[NodeName, tuple[Gpu, ...]] = dict.fromkeys(sorted(self._gone), ())
         self._gone.clear()
         for node in sorted(self._news):
@@ -63,7 +63,7 @@ class ToldByNodes:
         return InventoryRead(tuple(changed.items()), tuple(sorted(self._silent())))
 
     def _silent(self) -> Iterable[NodeName]:
-        """Nodes that told of cards and do not any more."""
+        """The nodes that had an annotation and have none now."""
         return (node for node, cards in self._cards.items() if cards and not self._texts.get(node))
 
     def _read(self, node: NodeName) -> tuple[tuple[Gpu, ...], tuple[str, ...]]:

@@ -1,8 +1,8 @@
-"""What collectors tell of their cards' surroundings: series to `Wiring`, some nodes at once.
+"""Reads the collectors' series on wiring into `Wiring`, some nodes at a time.
 
-A node of eight cards has 56 links. With thousands of nodes there are too many series for every
-reading, and they hardly ever change: each node is asked about when its cards change and then now
-and again.
+A node of eight cards has 56 links. With thousands of nodes that is too many series for every
+reading, and they hardly ever change: each node is queried when its cards change, and from time to
+time.
 """
 
 import re
@@ -20,28 +20,28 @@ from kubeshare_py.inventory.series import Series
 from kubeshare_py.topology.wiring import Wiring, wiring_of
 
 LINK = "gpu_link"
-#: 1 for each card and instance; it says of which card an instance is a part.
+#: 1 for each card and instance; labels name the card that an instance is a part of.
 INFO = "kubeshare_gpu_info"
 NUMA = "kubeshare_gpu_numa_node"
 TOLD = (LINK, INFO, NUMA)
 
-#: So many nodes at once: 3,600 series if they have eight cards each, which take about 0.1 s, and a
-#: URL of a few KB.
+#: The most nodes per query: 3,600 series if each has eight cards, which take about 0.1 s, and a URL
+#: of a few KB.
 NODES_A_PORTION = 50
 
 _MB = 1000
 _MOST_GB = LINK_SPEED.most // _MB
-#: Of one node no more are said.
+#: The most remarks about one node.
 _MOST_REMARKS = 4
 
-#: A node, and what is odd about a series of it.
+#: A node, and a sentence about a bad series of it.
 Remark = tuple[NodeName, str]
 Layout = tuple[tuple[GpuUuid, int], ...]
 
 
 def question(instances: Iterable[str], selector: str) -> str:
-    """A PromQL selector of what these collectors tell."""
-    # Backquotes: what escapes a dot there must not be escaped again.
+    """A PromQL selector for the wiring of these collectors' cards."""
+    # Backquotes: a backslash before a dot needs no second one there.
     places = "|".join(re.escape(instance) for instance in instances if "`" not in instance)
     return f'{{__name__=~"{"|".join(TOLD)}",instance=~`{places}`,{selector}}}'
 
@@ -51,9 +51,9 @@ def wirings(
     cards: Mapping[NodeName, Sequence[Gpu]],
     remark: Callable[[Remark], object] = lambda _: None,
 ) -> dict[NodeName, Wiring]:
-    """What is told of the cards of these nodes; nothing of nodes that nobody tells of.
+    """The wiring of these nodes' cards; nodes without reports are left out.
 
-    `remark` is called for each series that is left out because of its value.
+    `remark` is called for each series that is ignored because of its value.
     """
     told: dict[NodeName, _Told] = {}
     for series in vector:
@@ -71,7 +71,7 @@ def wirings(
 
 @dataclass(slots=True)
 class _Told:
-    """What is told of one node."""
+    """The reports about one node."""
 
     links: list[CardLink] = field(default_factory=list)
     numa_nodes: dict[GpuUuid, int] = field(default_factory=dict)
@@ -79,14 +79,14 @@ class _Told:
     fabric: str = ""
 
     def take(self, series: Series) -> str:
-        """One series; of one whose value cannot be used, what is wrong with it, else ""."""
+        """Take in one series; a sentence if its value cannot be used, else ""."""
         uuid = GpuUuid(series.own("uuid"))
         if series.name == LINK:
             kind, peer = series.own("type"), GpuUuid(series.own("peer"))
             if not 0 <= series.value <= _MOST_GB:
                 return f"{LINK} of {uuid} to {peer}: {series.value:g} is not within 0…{_MOST_GB}"
             if kind and peer:
-                # GB/s, 0 where the driver does not say how fast.
+                # GB/s, 0 if the driver does not report it.
                 speed = round(series.value * _MB)
                 self.links.append(CardLink(uuid=uuid, peer=peer, kind=kind, speed=speed))
         elif series.name == INFO:
@@ -102,7 +102,7 @@ class _Told:
 
 
 class Rounds:
-    """Whose surroundings are asked about next: new cards first, then those of longest ago."""
+    """The order in which nodes are queried: those with new cards first, then the longest ago."""
 
     def __init__(self, known: Reading) -> None:
         self._waiting: dict[NodeName, None] = dict.fromkeys(sorted(known.cards))
@@ -111,11 +111,14 @@ class Rounds:
         self._remarks: dict[NodeName, tuple[str, ...]] = {}
 
     def diagnostics(self) -> tuple[str, ...]:
-        """What was odd when each node was last asked about."""
+        """The remarks of each node's last query."""
         return tuple(line for node in sorted(self._remarks) for line in self._remarks[node])
 
     def take(self, reading: Reading, changed: Iterable[NodeName]) -> list[NodeName]:
-        """Nodes' cards changed: those that have others now, not just ill ones, wait."""
+        """Nodes' cards changed.
+
+        Those with other cards, not just unhealthy ones, wait for a query.
+        """
         others = [
             node for node in changed if self._layouts.get(node) != _layout(reading.cards[node])
         ]
@@ -123,15 +126,15 @@ class Rounds:
         return others
 
     def renew(self, node: NodeName) -> None:
-        """Something else may be told of its cards than before."""
+        """Query a node again, because its collector may report other wiring."""
         self._waiting[node] = None
 
     def waiting(self, answering: Container[NodeName]) -> tuple[NodeName, ...]:
-        """A portion of those with new cards, of those whose collector answers."""
+        """A portion of the nodes with new cards whose collector answers."""
         return tuple(islice((one for one in self._waiting if one in answering), NODES_A_PORTION))
 
     def again(self, answering: Container[NodeName]) -> tuple[NodeName, ...]:
-        """A portion of those that were asked about longest ago."""
+        """A portion of the nodes that were queried longest ago."""
         return tuple(islice((one for one in self._told if one in answering), NODES_A_PORTION))
 
     def asked(
@@ -141,7 +144,7 @@ class Rounds:
         reading: Reading,
         remarks: Iterable[Remark] = (),
     ) -> Iterator[tuple[NodeName, Wiring]]:
-        """What is new of it. Where nothing is told what was known stays."""
+        """The wiring that is new. Where nothing is reported, the known wiring stays."""
         said: dict[NodeName, dict[str, None]] = {}
         for node, remark in remarks:
             said.setdefault(node, {})[remark] = None

@@ -1,7 +1,7 @@
-"""AdmissionReviews: what an API server asks a webhook, and what it is answered.
+"""AdmissionReviews: an API server's request to a webhook, and the answer.
 
-https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
-Of the pod, only what a patch depends on is read.
+https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/ Only the
+fields of a pod that a patch depends on are read.
 """
 
 import base64
@@ -18,7 +18,7 @@ VERSION = "admission.k8s.io/v1"
 
 
 class _Fields(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """A part of a pod; fields that are not listed are nobody's business here."""
+    """A part of a pod; other fields are ignored."""
 
 
 class FieldRef(_Fields, frozen=True):
@@ -28,7 +28,7 @@ class FieldRef(_Fields, frozen=True):
 
 
 class ValueFrom(_Fields, frozen=True):
-    """Where a variable's value comes from; other sources than fields are not told apart."""
+    """The source of a variable's value; only fields of the pod are distinguished."""
 
     field_ref: FieldRef | None = None
 
@@ -42,7 +42,7 @@ class EnvVar(_Fields, frozen=True):
 
 
 class VolumeMount(_Fields, frozen=True):
-    """Where a container has a volume."""
+    """A volume's mount point in a container."""
 
     mount_path: str
 
@@ -88,7 +88,7 @@ class CreatedPod(_Fields, frozen=True):
 
 
 class Request(_Fields, frozen=True):
-    """What is asked; the objects are decoded on their own, so that a bad one spoils no answer."""
+    """The request; objects are decoded separately, so that a bad one does not prevent an answer."""
 
     uid: str
     operation: str = ""
@@ -132,7 +132,7 @@ _ENCODER = msgspec.json.Encoder()
 
 
 def read_review(body: bytes) -> Request | None:
-    """The question; None if it is none, and nobody can be answered."""
+    """The request; None if the body is none, and no answer is possible."""
     try:
         return decoded(_REVIEW, body).request
     except UNDECODABLE:
@@ -140,7 +140,7 @@ def read_review(body: bytes) -> Request | None:
 
 
 def read_pod(raw: Raw) -> CreatedPod | str:
-    """The pod, or what is wrong with it."""
+    """The pod, or a sentence that says what is wrong with it."""
     try:
         return decoded(_POD, bytes(raw))
     except UNDECODABLE as error:

@@ -1,8 +1,8 @@
-"""The Binding: one request that assigns a pod and writes its annotations; what its answers mean.
+"""The Binding: one request that assigns a pod and writes its annotations; and its answers.
 
-The API server checks neither keys nor size of a Binding's annotations; a pod that got bad ones can
+The API server checks neither keys nor size of a Binding's annotations, and a pod with bad ones can
 never be updated again, so they are checked here. Answers are those of kube-apiserver 1.36
-(pkg/registry/core/pod/storage/storage.go): the same code for many cases, told apart by the text.
+(pkg/registry/core/pod/storage/storage.go): one code for many cases, distinguished by the text.
 """
 
 import re
@@ -20,7 +20,7 @@ from kubeshare_py.manifests.pods.allocation import write_allocation
 from kubeshare_py.manifests.shallow_json import decoded
 from kubeshare_py.manifests.undecodable import UNDECODABLE
 
-#: apimachinery's limits: bytes of all keys and values, of a key's prefix, and of its name.
+#: The limits of apimachinery: bytes of all keys and values, of a key's prefix, and of its name.
 MOST_BYTES, MOST_PREFIX, MOST_NAME = 262_144, 253, 63
 
 _BAD_REQUEST, _NOT_FOUND, _CONFLICT = 400, 404, 409
@@ -29,7 +29,7 @@ _PREFIX = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-
 
 
 class Doubt(Enum):
-    """What to do about an answer that does not say whether an earlier try succeeded."""
+    """What to do about an answer that leaves open whether an earlier try succeeded."""
 
     LOOK = "read the pod: it says who bound it"
     AGAIN = "send the same Binding again later"
@@ -59,7 +59,7 @@ _ENCODER = msgspec.json.Encoder()
 
 
 def binding_annotations(bind: Bind, fence: str) -> dict[str, str]:
-    """Give all that the Binding writes; stale results that are not written anew become empty."""
+    """All annotations that the Binding writes; stale results become empty."""
     annotations = dict.fromkeys(bind.stale_results, "")
     annotations[ALLOCATION] = write_allocation(bind.allocation)
     annotations.update(result_annotations(bind.allocation))
@@ -70,7 +70,7 @@ def binding_annotations(bind: Bind, fence: str) -> dict[str, str]:
 
 
 def annotation_problem(annotations: Mapping[str, str]) -> str:
-    """Say what the API server would not accept if it checked; "" if nothing."""
+    """What the API server would refuse if it checked; "" if nothing."""
     size = 0
     for key, value in annotations.items():
         if not _is_qualified(key):
@@ -107,10 +107,10 @@ def binding_body(bind: Bind, annotations: Mapping[str, str]) -> bytes:
 
 
 def read_refusal(status: int, reason: str, kind: str, message: str) -> Refusal | Doubt:
-    """Say what an error answer to a Binding means, given that it may not have been the first try.
+    """What an error answer to a Binding means, given that it may not have been the first try.
 
-    Definite is only what would be answered whatever became of earlier tries. "Is being deleted" is
-    not: the server looks at that before it looks at the node, so an earlier try may have won.
+    Only an answer that would be the same whatever became of earlier tries is definite. "Is being
+    deleted" is not: the server checks that before the node, so an earlier try may have succeeded.
     """
     if status == _NOT_FOUND and kind in {"pods", "namespaces"}:
         return Refusal.GONE
@@ -127,7 +127,7 @@ def read_refusal(status: int, reason: str, kind: str, message: str) -> Refusal |
 
 
 def read_outcome(body: bytes, bind: Bind, answer: str) -> BindOutcome:
-    """Say what became of a Binding by reading its pod; `answer` is what the server said to it."""
+    """What became of a Binding, by its pod; `answer` is the server's answer to it."""
     try:
         pod = decoded(_POD, body)
     except UNDECODABLE as error:

@@ -41,12 +41,12 @@ class BudgetFields(_Fields, frozen=True):
 
 
 def key_of(budget: BudgetFields) -> PodKey:
-    """Where it is found."""
+    """The budget's namespace and name."""
     return PodKey(budget.metadata.namespace, budget.metadata.name)
 
 
 def to_domain(budget: BudgetFields) -> Budget:
-    """What the scheduler sees of it."""
+    """The domain's budget."""
     status, selector = budget.status, budget.spec.selector
     return Budget(
         key=key_of(budget),

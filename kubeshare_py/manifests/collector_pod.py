@@ -1,4 +1,4 @@
-"""A collector's v1 Pod in the few fields that say where to ask it.
+"""A collector's v1 Pod, in the few fields that say where it answers.
 
 https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/
 """
@@ -10,7 +10,7 @@ from kubeshare_py.manifests.metadata import ObjectMeta
 
 
 class PlaceSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """Where it runs."""
+    """The node that it runs on."""
 
     node_name: str = ""
 
@@ -23,7 +23,7 @@ class ConditionFields(msgspec.Struct, frozen=True, gc=False):
 
 
 class PlaceStatus(msgspec.Struct, frozen=True, gc=False):
-    """Its address, and how it is."""
+    """Its address and conditions."""
 
     phase: str = ""
     pod_ip: str = msgspec.field(default="", name="podIP")
@@ -50,7 +50,7 @@ class CollectorPod(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_ready(self) -> bool:
-        """What its readiness probe says."""
+        """The result of its readiness probe."""
         return any(
             one.type == "Ready" and one.status == "True" for one in self.status.conditions or ()
         )

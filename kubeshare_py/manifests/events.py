@@ -1,4 +1,4 @@
-"""What lists and watches say, as the scheduler's events."""
+"""Objects of lists and watches as the scheduler's events."""
 
 from kubeshare_py.domain.events import (
     BudgetGone,
@@ -32,7 +32,7 @@ def pod_event(change: str, fields: PodFields) -> PodSeen | PodGone | None:
 
 
 def listed_pod(fields: PodFields) -> Pod | FinishedMember | PodUid:
-    """A pod of a list; of a finished one only what counts: its uid, if it was in no group."""
+    """A pod of a list; of a finished pod only its uid, unless it is a member of a group."""
     if pod.is_finished(fields):
         return pod.finished_member(fields) or PodUid(fields.metadata.uid)
     return pod.to_domain(fields)

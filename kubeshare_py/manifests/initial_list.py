@@ -1,4 +1,4 @@
-"""The list that a watch begins with: objects one by one, changes among them, a bookmark at the end.
+"""The list at the start of a watch: objects one by one, with changes among them, then a bookmark.
 
 https://kubernetes.io/docs/reference/using-api/api-concepts/#streaming-lists
 """
@@ -15,10 +15,11 @@ R = TypeVar("R")
 
 
 class InitialList(Generic[T, R]):
-    """Collects lines until the bookmark; of each object only what `reduce` makes of it.
+    """Collects lines until the bookmark, and reduces each object by `reduce`.
 
-    Only all of them together are as new as the request: what the server had when it began may be
-    older, and the changes before the bookmark make up for it. So nothing counts before that.
+    Only all of them together are as new as the request: the server's state when it began may be
+    older, and the changes before the bookmark bring it up to date. So nothing counts before the
+    bookmark.
     """
 
     def __init__(self, codec: Codec[T], reduce: Callable[[T], R]) -> None:
@@ -26,11 +27,11 @@ class InitialList(Generic[T, R]):
         self._reduce = reduce
         self._items: dict[tuple[str, str], R] = {}
         self._problems: dict[tuple[str, str], Problem] = {}
-        #: Where the watch goes on; "" until the bookmark has come.
+        #: Where the watch resumes; "" until the bookmark has come.
         self.resource_version = ""
 
     def take(self, lines: list[Line[T]]) -> list[Line[T]]:
-        """Take lines up to the bookmark; answers those that come after it."""
+        """Take lines up to the bookmark; returns those after it."""
         for number, line in enumerate(lines, 1):
             if line.type == BOOKMARK:
                 if line.ends_list:
@@ -45,7 +46,7 @@ class InitialList(Generic[T, R]):
         return list(self._items.values())
 
     def problems(self) -> list[Problem]:
-        """Those that could not."""
+        """The problems of the others."""
         return list(self._problems.values())
 
     def _take(self, line: Line[T]) -> None:

@@ -1,6 +1,6 @@
-"""Templates of `-o jsonpath=…` as kubectl understands them: text, `{paths}`, `{range …}{end}`.
+"""Templates of `-o jsonpath=…` as in kubectl: text, `{paths}`, `{range …}{end}`.
 
-https://kubernetes.io/docs/reference/kubectl/jsonpath/. What is missing is printed as nothing.
+https://kubernetes.io/docs/reference/kubectl/jsonpath/. A missing field is printed as nothing.
 """
 
 import json
@@ -21,7 +21,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 
 
 def template(text: str) -> Template:
-    """Parse a template; raises BadPath. Without braces it is one path, its dot may be missing."""
+    """Parse a template; raises BadPath. Without braces it is one path, whose dot may be missing."""
     if "{" not in text:
         text = "{" + (text if text[:1] in ".[$@" else f".{text}") + "}"
     return _sequence(_parts(text), inside=False)
@@ -38,7 +38,10 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def _sequence(parts: Iterator[str], *, inside: bool) -> Template:
-    """Everything up to `{end}` or, outside of any range, to the end of the template."""
+    """Everything up to `{end}`; outside of any range, up to the end of the template.
+
+    Raises BadPath.
+    """
     steps: list[Template] = []
     for part in parts:
         inner = part[1:-1].strip() if part.startswith("{") else None
@@ -62,7 +65,10 @@ def _joined(steps: list[Template]) -> Template:
 
 
 def _split(inner: str) -> Iterator[str]:
-    """Paths and quoted texts of one action; blanks inside brackets and quotes do not part them."""
+    """The paths and quoted texts of one action.
+
+    Blanks inside brackets and quotes do not separate.
+    """
     one, depth = "", 0
     for piece in re.findall(rf"{_QUOTED.pattern}|.", inner, re.VERBOSE | re.DOTALL):
         depth += {"[": 1, "]": -1}.get(piece, 0)
@@ -89,7 +95,7 @@ def _range(text: str, body: Template) -> Template:
 
 
 def _path(text: str) -> str:
-    """Without the `$` or `@` that it may begin with; raises BadPath for what is no path."""
+    """The path without a leading `$` or `@`; raises BadPath."""
     path = text.removeprefix("$").removeprefix("@")
     if path[:1] not in (".", "[") and text not in ("$", "@"):
         raise BadPath(f"unrecognized path {text!r}")

@@ -1,4 +1,4 @@
-"""The scheduler's Lease in Kubernetes' JSON: who leads.
+"""The scheduler's Lease in Kubernetes' JSON: which process leads.
 
 Fields: https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/lease-v1/
 """
@@ -19,9 +19,9 @@ class _Metadata(msgspec.Struct, rename="camel"):
 
 
 def read_lease(found: Mapping[str, Any]) -> Lease:
-    """Read a Lease; what on it cannot be is in `problems`, and no reason not to lead.
+    """Read a Lease; implausible fields are in `problems`, and are no reason not to lead.
 
-    Raises msgspec.ValidationError for what has no resourceVersion: no API server stored it.
+    Raises msgspec.ValidationError without a resourceVersion, which every stored Lease has.
     """
     metadata = msgspec.convert(found.get("metadata"), _Metadata)
     spec = _Spec(found.get("spec"))
@@ -39,7 +39,7 @@ def read_lease(found: Mapping[str, Any]) -> Lease:
 
 
 class _Spec:
-    """A Lease's spec, whatever is in it; `problems` are those of the fields that were asked for."""
+    """A Lease's spec with arbitrary content; `problems` are those of the fields that were read."""
 
     def __init__(self, found: object) -> None:
         self.problems: list[str] = []
@@ -50,7 +50,7 @@ class _Spec:
             self.problems.append(f"spec: must be an object, not {_shown(found)}")
 
     def text(self, name: str) -> str:
-        """A string, "" if it is not there; of anything else its JSON, so that a change is seen."""
+        """A string, "" if it is missing; anything else as JSON, so that a change is seen."""
         found = self._fields.get(name)
         if found is None or isinstance(found, str):
             return found or ""
@@ -58,7 +58,7 @@ class _Spec:
         return msgspec.json.encode(found).decode()
 
     def number(self, name: str, least: int, most: int, otherwise: int) -> int:
-        """A whole number within these bounds, 0 if it is not there, and `otherwise`."""
+        """A whole number within these bounds; 0 if it is missing, `otherwise` if it is bad."""
         found = self._fields.get(name)
         if found is None:
             return 0
@@ -79,10 +79,10 @@ def _shown(found: object) -> str:
 def lease_body(
     found: Mapping[str, Any] | None, name: str, claim: LeaseClaim, now: datetime.datetime
 ) -> dict[str, Any]:
-    """Write a claim over the Lease as found, keeping what others wrote on it.
+    """Write a claim over the Lease as found, keeping fields of others.
 
-    `now` is the time of this process's clock, for people: no scheduler computes with it. Without
-    micro seconds the API server refuses it.
+    `now` is this process's clock, for people: no scheduler computes with it. The API server refuses
+    times without microseconds.
     """
     time = now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     old = dict(found or {})

@@ -4,14 +4,14 @@ import msgspec
 
 
 class OwnerReference(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """Who made an object; at most one of them is its controller."""
+    """An owner of an object; at most one of them is its controller."""
 
     uid: str = ""
     controller: bool = False
 
 
 class ObjectMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """An object's identity and its user-given words. A bookmark has only `resourceVersion`."""
+    """An object's identity, labels and annotations. A bookmark has only `resourceVersion`."""
 
     name: str = ""
     namespace: str = ""

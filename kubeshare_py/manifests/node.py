@@ -1,4 +1,4 @@
-"""A v1 Node in the fields that placement depends on, and into the domain's Node.
+"""A v1 Node in the fields that placement depends on, and its conversion to the domain's Node.
 
 https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/node-v1/
 """
@@ -52,10 +52,10 @@ class NodeFields(msgspec.Struct, frozen=True, gc=False):
 
 
 def to_domain(node: NodeFields) -> Node:
-    """What the scheduler sees of a node. Never raises.
+    """The domain's Node. Never raises.
 
-    What is not in `allocatable` (pods included), or is no quantity there, is not offered. Of more
-    than `NODE_RESOURCES` the first count: those of every node, then by name.
+    A resource that is not in `allocatable` (pods included), or is no quantity there, is not
+    offered. At most `NODE_RESOURCES` count: those of every node, then by name.
     """
     spec = node.spec
     return Node(
@@ -70,7 +70,7 @@ def to_domain(node: NodeFields) -> Node:
 
 def _allocatable(resources: dict[str, Quantity]) -> tuple[tuple[str, int], ...]:
     amounts = []
-    # Each takes a column of the table of all nodes, and a node may write what it likes here.
+    # Each takes a column of all nodes' tables, and a node may write anything here.
     names = sorted(resources, key=lambda name: (name not in _EVERY_NODES, name))
     for name in sorted(names[: NODE_RESOURCES.most]):
         quantity = resources[name]

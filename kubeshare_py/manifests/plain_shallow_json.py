@@ -1,6 +1,6 @@
-"""As `shallow_json`, without numpy: for the command, which is installed alone and reads little.
+"""`shallow_json` without numpy, for the command, which is installed alone and reads little.
 
-It takes some ten times as long, which a scheduler does not have.
+It takes some ten times as long, which a scheduler could not afford.
 """
 
 import re
@@ -10,14 +10,14 @@ import msgspec
 
 T = TypeVar("T")
 
-#: Lists and objects in each other. Those that are read have about 15.
+#: The deepest nesting of lists and objects. Documents that are read have about 15 levels.
 MOST_DEPTH = 64
 
 _TEXT_OR_BRACKET = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
 
 
 def decoded(text: bytes, kind: type[T]) -> T:
-    """What is in JSON, without its depths where a decoder cannot go; raises as UNDECODABLE says."""
+    """The decoded JSON, cut off where it is too deep for a decoder; raises UNDECODABLE."""
     try:
         return msgspec.json.decode(text, type=kind)
     except RecursionError:
@@ -25,9 +25,9 @@ def decoded(text: bytes, kind: type[T]) -> T:
 
 
 def shallow(text: bytes) -> bytes:
-    """The same JSON with null for each list and object that is below MOST_DEPTH others.
+    """The same JSON with null for each list and object that is more than MOST_DEPTH levels deep.
 
-    Of bytes that are no JSON it makes others that are none.
+    Bytes that are no JSON are returned as other bytes that are none.
     """
     depth, kept, begin = 0, [], 0
     for found in _TEXT_OR_BRACKET.finditer(text):

@@ -1,12 +1,12 @@
-"""PodGroups of the coscheduling plugin and of Kubernetes, as far as placement depends on them.
+"""PodGroups of the coscheduling plugin and of Kubernetes, in the fields that placement depends on.
 
 - `scheduling.x-k8s.io/v1alpha1`: `minMember`. Its `minResources` is an estimate of what is known
   exactly here, and its `scheduleTimeoutSeconds` is about cards that waiting members hold: none do.
   https://github.com/kubernetes-sigs/scheduler-plugins/tree/master/apis/scheduling/v1alpha1
 - `scheduling.k8s.io`, v1alpha2 in Kubernetes 1.36, v1beta1 and v1alpha3 in 1.37:
-  `schedulingPolicy.gang.minCount`, or `schedulingPolicy.basic` for pods that go one by one, and
-  `schedulingConstraints.topology[].key`. How a group is disrupted and its priority are no matter of
-  placement: pods have their own.
+  `schedulingPolicy.gang.minCount`, or `schedulingPolicy.basic` for pods that are scheduled one by
+  one, and `schedulingConstraints.topology[].key`. A group's disruption mode and priority do not
+  matter for placement: pods have their own.
 
 The annotation `sharedgpu/group_within` on a PodGroup of either is a topology key as well. Any other
 field of the spec is named as unsupported.
@@ -81,7 +81,7 @@ class _Policy(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def to_domain(api: GroupApi, group: PodGroupFields) -> PodGroupObject:
-    """What it says of its pods. Never raises."""
+    """The domain's PodGroup. Never raises."""
     spec = {name: value for name, value in (group.spec or {}).items() if bytes(value) not in _EMPTY}
     minimum = _minimum(api, spec)
     if isinstance(minimum, int) and minimum > GROUP_MEMBERS.most:
@@ -121,7 +121,7 @@ def _unknown(api: GroupApi, spec: Mapping[str, msgspec.Raw]) -> Iterator[str]:
 
 
 def _keys(annotations: Mapping[str, str], spec: Mapping[str, msgspec.Raw]) -> list[str]:
-    """Labels of which all members must share a value; more than one where that is not clear."""
+    """Labels of which all members must share a value; several if the objects disagree."""
     annotated = annotations.get(WITHIN, "")
     keys = [annotated] if annotated else []
     try:
@@ -134,7 +134,7 @@ def _keys(annotations: Mapping[str, str], spec: Mapping[str, msgspec.Raw]) -> li
 
 
 def _minimum(api: GroupApi, spec: Mapping[str, msgspec.Raw]) -> int | str:
-    """How many must start together; the field that cannot be understood, if there is one."""
+    """The minMember or minCount; the name of the field if it cannot be understood."""
     field = _MINIMUM_FIELDS[api]
     raw = spec.get(field)
     try:

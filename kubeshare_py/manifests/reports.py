@@ -1,7 +1,7 @@
-"""What owners and operators are told: the PodScheduled condition and events, as request bodies.
+"""The PodScheduled condition and events for owners and operators, as request bodies.
 
-Formats: https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/ and, for
-texts and reasons, kube-scheduler's.
+Formats: https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/; texts and
+reasons are kube-scheduler's.
 """
 
 import datetime
@@ -21,18 +21,18 @@ CONTROLLER = "kubeshare-scheduler"
 POD_SCHEDULED, UNSCHEDULABLE = "PodScheduled", "Unschedulable"
 SCHEDULED, FAILED_SCHEDULING = "Scheduled", "FailedScheduling"
 PREEMPTED = "Preempted"
-#: Of each kind of overuse, what its event says when it is over.
+#: For each kind of overuse, the note of the event when it is over.
 OVERUSE_ENDED = {
     Overuse.AMOUNT: "GPUOvercommitEnded",
     Overuse.EXCLUSIVITY: "GPUExclusivityRestored",
     Overuse.PORT: "PodManagerPortFreed",
     Overuse.CLAIM: "GPUClaimSettled",
 }
-#: Where events of things without a namespace are kept.
+#: The namespace of events about objects without one.
 DEFAULT_NAMESPACE = "default"
 _NORMAL = frozenset({SCHEDULED, PREEMPTED, *OVERUSE_ENDED.values()})
 _ACTIONS = {SCHEDULED: "Binding", FAILED_SCHEDULING: "Scheduling", PREEMPTED: "Preempting"}
-#: Of everything that is told about what pods hold.
+#: The action of events about what pods hold.
 _CHARGING = "Charging"
 MOST_NOTE_BYTES = 1024
 MOST_INSTANCE = 128
@@ -41,7 +41,7 @@ MOST_OBJECT_NAME = 253
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regarding:
-    """What an event is about. `part` tells apart what belongs to one object, such as its cards."""
+    """The object of an event. `part` tells parts of an object apart, such as its cards."""
 
     kind: str
     namespace: str
@@ -56,9 +56,9 @@ def regarding_pod(uid: PodUid, key: PodKey) -> Regarding:
 
 
 def regarding_part(node: NodeName, uuid: GpuUuid | None, port: int | None = None) -> Regarding:
-    """A card of a node, one of its ports, or (neither) all cards that the kubelet hands out.
+    """A card of a node, one of its ports, or (neither) all cards that the kubelet gives out.
 
-    The uid is the node's name: kubelets do so, and `kubectl describe node` looks for that.
+    The uid is the node's name: kubelets do so, and `kubectl describe node` searches for that.
     """
     part = uuid or ("all" if port is None else f"port {port}")
     return Regarding(kind="Node", namespace="", name=node, uid=node, part=part)
@@ -75,14 +75,16 @@ class ReportedEvent:
 
     @property
     def namespace(self) -> str:
-        """Where the event is kept."""
+        """The namespace of the event."""
         return self.regarding.namespace or DEFAULT_NAMESPACE
 
     @property
     def name(self) -> str:
-        """Name as client-go makes it: the object's and the time in hexadecimal nanoseconds.
+        """The name as client-go makes it.
 
-        A part has its place between the two: several may be told of at the same time.
+        The object's name and the time in hexadecimal nanoseconds.
+
+        A part's name is between the two, because several may be reported at the same time.
         """
         epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
         stamp = f".{(self.at - epoch) // datetime.timedelta(microseconds=1) * 1000:x}"
@@ -121,14 +123,14 @@ _POD = msgspec.json.Decoder(_Pod)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """What a pod's condition says already: whether it is False, and the text if it is ours."""
+    """A pod's present condition: whether it is False, and its text if this scheduler wrote it."""
 
     status_is_false: bool
     message: str | None
 
 
 def read_told(body: bytes, uid: PodUid) -> Told | None:
-    """Read it from a pod; None if this is not the pod, or nobody waits with it any more."""
+    """Read the condition from a pod; None if it is another pod, or no longer waits."""
     try:
         pod = _POD.decode(body)
     except UNDECODABLE:
@@ -143,7 +145,7 @@ def read_told(body: bytes, uid: PodUid) -> Told | None:
 
 
 def waiting_patch(uid: PodUid, message: str, changed: datetime.datetime | None) -> dict[str, Any]:
-    """Write a strategic merge patch for pods/status that sets the one condition.
+    """A strategic merge patch for pods/status that sets the PodScheduled condition.
 
     `changed` is when the condition's status changed; None leaves that time as it is. The uid makes
     the patch fail (422) on another pod of the same name.
@@ -162,7 +164,7 @@ def waiting_patch(uid: PodUid, message: str, changed: datetime.datetime | None) 
 def disruption_patch(
     uid: PodUid, reason: str, message: str, changed: datetime.datetime
 ) -> dict[str, Any]:
-    """Write a strategic merge patch for pods/status that says why a pod is about to be deleted.
+    """A strategic merge patch for pods/status that says why a pod is about to be deleted.
 
     Job controllers read it: https://kubernetes.io/docs/concepts/workloads/pods/disruptions/
     """
@@ -179,9 +181,9 @@ def disruption_patch(
 def nomination_patch(
     uid: PodUid, node: NodeName | None, cards: tuple[GpuUuid, ...]
 ) -> dict[str, Any]:
-    """Write a merge patch for pods/status that nominates a pod, or takes that back.
+    """A merge patch for pods/status that nominates a pod, or clears the nomination.
 
-    The API server takes the annotation with it in the same write.
+    The API server stores the annotation with it in the same write.
     """
     return {
         "metadata": {"uid": uid, "annotations": {EARMARK: ",".join(cards) or None}},
@@ -190,7 +192,7 @@ def nomination_patch(
 
 
 def event_body(event: ReportedEvent, instance: str, count: int, last: datetime.datetime) -> object:
-    """Write an event for events.k8s.io/v1; `count` and `last` are of its series, 1 for none."""
+    """An event for events.k8s.io/v1; `count` and `last` are of its series, count 1 for none."""
     about = event.regarding
     regarding = {"apiVersion": "v1", "kind": about.kind, "name": about.name, "uid": about.uid}
     if about.namespace:
@@ -212,17 +214,17 @@ def event_body(event: ReportedEvent, instance: str, count: int, last: datetime.d
 
 
 def series_patch(count: int, last: datetime.datetime) -> dict[str, Any]:
-    """Write a merge patch that says how often an event has been seen, and when last."""
+    """A merge patch with how often an event has been seen, and when last."""
     return {"series": {"count": count, "lastObservedTime": micro_time(last)}}
 
 
 def micro_time(at: datetime.datetime) -> str:
-    """Write a MicroTime: the server wants exactly six digits of a second."""
+    """A MicroTime: the server requires exactly six digits of a second."""
     return at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def shortened(note: str) -> str:
-    """Cut a note to what the server accepts, in bytes, as kube-scheduler does."""
+    """The note cut to what the server accepts, in bytes, as kube-scheduler does."""
     encoded = note.encode()
     if len(encoded) <= MOST_NOTE_BYTES:
         return note

@@ -1,4 +1,4 @@
-"""What the API server says of the proxy that forwards requests to extension servers.
+"""The API server's settings of the proxy that forwards requests to extension servers.
 
 ConfigMap kube-system/extension-apiserver-authentication:
 https://kubernetes.io/docs/tasks/extend-kubernetes/configure-aggregation-layer/
@@ -9,20 +9,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-#: Where the ConfigMap is.
+#: The ConfigMap's path.
 PATH = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
 
 
 class BadRequestHeader(ValueError):
-    """The ConfigMap cannot be used; the text names the key and what is wrong with it."""
+    """The ConfigMap cannot be used; the text names the key and the problem."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestHeader:
-    """Who may name users, and in which headers.
+    """Which proxies may name users, and in which headers.
 
-    `authorities` is PEM, "" where the aggregation layer is off. `names` are common names of client
-    certificates; without any, every certificate of these authorities will do.
+    `authorities` is PEM, "" if the aggregation layer is off. `names` are common names of client
+    certificates; if empty, every certificate of these authorities is accepted.
     """
 
     authorities: str = ""
@@ -36,8 +36,8 @@ class RequestHeader:
 def read_request_header(config_map: Mapping[str, Any]) -> RequestHeader:
     """Read the ConfigMap. Raises BadRequestHeader.
 
-    If any client's certificate would do as a proxy's, nobody is believed: users of a cluster with
-    one authority for both could name themselves as they like.
+    If every client's certificate would be accepted as a proxy's, none is: users of a cluster with
+    one authority for both could otherwise impersonate others.
     """
     data: Mapping[str, str] = config_map.get("data") or {}
     authorities = data.get("requestheader-client-ca-file", "").strip()
@@ -59,7 +59,7 @@ def read_request_header(config_map: Mapping[str, Any]) -> RequestHeader:
 
 
 def _list(data: Mapping[str, str], key: str, default: tuple[str, ...]) -> tuple[str, ...]:
-    """A JSON list of texts; `default` where it is empty or missing."""
+    """A JSON list of texts; `default` if it is empty or missing. Raises BadRequestHeader."""
     text = data.get(key, "")
     if not text:
         return default

@@ -1,7 +1,7 @@
-"""JSON that is nested deeper than a decoder goes, without its depths.
+"""JSON that is nested deeper than decoders go, with the deep parts cut off.
 
-Every decoder that calls itself gives up at some depth, Python's at about 1,000 levels, also in what
-it only skips. kube-apiserver takes 10,000, and keeps what anybody wrote into an object's
+Every recursive decoder gives up at some depth, Python's at about 1,000 levels, also in parts that
+it skips. kube-apiserver accepts 10,000, and keeps what any client wrote into an object's
 `metadata.managedFields[].fieldsV1`: one such pod would make every list of pods unreadable.
 """
 
@@ -18,7 +18,7 @@ _QUOTE, _OPENING, _CLOSING = ord('"'), (ord("{"), ord("[")), (ord("}"), ord("]")
 
 
 def decoded(decoder: msgspec.json.Decoder[T], text: bytes) -> T:
-    """What a decoder makes of JSON, without its depths where it is too deep; raises the same."""
+    """The decoded JSON, cut off where it is too deep; raises what the decoder raises."""
     try:
         return decoder.decode(text)
     except RecursionError:
@@ -26,18 +26,18 @@ def decoded(decoder: msgspec.json.Decoder[T], text: bytes) -> T:
 
 
 def shallow(text: bytes) -> bytes:
-    """The same JSON with null for each list and object that is below MOST_DEPTH others.
+    """The same JSON with null for each list and object that is more than MOST_DEPTH levels deep.
 
-    The very same bytes if there is none. It costs about 15 ms a MB: only for what cannot be decoded
-    otherwise. Of bytes that are no JSON it makes others that are none.
+    The same bytes if there is none. It costs about 15 ms per MB, so it is only for JSON that cannot
+    be decoded otherwise. Bytes that are no JSON are returned as other bytes that are none.
     """
-    # Without escapes, whose lengths stay.
+    # Escapes replaced by characters of the same length.
     plain = text.replace(b"\\\\", b"__").replace(b'\\"', b"__")
     chars = np.frombuffer(plain, np.uint8)
     outside = np.cumsum(chars == _QUOTE, dtype=np.int32) & 1 == 0
     steps = np.isin(chars, _OPENING).astype(np.int8) - np.isin(chars, _CLOSING)
     depths = np.cumsum(steps * outside, dtype=np.int32)
-    # From the opening character to the last one before the closing one, and so on.
+    # From the opening character to the last one before the closing one, in pairs.
     edges = np.flatnonzero(np.diff(depths > MOST_DEPTH, prepend=False, append=False)).tolist()
     if not edges:
         return text

@@ -8,11 +8,11 @@ from typing import Any
 
 GROUP, VERSION = "state.kubeshare.io", "v1"
 API_VERSION = f"{GROUP}/{VERSION}"
-#: Where the group is served, and the name of its APIService.
+#: The group's path, and the name of its APIService.
 ROOT = f"/apis/{API_VERSION}"
 API_SERVICE = f"{VERSION}.{GROUP}"
 GPUS, PODS = "gpus", "pods"
-#: Kinds of the documents: one pod with the reasons for where it is, many pods, all cards.
+#: The kinds: one pod with the reasons for where it is, many pods, all cards.
 POD, POD_LIST, GPU_LIST = "PodState", "PodStateList", "GPUList"
 
 Json = dict[str, Any]
@@ -34,7 +34,7 @@ _REASONS = {
 
 
 def status(code: int, message: str, resource: str = "", name: str = "") -> Json:
-    """An error as the Kubernetes API gives it."""
+    """An error in the form of the Kubernetes API."""
     details = {"group": GROUP, "kind": resource} if resource else {}
     if name:
         details["name"] = name
@@ -80,7 +80,7 @@ def group_list() -> Json:
 
 
 def discovery_type(accept: str) -> str:
-    """The content type of aggregated discovery that a client prefers; "" where it wants none."""
+    """The content type of aggregated discovery that a client prefers; "" if none."""
     for part in accept.split(","):
         media, *options = (piece.strip() for piece in part.split(";"))
         given = dict(option.partition("=")[::2] for option in options)
@@ -118,12 +118,12 @@ def group_discovery(content_type: str) -> Json:
 
 
 def openapi_v2() -> Json:
-    """GET /openapi/v2: no types, these are documents for reading only."""
+    """GET /openapi/v2: no types, because the documents are read-only."""
     return {"swagger": "2.0", "info": _info(), "paths": {}, "definitions": {}}
 
 
 def openapi_v3() -> Json:
-    """GET /openapi/v3: where the document of each group is."""
+    """GET /openapi/v3: the path of each group's document."""
     return {"paths": {ROOT.lstrip("/"): {"serverRelativeURL": f"/openapi/v3{ROOT}"}}}
 
 

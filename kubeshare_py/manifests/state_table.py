@@ -28,7 +28,7 @@ _POD_COLUMNS = (("Name", 0), ("State", 0), ("Node", 0), ("GPUs", 0), ("Message",
 
 
 def wants_table(accept: str) -> bool:
-    """Whether a client asks for a table before anything else."""
+    """Whether a client prefers a table."""
     first = accept.split(",", maxsplit=1)[0]
     media, *options = (piece.strip() for piece in first.split(";"))
     given = dict(option.partition("=")[::2] for option in options)

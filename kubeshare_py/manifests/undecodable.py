@@ -1,6 +1,6 @@
-"""What decoding bytes from anywhere may raise."""
+"""The exceptions that decoding arbitrary bytes may raise."""
 
 import msgspec
 
-#: Of msgspec; bad UTF-8 and deep nesting are no DecodeError.
+#: msgspec's; bad UTF-8 and deep nesting do not raise DecodeError.
 UNDECODABLE = (msgspec.DecodeError, UnicodeError, RecursionError)

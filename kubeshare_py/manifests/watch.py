@@ -1,7 +1,7 @@
 """LIST pages and watch lines as typed structs of the needed fields.
 
-One object that does not fit its type must not spoil the rest: it is reported as a `Problem` and the
-others are delivered. Wire format:
+One object that does not match its type must not spoil the rest: it is reported as a `Problem`, and
+the others are delivered. Wire format:
 https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
 """
 
@@ -19,16 +19,18 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
 BOOKMARK, ERROR = "BOOKMARK", "ERROR"
-#: Annotation of the bookmark that ends the list which a watch began with.
+#: The annotation of the bookmark that ends a watch's initial list.
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
 class UnreadableAnswer(Exception):
-    """A LIST answer is not a list of objects at all."""
+    """A LIST answer is no list of objects."""
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """One object that could not be decoded: who it is as far as readable ("" where not), and why.
+    """An object that could not be decoded.
+
+    Its identity as far as readable ("" if not), and the reason.
 
     `text` ends with the path of the bad field, such as "Expected `int`, got `str` - at `$.spec.x`".
     """
@@ -124,7 +126,7 @@ class Codec(Generic[T]):
         )
 
     def line(self, line: bytes) -> Line[T]:
-        """Decode one line of a watch. Never raises: what is wrong with it is its `problem`."""
+        """Decode one line of a watch. Never raises: errors are the line's `problem`."""
         try:
             event = self._line.decode(line)
             if event.type != ERROR:
@@ -139,7 +141,7 @@ class Codec(Generic[T]):
         return self._line_apart(line, "")
 
     def key(self, item: T) -> tuple[str, str]:
-        """Namespace ("" where its type has none) and name of an object."""
+        """The namespace ("" if its type has none) and name of an object."""
         return self._namespace(item) if self._namespace else "", self._name(item)
 
     def _one_by_one(self, body: bytes, problems: list[Problem]) -> tuple[_RawPage, list[T]]:
@@ -156,7 +158,7 @@ class Codec(Generic[T]):
         return found, items
 
     def _line_apart(self, line: bytes, why: str) -> Line[T]:
-        """Read what can be read of a line whose object is not of our type."""
+        """Read what is readable of a line whose object does not match the type."""
         try:
             event = decoded(self._raw_line, line)
         except UNDECODABLE as error:
@@ -174,25 +176,25 @@ class Codec(Generic[T]):
             annotations = _metadata(loose).get("annotations")
             ends = isinstance(annotations, dict) and INITIAL_EVENTS_END in annotations
             return Line(type=BOOKMARK, resource_version=version, ends_list=ends)
-        # The object's path in the line is "$.object"; on its own it is "$", as in a LIST.
+        # The object's path in the line is "$.object"; alone it is "$", as in a LIST.
         problem = _problem(why.replace("`$.object", "`$"), loose)
         return Line(type=event.type, resource_version=version, problem=problem)
 
 
 def _without_depths(text: bytes, error: Exception) -> bytes:
-    """What can be decoded of what was nested too deep; the very same bytes for other errors."""
+    """The text cut off where it was nested too deep; the same bytes for other errors."""
     return shallow(text) if isinstance(error, RecursionError) else text
 
 
 def _path(kind: type[msgspec.Struct], wanted: str) -> str:
-    """Find the Python names on the way to a field of metadata; "" if there is no such field."""
+    """The Python names on the way to a field of metadata; "" if there is no such field."""
     metadata = next(f for f in msgspec.structs.fields(kind) if f.encode_name == "metadata")
     names = {f.encode_name: f.name for f in msgspec.structs.fields(metadata.type)}
     return f"{metadata.name}.{names[wanted]}" if wanted in names else ""
 
 
 def _loosely(raw: bytes | msgspec.Raw) -> dict[str, Any]:
-    """Decode anything; what is not an object (or not UTF-8) is an empty one."""
+    """Decode anything; a value that is no object (or no UTF-8) becomes an empty one."""
     try:
         loose = decoded(_ANYTHING, bytes(raw))
     except UNDECODABLE:

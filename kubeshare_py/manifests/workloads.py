@@ -1,4 +1,4 @@
-"""What a person's `pod/x`, `job/x` or `deployment/x` means: where it is, and its pods.
+"""A user's `pod/x`, `job/x` or `deployment/x`: its path, and its pods.
 
 Selectors: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/
 """
@@ -20,7 +20,7 @@ class Workload:
     names: tuple[str, ...]
 
     def path(self, namespace: str, name: str) -> str:
-        """Where one of them is; both are already safe in an URL."""
+        """The path of one of them; both names must be safe in a URL."""
         return f"{self.api}/namespaces/{namespace}/{self.plural}/{name}"
 
 
@@ -38,14 +38,14 @@ WORKLOADS = (
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """What a person named: a kind with pods and a name."""
+    """What a user named: a kind with pods, and a name."""
 
     kind: Workload
     name: str
 
 
 def named(text: str) -> Named:
-    """Read `NAME` or `KIND/NAME`; ValueError says which kinds there are."""
+    """Read `NAME` or `KIND/NAME`; ValueError lists the kinds."""
     kind, slash, name = text.partition("/")
     if not slash:
         kind, name = "pod", text
@@ -92,27 +92,27 @@ class _PodStatus(msgspec.Struct):
 
 
 class ForeignPod(msgspec.Struct):
-    """As much of a pod as says who schedules it."""
+    """The fields of a pod that say which scheduler is responsible for it."""
 
     spec: _PodSpec = msgspec.field(default_factory=_PodSpec)
     status: _PodStatus = msgspec.field(default_factory=_PodStatus)
 
     @property
     def message(self) -> str:
-        """Why its scheduler says that it waits, "" where it does not."""
+        """Why it waits, as its scheduler reports; "" if it does not."""
         said = (one for one in self.status.conditions if one.type == "PodScheduled")
         return next((one.message for one in said if one.status == "False"), "")
 
 
 def foreign_pod(body: bytes) -> ForeignPod:
-    """Read a Pod; raises as UNDECODABLE says for what is none."""
+    """Read a Pod; raises UNDECODABLE."""
     return decoded(body, ForeignPod)
 
 
 def names_in_list(body: bytes) -> tuple[list[tuple[str, str]], str]:
-    """(namespace, name) of a list's items, and where the next page goes on, "" at the end.
+    """The (namespace, name) of a list's items, and the continue token, "" at the end.
 
-    Raises as UNDECODABLE says for what is none.
+    Raises UNDECODABLE.
     """
     found = decoded(body, _List)
     names = [(one.metadata.namespace, one.metadata.name) for one in found.items]
@@ -120,7 +120,7 @@ def names_in_list(body: bytes) -> tuple[list[tuple[str, str]], str]:
 
 
 def pod_selector(body: bytes) -> str:
-    """The label selector of a workload's pods, as a query says it; ValueError without one."""
+    """The label selector of a workload's pods, as a query; ValueError without one."""
     selector = (decoded(body, dict).get("spec") or {}).get("selector") or {}
     if all(isinstance(value, str) for value in selector.values()):
         selector = {"matchLabels": selector}

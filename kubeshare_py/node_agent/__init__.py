@@ -1,1 +1,1 @@
-"""What a node's agents make of what drivers say: judgement, without asking anything."""
+"""Judgement of what a node's drivers report, without asking them."""

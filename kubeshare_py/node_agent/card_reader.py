@@ -1,4 +1,4 @@
-"""What the collector needs of a vendor's driver."""
+"""The interface to a vendor's driver that the collector needs."""
 
 from typing import Protocol
 
@@ -9,13 +9,13 @@ class CardReader(Protocol):
     """Asks the driver of one kind of cards. Calls may take long, or never return."""
 
     def read(self) -> NodeReading:
-        """All cards now. What the driver does not say is None, what it cannot say `unanswered`.
+        """All cards now. What the driver does not report is None; failed answers are `unanswered`.
 
-        Raises OSError when nothing can be read at all; the next call starts afresh.
+        Raises OSError if nothing can be read at all; the next call starts afresh.
         """
 
     def wait(self, timeout_s: float) -> tuple[DriverError, ...] | None:
-        """What happens to cards within so many seconds; returns as soon as something does.
+        """The driver errors within `timeout_s` (s); returns as soon as there is one.
 
-        None, and at once, when the driver does not tell such things.
+        None, and at once, if the driver does not report errors.
         """

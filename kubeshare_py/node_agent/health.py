@@ -4,18 +4,18 @@ from collections.abc import Iterable
 
 from kubeshare_py.domain.card_reading import CardReading, MemoryErrors, Repair
 
-#: It was there and the driver does not list it any more: it fell off the bus.
+#: The driver no longer lists the card: it fell off the bus.
 LOST = "lost"
-#: The driver lists it and cannot say what it is.
+#: The driver lists the card and cannot describe it.
 UNREADABLE = "unreadable"
-#: Nothing was read for too long: what is known of all cards of the node may be wrong.
+#: Nothing was read for too long: what is known of the node's cards may be wrong.
 STALE = "stale"
 MEMORY_ERRORS = "memory-errors"
 REMAP_WAITS = "remap-waits"
 REMAP_FAILED = "remap-failed"
 RETIREMENT_WAITS = "retirement-waits"
 
-#: What a fault can be called, errors of the driver (xid-79) aside.
+#: The names of faults, without driver errors (xid-79).
 NAMES = (
     LOST,
     UNREADABLE,
@@ -29,10 +29,10 @@ NAMES = (
 
 
 def faults(card: CardReading, parent: CardReading | None, happened: Iterable[str]) -> list[str]:
-    """What is wrong with a card that can be read; nothing when it is healthy.
+    """The faults of a readable card; empty if it is healthy.
 
-    An instance has what is wrong with its parent. `happened` are codes of driver errors that are
-    not a program's mistake and not forgotten.
+    An instance has its parent's faults too. `happened` are codes of driver errors that are still
+    held against the card and are not a program's mistake.
     """
     found = [*_state(card), *(_state(parent) if parent is not None else ()), *happened]
     return sorted(set(found))

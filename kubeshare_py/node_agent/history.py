@@ -1,4 +1,4 @@
-"""What the collector remembers from one reading to the next, and what it makes of it."""
+"""The collector's memory from one reading to the next, and its judgement of cards."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -17,13 +17,13 @@ from kubeshare_py.domain.readiness import Told, as_labels
 from kubeshare_py.node_agent.health import LOST, STALE, UNREADABLE, faults
 from kubeshare_py.node_agent.needs import readiness
 
-#: A driver error counts for so long (s) at least, also when the driver wants no repair.
+#: The least time (s) that a driver error counts, even if the driver wants no repair.
 ERROR_KEPT_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """Something for the log; `is_trouble`: somebody should look at it."""
+    """A line for the log; `is_trouble`: a person should look at it."""
 
     event: str
     about: Mapping[str, object]
@@ -32,16 +32,16 @@ class Notice:
 
 @dataclass(slots=True)
 class History:
-    """Readings of one node, taken in one after the other. Times (`now`) are of any one clock."""
+    """The readings of one node, taken in one after the other. `now` (s) is of any one clock."""
 
     reading: NodeReading | None = None
     read_at: float | None = None
-    #: Driver errors by card and code, a program's mistakes included; and who gave no answer.
+    #: Driver errors by card and code, programs' mistakes included; and unanswered questions.
     errors: Counter[tuple[GpuUuid, str]] = field(default_factory=Counter)
     unanswered: Counter[tuple[str, str]] = field(default_factory=Counter)
     _cards: dict[GpuUuid, CardReading] = field(default_factory=dict)
     _missing: dict[GpuUuid, str] = field(default_factory=dict)
-    #: When an error was last seen that is not a program's mistake.
+    #: When (s) an error was last seen that is not a program's mistake.
     _held: dict[GpuUuid, dict[str, float]] = field(default_factory=dict)
     _told: frozenset[Unanswered] = frozenset()
     _faults: Mapping[GpuUuid, tuple[str, ...]] = field(default_factory=dict)
@@ -61,9 +61,9 @@ class History:
         return notices
 
     def cards(self, *, stale: bool = False) -> tuple[JudgedCard, ...]:
-        """Every card that is known, those that are gone included, by index and uuid.
+        """Every known card, those that are gone included, by index and uuid.
 
-        `stale`: the last reading is too old for anything to be called healthy.
+        `stale`: the last reading is too old to call a card healthy.
         """
         return tuple(
             JudgedCard(
@@ -94,12 +94,12 @@ class History:
         self._told = asked
 
     def _compare(self, reading: NodeReading) -> None:
-        """Who is there, who came back, who is missing."""
+        """Which cards are there, came back, or are missing."""
         read = {card.uuid: card for card in reading.cards}
         unreadable = {card.uuid: card for card in reading.unreadable if card.uuid not in read}
         for uuid in self._missing.keys() & (read.keys() | unreadable.keys()):
             if self._missing.pop(uuid) == LOST:
-                # It was reset, or the node's driver was: what happened before is over.
+                # The card or the driver was reset: earlier errors are over.
                 self._held.pop(uuid, None)
         for uuid, card in unreadable.items():
             self._cards.setdefault(uuid, card)
@@ -110,7 +110,7 @@ class History:
             if card.parent is None:
                 self._missing[uuid] = LOST
             else:
-                # Instances come and go as the administrator likes.
+                # The administrator may remove instances.
                 del self._cards[uuid]
                 self._held.pop(uuid, None)
                 self._missing.pop(uuid, None)
@@ -144,7 +144,7 @@ class History:
         self._faults = found
 
     def _isolation(self, reading: NodeReading) -> Iterator[Notice]:
-        """What back-ends lack; of cards that are known, what is new is worth a line."""
+        """What back-ends lack; for known cards, only what is new."""
         found = {
             card.uuid: readiness(card, reading.driver, reading.signs) for card in reading.cards
         }
@@ -157,7 +157,7 @@ class History:
 
 
 def given_away(cards: tuple[JudgedCard, ...]) -> tuple[Gpu, ...]:
-    """The cards that pods may be placed on, divided ones by their instances."""
+    """The cards that pods may be placed on; divided cards by their instances."""
     return tuple(
         Gpu(
             uuid=card.reading.uuid,

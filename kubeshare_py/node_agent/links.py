@@ -6,10 +6,10 @@ from kubeshare_py.domain.card_reading import CardLink, CardReading, FarEnd, OwnL
 
 
 def card_links(cards: Iterable[CardReading]) -> tuple[CardLink, ...]:
-    """One for each ordered pair of whole cards of which the driver says how they are joined.
+    """One link for each ordered pair of whole cards whose connection the driver reports.
 
-    Own links win over the bus, as in `nvidia-smi topo -m`. A card that is divided has no use of
-    them: instances reach nobody else directly.
+    NVLinks win over the bus, as in `nvidia-smi topo -m`. A divided card has none: its instances
+    reach no other card directly.
     """
     whole = [_End(card) for card in cards if card.parent is None]
     pairs = ((one, other) for one in whole for other in whole if one is not other)
@@ -17,12 +17,12 @@ def card_links(cards: Iterable[CardReading]) -> tuple[CardLink, ...]:
 
 
 class _End:
-    """What one card has to offer to others."""
+    """One card's end of its links."""
 
     def __init__(self, card: CardReading) -> None:
         self.card = card
         self.paths = dict(card.paths)
-        #: Number and speed of the links to switches, and to each bus address.
+        #: The number and speed (MB/s) of links to switches, and to each bus address.
         self.switched = _sum(link for link in card.links if link.far_end is FarEnd.SWITCH)
         direct = [link for link in card.links if link.far_end is FarEnd.CARD]
         self.direct = {
@@ -45,14 +45,14 @@ def _link(one: _End, other: _End) -> CardLink | None:
 
 
 def _switched(one: _End, other: _End) -> tuple[int, int]:
-    """Over switches everybody reaches everybody, as fast as the slower of the two."""
+    """Over switches every card reaches every other, as fast as the slower of the two."""
     if not _share_a_fabric(one.card, other.card):
         return 0, 0
     return min(one.switched, other.switched)
 
 
 def _share_a_fabric(one: CardReading, other: CardReading) -> bool:
-    """Drivers without a fabric manager of clusters name none: then a node has one fabric."""
+    """Whether two cards share a fabric; without a fabric manager a node has one."""
     if one.fabric is None and other.fabric is None:
         return True
     if one.fabric is None or other.fabric is None:

@@ -1,7 +1,7 @@
-"""Which cards' MPS daemons are to be started and ended, and when one that died is tried again.
+"""Which cards' MPS daemons to start and end, and when to restart one that died.
 
-Each card that pods may be given has a daemon of its own, shared or not: a pod's folder must be
-there before its containers start, and an idle daemon costs no GPU memory.
+Each card that pods may use has a daemon of its own, shared or not: a pod's folder must be there
+before its containers start, and an idle daemon costs no GPU memory.
 """
 
 from collections.abc import Iterable
@@ -9,13 +9,16 @@ from dataclasses import dataclass
 
 from kubeshare_py.domain.identity import GpuUuid
 
-#: A daemon that died is started again after so long (s), each time twice as long, up to the limit.
+#: Seconds until a daemon that died is started again, doubled each time, and their limit.
 FIRST_WAIT_S, LONGEST_WAIT_S = 1.0, 60.0
 
 
 @dataclass(slots=True)
 class _Daemon:
-    """One card's. `since` None: it does not run, and is due at `due_at`. Times in seconds."""
+    """One card's daemon. `since` None: it does not run, and is due at `due_at`.
+
+    Times in seconds.
+    """
 
     due_at: float = 0.0
     wait_s: float = FIRST_WAIT_S
@@ -25,7 +28,7 @@ class _Daemon:
 
 
 class MpsDaemons:
-    """Told what cards there are and what became of daemons; hands out each start and end once."""
+    """Follows cards and daemons; returns each start and end once."""
 
     def __init__(self) -> None:
         self._daemons: dict[GpuUuid, _Daemon] = {}
@@ -33,11 +36,11 @@ class MpsDaemons:
 
     @property
     def running(self) -> tuple[GpuUuid, ...]:
-        """Cards whose daemon was started and has not ended."""
+        """The cards whose daemon was started and has not ended."""
         return tuple(uuid for uuid, one in self._daemons.items() if one.since is not None)
 
     def listed(self, cards: Iterable[GpuUuid]) -> None:
-        """These are all cards of the node now."""
+        """Set all cards of the node."""
         wanted = {*cards}
         for uuid in sorted(wanted):
             self._daemons.setdefault(uuid, _Daemon()).is_wanted = True
@@ -52,7 +55,7 @@ class MpsDaemons:
                 self._ends.append(uuid)
 
     def starts(self, now: float) -> list[GpuUuid]:
-        """Whose daemon is to be started now; they count as running from here on."""
+        """The cards whose daemon is to be started now; they count as running from here on."""
         due = [uuid for uuid, one in self._daemons.items() if one.since is None]
         due = [uuid for uuid in due if self._daemons[uuid].due_at <= now]
         for uuid in due:
@@ -60,12 +63,12 @@ class MpsDaemons:
         return due
 
     def ends(self) -> list[GpuUuid]:
-        """Whose daemon is to be ended: the card is gone."""
+        """The cards whose daemon is to be ended, because they are gone."""
         ends, self._ends = self._ends, []
         return ends
 
     def ended(self, uuid: GpuUuid, now: float) -> None:
-        """A daemon ended, or could not even be started."""
+        """A daemon ended, or could not be started."""
         one = self._daemons.pop(uuid)
         if not one.is_wanted:
             return
@@ -80,7 +83,7 @@ class MpsDaemons:
 
     @property
     def next_at(self) -> float | None:
-        """When one is to be started again; None when none is."""
+        """When the next daemon is to be restarted; None if none is."""
         return min(
             (one.due_at for one in self._daemons.values() if one.since is None), default=None
         )

@@ -1,6 +1,6 @@
-"""Which isolation back-ends have what they need of a card: all rules; docs/isolation.md has them.
+"""Which isolation back-ends have what they need of a card: all rules; docs/isolation.md lists them.
 
-Known not to work is what lacks one thing. To be called ready, a back-end must have all of them.
+A back-end that lacks one thing is known not to work. To be ready, it must have all of them.
 """
 
 import re
@@ -14,7 +14,7 @@ LIMITING_BRANCH = 615
 
 
 def readiness(card: CardReading, driver: str, signs: Signs) -> Told:
-    """Of one card or instance with this version of the driver; nothing of what nobody can see."""
+    """The readiness of one card or instance with this driver version; without the unknown."""
     judged = (
         (IsolationBackend.DRIVER, _driver(card, driver, signs)),
         (IsolationBackend.MPS, _mps(card, signs)),
@@ -41,7 +41,7 @@ def _mps(card: CardReading, signs: Signs) -> str | None:
 
 
 def _verdict(*needs: tuple[Lack, bool | None]) -> str | None:
-    """The first thing that is missing, "" if all is there; None while something is not known."""
+    """The first thing that is missing, "" if all is there; None if something is unknown."""
     for lack, is_there in needs:
         if is_there is False:
             return lack

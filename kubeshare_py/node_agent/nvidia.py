@@ -1,4 +1,4 @@
-"""Numbers of NVIDIA's driver in our words.
+"""NVIDIA's driver numbers in the terms of this project.
 
 Numbers: nvml.h, https://docs.nvidia.com/deploy/nvml-api/. Speeds: NVIDIA's data sheets.
 """
@@ -45,32 +45,32 @@ _LINK_SPEEDS: Mapping[int, int] = {
 }
 #: One PCIe lane of the first generation, in MB/s and one direction; each generation doubles it.
 _FIRST_LANE = 250
-#: The sixth is specified; a shift by what a driver makes up would take all memory.
+#: The sixth is specified; a shift by an invented number would take all memory.
 _MOST_GENERATIONS = 12
-#: Of the domain in a bus address, NVML writes eight digits and Linux the last four.
+#: Digits of the domain in a bus address: NVML writes eight, Linux the last four.
 _DOMAIN_DIGITS = 4
 
 
 def bus_path(level: int) -> BusPath | None:
-    """What lies between two cards."""
+    """The way between two cards (nvmlGpuTopologyLevel_t); None for an unknown number."""
     return _PATHS.get(level)
 
 
 def far_end(kind: int) -> FarEnd:
-    """What an NVLink leads to."""
+    """What an NVLink leads to (nvmlIntNvLinkDeviceType_t)."""
     return _FAR_ENDS.get(kind, FarEnd.OTHER)
 
 
 def repair(action: int) -> Repair:
-    """What must be done with a card."""
+    """The repair that a card needs (nvmlDeviceGpuRecoveryAction_t)."""
     return _REPAIRS.get(action, Repair.OTHER)
 
 
 def link_speed(version: int, told: int | None) -> int:
-    """MB/s of one NVLink, both directions summed.
+    """The speed of one NVLink in MB/s, both directions summed.
 
-    `told` is what the driver says of one direction. That is some per cent above what data sheets
-    say of full links, and below it only where links are slower (bridges).
+    `told` is the driver's figure for one direction. It is a few per cent above the data sheets'
+    figure for full links, and below it only where links are slower (bridges).
     """
     nominal = _LINK_SPEEDS.get(version, 0)
     if not told:
@@ -79,9 +79,9 @@ def link_speed(version: int, told: int | None) -> int:
 
 
 def bus_speed(generation: int, lanes: int) -> int:
-    """MB/s of a PCIe connection, both directions summed, without encoding and headers.
+    """The speed of a PCIe connection in MB/s, both directions summed, without encoding and headers.
 
-    0 for a generation that there will hardly be.
+    0 for an implausible generation.
     """
     if not 0 < generation <= _MOST_GENERATIONS:
         return 0
@@ -89,14 +89,14 @@ def bus_speed(generation: int, lanes: int) -> int:
 
 
 def bus_address(text: str) -> str:
-    """As Linux writes it: 0000:3b:00.0 for 00000000:3B:00.0."""
+    """The address as Linux writes it: 0000:3b:00.0 for 00000000:3B:00.0."""
     domain, _, rest = text.lower().partition(":")
     extra = len(domain) - _DOMAIN_DIGITS
     return f"{domain[extra:] if extra > 0 and not domain[:extra].strip('0') else domain}:{rest}"
 
 
 def profile(name: str, slices: int, megabytes: int) -> str:
-    """A MIG instance's profile: the end of its name, or made of its size as NVIDIA does."""
+    """A MIG instance's profile: the end of its name, or composed of its size as NVIDIA does."""
     _, mig, told = name.rpartition(" MIG ")
     if mig or not slices:
         return told if mig else ""
@@ -104,10 +104,10 @@ def profile(name: str, slices: int, megabytes: int) -> str:
 
 
 def cluster_name(raw: bytes) -> str:
-    """Of an NVLink network of several nodes; "" for the zeros of a network within one node."""
+    """The name of an NVLink network of several nodes; "" for zeros, a network within one node."""
     return str(uuid.UUID(bytes=raw)) if any(raw) else ""
 
 
 def xid_code(xid: int) -> str:
-    """How an XID is named in faults and metrics."""
+    """The name of an XID in faults and metrics."""
     return f"xid-{xid}"

@@ -1,6 +1,6 @@
-"""Readings as they can be: what a driver says beyond any card is not said, and the others count.
+"""Removes implausible values from readings, and keeps the others.
 
-A driver that fails may answer with numbers that nobody wrote, such as 2**64 - 1.
+A failing driver may answer with arbitrary numbers, such as 2**64 - 1.
 """
 
 from collections.abc import Iterator
@@ -11,9 +11,9 @@ from kubeshare_py.domain.card_reading import CardReading, NodeReading, OwnLink, 
 
 
 def plausible(reading: NodeReading) -> NodeReading:
-    """The same without what cannot be; each omission is an answer that was not given.
+    """The reading without implausible values; each of them counts as an unanswered question.
 
-    A card whose memory, index or name cannot be is unreadable.
+    A card with an implausible memory, index or name is unreadable.
     """
     unanswered: list[Unanswered] = []
     cards: list[CardReading] = []
@@ -51,7 +51,7 @@ def _problems(card: CardReading) -> Iterator[Unanswered]:
 
 
 def _joined(card: CardReading, unanswered: list[Unanswered]) -> CardReading:
-    """The card without links and NUMA nodes that cannot be."""
+    """The card without implausible links and NUMA nodes."""
     problem = NUMA_NODE.problem(card.numa_node or 0)
     if problem:
         unanswered.append(Unanswered(card=card.uuid, question="NUMA node", error=problem))
@@ -69,5 +69,5 @@ def _joined(card: CardReading, unanswered: list[Unanswered]) -> CardReading:
 
 
 def _odd_link(links: tuple[OwnLink, ...]) -> str:
-    """A speed below 0 among links whose sum is in order."""
+    """A speed below 0 among links whose sum is plausible."""
     return next((found for link in links if (found := LINK_SPEED.problem(link.speed))), "")

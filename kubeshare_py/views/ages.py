@@ -1,4 +1,4 @@
-"""How long ago something was, as `kubectl get` says it: 119s, 9m59s, 179m, 7h59m, 3d2h, 3y4d."""
+"""Ages as `kubectl get` prints them: 119s, 9m59s, 179m, 7h59m, 3d2h, 3y4d."""
 
 from datetime import datetime
 
@@ -16,19 +16,19 @@ _ROUNDING = (  # below, unit, its letter, smaller unit shown with it (0: none), 
 
 
 def seconds(text: str) -> float:
-    """Seconds since 1970 of an RFC 3339 time; raises ValueError for anything else."""
+    """The Unix time (s) of an RFC 3339 time; raises ValueError for anything else."""
     return datetime.fromisoformat(text).timestamp()
 
 
 def age(text: str | None, now: float) -> str:
-    """`kubectl get`'s AGE of an RFC 3339 time; `now` is seconds since 1970."""
+    """The age of an RFC 3339 time as `kubectl get` prints it; `now` is Unix time (s)."""
     if not text:
         return "<unknown>"
     return duration(now - seconds(text))
 
 
 def duration(elapsed: float) -> str:
-    """The same rounding for a number of seconds."""
+    """A duration of `elapsed` seconds, rounded in the same way."""
     total = int(elapsed)
     if total < -1:
         return "<invalid>"

@@ -11,7 +11,7 @@ from kubeshare_py.domain.isolation import IsolationBackend
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardFigures:
-    """Cards in columns of one length: a cluster has tens of thousands, and an object each is slow.
+    """Cards in columns of one length; one object per card would be slow for tens of thousands.
 
     A card that pods hold and the inventory does not show has capacity 0 and is not healthy.
     """
@@ -29,10 +29,10 @@ class CardFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerFigures:
-    """All cards together.
+    """Sums over all cards.
 
-    `free_milli` is what healthy cards have left, `broken_milli` the part of it on cards that have
-    tenants already. `disputed_cards` are uuids that several nodes claim.
+    `free_milli` is the free share of healthy cards, `broken_milli` the part of it on cards with
+    tenants. `disputed_cards` are uuids that several nodes claim.
     """
 
     nodes: int = 0
@@ -52,13 +52,13 @@ class LedgerFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodFigures:
-    """Pods that wait, and bound ones whose allocation cannot be read.
+    """Waiting pods, and problems of bound ones.
 
-    `outside` are those that wait outside of the queue, for so many of their namespace are in it.
-    `holding` are pods with a place, `assumed` those of them that nobody saw bound yet.
-    `shares` are those with a share of a card, by the back-end that is to hold them to it; `lacking`
-    those of them on whose cards it lacks something, `untold` those of whose cards nobody tells.
-    `unschedulable_by`: (plugin, profile, pods that this plugin keeps from some node).
+    `outside` are pods outside of the queue, because the limit of their namespace is reached.
+    `holding` are pods with a place, `assumed` those of them not seen bound yet. `shares` are pods
+    with a share of a card, by the back-end that enforces it; `lacking` those of them on whose cards
+    it lacks something, `untold` those on whose cards its readiness is unknown. `unschedulable_by`:
+    (plugin, profile, pods that this plugin keeps from some node).
     """
 
     active: int = 0

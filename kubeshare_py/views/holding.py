@@ -1,11 +1,11 @@
-"""What a pod holds, as people look at it: amounts of its cards, its neighbours, why it is there."""
+"""What a pod holds, as people see it: amounts of its cards, its neighbours, why it is there."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldingView:
-    """A pod's part of one card: thousandths and bytes; `index` -1: not in the inventory."""
+    """A pod's part of one card: milli and bytes; `index` -1: not in the inventory."""
 
     uuid: str
     index: int = -1
@@ -28,7 +28,7 @@ class NeighbourView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreView:
-    """What one plugin gives a node for a pod; `points` are before the weight."""
+    """One plugin's score of a node for a pod; `points` are before the weight."""
 
     plugin: str
     weight: int
@@ -45,11 +45,11 @@ class RankedNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementView:
-    """What speaks for a pod's node if the pod were placed now, and who shares its cards.
+    """How a pod's node would rank if the pod were placed now, and its cards' other tenants.
 
-    `rank` counts from 1 among the `fitting` nodes; it is 0, and `score` means nothing, where the
-    pod would not fit its own node any more or where scores alone did not decide (gangs).
-    `others` are the best of the other nodes. Scores that are normalised are left out.
+    `rank` counts from 1 among the `fitting` nodes. It is 0, and `score` has no meaning, if the pod
+    would no longer fit its own node, or if scores alone did not decide (gangs). `others` are the
+    best of the other nodes. Normalised scores are left out.
     """
 
     rank: int = 0

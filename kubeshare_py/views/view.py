@@ -1,7 +1,7 @@
-"""The scheduler's state as people look at it: what the read-only endpoint serves.
+"""The scheduler's state as people see it: the values that the read-only endpoint serves.
 
 Amounts are integers: shares in thousandths of a GPU, memory in bytes. The endpoint sends these
-values as JSON objects with the same field names; readers ignore fields that they do not know.
+values as JSON objects with the same field names; readers ignore unknown fields.
 """
 
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from kubeshare_py.views.holding import HoldingView, PlacementView
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tenant:
-    """A pod's part of one card. `unheld`: parts (memory, time) that nothing holds it to."""
+    """A pod's part of one card. `unheld`: parts (memory, time) that are not enforced."""
 
     namespace: str
     name: str
@@ -24,7 +24,7 @@ class Tenant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LingeringView:
-    """A part of one card that is held for `for_s` more seconds: its pod was deleted by force."""
+    """A part of one card, held for `for_s` more seconds because its pod was deleted by force."""
 
     namespace: str
     name: str
@@ -35,9 +35,9 @@ class LingeringView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendView:
-    """Whether an isolation back-end has what it needs of a card: `ready`, None if nobody tells.
+    """Whether an isolation back-end has what it needs of a card; `ready` is None if unknown.
 
-    `lack` is what is missing, in words that go after "it has".
+    `lack` is what is missing, as words that follow "it has".
     """
 
     backend: str
@@ -47,7 +47,7 @@ class BackendView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LackView:
-    """What a pod's isolation back-end lacks on one of its cards; "" where nobody tells."""
+    """What a pod's isolation back-end lacks on one of its cards; "" if unknown."""
 
     uuid: str
     lack: str = ""
@@ -55,7 +55,7 @@ class LackView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LacksView:
-    """On so many cards of a node a pod's isolation back-end lacks this; "": nobody tells."""
+    """On `cards` cards of a node a pod's isolation back-end lacks this; "" if unknown."""
 
     cards: int
     lack: str = ""
@@ -65,12 +65,11 @@ class LacksView:
 class CardView:
     """One card. `known` is False for a card that pods hold and the inventory does not show.
 
-    `unheld` are parts (memory, time) of which nothing holds some tenant to its own.
-    `earmarked_milli` of it belong to those who wait, `earmarked_for`; that is not in use.
-    `isolation` has the back-ends that pods here may use, but for `none`. `claimed_by` are other
-    nodes that list the card, or whose pods hold it: unless it counts here it is not healthy.
-    `lingering` are pods that were deleted by force, whose parts are held, and in use, until their
-    grace periods are over.
+    `unheld` are parts (memory, time) that are not enforced for some tenant. `earmarked_milli`
+    belong to the waiting pods `earmarked_for`, and are not in use. `isolation` has the back-ends
+    that pods here may use, without `none`. `claimed_by` are other nodes that list the card, or
+    whose pods hold it: unless it counts here, it is not healthy. `lingering` are pods that were
+    deleted by force, whose parts are in use until their grace periods are over.
     """
 
     uuid: str
@@ -92,10 +91,10 @@ class CardView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkView:
-    """How two cards reach each other: a word of `nvidia-smi topo -m`, "" where nobody says.
+    """How two cards reach each other: a word of `nvidia-smi topo -m`, "" if unknown.
 
-    `bandwidth` is what decisions count, by the best way: MB/s, both directions summed; below 100
-    it only says that they are near.
+    `bandwidth` is the best way's, which decisions use: MB/s, both directions summed; below 100 it
+    only means that they are near.
     """
 
     uuid: str
@@ -106,7 +105,7 @@ class LinkView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IslandView:
-    """Cards each two of which have at least `bandwidth`; `intact` while all of them are idle."""
+    """Cards of which every two have at least `bandwidth`; `intact` while all of them are idle."""
 
     bandwidth: int
     cards: tuple[str, ...]
@@ -133,10 +132,10 @@ class RingView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeView:
-    """One node. `silent`: its collector does not answer, the cards are the last known ones.
+    """One node. `silent`: its collector does not answer, and its cards are the last known ones.
 
-    `native_gpus` are GPUs of pods that the kubelet gave cards to by itself: as many idle cards are
-    held back. `topology` is there only where it was asked for and is known.
+    `native_gpus` are GPUs that the kubelet gave to pods: as many idle cards are held back.
+    `topology` is set if it was requested and is known.
     """
 
     name: str
@@ -151,14 +150,14 @@ class NodeView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodView:
-    """One pod of ours. `state`: held, waiting, backoff, binding, assumed or bound.
+    """One pod of this scheduler. `state`: held, waiting, backoff, binding, assumed or bound.
 
-    `count` cards of `milli` each are asked for, thousandths of a card of the model `share_of` where
+    It asks for `count` cards of `milli` each, in thousandths of a card of the model `share_of` if
     that is set; `memory_bytes` is per card, None for the share's part. `cards` are the uuids that
-    it holds. `message` says why it waits.
-    `isolation` is what is to hold it to its share, `unheld` the parts that this does not hold.
-    `lacks` are those of its cards on which that is not known to work, or known not to.
-    `holds` is what it has of each card; with `asks_for_other` its labels ask for something else.
+    it holds. `message` says why it waits. `isolation` is the back-end that enforces its share,
+    `unheld` the parts that this does not enforce. `lacks` are those of its cards on which the
+    back-end is not known to work. `holds` is its part of each card; with `asks_for_other` its
+    labels ask for something else.
     """
 
     namespace: str
@@ -187,10 +186,10 @@ class PodView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterView:
-    """Everything at one instant. `overcommitted`: (node, uuid) with less than nothing free.
+    """The cluster at one instant. `overcommitted`: (node, uuid) of cards with free amounts below 0.
 
-    `ready` is False until pods and nodes were listed. `inventory` says how the card inventory
-    stands: `read`, `unread`, or the message of the last failure.
+    `ready` is False until pods and nodes were listed. `inventory` is `read`, `unread`, or the
+    message of the last failure.
     """
 
     scheduler: str
@@ -203,11 +202,12 @@ class ClusterView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeWhy:
-    """What one node says to one pod: it fits, or the reasons, and the numbers behind them.
+    """One node's verdict on one pod: it fits, or the reasons with their numbers.
 
-    `lacks`: on how many of its cards the pod's isolation back-end does not work, or may not.
-    `kept` are sentences: what preemption, or a forced deletion, keeps there for others. `room`: how
-    many members of the pod's gang it would take now by itself, None if the pod waits for no others.
+    `lacks`: on how many of its cards the pod's isolation back-end does not work, or may not. `kept`
+    are sentences about what preemption or a forced deletion keeps there for other pods. `room`: how
+    many members of the pod's gang this node alone would take now; None if the pod is not part of a
+    waiting gang.
     """
 
     name: str
@@ -242,10 +242,10 @@ class SeatView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreemptionView:
-    """Who would be evicted, and for which places. `leaving`: so many others leave anyhow.
+    """The victims of a plan, and its places. `leaving`: how many other pods leave anyhow.
 
-    `under_way`: it is being carried out. Else `obstacle` says why not, if it never will be.
-    `violations`: so many of the victims are beyond what their disruption budgets allow.
+    `under_way`: it is being carried out. Otherwise `obstacle` says why it never will be, if so.
+    `violations` is the number of victims beyond what their disruption budgets allow.
     """
 
     under_way: bool = False
@@ -258,11 +258,11 @@ class PreemptionView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhyView:
-    """Why a pod is where it is. `advice` are sentences: what would make it fit.
+    """Why a pod is where it is. `advice` are sentences about what would make it fit.
 
-    `ring` is there for pods that hold several cards, `placement` for pods with a node.
-    `preemption` is what evictions would do for it, None where they would not help.
-    `indexes` are those of the cards that are named anywhere in it, by uuid.
+    `ring` is set for pods that hold several cards, `placement` for pods with a node. `preemption`
+    is the plan of evictions for it, None if they would not help. `indexes` are those of all cards
+    named in it, by uuid.
     """
 
     pod: PodView

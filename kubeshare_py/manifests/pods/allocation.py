@@ -5,8 +5,10 @@
      "exclusive":false,"port":50051,"group":"train","min":3,"isolation":"mps","limit":1000}
 
 A claim is one card of the whole pod. All but `v`, `token` and `claims` may be absent.
+
 Fields that this version does not know are ignored: leaving a placement out of the ledger because a
-newer scheduler said more about it would give its cards away twice. A change of meaning changes `v`.
+newer scheduler wrote more about it would give its cards away twice. A change of meaning changes
+`v`.
 """
 
 from typing import Annotated
@@ -21,7 +23,7 @@ from kubeshare_py.domain.identity import DecisionToken, GpuUuid
 from kubeshare_py.domain.isolation import Isolation, IsolationBackend
 
 VERSION = 1
-#: Of numbers that only are compared: JSON's readers in other languages know no larger ones.
+#: For numbers that are only compared: JSON readers of other languages know no larger integers.
 _Count = Annotated[int, Meta(ge=0, le=2**53)]
 _Bytes = Annotated[int, Meta(ge=HELD_BYTES.least, le=HELD_BYTES.most)]
 
@@ -79,11 +81,11 @@ def write_allocation(allocation: Allocation) -> str:
 
 
 def read_allocation(text: str) -> Allocation | str:
-    """Read the annotation's value; what is wrong with it, as a text, if it cannot be one.
+    """Read the annotation's value; a sentence that says what is wrong if it is none.
 
-    Never raises: anybody who may annotate pods may write it.
+    Never raises: every user who may annotate pods may write it.
     """
-    # Deep nesting and lone surrogates are no DecodeError.
+    # Deep nesting and lone surrogates do not raise DecodeError.
     try:
         placement = _PLACEMENT.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
@@ -97,7 +99,7 @@ def read_allocation(text: str) -> Allocation | str:
 
 
 def _other_version(text: str) -> str:
-    """What to say of a value that another version may well have written; "" if none did."""
+    """The problem of a value that another version may have written; "" if none did."""
     try:
         version = _VERSION.decode(text).v
     except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -128,7 +130,7 @@ def _allocation(placement: _Placement) -> Allocation:
 
 
 def _isolation(placement: _Placement) -> Isolation | None:
-    """None also for a back-end that only another version knows: it is no part of the ledger."""
+    """None also for a back-end that only another version knows: the ledger does not need it."""
     for backend in IsolationBackend:
         if backend == placement.isolation:
             return Isolation(backend, placement.limit)

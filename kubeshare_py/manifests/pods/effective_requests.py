@@ -1,7 +1,7 @@
-"""What a pod takes of a node's cpu, memory and other countable resources.
+"""A pod's effective requests of cpu, memory and other countable resources.
 
-The rules are the scheduler's and kubelet's own (PodRequests in k8s.io/component-helpers):
-init containers run one after the other, before the others, and sidecars (init containers with
+The rules are those of the scheduler and kubelet (PodRequests in k8s.io/component-helpers): init
+containers run one after the other, before the others, and sidecars (init containers with
 restartPolicy Always) keep running; `spec.resources` replaces the sum for cpu, memory and huge
 pages; a bound pod in the middle of a resize takes the most of what it wants, was granted and has.
 """
@@ -20,21 +20,24 @@ from kubeshare_py.manifests.pods.pod_fields import (
 )
 
 _Items = tuple[tuple[str, Quantity], ...]
-#: Lists of which the largest amount counts, resource by resource.
+#: Lists of amounts; for each resource the largest one counts.
 _Alternatives = tuple[_Items, ...]
 _Amounts = dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """Sorted (name, amount) pairs without zeros and without `pods`; and what is no quantity."""
+    """Sorted (name, amount) pairs without zeros and without `pods`.
+
+    And fields that are no quantities.
+    """
 
     resources: tuple[tuple[str, int], ...]
     problems: tuple[str, ...] = ()
 
 
 def demand(spec: PodSpec, status: PodStatus | None) -> Demand:
-    """What the pod takes. `status` is a bound pod's; None where no kubelet has a say yet."""
+    """The pod's demand. `status` is a bound pod's; None if no kubelet has seen the pod yet."""
     containers, inits, level = spec.containers or (), spec.init_containers or (), spec.resources
     statuses = {one.name: one for one in _statuses(status)} if status else {}
     if status is None or _as_asked(status, statuses, containers + inits):
@@ -66,7 +69,7 @@ def _items(resources: ResourceList | None) -> _Items:
 
 
 def _asked(resources: Resources | None) -> _Items:
-    """A container's requests; a limit without a request is one."""
+    """A container's requests; a limit without a request counts as one."""
     if resources is None:
         return ()
     if resources.limits and resources.requests:
@@ -81,7 +84,10 @@ def _is_sidecar(container: Container) -> bool:
 def _as_asked(
     status: PodStatus, statuses: dict[str, ContainerStatus], containers: tuple[Container, ...]
 ) -> bool:
-    """Whether the pod has what its spec says, as nearly all have: a short way to the same sum."""
+    """Whether the pod has what its spec asks for, as nearly all have.
+
+    A short way to the same sum.
+    """
     if status.allocated_resources or status.resources:
         return False
     for container in containers:
@@ -95,7 +101,10 @@ def _as_asked(
 
 
 def _resize_refused(status: PodStatus) -> bool:
-    """The node can never grant what the spec wants: only what the pod has counts."""
+    """Whether the node can never grant what the spec asks for.
+
+    Then only what the pod has counts.
+    """
     return any(
         condition.type == "PodResizePending" and condition.reason == "Infeasible"
         for condition in status.conditions or ()
@@ -132,7 +141,7 @@ def _demand(
     level_limits: _Items,
     overhead: _Items,
 ) -> Demand:
-    """The sum; cached, because pods of one template differ in nothing that is seen here."""
+    """The sum; cached, because pods of one template differ in nothing that matters here."""
     problems: list[str] = []
     running: _Amounts = {}
     for alternatives in containers:
@@ -168,7 +177,7 @@ def _largest(alternatives: _Alternatives, problems: list[str]) -> _Amounts:
 
 
 def _replace(total: _Amounts, requests: _Amounts, limits: _Amounts) -> None:
-    """Pod-level resources count instead of the sum; their limits only where nothing is asked."""
+    """Replace the sum by pod-level resources; limits count only without requests."""
     for name in {**limits, **requests}:
         if name in ("cpu", "memory") or name.startswith("hugepages-"):
             total[name] = requests[name] if name in requests else total.get(name) or limits[name]

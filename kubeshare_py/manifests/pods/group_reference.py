@@ -1,7 +1,7 @@
-"""Which PodGroup object a pod names: by a label of the coscheduling plugin, or in its spec.
+"""The PodGroup object that a pod names, by a label of the coscheduling plugin or in its spec.
 
-Labels: https://github.com/kubernetes-sigs/scheduler-plugins/tree/master/pkg/coscheduling
-Field: `spec.schedulingGroup.podGroupName`, alpha in Kubernetes 1.36.
+Labels: https://github.com/kubernetes-sigs/scheduler-plugins/tree/master/pkg/coscheduling Field:
+`spec.schedulingGroup.podGroupName`, alpha in Kubernetes 1.36.
 """
 
 import msgspec
@@ -13,7 +13,7 @@ from kubeshare_py.manifests.pods.pod_fields import PodSpec
 from kubeshare_py.manifests.undecodable import UNDECODABLE
 
 LABEL = "scheduling.x-k8s.io/pod-group"
-#: Of the plugin's releases before 0.23.
+#: The label of the plugin's releases before 0.23.
 OLD_LABEL = "pod-group.scheduling.sigs.k8s.io"
 FIELD = "spec.schedulingGroup"
 
@@ -21,9 +21,9 @@ FIELD = "spec.schedulingGroup"
 def group_reference(
     meta: ObjectMeta, spec: PodSpec, group: str
 ) -> GroupReference | InvalidRequest | None:
-    """What a pod names; a problem if it belongs to several groups.
+    """The PodGroup that a pod names; a problem if it belongs to several groups.
 
-    `group` is the one that other labels put it into, "" if none.
+    `group` is the group by other labels, "" if none.
     """
     labels = meta.labels or {}
     label = labels.get(LABEL) or labels.get(OLD_LABEL)
@@ -39,7 +39,7 @@ def group_reference(
 
 
 def named_in(spec: PodSpec) -> str:
-    """The name in the spec; "" where there is none that can be read."""
+    """The name in the spec; "" if there is none that can be read."""
     if not spec.scheduling_group or "podGroupName" not in spec.scheduling_group:
         return ""
     try:

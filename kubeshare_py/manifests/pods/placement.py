@@ -22,7 +22,7 @@ _Pairs = tuple[tuple[str, str], ...]
 def shape_without_place(
     resources: tuple[tuple[str, int], ...], request: GpuRequest | None
 ) -> Shape:
-    """The shape of a pod that says more of its place than is read: no node satisfies it."""
+    """The shape of a pod whose placement fields exceed the limits: no node satisfies it."""
     return _shape(resources, request, (), NodeSelectorFields(), ())
 
 

@@ -1,6 +1,6 @@
-"""How much a pod may say about where it may run, and of what it takes there.
+"""Limits of what a pod may state about its placement and resources.
 
-Kubernetes bounds none of this but by the size of the whole object, and every part of it is judged
+Kubernetes bounds these only by the size of the whole object, and every part of them is evaluated
 for each node. All limits are far above what people write: lists of some hundred nodes by name, one
 term for each, as controllers make them, are well within them.
 """
@@ -12,22 +12,22 @@ from kubeshare_py.manifests.label_selector import RequirementFields
 from kubeshare_py.manifests.pods.pod_fields import NodeSelectorFields, PodSpec
 
 MOST_TERMS = 500
-#: Lines of all terms.
+#: Lines in all terms.
 MOST_REQUIREMENTS = 1000
-#: Of all lines.
+#: Values in all lines.
 MOST_VALUES = 5000
-#: Characters of all keys and values.
+#: Characters in all keys and values.
 MOST_CHARACTERS = 256 * 1024
 MOST_TOLERATIONS = 500
 MOST_SELECTED = 100
-#: Requests and limits of all containers.
+#: Requests and limits in all containers.
 MOST_AMOUNTS = 1000
 
 TERMS = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def placement_problem(spec: PodSpec) -> InvalidRequest | None:
-    """What there is too much of; None for nearly every pod."""
+    """Which limit the pod exceeds; None for nearly every pod."""
     return next(_too_many(spec), None)
 
 

@@ -1,4 +1,4 @@
-"""A v1 Pod into the domain's Pod."""
+"""A v1 Pod as the domain's Pod."""
 
 from dataclasses import replace
 
@@ -33,18 +33,18 @@ from kubeshare_py.manifests.pods.unsupported import unsupported_fields
 _SUCCEEDED = "Succeeded"
 _NEVER = "Never"
 _REMEMBERED = 4096
-#: Of an annotation in a sentence; a list of six cards is not longer.
+#: The most characters of an annotation in a sentence; a list of six cards is not longer.
 _MOST_SHOWN = 256
 _FINISHED = (_SUCCEEDED, "Failed")
 
 
 def is_finished(pod: PodFields) -> bool:
-    """Whether it is over and holds nothing any more."""
+    """Whether the pod has ended and holds nothing any more."""
     return pod.status.phase in _FINISHED
 
 
 def finished_member(pod: PodFields) -> FinishedMember | None:
-    """What counts of a finished pod; None if it was in no group."""
+    """A finished pod as a member of its group; None if it was in none."""
     meta = pod.metadata
     group = sharedgpu.read(meta.labels).group if meta.labels else None
     reference = _reference(pod, group)
@@ -63,14 +63,14 @@ def finished_member(pod: PodFields) -> FinishedMember | None:
 
 
 def to_domain(pod: PodFields) -> Pod:
-    """What the scheduler sees of an unfinished pod. Never raises.
+    """The domain's Pod for an unfinished pod. Never raises.
 
     A bound pod's allocation is read from its annotation. On a pod without a node that annotation,
-    like every other result, is only something to overwrite: its user wrote it.
+    like every other result, was written by its user, and is only overwritten.
     """
     meta, spec = pod.metadata, pod.spec
     bound = bool(spec.node_name)
-    # Keys that are not known matter as long as there is something to decide.
+    # Unknown keys matter only before the pod is placed.
     unknown = None if bound else unknown_key(meta.labels, meta.annotations)
     asked = sharedgpu.read(meta.labels or {}, meta.annotations)
     if unknown is not None:
@@ -121,7 +121,7 @@ def to_domain(pod: PodFields) -> Pod:
 
 
 def _reference(pod: PodFields, group: PodGroup | None) -> GroupReference | InvalidRequest | None:
-    """Which PodGroup object it names; nearly always none."""
+    """The PodGroup object that it names; nearly always none."""
     if group is not None and pod.metadata.annotations:
         problem = within_problem(pod.metadata.annotations)
         if problem is not None:
@@ -132,7 +132,7 @@ def _reference(pod: PodFields, group: PodGroup | None) -> GroupReference | Inval
 
 
 def _within(group: PodGroup | None, annotations: dict[str, str] | None) -> PodGroup | None:
-    """The group with the place that an annotation wants for it."""
+    """The group with the topology key of an annotation."""
     if group is None or not annotations or not annotations.get(WITHIN):
         return group
     if within_problem(annotations) is not None:
@@ -141,7 +141,7 @@ def _within(group: PodGroup | None, annotations: dict[str, str] | None) -> PodGr
 
 
 def _labels(labels: dict[str, str] | None) -> Labels:
-    """Pods of one template share one value."""
+    """The labels; pods of one template share one value."""
     return _known_labels(tuple(sorted(labels.items()))) if labels else ()
 
 
@@ -156,7 +156,7 @@ def _held(annotations: dict[str, str]) -> Allocation | str | None:
 
 
 def _mismatch(annotations: dict[str, str], held: Allocation | str | None) -> str:
-    """Say which cards or port its containers are told, if those are not the ones that it holds."""
+    """The cards or the port in its containers' variables, if they are not those that it holds."""
     told = annotations.get(GPU_UUID, "")
     ours = visible_cards(held) if isinstance(held, Allocation) else ""
     if told != ours:

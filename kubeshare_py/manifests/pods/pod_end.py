@@ -1,10 +1,9 @@
 """How long containers of a bound pod may outlive its object, and whether they have ended.
 
 What a kubelet does (release 1.36; files below pkg/kubelet of kubernetes/kubernetes):
-
 - It deletes a pod, with grace 0, only after the API server shows a terminal phase and all its
-  containers have ended (`canBeDeleted` in status/status_manager.go); a phase that is terminal is
-  not reported before that. So a pod that goes without one was removed by somebody else. Kubelets
+  containers have ended (`canBeDeleted` in status/status_manager.go); a terminal phase is not
+  reported before that. So a pod that disappears without one was removed by another client. Kubelets
   before 1.27 deleted it once its statuses said `terminated`.
 - Deletion with grace 0 (`kubectl delete --force`) writes `deletionTimestamp` and
   `deletionGracePeriodSeconds: 0`, then removes the object: two watch events, milliseconds apart
@@ -12,25 +11,26 @@ What a kubelet does (release 1.36; files below pkg/kubelet of kubernetes/kuberne
 - A kubelet that sees the first one ends the containers within 1 s for preStop hooks and 2 s from
   SIGTERM to SIGKILL (`calculateEffectiveGracePeriod` in pod_workers.go,
   `minimumGracePeriodInSeconds` in kuberuntime/kuberuntime_manager.go).
-- A kubelet whose connection was away at that moment finds only that the pod is missing. It uses
-  the grace period of the last object it knows, from when it notices: `deletionGracePeriodSeconds`
-  if it had seen a deletion, else `terminationGracePeriodSeconds` (the same function, from
-  `deletePod` and `removeTerminatedWorker`). Containers of which a restarted kubelet knows no pod
-  get 1 s (`HandlePodCleanups` in kubelet_pods.go).
+- A kubelet that was disconnected at that moment finds only that the pod is missing. It uses the
+  grace period of the last object it knows, from when it notices: `deletionGracePeriodSeconds` if it
+  had seen a deletion, else `terminationGracePeriodSeconds` (the same function, from `deletePod` and
+  `removeTerminatedWorker`). Containers whose pod a restarted kubelet does not know get 1 s
+  (`HandlePodCleanups` in kubelet_pods.go).
 """
 
 from kubeshare_py.manifests.pods.pod_fields import ContainerStatus, PodFields
 
 #: The API server's default of `terminationGracePeriodSeconds`.
 _DEFAULT_GRACE_S = 30
-#: A kubelet gives every container so long between SIGTERM and SIGKILL, whatever was asked for.
+#: A kubelet gives every container this time (s) between SIGTERM and SIGKILL, whatever was
+#: requested.
 LEAST_GRACE_S = 2
 
 
 def grace_s(pod: PodFields) -> int:
     """How long (s) its containers may run on from the moment of its deletion.
 
-    Of a deletion with grace that is under way its own period, else that of the spec.
+    The grace period of a deletion that is under way, else that of the spec.
     """
     under_way = pod.metadata.deletion_grace_period_seconds
     if under_way:
@@ -42,8 +42,8 @@ def grace_s(pod: PodFields) -> int:
 def has_stopped(pod: PodFields) -> bool:
     """Whether all its containers have ended in the course of a deletion with grace.
 
-    Without such a deletion they may be started again. Of containers whose status is missing, or
-    that wait to be started, nothing is known.
+    Without such a deletion they may be restarted. Containers without a status, or waiting to be
+    started, do not count as ended.
     """
     status, meta = pod.status, pod.metadata
     if meta.deletion_timestamp is None or not meta.deletion_grace_period_seconds:

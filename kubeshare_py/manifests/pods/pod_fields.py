@@ -20,11 +20,11 @@ Int32 = Annotated[int, Meta(ge=INT32.least, le=INT32.most)]
 
 
 class _Fields(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """Camel case on the wire, no cycles, no changes."""
+    """Camel case in JSON, no cycles, no changes."""
 
 
 class Resources(_Fields, frozen=True):
-    """What is asked for at least and at most."""
+    """Requests and limits."""
 
     requests: ResourceList | None = None
     limits: ResourceList | None = None
@@ -99,7 +99,7 @@ class SpreadFields(_Fields, frozen=True):
 
 
 class NamedField(_Fields, frozen=True):
-    """Something of which only the name matters."""
+    """An object of which only the name matters."""
 
     name: str = ""
 
@@ -129,13 +129,13 @@ class PodSpec(_Fields, frozen=True):
 
 
 class ContainerState(_Fields, frozen=True):
-    """Where a container is on its way; `terminated` is there once it has ended."""
+    """A container's state; `terminated` is set once it has ended."""
 
     terminated: dict[str, msgspec.Raw] | None = None
 
 
 class ContainerStatus(_Fields, frozen=True):
-    """A container's state, and what it holds, which differs from its spec during a resize."""
+    """A container's state, and its resources, which differ from its spec during a resize."""
 
     name: str = ""
     state: ContainerState | None = None

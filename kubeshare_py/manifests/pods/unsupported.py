@@ -1,9 +1,8 @@
-"""Fields of a pod that nothing here implements: such a pod is not bound, because what is not
-understood is not free.
+"""Fields of a pod that this scheduler does not implement: such a pod is not bound.
 
-Preferences (preferred affinity, ScheduleAnyway) may be ignored and are. Of volumes, the sources
-that mean nothing to placement are listed; any other, one of a later Kubernetes included, is
-unsupported.
+Placing it would ignore a requirement. Preferences (preferred affinity, ScheduleAnyway) may be
+ignored, and are. The volume sources that do not matter for placement are listed; any other,
+including those of later Kubernetes releases, is unsupported.
 """
 
 import re
@@ -25,20 +24,20 @@ _VOLUMES_ANYWHERE = frozenset(
 )
 _NODE_OPERATORS = frozenset({"In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"})
 
-#: Owners of resources that ask for GPUs in another dialect.
+#: The domains of resources that ask for GPUs in another dialect.
 _GPU_DOMAINS = ("aliyun.com", "elasticgpu.io", "nano-gpu.io", "4pd.io", "hami.io")
 #: Resources that stand for a claim on a device class (dynamic resource allocation).
 _DEVICE_CLASS = "deviceclass.resource.kubernetes.io"
 _OWNERS = "|".join(one.replace(".", "[.]") for one in (*_GPU_DOMAINS, _DEVICE_CLASS))
-#: Qualified resource names in lower case that ask for GPUs; also for RE2, which the API server's
-#: CEL uses. NVIDIA's device plugin names GPUs `nvidia.com/gpu*` and MIG instances
-#: `nvidia.com/mig-*`; what else is of nvidia.com (the network operator's `hostdev` and `rdma*`) is
-#: a resource like any other: https://github.com/NVIDIA/k8s-device-plugin
+#: Qualified resource names in lower case that ask for GPUs; valid for RE2 too, which the API
+#: server's CEL uses. NVIDIA's device plugin names GPUs `nvidia.com/gpu*` and MIG instances
+#: `nvidia.com/mig-*`; other resources of nvidia.com (the network operator's `hostdev` and `rdma*`)
+#: are ordinary ones: https://github.com/NVIDIA/k8s-device-plugin
 GPU_RESOURCE = f"gpu|(^|[.])nvidia[.]com/mig-|(^|[.])({_OWNERS})/"
 
 
 def unsupported_fields(spec: PodSpec, resources: tuple[tuple[str, int], ...]) -> tuple[str, ...]:
-    """Paths of the fields; empty for nearly every pod."""
+    """The paths of such fields; empty for nearly every pod."""
     found = list(_unsupported_resources(resources))
     if spec.affinity:
         found += _affinity(spec.affinity)
