@@ -1,1 +1,1 @@
-"""What a new pod is patched with: a JSON patch for the webhook, CEL for admission policies."""
+"""How new pods are patched: a JSON patch for the webhook, CEL for admission policies."""

@@ -1,14 +1,14 @@
-"""Pieces of CEL expressions, as text. All results are CEL strings unless they say otherwise.
+"""Pieces of CEL expressions, as text. All results are CEL strings unless stated otherwise.
 
-The language: https://github.com/google/cel-spec; strings and regular expressions as API servers
-since Kubernetes 1.30 know them: https://kubernetes.io/docs/reference/using-api/cel/
+The language: https://github.com/google/cel-spec; strings and regular expressions of API servers
+since Kubernetes 1.30: https://kubernetes.io/docs/reference/using-api/cel/
 """
 
 from collections.abc import Iterable, Mapping
 
 import msgspec
 
-#: Expressions by the names of their variables, in an order in which they can be evaluated.
+#: Expressions by variable name, in an order in which they can be evaluated.
 Variables = Mapping[str, str]
 
 NOTHING = "''"
@@ -20,17 +20,17 @@ def literal(value: object) -> str:
 
 
 def label(key: str) -> str:
-    """The value of a label, '' where the pod does not have it."""
+    """The value of a label, '' if the pod does not have it."""
     return f"({has_label(key)} ? variables.labels['{key}'] : '')"
 
 
 def annotation(key: str) -> str:
-    """The value of an annotation, '' where the pod does not have it."""
+    """The value of an annotation, '' if the pod does not have it."""
     return f"('{key}' in variables.annotations ? variables.annotations['{key}'] : '')"
 
 
 def has_label(key: str) -> str:
-    """Whether the pod has it: a bool."""
+    """Whether the pod has the label: a bool."""
     return f"'{key}' in variables.labels"
 
 
@@ -46,17 +46,17 @@ def first_said(variables: Iterable[str]) -> str:
 
 
 def sentence(key: str, value: str, *rule: str) -> str:
-    """What `InvalidRequest` says: key, value (CEL), and the rule in parts (CEL)."""
+    """The sentence of `InvalidRequest`: key, value (CEL), and the rule in parts (CEL)."""
     return " + ".join([literal(f'{key}="'), value, literal('": '), *rule])
 
 
 def said(key: str, value: str, rule: str) -> str:
-    """The same with a rule that is plain text."""
+    """The same sentence with a rule that is plain text."""
     return " + ".join([literal(f'{key}="'), value, literal(f'": {rule}')])
 
 
 def matches(text: str, pattern: str) -> str:
-    """Whether all of the text (CEL) matches: a bool."""
+    """Whether the whole text (CEL) matches: a bool."""
     return f"{text}.matches({literal(f'^({pattern})$')})"
 
 
@@ -66,11 +66,11 @@ def shown(text: str, longest: int) -> str:
 
 
 def digits(text: str) -> str:
-    """An integer (CEL) without sign and zeros in front; '' for zero."""
+    """An integer (CEL) without sign and leading zeros; '' for zero."""
     return f"{text}.find('[1-9][0-9]*$')"
 
 
 def exceeds(text: str, most: int) -> str:
-    """Whether what `digits` found (CEL) is more than this: a bool."""
+    """Whether a result of `digits` (CEL) is more than `most`: a bool."""
     limit = str(most)
     return f"(size({text}) > {len(limit)} || (size({text}) == {len(limit)} && {text} > '{limit}'))"

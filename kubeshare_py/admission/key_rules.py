@@ -1,11 +1,11 @@
-"""What `dialects/pod_keys` says of keys, as CEL variables; see `label_rules`."""
+"""The rules of `dialects/pod_keys` as CEL variables; see `label_rules`."""
 
 from kubeshare_py.admission.cel_text import Variables, first, literal, matches
 from kubeshare_py.dialects import pod_keys, results
 
 
 def keys() -> Variables:
-    """What `unknown_key` says. Nothing here can guess which key is meant: all are listed."""
+    """The rules of `unknown_key`. CEL cannot guess which key is meant: all are listed."""
     annotations = [*pod_keys.ASKING_ANNOTATIONS, *pod_keys.RESULT_ANNOTATIONS]
     return {
         "knownLabels": literal(pod_keys.LABELS),

@@ -1,8 +1,8 @@
 """The rules of `dialects/sharedgpu` as CEL variables.
 
-Each ends in a variable that is empty, or what the dialect says of the first problem. Tests compare
-them with the dialect for any labels. Amounts are compared digit by digit, so exactly; the minimum
-of a gang is compared as a double, which is exact for six decimals.
+Each ends in a variable that is empty, or the dialect's sentence about the first problem. Tests
+compare them with the dialect for arbitrary labels. Amounts are compared digit by digit, so exactly;
+the minimum of a gang is compared as a double, which is exact for six decimals.
 """
 
 from kubeshare_py.admission.cel_text import (
@@ -30,22 +30,22 @@ _DECIMAL = "[0-9]+([.][0-9]+)?"
 _INTEGER = "[0-9]+"
 _MANTISSA = "[0-9]*[1-9][0-9]*[.]?[0-9]*|[0-9]+[.][0-9]*[1-9][0-9]*|[.][0-9]*[1-9][0-9]*"
 _ABOVE_ZERO = f"[+]?({_MANTISSA})([eE][+-]?[0-9]{{1,3}})?"
-#: More than 1 whatever is before it, in 63 characters; API servers read no doubles so large.
+#: More than 1 for any mantissa of 63 characters; API servers read no doubles so large.
 _HUGE = "[eE][+]?[1-9][0-9]{2}$"
 _HAS_LIMIT, _HAS_SHARE = has_label(sharedgpu.LIMIT), has_label(sharedgpu.REQUEST)
-#: What the units of memory stand for, as doubles.
+#: The factors of memory units, as doubles.
 _FACTORS = literal(
     {
         **{unit: 1000.0**power for power, unit in enumerate(["", *"kMGTPE"])},
         **{f"{unit}i": 1024.0**power for power, unit in enumerate("KMGTPE", start=1)},
     }
 )
-#: Far less than six decimals differ by, far more than doubles err.
+#: Far less than the difference of six decimals, far more than the error of doubles.
 _HARDLY = 1e-7
 
 
 def group() -> Variables:
-    """What `_group` says, and of the annotation that says where the group goes."""
+    """The rules of `_group`, and of the annotation `group_within`."""
     name = first(
         [(f"{label(sharedgpu.GROUP)} != ''", label(sharedgpu.GROUP))],
         label(sharedgpu.GROUP_OTHER_NAME),
@@ -92,7 +92,7 @@ def group() -> Variables:
 
 
 def priority() -> Variables:
-    """What `_priority` says."""
+    """The rules of `_priority`."""
     text = "variables.priority"
     within_bounds = "[+]?0*([0-9]|[1-9][0-9]|100)|-0*[01]"
     return {
@@ -109,9 +109,9 @@ def priority() -> Variables:
 
 
 def request() -> Variables:
-    """What `_request` says; `wantsCards` and `wholeCards` are bools for the rules of models.
+    """The rules of `_request`; `wantsCards` and `wholeCards` are bools for the rules of models.
 
-    `advice` is said of what is right and hardly meant.
+    `advice` warns about valid values that are hardly meant.
     """
     limit, share = "variables.limit", "variables.request"
     return {
@@ -136,7 +136,7 @@ def request() -> Variables:
 
 
 def _limit() -> str:
-    """What is wrong with the limit, or with the request where that implies the limit."""
+    """The problem of the limit, or of the request if that implies the limit."""
     alone = literal(f"{sharedgpu.MEMORY} {sharedgpu.ALONE_RULE}")
     return first(
         [
@@ -148,7 +148,7 @@ def _limit() -> str:
 
 
 def _share() -> str:
-    """What is wrong with a request beside a limit."""
+    """The problem of a request beside a limit."""
     whole, part = "variables.limitWhole", "variables.limitPart"
     share_whole, share_part = "variables.requestWhole", "variables.requestPart"
     above_in_digits = (
@@ -175,7 +175,7 @@ def _share() -> str:
 
 
 def _rest() -> str:
-    """What is wrong with the rest, which is read only of pods that want cards."""
+    """The problem of the rest, which is read only for pods that want cards."""
     return first(
         [
             ("!variables.wantsCards", NOTHING),
@@ -201,7 +201,7 @@ def _whole(text: str) -> str:
 
 
 def _part(text: str) -> str:
-    """The digits behind the point, without zeros at the end."""
+    """The digits after the point, without trailing zeros."""
     return f"{text}.contains('.') ? {text}.split('.')[1].find('^[0-9]*[1-9]') : ''"
 
 
@@ -212,7 +212,7 @@ def _above_one(amount: str) -> str:
 
 
 def _amount(key: str, amount: str) -> str:
-    """What is wrong with the number of cards of this variable by itself."""
+    """The problem of the number of cards of this variable alone."""
     text = f"variables.{amount}"
     return first(
         [
@@ -227,7 +227,7 @@ def _amount(key: str, amount: str) -> str:
 
 
 def _compared(how: str, why: str = "") -> str:
-    """What is said of a request that its limit does not allow; the limit in normal form."""
+    """The sentence about a request that its limit does not allow; the limit in normal form."""
     whole = "(variables.limitWhole == '' ? '0' : variables.limitWhole)"
     part = "(variables.limit.contains('.') ? '.' + variables.limit.split('.')[1] : '')"
     rule = [literal(f"{how} {sharedgpu.LIMIT}, which is "), whole, part, literal(why)]
@@ -247,7 +247,7 @@ def _is_memory(text: str) -> str:
 
 
 def _is_too_much(text: str) -> str:
-    """Whether memory is more than cards can have: a bool. Doubles err below that bound only."""
+    """Whether memory exceeds that of any card: a bool. Doubles err below that bound only."""
     number = f"{text}.find('^[0-9.]+')"
     factor = f"{_FACTORS}[{text}.substring(size({number}))]"
     plain = f"{text}.matches('[eE][0-9]') ? double({text}) : double({number}) * {factor}"

@@ -5,7 +5,7 @@ from kubeshare_py.admission.key_rules import keys
 from kubeshare_py.admission.label_rules import group, priority, request
 from kubeshare_py.admission.model_rules import models
 
-#: Variables that are what is wrong, in the order in which the scheduler reports it.
+#: Variables with problems, in the order in which the scheduler reports them.
 PROBLEMS = ("keyProblem", "groupProblem", "priorityProblem", "requestProblem", "modelProblem")
 
 _HEAD = (
@@ -16,7 +16,7 @@ _INDENT = " " * 4
 
 
 def variables() -> Variables:
-    """By name, in order; `problem` is the first sentence, '' if all is well.
+    """All variables, in order; `problem` is the first sentence, '' if there is none.
 
     They need `variables.labels` and `variables.annotations`, maps of texts.
     """
@@ -26,7 +26,7 @@ def variables() -> Variables:
 
 
 def template() -> str:
-    """The file deploy/chart/kubeshare/templates/_labels.tpl."""
+    """The content of deploy/chart/kubeshare/templates/_labels.tpl."""
     entries = "".join(_entry(name, text) for name, text in variables().items())
     return f'{_HEAD}{{{{- define "kubeshare.cel.labelRules" -}}}}\n{entries}{{{{- end }}}}\n'
 

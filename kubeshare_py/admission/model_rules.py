@@ -21,7 +21,7 @@ _TEXTS = {MODELS: "models", DENIED: "denied", MIX: "mix", REQUEST_OF: "requestOf
 
 
 def models() -> Variables:
-    """What is said of models; only of pods that want cards and of which nothing else is wrong."""
+    """The rules of models; only for pods that want cards and have no other problem."""
     texts = {
         name: first([(f"{annotation(key)} != ''", annotation(key))], label(key))
         for key, name in _TEXTS.items()
@@ -51,7 +51,7 @@ def models() -> Variables:
 
 
 def _texts() -> str:
-    """A label and an annotation that differ, or a text that is too long, in the order of keys."""
+    """A label and an annotation that differ, or a too long text, in the order of keys."""
     cases = []
     for key in KEYS:
         given, text = label(key), f"variables.{_TEXTS[key]}"
@@ -83,7 +83,7 @@ def _wish() -> str:
                 _said(MODELS, names_rule + sharedgpu_models.TIERS_RULE),
             ),
             (f"variables.denied != '' && !{_all_names(denied)}", _said(DENIED, names_rule)),
-            # Before names are compared with each other, which would cost too much.
+            # Before names are compared with each other, which would be too expensive.
             (f"size({names}) > {too_many}", _said(MODELS, sharedgpu_models.TOO_MANY_RULE)),
             (_many_stars(names), _said(MODELS, sharedgpu_models.STARS_RULE)),
             (
@@ -138,7 +138,7 @@ def _many_stars(names: str) -> str:
 
 
 def _norm(name: str) -> str:
-    """What `name_part` makes of a name: spaces and dashes are one dash, none at the ends."""
+    """The result of `name_part`: one dash for spaces and dashes, none at the ends."""
     words = f"{name}.replace(' ', '-').split('-').filter(word, word != '').join('-')"
-    # Runs of stars become one; each step halves them, and a text has 1024 characters at most.
+    # Runs of stars become one: each step halves them, and a text has at most 1024 characters.
     return words + ".replace('**', '*')" * 10

@@ -1,8 +1,8 @@
-"""A pod's JSON patch: what the table `isolation.containers` says and the pod does not have yet.
+"""A pod's JSON patch: the entries of the table `isolation.containers` that the pod lacks.
 
-Ours come first in a container's environment, so that the user's own entries may refer to them as
-$(NAME). What is there already stays as it is: a second patch is empty. The admission policy's CEL
-(deploy/chart/kubeshare/templates/environment-policy.yaml) does the same, step by step.
+Injected variables come first in a container's environment, so that the user's own entries may refer
+to them as $(NAME). Existing entries stay as they are: a second patch is empty. The admission
+policy's CEL (deploy/chart/kubeshare/templates/environment-policy.yaml) does the same, step by step.
 """
 
 from collections.abc import Iterator
@@ -20,9 +20,11 @@ from kubeshare_py.manifests.admission import (
 
 
 def pod_patch(pod: CreatedPod, injection: Injection, runtime_class: str = "") -> list[Operation]:
-    """For a new pod: its containers and init containers, sidecars among them, and its volumes.
+    """The patch of a new pod.
 
-    `runtime_class` is given to a pod that gets a card and names none itself; "" is none.
+    Its containers and init containers, sidecars included, and its volumes.
+
+    `runtime_class` is set on a pod with a card that names none itself; "" sets none.
     """
     patch: list[Operation] = []
     kinds = {"containers": pod.spec.containers, "initContainers": pod.spec.init_containers}
@@ -36,7 +38,7 @@ def pod_patch(pod: CreatedPod, injection: Injection, runtime_class: str = "") ->
 
 
 def ephemeral_patch(pod: CreatedPod, before: CreatedPod) -> list[Operation]:
-    """For containers added to a running pod: they get no card. Those from before cannot change."""
+    """The patch for containers added to a running pod: they get no card. Others cannot change."""
     old = {one.name for one in _ephemeral(before.spec)}
     return [
         step
@@ -82,14 +84,14 @@ def _entry(variable: Variable) -> object:
 
 
 def _preload(where: str, env: tuple[EnvVar, ...], library: str) -> Iterator[Operation]:
-    """Put the library before those of the user's last, and so effective, LD_PRELOAD."""
+    """Put the library first in the user's last, and so effective, LD_PRELOAD."""
     if not library:
         return
     last = max((index for index, one in enumerate(env) if one.name == PRELOAD), default=None)
     if last is None:
         yield Operation(f"{where}/0", {"name": PRELOAD, "value": library})
     elif env[last].value_from is not None:
-        # The kubelet knows its value; a later entry of the same name may refer to it and wins.
+        # The kubelet resolves its value; a later entry of the same name may refer to it and wins.
         value = f"{library}:$({PRELOAD})"
         yield Operation(f"{where}/-", {"name": PRELOAD, "value": value})
     elif not f"{env[last].value}:".startswith(f"{library}:"):

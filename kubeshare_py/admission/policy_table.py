@@ -1,8 +1,8 @@
 """The table `isolation.containers` as CEL, for the admission policies of the chart.
 
-The policies' templates are written by hand and look things up in these literals; the file of them
-is made by `make manifests`. JSON is CEL, and what is in it must be of one type throughout, so every
-value is a text.
+The policies' templates are written by hand and use these literals; the file with them is generated
+by `make manifests`. JSON is CEL, and all of its values must be of one type, so every value is a
+text.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,13 +26,13 @@ _HEAD = "{{- /* Tables of kubeshare_py/isolation as CEL; written by `make manife
 
 
 def injections() -> Mapping[str, Injection]:
-    """What a pod's containers get: by its reach, or if that is a share by its back-end."""
+    """The injections of containers: by reach, or if that is a share by back-end."""
     shares = {backend.value: with_share(backend) for backend in IsolationBackend}
     return {Reach.VOID.value: NO_CARD, Reach.WHOLE.value: WHOLE_CARD, **shares}
 
 
 def template() -> str:
-    """The file deploy/chart/kubeshare/templates/_environment.tpl."""
+    """The content of deploy/chart/kubeshare/templates/_environment.tpl."""
     parts = {
         "reach": _reach("labels"),
         "reachBefore": _reach("labelsBefore"),
@@ -62,8 +62,8 @@ def _reach(labels: str) -> str:
 def _asks_for_none() -> str:
     """Whether no container asks for a GPU, by any resource that may be one; see `unsupported`.
 
-    An amount of 0 asks for nothing, however it is written. Nor do claims count: their devices come
-    by CDI, whose drivers tell containers `void` themselves.
+    An amount of 0 asks for nothing, in any notation. Claims do not count: their devices come by
+    CDI, whose drivers set `void` themselves.
     """
     return (
         "!(object.spec.containers + object.spec.?initContainers.orValue([])).exists(container,\n"

@@ -1,9 +1,9 @@
 """The webhook: an AdmissionReview in, its answer out.
 
 A new pod with labels or annotations `sharedgpu/*` that the scheduler would not understand is
-refused, with the scheduler's own sentence. Everything else that is wrong is left to the
-ValidatingAdmissionPolicies, which see what became of the pod: one that could not be read here comes
-without its variables and is stopped there.
+refused, with the scheduler's own sentence. All other problems are left to the
+ValidatingAdmissionPolicies, which see the resulting pod: a pod that could not be read here lacks
+its variables and is refused there.
 """
 
 from collections.abc import Mapping
@@ -26,21 +26,21 @@ from kubeshare_py.manifests.admission import (
     refused,
 )
 
-#: What each profile's pods may choose from, by schedulerName, in the order of the profiles.
+#: The isolation back-ends of each profile's pods, by schedulerName, in the order of the profiles.
 Choices = Mapping[str, IsolationChoice]
 
-#: What pods have that name no scheduler: Kubernetes sets it before admission.
+#: The schedulerName of pods that name none: Kubernetes sets it before admission.
 _NO_SCHEDULER = ("", "default-scheduler")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What is done with pods that may be ours.
+    """The rules for pods that may be this scheduler's.
 
-    Pods that carry `sharedgpu/*` and name no scheduler get the first of `choices`: whether the
-    webhook is asked about these is said in its match conditions. `validates`: pods are refused that
-    the scheduler would not understand. `runtime_class` is for pods that get a card and name none;
-    "" leaves them without. `left_alone` are variables that are left to pods and images.
+    Pods with `sharedgpu/*` that name no scheduler get the first of `choices`; the webhook's match
+    conditions decide whether it is called for these. `validates`: pods that the scheduler would not
+    understand are refused. `runtime_class` is for pods with a card that name none; "" leaves them
+    without. `left_alone` are variables that are left to pods and images.
     """
 
     choices: Choices
@@ -50,7 +50,7 @@ class Rules:
 
 
 def answer(body: bytes, rules: Rules) -> bytes | None:
-    """Answer a review of a pod that may be ours; None when it is no review and has no uid."""
+    """Answer a review of a pod that may be ours; None if it is no review and has no uid."""
     request = read_review(body)
     if request is None:
         return None
@@ -82,9 +82,9 @@ def new_pod_patch(pod: CreatedPod, rules: Rules) -> list[Operation]:
 
 
 def answer_of_others(body: bytes) -> bytes | None:
-    """Answer a review of another scheduler's pod that asks for no GPU: it is told that it has none.
+    """Answer a review of another scheduler's pod that asks for no GPU: its containers get `void`.
 
-    Which pods these are is said in the webhook's match conditions.
+    The webhook's match conditions select these pods.
     """
     request = read_review(body)
     if request is None:
@@ -102,7 +102,7 @@ def _is_new(request: Request) -> bool:
 
 
 def _scheduler_of(pod: CreatedPod, choices: Choices) -> str:
-    """Its schedulerName; the first profile's if it carries our keys and names none."""
+    """Its schedulerName; the first profile's if it has our keys and names none."""
     if pod.spec.scheduler_name not in _NO_SCHEDULER or pod.spec.node_name:
         return pod.spec.scheduler_name
     keys = (*(pod.metadata.labels or ()), *(pod.metadata.annotations or ()))
@@ -111,7 +111,7 @@ def _scheduler_of(pod: CreatedPod, choices: Choices) -> str:
 
 
 def _problem(pod: CreatedPod) -> str:
-    """What the scheduler would say; "" where it has nothing to decide, or nothing against it."""
+    """The scheduler's sentence; "" if the pod is placed already or has no problem."""
     if pod.spec.node_name:
         return ""
     problem = first_problem(pod.metadata.labels or {}, pod.metadata.annotations or {})
@@ -119,7 +119,7 @@ def _problem(pod: CreatedPod) -> str:
 
 
 def _added(request: Request, pod: CreatedPod) -> bytes:
-    """The answer about containers that may have been added to the pod; to all else it is yes."""
+    """The answer about containers that may have been added to the pod; otherwise it allows."""
     if request.sub_resource != "ephemeralcontainers":
         return allowed(request.uid)
     before = read_pod(request.old_object)

@@ -1,1 +1,1 @@
-"""What the configuration files say, checked: typed, with the path of each error."""
+"""The configuration files: typed and checked, with the path of each error."""

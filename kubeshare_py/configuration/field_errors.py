@@ -1,4 +1,4 @@
-"""What msgspec says of a bad field, in words for the file's author: path, rule, value, choices."""
+"""msgspec's errors about a bad field in words for the file's author: path, rule, value, choices."""
 
 import re
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from msgspec import inspect
 
 _UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(.*)`")
 _STEP = re.compile(r"\[(\d+|\.\.\.)\]|([^.\[\]]+)")
-#: Stands for a value that is not known, and one that would be too long to repeat.
+#: Stands for an unknown value, and for one too long to repeat.
 _UNKNOWN = object()
 _PAIR = 2
 
@@ -16,8 +16,8 @@ _PAIR = 2
 def explained(message: str, document: object, kind: Any) -> str:
     """A message of msgspec.ValidationError with the path first, as in `profiles[0].isolation[0]`.
 
-    `document` is what was converted to `kind`: the value at the path is repeated, and what is
-    allowed there is listed. The path of the whole is `document`.
+    `document` is what was converted to `kind`: the value at the path is repeated, and the allowed
+    ones are listed. The path of the whole is `document`.
     """
     text, found, place = message.rpartition(" - at `")
     # The place is "$.a[0].b`", or for a bad key "key` in `$.a[0]`".
@@ -39,7 +39,7 @@ def one_of(choices: Sequence[str]) -> str:
 
 
 def _rule(text: str, expected: inspect.Type | None, value: object) -> str:
-    """What must be there, and what is there instead."""
+    """The required type and the actual value."""
     wanted = _wanted(expected)
     if value is _UNKNOWN:
         return text
@@ -49,7 +49,7 @@ def _rule(text: str, expected: inspect.Type | None, value: object) -> str:
 
 
 def _wanted(expected: inspect.Type | None) -> str:
-    """In words, where the type has some: its choices, or its description."""
+    """The required type as words: its choices, or its description."""
     match expected:
         case inspect.EnumType(cls=choices):
             return one_of([str(one.value) for one in choices])
@@ -68,7 +68,7 @@ def _fields(expected: inspect.Type | None) -> list[str]:
 
 
 def _type_at(kind: inspect.Type, steps: Sequence[str]) -> inspect.Type | None:
-    """The type of what is at a path; None where it may be anything."""
+    """The type at a path; None if anything is allowed there."""
     found: inspect.Type | None = kind
     for step in steps:
         match found:
@@ -84,7 +84,7 @@ def _type_at(kind: inspect.Type, steps: Sequence[str]) -> inspect.Type | None:
 
 
 def _value_at(document: object, steps: Sequence[str]) -> object:
-    """What is at a path, if it is short enough to be repeated."""
+    """The value at a path, if it is short enough to be repeated."""
     found = document
     for step in steps:
         if isinstance(found, dict) and step in found:

@@ -1,4 +1,4 @@
-"""The `inventory` of a configuration: which source tells of cards, and where it is."""
+"""The `inventory` of a configuration: the source of cards, and where it is."""
 
 from typing import Annotated, Literal
 
@@ -13,14 +13,13 @@ from kubeshare_py.configuration.settings_rules import (
 
 
 class Inventory(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """Where the cards come from: `prometheus`, `scrape` (the collectors themselves), `annotation`
-    (of the Nodes, which collectors write) or `file`.
+    """The source of cards: `prometheus`, `scrape`, `annotation` or `file`.
 
-    `cells_file` is KubeShare's topology file, for all sources; "" for none.
-
-    `url` and `selector` are of Prometheus; `namespace` ("" is the Lease's), `pod_selector`, `port`,
-    `scheme` and `server_name` of the collectors; `path` of the file. Token and CA are for
-    Prometheus or the collectors, whichever is asked.
+    `scrape` asks the collectors themselves, and `annotation` reads the Nodes, on which collectors
+    write. `cells_file` is KubeShare's topology file, for all sources; "" for none. `url` and
+    `selector` are Prometheus'; `namespace` ("" is the Lease's), `pod_selector`, `port`, `scheme`
+    and `server_name` the collectors'; `path` is the file's. The token and the CA are for Prometheus
+    or the collectors, whichever is asked.
     """
 
     source: Literal["prometheus", "scrape", "annotation", "file"] = "prometheus"
@@ -38,11 +37,11 @@ class Inventory(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     ca_file: str = ""
 
     def within(self, namespace: str) -> "Inventory":
-        """The same for a scheduler in this namespace: collectors are there unless told."""
+        """The inventory of a scheduler in this namespace, where collectors are by default."""
         return msgspec.structs.replace(self, namespace=self.namespace or namespace)
 
     def check(self) -> None:
-        """Raise ValueError, its text beginning with the field, for settings that cannot be."""
+        """Raises ValueError, whose text begins with the field, for unusable settings."""
         if self.source == "file" and not self.path:
             raise ValueError("path: must name the file when source is file")
         if problem := url_problem(self.url):

@@ -16,12 +16,12 @@ _DURATION = "a duration such as 15s, 1m30s or 500ms"
 Duration = Annotated[str, Meta(description=_DURATION)]
 _UNITS_S = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _PART = r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h)"
-#: client-go's: a candidate pauses up to so many retry periods more than one.
+#: client-go's: a candidate waits a random time between one and this many further retry periods.
 JITTER = 1.2
 
 
 class LeaderElection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """Whether and how schedulers agree on the one that decides; durations as in Go: 15s, 1m30s."""
+    """The election of the one scheduler that decides; durations as in Go: 15s, 1m30s."""
 
     leader_elect: bool = True
     lease_duration: Duration = "15s"
@@ -31,7 +31,7 @@ class LeaderElection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     resource_name: str = "kubeshare-scheduler"
 
     def check(self) -> None:
-        """Raise ValueError, its text beginning with the field, for durations that cannot be."""
+        """Raises ValueError, whose text begins with the field, for unusable durations."""
         read = {
             field: _checked(field, text)
             for field, text in (
@@ -61,7 +61,7 @@ class LeaderElection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
 
 
 def seconds(text: str) -> float:
-    """A duration as Go writes it, in seconds; raises ValueError for anything else."""
+    """A duration in Go's notation, in seconds; raises ValueError for anything else."""
     if not re.fullmatch(f"({_PART})+", text):
         raise ValueError(f"must be {_DURATION}, not {text!r}")
     return sum(float(number) * _UNITS_S[unit] for number, unit in re.findall(_PART, text))

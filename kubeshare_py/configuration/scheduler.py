@@ -1,7 +1,7 @@
-"""Configuration files: shaped like KubeSchedulerConfiguration, typed, every error with its path.
+"""Configuration files: shaped like KubeSchedulerConfiguration, typed; every error has its path.
 
-`plugins.<point>` lists what runs at that point, in order. A point that is left out gets the default
-profile's plugins; `disabled: [{name: "*"}]` clears them first, as in kube-scheduler.
+`plugins.<point>` lists the plugins of that point, in order. A point that is left out has the
+default profile's plugins; `disabled: [{name: "*"}]` removes them first, as in kube-scheduler.
 """
 
 from collections.abc import Mapping
@@ -21,8 +21,8 @@ API_VERSION = "kubeshare.io/v1"
 KIND = "KubeShareSchedulerConfiguration"
 SCHEDULER_NAME = "kubeshare-scheduler"
 
-#: Scores are 0…100 and card ranks up to some thousands: with this bound their sums stay far from
-#: the limits of the integers that carry them.
+#: Scores are 0…100 and card ranks up to some thousands: with this bound their sums stay far below
+#: 2**63.
 MOST_WEIGHT = 10_000
 
 
@@ -30,12 +30,12 @@ class ConfigurationError(Exception):
     """A configuration cannot be used; the text begins with the path of the field."""
 
     def __init__(self, text: str) -> None:
-        """Of a long text, which repeats what the file says, only the beginning counts."""
+        """A long text, which repeats what the file says, is cut."""
         super().__init__(beginning(text, 2 * MOST_SAID))
 
 
 class Struct(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """A mapping of the file: no field may be unknown, so that a typo is an error."""
+    """A mapping of the file; it refuses unknown fields, so that a typo is an error."""
 
 
 class Named(Struct, frozen=True):
@@ -46,7 +46,7 @@ class Named(Struct, frozen=True):
 
 
 class Point(Struct, frozen=True):
-    """What to add to a point's default plugins, and what to take away first."""
+    """Plugins to add to a point's default ones, and plugins to remove first."""
 
     enabled: tuple[Named, ...] = ()
     disabled: tuple[Named, ...] = ()
@@ -75,24 +75,24 @@ class PluginArgs(Struct, frozen=True):
 
 
 class ProfileConfiguration(Struct, frozen=True):
-    """One profile: pods with this schedulerName are decided by these plugins."""
+    """One profile: the plugins that decide for pods with this schedulerName."""
 
     scheduler_name: Annotated[str, Meta(min_length=1)] = SCHEDULER_NAME
     plugins: Points = Points()
     plugin_config: tuple[PluginArgs, ...] = ()
-    #: Isolation back-ends; the first is taken by pods that wish none of the others.
+    #: Isolation back-ends; the first is the default for pods that choose none of the others.
     isolation: Annotated[tuple[IsolationBackend, ...], Meta(min_length=1)] = (
         IsolationBackend.NONE,
     )
-    #: What cards of which models can do, in any unit; the first name that names a model counts.
+    #: The capacities of models, in any unit; the first name that matches a model counts.
     gpu_capacities: dict[str, Annotated[int, Meta(ge=1, le=10**9)]] = {}
 
 
 class Server(Struct, frozen=True):
     """The read-only state endpoint: address, certificate, and the file of accepted tokens.
 
-    With `api_service` kube-apiserver may forward requests of its users to it, as the APIService
-    v1.state.kubeshare.io says.
+    With `api_service`, kube-apiserver may forward its users' requests to it, by the APIService
+    v1.state.kubeshare.io.
     """
 
     bind_address: str = "0.0.0.0"
@@ -104,7 +104,7 @@ class Server(Struct, frozen=True):
     api_service: bool = True
 
     def check(self) -> None:
-        """Raise ValueError, its text beginning with the field, for settings that cannot be."""
+        """Raises ValueError, whose text begins with the field, for unusable settings."""
         if problem := label_problem(self.service):
             raise ValueError(f"service: {problem}")
         if self.key_file and not self.certificate_file:
@@ -114,20 +114,15 @@ class Server(Struct, frozen=True):
 class SchedulerConfiguration(Struct, frozen=True):
     """The whole file.
 
-    When too few members of a gang could be bound, the others are tried for `gang_repair_seconds`;
-    then `gang_repair` says to `release` those that are bound, or only to `report` it.
-
-    The first gang or pod of whole cards that waits gets earmarks after `earmark_seconds`, at 0
-    nobody ever does; they are over when none of its places became free in
-    `earmark_patience_seconds`, at 0 they stay. Evicted pods that are still there after
-    `preemption_patience_seconds` are not waited for any longer. One pod or gang evicts others at
-    most `preemptions_per_pod` times before it is bound.
-
-    Cards of a pod that was deleted by force are held for the rest of its grace period, at most for
-    `forced_delete_hold_seconds`; at 0 they are free at once.
-
-    Of one namespace `max_waiting_pods_per_namespace` pods wait in the queue; at 0 all that there
-    are.
+    If too few members of a gang could be bound, the others are tried for `gang_repair_seconds`;
+    then `gang_repair` is to `release` the bound ones, or only to `report` it. The first gang or pod
+    of whole cards that waits gets earmarks after `earmark_seconds`; with 0 none does. They end if
+    none of its places became free in `earmark_patience_seconds`; with 0 they do not. A plan waits
+    `preemption_patience_seconds` for its victims. One pod or gang evicts others at most
+    `preemptions_per_pod` times before it is bound. Cards of a pod that was deleted by force are
+    held for the rest of its grace period, at most for `forced_delete_hold_seconds`; with 0 they are
+    free at once. At most `max_waiting_pods_per_namespace` pods of one namespace wait in the queue;
+    with 0 there is no limit.
     """
 
     api_version: str = API_VERSION
@@ -149,9 +144,9 @@ class SchedulerConfiguration(Struct, frozen=True):
     max_waiting_pods_per_namespace: Annotated[int, Meta(ge=0, le=1_000_000)] = 5000
 
 
-#: What a pod says of models goes before all that policies say of equally good ones.
+#: A pod's preference of models weighs more than all policies for equally good ones.
 _PREFERENCE = Named("ModelPreference", 2000)
-#: And a card that holds a pod to its share goes before what they say of the others.
+#: A card that is ready for the pod's isolation weighs more than policies for the others.
 _READY = Named("IsolationReady", 100)
 
 _DEFAULTS: Mapping[str, tuple[Named, ...]] = {
@@ -212,7 +207,7 @@ def isolation_choices(configuration: SchedulerConfiguration) -> dict[str, Isolat
 def effective(configuration: SchedulerConfiguration) -> dict[str, Any]:
     """The configuration with every default filled in, as plain data for printing.
 
-    Read again it means the same: each point clears the defaults and lists all that runs.
+    Read again it has the same meaning: each point clears the defaults and lists all its plugins.
     """
     plain = msgspec.to_builtins(configuration)
     assert isinstance(plain, dict)
@@ -228,7 +223,7 @@ def effective(configuration: SchedulerConfiguration) -> dict[str, Any]:
 
 
 def enabled(profile: ProfileConfiguration, point: str) -> list[Named]:
-    """What runs at a point: the defaults that stay, then what the file enables, in its order."""
+    """A point's plugins: the defaults that stay, then those that the file enables, in its order."""
     changes: Point = getattr(profile.plugins, point)
     return [*kept_defaults(changes, point), *changes.enabled]
 

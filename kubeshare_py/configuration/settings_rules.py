@@ -1,4 +1,4 @@
-"""Rules for texts of a configuration; each answers what is wrong, "" where nothing is.
+"""Rules for texts of a configuration; each returns what is wrong, or "".
 
 Names: https://kubernetes.io/docs/concepts/overview/working-with-objects/names/
 """
@@ -19,7 +19,7 @@ _MOST_PORT = 65_535
 
 
 def url_problem(text: str) -> str:
-    """Of the address of an HTTP server."""
+    """Check the URL of an HTTP server."""
     found = _URL.fullmatch(text)
     if not found or int(found["port"] or 0) > _MOST_PORT:
         return f"must be a URL such as http://prometheus-k8s.monitoring:9090, not {text!r}"
@@ -27,7 +27,7 @@ def url_problem(text: str) -> str:
 
 
 def label_problem(text: str) -> str:
-    """Of the name of a namespace or a Service."""
+    """Check the name of a namespace or a Service."""
     if len(text) <= _LONGEST_LABEL and _DNS_LABEL.fullmatch(text):
         return ""
     return (
@@ -37,7 +37,7 @@ def label_problem(text: str) -> str:
 
 
 def subdomain_problem(text: str) -> str:
-    """Of the name of a Lease."""
+    """Check the name of a Lease."""
     if len(text) <= _LONGEST_SUBDOMAIN and _SUBDOMAIN.fullmatch(text):
         return ""
     return (
@@ -47,7 +47,7 @@ def subdomain_problem(text: str) -> str:
 
 
 def label_selector_problem(text: str) -> str:
-    """Of a label selector as in `kubectl get -l`."""
+    """Check a label selector as in `kubectl get -l`."""
     try:
         parsed(text)
     except BadSelector as bad:

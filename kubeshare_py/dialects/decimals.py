@@ -15,9 +15,9 @@ _EXACT = Context(prec=2 * LONGEST, rounding=ROUND_CEILING)
 
 
 def plain_decimal(text: str) -> Decimal | None:
-    """Read digits with an optional fraction ("0", "00.5", "10"); None for anything else.
+    """Parse digits with an optional fraction ("0", "00.5", "10"); None for anything else.
 
-    Signs, exponents and values longer than a label may be are not understood.
+    Signs, exponents and values longer than a label are not accepted.
     """
     if len(text) > LONGEST or not _PLAIN.fullmatch(text):
         return None
@@ -25,14 +25,14 @@ def plain_decimal(text: str) -> Decimal | None:
 
 
 def fraction(text: str) -> Fraction | None:
-    """Read a finite decimal, with sign and exponent (three digits at most) if it has them."""
+    """Parse a finite decimal, with an optional sign and exponent (three digits at most)."""
     if len(text) > LONGEST or not _SCIENTIFIC.fullmatch(text):
         return None
     return Fraction(text)
 
 
 def integer(text: str) -> int | None:
-    """Read a base-10 integer that fits into 64 bits, as Go's Atoi does; None for anything else."""
+    """Parse a base-10 integer of 64 bits, as Go's Atoi does; None for anything else."""
     if len(text) > LONGEST or not _INTEGER.fullmatch(text):
         return None
     value = int(text)
@@ -40,7 +40,7 @@ def integer(text: str) -> int | None:
 
 
 def thousandths(value: Decimal) -> tuple[int, bool]:
-    """A decimal of at most 63 digits in thousandths, rounded up, and whether that changed it."""
+    """A decimal of at most 63 digits in thousandths, rounded up, and whether it was inexact."""
     exact = _EXACT.scaleb(value, 3)
     whole = exact.to_integral_value(context=_EXACT)
     return int(whole), whole != exact

@@ -1,4 +1,4 @@
-"""The annotation that names the node label of which all nodes of a group must share a value."""
+"""The annotation with the node label of which all nodes of a group must share a value."""
 
 import re
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ WITHIN = "sharedgpu/group_within"
 LABEL_KEY = r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 WITHIN_RULE = "must be the name of a node label, such as topology.kubernetes.io/zone"
 _LABEL_KEY = re.compile(LABEL_KEY)
-#: So much of a value that is none is shown.
+#: The most characters of a bad value that are shown.
 SHOWN = 60
 
 

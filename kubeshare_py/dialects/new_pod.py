@@ -1,4 +1,4 @@
-"""What is wrong with the labels and annotations of a pod that is not placed yet."""
+"""Problems of the labels and annotations of a pod that is not placed yet."""
 
 from collections.abc import Mapping
 
@@ -11,10 +11,10 @@ from kubeshare_py.domain.request import InvalidRequest
 def first_problem(
     labels: Mapping[str, str], annotations: Mapping[str, str]
 ) -> InvalidRequest | None:
-    """The first problem, in the order in which the scheduler reports them; None if all is well.
+    """The first problem, in the order in which the scheduler reports them; None if there is none.
 
-    What a pod says of PodGroup objects is not looked at, nor whether its profile allows the
-    isolation back-end that it wishes.
+    References to PodGroup objects are not checked, nor whether the pod's profile allows its
+    isolation back-end.
     """
     unknown = unknown_key(labels, annotations)
     if unknown is not None:

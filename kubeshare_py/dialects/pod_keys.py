@@ -1,7 +1,7 @@
-"""Which keys `sharedgpu/*` a pod may carry, as a label and as an annotation.
+"""The keys `sharedgpu/*` that a pod may have, as labels and as annotations.
 
-Everything that asks whether a key is known reads it here: the scheduler, the webhook, the admission
-policy's CEL and docs/labels.md (a test compares).
+All checks of keys use this module: the scheduler, the webhook, the admission policy's CEL and
+docs/labels.md (a test compares).
 """
 
 import re
@@ -13,7 +13,7 @@ from kubeshare_py.domain.request import InvalidRequest
 
 PREFIX = "sharedgpu/"
 
-#: Label keys, as docs/labels.md orders them. Models may be said by labels and by annotations.
+#: Label keys, in the order of docs/labels.md. Models may be in labels and in annotations.
 LABELS = (
     sharedgpu.REQUEST,
     sharedgpu.LIMIT,
@@ -31,35 +31,36 @@ LABELS = (
 )
 #: Annotation keys that users write.
 ASKING_ANNOTATIONS = (*sharedgpu_models.KEYS, group_within.WITHIN)
-#: Annotation keys of which only the scheduler writes the values. Copies of placed pods bring them
-#: along. With those for one container each: `results.OF_ONE_CONTAINER`.
+#: Annotation keys that only the scheduler writes. Copies of placed pods have them too. With those
+#: for one container each: `results.OF_ONE_CONTAINER`.
 RESULT_ANNOTATIONS = tuple(sorted(results.KEYS))
 
 _LABELS = frozenset(LABELS)
 _ANNOTATIONS = frozenset((*ASKING_ANNOTATIONS, *RESULT_ANNOTATIONS))
-#: Prefixes that people write for ours, KubeShare 1.0's among them. Keys with them count as ours if
-#: their name is known; Kubernetes takes capitals in the prefix of an annotation, not of a label.
+#: Misspelt prefixes, KubeShare 1.0's among them. Keys with them count as ours if their name is
+#: known; Kubernetes allows capitals in the prefix of an annotation, not of a label.
 MISSPELT_PREFIX = r"(kubeshare|(sharedgpu|shared[._-]gpu|sharedgpus)([.][A-Za-z0-9.-]*)?)"
-#: Both are read by RE2 too, which the API server's CEL uses; keys are lower-cased before.
+#: Both must be valid for RE2, which the API server's CEL uses; keys are lower-cased before.
 _NAMES = "|".join(sorted({key.removeprefix(PREFIX) for key in _LABELS | _ANNOTATIONS}))
 OURS = rf"^(sharedgpu/.*|{MISSPELT_PREFIX}/({_NAMES}))$"
 _OURS = re.compile(OURS)
-#: What all of them begin with: nearly every other key is dismissed by it. RE2 reads it too.
+#: The common beginnings: nearly every other key is dismissed by them. Valid for RE2 too.
 BEGINNING = "^(shared|kubeshare/)"
-#: Labels that are results as annotations. Nobody but users writes these alone.
+#: Labels that are results as annotations. Only users write these alone.
 AMBIGUOUS = (sharedgpu.MEMORY, sharedgpu.MODEL)
-#: Annotations with one of which the others are results, of KubeShare or of us, that were copied.
+#: With one of these annotations, the others are results of KubeShare or this scheduler that were
+#: copied.
 COPIED_WITH = (results.ALLOCATION, results.GPU_UUID)
-#: difflib's measure of likeness; `limit` and `gpu_limit` have 0.71, `mem` and `gpu_mem` 0.6.
+#: difflib's similarity; `limit` and `gpu_limit` have 0.71, `mem` and `gpu_mem` 0.6.
 _ALIKE = 0.6
 
 
 def unknown_key(
     labels: Mapping[str, str] | None, annotations: Mapping[str, str] | None
 ) -> InvalidRequest | None:
-    """What is wrong with the first key, in alphabetical order, that is ours and not known.
+    """The problem of the first unknown key of ours, in alphabetical order; None if there is none.
 
-    Labels go before annotations.
+    Labels come before annotations.
     """
     wrong = [key for key in labels or () if key not in _LABELS and is_ours(key)]
     if wrong:
@@ -72,7 +73,7 @@ def unknown_key(
 
 
 def is_ours(key: str) -> bool:
-    """Whether a pod with this key means this scheduler, however it is spelt."""
+    """Whether a pod with this key means this scheduler, in whatever spelling."""
     if key[:1] not in "sSkK":
         return False  # nearly always
     return _OURS.match(key.lower()) is not None

@@ -1,9 +1,9 @@
-"""What a pod's containers are told of cards, known when the pod is created: from its labels alone.
+"""Which cards a pod's containers see, known from its labels when it is created.
 
-A pod of ours whose labels ask for nothing, or with a limit of 0, is told `void`. One that asks is
-told what the scheduler will have written by the time its containers start; shares come with the
-profile's back-end, whole cards need none. The labels may change until the pod is bound, what its
-containers are told may not.
+A pod of this scheduler whose labels ask for nothing, or with a limit of 0, gets `void`. A pod that
+asks gets what the scheduler will have written by the time its containers start; shares come with
+the profile's back-end, whole cards need none. The labels may change until the pod is bound, but its
+containers' variables may not.
 """
 
 import re
@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from kubeshare_py.dialects.sharedgpu import LIMIT, MEMORY, REQUEST
 
-#: Labels that ask for a card; one of them is enough to be told.
+#: Labels that ask for a card; one of them is enough.
 ASKING = (LIMIT, REQUEST, MEMORY)
 #: A limit that asks for no card, as written; also for RE2.
 NO_CARDS = "^0+([.]0*)?$"
@@ -29,7 +29,7 @@ class Reach(StrEnum):
 
 
 def reach(labels: Mapping[str, str]) -> Reach:
-    """Read it from the pod's labels."""
+    """The reach of a pod with these labels."""
     asks = any(label in labels for label in ASKING)
     if not asks or re.search(NO_CARDS, labels.get(LIMIT, "")):
         return Reach.VOID

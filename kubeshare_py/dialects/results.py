@@ -1,8 +1,8 @@
-"""The annotations that tell a pod, its tools and its users which cards it got.
+"""The annotations with a pod's cards, for its containers, its tools and its users.
 
 Keys are KubeShare 2.0's (README and pkg/scheduler of github.com/NTHU-LSALab/KubeShare,
-release-2.0); lists have no comma at the end here. Every placement carries them, whatever dialect
-it was asked in.
+release-2.0), except that lists do not end with a comma. Every placement has them, in whatever
+dialect it was requested.
 """
 
 import re
@@ -19,15 +19,15 @@ MANAGER_PORT = "sharedgpu/gpu_manager_port"
 #: The scheduler's term of leadership, for an admission policy to compare with the Lease.
 FENCE = "sharedgpu/fence"
 
-#: On a pod that waits for others to leave: the cards that it then gets.
+#: On a pod that waits for others to leave: its cards once they have left.
 EARMARK = "sharedgpu/earmark"
 
-#: What isolation back-ends are told: whole MiB of each card, MPS' two limits.
+#: For isolation back-ends: whole MiB of each card, and MPS' two limits.
 MEMORY_MIB = "sharedgpu/gpu_mem_mib"
 MPS_THREADS = "sharedgpu/mps_thread_percentage"
 MPS_MEMORY = "sharedgpu/mps_memory"
 
-#: All but those for one container each, which say `container` or `init` and its number.
+#: All keys without those for one container each, which have `container` or `init` and its number.
 KEYS = frozenset(
     {
         ALLOCATION, GPU_UUID, GPU_MODEL, GPU_MEM, CELL_ID, MANAGER_PORT, FENCE,
@@ -38,23 +38,22 @@ OF_ONE_CONTAINER = re.compile(r"sharedgpu/(container|init)-[0-9]+\.gpu_uuid")
 
 
 def is_result(key: str) -> bool:
-    """Whether this annotation is the scheduler's to write: a pod must not bring it along."""
+    """Whether only the scheduler may write this annotation: a pod must not be created with it."""
     return key.startswith("sharedgpu/") and (
         key in KEYS or OF_ONE_CONTAINER.fullmatch(key) is not None
     )
 
 
 def visible_cards(allocation: Allocation) -> str:
-    """The cards as the containers are told them, "" for none."""
+    """The cards as the containers see them, "" for none."""
     return ",".join(card.uuid for card in allocation.cards)
 
 
 def result_annotations(allocation: Allocation) -> dict[str, str]:
     """Cards, models and cells (same order), bytes charged in all, and the port if there is one.
 
-    Cells only where a card is in one; others have an empty name between the commas.
-
-    Empty for a placement without cards.
+    Cells only if a card is in one; others have an empty name between the commas. Empty for a
+    placement without cards.
     """
     cards = allocation.cards
     if not cards:

@@ -1,10 +1,10 @@
-"""KubeShare 2.0's way of asking for GPUs: labels `sharedgpu/*` on the pod, annotations on models.
+"""KubeShare 2.0's dialect: labels `sharedgpu/*` on the pod, and annotations on models.
 
 Label meanings and the order of checks follow KubeShare 2.0 (pod labels, README and
 pkg/scheduler/pod.go of github.com/NTHU-LSALab/KubeShare, release-2.0). Deliberate differences: any
-decimal is a number, so "0", "10" and "100" are understood; a malformed gang is an error instead of
-no gang; amounts are computed exactly; memory may have a unit; a request needs no limit beside it.
-`sharedgpu/numa_bind` is ours.
+decimal is a number, so "0", "10" and "100" are accepted; a malformed gang is an error instead of no
+gang; amounts are computed exactly; memory may have a unit; a request needs no limit beside it.
+`sharedgpu/numa_bind` is new.
 """
 
 import re
@@ -35,17 +35,17 @@ PRIORITY = "sharedgpu/priority"
 #: Chooses an isolation back-end among those that the profile allows.
 ISOLATION = "sharedgpu/isolation"
 GROUP = "sharedgpu/group_name"
-#: KubeShare's README calls the group so, its code does not.
+#: The group's label in KubeShare's README, but not in its code.
 GROUP_OTHER_NAME = "sharedgpu/pod_group_name"
 HEADCOUNT = "sharedgpu/group_headcount"
 THRESHOLD = "sharedgpu/group_threshold"
-#: Of KubeShare 2.0's older manifests: its scheduler does not read it, and neither do we.
+#: From KubeShare 2.0's older manifests: neither its scheduler nor this one reads it.
 MIN_AVAILABLE = "sharedgpu/min_available"
 
 LOWEST_PRIORITY, HIGHEST_PRIORITY = -1, 100
 MOST_CARDS = CLAIMED_CARDS.most
 
-# What is said of values that break a rule; the admission policy says the same.
+# The texts for values that break a rule; the admission policy uses the same ones.
 NUMBER_RULE = "must be a decimal number, digits with at most one point, such as 0.5, 1 or 2.0"
 WHOLE_CARDS_RULE = "must be a whole number of cards when it is above 1"
 MOST_RULE = f"must be at most {MOST_CARDS}"
@@ -57,21 +57,22 @@ TOO_MUCH_MEMORY_RULE = f"must be at most {HELD_BYTES.most} bytes a card"
 MOST_MEMBERS_RULE = f"must be at most {GROUP_MEMBERS.most}"
 HEADCOUNT_RULE = "must be an integer of at least 1"
 THRESHOLD_RULE = "must be a decimal number above 0, such as 0.5"
-#: Memory with a unit or an exponent, as Kubernetes writes quantities (https://kubernetes.io/docs/
-#: reference/kubernetes-api/common-definitions/quantity/). Not understood are thousandths of a byte,
-#: since who writes "512m" means "512M", and fractions of a byte without a unit. RE2 reads it too.
+#: Memory with a unit or an exponent, in Kubernetes' notation of quantities
+#: (https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/). Not accepted
+#: are thousandths of a byte, because "512m" is meant as "512M", and fractions of a byte without a
+#: unit. Valid for RE2 too.
 MEMORY_QUANTITY = "[0-9]+([.][0-9]+)?([KMGTPE]i|[kMGTPE]|[eE][0-9]{1,3})"
 _MEMORY_QUANTITY = re.compile(MEMORY_QUANTITY)
 _FLAGS = (None, "", "true", "false")
-# Each distinct text is read once; a cluster has few distinct requests and many pods.
+# Each distinct text is parsed once; a cluster has few distinct requests and many pods.
 _REMEMBERED = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What the labels say. No request and no problem: a pod that wants no GPU.
+    """The labels' meaning. No request and no problem: a pod that wants no GPU.
 
-    `priority` and `group` are what was understood of them before the first problem.
+    `priority` and `group` were understood before the first problem.
     """
 
     request: GpuRequest | None = None
@@ -83,7 +84,7 @@ class Asked:
 def read(labels: Mapping[str, str], annotations: Mapping[str, str] | None = None) -> Asked:
     """Read a pod's labels; the first problem in KubeShare's order of checks is reported.
 
-    Group names belong to the pod's namespace; the value does not repeat it. Of annotations only
+    Group names belong to the pod's namespace, which the value does not repeat. Of annotations, only
     those about models are read.
     """
     get = labels.get
@@ -113,7 +114,7 @@ def _asked(
     numa_bind: str | None,
     priority: str | None,
 ) -> Asked:
-    """All but the group."""
+    """The request without the group."""
     rank = _priority(priority)
     if isinstance(rank, InvalidRequest):
         return Asked(problem=rank)
@@ -129,7 +130,7 @@ def _asked(
 def _with_models(
     asked: Asked, request: GpuRequest, texts: ModelTexts | InvalidRequest, grouped: bool
 ) -> Asked:
-    """The same with what is said about models."""
+    """The request with what the pod says about models."""
     if isinstance(texts, InvalidRequest):
         return Asked(problem=texts, priority=asked.priority)
     wish = sharedgpu_models.wish_of(texts)
@@ -140,7 +141,7 @@ def _with_models(
             return Asked(problem=found, priority=asked.priority)
     assert not isinstance(wish, InvalidRequest)
     assert not isinstance(share_of, InvalidRequest)
-    # A card by itself is of one model: its pods need no shape of their own.
+    # A single card has one model: its pods need no shape of their own.
     same = texts.mix == sharedgpu_models.SAME and (request.claim.count > 1 or grouped)
     claim = replace(request.claim, wish=wish, one_model=same, share_of=share_of)
     return replace(asked, request=replace(request, claim=claim))
@@ -154,7 +155,7 @@ def _request(
     numa_bind: str | None,
     guarantee: bool,
 ) -> GpuRequest | InvalidRequest | None:
-    """The request; None for a limit of 0, which is how a pod says that it wants no GPU."""
+    """The request; None for a limit of 0, by which a pod declares that it wants no GPU."""
     if limit_text is None and share_text is not None:
         limit = _implied_limit(share_text)
     else:
@@ -192,7 +193,7 @@ def _request(
 
 
 def _claim(count: int, milli: int, total_bytes: int, model: str | None, *, near: bool) -> GpuClaim:
-    """`total_bytes` is over all cards; 0 leaves it to the share, or to the whole cards."""
+    """`total_bytes` is for all cards; 0 leaves it to the share, or to the whole cards."""
     return GpuClaim(
         count=count,
         milli=milli,
@@ -219,7 +220,7 @@ def _limit(text: str | None) -> Decimal | InvalidRequest:
 
 
 def _implied_limit(request: str) -> Decimal | InvalidRequest:
-    """The limit of a pod that only has a request: a card for a share, or those that it asks for."""
+    """The limit of a pod with only a request: one card for a share, else the requested cards."""
     share = plain_decimal(request)
     if share is None:
         return _invalid(REQUEST, request, NUMBER_RULE)
@@ -247,7 +248,7 @@ def _share(text: str | None, limit: Decimal) -> Decimal | InvalidRequest:
 
 
 def _memory(text: str | None, count: int) -> int | InvalidRequest:
-    """Bytes of all `count` cards, rounded up, 0 when nothing is said."""
+    """The bytes on all `count` cards, rounded up; 0 if nothing is stated."""
     if text is None:
         return 0
     is_quantity = len(text) <= LONGEST and _MEMORY_QUANTITY.fullmatch(text)
@@ -270,7 +271,7 @@ def _priority(text: str | None) -> int | InvalidRequest:
 def _group(
     name: str | None, headcount_text: str | None, threshold_text: str | None
 ) -> PodGroup | InvalidRequest | None:
-    """The gang; None when a part is missing or empty. A part that is there must be well-formed."""
+    """The gang; None if a part is missing or empty. A part that is there must be well-formed."""
     headcount = integer(headcount_text) if headcount_text else None
     if headcount_text and (headcount is None or headcount < 1):
         return _invalid(HEADCOUNT, headcount_text, HEADCOUNT_RULE)

@@ -1,4 +1,4 @@
-"""What pods say about models of cards beyond `sharedgpu/gpu_model`: lists, orders, denials.
+"""Models of cards beyond `sharedgpu/gpu_model`: lists, orders, denials.
 
 None of this is KubeShare's. Label values can hold neither commas nor ">" (Kubernetes: letters,
 digits, dashes, dots and underscores), so annotations of the same names are read as well.
@@ -17,12 +17,12 @@ REQUEST_OF = "sharedgpu/gpu_request_of"
 KEYS = (MODELS, DENIED, MIX, REQUEST_OF)
 _KEYS = frozenset(KEYS)
 
-#: What `MIX` may say: all cards of one model, or whichever.
+#: The values of `MIX`: all cards of one model, or any models.
 SAME, WHICHEVER = "same", "any"
 MOST_NAMES = 16
-#: Within one name.
+#: The most stars in one name.
 MOST_STARS = 4
-#: Of a whole value; sixteen of the longest names there are fit.
+#: The most characters of a value; sixteen of the longest names fit.
 LONGEST = 1024
 
 NAME_RULE = (
@@ -37,13 +37,13 @@ ALL_DENIED_RULE = f'must not be "{ANY}", which denies every model'
 MIX_RULE = f'must be "{SAME}" or "{WHICHEVER}"'
 ONE_MODEL_RULE = "must be the name of one GPU model, such as A100"
 NOT_WHOLE_RULE = "is for shares of one card, not for several whole ones"
-#: Of a value that is too long, people are shown the beginning.
+#: The most characters of a too long value that are shown.
 SHOWN = 60
 
 
 @dataclass(frozen=True, slots=True)
 class ModelTexts:
-    """The values as written, "" where there is none."""
+    """The values as written, "" if there is none."""
 
     models: str = ""
     denied: str = ""
@@ -57,7 +57,7 @@ NOTHING_SAID = ModelTexts()
 def texts_of(
     labels: Mapping[str, str], annotations: Mapping[str, str] | None
 ) -> ModelTexts | InvalidRequest:
-    """Find the values; a label and an annotation that differ are an error, since both are rules."""
+    """The values; a label and an annotation that differ are an error, because both are rules."""
     annotations = annotations or {}
     if _KEYS.isdisjoint(labels) and _KEYS.isdisjoint(annotations):
         return NOTHING_SAID  # nearly always
@@ -75,7 +75,7 @@ def texts_of(
 
 
 def wish_of(texts: ModelTexts) -> ModelWish | InvalidRequest | None:
-    """Read which models are taken; None if nothing is said about that."""
+    """The accepted models; None if the pod states none."""
     tiers: list[tuple[str, ...]] = []
     for tier in texts.models.split(">") if texts.models else ():
         names = _names(tier)
@@ -95,14 +95,14 @@ def wish_of(texts: ModelTexts) -> ModelWish | InvalidRequest | None:
 
 
 def mix_problem(texts: ModelTexts) -> InvalidRequest | None:
-    """What is wrong with the word about mixing models."""
+    """The problem of the word about mixing models; None if there is none."""
     if texts.mix in ("", SAME, WHICHEVER):
         return None
     return _invalid(MIX, texts.mix, MIX_RULE)
 
 
 def share_of(texts: ModelTexts, exclusive: bool) -> str | InvalidRequest:
-    """Read of which model the share is, "" where of any."""
+    """The model whose share is meant, "" for any."""
     text = texts.request_of
     part = name_part(text) if text else ""
     if part is None or ANY in part:
@@ -113,7 +113,7 @@ def share_of(texts: ModelTexts, exclusive: bool) -> str | InvalidRequest:
 
 
 def _names(text: str) -> tuple[str, ...] | None:
-    """Names between commas, spaces within them as dashes; None if one is none."""
+    """Names between commas, with dashes for spaces in them; None if one is bad."""
     names = [name_part(name) for name in text.split(",")]
     return None if None in names else tuple(name for name in names if name is not None)
 

@@ -1,8 +1,8 @@
-"""What is wrong with a file, and where."""
+"""Errors of files, with their place."""
 
 from kubeshare_py.domain.printable import MOST_SAID, beginning
 
-#: Characters of a field's path; keys in it may be of any length.
+#: The most characters of a field's path; keys in it may have any length.
 _MOST_OF_PATH = 500
 
 
@@ -18,7 +18,7 @@ class DocumentProblem(ValueError):
 
 
 class YamlProblem(DocumentProblem):
-    """A text is not the YAML that is read here; `line` and `column` count from 1."""
+    """The text is no YAML that is accepted here; `line` and `column` count from 1."""
 
     def __init__(self, source: str, line: int, column: int, rule: str) -> None:
         self.line = line

@@ -1,7 +1,7 @@
-"""What a plain scalar of YAML means: null, a truth value, a number, or its text.
+"""The value of a plain YAML scalar: null, a truth value, a number, or its text.
 
 As in YAML 1.1 (https://yaml.org/type/), which PyYAML reads and writes, with three differences:
-dates and numbers in base 60 (`12:30`) are texts, and numbers that 64 bits do not hold are refused.
+dates and numbers in base 60 (`12:30`) are texts, and numbers beyond 64 bits are refused.
 """
 
 import math
@@ -30,7 +30,7 @@ _MOST_DIGITS = 64
 
 
 class ScalarProblem(ValueError):
-    """A scalar that is not read; the text says why."""
+    """The scalar is refused; the text says why."""
 
 
 def plain(text: str) -> Scalar:

@@ -12,7 +12,7 @@ from kubeshare_py.domain.quantity import BadQuantity, exact
 
 Document = TypeVar("Document")
 
-#: People write a space before the unit, and "GiB" for "Gi".
+#: A space before the unit is accepted, and "GiB" for "Gi".
 _SPACE = re.compile(r"(?<=[0-9]) +(?=[a-zA-Z])")
 _MOST_SHOWN = 40
 
@@ -20,7 +20,7 @@ _MOST_SHOWN = 40
 def read_document(text: bytes | str, source: str, kind: type[Document]) -> Document:
     """Read YAML `text` into the msgspec struct `kind`.
 
-    Raises DocumentProblem when the text is not YAML or does not have the struct's shape.
+    Raises DocumentProblem if the text is not YAML or does not match the struct.
     """
     try:
         return msgspec.convert(read_yaml(text, source), kind)
@@ -30,7 +30,7 @@ def read_document(text: bytes | str, source: str, kind: type[Document]) -> Docum
 
 
 def memory_bytes(amount: int | str) -> int:
-    """Bytes of a card's memory: 42949672960, or a quantity: "40Gi", "40GiB", "40960 MiB".
+    """The bytes of a card's memory: 42949672960, or a quantity: "40Gi", "40GiB", "40960 MiB".
 
     Raises ValueError, with the rule as its text.
     """

@@ -1,9 +1,9 @@
-"""YAML into plain data: the one reader of all files, for text that anybody may have written.
+"""YAML into plain data: the one reader of all files, safe for untrusted text.
 
-It never raises anything but YamlProblem, which has the line and the column. Beyond what YAML asks
-it refuses what would take too much time or memory, keys that are there twice or are no scalars, and
-tags other than those of plain data. Merge keys (`<<`) and aliases are understood; aliases to one
-anchor are one object, and count towards MOST_NODES each time. Keys are text as it is written.
+It raises only YamlProblem, which has the line and the column. Beyond YAML's rules it refuses what
+would take too much time or memory, keys that occur twice or are no scalars, and tags other than
+those of plain data. Merge keys (`<<`) and aliases are supported; aliases to one anchor are one
+object, and count towards MOST_NODES each time. Keys are texts as written.
 https://yaml.org/spec/1.1/
 """
 
@@ -30,17 +30,17 @@ from kubeshare_py.documents.scalars import Scalar, ScalarProblem, plain
 
 #: A ConfigMap holds 1 MiB; an inventory that lists 5,000 nodes one by one is about 3 MiB.
 MOST_BYTES = 16 * 2**20
-#: Mappings and lists in each other. Kubernetes' objects have about 15.
+#: The deepest nesting of mappings and lists. Kubernetes' objects have about 15 levels.
 MOST_DEPTH = 64
-#: Scalars, lists and mappings, with those that aliases stand for: about 100 bytes of memory each.
+#: Scalars, lists and mappings, aliases counted each time: about 100 bytes of memory each.
 MOST_NODES = 1_000_000
 
-#: As text: not every PyYAML has libyaml.
+#: As text, because not every PyYAML has libyaml.
 Parser: TypeAlias = "type[yaml.SafeLoader] | type[yaml.CSafeLoader]"
-#: libyaml's, where PyYAML has it, is ten times as fast.
+#: libyaml's, if PyYAML has it, is ten times as fast.
 FAST_PARSER: Parser = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
-#: So much of a text is in a message.
+#: The most characters of a text in a message.
 _MOST_SHOWN = 100
 _MERGE = "<<"
 _TAG = "tag:yaml.org,2002:"
@@ -53,9 +53,9 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
 _TEXT_TAGS = frozenset({"!", f"{_TAG}str"})
 _LIST_TAGS = frozenset({None, "!", f"{_TAG}seq"})
 _MAPPING_TAGS = frozenset({None, "!", f"{_TAG}map"})
-#: What YAML calls printable, and nothing else may be in it.
+#: YAML's printable characters; others are refused.
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-#: What quotes and escapes can still bring in: no file name, label or name has these.
+#: Characters that escapes can still produce: no file name, label or name has these.
 _UNWANTED = re.compile("[\x00\ud800-\udfff]")
 _LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 
@@ -97,7 +97,7 @@ def _events(text: str, source: str, parser: Parser) -> Iterator[Event]:
             rule += f" ({_shown(error.context)} that begins in line {begins})"
         raise YamlProblem(source, line, column, rule) from error
     except (yaml.YAMLError, ValueError, OverflowError) as error:
-        # PyYAML's own parser lets some of what int() and chr() raise through.
+        # PyYAML's own parser does not catch some errors of int() and chr().
         rule = f"is not YAML: {_shown(str(error))}"
         raise YamlProblem(source, 1, 1, rule) from error
 
@@ -134,7 +134,7 @@ def _place(text: str, at: int) -> tuple[int, int]:
 
 
 def _shown(text: str | None) -> str:
-    """In one line, and not too long."""
+    """The text in one line, and not too long."""
     text = text or ""
     line = " ".join(text.split())
     return line if len(line) <= _MOST_SHOWN else f"{line[:_MOST_SHOWN]}…"
@@ -142,13 +142,13 @@ def _shown(text: str | None) -> str:
 
 @dataclass(slots=True)
 class _Open:
-    """A list or mapping whose end has not come. `began` is how many nodes there were before it."""
+    """A list or mapping whose end has not come. `began` is the number of nodes before it."""
 
     event: CollectionStartEvent
     began: int
     items: list[object] = field(default_factory=list)
     entries: dict[str, object] = field(default_factory=dict)
-    #: Of a mapping the line of each key, the key whose value comes next, and whether it merges.
+    #: For a mapping: the line of each key, the key whose value comes next, and whether it merges.
     lines: dict[str, int] = field(default_factory=dict)
     key: str | None = None
     merges: bool = False
@@ -165,13 +165,13 @@ class _Open:
 
 
 class _Builder:
-    """Makes data of parser events, without recursion."""
+    """Builds data from parser events, without recursion."""
 
     def __init__(self, source: str) -> None:
         self._source = source
         self._open: list[_Open] = []
         self._nodes = 0
-        #: What anchors name, and how many nodes that is.
+        #: The values of anchors, and how many nodes they have.
         self._anchors: dict[str, tuple[object, int]] = {}
         self._document: object = None
 
@@ -182,13 +182,13 @@ class _Builder:
         return YamlProblem(self._source, line, column, rule)
 
     def document(self) -> object:
-        """The document that ended."""
+        """The document that has ended."""
         found, self._document = self._document, None
         self._anchors.clear()
         return found
 
     def take(self, event: Event) -> None:
-        """Take in one event other than a document's end."""
+        """Take in one event other than a document's end. Raises YamlProblem."""
         if isinstance(event, ScalarEvent):
             self._scalar(event)
         elif isinstance(event, CollectionStartEvent):
@@ -254,7 +254,7 @@ class _Builder:
             raise self.problem(event, f"more than {MOST_NODES} values, aliases counted each time")
 
     def _put(self, event: Event, value: object, nodes: int, size: int | None = None) -> None:
-        """A complete value, `nodes` of which are new; `size` is all that it has."""
+        """Add a complete value with `nodes` new nodes; `size` is the number of all its nodes."""
         self._count(event, nodes)
         anchor = None if isinstance(event, AliasEvent) else getattr(event, "anchor", None)
         if anchor is not None:
@@ -274,7 +274,7 @@ class _Builder:
             at.entries[key] = value
 
     def _merge(self, at: _Open, event: Event, value: object) -> None:
-        """Of several mappings the first counts; https://yaml.org/type/merge.html."""
+        """Merge mappings, of which the first counts; https://yaml.org/type/merge.html."""
         for one in value if isinstance(value, list) else [value]:
             if not isinstance(one, dict):
                 raise self.problem(event, "<< takes a mapping, or a list of mappings")

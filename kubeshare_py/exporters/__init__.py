@@ -1,1 +1,1 @@
-"""What we tell Prometheus: samples as values, nothing about HTTP."""
+"""Metrics for Prometheus: samples as values, without HTTP."""

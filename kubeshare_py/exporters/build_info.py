@@ -1,4 +1,4 @@
-"""`kubeshare_build_info`: which build runs, as Prometheus' own programs tell it."""
+"""`kubeshare_build_info`: which build runs, in the form of Prometheus' own programs."""
 
 from dataclasses import dataclass
 
@@ -24,10 +24,10 @@ class Build:
 
 
 def build_values(build: Build) -> Values:
-    """By metric, by the values of its labels."""
+    """The metric's value, by metric and by label values."""
     return {BUILD_INFO.name: {(build.version, build.python_version): 1}}
 
 
 def build_collector(build: Build) -> Collector:
-    """The same for a page that is made of prometheus-client's collectors."""
+    """The same for a page made of prometheus-client's collectors."""
     return collector((BUILD_INFO,), build_values(build))

@@ -1,7 +1,7 @@
 """Metrics of each card, in the text format.
 
-Written out here: with 40,000 cards there are a quarter of a million series, for which
-prometheus-client's general rendering takes seconds where this takes a tenth of one.
+Rendered here: with 40,000 cards there are a quarter of a million series, for which
+prometheus-client's general rendering takes seconds, and this a tenth of one.
 https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format
 """
 
@@ -33,7 +33,7 @@ class CardPage:
         self._parts: list[list[bytes]] = [[] for _ in CARD_METRICS]
 
     def add(self, cards: CardFigures) -> None:
-        """Render some cards; about 2 us for each."""
+        """Render some cards; about 2 µs for each."""
         labels = [
             f'{{node="{node}",uuid="{uuid}",model="{model}"}} '
             for node, uuid, model in zip(
@@ -57,7 +57,7 @@ class CardPage:
             parts.append("".join(lines).encode())
 
     def chunks(self) -> Iterable[bytes]:
-        """The text in pieces; nothing without cards."""
+        """The text in pieces; none without cards."""
         for metric, parts in zip(CARD_METRICS, self._parts, strict=True):
             if parts:
                 yield f"# HELP {metric.name} {metric.help}\n# TYPE {metric.name} gauge\n".encode()

@@ -1,4 +1,4 @@
-"""What client-go tells of a process's requests and of its leadership, told of ours.
+"""client-go's metrics of a process's requests and of its leadership, for this process.
 
 Names, labels and buckets: k8s.io/component-base metrics/prometheus/restclient and
 metrics/prometheus/clientgo/leaderelection.
@@ -11,7 +11,7 @@ from kubeshare_py.exporters.distribution import Distribution
 from kubeshare_py.exporters.metric import Metric
 from kubeshare_py.exporters.metric_values import Values
 
-#: What stands for the status code of a request without an answer.
+#: The status code of a request without an answer.
 NO_ANSWER = "<error>"
 #: Seconds.
 LATENCY_BOUNDS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
@@ -59,7 +59,7 @@ CLIENT_METRICS = (
 class RequestTallies:
     """Requests to one API server (`host` with its port), counted as they are answered.
 
-    Threads may share them if there is a `lock`: it is entered while they count and are read.
+    Threads may share them if there is a `lock`: it is held while they are counted and read.
     """
 
     def __init__(self, host: str, lock: AbstractContextManager[object] | None = None) -> None:
@@ -71,30 +71,30 @@ class RequestTallies:
         self._turn: dict[str, Distribution] = {}
 
     def began(self, method: str, status: int | None) -> None:
-        """The answer to a request begins with this status, or (None) there is none."""
+        """The answer to a request begins with this status; None: there is none."""
         key = (NO_ANSWER if status is None else str(status), method)
         with self._lock:
             self._results[key] = self._results.get(key, 0) + 1
 
     def ended(self, method: str, status: int | None, seconds: float) -> None:
-        """The answer is complete, so long after the request was sent; None: there is none."""
+        """The answer is complete, `seconds` after the request was sent; None: there is none."""
         self.began(method, status)
         with self._lock:
             _distribution(self._latency, method).observe(seconds)
 
     def waited(self, method: str, seconds: float) -> None:
-        """So long a request waited for its turn."""
+        """A request waited `seconds` for its turn."""
         with self._lock:
             _distribution(self._turn, method).observe(seconds)
 
     def sent_again(self, method: str, status: int) -> None:
-        """A request that was answered like this is going to be repeated."""
+        """A request with this answer will be repeated."""
         key = (str(status), method)
         with self._lock:
             self._retries[key] = self._retries.get(key, 0) + 1
 
     def values(self) -> Values:
-        """By metric, by the values of its labels."""
+        """All values, by metric and by label values."""
         with self._lock:
             return self._values()
 
@@ -115,7 +115,7 @@ class RequestTallies:
 
 
 def leader_values(figures: LeaderFigures | None) -> Values:
-    """By metric, by the values of its labels; nothing where there is no election."""
+    """All values, by metric and by label values; none without an election."""
     if figures is None:
         return {}
     return {

@@ -1,6 +1,6 @@
-"""The collector's metrics: cards and their links, and how reading them goes. Values in, text out.
+"""The collector's metrics: cards and their links, and the readings. Values in, text out.
 
-Units are base units. What the driver does not say has no series.
+Units are base units. What the driver does not report has no series.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -119,7 +119,7 @@ _OTHERS = (
         (*_NODE, "question", "error"),
     ),
 )
-#: Everything on the collector's page but for process_* and python_*.
+#: Everything on the collector's page except process_* and python_*.
 CATALOGUE = (gpu_capacity.METRIC, *_GAUGES, *_OTHERS, BUILD_INFO)
 
 READ, FAILED, HUNG = "read", "failed", "hung"
@@ -153,8 +153,8 @@ def page(
 ) -> tuple[bytes, str]:
     """The text in the format that `accept` prefers (an HTTP header), and its content type.
 
-    `cards` is what `cards_text` made of the same figures. `listed_at` is the Unix time of the
-    scrape; `process` gives further metrics.
+    `cards` is the result of `cards_text` for the same figures. `listed_at` is the Unix time (s) of
+    the scrape; `process` gives further metrics.
     """
     encoder, content_type = choose_encoder(accept)
     is_open = content_type.startswith("application/openmetrics-text")
@@ -167,12 +167,12 @@ def page(
 
 
 def cards_text(figures: CollectorFigures) -> str:
-    """What does not change between two readings, the same in both formats."""
+    """The part that does not change between two readings, the same in both formats."""
     return gauges(_GAUGES, card_values(figures))
 
 
 def reading_values(figures: CollectorFigures) -> Values:
-    """How reading goes, by metric."""
+    """Values about the readings, by metric."""
     node = figures.node
     values: dict[str, dict[tuple[str, ...], Value]] = {
         "kubeshare_gpu_driver_errors_total": {
@@ -198,13 +198,13 @@ def reading_values(figures: CollectorFigures) -> Values:
 
 
 def _well(figures: CollectorFigures) -> int:
-    """How many of the cards that are listed have no fault."""
+    """How many of the listed cards have no fault."""
     faulty = {card.reading.uuid for card in figures.cards if card.faults}
     return sum(card.uuid not in faulty for card in figures.listed)
 
 
 def card_values(figures: CollectorFigures) -> Mapping[str, Mapping[tuple[str, ...], float]]:
-    """What cards are like and how they are joined, by metric."""
+    """Values about the cards and their links, by metric."""
     values: dict[str, dict[tuple[str, ...], float]] = {
         "gpu_link": {
             (figures.node, link.uuid, link.peer, link.kind): link.speed / 1000

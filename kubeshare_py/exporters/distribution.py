@@ -1,4 +1,4 @@
-"""A histogram that is cheap to add to; what it holds is rendered when somebody asks."""
+"""A histogram that is cheap to add to, and rendered on demand."""
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
@@ -29,10 +29,10 @@ class Distribution:
         below = 0
         for bound, count in zip((*self._bounds, "+Inf"), self._counts, strict=True):
             below += count
-            # As Go writes it: series of kube-scheduler and ours add up by this label.
+            # As Go writes it, so that series of kube-scheduler and ours add up by this label.
             yield str(bound).removesuffix(".0"), below
 
 
 def doubling(first: float, count: int) -> tuple[float, ...]:
-    """`count` bounds, each twice the one before."""
+    """`count` bounds from `first` on, each twice the last one."""
     return tuple(first * 2**number for number in range(count))

@@ -1,8 +1,8 @@
 """The collector's metric `gpu_capacity`: one series per card, as KubeShare 2.0 exposes it.
 
-Written out here because prometheus_client would append `_total` to the name of a counter, and
-sort nothing the way KubeShare declares it: node, uuid, model, memory, index. OpenMetrics has no
-counters without that suffix; there it is a gauge, which it is by nature.
+Rendered here, because prometheus_client would append `_total` to the name of a counter, and sort
+labels differently from KubeShare: node, uuid, model, memory, index. OpenMetrics has no counters
+without that suffix; there it is a gauge, which it is by nature.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,20 +21,20 @@ METRIC = Metric(
     ("node", "uuid", "model", "memory", "index"),
 )
 OPENMETRICS_KIND = "gauge"
-#: Where the collector serves its metric.
+#: The path of the collector's page.
 PATH = "/kubeshare-collector"
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One series with its value: Unix time in whole seconds, when it was scraped."""
+    """One series with its value: the Unix time of the scrape in whole seconds."""
 
     labels: Mapping[str, str]
     value: int
 
 
 def capacity_samples(node: NodeName, cards: Iterable[Gpu], now: float) -> tuple[Sample, ...]:
-    """One sample per card of `node`; `now` is Unix time in seconds."""
+    """One sample per card of `node`; `now` is Unix time (s)."""
     return tuple(
         Sample(dict(zip(METRIC.labels, _label_values(node, card), strict=True)), int(now))
         for card in cards
@@ -42,7 +42,7 @@ def capacity_samples(node: NodeName, cards: Iterable[Gpu], now: float) -> tuple[
 
 
 def exposition(samples: Iterable[Sample], kind: str = "") -> str:
-    """The lines of this metric in a scrape of the collector; `kind` is another one than its own."""
+    """The metric's lines in a scrape of the collector; `kind` replaces its own kind."""
     lines = [
         f"{NAME}{label_text(tuple(sample.labels), sample.labels.values())} {sample.value}\n"
         for sample in samples

@@ -1,7 +1,7 @@
-"""The collector's word on which isolation back-ends have what they need of its cards.
+"""The collector's metrics on which isolation back-ends have what they need of its cards.
 
-Nearly always all cards of a node are alike: one series tells how many are, and those that differ
-are named. A series for each card and back-end would be half of what the scheduler reads.
+Nearly always all cards of a node are alike: one series has their number, and cards that differ are
+named. A series for each card and back-end would be half of what the scheduler reads.
 """
 
 from collections import Counter
@@ -30,7 +30,7 @@ _Labelled = dict[tuple[str, ...], float]
 
 
 def values(node: NodeName, cards: Iterable[Gpu]) -> Mapping[str, _Labelled]:
-    """By metric; nothing where nothing can be seen of any card."""
+    """All values, by metric; none if nothing is known of any card."""
     cards = tuple(cards)
     alike = Counter(card.readiness for card in cards)
     if not any(alike):

@@ -1,4 +1,4 @@
-"""What is known of a metric before it has a value: the documentation is generated from this too."""
+"""A metric's description; the documentation is generated from it, too."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Values of metrics as prometheus-client wants to be given them."""
+"""Values of metrics in the form of prometheus-client."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -15,19 +15,19 @@ from kubeshare_py.exporters.distribution import Distribution
 from kubeshare_py.exporters.metric import Metric
 
 Value = float | Distribution
-#: By metric, by the values of its labels.
+#: Values by metric and by label values.
 Values = Mapping[str, Mapping[tuple[str, ...], Value]]
 
 
 def registry(catalogue: Sequence[Metric], values: Values) -> CollectorRegistry:
-    """What can be rendered; raises KeyError for a metric that is not in the catalogue."""
+    """A registry to render; raises KeyError for a metric that is not in the catalogue."""
     found = CollectorRegistry()
     found.register(_Given(catalogue, values))
     return found
 
 
 def collector(catalogue: Sequence[Metric], values: Values) -> Collector:
-    """The same, to be registered beside others."""
+    """The same as a collector, to be registered beside others."""
     return _Given(catalogue, values)
 
 
@@ -42,7 +42,7 @@ class _Given(Collector):
         self._values = values
 
     def collect(self) -> Iterator[Family]:
-        """Give them."""
+        """Yield the families."""
         for metric in self._catalogue:
             if found := self._values.get(metric.name):
                 yield _family(metric, found.items())

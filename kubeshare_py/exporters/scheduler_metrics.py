@@ -1,6 +1,6 @@
-"""The scheduler's metrics but for those of each card: values in, text out.
+"""The scheduler's metrics without those of each card: values in, text out.
 
-Names, labels and buckets are kube-scheduler's where it has the same thing:
+Names, labels and buckets are kube-scheduler's where it has the same metric:
 https://kubernetes.io/docs/reference/instrumenting/metrics/
 """
 
@@ -161,13 +161,13 @@ _METRICS = (
     ),
 )
 _PLAIN = (*_METRICS, *CLIENT_METRICS, BUILD_INFO)
-#: Everything that this process says about itself.
+#: All metrics of the scheduler's process.
 CATALOGUE = (*_PLAIN, *CARD_METRICS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessFigures:
-    """What the process says of itself now.
+    """The process's own figures now.
 
     `attempts` by result and profile, `queue_moves` by queue and event, `plugin_failures` by plugin
     and extension point.

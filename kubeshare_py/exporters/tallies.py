@@ -1,24 +1,25 @@
-"""What is counted while the scheduler runs; the edge adds to it, and the metrics render it."""
+"""Counts kept while the scheduler runs; the edge adds to them, and the metrics render them."""
 
 from dataclasses import dataclass, field
 
 from kubeshare_py.exporters.distribution import Distribution, doubling
 
-#: Seconds: kube-scheduler's for one attempt and for a pod's whole way; and its numbers of attempts.
+#: kube-scheduler's bounds: seconds of one attempt and of a pod's whole way, and numbers of
+#: attempts.
 ATTEMPT_BOUNDS = doubling(0.001, 15)
 SLI_BOUNDS = doubling(0.01, 20)
 POD_ATTEMPTS_BOUNDS = doubling(1, 5)
-#: Seconds of one call of the machine: from 10 us to about 0.3 s.
+#: Seconds of one call of the machine: from 10 µs to about 0.3 s.
 TURN_BOUNDS = doubling(0.00001, 16)
 #: Pods evicted for one pod or gang.
 VICTIM_BOUNDS = doubling(1, 7)
-#: From so many attempts on a pod is counted with all others, as kube-scheduler does.
+#: From this many attempts on, pods are counted together, as in kube-scheduler.
 MANY_ATTEMPTS = 15
 
 
 @dataclass(slots=True)
 class Tallies:
-    """What is counted while the scheduler runs; the edge adds to it."""
+    """Counts kept while the scheduler runs; the edge adds to them."""
 
     attempt_seconds: dict[tuple[str, ...], Distribution] = field(default_factory=dict)
     sli_seconds: dict[str, Distribution] = field(default_factory=dict)
@@ -31,14 +32,14 @@ class Tallies:
     reloaded: bool = True
 
     def attempt(self, result: str, profile: str, seconds: float, times: int = 1) -> None:
-        """So many tries ended like this, each after `seconds`."""
+        """`times` attempts ended with this result, each after `seconds`."""
         found = self.attempt_seconds.get((result, profile))
         if found is None:
             found = self.attempt_seconds[result, profile] = Distribution(ATTEMPT_BOUNDS)
         found.observe(seconds, times)
 
     def bound(self, attempts: int, seconds: float) -> None:
-        """A pod is bound, so long after it joined the queue."""
+        """A pod was bound, `seconds` after it joined the queue."""
         self.pod_attempts.observe(attempts)
         label = f"{MANY_ATTEMPTS}+" if attempts >= MANY_ATTEMPTS else str(attempts)
         found = self.sli_seconds.get(label)
@@ -47,11 +48,11 @@ class Tallies:
         found.observe(seconds)
 
     def preempted(self, victims: int) -> None:
-        """So many pods are evicted for one pod or gang; none where enough leave anyhow."""
+        """`victims` pods are evicted for one pod or gang; 0 if enough others leave anyhow."""
         self.preemption_victims.observe(victims)
 
     def trouble(self, reason: str) -> None:
-        """Somebody did this to a bound pod past the scheduler."""
+        """Another client did this to a bound pod."""
         self.troubles[reason] = self.troubles.get(reason, 0) + 1
 
     def reload(self, *, applied: bool) -> None:

@@ -1,1 +1,1 @@
-"""How containers are told their cards and held to their share: one file a back-end."""
+"""How containers get their cards and are kept within their share: one file per back-end."""

@@ -1,7 +1,7 @@
-"""What an isolation back-end consists of: values only, from which every way of injecting is made.
+"""The parts of an isolation back-end, as values from which every way of injection is made.
 
-The webhook patches pods from these values and the admission policy's CEL is written from them, so
-that both do the same.
+The webhook patches pods from these values, and the admission policy's CEL is generated from them,
+so that both do the same.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,11 +13,11 @@ from kubeshare_py.domain.isolation import IsolationBackend
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """One environment variable: of a fixed value, or of a field of the pod (downward API).
+    """One environment variable, with a fixed value or from a field of the pod (downward API).
 
-    The kubelet reads the field when a container starts; an annotation that is not there is an
-    empty value and no error (kubelet, makeEnvironmentVariables). `is_default`: an entry of the same
-    name in the container is kept, whatever its value; of all other variables it is refused.
+    The kubelet reads the field when a container starts; a missing annotation is an empty value and
+    no error (kubelet, makeEnvironmentVariables). `is_default`: an entry of the same name in the
+    container is kept, whatever its value; for all other variables it is refused.
     """
 
     name: str
@@ -42,7 +42,7 @@ class HostVolume:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mount:
-    """Where a volume is in the container; `sub_path_expr` may name variables as $(NAME)."""
+    """A volume's mount point in the container; `sub_path_expr` may use variables as $(NAME)."""
 
     volume: str
     path: str
@@ -51,19 +51,18 @@ class Mount:
 
 
 def no_results(allocation: Allocation) -> Mapping[str, str]:
-    """For back-ends to which the usual result annotations are enough."""
+    """For back-ends that need only the usual result annotations."""
     del allocation
     return {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backend:
-    """One way to keep the tenants of a shared card apart.
+    """One way to keep the tenants of a shared card within their shares.
 
-    How far it holds is said in `domain.isolation.HOLDS`. `variables`, `volumes`, `mounts` and
-    `preload` (a library that must come first in LD_PRELOAD) go into every container of a pod with
-    a share. `results` gives the annotations that the variables refer to, for an allocation with
-    cards.
+    `domain.isolation.HOLDS` says what it enforces. `variables`, `volumes`, `mounts` and `preload`
+    (a library that must come first in LD_PRELOAD) go into every container of a pod with a share.
+    `results` gives the annotations that the variables refer to, for an allocation with cards.
     """
 
     name: IsolationBackend
@@ -75,5 +74,5 @@ class Backend:
 
     @property
     def reserved(self) -> tuple[str, ...]:
-        """Names of variables that only we set."""
+        """The names of variables that only this project sets."""
         return tuple(dict.fromkeys(one.name for one in self.variables))

@@ -1,4 +1,4 @@
-"""The table: every isolation back-end, and what its placements are told."""
+"""The table of isolation back-ends, and their annotations on placements."""
 
 from collections.abc import Mapping
 

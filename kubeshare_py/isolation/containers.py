@@ -1,9 +1,9 @@
-"""The table of what goes into the containers of a pod of ours.
+"""The table of what is injected into the containers of a pod of this scheduler.
 
-Every container, init containers and sidecars too, is told the pod's cards: today's way of asking,
-labels on the pod, is about all of its containers. Containers of pods that ask for none are told
-`void`, because CUDA images set NVIDIA_VISIBLE_DEVICES to `all` themselves and a value of the pod
-goes before the image's: https://github.com/NVIDIA/nvidia-container-toolkit
+Every container, init containers and sidecars included, gets the pod's cards, because labels on the
+pod ask for all of its containers. Containers of pods that ask for none get `void`, because CUDA
+images set NVIDIA_VISIBLE_DEVICES to `all` themselves and a pod's value overrides the image's:
+https://github.com/NVIDIA/nvidia-container-toolkit
 """
 
 from collections.abc import Collection
@@ -19,15 +19,15 @@ VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
 PRELOAD = "LD_PRELOAD"
 VOID = Variable(VISIBLE_DEVICES, "void")
 CARDS = Variable.of_annotation(VISIBLE_DEVICES, GPU_UUID)
-#: Which parts of the driver the container gets. KubeShare 2.0 sets it so in every container with a
-#: card (pkg/scheduler/pod.go of github.com/NTHU-LSALab/KubeShare, release-2.0), and overrides what
-#: the pod says; here the pod's own entry, for graphics or video, is kept.
+#: The parts of the driver in the container. KubeShare 2.0 sets this in every container with a card
+#: (pkg/scheduler/pod.go of github.com/NTHU-LSALab/KubeShare, release-2.0) and overrides the pod's
+#: entry; here the pod's own entry, for graphics or video, is kept.
 CAPABILITIES = Variable("NVIDIA_DRIVER_CAPABILITIES", "compute,utility", is_default=True)
-#: Variables by which NVIDIA's runtime gives a container that has a card more devices of its node,
-#: which nobody counts, with the values by which it does not: the switches between all cards,
-#: InfiniBand adapters and GPUDirect storage come by `enabled` and no other value, the right to
-#: divide or watch cards by any value but an empty one. Images may set them, and a value of the pod
-#: goes before the image's: internal/modifier/cdi.go (gatedDevices) and
+#: Variables by which NVIDIA's runtime gives a container with a card more devices of its node, which
+#: the scheduler does not count, with the values that prevent it. The switches between all cards,
+#: InfiniBand adapters and GPUDirect storage come by `enabled` and no other value; the right to
+#: divide or monitor cards by any value but an empty one. Images may set them, and a pod's value
+#: overrides the image's: internal/modifier/cdi.go (gatedDevices) and
 #: cmd/nvidia-container-runtime-hook/container_config.go of
 #: https://github.com/NVIDIA/nvidia-container-toolkit (d34b304)
 DEVICE_VARIABLES = (
@@ -49,7 +49,7 @@ class Injection:
     volumes: tuple[HostVolume, ...] = ()
 
     def without(self, names: Collection[str]) -> "Injection":
-        """The same but for variables of these names, which are left to pods and images."""
+        """The injection without variables of these names, which are left to pods and images."""
         if all(one.name not in names for one in self.variables):
             return self
         kept = tuple(one for one in self.variables if one.name not in names)
@@ -61,7 +61,7 @@ WHOLE_CARD = Injection(variables=(CARDS, CAPABILITIES, *DEVICE_VARIABLES))
 
 
 def with_share(backend: IsolationBackend) -> Injection:
-    """What containers with a share get by this back-end."""
+    """The injection for containers with a share under this back-end."""
     found = BACKENDS[backend]
     return Injection(
         variables=(*WHOLE_CARD.variables, *found.variables),
@@ -72,7 +72,7 @@ def with_share(backend: IsolationBackend) -> Injection:
 
 
 def injection(reach: Reach, backend: IsolationBackend) -> Injection:
-    """What the containers of a pod get."""
+    """The injection for the containers of a pod."""
     if reach is Reach.SHARE:
         return with_share(backend)
     return WHOLE_CARD if reach is Reach.WHOLE else NO_CARD

@@ -1,9 +1,10 @@
 """`driver`: NVIDIA's driver limits the memory of a container's cgroup; time is not limited.
 
-nvidia-container-toolkit 1.20.1 and newer reads both variables when it makes a container and sets
-the limits for each of its cards; both are needed, in whole MiB, and a value that is no number fails
-the container: https://github.com/NVIDIA/nvidia-container-toolkit (hook apply-cuda-memory-limits).
-Needs driver r615, cgroup v2, and a CDI specification that has the hook; no MIG instances.
+nvidia-container-toolkit 1.20.1 and newer reads both variables when it creates a container and sets
+the limits for each of its cards. Both are needed, in whole MiB, and a value that is no number makes
+the container fail: https://github.com/NVIDIA/nvidia-container-toolkit (hook
+apply-cuda-memory-limits). Needs driver r615, cgroup v2, and a CDI specification with the hook; no
+MIG instances.
 """
 
 from collections.abc import Mapping
@@ -16,9 +17,9 @@ from kubeshare_py.isolation.mebibytes import least_mebibytes
 
 
 def _results(allocation: Allocation) -> Mapping[str, str]:
-    """The part of each card, where it is one; the container of a pod without one does not start.
+    """The memory of each card, if it is above 0; a container without memory does not start.
 
-    What a limit of 0 means to the driver is not written down anywhere: it is never asked for.
+    The meaning of a limit of 0 is not documented, so it is never set.
     """
     least = least_mebibytes(allocation)
     return {MEMORY_MIB: str(least)} if least else {}

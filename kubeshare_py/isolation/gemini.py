@@ -1,7 +1,7 @@
 """`gemini`: KubeShare 2.0's library, which asks the pod manager on the node for time and memory.
 
 Names and paths are KubeShare 2.0's (pkg/scheduler and deploy/ of github.com/NTHU-LSALab/KubeShare,
-release-2.0); its daemons must run on the node. A container gets rid of the library by starting a
+release-2.0); its daemons must run on the node. A container escapes the library by starting a
 program without LD_PRELOAD.
 """
 
@@ -16,7 +16,7 @@ GEMINI = Backend(
     name=IsolationBackend.GEMINI,
     variables=(
         Variable.of_annotation("POD_MANAGER_PORT", MANAGER_PORT),
-        # The pod manager knows the pod by this; both parts are the pod's own fields.
+        # The pod manager identifies the pod by this; both parts are the pod's own fields.
         Variable("KUBESHARE_NAMESPACE", field_path="metadata.namespace"),
         Variable("KUBESHARE_NAME", field_path="metadata.name"),
         Variable("POD_NAME", "$(KUBESHARE_NAMESPACE)/$(KUBESHARE_NAME)"),

@@ -1,4 +1,4 @@
-"""Bytes in the unit that limits of memory are given in: whole MiB, never more than is charged."""
+"""Bytes in the unit of memory limits: whole MiB, never more than is charged."""
 
 from kubeshare_py.domain.allocation import Allocation
 
@@ -6,5 +6,5 @@ MEBIBYTE = 2**20
 
 
 def least_mebibytes(allocation: Allocation) -> int:
-    """The smallest part that it has of one of its cards; 0 without cards."""
+    """The smallest part, in MiB, that it has of one of its cards; 0 without cards."""
     return min((card.memory_bytes // MEBIBYTE for card in allocation.cards), default=0)

@@ -1,11 +1,12 @@
 """`mps`: NVIDIA's Multi-Process Service; one daemon per shared card, on the node.
 
-The variables are read by the CUDA library of the client, which may only lower what the daemon
-allows: a container that removes them gets the daemon's defaults. `CUDA_MPS_PINNED_DEVICE_MEM_LIMIT`
-counts cards as the container sees them: https://docs.nvidia.com/deploy/mps/
-The daemon of a card has its folders `pipe` and `shm` in one named after the card; a client needs
-both, and the kubelet finds them by the variable that names the card. Without a card the path would
-begin with a slash, which the kubelet refuses: no container ever sees the folders of all cards.
+The variables are read by the client's CUDA library, which may only lower the daemon's limits: a
+container that removes them gets the daemon's defaults. `CUDA_MPS_PINNED_DEVICE_MEM_LIMIT` counts
+cards as the container sees them: https://docs.nvidia.com/deploy/mps/
+
+A card's daemon has its folders `pipe` and `shm` in one named after the card; a client needs both,
+and the kubelet finds them by the variable that names the card. Without a card the path would begin
+with a slash, which the kubelet refuses: no container ever sees the folders of all cards.
 """
 
 from collections.abc import Mapping
@@ -19,7 +20,7 @@ from kubeshare_py.isolation.mebibytes import MEBIBYTE
 
 #: On the node: <card's uuid>/pipe and <card's uuid>/shm.
 DAEMONS = "/run/kubeshare/mps"
-#: Beside it, for who wants to know which of them run and has no business with the daemons.
+#: Beside it, for programs that only check which daemons run.
 ALIVE = "/run/kubeshare/mps-alive"
 PIPE = "/tmp/nvidia-mps"
 _VOLUME = "kubeshare-mps"
@@ -27,7 +28,7 @@ _WHOLE_PERCENT = 100
 
 
 def _results(allocation: Allocation) -> Mapping[str, str]:
-    """Threads from the limit, memory of each card as charged; no memory charged is no limit."""
+    """Threads from the limit, and each card's memory as charged; no charge means no limit."""
     limits = ",".join(
         f"{ordinal}={card.memory_bytes // MEBIBYTE}M"
         for ordinal, card in enumerate(allocation.cards)

@@ -1,4 +1,4 @@
-"""`none`: containers are told their cards and trusted with them."""
+"""`none`: containers get their cards and are trusted with them."""
 
 from kubeshare_py.domain.isolation import IsolationBackend
 from kubeshare_py.isolation.backend import Backend

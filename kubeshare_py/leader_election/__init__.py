@@ -1,1 +1,1 @@
-"""Which of several processes decides: the rules, without a clock and without a client."""
+"""Leader election: the rules for which of several processes decides, without clock or client."""

@@ -1,9 +1,12 @@
-"""Leader election over one Lease, as a state machine: who may send, from when, and until when.
+"""Leader election over one Lease, as a state machine.
 
-The algorithm is client-go's (tools/leaderelection/leaderelection.go). A Lease is over when this
+Which candidate may send, from when, until when.
+
+The algorithm is client-go's (tools/leaderelection/leaderelection.go). A Lease has expired when this
 process has seen no change of it for its duration, on its own monotonic clock; the times written in
-it are never computed with. What client-go leaves to its users is decided here as well: a successor
-to a Lease that nobody released waits until the last requests of its predecessor have landed.
+it are never computed with. What client-go leaves to its users is decided here as well: the
+successor to a Lease that was not released waits until the last requests of its predecessor have
+landed.
 """
 
 import math
@@ -12,7 +15,7 @@ from dataclasses import dataclass, replace
 from kubeshare_py.configuration.leader_election import JITTER
 from kubeshare_py.domain.lease import LONGEST_LEASE_S, Lease, LeaseClaim, after, is_later
 
-#: What a released Lease says of its duration, as client-go writes it: the field must be positive.
+#: The duration (s) of a released Lease, as client-go writes it: the field must be positive.
 RELEASED_S = 1
 
 
@@ -20,9 +23,9 @@ RELEASED_S = 1
 class Terms:
     """The durations of an election, in seconds.
 
-    `hand_over_s` is how long a successor to an unreleased Lease waits after acquiring it. A Lease
-    that says a longer duration than `longest_s` is taken to say that. Raises ValueError unless
-    JITTER x retry_period_s < renew_deadline_s < lease_duration_s <= longest_s.
+    `hand_over_s` is how long a successor to an unreleased Lease waits after acquiring it. A longer
+    duration on a Lease than `longest_s` counts as that. Raises ValueError unless JITTER x
+    retry_period_s < renew_deadline_s < lease_duration_s <= longest_s.
     """
 
     lease_duration_s: float = 15.0
@@ -32,7 +35,7 @@ class Terms:
     longest_s: float = LONGEST_LEASE_S
 
     def __post_init__(self) -> None:
-        """Refuse what would let two lead."""
+        """Refuse durations with which two candidates could lead."""
         if not self.renew_deadline_s < self.lease_duration_s:
             raise ValueError("the renew deadline must be shorter than the lease duration")
         if self.lease_duration_s > self.longest_s:
@@ -44,13 +47,13 @@ class Terms:
 
     @property
     def announced_s(self) -> int:
-        """The lease duration as the Lease says it: in whole seconds, rounded up."""
+        """The lease duration as written on the Lease: in whole seconds, rounded up."""
         return math.ceil(self.lease_duration_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mandate:
-    """That one candidate leads: in which term, and when it may send (s): `since` <= now < `until`.
+    """One candidate leads: its term, and when it may send (s): `since` <= now < `until`.
 
     `until` is when it must have stopped sending, unless the Lease is renewed before.
     """
@@ -61,7 +64,7 @@ class Mandate:
 
 
 class Election:
-    """One candidate. It leads at most once: after it has lost, a new process has a new name.
+    """One candidate. It leads at most once: after a loss, a new process has a new name.
 
     `now` and `asked_at` are seconds of this process's monotonic clock. One thread calls the methods
     that change it. Others may read `leads`, `fence` and `may_send`: a mandate is replaced whole.
@@ -81,22 +84,22 @@ class Election:
 
     @property
     def leads(self) -> bool:
-        """Whether it acquired the Lease, and nobody else was seen with it since."""
+        """Whether it acquired the Lease, and has seen no other holder since."""
         return self._mandate is not None and not self._over
 
     @property
     def binds_from(self) -> float:
-        """When it may send for the first time; inf before it leads."""
+        """When (s) it may send for the first time; inf before it leads."""
         return math.inf if self._mandate is None else self._mandate.since
 
     @property
     def holder(self) -> str:
-        """Who had the Lease when it was last read, "" for nobody."""
+        """The Lease's holder when it was last read, "" for none."""
         return "" if self._known is None else self._known.holder
 
     @property
     def deadline(self) -> float:
-        """When it must have stopped sending, unless the Lease is renewed before."""
+        """When (s) it must have stopped sending, unless the Lease is renewed before."""
         return -math.inf if self._mandate is None else self._mandate.until
 
     @property
@@ -106,11 +109,11 @@ class Election:
 
     @property
     def free_at(self) -> float:
-        """When somebody else's Lease is over unless it changes; -inf while there is none."""
+        """When (s) another holder's Lease expires unless it changes; -inf if there is none."""
         known = self._known
         if known is None or not known.holder or self._is_ours(known):
             return -math.inf
-        # Whole seconds are written, so what rounds up to ours is taken for ours.
+        # Whole seconds are written, so a duration that ours rounds up to counts as ours.
         terms, longer = self.terms, known.duration_s > self.terms.announced_s
         said_s = min(known.duration_s, terms.longest_s)
         return self._changed_at + (said_s if longer else terms.lease_duration_s)
@@ -121,20 +124,20 @@ class Election:
         return mandate is not None and not self._over and mandate.since <= now < mandate.until
 
     def lost(self, now: float) -> bool:
-        """Whether it led and must end: somebody else leads, or nothing was renewed in time."""
+        """Whether it led and must end: another candidate leads, or renewals failed for too long."""
         return self._mandate is not None and (self._over or now >= self.deadline)
 
     def renewal(self) -> LeaseClaim | None:
-        """What to write without looking first; None where it is not known what is there."""
+        """The claim to write without reading first; None if the Lease's state is unknown."""
         mandate = self._mandate
         if mandate is None or self._over or self._must_look or self._known is None:
             return None
         return self._claim(self._known.version, mandate.term)
 
     def look(self, found: Lease | None, now: float) -> LeaseClaim | None:
-        """Take in the Lease as just read, None if there is none; answer what to write, if anything.
+        """Take in the Lease as just read, None if there is none; the claim to write, if any.
 
-        `now` is when the answer was there.
+        `now` is when the answer arrived.
         """
         if self._over:
             return None
@@ -158,9 +161,9 @@ class Election:
         return self._claim(found.version, self._next_term(), acquires=True)
 
     def written(self, found: Lease, asked_at: float, now: float) -> None:
-        """Take in that a claim sent at `asked_at` was stored as `found`.
+        """A claim sent at `asked_at` was stored as `found`.
 
-        The deadline counts from the sending: others saw the change after it.
+        The deadline counts from the sending, because other candidates saw the change after it.
         """
         self._known, self._changed_at, self._must_look = found, now, False
         until = asked_at + self.terms.renew_deadline_s
@@ -171,13 +174,13 @@ class Election:
             self._mandate = replace(self._mandate, until=max(self._mandate.until, until))
 
     def not_written(self) -> None:
-        """Take in that a claim was refused or not answered: it may have been stored, or not."""
+        """A claim was refused or not answered: it may or may not have been stored."""
         self._must_look = True
 
     def release(self, now: float) -> LeaseClaim | None:
-        """Stop leading for ever; answer what to write, so that a successor need not wait.
+        """Stop leading for ever; the claim to write, so that a successor need not wait.
 
-        None when the Lease must be left to expire: when it is lost, and while this process itself
+        None if the Lease must be left to expire: when it is lost, and while this process itself
         waits for its predecessor's last requests.
         """
         known, mandate, allowed = self._known, self._mandate, self.may_send(now)
@@ -188,9 +191,9 @@ class Election:
         return replace(claim, holder="", duration_s=RELEASED_S)
 
     def _create(self, now: float) -> LeaseClaim | None:
-        """Somebody deleted the Lease, or there never was one.
+        """Claim a Lease that was deleted or never existed.
 
-        Whoever was seen with it may not know that it is gone, and keeps its time.
+        A holder seen with it may not know that it is gone, and keeps its time.
         """
         if now < self.free_at:
             return None
@@ -202,11 +205,11 @@ class Election:
         return self._claim("", self._next_term(), acquires=True)
 
     def _is_ours(self, found: Lease) -> bool:
-        """Whether it names this candidate, which has asked for it: others can write its name."""
+        """Whether the Lease names this candidate, which asked for it: others can write its name."""
         return found.holder == self.name and self._has_asked
 
     def _next_term(self) -> int:
-        """The one after the latest that was seen, also where the number was set back since."""
+        """The term after the latest one seen, even if the number was set back since."""
         return 0 if self._latest_term is None else after(self._latest_term)
 
     def _claim(self, version: str, transitions: int, *, acquires: bool = False) -> LeaseClaim:

@@ -1,4 +1,4 @@
-"""kubeshare-admission: the webhook that tells new pods' containers their cards."""
+"""kubeshare-admission: the webhook that gives new pods' containers their cards."""
 
 import asyncio
 import tempfile
@@ -19,11 +19,11 @@ from kubeshare_py.edges.kube.own_authority import OwnAuthority, Pace, webhooks
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """`service` is NAME.NAMESPACE, `address` "" is all. Without files, it makes a certificate.
+    """`service` is NAME.NAMESPACE; `address` "" is all. Without files, it makes a certificate.
 
-    `runtime_class` is given to pods that get a card and name none; "" is none.
-    `validates`: pods are refused whose `sharedgpu/*` the scheduler would not understand.
-    `left_alone` are variables of containers that are left to pods and images.
+    `runtime_class` is set on pods with a card that name none; "" sets none. `validates`: pods whose
+    `sharedgpu/*` the scheduler would not understand are refused. `left_alone` are variables of
+    containers that are left to pods and images.
     """
 
     address: str

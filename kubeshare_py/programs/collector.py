@@ -1,4 +1,4 @@
-"""kubeshare-collector: what is told of this node's cards, to Prometheus or once to a person."""
+"""kubeshare-collector: reports this node's cards to Prometheus, or prints them once."""
 
 import asyncio
 import sys
@@ -20,7 +20,7 @@ OK, UNREADABLE, NOT_STARTED = 0, 1, 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """`address` "" is all of them. Times in seconds; `stale_after_s` is more than an interval."""
+    """`address` "" is all. Times in seconds; `stale_after_s` is more than an interval."""
 
     node: NodeName
     address: str
@@ -28,17 +28,17 @@ class Settings:
     interval_s: float
     stale_after_s: float
     log_level: str = "info"
-    #: Whether the cards are written on the Node as well.
+    #: Whether the cards are written on the Node, too.
     annotates: bool = False
     root: Path = ROOT  # below which the node's own folders are mounted
 
     def sampler(self) -> CardSampler:
-        """One that reads as these settings say."""
+        """A sampler with these settings."""
         return CardSampler(self.node, self.interval_s, self.stale_after_s, root=self.root)
 
 
 def run(settings: Settings) -> int:
-    """Serve until SIGINT or SIGTERM; gives the exit code."""
+    """Serve until SIGINT or SIGTERM; the exit code."""
     decision_log.set_up(settings.log_level)
     try:
         asyncio.run(until_told(collect(settings)))
@@ -52,7 +52,7 @@ async def collect(settings: Settings) -> None:
     """Read and serve for ever. Raises CannotListen and KubeConfigError."""
     sampler = settings.sampler()
     if settings.annotates:
-        # 30 MiB on every node, and few need it.
+        # Imported late: 30 MiB on every node, and few need it.
         from kubeshare_py.edges.node import node_annotation  # noqa: PLC0415
 
         writer = node_annotation.credentials()
@@ -63,7 +63,7 @@ async def collect(settings: Settings) -> None:
 
 
 def show(settings: Settings, output: str) -> int:
-    """Print one reading: text, json or prometheus; gives the exit code."""
+    """Print one reading: text, json or prometheus; the exit code."""
     decision_log.set_up("error")
     sampler = settings.sampler()
     try:

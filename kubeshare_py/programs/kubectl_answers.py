@@ -1,4 +1,4 @@
-"""What `kubectl kubeshare gpus` and `pods` find out: from views to what is shown."""
+"""The answers of `kubectl kubeshare gpus` and `pods`: from views to what is shown."""
 
 from functools import partial
 
@@ -20,7 +20,10 @@ from kubeshare_py.terminal.topology_tables import topology_tables
 
 
 def gpus(question: Question, client: StateClient, _now: float) -> Shown:
-    """Cards of all nodes, or of those with the names or labels. Raises StateError."""
+    """The cards of all nodes, or of those with the names or labels.
+
+    Raises StateError, and NotFound for an unknown node.
+    """
     view = client.cards(topology=question.topology)
     known = {node.name for node in view.nodes}
     for name in question.names:

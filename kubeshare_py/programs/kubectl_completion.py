@@ -16,14 +16,15 @@ from kubeshare_py.edges.cli.state_errors import StateError
 from kubeshare_py.manifests.workloads import WORKLOADS
 from kubeshare_py.programs.kubectl_words import Line, Option
 
-#: Cobra's directives, which may be added: file names, none of them, no space after the word.
+#: Cobra's directives, which may be added: complete file names, no space after the word, no file
+#: names.
 FILES, NO_SPACE, NO_FILES = 0, 2, 4
 #: A shell waits for the answer.
 TIMEOUT_S = 2.0
 
 
 def candidates(line: Line) -> tuple[list[str], int]:
-    """Lines for the shell, and the directive."""
+    """The lines for the shell, and the directive."""
     if line.option:
         return _values(line)
     if line.word.startswith("-"):
@@ -43,7 +44,7 @@ def candidates(line: Line) -> tuple[list[str], int]:
 
 
 def _values(line: Line) -> tuple[list[str], int]:
-    """Of an option."""
+    """The values of an option."""
     if line.option == "output":
         words: Iterable[str] = ("wide", "name", "json", "yaml", "jsonpath=")
     elif line.option in ("context", "cluster", "user"):
@@ -57,7 +58,7 @@ def _values(line: Line) -> tuple[list[str], int]:
 
 
 def _asked(line: Line, ask: Callable[[StateClient], Iterable[str]]) -> list[str]:
-    """What the scheduler knows; nothing where it does not answer in time."""
+    """The scheduler's names; none if it does not answer in time."""
     limit = line.access.request_timeout or TIMEOUT_S
     access = replace(line.access, request_timeout=min(limit, TIMEOUT_S))
     with contextlib.closing(StateClient(access)) as client, contextlib.suppress(StateError):

@@ -1,4 +1,4 @@
-"""What `kubectl kubeshare` says and how it ends when it cannot answer."""
+"""The message and exit code of `kubectl kubeshare` when it cannot answer."""
 
 from rich.console import Console
 from rich.text import Text
@@ -10,7 +10,7 @@ OK, REFUSED, UNREACHABLE = 0, 1, 3
 
 
 def fail(error: Exception, err: Console) -> int:
-    """Say what went wrong, as kubectl does where it has words for it; gives the exit code."""
+    """Print the error, in kubectl's words where it has some; the exit code."""
     head = "Error from server (NotFound)" if isinstance(error, NotFound) else "Error"
     err.print(Text(f"{head}: {printable(str(error))}", style="red"), soft_wrap=True)
     return UNREACHABLE if isinstance(error, StateUnreachable) else REFUSED

@@ -1,4 +1,7 @@
-"""The command `kubectl kubeshare`: shows the scheduler's state. Every word about why is its own."""
+"""The command `kubectl kubeshare`.
+
+Shows the scheduler's state, with the scheduler's own reasons.
+"""
 
 from collections.abc import Callable
 
@@ -19,7 +22,7 @@ from kubeshare_py.terminal import documents
 from kubeshare_py.terminal.table import changed_lines
 
 INTERRUPTED = 130
-#: Waits so many seconds; False when it is enough.
+#: Waits this long (s); False when it is enough.
 Pause = Callable[[float], bool]
 _ANSWERS = {"gpus": gpus, "pods": pods, "why": why}
 
@@ -58,7 +61,7 @@ def answer(
 def _again(
     question: Question, client: StateClient, before: Shown, out: Console, err: Console
 ) -> Shown:
-    """Show what changed; while nothing can be reached, that is said and nothing else happens."""
+    """Show what changed; while the scheduler cannot be reached, report that and do nothing else."""
     try:
         shown = _ANSWERS[question.command](question, client, wall_clock())
     except StateUnreachable as error:
@@ -80,12 +83,12 @@ def _say(shown: Shown, err: Console) -> None:
 
 
 def _width(out: Console, question: Question) -> int | None:
-    """Only a terminal's lines have an end."""
+    """The width of a terminal; None for other outputs, whose lines are not cut."""
     return out.width if out.is_terminal and not question.wide else None
 
 
 def _print(question: Question, shown: Shown, out: Console) -> None:
-    # As they are: formatting for a terminal takes seconds for a large cluster.
+    # Written unformatted: formatting for a terminal takes seconds for a large cluster.
     if question.output == JSON:
         out.file.write(documents.as_json(shown.document()) + "\n")
     elif question.output == YAML:

@@ -1,4 +1,4 @@
-"""What was asked on the command line of `kubectl kubeshare`, and what is shown for it."""
+"""A question on the command line of `kubectl kubeshare`, and the forms of its answer."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -16,10 +16,10 @@ TABLE, WIDE, NAME, JSON, YAML, JSONPATH = "table", "wide", "name", "json", "yaml
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """`command` is gpus, pods, why or top; `names` are nodes, pods, or what `why` is about.
+    """`command` is gpus, pods, why or top; `names` are nodes, pods, or the subject of `why`.
 
-    `output` is one of the constants, the template behind `jsonpath=`. `interval_s` is the pause
-    between looks of `watch` and `top`.
+    `output` is one of the constants, or the template behind `jsonpath=`. `interval_s` is the pause
+    between updates of `watch` and `top`.
     """
 
     command: str
@@ -38,7 +38,7 @@ class Question:
 
     @property
     def wide(self) -> bool:
-        """Whether tables have more columns, and lines without end."""
+        """Whether tables have more columns, and uncut lines."""
         return self.output == WIDE
 
 
@@ -65,10 +65,10 @@ def usage_error(question: Question) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """An answer in all its forms, made when asked for.
+    """An answer in all its forms, each made on demand.
 
-    `text` is given the columns of the terminal, None for lines without end. `table` is there for
-    what may be watched. `empty` is said on stderr where there is nothing.
+    `text` gets the columns of the terminal, None for uncut lines. `table` is set for what may be
+    watched. `empty` is printed on stderr if there is nothing.
     """
 
     text: Callable[[int | None], Text]

@@ -1,4 +1,4 @@
-"""`kubectl kubeshare top`: the cluster on one screen, drawn again and again."""
+"""`kubectl kubeshare top`: the cluster on one screen, redrawn at intervals."""
 
 from collections.abc import Callable
 
@@ -27,7 +27,7 @@ def top(
     err: Console,
     wait: Callable[[float], bool] | None = None,
 ) -> int:
-    """Draw until the user quits, or once where there is no terminal; gives the exit code.
+    """Draw until the user quits, or once without a terminal; the exit code.
 
     While the scheduler cannot be reached, the last view stays, and the footer says so. `wait`
     stands for the user in tests.

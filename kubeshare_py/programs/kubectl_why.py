@@ -1,4 +1,4 @@
-"""What `kubectl kubeshare why` finds out: of one pod, or of the pods of a Job, Deployment …"""
+"""The answer of `kubectl kubeshare why`: for one pod, or for the pods of a Job, Deployment …"""
 
 from functools import partial
 
@@ -19,7 +19,10 @@ from kubeshare_py.views.view import PodView, WhyView
 
 
 def why(question: Question, client: StateClient, now: float) -> Shown:
-    """One pod; of a workload its pods, and the one that says most. Raises StateError."""
+    """One pod; of a workload its pods, and the one with the most informative reason.
+
+    Raises StateError.
+    """
     namespace, target = client.api.namespace(), named(question.names[0])
     if target.kind is POD:
         found = _why(client, namespace, target.name)
@@ -43,7 +46,7 @@ def why(question: Question, client: StateClient, now: float) -> Shown:
 
 
 def unknown_pod(client: StateClient, namespace: str, name: str, error: NotFound) -> StateError:
-    """Why the scheduler does not know a pod, as far as the API server tells; else its own words."""
+    """Why the scheduler does not know a pod, by the API server if it says; else `error`."""
     try:
         pod = find_pod(client.api, namespace, name)
     except NotFound as absent:

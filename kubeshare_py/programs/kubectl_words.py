@@ -1,4 +1,4 @@
-"""A command line of `kubectl kubeshare` whose last word is to be completed, taken apart."""
+"""Parses a command line of `kubectl kubeshare` whose last word is to be completed."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -6,13 +6,13 @@ from typing import Any
 
 from kubeshare_py.edges.cli.access import Access
 
-#: What an option may say of the way to the scheduler, as far as it is one text.
+#: The options about the way to the scheduler that are one text.
 _TEXTS = {one.name for one in fields(Access) if one.type in ("str | None", str | None)}
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option by the field that it fills; `takes_value` is False for flags."""
+    """An option by the field that it sets; `takes_value` is False for flags."""
 
     field: str
     takes_value: bool
@@ -21,7 +21,9 @@ class Option:
 
 @dataclass(slots=True, kw_only=True)
 class Line:
-    """What stands before a word, and what may: commands and options with their help.
+    """The words before the word to complete, and the possible ones.
+
+    Commands and options with their help.
 
     `option` is the field of the option whose value the word is, "" for none; `given` are the words
     that are neither options nor the command.
@@ -41,7 +43,7 @@ def read_line(
     commands: Mapping[str, str],
     options_of: Callable[[str], Mapping[str, Option]],
 ) -> Line:
-    """Take a line apart, of which the last word is to be completed."""
+    """Parse a line whose last word is to be completed."""
     *before, word = words or [""]
     line = Line(word=word, commands=commands)
     line.command = next((one for one in before if one in commands), "")

@@ -12,13 +12,16 @@ from kubeshare_py.edges.process.build import say_started
 from kubeshare_py.edges.process.until_told import until_told
 from kubeshare_py.isolation.mps import DAEMONS
 
-#: What pods mount.
+#: The folder that pods mount.
 FOLDER = Path(DAEMONS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """`folder` is what pods mount, `program` NVIDIA's daemon; readings every `interval_s` (s)."""
+    """`folder` is the one that pods mount, `program` NVIDIA's daemon.
+
+    `interval_s` (s) per reading.
+    """
 
     node: NodeName
     folder: Path
@@ -35,7 +38,7 @@ def run(settings: Settings) -> None:
 
 
 async def launch(settings: Settings) -> None:
-    """The same until cancelled; then all daemons end."""
+    """Keep the daemons until cancelled; then all of them end."""
     sampler = CardSampler(node=settings.node, interval_s=settings.interval_s)
     launcher = MpsLauncher(settings.folder, settings.program)
 

@@ -31,7 +31,7 @@ PODS = "/api/v1/pods"
 
 
 def machine(configuration: SchedulerConfiguration, in_tree: Mapping[str, PluginFactory]) -> Machine:
-    """A machine with the configured profiles; raises ConfigurationError for unusable ones."""
+    """A machine with the configured profiles. Raises ConfigurationError if one is unusable."""
     rules = repair_rules(configuration), earmark_rules(configuration)
     evictions = preemption_rules(configuration)
     held_s = configuration.forced_delete_hold_seconds
@@ -61,8 +61,8 @@ async def run(
 ) -> None:
     """Schedule until cancelled, then finish the binds under way; cancelled again, end at once.
 
-    While another process leads, it only follows what happens. `on_ready` is told the endpoints'
-    URL; `updates` change the configuration. Raises LeadershipLost, in groups, when it lost it.
+    While another process leads, it only follows events. `on_ready` gets the endpoints' URL;
+    `updates` change the configuration. Raises LeadershipLost, in groups, if it lost the leadership.
     """
     reports = ReportLane(client, instance=machine.name)
     signs = VitalSigns(machine, asyncio.get_running_loop().time)
@@ -86,7 +86,7 @@ async def run(
                 group.create_task(signs.run(loop.news.set))
                 group.create_task(give_back_often())
                 await until_led(leadership, group, pods)
-                # What the last leader did at the end is in a list that is asked for now.
+                # A list requested now includes the last leader's last writes.
                 listed = asyncio.Event()
                 group.create_task(pods(listed.set))
                 await listed.wait()

@@ -15,12 +15,13 @@ from kubeshare_py.edges.process.bounded_server import listening
 from kubeshare_py.edges.process.build import say_listening, url
 
 PORT = 9443
-#: An AdmissionReview has the object twice, each of at most 1.5 MiB in etcd, and room around it.
+#: The largest body: an AdmissionReview has the object twice, each of at most 1.5 MiB in etcd, and
+#: some more.
 MOST_BYTES = 7 * 2**19
-#: Of all bodies that are arriving, which fits the chart's limit many times: a pod's has some
-#: kilobytes, and is there within a few milliseconds.
+#: The most bytes of all arriving bodies, which fits the chart's limit many times: a pod's body has
+#: some kilobytes, and arrives within a few milliseconds.
 MOST_HELD_BYTES = 8 * MOST_BYTES
-#: In which a body has to arrive and be answered; the chart lets kube-apiserver wait for 10 s.
+#: Seconds for a body to arrive and be answered; the chart lets kube-apiserver wait for 10 s.
 PATIENCE_S = 5.0
 
 #: The answer's body to a review's; None if it is no review.
@@ -38,9 +39,9 @@ async def serve(
     problem: Callable[[], str],
     patience_s: float = PATIENCE_S,
 ) -> AsyncIterator[str]:
-    """Serve while entered; yields the URL. `problem` is why it is not ready, "" if it is.
+    """Serve while entered; yields the URL. `problem` says why it is not ready, "" if it is.
 
-    Raises ConfigurationError where it cannot listen.
+    Raises ConfigurationError if it cannot listen.
     """
     app = web.Application(client_max_size=MOST_BYTES)
     bodies = _Bodies(MOST_HELD_BYTES)
@@ -80,7 +81,7 @@ def _handler(answers: Answers, bodies: "_Bodies", patience_s: float) -> Handler:
 
 
 class _Bodies:
-    """Bodies that are arriving. Where all of them are too large, the one that began first goes.
+    """Arriving bodies. If all of them are too large together, the one that began first is dropped.
 
     No request waits for another: otherwise a few bodies that never end would keep pods from being
     created.
@@ -91,7 +92,10 @@ class _Bodies:
         self._arrived: dict[web.RequestHandler, int] = {}
 
     async def read(self, request: web.Request) -> bytes:
-        """The whole body. Raises HTTPRequestEntityTooLarge, and ConnectionError if it had to go."""
+        """The whole body.
+
+        Raises HTTPRequestEntityTooLarge, and ConnectionError if it was dropped.
+        """
         body = bytearray()
         try:
             async for piece in request.content.iter_any():

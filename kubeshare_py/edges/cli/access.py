@@ -1,13 +1,13 @@
-"""What the command line says about the way to the scheduler: kubectl's own options, and ours."""
+"""The command line's options about the way to the scheduler: kubectl's own, and ours."""
 
 from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """All optional. Names and meanings are kubectl's; `scheduler` goes past the API server.
+    """All are optional. Names and meanings are kubectl's; `scheduler` bypasses the API server.
 
-    `as_user_extra` are KEY=VALUE. `ca_file` is the authority of `scheduler`, `token_file` holds a
+    `as_user_extra` are KEY=VALUE. `ca_file` is the authority of `scheduler`, `token_file` has a
     token for it. `request_timeout` is in seconds, 0 for no limit.
     """
 

@@ -1,6 +1,7 @@
-"""Credentials from a program that a kubeconfig names (aws, gke-gcloud-auth-plugin, kubelogin …).
+"""Credentials from a program in a kubeconfig (aws, gke-gcloud-auth-plugin, kubelogin …).
 
-Protocol: https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins
+Protocol:
+https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins
 """
 
 import datetime
@@ -38,7 +39,7 @@ class _ExecCredential(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginCredentials:
-    """What a plugin gave: a token, a certificate with its key (PEM), or both."""
+    """A plugin's answer: a token, a certificate with its key (PEM), or both."""
 
     token: str = field(default="", repr=False)
     certificate: bytes | None = field(default=None, repr=False)
@@ -48,10 +49,10 @@ class PluginCredentials:
 def run_plugin(
     plugin: Section, cluster: Mapping[str, Any], *, environ: Mapping[str, str]
 ) -> PluginCredentials:
-    """Run the program and read its answer; what it writes on stderr is shown as it is.
+    """Run the program and read its answer; its stderr is shown as it is.
 
-    `cluster` is `spec.cluster` of the protocol, for plugins that ask for it. Raises
-    KubeConfigError, with the plugin's own hint where the program is not installed.
+    `cluster` is `spec.cluster` of the protocol, for plugins that request it. Raises
+    KubeConfigError, with the plugin's own hint if the program is not installed.
     """
     version, command = plugin.text("apiVersion"), plugin.text("command")
     if version not in VERSIONS:
@@ -83,7 +84,7 @@ def run_plugin(
 
 
 def cluster_info(cluster: Section, server: str, ca: str | None) -> dict[str, Any]:
-    """What a plugin is told of the cluster: `spec.cluster` of the protocol."""
+    """`spec.cluster` of the protocol: the cluster, for the plugin."""
     info: dict[str, Any] = {"server": server}
     if ca is not None:
         info["certificate-authority-data"] = msgspec.to_builtins(ca.encode())
@@ -111,7 +112,10 @@ def _interactive(plugin: Section) -> bool:
 
 
 def _program(plugin: Section, command: str, environ: Mapping[str, str]) -> str:
-    """Bare names are looked for on $PATH, others start from the kubeconfig's folder."""
+    """The path of the program.
+
+    Bare names are searched on $PATH, others start from the kubeconfig.
+    """
     if os.sep in command:
         return str(plugin.folder / command)
     return shutil.which(command, path=environ.get("PATH")) or command

@@ -1,6 +1,6 @@
 """GETs of a command that starts, asks and ends: blocking, over http.client, one connection.
 
-aiohttp takes 0.2 s to import and 8 MB to install; a command that sends one request needs neither.
+aiohttp takes 0.2 s to import and 8 MB to install; a command with one request needs neither.
 """
 
 import http
@@ -24,7 +24,7 @@ _PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """A server. `name` is what it is to people, `remedy` what to do about its certificate."""
+    """A server. `name` is its name for people, `remedy` what to do about its certificate."""
 
     url: str
     name: str
@@ -37,7 +37,7 @@ class Origin:
 
     @property
     def via(self) -> str:
-        """It and its URL, in words."""
+        """Its name and URL, as words."""
         return f"{self.name} at {self.url}"
 
 
@@ -50,7 +50,7 @@ class HttpAnswer:
 
 
 class _Connection(http.client.HTTPConnection):
-    """To an origin through its proxy; TLS for the name that its certificate is to have."""
+    """A connection to an origin through its proxy; TLS checks the name in its certificate."""
 
     def __init__(self, origin: Origin) -> None:
         parts = urlsplit(origin.url)
@@ -69,7 +69,7 @@ class _Connection(http.client.HTTPConnection):
 
 
 class HttpsClient:
-    """Requests to one origin, one after the other. A redirect is an answer, and not followed."""
+    """Requests to one origin, one after the other. Redirects are answers, and not followed."""
 
     def __init__(self, origin: Origin, sleep: Callable[[float], object] = time.sleep) -> None:
         self.origin = origin
@@ -77,9 +77,9 @@ class HttpsClient:
         self._connection: http.client.HTTPConnection | None = None
 
     def get(self, path: str, *, accept: str = JSON) -> HttpAnswer:
-        """Ask again, a few times, where the server says 429: it has too much to do.
+        """Send one GET; repeated a few times if the server answers 429, that it is overloaded.
 
-        Raises StateUnreachable, in words, where there is no answer.
+        Raises StateUnreachable without an answer.
         """
         for _ in range(THROTTLED_TRIES - 1):
             answer = self._answer(path, accept)
@@ -96,7 +96,7 @@ class HttpsClient:
                 return self._get(path, accept)
             except (http.client.HTTPException, OSError) as error:
                 self.close()
-                # A connection that was kept may have ended meanwhile.
+                # A kept connection may have ended meanwhile.
                 if not tries or isinstance(error, TimeoutError):
                     raise self._unreachable(error) from error
 

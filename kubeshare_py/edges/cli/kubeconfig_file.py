@@ -27,15 +27,15 @@ class Section:
     fields: Mapping[str, Any]
 
     def text(self, name: str) -> str:
-        """A string field, "" where it is absent; raises KubeConfigError for another type."""
+        """A string field, "" if it is absent; raises KubeConfigError for another type."""
         return str(self._typed(name, str) or "")
 
     def flag(self, name: str) -> bool:
-        """A boolean field, False where it is absent."""
+        """A boolean field, False if it is absent."""
         return bool(self._typed(name, bool))
 
     def entries(self, name: str) -> list[Any]:
-        """A list of anything, empty where it is absent."""
+        """A list of anything, empty if it is absent."""
         return list(self._typed(name, list) or ())
 
     def texts(self, name: str) -> tuple[str, ...]:
@@ -43,17 +43,17 @@ class Section:
         return tuple(map(str, self._typed(name, list) or ()))
 
     def inner(self, name: str) -> "Section | None":
-        """A mapping inside this one, None where it is absent."""
+        """A mapping inside this one, None if it is absent."""
         found = self._typed(name, dict)
         return None if found is None else Section(f"{self.where}.{name}", self.folder, found)
 
     def path(self, name: str) -> Path | None:
-        """A file that a field names, None where it is absent."""
+        """The file in a field, None if it is absent."""
         text = self.text(name)
         return self.folder / Path(text).expanduser() if text else None
 
     def with_fields(self, given: Mapping[str, Any]) -> "Section":
-        """The same with what the command line says in place of the file."""
+        """The section with options of the command line in place of its fields."""
         return Section(self.where, self.folder, {**self.fields, **given})
 
     def _typed(self, name: str, kind: type) -> Any:
@@ -65,7 +65,7 @@ class Section:
 
 @dataclass(slots=True)
 class Kubeconfig:
-    """All files together: of two sections with one name the first counts, whole."""
+    """All files together: of two sections with one name, the first counts."""
 
     source: str
     current: str = ""
@@ -74,7 +74,7 @@ class Kubeconfig:
     contexts: dict[str, Section] = field(default_factory=dict)
 
     def context(self, name: str | None) -> Section | None:
-        """The named context, or the current one; None where neither is said.
+        """The named context, or the current one; None if there is neither.
 
         Raises KubeConfigError for a context that does not exist.
         """
@@ -82,7 +82,7 @@ class Kubeconfig:
         return self.section("contexts", wanted) if wanted else None
 
     def section(self, kind: str, name: str) -> Section:
-        """A section by name; KubeConfigError says which ones there are."""
+        """A section by name; raises KubeConfigError, which lists the existing ones."""
         there: dict[str, Section] = getattr(self, kind)
         if name not in there:
             known = ", ".join(sorted(there)) or "none"
@@ -102,7 +102,7 @@ def kubeconfig_paths(given: str | None, environ: Mapping[str, str]) -> list[Path
 
 
 def read_kubeconfig(paths: list[Path], *, must_exist: bool) -> Kubeconfig | None:
-    """Merge the files that exist; None where none does.
+    """Merge the files that exist; None if none does.
 
     Raises KubeConfigError for files that cannot be read, and with `must_exist` for absent ones.
     """

@@ -1,7 +1,7 @@
 """From a kubeconfig and the command line to one API server's address and credentials.
 
-The precedence is client-go's (k8s.io/client-go/tools/clientcmd/client_config.go): what the command
-line says, then the context's cluster and user; a token before an exec plugin.
+The precedence is client-go's (k8s.io/client-go/tools/clientcmd/client_config.go): options of the
+command line, then the context's cluster and user; a token before an exec plugin.
 """
 
 import os
@@ -32,7 +32,7 @@ DEFAULT_NAMESPACE = "default"
 
 
 class Configured:
-    """The kubeconfig of one invocation, with what the command line says in its place."""
+    """The kubeconfig of one invocation, with options of the command line in its place."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Configured:
         environ: Mapping[str, str] = os.environ,
         service_account: Path = SERVICE_ACCOUNT,
     ) -> None:
-        """Read the files; nothing is run yet. Raises KubeConfigError."""
+        """Read the files; no program is run yet. Raises KubeConfigError."""
         self._access = access
         self._environ = environ
         self._account = service_account
@@ -59,11 +59,11 @@ class Configured:
 
     @property
     def source(self) -> str:
-        """Where it comes from, in words."""
+        """The origin of the configuration, as words."""
         return f"service account {self._account}" if self._in_cluster else self._config.source
 
     def namespace(self) -> str:
-        """The namespace that the user means: -n, the context's, that of the pod we run in."""
+        """The namespace that the user means: -n, the context's, or the pod's own."""
         if self._access.namespace:
             return self._access.namespace
         if self._in_cluster:
@@ -133,7 +133,7 @@ class Configured:
                 given[key] = _absolute(option)
                 section = _without(section, key + DATA)
         if access.as_user is not None or access.as_group or access.as_uid or access.as_user_extra:
-            # As kubectl: with --as, whom else the file would impersonate does not count.
+            # As in kubectl: with --as, the file's impersonation does not count.
             section = _without(section, "as", "as-groups", "as-uid", "as-user-extra")
             given |= {"as": access.as_user or "", "as-groups": [*access.as_group]}
             given |= {"as-uid": access.as_uid or "", "as-user-extra": _extra(access.as_user_extra)}
@@ -172,7 +172,7 @@ class Configured:
 def kubeconfig_names(
     access: Access, kind: str, *, environ: Mapping[str, str] = os.environ
 ) -> list[str]:
-    """The names of all contexts, clusters or users (`kind`) of the kubeconfig, for completion."""
+    """The names of all contexts, clusters or users (`kind`), for completion."""
     try:
         paths = kubeconfig_paths(access.kubeconfig, environ)
         config = read_kubeconfig(paths, must_exist=False)
@@ -187,7 +187,7 @@ def _without(section: Section, *names: str) -> Section:
 
 
 def _absolute(path: str) -> str:
-    """Options are relative to where the command runs, not to the kubeconfig."""
+    """The absolute path; options are relative to the working folder, not to the kubeconfig."""
     return str(Path(path).expanduser().absolute())
 
 

@@ -1,4 +1,4 @@
-"""The credentials in a user's section of a kubeconfig: certificates, tokens, whom to act as."""
+"""The credentials in a user's section of a kubeconfig: certificates, tokens, impersonation."""
 
 import base64
 import binascii
@@ -9,7 +9,7 @@ from urllib.parse import quote
 from kubeshare_py.edges.cli.kubeconfig_file import Section
 from kubeshare_py.edges.kube.credential_reading import KubeConfigError
 
-#: At the end of a field whose content is in the file itself.
+#: The end of a field whose content is in the file itself.
 DATA = "-data"
 
 
@@ -26,7 +26,7 @@ def _read(section: Section, name: str) -> bytes | None:
 
 
 def pem(section: Section, name: str) -> bytes | None:
-    """What a field names: data in the file itself go before another file's, as in client-go.
+    """A field's content: data in the file itself come before another file's, as in client-go.
 
     Raises KubeConfigError.
     """
@@ -40,7 +40,7 @@ def pem(section: Section, name: str) -> bytes | None:
 
 
 def certificate_pair(user: Section) -> bytes | None:
-    """Certificate and key as PEM, None without. Raises KubeConfigError for one of them alone."""
+    """Certificate and key as PEM, None without. Raises KubeConfigError if one is missing."""
     certificate, key = pem(user, "client-certificate"), pem(user, "client-key")
     if certificate is None and key is None:
         return None
@@ -51,7 +51,10 @@ def certificate_pair(user: Section) -> bytes | None:
 
 
 def token_of(user: Section) -> str:
-    """The bearer token, "" without one: of its file, its own, its provider's."""
+    """The bearer token, "" without one: from its file, the section, or the provider.
+
+    Raises KubeConfigError.
+    """
     content = _read(user, "tokenFile")
     token = (
         user.text("token").strip() if content is None else content.decode(errors="replace").strip()
@@ -64,7 +67,7 @@ def token_of(user: Section) -> str:
 
 
 def _provided(user: Section) -> str:
-    """The ID token of the oidc provider while it is good; renewing it is kubectl's work."""
+    """The ID token of the oidc provider while it is valid; renewing it is kubectl's work."""
     provider = user.inner("auth-provider")
     assert provider is not None
     name = provider.text("name")
@@ -84,7 +87,7 @@ def _provided(user: Section) -> str:
 
 
 def _ended(token: str) -> bool:
-    """Whether the end of a JSON web token has come; True for what is none."""
+    """Whether a JSON web token has expired; True for other texts."""
     try:
         payload = token.split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
@@ -103,7 +106,10 @@ def basic(user: Section) -> str | None:
 
 
 def impersonation(user: Section) -> tuple[tuple[str, str], ...]:
-    """Request headers; keys of extra fields are percent-encoded as in client-go."""
+    """The impersonation headers; keys of extra fields are percent-encoded as in client-go.
+
+    Raises KubeConfigError.
+    """
     headers = [("Impersonate-Uid", user.text("as-uid"))] if user.text("as-uid") else []
     headers += [("Impersonate-Group", group) for group in user.texts("as-groups")]
     extra = user.inner("as-user-extra")

@@ -1,4 +1,4 @@
-"""What only the API server knows of pods: labels, owners, and which scheduler a pod names."""
+"""What only the API server knows of pods: labels, owners, and schedulerNames."""
 
 from http import HTTPStatus
 from urllib.parse import quote, urlencode
@@ -25,7 +25,7 @@ _NAMES_ONLY = f"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1
 
 
 def find_pod(api: ApiServerWay, namespace: str, name: str) -> ForeignPod:
-    """Read a pod; NotFound in the API server's words, StateError for other answers."""
+    """Read a pod. Raises NotFound with the API server's message, StateError for other answers."""
     body = _object(api, POD, namespace, name)
     try:
         return foreign_pod(body)
@@ -45,7 +45,7 @@ def matching_nodes(api: ApiServerWay, selector: str) -> set[str]:
 
 
 def pods_of(api: ApiServerWay, namespace: str, workload: Named) -> set[PodName]:
-    """The pods that a Job, Deployment … selects. Raises StateError."""
+    """The pods that a Job, Deployment … selects. Raises StateError, and NotFound."""
     body = _object(api, workload.kind, namespace, workload.name)
     try:
         selector = pod_selector(body)
@@ -55,7 +55,7 @@ def pods_of(api: ApiServerWay, namespace: str, workload: Named) -> set[PodName]:
 
 
 def _matching(api: ApiServerWay, path: str, selector: str) -> set[PodName]:
-    """All pages of a list: names only, as the API server gives them where it is asked to."""
+    """All pages of a list, names only: the API server sends only metadata if asked to."""
     query = {"labelSelector": selector, "limit": str(_PAGE)}
     found: set[PodName] = set()
     while True:

@@ -16,11 +16,11 @@ _OK = 200
 
 
 class ProxyError(OSError):
-    """The proxy is none that is understood, or does not let us through; the text says which."""
+    """The proxy is not supported, or refuses the connection; the text says which."""
 
 
 def proxy_of_environment(url: str, environ: Mapping[str, str]) -> str | None:
-    """What $HTTPS_PROXY, $HTTP_PROXY and $NO_PROXY say of an URL, as for Go programs.
+    """The proxy for a URL by $HTTPS_PROXY, $HTTP_PROXY and $NO_PROXY, as in Go programs.
 
     Rules: https://pkg.go.dev/golang.org/x/net/http/httpproxy
     """
@@ -36,7 +36,7 @@ def proxy_of_environment(url: str, environ: Mapping[str, str]) -> str | None:
 
 
 def dial(host: str, port: int, proxy: str | None, timeout_s: float) -> socket.socket:
-    """Connect to a host; raises OSError, of which ProxyError where the proxy is the reason."""
+    """Connect to a host; raises OSError, and ProxyError if the proxy is the reason."""
     if proxy is None:
         return socket.create_connection((host, port), timeout_s)
     parts = urlsplit(proxy)
@@ -57,7 +57,7 @@ def dial(host: str, port: int, proxy: str | None, timeout_s: float) -> socket.so
 
 
 def _named(parts: SplitResult) -> str:
-    """Without user and password."""
+    """The proxy's URL without user and password."""
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
@@ -68,7 +68,7 @@ def _is_here(host: str) -> bool:
 
 
 def _spares(entry: str, url: SplitResult) -> bool:
-    """Whether one entry of $NO_PROXY is about this URL's host."""
+    """Whether one entry of $NO_PROXY covers this URL's host."""
     entry, host = entry.strip().lower(), url.hostname or ""
     if not entry or entry == "*":
         return entry == "*"

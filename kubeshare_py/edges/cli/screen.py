@@ -1,4 +1,4 @@
-"""A terminal that a command draws on until its user has seen enough, and the pauses between."""
+"""A terminal that a command redraws until its user quits, and the pauses between."""
 
 import contextlib
 import select
@@ -18,12 +18,12 @@ _QUIT = ("q", "Q", "\x03", "\x1b")
 
 
 def wall_clock() -> float:
-    """Seconds since 1970."""
+    """The Unix time (s)."""
     return time.time()
 
 
 def pause(seconds: float) -> bool:
-    """Wait; False where nobody reads the output any more, as behind `| head`."""
+    """Wait `seconds`; False if the output is no longer read, as behind `| head`."""
     time.sleep(seconds)
     if sys.platform == "win32":
         return True
@@ -46,7 +46,7 @@ class Screen:
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
-        """Take the terminal over while entered: what is typed is not shown."""
+        """Take the terminal over while entered: typed characters are not shown."""
         with self._live, _unechoed():
             yield
 
@@ -55,7 +55,7 @@ class Screen:
         self._live.update(text, refresh=True)
 
     def wait(self, seconds: float) -> bool:
-        """Wait so long; False at once when the user types q or Escape."""
+        """Wait `seconds`; False at once when the user types q or Escape."""
         if sys.platform == "win32" or not sys.stdin.isatty():
             return pause(seconds)
         readable, _, _ = select.select([sys.stdin], [], [], seconds)

@@ -1,4 +1,4 @@
-"""Reads the scheduler's state: the values of `views.view`, and what went wrong in words."""
+"""Reads the scheduler's state: the values of `views.view`, or an error in words."""
 
 import os
 from collections.abc import Mapping
@@ -28,13 +28,13 @@ _View = TypeVar("_View", ClusterView, WhyView)
 
 
 class ErrorMessage(msgspec.Struct):
-    """What comes with an error: a Status, or the state port's own message."""
+    """The body of an error: a Status, or the state port's own message."""
 
     message: str = ""
 
 
 class StateClient:
-    """The scheduler's state by the way that the command line chose."""
+    """The scheduler's state, by the way that the command line chose."""
 
     def __init__(self, access: Access, environ: Mapping[str, str] = os.environ) -> None:
         self._access = access
@@ -43,7 +43,7 @@ class StateClient:
         self._direct: HttpsClient | None = None
 
     def cards(self, *, topology: bool = False) -> ClusterView:
-        """All nodes and pods; how cards are joined if asked for. Raises StateError."""
+        """All nodes and pods; with `topology`, how cards are joined. Raises StateError."""
         query = "?topology=1" if topology else ""
         return self._cluster(f"{GROUP}/gpus{query}", f"/state/v1/cluster{query}")
 
@@ -55,7 +55,7 @@ class StateClient:
         return replace(view, pods=tuple(chosen))
 
     def why(self, namespace: str, pod: str) -> WhyView:
-        """Why a pod is where it is; NotFound if the scheduler does not know it."""
+        """Why a pod is where it is. Raises NotFound if the scheduler does not know it."""
         ns, name = quote(namespace, safe=""), quote(pod, safe="")
         path, direct = f"{GROUP}/namespaces/{ns}/pods/{name}", f"/state/v1/why/{ns}/{name}"
         return self._fetch(path, direct, WhyView)
@@ -68,7 +68,7 @@ class StateClient:
 
     def _cluster(self, path: str, direct: str) -> ClusterView:
         view = self._fetch(path, direct, ClusterView)
-        # Not the server's work: sorting 50,000 pods would hold its loop.
+        # Sorted here: sorting 50,000 pods would hold the scheduler's loop.
         pods = sorted(view.pods, key=lambda pod: (pod.namespace, pod.name, pod.uid))
         return replace(view, pods=tuple(pods))
 
@@ -113,7 +113,7 @@ class StateClient:
 
 
 def message_of(answer: HttpAnswer) -> str:
-    """The message of an error, or what there is of its body."""
+    """The message of an error, or its body as far as there is one."""
     try:
         said = msgspec.json.decode(answer.body, type=ErrorMessage).message
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -122,7 +122,7 @@ def message_of(answer: HttpAnswer) -> str:
 
 
 def api_server_says(answer: HttpAnswer, via: str) -> StateError:
-    """An error of the API server, in kubectl's words where it has some."""
+    """An error of the API server, in kubectl's words if it has some."""
     said = message_of(answer)
     if answer.status == HTTPStatus.NOT_FOUND:
         return NotFound(said)

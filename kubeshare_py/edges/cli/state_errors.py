@@ -1,17 +1,17 @@
-"""Why the scheduler's state could not be had, in sentences that a user can act on."""
+"""Why the scheduler's state is not available, in sentences that a user can act on."""
 
 
 class StateError(Exception):
-    """No state; the text is for the user."""
+    """No state is available; the text is for the user."""
 
 
 class StateUnreachable(StateError):
-    """There was no way to the scheduler, or nothing understandable at its end."""
+    """The scheduler cannot be reached, or its answer cannot be understood."""
 
 
 class StateRefused(StateError):
-    """The scheduler or the API server answered, and said no."""
+    """The scheduler or the API server refused the request."""
 
 
 class NotFound(StateRefused):
-    """What was asked for does not exist."""
+    """The requested object does not exist."""

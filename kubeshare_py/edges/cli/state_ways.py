@@ -1,8 +1,8 @@
-"""The ways to the scheduler's state: where requests go, and with which credentials.
+"""The ways to the scheduler's state: the servers and the credentials for them.
 
 Through the API server the scheduler is an aggregated API, open to every kubeconfig:
 https://kubernetes.io/docs/concepts/extend-kubernetes/api-extension/apiserver-aggregation/
-`--scheduler URL` goes to its port directly, with a bearer token.
+`--scheduler URL` connects to its port directly, with a bearer token.
 """
 
 import os
@@ -33,7 +33,7 @@ class ApiServerWay:
         self._client: HttpsClient | None = None
 
     def namespace(self) -> str:
-        """The namespace that the user means; "default" where no kubeconfig can be read."""
+        """The namespace that the user means; "default" if no kubeconfig can be read."""
         try:
             return self._config().namespace()
         except StateUnreachable:
@@ -46,9 +46,9 @@ class ApiServerWay:
         return self._opened().origin.url
 
     def get(self, path: str, *, accept: str = JSON) -> HttpAnswer:
-        """One GET; credentials that the server refuses are read anew once. Raises StateUnreachable.
+        """Send one GET; credentials that the server refuses are read again once.
 
-        They may have ended since: tokens of exec plugins, rotated files.
+        They may have expired: tokens of exec plugins, rotated files. Raises StateUnreachable.
         """
         used = self._client is not None
         answer = self._opened().get(path, accept=accept)
@@ -97,7 +97,7 @@ class ApiServerWay:
 
 
 def direct_way(access: Access, url: str, token: str | None) -> HttpsClient:
-    """To the scheduler's own port. Raises StateUnreachable for what cannot be used."""
+    """A client of the scheduler's own port. Raises StateUnreachable for unusable options."""
     parts = urlsplit(url)
     if parts.scheme != "https" or not parts.hostname:
         raise StateUnreachable(f"--scheduler {url!r} is not an URL that begins with https://")
@@ -120,9 +120,10 @@ def direct_way(access: Access, url: str, token: str | None) -> HttpsClient:
 
 
 def token_for_scheduler(access: Access, environ: Mapping[str, str] = os.environ) -> str | None:
-    """For `--scheduler`: --token-file or $KUBESHARE_TOKEN, None for none.
+    """The token for `--scheduler`: --token-file or $KUBESHARE_TOKEN, None for none.
 
-    Never the kubeconfig's: it opens the whole cluster, and the URL may be anything's.
+    Never the kubeconfig's, which opens the whole cluster, while the URL may be any server's. Raises
+    StateUnreachable.
     """
     if access.token_file is not None:
         return _token_in(access.token_file)

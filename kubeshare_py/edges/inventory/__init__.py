@@ -1,1 +1,1 @@
-"""Where the inventory comes from: Prometheus, collectors, files, node annotations."""
+"""The sources of the inventory: Prometheus, collectors, files, node annotations."""

@@ -18,19 +18,19 @@ from kubeshare_py.manifests.watch import DELETED
 
 @dataclass(slots=True)
 class AnnotatedNodes:
-    """Hears of nodes from the watch that there is anyway."""
+    """Reads the annotations from the scheduler's own watch of nodes."""
 
     told: ToldByNodes = field(default_factory=ToldByNodes)
     _news: asyncio.Event = field(default_factory=asyncio.Event)
 
     def seen(self, node: NodeFields) -> None:
-        """A node, of a list or changed."""
+        """Take a node, from a list or a change."""
         name = NodeName(node.metadata.name)
         if self.told.take(name, (node.metadata.annotations or {}).get(ANNOTATION, "")):
             self._news.set()
 
     def heed(self, news: Listed[Node] | Changes[NodeFields]) -> None:
-        """A list, all of whose nodes were seen, or changes."""
+        """Take a list, whose nodes were all seen, or changes."""
         if isinstance(news, Listed):
             self.told.only(node.name for node in news.items)
             self._news.set()
@@ -45,9 +45,9 @@ class AnnotatedNodes:
     async def readings(
         self, heard: Callable[[], None], interval_s: float
     ) -> AsyncGenerator[InventoryRead | InventoryFailed, None]:
-        """What the nodes tell now, then only what changes; what is wrong with it is logged once.
+        """Yield all cards now, then only changes; problems are logged once.
 
-        `heard` is called with each reading, and at least once an interval.
+        `heard` is called with each reading, and at least once per interval.
         """
         said: tuple[str, ...] = ()
         while True:

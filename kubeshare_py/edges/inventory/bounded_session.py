@@ -1,4 +1,4 @@
-"""A session of requests whose answers have a limit in size and time, and that hears them first."""
+"""A `requests` session with limits on the size and time of answers, and a callback for each."""
 
 import io
 import time
@@ -10,14 +10,14 @@ from urllib3.exceptions import HTTPError
 
 #: The cards of 5,000 nodes with eight each are 20 MB.
 MOST_BYTES = 128 * 2**20
-#: After so long (s) an answer must be there whole, however slowly it drips.
+#: The most seconds until the whole answer has arrived, however slowly.
 MOST_S = 60.0
 _PIECE = 2**16
 _ERROR = b'{"status":"error"'
 
 
 class AnswerRefused(requests.RequestException):
-    """An answer that is not read, or that says itself that it is an error."""
+    """The answer is not read, or says itself that it is an error."""
 
 
 class _Error(msgspec.Struct):
@@ -28,11 +28,14 @@ class _Error(msgspec.Struct):
 def bounded_session(
     hear: Callable[[bytes], object], *, most_bytes: int = MOST_BYTES, most_s: float = MOST_S
 ) -> requests.Session:
-    """A session that calls `hear` with the body of each answer."""
+    """A session that calls `hear` with the body of each answer.
+
+    Its requests raise AnswerRefused.
+    """
 
     def read(response: requests.Response, **_options: object) -> None:
         body = _body(response, most_bytes, most_s)
-        # What is left of it is read from here; it is not packed any more.
+        # The rest is read from here; it is no longer compressed.
         response.raw = io.BytesIO(body)
         hear(body)
         if response.ok and body[: len(_ERROR) + 8].replace(b" ", b"").startswith(_ERROR):

@@ -1,7 +1,7 @@
-"""KubeShare's topology file beside an inventory: which cells the cards are in.
+"""KubeShare's topology file beside an inventory: the cells of the cards.
 
-The file is read again when it changes. What it says that is not there is logged once, and
-everything else counts; a file with a mistake is reported, and the last good one stays.
+The file is read again when it changes. What it lists and the cluster lacks is logged once, and
+everything else counts; a file with an error is reported, and the last good one stays.
 """
 
 import asyncio
@@ -27,15 +27,15 @@ _Cards = tuple[Gpu, ...]
 
 @dataclass(slots=True)
 class CellsInventory:
-    """Joins cells to what an inventory tells; without a path it changes nothing."""
+    """Adds cells to an inventory's cards; without a path it changes nothing."""
 
     path: str = ""
     interval_s: float = INTERVAL_S
-    #: To be held while cards are joined and taken in: what is known last is taken in last.
+    #: Held while cards are joined and taken in, so that readings are taken in in order.
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     _leaves: Leaves = field(default_factory=dict)
     _notes: tuple[str, ...] = ()
-    #: The cards of the file's nodes and of others as the inventory told them.
+    #: The cards of all nodes, as the inventory reported them.
     _cards: dict[NodeName, _Cards] = field(default_factory=dict)
     _of_nodes: dict[NodeName, tuple[str, ...]] = field(default_factory=dict)
     _silent: tuple[NodeName, ...] = ()
@@ -45,7 +45,7 @@ class CellsInventory:
     _failure: str = ""
 
     def join(self, read: InventoryRead) -> InventoryRead:
-        """The same, a portion or all, with cards that know their cells: 0.1 ms a node."""
+        """The reading, a portion or all, with the cells of its cards: 0.1 ms per node."""
         if not self.path:
             return read
         self._cards.update(read.changed)
@@ -56,7 +56,7 @@ class CellsInventory:
         return InventoryRead(joined, read.silent, more=read.more)
 
     async def follow(self, take: Callable[[InventoryRead], Awaitable[None]]) -> None:
-        """Look at the file for ever; when it says something else, `take` is given `again`."""
+        """Watch the file for ever; when it changes, `take` gets the result of `again`."""
         while True:
             if await self.load() and self._has_read:
                 async with self.turn:
@@ -64,14 +64,14 @@ class CellsInventory:
             await asyncio.sleep(self.interval_s)
 
     def again(self) -> InventoryRead:
-        """The cards of nodes that the file names or named, as the inventory tells them."""
+        """The cards of nodes that the file names or named, as the inventory reported them."""
         nodes = (self._leaves.keys() | self._of_nodes.keys()) & self._cards.keys()
         return InventoryRead(
             tuple((node, self._cards[node]) for node in sorted(nodes)), self._silent
         )
 
     async def load(self) -> bool:
-        """Read the file if it is another one than before; whether it could be used."""
+        """Read the file if it changed; whether it could be used."""
         try:
             stamp = await asyncio.to_thread(_stamp, self.path)
             if stamp == self._stamp:
@@ -98,7 +98,7 @@ class CellsInventory:
         return found.cards
 
     def _say(self) -> None:
-        """What is odd about the file, once while it is."""
+        """Log the file's oddities, each once while it lasts."""
         unknown = [
             f"{leaves[0].cell.field.rpartition('.cellChildren')[0]}: node {node} is not known, or "
             "has no cards"

@@ -1,4 +1,4 @@
-"""One collector asked for its page over HTTP: whatever it does, the answer is a `Page`."""
+"""Requests one collector's page over HTTP: the result is always a `Page`."""
 
 import asyncio
 import ssl
@@ -14,7 +14,7 @@ from kubeshare_py.exporters.gpu_capacity import PATH
 from kubeshare_py.inventory.collector_page import Page, no_answer, read_page
 from kubeshare_py.inventory.targets import Target
 
-#: A page must be there after so long (s), or an interval if that is shorter.
+#: The most seconds until a page has arrived, or an interval if that is shorter.
 MOST_TIMEOUT_S = 4.0
 #: Sixteen cards with all their metrics and links are 100 KB.
 MOST_BYTES = 8 * 2**20
@@ -29,12 +29,12 @@ _HEADERS = {
 
 
 class _Refused(Exception):
-    """An answer that is no page; the text says why."""
+    """The answer is no page; the text says why."""
 
 
 @dataclass(slots=True)
 class CollectorClient:
-    """Asks collectors; an async context manager."""
+    """Requests pages of collectors; an async context manager."""
 
     start: ScrapeStart
     timeout_s: float = field(init=False)
@@ -45,7 +45,8 @@ class CollectorClient:
         self.timeout_s = min(MOST_TIMEOUT_S, self.start.interval_s)
 
     async def __aenter__(self) -> Self:
-        # A connection of plain HTTP costs less than 5,000 that are kept open; one with TLS more.
+        # A new connection of plain HTTP costs less than 5,000 that are kept open; one with TLS
+        # costs more.
         connector = aiohttp.TCPConnector(limit=0, force_close=self.start.scheme == "http")
         self._session = aiohttp.ClientSession(
             connector=connector, headers=_HEADERS, cookie_jar=aiohttp.DummyCookieJar()
@@ -62,7 +63,7 @@ class CollectorClient:
             await self._session.close()
 
     async def ask(self, target: Target) -> Page:
-        """The collector's page, or why there is none."""
+        """The collector's page, or a page that says why there is none."""
         host = f"[{target.host}]" if ":" in target.host else target.host
         instance = f"{host}:{self.start.port}"
         try:
@@ -71,7 +72,7 @@ class CollectorClient:
         except TimeoutError:
             return no_answer(target.node, instance, f"nothing for {self.timeout_s:g} s")
         except (aiohttp.ClientError, OSError, ValueError, _Refused) as error:
-            # ValueError: of a token that cannot be in a header, and of bytes that are no text.
+            # ValueError: for a token that cannot be in a header, and for bytes that are no text.
             reason = (
                 str(error) if isinstance(error, _Refused) else f"{type(error).__name__}: {error}"
             )
@@ -79,7 +80,7 @@ class CollectorClient:
         return read_page(text, target.node, instance, has_end=has_end)
 
     async def _get(self, url: str) -> tuple[str, bool]:
-        """The text, and whether it must say where it ends."""
+        """The text, and whether it must have an end mark."""
         if self._session is None:
             raise RuntimeError("CollectorClient is used outside its context")
         access = self.start.access
@@ -96,7 +97,7 @@ class CollectorClient:
             return (await _body(answer)).decode(), answer.content_type == _OPENMETRICS
 
     def _tls(self, access: Access) -> ssl.SSLContext:
-        """The CA as its file is now."""
+        """A context with the CA as its file is now."""
         stamp = (0, 0)
         if access.ca_file:
             status = Path(access.ca_file).stat()

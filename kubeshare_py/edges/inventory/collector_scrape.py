@@ -20,7 +20,7 @@ from kubeshare_py.manifests.watch import DELETED, Codec
 
 @dataclass(slots=True)
 class CollectorTargets:
-    """Which collectors there are, as their pods say; whoever asks them is told of changes."""
+    """The collectors by their pods; changes are sent to the process that asks them."""
 
     _targets: dict[str, Target] = field(default_factory=dict)
     _is_listed: bool = False
@@ -42,7 +42,7 @@ class CollectorTargets:
                 self.take(news)
 
     def attach(self, send: Send | None) -> None:
-        """From now on tell changes to this one; at once all that is known. None: to nobody."""
+        """Send changes with `send` from now on, and at once all that is known. None: to nothing."""
         self._send = send
         if self._is_listed:
             self._tell(Told(targets={**self._targets}, all=True))
@@ -96,7 +96,7 @@ async def readings(
 ) -> AsyncGenerator[InventoryRead | InventoryFailed, None]:
     """Yield the inventory, then only changes and failures, for ever; close it with `aclosing`.
 
-    `heard` is called for each reading in which some collector answered.
+    `heard` is called for each reading in which a collector answered.
     """
 
     def begin(known: Reading) -> bytes:
@@ -116,7 +116,7 @@ async def readings(
 
 
 def _target(pod: CollectorPod) -> Target | None:
-    """Where a collector answers; None while it does not."""
+    """The address of a collector; None while it cannot answer."""
     if not pod.can_answer:
         return None
     return Target(

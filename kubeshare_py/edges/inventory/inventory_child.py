@@ -1,8 +1,8 @@
-"""The scheduler's end of a process that reads the inventory: started, heard, started again.
+"""The scheduler's end of a process that reads the inventory: started, followed, restarted.
 
-Decoding answers for thousands of nodes would hold the event loop, so a process of its own does it
-and tells only what changed. A failure of the source or of the process is reported and keeps what
-was known.
+Decoding answers for thousands of nodes would hold the event loop, so a separate process does it and
+reports only changes. A failure of the source or of the process is reported, and what is known
+stays.
 """
 
 import asyncio
@@ -26,27 +26,27 @@ from kubeshare_py.topology.wiring import Wiring, one_object, still_counts, wired
 
 T = TypeVar("T")
 
-#: With 8 cards each, giving them what surrounds them takes about 2 ms.
+#: With 8 cards each, adding their wiring takes about 2 ms.
 NODES_A_TURN = 50
-#: Of nodes of which nobody has told anything.
+#: For nodes without a report.
 _NOTHING = Wiring()
 
 _log = logging.getLogger(__name__)
 _reports: msgspec.json.Decoder[Report] = msgspec.json.Decoder(Report)
 
-#: Sends a line to the process that runs now.
+#: Sends a line to the present process.
 Send = Callable[[bytes], object]
 
 
 def _to_nobody(send: Send | None) -> None:
-    """There is nothing to send after the first line."""
+    """Send nothing after the first line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Child:
-    """Which process: a module of ours, what it is for (in messages), and what it is told.
+    """A child process: a module of ours, its purpose (in messages), and its input.
 
-    `begin` gives its first line from what is known; `attach` is then given the way to send others,
+    `begin` gives its first line from what is known; `attach` then gets the function to send others,
     and None when the process ends.
     """
 
@@ -84,7 +84,7 @@ async def readings(
 
 @dataclass(slots=True, kw_only=True)
 class _Known:
-    """What the reports so far add up to; `cards` as they are told, without their wiring."""
+    """The sum of the reports so far; `cards` as reported, without their wiring."""
 
     cards: dict[NodeName, tuple[Gpu, ...]] = field(default_factory=dict)
     wirings: dict[NodeName, Wiring] = field(default_factory=dict)
@@ -96,7 +96,7 @@ class _Known:
     failure: str | None = None
 
     def events(self, report: Report) -> Iterator[InventoryRead | InventoryFailed]:
-        """Take in a report, some nodes at a time; nothing where it is no news."""
+        """Take in a report, some nodes at a time; yields nothing if it has no news."""
         if isinstance(report, Failure):
             failed = self.fail(report.message)
             if failed is not None:
@@ -135,7 +135,7 @@ class _Known:
             yield self._told([node for node, _ in part], more)
 
     def _wired(self, report: Wired) -> Iterator[InventoryRead]:
-        """Only what differs is news; of nodes without cards it is kept until they have some."""
+        """Yield what differs; the wiring of nodes without cards is kept until they have some."""
         kinds = [one_object(kind) for kind in report.kinds]
         changed = [
             node
@@ -148,7 +148,7 @@ class _Known:
             yield self._told(part, more)
 
     def _told(self, nodes: Sequence[NodeName], more: bool) -> InventoryRead:
-        """The cards of these nodes with what surrounds them."""
+        """The cards of these nodes with their wiring."""
         return InventoryRead(
             tuple(
                 (node, wired(self.cards[node], self.wirings[node]))
@@ -161,7 +161,7 @@ class _Known:
         )
 
     def fail(self, message: str) -> InventoryFailed | None:
-        """Take in a failure; None when it is the same as the last one."""
+        """Take in a failure; None if it is the same as the last one."""
         self.parts = []
         if message == self.failure:
             return None
@@ -169,7 +169,7 @@ class _Known:
         return InventoryFailed(message)
 
     def reading(self) -> Reading:
-        """What a new child starts from."""
+        """The state that a new child starts from."""
         return Reading(cards=self.cards, collectors=self.collectors, silent_since=self.silent_since)
 
     def _log_new(self, diagnostics: Iterable[str]) -> None:
@@ -180,7 +180,7 @@ class _Known:
 
 
 async def _reported(child: Child, known: Reading) -> AsyncGenerator[Report, None]:
-    """One child's reports until it ends; it is ended and waited for in any case."""
+    """One child's reports until it ends; in any case it is ended and waited for."""
     async with module_process(child.module) as process:
         if process.stdin is None or process.stdout is None:
             raise OSError("no pipes to the child process")
@@ -189,8 +189,8 @@ async def _reported(child: Child, known: Reading) -> AsyncGenerator[Report, None
         try:
             while line := await process.stdout.readline():
                 report = _reports.decode(line)
-                # Decoding and taking in are a turn each, and lines that are here already are
-                # read without waiting: let others have theirs.
+                # Decoding and taking in are a turn each, and lines that have arrived are read
+                # without waiting: other tasks get their turn here.
                 await asyncio.sleep(0)
                 yield report
                 await asyncio.sleep(0)
@@ -199,14 +199,14 @@ async def _reported(child: Child, known: Reading) -> AsyncGenerator[Report, None
 
 
 def _sharing(cards: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
-    """The same cards, keeping one copy of what many of them say."""
+    """The same cards, with one copy of equal parts."""
     if not any(card.readiness for card in cards):
         return cards
     return tuple(replace(card, readiness=one_readiness(card.readiness)) for card in cards)
 
 
 def _parts(nodes: Sequence[T]) -> Iterator[tuple[Sequence[T], bool]]:
-    """So few that taking them in is a short turn; whether more follow."""
+    """Portions so small that taking one in is a short turn, and whether more follow."""
     for first in range(0, len(nodes), NODES_A_TURN):
         after = first + NODES_A_TURN
         yield nodes[first:after], after < len(nodes)

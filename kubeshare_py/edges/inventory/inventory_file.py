@@ -18,7 +18,7 @@ INTERVAL_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What the last good inventory was made from."""
+    """The file's stamp and the nodes of the last good inventory."""
 
     stamp: tuple[int, int]
     nodes: frozenset[NodeName]
@@ -34,8 +34,8 @@ async def readings(
 ) -> AsyncGenerator[InventoryRead | InventoryFailed, None]:
     """Yield the inventory, then only changes and failures, for ever; close it with `aclosing`.
 
-    `nodes` gives the nodes known now, for the file's patterns. A file that cannot be read or has
-    a mistake is reported, and the last good one stays. `heard` is called for each good look at it.
+    `nodes` gives the nodes known now, for the file's patterns. A file that cannot be read or has an
+    error is reported, and the last good one stays. `heard` is called for each good reading.
     """
     file = Path(path)
     seen: _Seen | None = None
@@ -83,7 +83,7 @@ def _stamp(file: Path) -> tuple[int, int]:
 def _changed(
     old: dict[NodeName, tuple[Gpu, ...]], new: dict[NodeName, tuple[Gpu, ...]]
 ) -> tuple[tuple[NodeName, tuple[Gpu, ...]], ...]:
-    """Nodes whose cards differ; one that is no longer there has none."""
+    """The nodes whose cards differ; a node that is gone has none."""
     return tuple(
         (node, new.get(node, ()))
         for node in sorted(old.keys() | new.keys())

@@ -1,4 +1,4 @@
-"""What the scheduler and a process that reads the inventory say to each other, as JSON lines."""
+"""The messages between the scheduler and a process that reads the inventory, as JSON lines."""
 
 from collections.abc import Iterable
 
@@ -11,16 +11,16 @@ from kubeshare_py.inventory.reading import Reading
 from kubeshare_py.inventory.targets import Target
 from kubeshare_py.topology.wiring import Wiring
 
-#: With 8 cards each, decoding a line takes about 2 ms, and joining what surrounds them 5 ms.
+#: With 8 cards each, decoding a line takes about 2 ms, and adding the wiring 5 ms.
 NODES_PER_LINE = 125
-#: More than so many diagnostics at once are counted, not told.
+#: The most diagnostics that are sent; further ones are only counted.
 MOST_DIAGNOSTICS = 50
 
 
 class Access(msgspec.Struct, frozen=True, kw_only=True):
-    """How to be let in: files with a bearer token and with the CA of the server's certificate.
+    """Access to a server: files with a bearer token and with the CA of its certificate.
 
-    `server_name` is what the certificate must be for, "" for the host that is asked.
+    `server_name` is the name in the certificate, "" for the host that is asked.
     """
 
     token_file: str = ""
@@ -29,7 +29,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Start(msgspec.Struct, kw_only=True):
-    """What to ask, and what was known before, so that cards that went in between are noticed."""
+    """The query, and what was known before, so that cards that left in between are noticed."""
 
     url: str
     selector: str
@@ -39,7 +39,7 @@ class Start(msgspec.Struct, kw_only=True):
 
 
 class ScrapeStart(msgspec.Struct, kw_only=True):
-    """How to ask collectors; `scheme` and `port` are those of all of them."""
+    """How to ask collectors; `scheme` and `port` are the same for all."""
 
     scheme: str
     port: int
@@ -49,7 +49,7 @@ class ScrapeStart(msgspec.Struct, kw_only=True):
 
 
 class Told(msgspec.Struct, kw_only=True):
-    """Which collectors there are, by pod; None for one that is gone.
+    """The collectors, by pod; None for one that is gone.
 
     `all`: there are no others.
     """
@@ -59,9 +59,9 @@ class Told(msgspec.Struct, kw_only=True):
 
 
 class News(msgspec.Struct, kw_only=True, tag="news"):
-    """A reading's result: nodes whose cards changed, all silent nodes, who speaks for whom.
+    """A reading's result: nodes whose cards changed, all silent nodes, and each collector's node.
 
-    `more`: only a part of the changed nodes; the rest and everything else follows in the next one.
+    `more`: only some of the changed nodes; the rest follows in the next message.
     """
 
     changed: tuple[tuple[NodeName, tuple[Gpu, ...]], ...]
@@ -72,14 +72,14 @@ class News(msgspec.Struct, kw_only=True, tag="news"):
 
 
 class Wired(msgspec.Struct, kw_only=True, tag="wired"):
-    """What is news of some nodes' wiring: the kinds that there are, and which node has which."""
+    """The new wiring of some nodes: the different values, and the index of each node's."""
 
     kinds: tuple[Wiring, ...]
     nodes: tuple[tuple[NodeName, int], ...]
 
 
 class Failure(msgspec.Struct, kw_only=True, tag="failure"):
-    """An attempt that brought no result."""
+    """An attempt without a result."""
 
     message: str
 
@@ -88,7 +88,7 @@ Report = News | Wired | Failure
 
 
 def news_lines(step: Step, known: Reading, diagnostics: tuple[str, ...] = ()) -> list[bytes]:
-    """What a reading brought since `known`, cut so that reading a line never takes long."""
+    """A reading's changes since `known`, split so that decoding a line never takes long."""
     rest = step.changed
     parts = []
     while len(rest) > NODES_PER_LINE:
@@ -113,14 +113,14 @@ def news_lines(step: Step, known: Reading, diagnostics: tuple[str, ...] = ()) ->
 
 
 def wired_line(news: Iterable[tuple[NodeName, Wiring]]) -> list[bytes]:
-    """A portion of wirings in one line, none where there is no news."""
+    """A portion of wirings in one line; no line without news."""
     kinds: dict[Wiring, int] = {}
     nodes = tuple((node, kinds.setdefault(wiring, len(kinds))) for node, wiring in news)
     return [line(Wired(kinds=tuple(kinds), nodes=nodes))] if nodes else []
 
 
 def line(message: Report | Start | ScrapeStart | Told) -> bytes:
-    """One message."""
+    """One message as a line."""
     return msgspec.json.encode(message) + b"\n"
 
 

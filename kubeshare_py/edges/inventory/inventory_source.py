@@ -1,4 +1,4 @@
-"""Which cards there are, from the source that the configuration names."""
+"""The inventory from the source that the configuration names."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
@@ -10,9 +10,9 @@ from kubeshare_py.edges.inventory import collector_scrape, inventory_file, prome
 from kubeshare_py.edges.inventory.collector_scrape import CollectorTargets
 from kubeshare_py.edges.inventory.inventory_reports import Access
 
-#: Sources whose readings depend on which nodes there are.
+#: Sources whose readings depend on the set of nodes.
 OF_NODES = frozenset({"file", "annotation"})
-#: Sources that ask the collectors, which must be found.
+#: Sources that need the collectors' addresses.
 OF_TARGETS = frozenset({"scrape"})
 
 
@@ -25,8 +25,8 @@ def readings(
 ) -> AsyncGenerator[InventoryRead | InventoryFailed, None]:
     """The inventory, then only changes and failures, for ever; close it with `aclosing`.
 
-    `targets` are for the source `scrape`, `nodes` for `file`. `heard` is called for each reading
-    that succeeds, changes or not. `sleep` may end early where `nodes` are others than before.
+    `targets` are for the source `scrape`, `nodes` for `file`. `heard` is called for each successful
+    reading. `sleep` may end early when `nodes` have changed.
     """
     if settings.source == "file":
         return inventory_file.readings(

@@ -1,4 +1,4 @@
-"""Inventory source `prometheus`: which cards there are, as a child process reads them."""
+"""Inventory source `prometheus`: the cards, as a child process reads them."""
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
@@ -26,9 +26,9 @@ async def readings(
 ) -> AsyncGenerator[InventoryRead | InventoryFailed, None]:
     """Yield the inventory, then only changes and failures, for ever; close it with `aclosing`.
 
-    `selector` are label conditions as between the braces of a PromQL selector. `heard` is called
-    for each answer of Prometheus that could be used. Raises SelectorProblem for a bad selector,
-    before anything is asked.
+    `selector` are label conditions as in the braces of a PromQL selector. `heard` is called for
+    each usable answer of Prometheus. Raises SelectorProblem for a bad selector, before the first
+    query.
     """
     parse_matchers(selector)
 

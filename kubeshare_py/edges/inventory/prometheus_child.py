@@ -1,8 +1,8 @@
-"""The process that asks Prometheus on a timer and reports only what changed.
+"""The process that queries Prometheus on a timer and reports only changes.
 
-It is a process of its own because decoding a large answer would hold the scheduler's event loop.
-One JSON line in (`Start`), then a report per query; it ends when its standard input does, so it
-never outlives the scheduler.
+It is a separate process because decoding a large answer would hold the scheduler's event loop. One
+JSON line in (`Start`), then a report per query; it ends when its standard input does, so it never
+outlives the scheduler.
 """
 
 import gc
@@ -39,19 +39,20 @@ from kubeshare_py.inventory.series_selectors import Matcher, parse_matchers, sel
 from kubeshare_py.inventory.wiring_series import NODES_A_PORTION, Remark, Rounds, question, wirings
 
 TIMEOUT_S = 30
-#: Where answers say that they are partial: VictoriaMetrics at the beginning, others at the end.
+#: The part of an answer that says that it is partial: VictoriaMetrics at the beginning, others at
+#: the end.
 _EDGE = 4096
 _WARNINGS = re.compile(rb'"warnings":(\[(?:"(?:[^"\\]|\\.)*",?)*\])')
 _FAILURES = (requests.RequestException, PrometheusApiClientException, OSError)
 _MALFORMED = (LookupError, TypeError, ValueError, RecursionError)
-#: The operating system's words in a text of urllib3.
+#: The operating system's message in a text of urllib3.
 _SYSTEM_ERROR = re.compile(r"\[Errno -?\d+\] ([^'\")]+)")
-#: So much of what is wrong is told, and so many jobs.
+#: The most characters of an error, and the most jobs, in a report.
 _MOST_SAID, _MOST_JOBS = 500, 20
 
 
 class _Unanswered(Exception):
-    """Prometheus gave no answer that can be used; the text says why."""
+    """Prometheus gave no usable answer; the text says why."""
 
 
 def main() -> None:
@@ -60,7 +61,7 @@ def main() -> None:
     if not first:
         return
     start = msgspec.json.decode(first, type=Start)
-    # A third of a reading's time would go to looking for garbage among what is still needed.
+    # Otherwise a third of a reading's time would go to collecting garbage among live objects.
     gc.disable()
     remarks: list[str] = []
     with _session(start.access, remarks) as session:
@@ -70,8 +71,8 @@ def main() -> None:
         asker = _Asker(client, start, remarks)
         lines = asker.read()
         nodes = asker.unwired()
-        # A few nodes that nobody knows yet are told with what surrounds their cards; else it
-        # comes after the cards that it is of.
+        # A few new nodes are reported together with their wiring; otherwise the wiring follows the
+        # cards.
         if nodes and len(nodes) < NODES_A_PORTION and not start.known.cards:
             lines = asker.wire(nodes) + lines
         while True:
@@ -83,7 +84,7 @@ def main() -> None:
 
 
 def _wire_until(asker: "_Asker", until: float) -> bool:
-    """Ask what surrounds cards while it is not time for a reading; whether it is all over."""
+    """Query wirings until the next reading is due; whether standard input has ended."""
     nodes = asker.unwired() or asker.wired_long_ago()
     while nodes:
         _tell(asker.wire(nodes))
@@ -100,11 +101,11 @@ def _tell(lines: Iterable[bytes]) -> None:
 
 
 def _session(access: Access, remarks: list[str]) -> requests.Session:
-    """A session that adds to `remarks` what answers say of themselves; the client drops it."""
+    """A session that adds warnings in answers to `remarks`; the client library drops them."""
 
     session = bounded_session(lambda body: remarks.extend(_remarks(body)))
     session.verify = access.ca_file or True
-    # Packing the answer takes Prometheus longer than 20 MB take on the way.
+    # Compressing the answer takes Prometheus longer than sending 20 MB.
     session.headers["Accept-Encoding"] = "identity"
     return session
 
@@ -122,7 +123,7 @@ def _remarks(body: bytes) -> list[str]:
 
 @dataclass(slots=True)
 class _Asker:
-    """Asks Prometheus; `remarks` is where the session leaves what answers say of themselves."""
+    """Queries Prometheus; the session leaves warnings in `remarks`."""
 
     client: PrometheusConnect
     start: Start
@@ -140,7 +141,7 @@ class _Asker:
         self._rounds = Rounds(self._known)
 
     def read(self) -> list[bytes]:
-        """All cards, and what is new of them."""
+        """Query all cards; the lines with what is new."""
         self.remarks.clear()
         self._answering = {}
         try:
@@ -161,20 +162,20 @@ class _Asker:
         )
 
     def unwired(self) -> tuple[NodeName, ...]:
-        """Nodes with cards of which it is not known what surrounds them."""
+        """The nodes with cards whose wiring is unknown."""
         return self._rounds.waiting(self._answering)
 
     def wired_long_ago(self) -> tuple[NodeName, ...]:
-        """Nodes of which it may have changed."""
+        """The nodes whose wiring may have changed."""
         return self._rounds.again(self._answering)
 
     def wire(self, nodes: Iterable[NodeName]) -> list[bytes]:
-        """What surrounds the cards of these nodes, as far as it is news."""
+        """Query the wiring of these nodes; the lines with what is new."""
         instances = [one for node in nodes for one in self._answering.pop(node)]
         try:
             vector = self._query(question(instances, self.start.selector))
         except _Unanswered as problem:
-            # Not before the next reading.
+            # No more before the next reading.
             self._answering = {}
             self._trouble = (f"links of cards: {problem}",)
             return []
@@ -200,13 +201,13 @@ class _Asker:
 
 
 def _said(text: str) -> str:
-    """A text that can be sent, and is not too long."""
+    """The text, encodable and not too long."""
     sent = text.encode(errors="replace").decode()
     return sent if len(sent) <= _MOST_SAID else f"{sent[:_MOST_SAID]}…"
 
 
 def _why(problem: Exception) -> str:
-    """In a few words; of a connection that fails, requests tells the whole URL with its query."""
+    """The error in a few words; for a failed connection, requests' own text has the whole URL."""
     said = str(problem)
     if isinstance(problem, requests.ConnectionError):
         system = _SYSTEM_ERROR.search(said)
@@ -215,7 +216,7 @@ def _why(problem: Exception) -> str:
 
 
 def _where_cards_are(client: PrometheusConnect, selector: str) -> tuple[str, ...]:
-    """Say what a selector that finds no cards leaves out."""
+    """The jobs with cards that the selector excludes, if it finds none."""
     nothing = f"no {CAPACITY} series matches {{{selector}}}"
     try:
         jobs = client.get_label_values("job", {"match[]": CAPACITY})

@@ -1,7 +1,7 @@
-"""The process that asks the collectors themselves and reports only what changed.
+"""The process that asks the collectors themselves and reports only changes.
 
-One JSON line in (`ScrapeStart`), then lines with the collectors that there are (`Told`); a report
-out per interval. It ends when its standard input does, so it never outlives the scheduler.
+One JSON line in (`ScrapeStart`), then lines with the collectors (`Told`); one report out per
+interval. It ends when its standard input does, so it never outlives the scheduler.
 """
 
 import asyncio
@@ -31,16 +31,16 @@ from kubeshare_py.inventory.wiring_series import NODES_A_PORTION, Remark, Rounds
 from kubeshare_py.topology.wiring import Wiring
 
 _LONGEST_LINE = 64 * 2**20
-#: Nobody has been told of collectors for so many intervals: something is wrong.
+#: Intervals without a list of collectors after which that is reported.
 _PATIENCE = 2.0
-#: Collectors that are asked at once: those that answered the last time, and the others. Some that
-#: hang by the hundred cannot keep those waiting that answer.
+#: The most simultaneous requests to collectors that answered the last time, and to others: hundreds
+#: of hanging ones must not delay those that answer.
 _AT_ONCE, _SICK_AT_ONCE = 128, 64
 
 
 @dataclass(slots=True)
 class Scraper:
-    """Asks each collector once an interval, and tells what that changed once an interval."""
+    """Asks each collector once per interval, and reports the changes once per interval."""
 
     start: ScrapeStart
     client: CollectorClient
@@ -48,7 +48,7 @@ class Scraper:
     _pods: dict[str, Target] = field(default_factory=dict)
     _asking: dict[NodeName, tuple[Target, asyncio.Task[None]]] = field(default_factory=dict)
     _pages: dict[NodeName, Page] = field(default_factory=dict)
-    #: What surrounds cards, where it was not read or is not what was read last.
+    #: Wirings that were not read yet, or changed since.
     _wirings: dict[NodeName, str] = field(default_factory=dict)
     _read_wirings: dict[NodeName, int] = field(default_factory=dict)
     _rounds: Rounds = field(init=False)
@@ -63,7 +63,7 @@ class Scraper:
         self._rounds = Rounds(Reading())
 
     def take(self, told: Told, group: asyncio.TaskGroup) -> None:
-        """There are other collectors now: begin and end asking."""
+        """Take the present collectors: begin and end asking."""
         if told.all:
             self._pods.clear()
         for pod, target in told.targets.items():
@@ -85,7 +85,7 @@ class Scraper:
         self._told.set()
 
     def tasks(self) -> Iterator[asyncio.Task[None]]:
-        """Those that ask."""
+        """The tasks that ask."""
         return (task for _, task in self._asking.values())
 
     async def report(self) -> None:
@@ -102,8 +102,8 @@ class Scraper:
         now = asyncio.get_running_loop().time
         lines = await self._lines()
         nodes = self._rounds.waiting(self._wirings)
-        # A few nodes that nobody knows yet are told with what surrounds their cards; else it comes
-        # after the cards that it is of.
+        # A few new nodes are reported together with their wiring; otherwise the wiring follows the
+        # cards.
         if len(nodes) < NODES_A_PORTION and not self.start.known.cards:
             lines = [*await asyncio.to_thread(self._wire, nodes), *lines]
         while True:
@@ -115,7 +115,7 @@ class Scraper:
             lines = await self._lines()
 
     async def _ask(self, target: Target) -> None:
-        """One collector, for ever: at once, and then at the same distance."""
+        """Ask one collector for ever: at once, and then once per interval."""
         now = asyncio.get_running_loop().time
         while True:
             due = now() + self.start.interval_s
@@ -136,7 +136,7 @@ class Scraper:
         pages = [self._pages[node] for node in sorted(self._pages)]
         vector = [series for page in pages for series in page.vector]
         times = time.monotonic(), time.time()
-        # In a thread: collectors shall not wait while thousands of pages are compared.
+        # In a thread: comparing thousands of pages must not delay requests.
         step = await asyncio.to_thread(
             next_reading, self.known, vector, times[0], unix_now=times[1]
         )
@@ -144,12 +144,12 @@ class Scraper:
         diagnostics = (*told, *self._rounds.diagnostics())
         lines, self.known = news_lines(step, self.known, diagnostics), step.reading
         for node in self._rounds.take(self.known, (node for node, _ in step.changed)):
-            # Other cards may make something else of the same lines: they are read once more.
+            # The same lines may mean something else for other cards: they are read once more.
             self._read_wirings.pop(node, None)
         return lines
 
     def _wire(self, nodes: Iterable[NodeName]) -> list[bytes]:
-        """What surrounds the cards of these nodes, as far as it is news."""
+        """Read the wiring of these nodes; the lines with what is new."""
         found: dict[NodeName, Wiring] = {}
         remarks: list[Remark] = []
         for node in nodes:
@@ -160,7 +160,7 @@ class Scraper:
         return wired_line(self._rounds.asked(nodes, found, self.known, remarks))
 
     def _problem(self) -> str:
-        """Why nothing can be said of any card, "" if something can."""
+        """Why nothing is known of any card, "" if something is."""
         if not self._told.is_set():
             return "the collectors' pods are not known yet"
         if not self._asking:

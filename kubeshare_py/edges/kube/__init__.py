@@ -1,1 +1,1 @@
-"""The Kubernetes API: credentials, requests, watches, certificates, who may read what."""
+"""The Kubernetes API: credentials, requests, watches, certificates, access reviews."""

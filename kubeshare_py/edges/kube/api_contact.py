@@ -1,8 +1,8 @@
-"""Whether one API server answers, and what the log says of it.
+"""Whether one API server answers, and the log lines about it.
 
-A dozen loops of one process ask the same server, and all of them notice when it is away. The log
-has one line when it does not answer any more, one a minute while that lasts, and one when it
-answers again.
+A dozen loops of one process use the same server, and all of them notice when it is away. The log
+has one line when it stops answering, one per minute while that lasts, and one when it answers
+again.
 """
 
 import threading
@@ -21,7 +21,7 @@ class ApiContact:
     """Shared by the clients of one process, on any of its threads. `server` is host:port."""
 
     def __init__(self, server: str, clock: Callable[[], float] = time.monotonic) -> None:
-        """`clock` in seconds; one that is never set."""
+        """`clock` is in seconds, and never set."""
         self._server = server
         self._clock = clock
         self._lines = Seldom(clock)
@@ -36,24 +36,24 @@ class ApiContact:
         return self._away_since is not None
 
     def answered(self) -> None:
-        """The server answered a request, with whatever."""
+        """The server answered a request, whatever the answer."""
         if self._away_since is None:
             return
         with self._lock:
             self._answered()
 
     def missed(self, message: str) -> None:
-        """A request had no answer; `message` says which request, and why."""
+        """A request had no answer; `message` names the request and the reason."""
         with self._lock:
             self._missed(message)
 
     def failed(self, event: str, error: Exception | None, path: str, **fields: object) -> None:
-        """Something that is asked for again and again failed; None: it ended early, unasked.
+        """A repeated request failed; `error` None: the answer ended early.
 
-        Said at most once a minute for each path; for all paths together where the server is in
-        trouble (5xx, 429), has lost its history (410) or breaks connections. The first break of a
-        path within a minute is not said: servers are restarted, and that none answers after that
-        is said by `missed`.
+        Logged at most once a minute per path; for all paths together if the server is in trouble
+        (5xx, 429), has lost its history (410) or breaks connections. A path's first break within a
+        minute is not logged: servers are restarted, and `missed` reports it if none answers after
+        that.
         """
         fields = {"path": path, **fields, "message": str(error or "ended early")}
         is_cut = error is None or isinstance(error, KubeUnreachable)
@@ -68,7 +68,7 @@ class ApiContact:
 
     def _answered(self) -> None:
         if self._away_since is None:
-            return  # another thread heard it first
+            return  # another thread noticed it first
         away_s = self._clock() - self._away_since
         self._away_since = None
         if self._told_away:
@@ -87,9 +87,9 @@ class ApiContact:
 
 
 def _trouble(error: Exception | None) -> str:
-    """What is wrong with the whole server, "" if it is only this request.
+    """The trouble of the whole server, "" if only this request failed.
 
-    Busy, broken, or without the history from which all watches of it were to go on.
+    Busy, broken, or without the history from which all its watches were to resume.
     """
     for one in (error, error.__cause__ if error is not None else None):
         if isinstance(one, KubeError) and (one.may_pass or one.status == HTTPStatus.GONE):

@@ -1,4 +1,4 @@
-"""The authorities that an API server trusts when it calls a webhook: PEM, one after the other.
+"""The authorities that an API server trusts when it calls a webhook: concatenated PEM.
 
 Each process of the webhook is its own authority and keeps its keys; a bundle has them all.
 """
@@ -9,15 +9,15 @@ from datetime import datetime
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
-#: More than replicas and the restarts of a day: those made last are kept, and who is still there
-#: and misses its own puts it back.
+#: More than the replicas and the restarts of a day. The newest are kept, and a live process whose
+#: own one is dropped adds it again.
 MOST = 32
 
 _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 
 
 def with_authority(bundle: bytes, own: bytes, now: datetime) -> bytes:
-    """The bundle with this one; without what is over, there twice, or no certificate."""
+    """The bundle with `own`, without expired, duplicate and invalid certificates."""
     found: dict[x509.Certificate, None] = {}
     for text in (*_CERTIFICATE.findall(bundle), own):
         try:

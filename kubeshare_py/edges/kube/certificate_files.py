@@ -1,4 +1,4 @@
-"""A server's certificate from files that somebody else renews, such as cert-manager's."""
+"""A server's certificate from files that another program renews, such as cert-manager."""
 
 import asyncio
 import ssl
@@ -11,12 +11,12 @@ CHECK_S = 30.0
 
 
 class CertificateFiles:
-    """The context of a server; new files are used for connections that are made then."""
+    """The context of a server; renewed files are used for new connections."""
 
     def __init__(self, certificate: str, key: str, setting: str = "--certificate-file") -> None:
-        """Raises ConfigurationError for files that cannot be used; it names the setting.
+        """Raises ConfigurationError, which names the setting, for unusable files.
 
-        Without a key file, the key is in that of the certificate.
+        Without a key file, the key is in the certificate's file.
         """
         self._paths = (Path(certificate), Path(key or certificate))
         self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -28,17 +28,17 @@ class CertificateFiles:
 
     @property
     def problem(self) -> str:
-        """Nothing that a probe should know of: a certificate was loaded."""
+        """Nothing that a probe should report: a certificate was loaded."""
         return ""
 
     async def keep(self, check_s: float = CHECK_S) -> None:
-        """Look at the files again and again, until cancelled."""
+        """Check the files again and again, until cancelled."""
         while True:
             await asyncio.sleep(check_s)
             self.load_again()
 
     def load_again(self) -> None:
-        """Use the files if they are others than before; keep the last good ones if they are bad."""
+        """Load the files if they changed; bad ones are not used."""
         try:
             read = self._read()
             if read == self._used:

@@ -19,34 +19,34 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 VALID = timedelta(days=365)
 _EARLIER = timedelta(hours=1)
-#: Of a common name, in characters (RFC 5280); only the other names are looked at anyway.
+#: The most characters of a common name (RFC 5280); only the other names are checked anyway.
 _MOST_NAME = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Certificates:
-    """Where the three files are."""
+    """The paths of the three files."""
 
     ca_file: Path
     certificate_file: Path
     key_file: Path
 
     def server_context(self) -> ssl.SSLContext:
-        """For a server: HTTP/1.1 over TLS 1.2 or newer."""
+        """A server's context: HTTP/1.1 over TLS 1.2 or newer."""
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.load_cert_chain(self.certificate_file, self.key_file)
         context.set_alpn_protocols(["http/1.1"])
         return context
 
     def client_context(self) -> ssl.SSLContext:
-        """For a client that trusts this authority and nobody else."""
+        """A client's context that trusts only this authority."""
         return ssl.create_default_context(cafile=str(self.ca_file))
 
 
 def make_certificates(
     directory: Path, names: tuple[str, ...] = ("localhost",), valid: timedelta = VALID
 ) -> Certificates:
-    """The files in `directory`, made if any is missing; valid for `names` and 127.0.0.1."""
+    """The files in `directory`, made if any is missing; for `names` and 127.0.0.1."""
     directory.mkdir(parents=True, exist_ok=True)
     files = Certificates(directory / "ca.crt", directory / "server.crt", directory / "server.key")
     if not all(path.exists() for path in (files.ca_file, files.certificate_file, files.key_file)):

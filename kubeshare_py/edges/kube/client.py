@@ -43,7 +43,7 @@ Object = dict[str, Any]
 TIMEOUT_S = 30.0
 THROTTLED_ATTEMPTS = 5
 LONGEST_RETRY_AFTER_S = 30.0
-#: Verbs that may be repeated: a second time changes nothing.
+#: Verbs that may be repeated, because a second time changes nothing.
 REPEATABLE = frozenset({"GET", "PATCH"})
 
 
@@ -56,11 +56,11 @@ class Answer:
 
 
 class KubeClient:
-    """Requests to one API server; an async context manager. Needs a running event loop to enter.
+    """Requests to one API server; an async context manager that needs a running event loop.
 
-    At most `concurrency` requests are in flight and the rest wait their turn, without their
-    timeout running; streams (watches) are not counted. What must not wait behind others, such as
-    the Lease, uses a client of its own.
+    At most `concurrency` requests are in flight and the rest wait their turn, without their timeout
+    running; streams (watches) are not counted. Requests that must not wait behind others, such as
+    the Lease's, use a client of their own.
     """
 
     def __init__(
@@ -73,9 +73,9 @@ class KubeClient:
         tallies: RequestTallies | None = None,
         contact: ApiContact | None = None,
     ) -> None:
-        """`may_write` is asked when a request is about to leave, GET excepted.
+        """`may_write` is called before a request is sent, except GET.
 
-        Clients of one process share `tallies` and `contact`, also where they run on other threads.
+        Clients of one process share `tallies` and `contact`, even on several threads.
         """
         self._credentials = credentials
         host = yarl.URL(credentials.server).host_port_subcomponent or "none"
@@ -92,7 +92,7 @@ class KubeClient:
         )
 
     def another(self, *, concurrency: int) -> "KubeClient":
-        """One more client with these credentials, to be entered; it may write at any time."""
+        """One more client with these credentials, to be entered; it may always write."""
         return KubeClient(
             self._credentials,
             concurrency=concurrency,
@@ -101,7 +101,7 @@ class KubeClient:
         )
 
     def elsewhere(self, *, concurrency: int) -> "KubeClient":
-        """One more client, to be entered on another event loop; it may write at any time."""
+        """One more client, to be entered on another event loop; it may always write."""
         return KubeClient(
             self._credentials.another(),
             concurrency=concurrency,
@@ -134,9 +134,9 @@ class KubeClient:
     ) -> Answer:
         """Send one request; `body` is bytes or anything that msgspec encodes.
 
-        Raises KubeError for an answer other than 2xx, KubeUnreachable where there is none, and
-        KubeWithheld where nothing was sent. Unless `patient` is false, GET and PATCH are repeated
-        when the server says 429, after the time that it asks for; other verbs never.
+        Raises KubeError for an answer other than 2xx, KubeUnreachable without an answer, and
+        KubeWithheld if nothing was sent. Unless `patient` is false, GET and PATCH are repeated when
+        the server answers 429, after the time that it asks for; other verbs never.
         """
         data = body if isinstance(body, bytes | None) else msgspec.json.encode(body)
         target = _target(path, query)
@@ -161,9 +161,9 @@ class KubeClient:
     async def stream(
         self, path: str, *, query: Query | None = None, read_timeout_s: float
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """GET whose answer arrives in pieces, each of any size, until the server ends it.
+        """GET an answer that arrives in pieces of any size, until the server ends it.
 
-        Raises KubeError or KubeUnreachable, on entering and while reading; the latter too when
+        Raises KubeError or KubeUnreachable, on entering and while reading; the latter also when
         nothing arrives for `read_timeout_s`.
         """
         target = _target(path, query)
@@ -203,7 +203,7 @@ class KubeClient:
         return _object(await self.request("POST", path, body=body, query=query))
 
     async def replace(self, path: str, body: object) -> Object:
-        """PUT an object; with metadata.resourceVersion in it, 409 if someone was faster."""
+        """PUT an object; with metadata.resourceVersion in it, 409 if it changed meanwhile."""
         return _object(await self.request("PUT", path, body=body))
 
     async def merge_patch(self, path: str, body: object) -> Object:
@@ -217,7 +217,7 @@ class KubeClient:
     async def delete(
         self, path: str, *, uid: str | None = None, grace_period_s: int | None = None
     ) -> Object:
-        """DELETE; with `uid`, only that very object (else 409)."""
+        """DELETE; with `uid`, only that object (else 409)."""
         options: Object = {"apiVersion": "v1", "kind": "DeleteOptions"}
         if uid is not None:
             options["preconditions"] = {"uid": uid}
@@ -244,7 +244,7 @@ class KubeClient:
 
 
 def decode(body: bytes) -> Object:
-    """Decode an answer that is a JSON object; KubeUnreachable if it is not one."""
+    """Decode an answer that is a JSON object. Raises KubeUnreachable if it is not one."""
     try:
         return msgspec.json.decode(body, type=dict[str, Any])
     except UNDECODABLE as error:
@@ -256,7 +256,7 @@ def _object(answer: Answer) -> Object:
 
 
 def _unreachable(method: str, target: str, error: BaseException) -> KubeUnreachable:
-    """Says what was asked for and why there is no answer, not whom: it is the same for all."""
+    """The error with the request and the reason, without the server, which is always the same."""
     return KubeUnreachable(f"{method} {target.partition('?')[0]}: {why_unanswered(error)}")
 
 

@@ -25,9 +25,9 @@ from kubeshare_py.edges.kube.credentials import Credentials
 from kubeshare_py.edges.process.document_files import read_bytes
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-#: Files are read again this often: projected tokens and certificates are rotated in place.
+#: Seconds between readings of files: projected tokens and certificates are rotated in place.
 REREAD_S = 60.0
-#: A token whose end is known is replaced this long before it.
+#: Seconds before a token's known end at which it is replaced.
 EXPIRY_MARGIN_S = 60.0
 
 # These modules of the package have no annotations.
@@ -45,7 +45,7 @@ def load(
 ) -> Credentials:
     """Find credentials: the given file, $KUBECONFIG, the service account, ~/.kube/config.
 
-    Several files (colons between) are merged as kubectl does. Raises KubeConfigError.
+    Several files (separated by colons) are merged as kubectl does. Raises KubeConfigError.
     """
     if kubeconfig is None:
         kubeconfig = environ.get("KUBECONFIG") or None
@@ -67,7 +67,7 @@ def _read_in_cluster(folder: Path, environ: Mapping[str, str]) -> KubeReading:
             cert_filename=str(folder / "ca.crt"),
             environ=environ,
         ).load_and_set(configuration)
-        # The package takes the file as it is; a newline at its end would break the header.
+        # The package uses the file as it is; a newline at its end would break the header.
         token = (folder / "token").read_text().strip()
         reading = _reading(configuration, source)
     except (kubernetes_config.ConfigException, OSError, ValueError) as error:
@@ -107,9 +107,9 @@ def _read_kubeconfig(paths: str, context: str | None) -> KubeReading:
 
 
 def _check(paths: str) -> None:
-    """Read the files as the package will, but with limits and with places in what is wrong.
+    """Read the files as the package will, but with limits, and with places in error messages.
 
-    Raises KubeConfigError. A file that is missing is left to the package.
+    Raises KubeConfigError. A missing file is left to the package.
     """
     for path in paths.split(os.pathsep):
         try:
@@ -124,7 +124,7 @@ def _check(paths: str) -> None:
 
 def _persister(merger: Any) -> Callable[[], None]:
     def save() -> None:
-        # An OIDC refresh token may be good only once; a read-only file serves until a restart.
+        # An OIDC refresh token may be valid only once; a read-only file serves until a restart.
         with contextlib.suppress(OSError):
             merger.save_changes()
 
@@ -132,7 +132,7 @@ def _persister(merger: Any) -> Callable[[], None]:
 
 
 def _user(merged: Any, current: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the user section of the context that was chosen, or nothing."""
+    """The user section of the chosen context, or an empty one."""
     wanted = current["context"].get("user")
     for entry in merged.value.get("users") or []:
         if entry.value["name"] == wanted:
@@ -152,7 +152,10 @@ def _why_no_credentials(merged: Any, user: Mapping[str, Any]) -> str:
 
 
 def _valid_s(expiry: datetime.datetime | None, user: Mapping[str, Any]) -> float | None:
-    """Until shortly before the token's end; without one a plugin's token holds until a 401."""
+    """Seconds until shortly before the token's end.
+
+    A plugin's token without one holds until a 401.
+    """
     if expiry is not None:
         left_s = (expiry - datetime.datetime.now(tz=datetime.UTC)).total_seconds()
         return left_s - EXPIRY_MARGIN_S
@@ -160,7 +163,7 @@ def _valid_s(expiry: datetime.datetime | None, user: Mapping[str, Any]) -> float
 
 
 def _reading(configuration: Any, source: str, authorization: str | None = None) -> KubeReading:
-    """Copy what the package found into memory, so that its temporary files may go."""
+    """Copy the package's result into memory, so that its temporary files may be removed."""
     server = str(configuration.host).rstrip("/")
     if not server.startswith(("http://", "https://")):
         raise KubeConfigError(f"{source}: server {server!r} is not an http:// or https:// URL")

@@ -1,4 +1,4 @@
-"""What one reading of a kubeconfig or a service account gave, and the TLS context made of it."""
+"""The result of one reading of a kubeconfig or a service account, and its TLS context."""
 
 import ssl
 import tempfile
@@ -7,16 +7,16 @@ from pathlib import Path
 
 
 class KubeConfigError(Exception):
-    """Credentials cannot be used; the text names the file and what is wrong with it."""
+    """Credentials cannot be used; the text names the file and the problem."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubeReading:
-    """Where an API server is, what TLS trusts, and the credentials for it.
+    """An API server's address, the trusted authority, and the credentials for it.
 
-    `valid_s`: for how many seconds it may be used; None means until the server answers 401.
-    `ca` and `client_certificate` (certificate and key) are PEM. `impersonation` are request
-    headers: https://kubernetes.io/docs/reference/access-authn-authz/user-impersonation/
+    `valid_s`: for how many seconds it may be used; None means until the server answers 401. `ca`
+    and `client_certificate` (certificate and key) are PEM. `impersonation` are request headers:
+    https://kubernetes.io/docs/reference/access-authn-authz/user-impersonation/
     """
 
     server: str
@@ -31,7 +31,7 @@ class KubeReading:
 
 
 def tls_context(reading: KubeReading, source: str) -> ssl.SSLContext:
-    """Trust the reading's authority, or the system's where it names none.
+    """A context that trusts the reading's authority, or the system's if it names none.
 
     Raises KubeConfigError, naming `source`, for certificates and keys that OpenSSL refuses.
     """
@@ -49,7 +49,10 @@ def tls_context(reading: KubeReading, source: str) -> ssl.SSLContext:
 
 
 def load_certificates(context: ssl.SSLContext, reading: KubeReading, source: str) -> None:
-    """Load CA and client certificate; on a context in use this affects new connections."""
+    """Load CA and client certificate; on a context in use this affects new connections.
+
+    Raises KubeConfigError.
+    """
     try:
         if reading.ca is not None:
             context.load_verify_locations(cadata=reading.ca)

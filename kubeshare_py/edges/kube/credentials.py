@@ -1,5 +1,6 @@
-"""Credentials for one API server: where it is, whom TLS trusts, and an Authorization header that
-renews itself.
+"""Credentials for one API server: its address, the TLS context, and an Authorization header.
+
+The header is renewed when it is due.
 """
 
 import asyncio
@@ -14,14 +15,14 @@ from kubeshare_py.edges.kube.credential_reading import (
     tls_context,
 )
 
-#: A renewal that failed is tried again after this long; nothing is renewed more often.
+#: Seconds after a failed renewal, and the least seconds between two.
 RETRY_S = 10.0
 
 _log = logging.getLogger(__name__)
 
 
 class Credentials:
-    """How to reach one API server: its URL, the TLS context, the current Authorization header."""
+    """How to reach one API server: its URL, the TLS context, the present Authorization header."""
 
     def __init__(
         self, source: str, read: Callable[[], KubeReading], reading: KubeReading | None = None
@@ -43,14 +44,14 @@ class Credentials:
         self.ssl_context: ssl.SSLContext = tls_context(self._reading, source)
 
     def another(self) -> "Credentials":
-        """The same for one more event loop, on which they renew themselves.
+        """The same credentials for one more event loop, on which they are renewed independently.
 
-        What was read last serves both: an exec plugin is not run again.
+        Both start from the last reading: an exec plugin is not run again.
         """
         return Credentials(self._source, self._read, self._reading)
 
     async def headers(self) -> dict[str, str]:
-        """Give the Authorization header (none with client certificates), renewed when due."""
+        """The Authorization header (none with client certificates), renewed when due."""
         now = asyncio.get_running_loop().time()
         if self._fresh_until is None:
             self._fresh_until = _until(now, self._reading)
@@ -61,7 +62,7 @@ class Credentials:
         return self._headers
 
     async def renew(self, refused: Mapping[str, str]) -> bool:
-        """Read again after a 401 for the headers `refused`; True if there are others to try."""
+        """Read again after a 401 for the headers `refused`; whether there are others to try."""
         async with self._renewing:
             now = asyncio.get_running_loop().time()
             if self._headers == refused and now >= self._renewed_at + RETRY_S:
@@ -69,7 +70,7 @@ class Credentials:
         return self._headers != refused
 
     async def _renew(self) -> None:
-        """Take over a new reading; if there is none, keep the old one and say so."""
+        """Use a new reading; if there is none, log that and keep the old one."""
         now = self._renewed_at = asyncio.get_running_loop().time()
         try:
             new, old = await asyncio.to_thread(self._read), self._reading

@@ -1,9 +1,9 @@
-"""Who may read the scheduler's endpoints, asked of the API server.
+"""Access to the scheduler's endpoints, delegated to the API server.
 
-A TokenReview says whose token it is, a SubjectAccessReview whether that user may get a path
-(`nonResourceURLs` in RBAC) or read an object, as Kubernetes' own components ask:
-https://kubernetes.io/docs/reference/access-authn-authz/webhook/
-Needs the ClusterRole system:auth-delegator. Tokens are kept as hashes only, and never logged.
+A TokenReview gives a token's user, and a SubjectAccessReview says whether that user may get a path
+(`nonResourceURLs` in RBAC) or read an object, as Kubernetes' own components do:
+https://kubernetes.io/docs/reference/access-authn-authz/webhook/ Needs the ClusterRole
+system:auth-delegator. Tokens are kept as hashes only, and never logged.
 """
 
 import asyncio
@@ -21,16 +21,18 @@ from kubeshare_py.edges.kube.errors import KubeError, KubeFailure
 
 TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
 ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-#: An answer is good for so long (s), a refusal as well.
+#: Seconds that an answer is valid, a refusal included.
 KEPT_S = 10.0
-#: What a user may see of a whole namespace is asked less often: of every namespace at a time.
+#: Seconds that an answer about a whole namespace is valid: such reviews come for every namespace at
+#: a time.
 NAMESPACE_KEPT_S = 60.0
-#: Answers remembered, and questions under way and waiting: strangers must not crowd out the binds.
+#: The most cached answers, reviews in flight and waiting ones: strangers must not crowd out the
+#: binds.
 MOST_KEPT, MOST_ASKED, MOST_WAITING = 256, 2, 64
-#: Answers about a user remembered: about 200 bytes each.
+#: The most cached answers about users: about 200 bytes each.
 MOST_USER_ANSWERS = 8192
 TIMEOUT_S = 5.0
-#: Kubernetes' own components ask nothing about this group.
+#: Members of this group are always allowed, as in Kubernetes' own components.
 MASTERS = "system:masters"
 
 V = TypeVar("V")
@@ -49,7 +51,7 @@ _TOO_MANY = Denial(HTTPStatus.SERVICE_UNAVAILABLE, "too many tokens are being ch
 
 
 class User(msgspec.Struct, frozen=True):
-    """UserInfo of the API server; all of it goes on to the second question."""
+    """UserInfo of the API server; all of it is part of the second review."""
 
     username: str = ""
     uid: str = ""
@@ -58,13 +60,13 @@ class User(msgspec.Struct, frozen=True):
 
 
 class Path(msgspec.Struct, frozen=True):
-    """A request that is about no object: `verb` is an HTTP method in lower case."""
+    """A request without an object: `verb` is an HTTP method in lower case."""
 
     verb: str
     path: str
 
     def attributes(self) -> dict[str, object]:
-        """The part of a SubjectAccessReview's spec that says what is to be done."""
+        """The part of a SubjectAccessReview's spec with the action."""
         return {"nonResourceAttributes": {"path": self.path, "verb": self.verb}}
 
     def __str__(self) -> str:
@@ -82,11 +84,11 @@ class Reading(msgspec.Struct, frozen=True, omit_defaults=True):
     name: str = ""
 
     def attributes(self) -> dict[str, object]:
-        """The part of a SubjectAccessReview's spec that says what is to be done."""
+        """The part of a SubjectAccessReview's spec with the action."""
         return {"resourceAttributes": msgspec.to_builtins(self)}
 
     def __str__(self) -> str:
-        """As kube-apiserver says it: k8s.io/apiserver/pkg/endpoints/handlers/responsewriters."""
+        """In kube-apiserver's words: k8s.io/apiserver/pkg/endpoints/handlers/responsewriters."""
         where = f'in the namespace "{self.namespace}"' if self.namespace else "at the cluster scope"
         return f'{self.verb} resource "{self.resource}" in API group "{self.group}" {where}'
 
@@ -106,7 +108,7 @@ class _Review(msgspec.Struct):
 
 
 class _Answers(Generic[V]):
-    """Answers by a digest of their question, the oldest of `most` forgotten first."""
+    """Answers by a digest of their question; beyond `most` the oldest is dropped."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -124,7 +126,7 @@ class _Answers(Generic[V]):
 
 
 class DelegatedAuth:
-    """Asks through the scheduler's own client, and remembers for a while."""
+    """Sends reviews with the scheduler's own client, and caches the answers."""
 
     def __init__(self, client: KubeClient, clock: Callable[[], float]) -> None:
         """`clock` gives monotonic seconds."""
@@ -136,16 +138,16 @@ class DelegatedAuth:
         self._waiting = 0
 
     async def denial(self, token: str, verb: str, path: str) -> Denial | None:
-        """Why the owner of the token may not do this to a path; None if he may.
+        """Why the owner of the token may not do this to a path; None if it is allowed.
 
-        401 for a token that nobody knows, 403 for a user without the right, 503 when the API
-        server cannot be asked.
+        401 for an unknown token, 403 for a user without the right, 503 if the API server cannot be
+        asked.
         """
         user = await self.user(token)
         return user if isinstance(user, Denial) else await self.refuses(user, Path(verb, path))
 
     async def user(self, token: str) -> User | Denial:
-        """Whose token it is; 401 if nobody's, 503 when the API server cannot be asked."""
+        """The token's user; 401 if unknown, 503 if the API server cannot be asked."""
         if not token.isascii():
             return NOT_VALID
         key = hashlib.sha256(token.encode()).digest()
@@ -155,9 +157,9 @@ class DelegatedAuth:
     async def refuses(
         self, user: User, asked: Path | Reading, kept_s: float = KEPT_S
     ) -> Denial | None:
-        """Why the user may not do this: 403, or 503 when the API server cannot be asked.
+        """Why the user may not do this: 403, or 503 if the API server cannot be asked.
 
-        An earlier answer is good for `kept_s` seconds.
+        An earlier answer is valid for `kept_s` seconds.
         """
         if MASTERS in user.groups:
             return None
@@ -170,7 +172,7 @@ class DelegatedAuth:
     async def _answer(
         self, kept: _Answers[V], key: bytes, kept_s: float, ask: Callable[[], Awaitable[V]]
     ) -> V | Denial:
-        """From memory, or asked now and remembered."""
+        """The cached answer, or a new one, which is cached."""
         known = kept.get(key, self._clock())
         if known is not None:
             return known[0]
@@ -217,7 +219,7 @@ class DelegatedAuth:
 
 
 def forbidden(user: User, asked: Path | Reading) -> Denial:
-    """403 in the words of the API server."""
+    """A 403 in the words of the API server."""
     of_objects = isinstance(asked, Reading)
     who = "User" if of_objects else "user"
     may_not = "cannot" if of_objects else "may not"

@@ -1,4 +1,4 @@
-"""What can go wrong with a request to the API server.
+"""The errors of requests to the API server.
 
 The fields are those of its Status object:
 https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/status/
@@ -21,7 +21,7 @@ class KubeFailure(Exception):
 
 
 class KubeUnreachable(KubeFailure):
-    """No answer: refused, cut or timed out. A write may have happened all the same."""
+    """No answer: refused, cut or timed out. A write may have been stored."""
 
 
 class KubeWithheld(KubeFailure):
@@ -58,7 +58,8 @@ class KubeError(KubeFailure):
     def is_gone(self) -> bool:
         """Whether a write that named a uid found no object, or another one under the name.
 
-        A patch cannot change a uid (422); a PUT, a Binding and a DELETE state it beforehand (409).
+        A patch cannot change a uid (422); a PUT, a Binding and a DELETE state it as a precondition
+        (409).
         """
         if self.status == HTTPStatus.UNPROCESSABLE_ENTITY:
             return "metadata.uid" in self.message

@@ -16,16 +16,16 @@ from typing import cast
 import httptools
 import yarl
 
-#: A connection that was idle for longer (s) is not used again: what is between may have forgotten
-#: it without a word.
+#: A connection that was idle for longer (s) is not used again: a middlebox may have dropped it
+#: silently.
 IDLE_S = 60.0
-#: What may stand in a request's head: anything else would end it early.
+#: The characters allowed in a request's target: others would end the head early.
 _TARGET = re.compile(r"/[!-~]*")
 _VALUE = re.compile(r"[ -~]*")
 
 
 class BrokenAnswer(ConnectionError):
-    """What came back is not HTTP, or ended early."""
+    """The answer is not HTTP, or ended early."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,9 @@ class Reply:
 
 
 class Connections:
-    """To the host and port of `url`; opened when needed, as many as requests are in flight.
+    """Connections to the host and port of `url`.
+
+    Opened on demand, as many as requests are in flight.
 
     `tune` is called with the socket of each new connection.
     """
@@ -55,8 +57,9 @@ class Connections:
         tune: Callable[[socket.socket], None] = lambda made: None,
         idle_s: float = IDLE_S,
     ) -> None:
-        """`headers` are those of every request; certificates are checked against
-        `server_hostname`, or the url's host.
+        """`headers` are those of every request.
+
+        Certificates must be for `server_hostname`, or the host.
         """
         self._host, self._port = url.host or "", url.port or 0
         self._tls = tls if url.scheme == "https" else None
@@ -76,10 +79,10 @@ class Connections:
         body: bytes,
         within_s: float,
     ) -> Reply:
-        """Send, once, and wait for the whole answer, at most so long (s) after sending.
+        """Send once, and wait for the whole answer, at most `within_s` (s) after sending.
 
-        Raises OSError (ConnectionError and TimeoutError among them); then it is unknown
-        whether the server acted. Raises ValueError for a target or header that cannot be sent.
+        Raises OSError (ConnectionError and TimeoutError among them); then it is unknown whether the
+        server acted. Raises ValueError for a target or header that cannot be sent.
         """
         if not _TARGET.fullmatch(target):
             raise ValueError(f"not the target of a request: {target!r}")
@@ -91,7 +94,7 @@ class Connections:
         try:
             reply = await connection.ask(head.encode("ascii") + body, within_s)
         except BaseException:
-            # Whatever comes on it yet answers a question that nobody asks any more.
+            # A late answer on it would belong to no request.
             connection.abort()
             raise
         if connection.reusable:
@@ -106,7 +109,7 @@ class Connections:
             connection.abort()
 
     def _kept(self) -> "_Connection | None":
-        """The one that was used last, so that those too many grow old."""
+        """The connection that was used last, so that surplus ones age."""
         oldest = asyncio.get_running_loop().time() - self._idle_s
         while self._idle:
             connection = self._idle.pop()
@@ -169,7 +172,7 @@ class _Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Remember the transport."""
-        # uvloop's for TLS acts as one, and is none by its type.
+        # uvloop's TLS transport behaves as one without being one by type.
         self._transport = cast(asyncio.Transport, transport)
         self._those_open.add(self)
 
@@ -180,7 +183,7 @@ class _Connection(asyncio.Protocol):
         self._fail(BrokenAnswer(str(exc) if exc else "the server closed the connection"))
 
     def data_received(self, data: bytes) -> None:
-        """Parse; an answer to no question, or none at all, closes the connection."""
+        """Parse; an answer without a request, or no HTTP at all, closes the connection."""
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
@@ -188,7 +191,7 @@ class _Connection(asyncio.Protocol):
             self.abort()
 
     def on_message_begin(self) -> None:
-        """Forget the last answer; one that nobody asked for ends the connection."""
+        """Drop the last answer; one without a request ends the connection."""
         if self._waiter is None or self._waiter.done():
             raise httptools.HttpParserError("an answer that nobody asked for")
         self._reason = self._retry_after = b""
@@ -199,7 +202,7 @@ class _Connection(asyncio.Protocol):
         self._reason += status
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep the one header that anybody reads."""
+        """Keep the one header that is used."""
         if name.lower() == b"retry-after":
             self._retry_after = value
 
@@ -208,7 +211,7 @@ class _Connection(asyncio.Protocol):
         self._body.append(body)
 
     def on_message_complete(self) -> None:
-        """Give the answer, unless others follow it (RFC 9110, 15.2)."""
+        """Deliver the answer, unless others follow it (RFC 9110, 15.2)."""
         status = self._parser.get_status_code()
         if status < HTTPStatus.OK:
             return

@@ -1,9 +1,9 @@
-"""A server's certificate that it makes itself, and the API server's trust in it.
+"""A self-made server certificate, and the API server's trust in it.
 
-A process makes an authority and a certificate that live for a day, adds the authority to `caBundle`
-of the object by which the API server calls it (a MutatingWebhookConfiguration, an APIService), and
-only then uses the certificate; before the end it does so again. No key leaves the process, so that
-replicas need no Secret in common. Rights: get and patch on that one object.
+A process creates an authority and a certificate that live for a day, adds the authority to
+`caBundle` of the object by which the API server calls it (a MutatingWebhookConfiguration, an
+APIService), and only then uses the certificate; before the end it does so again. No key leaves the
+process, so replicas need no common Secret. Rights: get and patch on that one object.
 """
 
 import asyncio
@@ -26,8 +26,8 @@ from kubeshare_py.edges.process import decision_log
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 API_SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
 _MOST_DOUBLED = 8
-#: How often it is tried at once where others write the object, and what API servers say then: a
-#: test of a JSON patch that does not hold is a 422, a version that is no longer the newest a 409.
+#: The most immediate attempts when others write the object, and the API server's statuses for that:
+#: 422 for a failed test of a JSON patch, 409 for an outdated version.
 _TRIES = 3
 _OVERTAKEN = (HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY)
 JSON_PATCH = "application/json-patch+json"
@@ -35,10 +35,10 @@ JSON_PATCH = "application/json-patch+json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How long a certificate is good, when the next is made, and the times between (s).
+    """The lifetime of a certificate, when the next one is made, and the times between (s).
 
-    `settle_s` is what API servers get to notice a new authority, `check_s` how often it is seen to
-    that ours is still in the bundle, `retry_s` the time after a failure, twice as long after each
+    `settle_s` is the time for API servers to notice a new authority, `check_s` the interval of
+    checks that ours is still in the bundle, `retry_s` the time after a failure, doubled after each
     further one.
     """
 
@@ -53,7 +53,7 @@ class Pace:
 class Caller:
     """The object by which the API server calls us: its path, and its bundles by JSON pointer.
 
-    A bundle is base64, "" where there is none yet.
+    A bundle is base64, "" if there is none yet.
     """
 
     path: str
@@ -72,7 +72,7 @@ def webhooks(name: str) -> Caller:
 
 
 def api_service(name: str) -> Caller:
-    """The APIService of this name; one that trusts everybody is left as it is."""
+    """The APIService of this name; one that skips TLS verification is left as it is."""
 
     def bundles(found: Object) -> Iterable[tuple[str, str]]:
         if not found["spec"].get("insecureSkipTLSVerify"):
@@ -82,7 +82,7 @@ def api_service(name: str) -> Caller:
 
 
 class OwnAuthority:
-    """Certificates of one process for `names`; files are made below `folder`."""
+    """The certificates of one process for `names`; files are made below `folder`."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class OwnAuthority:
         folder: Path,
         pace: Pace,
     ) -> None:
-        """Without a `caller` nobody is told, and new certificates are made in time all the same."""
+        """Without a `caller` no object is patched, but certificates are renewed all the same."""
         self._client = client
         self._caller = caller
         self._failures, self._is_missing = 0, False
@@ -107,11 +107,11 @@ class OwnAuthority:
 
     @property
     def problem(self) -> str:
-        """Why the API server may not trust us now; "" if it does."""
+        """Why the API server may not trust the certificate now; "" if it does."""
         return self._problem
 
     async def keep(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
-        """See to it that we are trusted, and renew in time, until cancelled."""
+        """Keep the authority trusted, and renew it in time, until cancelled."""
         while True:
             await sleep(await self._step(sleep))
 
@@ -143,10 +143,10 @@ class OwnAuthority:
         return make_certificates(folder, self._names, self._pace.valid), datetime.now(UTC)
 
     async def _tell(self, authority: bytes) -> bool:
-        """Add it where it is missing; whether it was. Raises KubeFailure.
+        """Add the authority where it is missing; whether it was missing. Raises KubeFailure.
 
-        Others write the object too: the other replicas, and API servers its status. What was
-        written in between is read again at once.
+        Others write the object too: other replicas, and API servers its status. Concurrent writes
+        are read again at once.
         """
         for _ in range(_TRIES - 1):
             try:
@@ -157,7 +157,7 @@ class OwnAuthority:
         return await self._tell_once(authority)
 
     async def _tell_once(self, authority: bytes) -> bool:
-        """The test keeps writers at the same time from undoing each other's work."""
+        """One attempt; the patch's test keeps concurrent writers from undoing each other's work."""
         if self._caller is None:
             return False
         found = await self._client.get(self._caller.path)
@@ -177,12 +177,12 @@ class OwnAuthority:
         return True
 
     def _again_s(self) -> float:
-        """How long to wait after so many failures one after the other."""
+        """Seconds to wait after this many failures in a row."""
         times: int = 2 ** min(self._failures - 1, _MOST_DOUBLED)
         return min(self._pace.retry_s * times, self._pace.check_s)
 
     def _complain(self, failure: KubeFailure) -> None:
-        """An object that is not there may come yet; that is said once."""
+        """Log a failure; a missing object may be created later, and is logged once."""
         path = self._caller.path if self._caller is not None else ""
         missing = isinstance(failure, KubeError) and failure.status == HTTPStatus.NOT_FOUND
         if not missing:

@@ -1,4 +1,4 @@
-"""Reading a stream that may fall silent: when to look what is the matter, and when to give up."""
+"""Reads a stream that may be silent: when to check it, and when to give up."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
@@ -9,11 +9,10 @@ from kubeshare_py.edges.kube.errors import KubeUnreachable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How long a watch may say nothing, in seconds.
+    """How long a watch may be silent, in seconds.
 
-    look_s: after so much silence, and again after as much more, look whether that is right.
-    silence_s: then the connection counts as dead whatever was seen. API servers send a bookmark
-    about every 60 s:
+    look_s: after this silence, and again after as much more, check whether it is right. silence_s:
+    then the connection counts as dead in any case. API servers send a bookmark about every 60 s:
     https://kubernetes.io/docs/reference/using-api/api-concepts/#watch-bookmarks
     """
 
@@ -24,9 +23,9 @@ class Patience:
 async def heard(
     chunks: AsyncIterator[bytes], patience: Patience, look: Callable[[], Awaitable[bool]]
 ) -> AsyncGenerator[bytes, None]:
-    """Pass on what arrives, until it ends or `look` says that it is no use to go on.
+    """Pass on what arrives, until it ends or `look` says that continuing is useless.
 
-    Raises KubeUnreachable after too much silence, and what `look` does.
+    Raises KubeUnreachable after too long a silence, and what `look` raises.
     """
     silent_s = 0.0
     while True:
@@ -50,7 +49,7 @@ async def heard(
 
 
 async def complete_lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[list[bytes], None]:
-    """Cut chunks of any size into complete lines; an unfinished line at the end is dropped."""
+    """Split chunks of any size into complete lines; an unfinished last line is dropped."""
     head: list[bytes] = []
     async for chunk in chunks:
         lines = chunk.split(b"\n")

@@ -1,4 +1,4 @@
-"""How requests reach one API server: connections, TLS, and the Authorization header."""
+"""The transport of requests to one API server: connections, TLS, and the Authorization header."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ NO_ANSWER = (aiohttp.ClientError, OSError)
 CONNECT_TIMEOUT_S = 5.0
 #: A dead connection is noticed after IDLE + INTERVAL x PROBES seconds, also where nothing is sent.
 KEEPALIVE_IDLE_S, KEEPALIVE_INTERVAL_S, KEEPALIVE_PROBES = 20, 5, 4
-#: A watch hands over at most twice this at once: about 150 pods, 3 ms of decoding.
+#: A watch delivers at most twice this at once: about 150 pods, 3 ms of decoding.
 STREAM_BUFSIZE = 512 * 1024
 _HEADERS = {"Accept": JSON, "User-Agent": "kubeshare-py"}
 
@@ -39,17 +39,17 @@ class _Options(TypedDict, total=False):
 
 
 class KubeTransport:
-    """An async context manager; needs a running event loop to enter.
+    """An async context manager that needs a running event loop.
 
-    aiohttp reads: large answers, which it asks for compressed, and streams. All else goes over
+    aiohttp reads large answers, which it requests compressed, and streams. All else goes over
     `Connections`, unless there is a proxy. A target is a path with its query.
     """
 
     def __init__(self, credentials: Credentials, may_write: Callable[[], bool]) -> None:
-        """`may_write` is asked when a request is about to leave, GET excepted."""
+        """`may_write` is called before a request is sent, except GET."""
         self._credentials = credentials
         self._may_write = may_write
-        #: The path of a server that stands behind another one, as Rancher's do.
+        #: The path of a server behind another one, such as Rancher's.
         self._prefix = yarl.URL(credentials.server).raw_path.rstrip("/")
         self._session: aiohttp.ClientSession | None = None
         self._connections: Connections | None = None
@@ -101,9 +101,11 @@ class KubeTransport:
     async def send(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes, within_s: float
     ) -> Reply:
-        """Send one request, after a 401 once more if that may help; read the whole answer.
+        """Send one request, and once more after a 401 if other credentials are there.
 
-        Raises NO_ANSWER, or KubeWithheld where nothing was sent. Each try may take `within_s`.
+        The whole answer.
+
+        Raises NO_ANSWER, or KubeWithheld if nothing was sent. Each try may take `within_s`.
         """
         connections = None if method == "GET" else self._connections
 
@@ -119,7 +121,10 @@ class KubeTransport:
     async def stream(
         self, target: str, *, read_timeout_s: float
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """GET an answer of which only the head was read. Raises NO_ANSWER."""
+        """GET an answer of which only the head has been read.
+
+        Raises NO_ANSWER, or KubeWithheld if nothing was sent.
+        """
         timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=CONNECT_TIMEOUT_S, sock_read=read_timeout_s
         )
@@ -154,8 +159,8 @@ class KubeTransport:
         self, method: str, target: str, headers: Mapping[str, str], body: bytes, within_s: float
     ) -> Reply:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S)
-        # aiohttp's own limit on the whole forgets that its task was cancelled when both happen
-        # in one turn of the loop (seen with 3.14.5): whoever waits for the task waits for ever.
+        # aiohttp's own total timeout loses a cancellation of its task if both happen in one turn of
+        # the loop (seen with 3.14.5): a task that waits for it then waits for ever.
         async with asyncio.timeout(within_s):
             response = await self._open(method, target, headers, data=body or None, timeout=timeout)
             async with response:
@@ -168,7 +173,7 @@ class KubeTransport:
         headers: Mapping[str, str],
         **options: Unpack[_Options],
     ) -> aiohttp.ClientResponse:
-        """Send, until the head of the answer is there."""
+        """Send, and wait until the head of the answer has arrived."""
         if self._session is None:
             raise RuntimeError("an API server's client is used outside its context")
         options["server_hostname"] = self._credentials.server_hostname
@@ -189,14 +194,14 @@ async def reply(response: aiohttp.ClientResponse) -> Reply:
 
 
 def why_unanswered(error: BaseException) -> str:
-    """What one of NO_ANSWER means, in a few words."""
+    """The meaning of a NO_ANSWER error, in a few words."""
     if isinstance(error, TimeoutError):
         return "Timeout"
     if isinstance(error, aiohttp.ClientPayloadError):
         return "the answer broke off"
     if isinstance(error, aiohttp.ServerDisconnectedError):
         return "Server disconnected"
-    # The numbers of TLS and of name resolution are not the system's.
+    # The error numbers of TLS and of name resolution are not the system's.
     is_tls = isinstance(error, ssl.SSLError | aiohttp.ClientSSLError)
     number = error.errno if isinstance(error, OSError) and not is_tls else None
     if number is not None and number > 0:
@@ -212,7 +217,7 @@ def _watched_socket(address: aiohttp.AddrInfoType) -> socket.socket:
 
 
 def _watch(made: socket.socket) -> None:
-    """Let the kernel notice a peer that is gone: half-open watches end."""
+    """Let the kernel detect a dead peer, which ends half-open watches."""
     made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in (
         ("TCP_KEEPIDLE", KEEPALIVE_IDLE_S),

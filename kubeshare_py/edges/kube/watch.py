@@ -1,8 +1,8 @@
-"""LIST and WATCH of one resource, for ever: a list, then changes, and a new list when it must be.
+"""LIST and WATCH of one resource, for ever: a list, then changes, and a new list when needed.
 
-The list is the beginning of a watch where the server can do that (WatchList). Whatever goes wrong
-with it, the list is then read by pages, as client-go does: the server has answered, and may go on
-refusing for ever. Rules: https://kubernetes.io/docs/reference/using-api/api-concepts/
+The list is the beginning of a watch if the server supports that (WatchList). If anything fails with
+it, the list is read by pages, as in client-go: the server has answered, and may go on refusing for
+ever. Rules: https://kubernetes.io/docs/reference/using-api/api-concepts/
 """
 
 import asyncio
@@ -42,11 +42,13 @@ PAGE_SIZE = 500
 SHORTEST_WATCH_S, LONGEST_WATCH_S = 300, 600
 #: Silence beyond the watch's own time, before the connection counts as dead.
 READ_SLACK_S = 30.0
-#: A watch that ends sooner than this and brought nothing counts as a failure, in good order or not.
+#: A watch that ends within this time (s) without a change counts as a failure, even if it ended in
+#: order.
 SHORT_LIFE_S = 5.0
-#: After so long without a word (s) the server may have been restored to another past: list again.
+#: After this time (s) without contact the server may have been restored to another past: list
+#: again.
 OUTAGE_S = 120.0
-#: Answers of servers that can never begin a watch with a list.
+#: Statuses of servers that cannot begin a watch with a list.
 _CANNOT_STREAM = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY})
 _LOOK_TIMEOUT_S = 10.0
 
@@ -55,7 +57,7 @@ _CHANGES = frozenset({ADDED, MODIFIED, DELETED})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed(Generic[R]):
-    """Everything there is. `asked_at` is the event loop's time (s) when the list was asked for."""
+    """Everything there is. `asked_at` is the event loop's time (s) when the list was requested."""
 
     items: list[R]
     problems: list[Problem]
@@ -64,16 +66,16 @@ class Listed(Generic[R]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes(Generic[T]):
-    """What happened next, in order: lines of type ADDED, MODIFIED or DELETED.
+    """The following changes, in order: lines of type ADDED, MODIFIED or DELETED.
 
-    A line has an `item` or, where the object could not be decoded, a `problem`.
+    A line has an `item` or, if the object could not be decoded, a `problem`.
     """
 
     changed: list[Line[T]]
 
 
 class _Expired(Exception):
-    """The server no longer has the history from where the watch should go on: list again."""
+    """The server no longer has the history from which the watch should resume: list again."""
 
 
 class _NotStreamed(Exception):
@@ -86,16 +88,16 @@ class _NotStreamed(Exception):
 
 
 class _NoEnd(KubeUnreachable):
-    """A watch was to begin with the list, and its end was never told: an old server, or a proxy."""
+    """The end of a watch's initial list did not come: an old server, or a proxy."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Position:
-    """Where the watch is ("" before the list), whether it got anything since, and when (s).
+    """The watch's position ("" before the list), whether it received anything since, and when (s).
 
-    `answered`: the server began to answer. `reopened`: how many connections in a row were left
-    because they were silent. `in_doubt`: the last one broke or ended soon, so it may be another
-    server that answers now.
+    `answered`: the server began to answer. `reopened`: how many connections in a row were dropped
+    because of silence. `in_doubt`: the last one broke or ended soon, so another server may be
+    answering now.
     """
 
     resource_version: str = ""
@@ -124,8 +126,10 @@ class _Source(Generic[T, R]):
 
 
 class FollowOptions(TypedDict, total=False):
-    """`selector` holds query parameters (labelSelector, fieldSelector); `connected` is told whether
-    the server is heard; a list that is answered with a status of `gives_up_at` ends it.
+    """`selector` has query parameters (labelSelector, fieldSelector).
+
+    `connected` is called with whether the server is in contact; a list that is answered with a
+    status of `gives_up_at` ends it.
     """
 
     selector: dict[str, str]
@@ -138,7 +142,7 @@ class FollowOptions(TypedDict, total=False):
 def follow(
     client: KubeClient, path: str, codec: Codec[T], **options: Unpack[FollowOptions]
 ) -> AsyncGenerator[Listed[T] | Changes[T], None]:
-    """As `follow_reduced`, with whole objects in the lists."""
+    """`follow_reduced` with whole objects in the lists."""
     return follow_reduced(client, path, codec, lambda item: item, **options)
 
 
@@ -151,10 +155,10 @@ async def follow_reduced(
 ) -> AsyncGenerator[Listed[R] | Changes[T], None]:
     """Yield one Listed, then Changes in batches, and a Listed again when history was lost.
 
-    Of each listed object only what `reduce` makes of it is kept while the others arrive: whole,
-    50,000 pods take 250 MB. It never ends and never raises for what the server or the network
-    does, except a KubeError with a status of `gives_up_at`: it logs, pauses and goes on. Close it
-    with `contextlib.aclosing`.
+    Of each listed object only the result of `reduce` is kept while the others arrive: whole, 50,000
+    pods take 250 MB. It never ends and never raises for errors of the server or the network, except
+    a KubeError with a status of `gives_up_at`: it logs, pauses and goes on. Close it with
+    `contextlib.aclosing`.
     """
     source = _Source(
         client=client,
@@ -197,8 +201,8 @@ async def follow_reduced(
 
 
 async def _list(source: _Source[T, R]) -> tuple[Listed[R], str]:
-    """LIST page by page; a page that fails is asked again, an expired continuation raises."""
-    # Without resourceVersion the answer is consistent: at least as new as the moment of asking.
+    """LIST page by page; a failed page is requested again, an expired continuation raises."""
+    # Without resourceVersion the answer is consistent: at least as new as the request.
     query: dict[str, str | int] = {**source.selector, "limit": PAGE_SIZE}
     items: list[R] = []
     problems: list[Problem] = []
@@ -222,9 +226,9 @@ async def _list(source: _Source[T, R]) -> tuple[Listed[R], str]:
 async def _watch(
     source: _Source[T, R], position: _Position
 ) -> AsyncGenerator[Listed[R] | Changes[T], None]:
-    """Watch and reconnect until the server has forgotten our position: then raises _Expired.
+    """Watch and reconnect until the server has lost our position: then raises _Expired.
 
-    Without a position the watch begins with the list: what goes wrong before its end is raised, as
+    Without a position the watch begins with the list: errors before its end are raised, as
     _NotStreamed unless the server is away or busy.
     """
     loop = asyncio.get_running_loop()
@@ -250,8 +254,8 @@ async def _watch(
             raise _Expired(str(error)) from error
         if loop.time() - position.heard_at > OUTAGE_S:
             raise _Expired("the server was away for long")
-        # A busy server ends watches whose reader is slower than the news. client-go goes on at once
-        # too: in a pause more of it would pile up.
+        # A busy server ends watches whose reader is slower than the changes. client-go resumes at
+        # once too: during a pause more would pile up.
         is_new = position.resource_version != begun_at
         if error is not None or (is_soon and not is_new):
             await _pause(source, "watch", error)
@@ -275,7 +279,7 @@ async def _connection(
         if position.in_doubt:
             await _version_there(source, position)
     else:
-        # No resourceVersion: at least as new as the moment of asking.
+        # No resourceVersion: at least as new as the request.
         query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
         initial = InitialList(source.codec, source.reduce)
     look = partial(_look, source, position)
@@ -311,7 +315,7 @@ async def _connection(
 
 
 def _move(position: _Position, decoded: list[Line[T]]) -> list[Line[T]]:
-    """Go on to the last version that was told; the lines that are changes."""
+    """Advance to the last received version; the lines that are changes."""
     versions = (line.resource_version for line in reversed(decoded))
     version = next(filter(None, versions), "")
     if version:
@@ -322,18 +326,18 @@ def _move(position: _Position, decoded: list[Line[T]]) -> list[Line[T]]:
 
 
 def _patience(source: _Source[T, R], position: _Position) -> Patience:
-    """Less and less suspicion while nothing happens at all."""
+    """The patience with silence; it grows while nothing happens."""
     patience = source.patience
     look_s = min(patience.look_s * 2.0**position.reopened, patience.silence_s)
     return replace(patience, look_s=look_s)
 
 
 async def _look(source: _Source[T, R], position: _Position) -> bool:
-    """Ask a server whose watch is silent where it is; whether the silence may be right.
+    """Ask a server whose watch is silent for its version; whether the silence may be right.
 
-    Where it is ahead, a new watch brings what this one may have kept from us: a half-open
-    connection is silent for ever. Where it is behind, it was restored from a backup and its
-    watches are silent until it has caught up: raises KubeError 410.
+    If it is ahead, a new watch delivers what this one may have lost: a half-open connection is
+    silent for ever. If it is behind, it was restored from a backup and its watches are silent until
+    it has caught up: raises KubeError 410.
     """
     if not position.resource_version:
         raise _NoEnd("the end of the list was never told")
@@ -345,7 +349,7 @@ async def _look(source: _Source[T, R], position: _Position) -> bool:
 
 
 async def _version_there(source: _Source[T, R], position: _Position) -> str:
-    """The server's present version, "" if it does not say; raises KubeError 410 if it went back."""
+    """The server's present version, "" if unknown; raises KubeError 410 if it went back."""
     query: dict[str, str | int] = {**source.selector, "limit": 1}
     try:
         answer = await source.client.request(
@@ -354,7 +358,7 @@ async def _version_there(source: _Source[T, R], position: _Position) -> str:
         there = source.codec.page(answer.body).resource_version
     except (KubeError, UnreadableAnswer):
         return ""
-    # Versions of one resource are numbers that grow: KEP-5504, and etcd's revisions before it.
+    # Versions of one resource are growing numbers: KEP-5504, and etcd's revisions before it.
     here = position.resource_version
     if there.isdecimal() and here.isdecimal() and int(there) < int(here):
         raise KubeError(HTTPStatus.GONE, "Expired", f"the server went back from {here} to {there}")
@@ -362,14 +366,14 @@ async def _version_there(source: _Source[T, R], position: _Position) -> str:
 
 
 def _is_away(error: KubeFailure, position: _Position) -> bool:
-    """Whether the server would answer nothing else either: it is not there, or asks to wait."""
+    """Whether the server would not answer other requests either: it is away, or asks to wait."""
     if isinstance(error, KubeError):
         return error.status == HTTPStatus.TOO_MANY_REQUESTS
     return not position.answered
 
 
 def _stop(decoded: list[Line[T]]) -> KubeFailure | None:
-    """Say why this connection cannot go on: an ERROR event, or bytes that are no event."""
+    """Why this connection cannot go on: an ERROR event, or bytes that are no event; or None."""
     for line in decoded:
         if line.type == ERROR:
             return KubeError(line.status_code, "", line.problem.text if line.problem else "")

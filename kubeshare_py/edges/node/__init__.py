@@ -1,1 +1,1 @@
-"""On a GPU node: the driver, the MPS daemon, the collector's page."""
+"""On a GPU node: the driver, the MPS daemons, the collector's page."""

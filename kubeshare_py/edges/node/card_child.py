@@ -1,10 +1,10 @@
-"""The process that asks the driver for its cards, on a timer and whenever a card has an error.
+"""The process that asks the driver for its cards, on a timer and after each error of a card.
 
-It is a process of its own because a call into the driver may never return, or take the process
-with it: then it is killed and started again, and the collector goes on answering. Its arguments
-are how often to read, how often to open a driver again that has lost a card (s), and below which
-folder the node's own are. It writes a JSON line (`Report`) per reading and ends when its standard
-input does. What it does not import is memory saved on every node.
+It is a separate process because a call into the driver may never return, or crash it: then it is
+killed and restarted, and the collector goes on answering. Its arguments are the seconds between
+readings, the seconds until a driver that lost a card is opened again, and the folder below which
+the node's own folders are. It writes a JSON line (`Report`) per reading and ends when its standard
+input does. Modules that it does not import save memory on every node.
 """
 
 import ctypes
@@ -23,9 +23,9 @@ from kubeshare_py.edges.process import idle_memory
 from kubeshare_py.node_agent.card_reader import CardReader
 from kubeshare_py.node_agent.plausible import plausible
 
-#: For so long (s) at most nobody looks whether standard input has ended.
+#: Seconds between two checks of whether standard input has ended.
 _LOOK_S = 0.5
-#: After an error of a card the next reading begins so long (s) after the last: others may follow.
+#: After an error of a card the next reading begins this long (s) after the last: others may follow.
 _SOON_S = 0.5
 _PR_SET_PDEATHSIG = 1
 
@@ -43,7 +43,7 @@ def main(interval_s: float, reopen_s: float, root: str = "/") -> None:
 
 
 def _end_with_parent() -> None:
-    """Also while a call into the driver does not return; that is Linux's, prctl(2)."""
+    """End with the parent, even during a call into the driver; Linux's prctl(2)."""
     prctl = getattr(ctypes.CDLL(None), "prctl", None)
     if prctl is not None:
         prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
@@ -57,7 +57,7 @@ def _report(reader: CardReader, signs: NodeSigns) -> Report:
 
 
 def _ended(reader: CardReader, began: float, interval_s: float) -> bool:
-    """Wait until it is time, or soon after an error; whether standard input ended meanwhile."""
+    """Wait until the next reading, or briefly after an error; whether standard input ended."""
     due = began + interval_s
     while (left := due - time.monotonic()) > 0:
         happened = reader.wait(min(left, _LOOK_S))

@@ -1,4 +1,4 @@
-"""What the process that asks the driver tells the collector, a JSON line each."""
+"""The messages of the process that asks the driver to the collector, one JSON line each."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from kubeshare_py.domain.card_reading import NodeReading
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A reading, or why nothing could be read at all."""
+    """A reading, or why nothing could be read."""
 
     reading: NodeReading | None = None
     failure: str = ""

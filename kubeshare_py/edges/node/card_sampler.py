@@ -1,4 +1,4 @@
-"""The collector's end of the process that asks the driver: what it told last, and how that goes."""
+"""The collector's end of the process that asks the driver: its last report, and its state."""
 
 import asyncio
 import time
@@ -22,7 +22,7 @@ from kubeshare_py.node_agent.links import card_links
 
 INTERVAL_S, STALE_AFTER_S, REOPEN_S = 5.0, 30.0, 60.0
 ROOT = Path("/")
-#: The process is replaced after so many times the time after which readings are stale.
+#: The process is replaced after this many times the staleness time.
 _PATIENCE = 2
 
 _reports = msgspec.json.Decoder(Report)
@@ -38,25 +38,25 @@ class DriverHangs(CardProblem):
 
 @dataclass(slots=True)
 class CardSampler:
-    """Reads the cards of `node` for as long as `run` runs.
+    """Reads the cards of `node` while `run` runs.
 
-    A reading is stale after `stale_after_s`, which is more than an interval: then no card counts
-    as healthy. `clock` is any clock in seconds, `unix_clock` tells Unix time.
+    A reading is stale after `stale_after_s`, which is more than an interval: then no card counts as
+    healthy. `clock` is any clock in seconds, `unix_clock` gives Unix time.
     """
 
     node: NodeName
     interval_s: float = INTERVAL_S
     stale_after_s: float = STALE_AFTER_S
     reopen_s: float = REOPEN_S
-    #: Below which folder the node's own are mounted.
+    #: The folder below which the node's own folders are mounted.
     root: Path = ROOT
     clock: Callable[[], float] = time.monotonic
     unix_clock: Callable[[], float] = time.time
     history: History = field(default_factory=History)
-    #: Readings by result; what was wrong with the last one, "" if nothing was.
+    #: Readings by result, and the problem of the last one, "" if it had none.
     readings: Counter[str] = field(default_factory=Counter)
     trouble: str = ""
-    #: Told of each reading, once it is taken in.
+    #: Called after each reading, once it is taken in.
     heard: Callable[[], object] = lambda: None
     _links: tuple[CardLink, ...] = ()
     _read_at_unix: float = 0.0
@@ -93,12 +93,12 @@ class CardSampler:
 
     @property
     def age_s(self) -> float | None:
-        """Since the driver last answered."""
+        """Seconds since the driver last answered."""
         read_at = self.history.read_at
         return None if read_at is None else self.clock() - read_at
 
     def unread(self) -> str:
-        """Why the readings are no good now, "" if they are."""
+        """Why the readings are not usable now, "" if they are."""
         age_s = self.age_s
         if age_s is None:
             return f"no reading yet{f': {self.trouble}' if self.trouble else ''}"
@@ -107,15 +107,15 @@ class CardSampler:
         return f"last reading {age_s:.0f} s ago{f': {self.trouble}' if self.trouble else ''}"
 
     def cards(self) -> tuple[JudgedCard, ...]:
-        """All that are known."""
+        """All known cards."""
         return self.history.cards(stale=bool(self.unread()))
 
     def links(self) -> tuple[CardLink, ...]:
-        """How they reach each other."""
+        """The links between the cards."""
         return self._links
 
     def figures(self) -> CollectorFigures:
-        """What the metrics are made of."""
+        """The figures for the metrics."""
         history, cards = self.history, self.cards()
         return CollectorFigures(
             node=self.node,
@@ -131,7 +131,7 @@ class CardSampler:
         )
 
     def listed_at(self) -> float:
-        """Unix time that the list of cards is of: now, or when it was last read if it is stale."""
+        """The Unix time of the list of cards: now, or the last reading's if it is stale."""
         return self._read_at_unix if self.unread() else self.unix_clock()
 
     async def _listen(self) -> None:
@@ -140,7 +140,7 @@ class CardSampler:
                 while True:
                     self._take(await self._report(process, _PATIENCE * self.stale_after_s))
         except CardProblem:
-            # One that is caught in the driver cannot be killed: there shall not be many.
+            # A process stuck in the driver cannot be killed: no second one is started meanwhile.
             await process.wait()
             raise
 

@@ -1,4 +1,4 @@
-"""HTTP server of the collector: its page for Prometheus, /livez and /readyz."""
+"""The collector's HTTP server: its page for Prometheus, /livez and /readyz."""
 
 import gzip
 from collections.abc import AsyncIterator, Sequence
@@ -23,17 +23,17 @@ _LEVEL = 1
 
 
 class CannotListen(OSError):
-    """The address is taken or not ours; the text says which."""
+    """The address is in use or not this host's; the text says which."""
 
 
 class CollectorPage:
-    """What one collector serves."""
+    """The page of one collector."""
 
     def __init__(self, sampler: CardSampler) -> None:
         self._sampler = sampler
-        #: The text of all cards, and what it depends on.
+        #: The text of all cards, and what it was made from.
         self._cards: tuple[object, str] = (None, "")
-        # Ahead of the scrape, which then need not wait for it.
+        # Rendered ahead of the scrape, which then does not wait for it.
         sampler.heard = self._made
         own = CollectorRegistry()
         self._own: Sequence[Collector] = (
@@ -43,18 +43,18 @@ class CollectorPage:
         )
 
     def routes(self) -> list[web.RouteDef]:
-        """The page, and probes."""
+        """The routes of the page and of probes."""
         live = [Check("ping", lambda: "")]
         ready = [*live, Check("cards", self._sampler.unread)]
         return [web.get(PATH, self._answer), *probes.routes(lambda: live, lambda: ready)]
 
     def text(self, accept: str) -> tuple[bytes, str]:
-        """The page in the format that is preferred, and its content type."""
+        """The page in the preferred format, and its content type."""
         figures, cards = self._made()
         return page(figures, cards, self._sampler.listed_at(), accept, self._own)
 
     def _made(self) -> tuple[CollectorFigures, str]:
-        """What is known now, and the text of all cards."""
+        """The present figures, and the text of all cards."""
         figures = self._sampler.figures()
         read = (self._sampler.history.read_at, bool(self._sampler.unread()))
         if self._cards[0] != read:
@@ -63,7 +63,7 @@ class CollectorPage:
 
     async def _answer(self, request: web.Request) -> web.Response:
         if self._sampler.age_s is None:
-            # A page without cards would say that there are none.
+            # A page without cards would mean that there are none.
             return web.Response(status=503, text=f"{self._sampler.unread()}\n")
         body, content_type = self.text(request.headers.get("Accept", ""))
         headers = {"Content-Type": content_type, "Vary": "Accept, Accept-Encoding"}
@@ -77,7 +77,7 @@ class CollectorPage:
 async def serve(sampler: CardSampler, address: str, port: int) -> AsyncIterator[str]:
     """Serve while entered; yields the URL of the page. Raises CannotListen.
 
-    `address` "" is all of them, `port` 0 any free one.
+    `address` "" is all, `port` 0 any free one.
     """
     application = web.Application()
     application.add_routes(CollectorPage(sampler).routes())

@@ -1,9 +1,8 @@
-"""What a card's MPS daemon is started through: it gets a /dev/shm of its own and becomes it.
+"""Starts a card's MPS daemon: gives it a /dev/shm of its own and then becomes it.
 
 The daemon, its servers and their clients meet in a folder of pipes and in shared memory
-(https://docs.nvidia.com/deploy/mps/). A container has one /dev/shm, so that each daemon sees its
-card's folder there instead, in a mount namespace of its own: unshare(2), mount(2). Needs
-CAP_SYS_ADMIN.
+(https://docs.nvidia.com/deploy/mps/). A container has one /dev/shm, so each daemon sees its card's
+folder in its place, in its own mount namespace: unshare(2), mount(2). Needs CAP_SYS_ADMIN.
 """
 
 import ctypes
@@ -22,18 +21,19 @@ _PR_SET_PDEATHSIG = 1
 def main(program: str, card: str, folder: str) -> None:
     """Become the daemon. Raises OSError."""
     libc = ctypes.CDLL(None, use_errno=True)
-    # Whoever started it is gone: nobody would end it. It is inherited by the daemon, prctl(2).
+    # The daemon must end with its launcher, because nothing else would end it. prctl(2): it is
+    # inherited by the daemon.
     _check(libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM)), "prctl")
     _check(libc.unshare(_CLONE_NEWNS), "unshare")
     _mount(libc, None, "/", _MS_REC | _MS_PRIVATE)
     _mount(libc, str(Path(folder) / SHM), _SHARED_MEMORY, _MS_BIND)
-    # All users' processes share one server: otherwise the server of one user would have to end
-    # before another user's begins.
+    # All users' processes share one server: otherwise one user's server would have to end before
+    # another user's begins.
     os.execvpe(program, [program, "-f", "-multiuser-server"], environment(card, Path(folder)))
 
 
 def environment(card: str, folder: Path) -> dict[str, str]:
-    """Of the daemon, and of whoever talks to it."""
+    """The environment of the daemon, and of processes that talk to it."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("CUDA_")}
     return {
         **kept,

@@ -1,8 +1,8 @@
-"""Runs an MPS daemon for each card: starts it again when it dies, ends it when the card is gone.
+"""Runs an MPS daemon for each card: restarts it when it dies, ends it when the card is gone.
 
-Which of them run is shown by locks of this process. It is told of the end of each daemon by the
-kernel, and should it end itself, the daemons do too: a daemon that holds its lock would have to be
-trusted not to close files that it does not know, nor to hand them to its servers, which outlive it.
+Locks of this process show which daemons run. The kernel reports the end of each daemon to this
+process, and the daemons end with it. Locks held by the daemons would need them not to close unknown
+files, nor to pass them to their servers, which outlive them.
 """
 
 import asyncio
@@ -20,27 +20,27 @@ from kubeshare_py.edges.process import decision_log, proof_of_life
 from kubeshare_py.node_agent.mps_daemons import MpsDaemons
 
 PROGRAM = "nvidia-cuda-mps-control"
-#: How long (s) a daemon that is told to end may take.
+#: The most seconds that a daemon may take to end.
 END_S = 10.0
-#: A daemon is there for pods once it answers. It may take so long (s), and is asked again so soon,
-#: each time later up to the last one of these.
+#: A daemon is ready for pods once it answers. Seconds for one answer, until the first repeated
+#: question, and the longest pause between questions.
 ANSWER_S, ASK_AGAIN_S, LATEST_S = 2.0, 0.2, 5.0
-#: What changes nothing, and what NVIDIA's device plugin asks to see whether a daemon works.
+#: A question without side effects, by which NVIDIA's device plugin checks whether a daemon works.
 _QUESTION = b"get_default_active_thread_percentage\n"
-#: As /dev/shm is everywhere: clients of all users make files in it, and nobody removes another's.
+#: Modes as /dev/shm has: clients of all users create files in it, and cannot remove each other's.
 _OPEN, _OWN = 0o1777, 0o755
 
 
 def proofs_of(folder: Path) -> Path:
-    """Where it is shown which of the daemons in a folder run."""
+    """The folder that shows which daemons of a folder run."""
     return folder.with_name(f"{folder.name}-alive")
 
 
 class MpsLauncher:
     """Daemons of `program` in folders named after their cards below `folder`.
 
-    Those that run are shown beside it. One that is told to end is killed after `end_s`. `clock` is
-    any clock in seconds.
+    Running daemons are shown beside it. A daemon that is asked to end is killed after `end_s`.
+    `clock` is any clock in seconds.
     """
 
     def __init__(
@@ -60,12 +60,12 @@ class MpsLauncher:
         self._news = asyncio.Event()
 
     def listed(self, cards: Iterable[GpuUuid]) -> None:
-        """These are all cards now."""
+        """Set all cards."""
         self._daemons.listed(cards)
         self._news.set()
 
     async def run(self) -> None:
-        """Until cancelled; then all daemons end."""
+        """Run until cancelled; then all daemons end."""
         tasks: dict[GpuUuid, asyncio.Task[None]] = {}
         async with asyncio.TaskGroup() as group:
             while True:
@@ -94,7 +94,7 @@ class MpsLauncher:
             decision_log.warn("mps-not-started", card=uuid, message=str(error))
 
     async def _show(self, uuid: GpuUuid) -> None:
-        """From its first answer on, until cancelled, show that the daemon of a card is there."""
+        """Show that a card's daemon is there, from its first answer until cancelled."""
         trouble, pause_s = "", ASK_AGAIN_S
         while True:
             try:
@@ -118,7 +118,7 @@ class MpsLauncher:
 
     @asynccontextmanager
     async def _daemon(self, uuid: GpuUuid) -> AsyncIterator[Process]:
-        """It has ended in the end. Raises OSError."""
+        """A daemon while entered; on leaving it has ended. Raises OSError."""
         folder = self._folder / uuid
         for name, mode in ((mps_child.PIPE, _OWN), (mps_child.SHM, _OPEN), (mps_child.LOG, _OWN)):
             (folder / name).mkdir(parents=True, exist_ok=True)
@@ -128,7 +128,7 @@ class MpsLauncher:
             *(self._program, uuid, str(folder)),
             stdin=DEVNULL,
             stdout=DEVNULL,
-            # Its own session: a signal at a terminal is for the launcher, which then ends it.
+            # Its own session: a terminal's signal is for the launcher, which then ends it.
             start_new_session=True,
         )
         try:
@@ -138,7 +138,7 @@ class MpsLauncher:
                 await self._end(uuid, folder, process)
 
     async def _end(self, uuid: GpuUuid, folder: Path, process: Process) -> None:
-        """Tell it to end, as its manual says, and kill it if it does not."""
+        """Ask the daemon to end, as its manual says, and kill it if it does not."""
         try:
             async with asyncio.timeout(self._end_s):
                 if await self._tell(uuid, folder, b"quit\n"):
@@ -151,7 +151,7 @@ class MpsLauncher:
         decision_log.inform("mps-ended", card=uuid, code=process.returncode)
 
     async def _tell(self, uuid: GpuUuid, folder: Path, words: bytes) -> bool:
-        """Whether the daemon of a card heard it; one that was only just started may not."""
+        """Send words to a card's daemon; whether it received them, which a new one may not."""
         teller = await asyncio.create_subprocess_exec(
             self._program,
             stdin=PIPE,

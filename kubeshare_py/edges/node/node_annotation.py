@@ -14,13 +14,13 @@ from kubeshare_py.inventory.card_annotation import ANNOTATION, write_cards
 from kubeshare_py.node_agent.history import given_away
 from kubeshare_py.topology.wiring import with_links
 
-#: What somebody else wrote over it is put right after so long (s).
+#: Seconds until the annotation is written again, in case another client changed it.
 REWRITE_S = 300.0
 
 
 @dataclass(slots=True)
 class NodeAnnotation:
-    """Of the sampler's node. Nothing is written before the driver was read once."""
+    """The annotation on the sampler's node. Nothing is written before the first reading."""
 
     client: KubeClient
     sampler: CardSampler
@@ -31,11 +31,11 @@ class NodeAnnotation:
     _written_at: float = 0.0
 
     def heard(self) -> None:
-        """There is a reading."""
+        """A reading has been taken in."""
         self._news.set()
 
     async def run(self) -> None:
-        """Write whenever the cards are others, for ever; what fails is tried again."""
+        """Write whenever the cards change, for ever; failures are repeated."""
         while True:
             self._news.clear()
             try:
@@ -44,7 +44,7 @@ class NodeAnnotation:
                 self.client.contact.failed("annotation", error, self._path)
                 await self.backoff.pause()
                 continue
-            # A driver that hangs gives no news, and its cards do not count as healthy any more.
+            # A hanging driver causes no reading, and its cards do not count as healthy any more.
             with suppress(TimeoutError):
                 async with asyncio.timeout(self.sampler.interval_s):
                     await self._news.wait()
@@ -66,12 +66,12 @@ class NodeAnnotation:
 
 
 def credentials() -> Credentials:
-    """Of the pod's service account, or of a kubeconfig. Raises KubeConfigError."""
+    """The credentials of the pod's service account, or of a kubeconfig. Raises KubeConfigError."""
     return load(None)
 
 
 async def annotate(sampler: CardSampler, writer: Credentials) -> None:
-    """Write what this sampler reads, for ever."""
+    """Write this sampler's cards, for ever."""
     async with KubeClient(writer) as client:
         annotation = NodeAnnotation(client, sampler)
         sampler.heard = annotation.heard

@@ -1,8 +1,8 @@
-"""What a node shows of what isolation back-ends need: looked at, never changed.
+"""What a node has of the needs of isolation back-ends: inspected, never changed.
 
-Folders of the node that are not mounted, or that may not be read, show nothing. None of it is asked
-of anybody: a few calls into the file system at each reading. Paths are texts, because pathlib would
-be most of a MiB on every node.
+Folders of the node that are not mounted, or not readable, show nothing. It takes a few calls into
+the file system per reading. Paths are texts, because pathlib would take most of a MiB on every
+node.
 """
 
 import os
@@ -13,23 +13,23 @@ from kubeshare_py.domain.card_reading import Signs
 from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.edges.process.proof_of_life import alive
 
-#: Where CDI specifications are: https://github.com/cncf-tags/container-device-interface
+#: The folders of CDI specifications: https://github.com/cncf-tags/container-device-interface
 CDI = ("var/run/cdi", "etc/cdi")
-#: Where kubeshare-mps shows which cards' daemons run.
+#: The folder in which kubeshare-mps shows which cards' daemons run.
 MPS = "run/kubeshare/mps-alive"
 #: KubeShare 2.0's folder; the library is below it.
 GEMINI, LIBRARY = "kubeshare", "library/libgemhook.so.1"
 CGROUPS, ONLY_V2 = "sys/fs/cgroup", "cgroup.controllers"
-#: In the specification of NVIDIA's cards, of whatever kind; and the hook that sets their limits.
+#: Texts in the specification of NVIDIA's cards, of any kind; and the hook that sets their limits.
 CARDS, HOOK = b"nvidia.com/gpu", b"apply-cuda-memory-limits"
-#: A specification of sixteen cards has some 100 KiB.
+#: The largest specification that is read; one of sixteen cards has some 100 KiB.
 _LONGEST = 4 * 2**20
 
 _Version = tuple[tuple[str, int, int], ...]
 
 
 class NodeSigns:
-    """Looks at the folders of a node that are mounted below `root`."""
+    """Inspects the folders of a node that are mounted below `root`."""
 
     def __init__(self, root: str) -> None:
         self._root = root
@@ -37,7 +37,7 @@ class NodeSigns:
         self._hook: bool | None = None
 
     def look(self) -> Signs:
-        """As it is now."""
+        """The present signs."""
         daemons = alive(self._below(MPS))
         return Signs(
             cgroup_v2=_has(self._below(CGROUPS), ONLY_V2),
@@ -50,7 +50,10 @@ class NodeSigns:
         return f"{self._root.rstrip('/')}/{folder}"
 
     def _memory_hook(self) -> bool | None:
-        """Read anew when a file is another one. None without a specification of cards."""
+        """Whether the hook is there, read again when a file changes.
+
+        None without a specification.
+        """
         try:
             version = tuple(one for folder in CDI for one in _specifications(self._below(folder)))
             if version != self._seen:
@@ -64,20 +67,20 @@ class NodeSigns:
 
 
 def _has(folder: str, name: str) -> bool | None:
-    """Whether something is in a folder; None where that one is not there or may not be read."""
+    """Whether a folder has this entry; None if the folder is missing or not readable."""
     if not os.access(folder, os.R_OK | os.X_OK):
         return None
     return os.access(f"{folder}/{name}", os.F_OK)
 
 
 def _specifications(folder: str) -> Iterator[tuple[str, int, int]]:
-    """Path, time and size of each; nothing of a folder that is not there. Raises OSError."""
+    """Path, time and size of each; none if the folder is missing. Raises OSError."""
     if not os.access(folder, os.F_OK):
         return
     for name in sorted(os.listdir(folder)):
         if name.endswith((".yaml", ".json")):
             at = os.stat(f"{folder}/{name}")
-            # A pipe among them would be read for ever.
+            # A pipe would be read for ever.
             if stat.S_ISREG(at.st_mode) and at.st_size <= _LONGEST:
                 yield f"{folder}/{name}", at.st_mtime_ns, at.st_size
 

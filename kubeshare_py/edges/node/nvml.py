@@ -1,6 +1,6 @@
-"""NVIDIA's management library, asked through pynvml: one open session, and what it answers.
+"""NVIDIA's management library through pynvml: one open session, and its answers.
 
-Functions are named as strings: they go into metrics and the log where there is no answer.
+Functions are named as strings, which go into metrics and the log if there is no answer.
 https://docs.nvidia.com/deploy/nvml-api/
 """
 
@@ -14,7 +14,7 @@ from kubeshare_py.domain.card_reading import DriverError, Unanswered
 from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.node_agent.nvidia import APPLICATION_XIDS, xid_code
 
-#: The driver does not have this for such a card, or is too old to have it.
+#: The driver lacks this for such a card, or is too old for it.
 _SAYS_NOTHING = frozenset(
     {
         pynvml.NVML_ERROR_NOT_SUPPORTED,
@@ -28,15 +28,15 @@ WHOLE_CARD = 0xFFFFFFFF
 
 
 class NvmlFailed(OSError):
-    """The library cannot be used at all. The text is its error."""
+    """The library cannot be used. The text is its error."""
 
 
 class NoDriver(NvmlFailed):
-    """There is no driver on this node."""
+    """This node has no driver."""
 
 
 class Nvml:
-    """An open session. `unanswered` and `lost` are filled by `ask`, and emptied by the caller."""
+    """An open session. `ask` fills `unanswered` and `lost`, and the caller empties them."""
 
     def __init__(self) -> None:
         """Raises NvmlFailed."""
@@ -46,17 +46,17 @@ class Nvml:
             kind = NoDriver if error.value in _NO_DRIVER else NvmlFailed
             raise kind(_name(error)) from error
         self.unanswered: list[Unanswered] = []
-        #: Cards (as given to `ask`) of which the driver said that they are lost.
+        #: Cards (as given to `ask`) that the driver reported as lost.
         self.lost: set[str] = set()
 
     def close(self) -> None:
-        """End the session; what the library says about that does not matter."""
+        """End the session; errors of the library are ignored."""
         self.ask("", "nvmlShutdown")
 
     def ask(self, card: str, function: str, *given: object, silent: Collection[int] = ()) -> Any:
-        """What a function of pynvml answers; None when the driver does not say.
+        """The answer of a pynvml function; None if the driver does not say.
 
-        Errors other than those in `silent` are kept in `unanswered`, as of this card.
+        Errors other than those in `silent` are kept in `unanswered`, under this card.
         """
         try:
             return getattr(pynvml, function)(*given)
@@ -66,13 +66,13 @@ class Nvml:
             if error.value not in _SAYS_NOTHING and error.value not in silent:
                 self.unanswered.append(Unanswered(card=card, question=function, error=_name(error)))
         except ValueError as error:
-            # pynvml decodes texts: these bytes are none.
+            # pynvml decodes texts, and these bytes are none.
             error_text = f"not an answer: {error}"
             self.unanswered.append(Unanswered(card=card, question=function, error=error_text))
         return None
 
     def field(self, card: str, handle: object, number: int, scope: int = 0) -> int | None:
-        """A field value that is a whole number; None when the driver does not say."""
+        """A field value that is a whole number; None if the driver does not say."""
         values = self.ask(card, "nvmlDeviceGetFieldValues", handle, [(number, scope)])
         if values is None or values[0].nvmlReturn != pynvml.NVML_SUCCESS:
             return None
@@ -81,7 +81,7 @@ class Nvml:
 
 
 class ErrorEvents:
-    """XIDs of some cards; `are_told` is whether the driver tells those of any."""
+    """The XIDs of some cards; `are_told` is whether the driver reports those of any."""
 
     def __init__(self, nvml: Nvml, handles: Mapping[GpuUuid, object]) -> None:
         self._nvml = nvml
@@ -100,9 +100,9 @@ class ErrorEvents:
         return len(self._nvml.unanswered) == before
 
     def wait(self, timeout_s: float) -> tuple[DriverError, int] | None:
-        """One error and the MIG instance that it is of, or WHOLE_CARD; None when none came.
+        """One error and its MIG instance, or WHOLE_CARD; None if there was none within `timeout_s`.
 
-        Raises NvmlFailed: then no further ones are told.
+        Raises NvmlFailed: then no further errors are reported.
         """
         try:
             data = pynvml.nvmlEventSetWait_v2(self._events, int(timeout_s * 1000))
@@ -119,7 +119,7 @@ class ErrorEvents:
         return found, int(data.gpuInstanceId)
 
     def close(self) -> None:
-        """Want no more."""
+        """Stop receiving errors."""
         if self._events is not None:
             self._nvml.ask("", "nvmlEventSetFree", self._events)
 

@@ -1,4 +1,4 @@
-"""What NVML answers about one card, as parts of a reading."""
+"""NVML's answers about one card, as parts of a reading."""
 
 import ctypes
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ _NUMA_WORDS = 16
 
 
 class Answers:
-    """About one card or MIG instance, whose `card` is its uuid."""
+    """Questions about one card or MIG instance, whose uuid is `card`."""
 
     def __init__(self, nvml: Nvml, card: str, handle: object) -> None:
         self._nvml = nvml
@@ -30,15 +30,15 @@ class Answers:
         self._handle = handle
 
     def ask(self, function: str, *given: object, silent: tuple[int, ...] = ()) -> Any:
-        """What a function answers for this card."""
+        """The answer of a function for this card."""
         return self._nvml.ask(self._card, function, self._handle, *given, silent=silent)
 
     def ask_of(self, part: object, function: str) -> Any:
-        """What a function answers for a part of this card."""
+        """The answer of a function for a part of this card."""
         return self._nvml.ask(self._card, function, part)
 
     def memory(self) -> dict[str, int] | None:
-        """All, used and reserved bytes; None when not even all can be read."""
+        """Total, used and reserved bytes; None if not even the total can be read."""
         found = self.ask("nvmlDeviceGetMemoryInfo", pynvml.nvmlMemory_v2)
         if found is not None:
             return {
@@ -50,18 +50,18 @@ class Answers:
         return None if found is None else {"memory_bytes": found.total, "used_bytes": found.used}
 
     def bus(self) -> str:
-        """Where it is on the bus."""
+        """Its bus address."""
         found = self.ask("nvmlDeviceGetPciInfo")
         return "" if found is None else nvidia.bus_address(_text(found.busId))
 
     def bus_speed(self) -> int | None:
-        """What its bus can move, in MB/s."""
+        """The bandwidth of its bus in MB/s."""
         generation = self.ask("nvmlDeviceGetMaxPcieLinkGeneration")
         lanes = self.ask("nvmlDeviceGetMaxPcieLinkWidth")
         return nvidia.bus_speed(generation, lanes) if generation and lanes else None
 
     def numa_node(self) -> int | None:
-        """The first NUMA node that is near."""
+        """The first NUMA node near it."""
         scope = pynvml.NVML_AFFINITY_SCOPE_NODE
         found = self.ask("nvmlDeviceGetMemoryAffinity", _NUMA_WORDS, scope)
         for at, word in enumerate(found or ()):
@@ -70,13 +70,13 @@ class Answers:
         return None
 
     def links(self) -> tuple[OwnLink, ...]:
-        """NVLinks that are up."""
+        """Its active NVLinks."""
         return tuple(self._links())
 
     def _links(self) -> Iterator[OwnLink]:
         told: int | None = None
         for number in range(pynvml.NVML_NVLINK_MAX_LINKS):
-            # How many a card has is not told by older drivers; asking for one more is an error.
+            # Older drivers do not report the number of links; asking for one more is an error.
             beyond = (pynvml.NVML_ERROR_INVALID_ARGUMENT,)
             state = self.ask("nvmlDeviceGetNvLinkState", number, silent=beyond)
             if state is None:
@@ -103,7 +103,7 @@ class Answers:
         return None
 
     def fabric(self) -> Fabric | None:
-        """The network of switches that its links belong to, if the driver knows of one."""
+        """The network of switches that its links belong to, if the driver knows one."""
         found = pynvml.c_nvmlGpuFabricInfo_v2_t()
         if self.ask("nvmlDeviceGetGpuFabricInfoV", ctypes.byref(found)) is None:
             return None
@@ -117,7 +117,7 @@ class Answers:
         )
 
     def errors(self) -> MemoryErrors:
-        """What is wrong with its memory."""
+        """The errors of its memory."""
         rows = self.ask("nvmlDeviceGetRemappedRows") or (None,) * 4
         pages = self.ask("nvmlDeviceGetRetiredPagesPendingStatus")
         return MemoryErrors(
@@ -135,13 +135,13 @@ class Answers:
         return found
 
     def repair(self) -> Repair | None:
-        """What the driver wants to be done with it."""
+        """The repair that the driver asks for."""
         field = pynvml.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION
         found = self._nvml.field(self._card, self._handle, field)
         return None if found is None else nvidia.repair(found)
 
     def usage(self) -> dict[str, int | None]:
-        """How busy, warm and hungry it is."""
+        """Its load, temperature and power."""
         rates = self.ask("nvmlDeviceGetUtilizationRates")
         sensor = pynvml.NVML_TEMPERATURE_GPU
         warmth = self.ask("nvmlDeviceGetTemperatureV", sensor)
@@ -155,7 +155,7 @@ class Answers:
         }
 
     def processes(self) -> tuple[CardProcess, ...] | None:
-        """Who uses it, by pid; None when the driver does not say."""
+        """The processes that use it, by pid; None if the driver does not say."""
         found: dict[int, CardProcess] = {}
         said = False
         for kind in ("Compute", "Graphics", "MPSCompute"):

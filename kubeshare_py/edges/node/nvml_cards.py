@@ -8,12 +8,13 @@ from kubeshare_py.domain.card_reading import DriverError, NodeReading, Unanswere
 from kubeshare_py.edges.node.nvml import NoDriver, NvmlFailed
 from kubeshare_py.edges.node.nvml_session import NvmlSession
 
-#: While a card is lost the library is opened again so often (s): only so it is found again.
+#: Seconds between openings of the library while a card is lost, which is only found again in this
+#: way.
 REOPEN_S = 60.0
 
 
 class NvmlCards:
-    """Reads with one session of the library for as long as that works."""
+    """Reads with one session of the library as long as that works."""
 
     def __init__(
         self, reopen_s: float = REOPEN_S, clock: Callable[[], float] = time.monotonic
@@ -26,7 +27,7 @@ class NvmlCards:
         self._unanswered: list[Unanswered] = []
 
     def read(self) -> NodeReading:
-        """Raises NvmlFailed when nothing can be read at all."""
+        """All cards. Raises NvmlFailed if nothing can be read."""
         began = self._clock()
         try:
             if self._session is None:
@@ -46,13 +47,13 @@ class NvmlCards:
         return replace(found, happened=happened, unanswered=unanswered, took_s=took_s)
 
     def wait(self, timeout_s: float) -> tuple[DriverError, ...] | None:
-        """Errors of cards; the next reading has them too."""
+        """The errors of cards within `timeout_s`; the next reading has them too."""
         if self._session is None or self._session.events is None:
             return None
         try:
             found = self._session.events.wait(timeout_s)
         except NvmlFailed as error:
-            # It is tried again when the library is opened again.
+            # Tried again when the library is opened again.
             self._session.events = None
             self._unanswered.append(
                 Unanswered(card="", question="nvmlEventSetWait_v2", error=str(error))

@@ -19,12 +19,12 @@ from kubeshare_py.edges.node.nvml import WHOLE_CARD, ErrorEvents, Nvml, NvmlFail
 from kubeshare_py.edges.node.nvml_answers import Answers
 from kubeshare_py.node_agent import nvidia
 
-#: Of one card; NVIDIA's have seven at most.
+#: The most instances of one card; NVIDIA's have seven at most.
 _MOST_INSTANCES = 64
 
 
 class NvmlSession:
-    """The library, open. What cannot change meanwhile is asked once."""
+    """The open library. Constant properties are asked once."""
 
     def __init__(self) -> None:
         """Raises NvmlFailed."""
@@ -48,7 +48,7 @@ class NvmlSession:
         self._nvml.close()
 
     def read(self) -> NodeReading:
-        """All cards now; raises NvmlFailed when they cannot even be counted."""
+        """All cards now; raises NvmlFailed if they cannot even be counted."""
         nvml = self._nvml
         nvml.lost.clear()
         self.has_lost = False
@@ -73,7 +73,7 @@ class NvmlSession:
         )
 
     def of_instances(self, error: DriverError, instance: int) -> tuple[DriverError, ...]:
-        """An error as one of each card that it is of."""
+        """An error, once for each card or instance that it concerns."""
         if instance == WHOLE_CARD:
             return (error,)
         uuids = self._instances.get((error.uuid, instance), [error.uuid])
@@ -88,7 +88,7 @@ class NvmlSession:
         return None
 
     def _handles(self) -> Iterator[tuple[int, object, GpuUuid | None]]:
-        """Index, handle and uuid of each card; raises NvmlFailed when they cannot be counted."""
+        """Index, handle and uuid of each card; raises NvmlFailed if they cannot be counted."""
         count = self._nvml.ask("", "nvmlDeviceGetCount")
         if count is None:
             error = self._nvml.unanswered[-1].error if self._nvml.unanswered else "no answer"
@@ -104,7 +104,7 @@ class NvmlSession:
             yield index, handle, None if uuid is None else GpuUuid(uuid)
 
     def _card(self, index: int, handle: object, uuid: GpuUuid) -> CardReading:
-        """Its memory is 0 when it cannot be read."""
+        """One card; its memory is 0 if it cannot be read."""
         answers = Answers(self._nvml, uuid, handle)
         fixed = self._fixed.get(uuid) or self._first(index, answers, uuid)
         memory = answers.memory()
@@ -148,7 +148,7 @@ class NvmlSession:
                 yield self._part(card, part, uuid)
 
     def _part(self, card: CardReading, handle: object, uuid: GpuUuid) -> CardReading:
-        """Its memory is 0 when it cannot be read."""
+        """One MIG instance; its memory is 0 if it cannot be read."""
         answers = Answers(self._nvml, uuid, handle)
         name, memory = answers.ask("nvmlDeviceGetName"), answers.memory()
         instance = answers.ask("nvmlDeviceGetGpuInstanceId")

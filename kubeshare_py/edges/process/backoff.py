@@ -1,8 +1,8 @@
-"""How long to wait before another attempt, for loops that go on for ever.
+"""Pauses between attempts, for loops that go on for ever.
 
-The rhythm is client-go's: 0.8 s, doubled, with jitter, from the start again after two minutes
-without failure. But the longest pause is 8 s, not 30 s: there is one scheduler and not a thousand
-kubelets, and while it pauses it is blind.
+The rhythm is client-go's: 0.8 s, doubled, with jitter, reset after two minutes without failure. But
+the longest pause is 8 s, not 30 s: there is one scheduler and not a thousand kubelets, and while it
+pauses it sees nothing.
 """
 
 import asyncio

@@ -1,10 +1,10 @@
-"""HTTP servers of all our processes: an address to listen on, and bounds on what clients may hold.
+"""The HTTP servers of all our processes: an address to listen on, and bounds on clients.
 
 aiohttp bounds neither the number of connections nor the time that a TLS handshake or a request's
-head may take (its keep-alive time, an hour, is the only limit). It unpacks compressed bodies before
-it looks at their size, which no client of ours sends. And it logs a traceback for a head that it
-cannot read, and for a client that hangs up amid a body. Clients that reach a port could so keep
-others out, fill the memory, or fill the log.
+head may take (its keep-alive time, an hour, is the only limit). It decompresses bodies before it
+checks their size, which no client of ours needs. And it logs a traceback for a head that it cannot
+read, and for a client that disconnects amid a body. So clients that reach a port could keep others
+out, fill the memory, or fill the log.
 """
 
 import asyncio
@@ -24,8 +24,8 @@ from aiohttp.typedefs import Handler, Middleware
 _BACKLOG = 128
 _CONTINUE = "100-continue"
 _AnyHandler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
-#: How long no connection is accepted after the process ran out of descriptors, and how often
-#: connections are looked through for those that are overdue, in seconds.
+#: Seconds without accepting connections after the process ran out of descriptors, and between
+#: searches for overdue connections.
 _PAUSE_S = 1.0
 
 
@@ -34,12 +34,13 @@ class Bounds:
     """`head_s`: from accepting a connection to its first request's head, TLS handshake included.
 
     `idle_s`: from an answer to the next request's head. Go's clients, kube-apiserver among them,
-    give up idle connections after 90 s; to be first would break some of their requests.
-    `busy_s`: from a head to the end of the answer; kube-apiserver waits for 60 s itself.
-    Defaults suit all our ports: kube-apiserver keeps a few connections, Prometheus and kubelets one
-    each. At `connections`, a new one takes the place of the one that has been silent for longest,
-    those that never sent a request first and those whose request has not arrived as a whole last;
-    where all are being answered, it is hung up.
+    close idle connections after 90 s; closing first would break some of their requests. `busy_s`:
+    from a head to the end of the answer; kube-apiserver itself waits for 60 s. Defaults suit all
+    our ports: kube-apiserver keeps a few connections, Prometheus and kubelets one each.
+
+    At `connections`, a new connection replaces the one that has been silent for longest: first
+    those that never sent a request, last those whose request has not fully arrived. If all are
+    being answered, the new one is closed.
     """
 
     connections: int = 256
@@ -60,8 +61,8 @@ async def listening(
 ) -> AsyncIterator[list[tuple[str, int]]]:
     """Serve while entered; yields host and port of each socket. "" is all addresses, 0 any port.
 
-    At the end requests get `shutdown_s` to be answered, then every connection is hung up, also
-    those that clients keep for later. Raises OSError where it cannot listen.
+    At the end requests get `shutdown_s` to be answered, then every connection is closed, kept-alive
+    ones included. Raises OSError if it cannot listen.
     """
     connections = _Connections(context, bounds or Bounds())
     app.middlewares.insert(0, connections.middleware())
@@ -101,7 +102,7 @@ async def listening(
 
 
 async def _bound(address: str, port: int) -> list[socket.socket]:
-    """A listening socket for each address of that name; of "", for each family that works."""
+    """A listening socket for each address of that name; for "", one per family that works."""
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(
         address or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -124,8 +125,10 @@ async def _bound(address: str, port: int) -> list[socket.socket]:
 
 
 class _Unreadable(logging.Filter):
-    """Leaves out what aiohttp says of clients: of heads that are no HTTP, of which they get the
-    reason, and of those that went away before all of their answer was sent.
+    """Drops aiohttp's log records about clients.
+
+    They are about heads that are no HTTP, whose senders get the reason, and about clients that
+    disconnected before their answer was complete.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -134,7 +137,7 @@ class _Unreadable(logging.Filter):
 
 
 def _expecting(handler: _AnyHandler) -> _AnyHandler:
-    """The same for requests whose `Expect` is known: aiohttp cannot answer what is no Unicode."""
+    """A handler of requests whose `Expect` is known: aiohttp cannot answer non-Unicode ones."""
 
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
         if request.headers.get("Expect", _CONTINUE).lower() != _CONTINUE:
@@ -153,7 +156,7 @@ def _quiet_logger() -> logging.Logger:
 
 @dataclass(eq=False, slots=True)
 class _Connection:
-    """`opening` until its handshake is done; `due` is when it is hung up; `request` if busy."""
+    """`opening` until its handshake is done; `due` is when it is closed; `request` if busy."""
 
     handler: web.RequestHandler
     due: float
@@ -167,7 +170,8 @@ class _Connection:
 
     def hang_up(self) -> None:
         if self.opening is not None and self.accepted is not None:
-            # Not cancelled: a transport that has just been made would be left with a closed socket.
+            # Not cancelled: a transport that has just been created would be left with a closed
+            # socket.
             with contextlib.suppress(OSError):
                 self.accepted.shutdown(socket.SHUT_RDWR)
         elif self.handler.transport is not None:
@@ -179,7 +183,7 @@ _Waiting = dict[web.RequestHandler, _Connection]
 
 @dataclass(eq=False, slots=True)
 class _Connections:
-    """The connections of one server; dicts are in the order in which their members got there."""
+    """The connections of one server; dicts are ordered by insertion."""
 
     context: ssl.SSLContext | None
     bounds: Bounds
@@ -188,7 +192,7 @@ class _Connections:
     strangers: _Waiting = field(default_factory=dict)
     idle: _Waiting = field(default_factory=dict)
     busy: _Waiting = field(default_factory=dict)
-    #: When each listener goes on that could accept nothing.
+    #: The timer of each listener that pauses because it could accept nothing.
     paused: dict[socket.socket, asyncio.TimerHandle] = field(default_factory=dict)
 
     def middleware(self) -> Middleware:
@@ -217,12 +221,13 @@ class _Connections:
     def accept_from(self, listener: socket.socket) -> None:
         """Accept connections from now on.
 
-        Not by awaiting `sock_accept`: cancelled just when one was accepted, it would lose it.
+        Not by awaiting `sock_accept`: if it is cancelled just after accepting one, that connection
+        is lost.
         """
         asyncio.get_running_loop().add_reader(listener, self._accept, listener)
 
     def accept_no_more_from(self, listener: socket.socket) -> None:
-        """Leave connections that come to the kernel, for good."""
+        """Accept no more connections of this listener, for good."""
         paused = self.paused.pop(listener, None)
         if paused is not None:
             paused.cancel()
@@ -233,7 +238,7 @@ class _Connections:
             accepted, _ = listener.accept()
         except BlockingIOError:
             return
-        except OSError:  # out of descriptors, or the client hung up already
+        except OSError:  # out of descriptors, or the client disconnected already
             loop = asyncio.get_running_loop()
             loop.remove_reader(listener)
             self.paused[listener] = loop.call_later(_PAUSE_S, self.accept_from, listener)
@@ -261,14 +266,14 @@ class _Connections:
             await loop.connect_accepted_socket(
                 lambda: connection.handler, accepted, ssl=self.context
             )
-        except OSError:  # no TLS, gone, or hung up
+        except OSError:  # no TLS, gone, or closed
             self.strangers.pop(connection.handler, None)
             accepted.close()
         finally:
             connection.opening = None
 
     def has_room(self) -> bool:
-        """Whether one more is served; hangs up the longest silent one if that is needed."""
+        """Whether one more is served; closes the longest silent one if needed."""
         self._forget_closed()
         if self._count() < self.bounds.connections:
             return True
@@ -284,7 +289,7 @@ class _Connections:
         return False
 
     async def sweep(self) -> None:
-        """Hang up overdue connections, until cancelled."""
+        """Close overdue connections, until cancelled."""
         while True:
             await asyncio.sleep(min(_PAUSE_S, self.bounds.head_s / 4))
             self._forget_closed()
@@ -294,14 +299,14 @@ class _Connections:
                     waiting.pop(own).hang_up()
 
     async def hang_up_opening(self) -> None:
-        """Hang up what has not finished its handshake, and wait until that is done."""
+        """Close connections in their handshake, and wait until that is done."""
         opening = [one for one in self.strangers.values() if one.opening is not None]
         for one in opening:
             one.hang_up()
         await asyncio.gather(*(one.opening for one in opening if one.opening is not None))
 
     def transports(self) -> list[asyncio.Transport]:
-        """Of all that is connected."""
+        """The transports of all connections."""
         open_now = self.server.connections if self.server is not None else []
         return [one.transport for one in open_now if one.transport is not None]
 

@@ -1,4 +1,4 @@
-"""Which build of the programs runs, and where it listens."""
+"""The build of the running program, and its addresses."""
 
 import platform
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ UNKNOWN = "unknown"
 
 
 def running_build() -> Build:
-    """Of this process; the version is "unknown" where the package is not installed."""
+    """The build of this process; the version is "unknown" if the package is not installed."""
     try:
         version = metadata.version("kubeshare-py")
     except metadata.PackageNotFoundError:
@@ -20,7 +20,7 @@ def running_build() -> Build:
 
 
 def say_started(program: str, **fields: object) -> None:
-    """One line: this program, of this version, has begun its work."""
+    """Log one line: this program, of this version, has started."""
     build = running_build()
     about = {"program": program, "version": build.version, "python": build.python_version}
     decision_log.inform("started", **about, **fields)
@@ -29,11 +29,11 @@ def say_started(program: str, **fields: object) -> None:
 def say_listening(
     program: str, addresses: Iterable[tuple[str, int]], scheme: str, **fields: object
 ) -> None:
-    """The same with a URL for each socket: two for "all addresses" of a host with IPv6."""
+    """Log one line per socket, with its URL: two for "all addresses" of a host with IPv6."""
     urls = [url(scheme, *address) for address in addresses]
     say_started(program, addresses=urls, **fields)
 
 
 def url(scheme: str, host: str, port: int) -> str:
-    """Of a server's root, without a slash at its end."""
+    """The URL of a server's root, without a trailing slash."""
     return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"

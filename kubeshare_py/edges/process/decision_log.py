@@ -1,4 +1,4 @@
-"""One JSON line per decision on standard error, and everything else that is logged likewise.
+"""One JSON line per decision on standard error, and other log records likewise.
 
 Decisions are many, so they do not go through `logging`, which costs ten times as much as the line.
 """
@@ -38,10 +38,10 @@ _encode = msgspec.json.Encoder().encode
 
 
 class _Lines(logging.Formatter):
-    """A record as one JSON object."""
+    """Formats a record as one JSON object."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Render it, with the fields given as `extra={"fields": …}`."""
+        """Render a record, with the fields given as `extra={"fields": …}`."""
         line = {
             "time": _stamp(record.created),
             "level": record.levelname.lower(),
@@ -66,17 +66,17 @@ def warn(event: str, **fields: object) -> None:
 
 
 def inform(event: str, **fields: object) -> None:
-    """Log something that happens once in a while."""
+    """Log something that happens occasionally."""
     _log.info(event, extra={"fields": fields})
 
 
 def detail(event: str, **fields: object) -> None:
-    """Log something that is only of use to find out what goes wrong (`--log-level debug`)."""
+    """Log something that is useful only for debugging (`--log-level debug`)."""
     _log.debug(event, extra={"fields": fields})
 
 
 def decided(effect: Effect, **about: object) -> None:
-    """Log what was decided about a pod; `about` are further fields (profile, cycle, duration)."""
+    """Log a decision about a pod; `about` are further fields (profile, cycle, duration)."""
     match effect:
         case Bind():
             fields = {
@@ -95,7 +95,7 @@ def decided(effect: Effect, **about: object) -> None:
         case ReportWaiting():
             _line("waiting", effect, {"reason": effect.diagnosis.message, **about})
         case ReportScheduled():
-            # No decision: the API server stored the one that was logged.
+            # Not a decision: the API server stored the one that was logged.
             _line("bound", effect, {"node": effect.node, **about}, logging.DEBUG)
         case ReportTrouble():
             pod = {"pod": str(effect.key), "uid": effect.uid}
@@ -164,7 +164,7 @@ def _line(
 
 
 def _plain(line: dict[str, object]) -> str:
-    """One line of JSON; what may steer a terminal that shows it is escaped, and nothing is lost.
+    """One line of JSON, in which characters that may control a terminal are escaped.
 
     JSON itself escapes only C0: not U+009B, by which escape sequences may begin, nor line
     separators and changes of the writing direction.
@@ -176,7 +176,7 @@ def _plain(line: dict[str, object]) -> str:
 
 
 def _escaped(one: str) -> str:
-    """As JSON writes it, a surrogate pair beyond the first 65,536 characters."""
+    """The escape of JSON: a surrogate pair beyond the first 65,536 characters."""
     return json.dumps(one)[1:-1]
 
 

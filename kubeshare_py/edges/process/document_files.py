@@ -1,4 +1,4 @@
-"""Files that people write, off the disk."""
+"""Reads files that people write."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from kubeshare_py.documents.yaml_text import MOST_BYTES
 
 
 def read_bytes(path: str | Path) -> bytes:
-    """What is in a file, of one that is too large to be read as YAML only the beginning.
+    """The content of a file; only the beginning if it is too large to be read as YAML.
 
     Raises OSError.
     """

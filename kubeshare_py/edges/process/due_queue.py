@@ -1,4 +1,4 @@
-"""A queue of things that may be done at a time and not before; the newest of each key replaces."""
+"""A queue of values with due times; a new value of a key replaces the old one."""
 
 import heapq
 import itertools
@@ -17,9 +17,9 @@ class _Entry(Generic[V]):
 
 
 class DueQueue(Generic[K, V]):
-    """Values by key, in the order of their due times; a key that is being worked on is not given.
+    """Values by key, in the order of their due times; a key in work is not taken.
 
-    Times are whatever the caller's `now` counts.
+    Times are seconds of the caller's `now`.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class DueQueue(Generic[K, V]):
         return key in self._queued
 
     def peek(self, key: K) -> V | None:
-        """Give what is queued for a key."""
+        """The queued value of a key, or None."""
         entry = self._queued.get(key)
         return None if entry is None else entry.value
 
@@ -50,7 +50,7 @@ class DueQueue(Generic[K, V]):
         heapq.heappush(self._heap, (due, number, key))
 
     def discard(self, key: K) -> None:
-        """Forget what is queued for a key; what is being worked on goes on."""
+        """Drop a key's queued value; work on it goes on."""
         self._queued.pop(key, None)
 
     def drop_oldest(self) -> K | None:
@@ -61,7 +61,7 @@ class DueQueue(Generic[K, V]):
         return key
 
     def take(self, now: float) -> tuple[K, V] | None:
-        """Give what is due and not being worked on; `done` must follow."""
+        """A value that is due and not in work; `done` must follow."""
         due = self.next_due()
         if due is None or due > now:
             return None
@@ -70,23 +70,23 @@ class DueQueue(Generic[K, V]):
         return key, self._queued.pop(key).value
 
     def is_taken(self, key: K) -> bool:
-        """Whether somebody works on this key now."""
+        """Whether this key is in work."""
         return key in self._taken
 
     def done(self, key: K) -> None:
-        """Nobody works on this key any more."""
+        """The work on this key is done."""
         self._taken.discard(key)
         entry = self._queued.get(key)
         if entry is not None:
             heapq.heappush(self._heap, (entry.due, entry.number, key))
 
     def next_due(self) -> float | None:
-        """When `take` may give something next; already past if something is due."""
+        """When `take` may next return something; in the past if something is due."""
         while self._heap:
             due, number, key = self._heap[0]
             entry = self._queued.get(key)
             if entry is not None and entry.number == number and key not in self._taken:
                 return due
-            # Replaced, forgotten, or queued again by `done`.
+            # Replaced, dropped, or queued again by `done`.
             heapq.heappop(self._heap)
         return None

@@ -1,4 +1,4 @@
-"""Whether one thread's event loop still turns, as another thread sees it."""
+"""Whether one thread's event loop still turns, as seen from another thread."""
 
 import asyncio
 import sys
@@ -8,10 +8,10 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 
-#: The clock that every process of a machine shares; where the system has one, it also counts the
-#: time in which the machine was suspended. Setting the time of day moves neither.
+#: The clock that all processes of a machine share; where available, it also counts the time in
+#: which the machine was suspended. Setting the time of day moves neither.
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-#: How many calls of the stack are named, the innermost first.
+#: The most calls of the stack that are named, the innermost first.
 _FRAMES = 3
 
 
@@ -22,7 +22,10 @@ def steady_s() -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stall:
-    """An event loop has not turned for so long (s); `where` its thread is, the innermost first."""
+    """An event loop has not turned for `for_s` (s).
+
+    `where` is its thread's stack, innermost first.
+    """
 
     for_s: float
     where: str
@@ -31,7 +34,7 @@ class Stall:
 class Heartbeat:
     """Written by one event loop every `every_s` seconds, as far as its turns allow.
 
-    Begin and end it on that loop's thread; `stall` may be called from any other.
+    It is begun and ended on that loop's thread; `stall` may be called from any other.
     """
 
     def __init__(self, every_s: float, clock: Callable[[], float] = steady_s) -> None:
@@ -42,17 +45,17 @@ class Heartbeat:
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self) -> None:
-        """Beat from now on."""
+        """Start beating."""
         self._at = self._clock()
         self._timer = asyncio.get_running_loop().call_later(self._every_s, self.begin)
 
     def end(self) -> None:
-        """Beat no more."""
+        """Stop beating."""
         if self._timer is not None:
             self._timer.cancel()
 
     def stall(self, after_s: float) -> Stall | None:
-        """None unless the last beat is `after_s` or more ago."""
+        """The stall, if the last beat is `after_s` or more ago; else None."""
         for_s = self._clock() - self._at
         if for_s < after_s:
             return None

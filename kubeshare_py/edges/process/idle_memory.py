@@ -1,4 +1,4 @@
-"""glibc keeps memory that the process has freed, unless the process asks it to give it back."""
+"""Returns freed memory to the system, which glibc keeps unless it is asked."""
 
 import asyncio
 import ctypes
@@ -6,15 +6,15 @@ from collections.abc import Callable
 
 from kubeshare_py.edges.process.backoff import Sleep
 
-#: How often (s) a process that runs for long gives memory back.
+#: Seconds between returns of memory in a long-running process.
 OFTEN_S = 30.0
 
 
 def give_back() -> None:
-    """Return to the system what is free; pynvml alone leaves 10 MiB. Without glibc, nothing.
+    """Return free memory to the system; pynvml alone leaves 10 MiB. Without glibc, do nothing.
 
-    glibc does so by itself only at the end of its heap, where a few bytes that are used keep all
-    that is free below them: https://man7.org/linux/man-pages/man3/malloc_trim.3.html
+    glibc by itself does so only at the end of its heap, where a few used bytes keep all free memory
+    below them: https://man7.org/linux/man-pages/man3/malloc_trim.3.html
     """
     trim: Callable[[int], int] | None = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
@@ -22,7 +22,7 @@ def give_back() -> None:
 
 
 async def give_back_often(sleep: Sleep = asyncio.sleep) -> None:
-    """Do so for ever."""
+    """Return free memory at intervals, for ever."""
     while True:
         await sleep(OFTEN_S)
         give_back()

@@ -1,4 +1,4 @@
-"""A module of ours as a process of its own that one coroutine talks to through pipes."""
+"""A module of ours as a separate process, which one coroutine talks to through pipes."""
 
 import asyncio
 import sys
@@ -8,15 +8,15 @@ from contextlib import asynccontextmanager
 
 from kubeshare_py.edges.process import decision_log
 
-#: The longest line that it may say: of thousands of cards, a few hundred KB at a time.
+#: The longest line of its output: thousands of cards take a few hundred KB at a time.
 LONGEST_LINE = 64 * 2**20
-#: One that is caught in a driver outlives its kill; nobody waits longer for it (s).
+#: Seconds to wait for its end: a process stuck in a driver outlives its kill.
 _END_S = 1.0
 
 
 @asynccontextmanager
 async def module_process(module: str, *arguments: str) -> AsyncIterator[Process]:
-    """Started, with pipes; killed at the end, and waited for if it ends soon. Raises OSError."""
+    """The process while entered; then it is killed, and awaited briefly. Raises OSError."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -25,7 +25,7 @@ async def module_process(module: str, *arguments: str) -> AsyncIterator[Process]
         stdin=PIPE,
         stdout=PIPE,
         limit=LONGEST_LINE,
-        # Its own session: Ctrl-C in a terminal is for its parent, which then ends it.
+        # Its own session: a terminal's Ctrl-C is for its parent, which then ends it.
         start_new_session=True,
     )
     try:

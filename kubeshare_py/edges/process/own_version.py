@@ -1,4 +1,4 @@
-"""Which version is installed: of the whole package, or of the command's own distribution."""
+"""The installed version, of the whole package or of the command's own distribution."""
 
 from importlib.metadata import PackageNotFoundError, version
 

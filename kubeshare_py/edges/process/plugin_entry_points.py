@@ -1,9 +1,8 @@
-"""Finds plugins of other distributions: entry points of the group `kubeshare.plugins`.
+"""Plugins of other distributions: entry points of the group `kubeshare.plugins`.
 
-The entry point's name is the plugin's name in a profile, what it points to is the plugin's class,
-or any function that makes the plugin from the `args` of its pluginConfig. In-tree plugins do not
-come this way: they are a table in the source.
-
+The entry point's name is the plugin's name in a profile. Its object is the plugin's class, or a
+function that makes the plugin from the `args` of its pluginConfig. In-tree plugins are not entry
+points: they are a table in the source.
 https://packaging.python.org/en/latest/specifications/entry-points/
 """
 
@@ -21,9 +20,9 @@ class PluginEntryPointError(ConfigurationError):
 
 
 def with_entry_points(in_tree: Mapping[str, PluginFactory]) -> dict[str, PluginFactory]:
-    """The in-tree plugins and all that installed distributions offer, by name.
+    """The in-tree plugins and all plugins of installed distributions, by name.
 
-    Loads every entry point, so that a broken one is seen when the scheduler starts and not when a
+    Loads every entry point, so that a broken one is found when the scheduler starts and not when a
     profile names it. Raises PluginEntryPointError for one that cannot be loaded or called, or whose
     name is taken.
     """

@@ -1,8 +1,8 @@
-"""/livez and /readyz, answered the way Kubernetes' own components do.
+"""/livez and /readyz in the form of Kubernetes' own components.
 
 `ok`, or 500 with a line for each check; `?verbose` lists them in any case, `?exclude=NAME` leaves
-one out: https://kubernetes.io/docs/reference/using-api/health-checks/. Open to everybody, so what
-is said names no address and no user.
+one out: https://kubernetes.io/docs/reference/using-api/health-checks/. They need no token, so their
+texts name no address and no user.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ PATHS = ("/livez", "/readyz", "/healthz")
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """`problem` says what is wrong now, "" if nothing is."""
+    """`problem` gives what is wrong now, "" if nothing is."""
 
     name: str
     problem: Callable[[], str]

@@ -1,9 +1,9 @@
-"""How one program shows another one of the same node that something lives: a lock on a file.
+"""Shows other programs of the same node that something is alive: a lock on a file.
 
-The kernel takes the lock away from who dies, however that happens: a file that is left over, or a
-process id that is somebody else's now, prove nothing. It belongs to the open file, so that it is
-seen from other containers, and whether it is there can be asked without taking it, by who may only
-read: fcntl(2), "Open file description locks".
+The kernel releases the lock of a process that dies for whatever reason, while a left-over file or a
+reused process id prove nothing. The lock belongs to the open file, so it is visible from other
+containers, and a program that may only read can test it without taking it: fcntl(2), "Open file
+description locks".
 """
 
 import fcntl
@@ -21,7 +21,7 @@ _READABLE = 0o644
 
 @contextmanager
 def shown(path: str | os.PathLike[str]) -> Iterator[None]:
-    """It lives while entered. Raises OSError, also while somebody else shows the same."""
+    """Show life while entered. Raises OSError, also while another process shows the same."""
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _READABLE)
     try:
         os.fchmod(file, _READABLE)
@@ -32,7 +32,7 @@ def shown(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def alive(folder: str | os.PathLike[str]) -> tuple[str, ...] | None:
-    """The names in a folder behind which something lives; None if that cannot be told."""
+    """The names in a folder that are shown to be alive; None if that cannot be determined."""
     try:
         with os.scandir(folder) as entries:
             return tuple(sorted(one.name for one in entries if _is_shown(one.path)))
@@ -41,9 +41,9 @@ def alive(folder: str | os.PathLike[str]) -> tuple[str, ...] | None:
 
 
 def _is_shown(path: str) -> bool:
-    """Raises OSError."""
+    """Whether the file is locked. Raises OSError."""
     try:
-        # Whatever it is, opening it must not wait.
+        # Whatever the file is, opening it must not wait.
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
         return False

@@ -1,25 +1,25 @@
-"""What happens again and again is worth a line of the log now and then, not each time."""
+"""Limits how often repeated events are logged."""
 
 import time
 from collections.abc import Callable
 
-#: Between two lines about the same thing (s).
+#: Seconds between two lines about the same key.
 MINUTE_S = 60.0
 
 
 class Seldom:
-    """Says when a line about a thing is due: the first time, then after a minute at the earliest.
+    """Says when a line about a key is due: the first time, then after a minute at the earliest.
 
-    Keys are few and fixed (paths, kinds of trouble): they are remembered for ever.
+    Keys are few and fixed (paths, kinds of trouble): they are kept for ever.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """`clock` in seconds; one that is never set."""
+        """`clock` is in seconds, and never set."""
         self.clock = clock
         self._said_at: dict[str, float] = {}
 
     def is_due(self, key: str) -> bool:
-        """Whether to say it; if so, it counts as said now."""
+        """Whether to log it; if so, it counts as logged now."""
         now = self.clock()
         said_at = self._said_at.get(key)
         if said_at is not None and now - said_at < MINUTE_S:
@@ -28,7 +28,7 @@ class Seldom:
         return True
 
     def heard_lately(self, key: str) -> bool:
-        """Whether this was asked about the same thing within the last minute."""
+        """Whether this was called with the same key within the last minute."""
         now = self.clock()
         asked_at = self._said_at.get(key)
         self._said_at[key] = now

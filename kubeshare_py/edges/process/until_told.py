@@ -1,4 +1,4 @@
-"""One coroutine until it returns, or until SIGINT or SIGTERM."""
+"""Runs one coroutine until it returns, or until SIGINT or SIGTERM."""
 
 import asyncio
 import signal
@@ -6,7 +6,7 @@ from collections.abc import Coroutine
 
 
 async def until_told(work: Coroutine[object, object, object]) -> None:
-    """Cancel it when a signal comes, each time one comes.
+    """Run it, and cancel it at each of these signals.
 
     Raises what the work raised, out of the task groups that it came through.
     """
@@ -21,7 +21,7 @@ async def until_told(work: Coroutine[object, object, object]) -> None:
 
 
 def _only(error: BaseException) -> BaseException:
-    """The one exception in nested groups; the group itself when there are several."""
+    """The one exception in nested groups; the group itself if there are several."""
     inner = error
     while isinstance(inner, BaseExceptionGroup):
         if len(inner.exceptions) > 1:

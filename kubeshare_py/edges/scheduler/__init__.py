@@ -1,1 +1,1 @@
-"""The scheduler's process: its loop, its writes, its lease, its endpoints."""
+"""The scheduler's process: its loop, its writes, its Lease, its endpoints."""

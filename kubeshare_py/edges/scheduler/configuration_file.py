@@ -17,7 +17,7 @@ from kubeshare_py.inventory.series_selectors import SelectorProblem, parse_match
 def load(path: str | None) -> SchedulerConfiguration:
     """The configuration in this file, or the defaults without one.
 
-    Raises ConfigurationError naming the file and the path of what is wrong in it.
+    Raises ConfigurationError, which names the file and the path of the error in it.
     """
     if path is None:
         return read(None)

@@ -1,8 +1,8 @@
 """Follows the configuration file: new profiles without a new process.
 
-The file's time, size and inode are looked at every few seconds, which also notices a ConfigMap's
-change of its link. Only profiles can be exchanged while the scheduler runs; what else changed is
-named and takes effect at the next start. A file that cannot be used changes nothing.
+The file's time, size and inode are checked every few seconds, which also detects the exchanged link
+of a ConfigMap. Only profiles can be replaced while the scheduler runs; other changes are named and
+take effect at the next start. A file that cannot be used changes nothing.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ Sleep = Callable[[float], Awaitable[object]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Update:
-    """What a change of the file comes to: profiles, or the problem with it.
+    """The result of a change of the file: profiles, or the problem with it.
 
     `for_restart` names fields whose change waits for the next start.
     """
@@ -57,7 +57,7 @@ async def updates(
                     yield _update(found, running, factories)
                     used = found
             except ConfigurationError as error:
-                # What comes next is news, even if it is what is in effect.
+                # The next content is news, even if it is already in effect.
                 used = None
                 yield Update(problem=str(error))
         await sleep(INTERVAL_S)
@@ -68,7 +68,7 @@ def _update(
     running: SchedulerConfiguration,
     factories: Mapping[str, PluginFactory],
 ) -> Update:
-    """Raises ConfigurationError if it cannot be used."""
+    """The update for a configuration. Raises ConfigurationError if it cannot be used."""
     names = [profile.scheduler_name for profile in found.profiles]
     if sorted(names) != sorted(profile.scheduler_name for profile in running.profiles):
         raise ConfigurationError(
@@ -84,7 +84,7 @@ def _update(
 
 
 def _stamp(path: str) -> tuple[int, int, int] | None:
-    """None for a file that is not there."""
+    """The file's stamp; None if it is missing."""
     try:
         status = os.stat(path)
     except OSError:

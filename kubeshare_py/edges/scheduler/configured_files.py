@@ -1,7 +1,7 @@
-"""Files of tokens and certificates that the scheduler's configuration names.
+"""The files of tokens and certificates in the scheduler's configuration.
 
-They are looked at by `--check-config` and before anything is started, so that one that is missing
-is an error with its path, and not a warning of some part later on.
+They are checked by `--check-config` and before anything is started, so that a missing file is an
+error with its path, and not a later warning of some part.
 """
 
 import ssl
@@ -13,14 +13,14 @@ from kubeshare_py.configuration.scheduler import (
     Server,
 )
 
-#: Sources that are asked over HTTP, with a token and a CA.
+#: Sources that are queried over HTTP, with a token and a CA.
 _ASKED = ("prometheus", "scrape")
 
 
 def check(configuration: SchedulerConfiguration) -> None:
-    """Raise ConfigurationError for the first file that cannot be used; its text has the field.
+    """Check all files; only the scheduler has them, so other programs do not.
 
-    Only the scheduler has them: other programs that read its configuration do not look.
+    Raises ConfigurationError for the first unusable file; its text has the field.
     """
     inventory, server = configuration.inventory, configuration.server
     if inventory.source in _ASKED:
@@ -35,7 +35,7 @@ def check(configuration: SchedulerConfiguration) -> None:
 
 
 def accepted_tokens(path: str) -> tuple[str, ...]:
-    """The tokens of `server.tokenFile`, one a line; none without a file.
+    """The tokens of `server.tokenFile`, one per line; none without a file.
 
     Raises ConfigurationError.
     """
@@ -43,7 +43,7 @@ def accepted_tokens(path: str) -> tuple[str, ...]:
 
 
 def served_certificate(server: Server) -> ssl.SSLContext:
-    """For serving with `server.certificateFile`. Raises ConfigurationError."""
+    """A context with `server.certificateFile`. Raises ConfigurationError."""
     _words("server.certificateFile", server.certificate_file)
     if server.key_file:
         _words("server.keyFile", server.key_file)

@@ -1,4 +1,4 @@
-"""One machine among its watches: events go in, effects are performed, decisions follow at once."""
+"""One machine among its watches: events go in, and effects are performed at once."""
 
 import asyncio
 import gc
@@ -53,15 +53,15 @@ from kubeshare_py.scheduling.machine import MOST_UNANSWERED, Machine
 
 NODES = "/api/v1/nodes"
 BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
-#: Events handled before others get the loop.
+#: The most events handled before other tasks get a turn.
 BATCH = 200
-#: The longest that ending may take (s): a bind and the look at its pod, with their turns.
+#: The longest drain (s): a bind and the read of its pod, with their turns.
 DRAIN_S = 15.0
 
 
 @dataclass(slots=True)
 class DecisionLoop:
-    """One machine, told what the watches say; its effects are performed once it `leads`.
+    """One machine, which gets the watches' events; its effects are performed once it `leads`.
 
     `group` is where binds and evictions run; nothing else does, so that they can outlive the rest.
     """
@@ -81,7 +81,7 @@ class DecisionLoop:
     _said_what_is_there: bool = False
 
     async def tell(self, events: Iterable[Event]) -> None:
-        """Hand events to the machine in order, and let others run between batches."""
+        """Hand events to the machine in order, with a turn for other tasks between batches."""
         for number, event in enumerate(events, 1):
             self._handle(event)
             if number % BATCH == 0:
@@ -89,7 +89,7 @@ class DecisionLoop:
         self.news.set()
 
     def lead(self) -> None:
-        """Perform effects from now on, and say what nobody was told while standing by."""
+        """Perform effects from now on, and report what was not reported while standing by."""
         self.leads = True
         self._warn_of([*self.machine.profiles.values()])
         for record in self.machine.records.values():
@@ -98,9 +98,9 @@ class DecisionLoop:
         self._perform(outsiders.standing(self.machine.records.values(), self.machine.profiles), 0.0)
 
     async def heed(self, campaign: Awaitable[None]) -> None:
-        """Take part in an election, and perform nothing any more from the moment that it is lost.
+        """Take part in an election, and perform no effect from the moment that it is lost.
 
-        Others hear of a task that failed some turns of the event loop later.
+        Other tasks learn of a failed task only some turns of the event loop later.
         """
         try:
             await campaign
@@ -109,7 +109,7 @@ class DecisionLoop:
             raise
 
     async def decide(self) -> None:
-        """Decide whenever something happened or the machine wants to be woken."""
+        """Decide whenever an event came or the machine's wake-up time is reached."""
         now = asyncio.get_running_loop().time
         while True:
             self.news.clear()
@@ -133,14 +133,14 @@ class DecisionLoop:
         translation: Translation[T, R],
         listed: Callable[[], None] = lambda: None,
     ) -> None:
-        """Follow one resource for ever; `listed` is told of each list that the machine knows."""
+        """Follow one resource for ever; `listed` is called after each list is taken in."""
         connected = self.signs.watching(path.rpartition("/")[2])
         watched = follow_reduced(client, path, codec, translation.reduce, connected=connected)
         async with aclosing(watched) as stream:
             async for news in stream:
                 await self.tell(translation.events(news))
                 if isinstance(news, Listed):
-                    # What a list brought stays: no collection need look at it again.
+                    # Objects of a list stay: no garbage collection needs to look at them again.
                     gc.freeze()
                     listed()
                 del news  # not kept while nothing comes
@@ -177,7 +177,7 @@ class DecisionLoop:
         nodes = self.machine.ledger.columns.row_of.keys
         targets = CollectorTargets()
         if settings.source in OF_NODES:
-            # Else every waiting pod would be told that there is no card anywhere.
+            # Otherwise every waiting pod would be reported as "no card anywhere".
             await self._nodes_listed.wait()
         if self.annotated is not None:
             source = self.annotated.readings(self._nodes_heard, settings.interval_seconds)
@@ -199,22 +199,22 @@ class DecisionLoop:
                         await self.take_inventory(event)
 
     async def take_inventory(self, event: InventoryRead | InventoryFailed) -> None:
-        """Hand what a source says to the machine; a long reading in several turns."""
+        """Hand a reading to the machine; a long one in several turns."""
         if isinstance(event, InventoryFailed):
             decision_log.warn("inventory", message=event.message)
             await self.tell([event])
             return
         for part in portions(event):
-            # What came before has taken its time of this turn.
+            # Earlier work has used its time of this turn.
             await asyncio.sleep(0)
             await self.tell([self._cells.join(part)])
         self._say_what_is_there()
         if sum(len(cards) for _, cards in event.changed) >= CARDS_A_PORTION:
-            # These cards stay, as what a list brought does.
+            # These cards stay, like the objects of a list.
             gc.freeze()
 
     def _say_what_is_there(self) -> None:
-        """One line of the log, once nodes and cards are known."""
+        """Log one line, once nodes and cards are known."""
         if self._said_what_is_there or not self._nodes_listed.is_set():
             return
         if self.machine.inventory_read:
@@ -223,12 +223,12 @@ class DecisionLoop:
             decision_log.inform("found", nodes=figures.nodes, cards=figures.cards)
 
     def _nodes_heard(self) -> None:
-        """What the nodes say is as new as their watch."""
+        """An inventory from nodes is as new as their watch."""
         if not self.signs.lost_s("nodes"):
             self.signs.inventory_read()
 
     async def _rest(self, seconds: float) -> None:
-        """Sleep; shorter where nodes come or go."""
+        """Sleep; shorter if nodes come or go."""
         known = self.machine.ledger.columns.row_of
         count = len(known)
         with suppress(TimeoutError):
@@ -238,7 +238,7 @@ class DecisionLoop:
                     await self._nodes_news.wait()
 
     async def follow_configuration(self, updates: Updates) -> None:
-        """Take over new profiles, for as long as there may be updates; say what cannot be used."""
+        """Apply new profiles, while there may be updates; log unusable ones."""
         async with aclosing(updates) as stream:
             async for update in stream:
                 self.signs.tallies.reload(applied=not update.problem)
@@ -262,9 +262,8 @@ class DecisionLoop:
     async def drain(self) -> bool:
         """Wait for the answers to binds under way, at most as long as one may take.
 
-        False if it is not known what became of one: it may be stored yet.
-        A bind that is cut off may still be stored after a successor listed the pods: it would
-        give the same cards away again.
+        False if the outcome of one is unknown, because it may be stored yet: after a successor has
+        listed the pods, it would give the same cards away again.
         """
         if self._binds:
             decision_log.inform("drain", binds=len(self._binds))
@@ -281,7 +280,7 @@ class DecisionLoop:
     def _perform(self, effects: Iterable[Effect], took_s: float) -> None:
         for effect in effects:
             if not self.leads:
-                continue  # whoever leads reports
+                continue  # the leader reports
             decision_log.decided(effect, **self.signs.about(effect, took_s))
             if isinstance(effect, ReportTrouble):
                 self.signs.tallies.trouble(effect.trouble)

@@ -1,4 +1,4 @@
-"""Everything that one scheduler process serves: its state, its health, its metrics."""
+"""All endpoints of one scheduler process: its state, its health, its metrics."""
 
 import asyncio
 import tempfile
@@ -27,7 +27,8 @@ from kubeshare_py.scheduling.explain.explanation import cluster_portions, pod_po
 from kubeshare_py.scheduling.explain.visibility import namespaces
 from kubeshare_py.scheduling.machine import Machine
 
-#: Only reading the state waits for the API server's trust, and the APIService may come later.
+#: Only readers of the state wait for the API server's trust, and the APIService may be created
+#: later.
 PACE = Pace(retry_s=0.25)
 
 
@@ -41,8 +42,8 @@ async def endpoints(
 ) -> AsyncIterator[str]:
     """Serve while entered; yields the URL. Raises ConfigurationError for unusable files.
 
-    Whether somebody may read is asked with the credentials of `client`, but on connections of its
-    own: not behind binds, and also while another process leads.
+    Access reviews use the credentials of `client`, but on connections of their own: not behind
+    binds, and also while another process leads.
     """
     machine, interval_s = signs.machine, configuration.inventory.interval_seconds
     page = MetricsPage(
@@ -98,7 +99,7 @@ def _views(machine: Machine) -> Views:
 def _certificate(
     configuration: SchedulerConfiguration, client: KubeClient, folder: Path
 ) -> CertificateFiles | OwnAuthority:
-    """That of the files; or one that it makes, and tells the API server of."""
+    """The certificate of the files; or a self-made one, which is added to the APIService."""
     settings = configuration.server
     if settings.certificate_file:
         setting = "server.certificateFile:"

@@ -1,27 +1,27 @@
-"""What the scheduler's /livez and /readyz check."""
+"""The checks of the scheduler's /livez and /readyz."""
 
 from functools import partial
 
 from kubeshare_py.edges.process.probes import Check
 from kubeshare_py.edges.scheduler.vital_signs import VitalSigns
 
-#: No turn for so long (s), and the process had better be started again.
+#: Seconds without a turn after which the process should be restarted.
 LONGEST_SILENCE_S = 60.0
-#: A watch may be away for so long (s): a restart of the API server.
+#: Seconds that a watch may be disconnected: a restart of the API server.
 LONGEST_LOSS_S = 60.0
-#: Missed readings of the inventory, and at least so long (s).
+#: The most missed readings of the inventory, and at least this time (s).
 READINGS_MISSED, LONGEST_UNREAD_S = 5, 60.0
-#: Turns that come later than this (s) are told.
+#: Lateness of turns (s) beyond which it is reported.
 MOST_LAG_S = 1.0
 
 
 def live_checks(signs: VitalSigns) -> list[Check]:
-    """What only a new start would help against."""
+    """Checks of problems that only a restart solves."""
     return [Check("ping", lambda: ""), Check("turns", lambda: _silence(signs))]
 
 
 def ready_checks(signs: VitalSigns, interval_s: float) -> list[Check]:
-    """What must hold for decisions to be right and timely; `interval_s` is the inventory's."""
+    """Checks of what right and timely decisions need; `interval_s` is the inventory's."""
     return [
         *live_checks(signs),
         Check("pods-and-nodes-listed", lambda: "" if signs.machine.ready else "not yet"),
@@ -33,7 +33,7 @@ def ready_checks(signs: VitalSigns, interval_s: float) -> list[Check]:
 
 def _silence(signs: VitalSigns) -> str:
     if not signs.turns:
-        return ""  # it stands by
+        return ""  # the process stands by
     silent_s = signs.clock() - signs.turned_at
     return f"no turn for {silent_s:.0f} s" if silent_s > LONGEST_SILENCE_S else ""
 

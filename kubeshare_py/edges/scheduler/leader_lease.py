@@ -23,7 +23,7 @@ from kubeshare_py.leader_election.leadership import Election
 from kubeshare_py.manifests.lease import lease_body, read_lease
 
 _RELEASE_ATTEMPTS = 3
-#: Characters of a holder's name in the log: an API server takes any number.
+#: The most characters of a holder's name in the log: an API server accepts any number.
 _LONGEST_NAME = 253
 
 
@@ -32,13 +32,13 @@ class LeadershipLost(Exception):
 
 
 class LeaseMissing(KubeFailure):
-    """There is no Lease, and this process may not create it; the text says who may, and how."""
+    """There is no Lease, and this process may not create it; the text says what to do."""
 
     def __init__(self, namespace: str, name: str) -> None:
         metadata = {
             "name": name,
             "namespace": namespace,
-            # Else a release that had one would delete this one.
+            # Otherwise a Helm release that had one would delete this one.
             "annotations": {"helm.sh/resource-policy": "keep"},
         }
         lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata}
@@ -54,10 +54,10 @@ def _utc_now() -> datetime.datetime:
 
 
 class LeaderLease:
-    """Leads while the Lease is renewed. Its client is its own: nothing may hold up a renewal.
+    """Leads while the Lease is renewed. It has a client of its own: nothing may delay a renewal.
 
-    Its clock is read anew each time: the event loop's stands still while a turn, or the whole
-    process, is held up. `may_send`, `fence` and `figures` may be called from any thread.
+    Its clock is read anew each time, because the event loop's stands still while a turn, or the
+    whole process, hangs. `may_send`, `fence` and `figures` may be called from any thread.
     """
 
     def __init__(
@@ -71,8 +71,10 @@ class LeaderLease:
         rng: random.Random | None = None,
         stalled: Callable[[], Stall | None] = lambda: None,
     ) -> None:
-        """`place` is the Lease's namespace and name. `stalled` answers something while the event
-        loop that decides has not turned for the renew deadline.
+        """`place` is the Lease's namespace and name.
+
+        `stalled` returns a Stall while the event loop that decides has not turned for the renew
+        deadline.
         """
         namespace, self._name = self._place = place
         self._client = client
@@ -91,9 +93,9 @@ class LeaderLease:
         self._problems: tuple[str, ...] = ()
 
     async def campaign(self) -> None:
-        """Stand by until the Lease is ours, then renew it; raises LeadershipLost.
+        """Stand by until the Lease is acquired, then renew it; raises LeadershipLost.
 
-        It is lost at the deadline, and when somebody else is seen with it.
+        It is lost at the deadline, and when another holder is seen on it.
         """
         await self._acquire()
         self._elected.set()
@@ -119,7 +121,7 @@ class LeaderLease:
                 decision_log.inform("stands by", lease=self._lease, holder=holder[:_LONGEST_NAME])
             pause = terms.retry_period_s * (1 + JITTER * self._rng.random())
             until_free = election.free_at - self._clock()
-            # On the spot when it expires, and not before: others look then too.
+            # At the moment when it expires, and not before, as other candidates do.
             await self._sleep(until_free if 0 < until_free < pause else pause)
         wait_s = max(election.binds_from - self._clock(), 0.0)
         decision_log.inform("leads", lease=self._lease, fence=election.fence, wait_s=wait_s)
@@ -134,7 +136,7 @@ class LeaderLease:
                 raise LeadershipLost(f"Lease {self._lease} is lost: {self._why_lost()}")
 
     def _hangs(self) -> bool:
-        """Whether the loop that decides does not turn; said when that begins and when it ends."""
+        """Whether the loop that decides hangs; logged when that begins and ends."""
         before, self._stall = self._stall, self._stalled()
         if self._stall is not None and before is None:
             about = {"lease": self._lease, "for_s": round(self._stall.for_s, 1)}
@@ -144,7 +146,7 @@ class LeaderLease:
         return self._stall is not None
 
     def _why_lost(self) -> str:
-        """Say who has it, where another was seen with it; else what kept it from being renewed."""
+        """The other holder, if one was seen; else what kept the Lease from being renewed."""
         election = self._election
         if election.leads:
             late = f"not renewed within {election.terms.renew_deadline_s:g} s"
@@ -155,7 +157,7 @@ class LeaderLease:
         return f"taken over by {holder}" if holder else "released by another"
 
     async def release(self) -> None:
-        """Write that nobody holds it. Failing that, it expires: a successor waits longer."""
+        """Release the Lease. If that fails, it expires: a successor waits longer."""
         claim = self._election.release(self._clock())
         if claim is None:
             return
@@ -190,7 +192,7 @@ class LeaderLease:
         return self._election.fence
 
     def figures(self) -> LeaderFigures:
-        """How the election stands for this process."""
+        """The state of the election for this process."""
         return LeaderFigures(
             name=self._name, leads=self._election.leads, slow_renewals=self._slow_renewals
         )
@@ -199,7 +201,10 @@ class LeaderLease:
         return self._election.deadline - self._clock()
 
     async def _attempt(self, timeout_s: float) -> None:
-        """Renew, or look and take the Lease if it is free; failures are for the next attempt."""
+        """Renew, or read and acquire the Lease if it is free.
+
+        Failures are left to the next attempt.
+        """
         try:
             async with asyncio.timeout(timeout_s):
                 claim = self._election.renewal()
@@ -249,7 +254,7 @@ class LeaderLease:
             raise
 
     def _say_problems(self, found: Lease) -> None:
-        """Say what on the Lease cannot be, once as long as it is the same."""
+        """Log implausible fields of the Lease, once while they are the same."""
         if found.problems and found.problems != self._problems:
             message = f"Lease {self._lease}: {'; '.join(found.problems)}. The next leader mends it"
             if found.holder and found.holder != self._election.name:
@@ -264,7 +269,7 @@ class LeaderLease:
         self._problems = found.problems
 
     def _complain(self, error: Exception) -> None:
-        """Log it, once as long as it is the same. That somebody was faster is no trouble."""
+        """Log a failure, once while it is the same. Losing a race is not logged."""
         text = str(error) or "no answer in time"
         if isinstance(error, TimeoutError):
             self._client.contact.missed(f"Lease {self._lease}: {text}")
@@ -276,7 +281,7 @@ class LeaderLease:
 
 
 def _understood(found: dict[str, Any]) -> Lease:
-    """Read a Lease; KubeUnreachable if the answer is none, so that a write may have happened."""
+    """Read a Lease; raises KubeUnreachable if it is none, because a write may have happened."""
     try:
         return read_lease(found)
     except msgspec.ValidationError as error:
@@ -284,5 +289,5 @@ def _understood(found: dict[str, Any]) -> Lease:
 
 
 def leases_path(namespace: str) -> str:
-    """Where the API server keeps a namespace's Leases."""
+    """The path of a namespace's Leases."""
     return f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"

@@ -1,4 +1,4 @@
-"""Whether this scheduler process is the one that decides, and a client that heeds it."""
+"""Whether this scheduler process leads, and a client that writes only if it does."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -21,23 +21,23 @@ from kubeshare_py.edges.scheduler.lease_thread import on_a_thread
 from kubeshare_py.edges.scheduler.writes.kube_api import HAND_OVER_S
 from kubeshare_py.leader_election.leadership import Election, Terms
 
-#: Whoever does not lead after so long (s) stands by.
+#: A process that does not lead after this time (s) stands by.
 HEAD_START_S = 1.0
-#: How often the event loop says that it turns, in renew deadlines.
+#: The interval of heartbeats of the event loop, in renew deadlines.
 BEATS = 0.05
 
 
 class Leadership(Protocol):
-    """Whether this process is the one that decides."""
+    """Whether this process leads."""
 
     async def campaign(self) -> None:
         """Try to lead, then go on leading; raises LeadershipLost when that ends."""
 
     async def led(self) -> None:
-        """Return once this process leads, and nothing of an earlier leader can land any more."""
+        """Return once this process leads, and no request of an earlier leader can land any more."""
 
     async def release(self) -> None:
-        """Let another lead at once: nothing of this process is under way any more."""
+        """Let another process lead at once: no request of this one is under way any more."""
 
     def may_send(self) -> bool:
         """Whether anything may be written at this moment."""
@@ -46,7 +46,7 @@ class Leadership(Protocol):
         """The term of leadership for each Binding, "" for none."""
 
     def figures(self) -> LeaderFigures | None:
-        """How the election stands; None without one."""
+        """The state of the election; None without one."""
 
 
 class OnlyScheduler:
@@ -59,14 +59,14 @@ class OnlyScheduler:
         """Return at once."""
 
     async def release(self) -> None:
-        """Nothing is held."""
+        """Do nothing."""
 
     def may_send(self) -> bool:
-        """Always."""
+        """Always True."""
         return True
 
     def fence(self) -> str:
-        """None: there is no term."""
+        """ "": there is no term."""
         return ""
 
     def figures(self) -> None:
@@ -78,9 +78,9 @@ async def until_led(
     group: asyncio.TaskGroup,
     follow: Callable[[], Coroutine[None, None, None]],
 ) -> None:
-    """Return once this process leads; while others lead it follows what happens, in the group.
+    """Return once this process leads; while others lead, `follow` runs in the group.
 
-    Where nobody leads, one leads after a few requests: to begin before would be to list all pods
+    If no process leads, this one does after a few requests: following at once would list all pods
     twice.
     """
     with suppress(TimeoutError):
@@ -100,10 +100,10 @@ async def connected(
     hand_over_s: float = HAND_OVER_S,
     clock: Callable[[], float] | None = None,
 ) -> AsyncIterator[tuple[KubeClient, Leadership]]:
-    """A client that writes nothing unless this process leads, and its leadership.
+    """A client that writes only while this process leads, and its leadership.
 
     The Lease is renewed on a thread of its own; with a `clock`, which is that of the running loop,
-    on this loop. `hand_over_s` is how long the last requests of a leader that ended may take to
+    on this loop. `hand_over_s` is how long (s) the last requests of an earlier leader may take to
     land.
     """
     settings = configuration.leader_election

@@ -22,13 +22,13 @@ Opens = Callable[[], AbstractAsyncContextManager[LeaderLease]]
 class LeaseThread:
     """A LeaderLease whose work is done on another thread's event loop.
 
-    Called on the loop that decides. That loop learns at once what becomes of the Lease.
+    Its methods are called on the loop that decides, which learns at once of changes of the Lease.
     """
 
     def __init__(self, opens: Opens) -> None:
         self._opens = opens
         self._begun: concurrent.futures.Future[None] = concurrent.futures.Future()
-        #: The thread ends when this is done, also when it was done before the Lease was open.
+        #: The thread ends when this is done, also if it was done before the Lease was open.
         self._told_to_end: concurrent.futures.Future[None] = concurrent.futures.Future()
         self._running: asyncio.Future[None]
         self._loop: asyncio.AbstractEventLoop
@@ -43,13 +43,13 @@ class LeaseThread:
             self._running.result()
 
     async def end(self) -> None:
-        """Renew no more; return when the thread has ended, also where `begin` was cancelled."""
+        """Stop renewing; return when the thread has ended, also if `begin` was cancelled."""
         with suppress(concurrent.futures.InvalidStateError):  # it ended by itself
             self._told_to_end.set_result(None)
         await self._running
 
     async def campaign(self) -> None:
-        """As LeaderLease's; raises LeadershipLost also where the thread ended."""
+        """As LeaderLease's; raises LeadershipLost also if the thread ended."""
         try:
             await self._there(self._lease.campaign())
         except asyncio.CancelledError:
@@ -75,11 +75,11 @@ class LeaseThread:
         return self._lease.fence()
 
     def figures(self) -> LeaderFigures:
-        """How the election stands for this process."""
+        """The state of the election for this process."""
         return self._lease.figures()
 
     async def _there(self, work: Coroutine[None, None, None]) -> None:
-        """Have the thread's loop do it; cancelled here, it is cancelled there."""
+        """Run it on the thread's loop; a cancellation here cancels it there."""
         await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
     def _run(self) -> None:
@@ -95,7 +95,7 @@ class LeaseThread:
 
 @asynccontextmanager
 async def on_a_thread(opens: Opens, heartbeat: Heartbeat) -> AsyncIterator[LeaseThread]:
-    """The Lease is looked after while entered. `heartbeat` is that of the running loop."""
+    """The Lease is renewed while entered. `heartbeat` is the running loop's."""
     thread = LeaseThread(opens)
     heartbeat.begin()
     try:

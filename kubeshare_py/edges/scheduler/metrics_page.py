@@ -1,7 +1,7 @@
-"""GET /metrics: everything that the scheduler measures, gathered when it is asked for.
+"""GET /metrics: all metrics of the scheduler, gathered on request.
 
-A large cluster's page has a quarter of a million lines. It is made in portions between which
-others get their turn, compressed in a thread, and sent piece by piece.
+A large cluster's page has a quarter of a million lines. It is made in portions between which other
+tasks get their turn, compressed in a thread, and sent in pieces.
 """
 
 import asyncio
@@ -92,7 +92,7 @@ class MetricsPage:
         return [*found, *cards.chunks()]
 
     def _attempts(self) -> Mapping[tuple[str, ...], int]:
-        """Zeros as well: a rate needs to know where a count began."""
+        """Counts, zeros included: a rate needs to know where a count began."""
         attempts = self._signs.machine.attempts
         tries = (attempts.scheduled, attempts.unschedulable, attempts.failed)
         return {

@@ -1,7 +1,7 @@
-"""Following PodGroups of every API that a cluster may have, and looking for those that it lacks.
+"""Follows PodGroups of every API that a cluster may have, and looks for missing APIs.
 
-Most clusters have none of these APIs: that is no fault and nothing to log. While pods wait for one,
-it is looked for often.
+Most clusters have none of these APIs: that is no error and not logged. While pods wait for one, it
+is looked for often.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from kubeshare_py.manifests.pod_group import PATHS, PodGroupFields, pod_group_ev
 from kubeshare_py.manifests.watch import Codec
 from kubeshare_py.scheduling.machine import Machine
 
-#: How often a missing API is looked for (s): as many looks as these when no pod waits for it.
+#: Seconds between searches for a missing API: this many times longer when no pod waits for it.
 LOOK_S, LOOKS = 2.0, 30
 NOT_INSTALLED = "is not installed in this cluster"
 FORBIDDEN = "may not be read by the scheduler"
@@ -66,7 +66,7 @@ class _Watch:
                     break
 
     async def _follow(self, path: str) -> int:
-        """Follow this version until the server refuses it; the status of that."""
+        """Follow this version until the server refuses it; the status of the refusal."""
         watched = follow_reduced(
             self._client,
             path,

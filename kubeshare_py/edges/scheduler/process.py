@@ -14,13 +14,14 @@ from kubeshare_py.edges.process import decision_log
 from kubeshare_py.edges.process.until_told import until_told
 from kubeshare_py.edges.scheduler.leader_lease import LeadershipLost
 
-#: Most of what a turn makes is freed by its reference counts: to look for cycles among it every
-#: 700 objects, as by default, took 5 % of the time. A second look takes 15 ms at 40,000 objects.
+#: Most objects of a turn are freed by their reference counts: searching cycles among them every 700
+#: objects, the default, took 5 % of the time. A second look takes 15 ms at 40,000 objects.
 COLLECT_AFTER = (10_000, 3, 10)
-#: From then on Python collects old objects in parts, and a second look is another thing.
+#: From this version on Python collects old objects in parts, and the second threshold has another
+#: meaning.
 _INCREMENTAL = (3, 14)
-#: How often (s) frozen objects are counted. When they have become more by this number, and by half,
-#: since the last look at all of them, there is another look.
+#: Seconds between counts of frozen objects. When they have grown by this number, and by half, since
+#: the last full collection, there is another one.
 LOOK_AGAIN_S = 60.0
 MOST_MORE = 100_000
 LOST = 1
@@ -32,11 +33,11 @@ def run(
     log_level: str = "info",
     look_again_s: float = LOOK_AGAIN_S,
 ) -> int:
-    """Run until it returns, or until SIGINT or SIGTERM cancels it; answers an exit code.
+    """Run until it returns, or until SIGINT or SIGTERM cancels it; the exit code.
 
-    0 when it ended in order or was told to, 1 when it led and another process may lead now, as
-    kube-scheduler does, 3 when there are no usable credentials. Told twice, it
-    waits for nothing. Raises what the work raised, out of the task groups that it came through.
+    0 if it ended in order or was asked to, 1 if it led and another process may lead now, as in
+    kube-scheduler, 3 without usable credentials. A second signal ends it at once. Raises what the
+    work raised, out of the task groups that it came through.
     """
     decision_log.set_up(log_level)
     collect_in_short_turns()
@@ -52,10 +53,10 @@ def run(
 
 
 def collect_in_short_turns() -> None:
-    """Let no collection of cycles look at all objects: with 50,000 pods that takes 300 ms.
+    """Let no garbage collection look at all objects: with 50,000 pods that takes 300 ms.
 
-    Objects that were found alive twice are frozen: their reference counts free them, but cycles of
-    them stay until `look_at_all`.
+    Objects that survived twice are frozen: their reference counts free them, but cycles of them
+    stay until `look_at_all`.
     """
     gc.set_threshold(*COLLECT_AFTER)
     if sys.version_info < _INCREMENTAL and _keep_the_old not in gc.callbacks:
@@ -66,7 +67,7 @@ def look_at_all(before: int) -> int:
     """Free cycles of frozen objects, if many more are frozen than `before`.
 
     Returns how many are frozen then. Every connection and every HTTP error of aiohttp leaves
-    cycles: without this, clients that connect again and again would fill the memory.
+    cycles: without this, clients that reconnect again and again would fill the memory.
     """
     frozen = gc.get_freeze_count()
     if frozen <= before + max(MOST_MORE, before // 2):

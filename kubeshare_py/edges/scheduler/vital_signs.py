@@ -1,4 +1,4 @@
-"""What the running scheduler notices about itself: turns, lag, watches, inventory, durations.
+"""The running scheduler's own health: turns, lag, watches, inventory, durations.
 
 Health checks and metrics are made from it. It decides nothing.
 """
@@ -22,9 +22,9 @@ from kubeshare_py.exporters.tallies import Tallies
 from kubeshare_py.scheduling.machine import MOST_UNANSWERED, Machine
 from kubeshare_py.scheduling.queue.pod_records import State
 
-#: How often lateness is measured, and for how long the worst is remembered (s).
+#: Seconds between measurements of lateness, and for how long the worst is kept.
 LAG_INTERVAL_S, LAG_KEPT_S = 0.5, 60.0
-#: An idle scheduler is made to turn this often (s): standing still is then a sign.
+#: An idle scheduler is made to turn at this interval (s): standing still is then a sign.
 HEARTBEAT_S = 10.0
 #: More pods than this cannot be under way: some are gone.
 MOST_BEGUN = 4 * MOST_UNANSWERED
@@ -32,7 +32,7 @@ MOST_BEGUN = 4 * MOST_UNANSWERED
 
 @dataclass(slots=True)
 class VitalSigns:
-    """Of one machine. Times are the event loop's, in seconds."""
+    """The health of one machine. Times are the event loop's, in seconds."""
 
     machine: Machine
     clock: Callable[[], float]
@@ -47,7 +47,7 @@ class VitalSigns:
     started_at: float = field(init=False)
     _lost_at: dict[str, float | None] = field(default_factory=dict)
     _lags: deque[tuple[float, float]] = field(default_factory=deque)
-    #: When the pods whose binding is not answered were decided (by the stopwatch).
+    #: When the pods with unanswered binds were decided (by the stopwatch).
     _began_s: dict[PodUid, float] = field(default_factory=dict)
     _unschedulable: dict[str, int] = field(default_factory=dict)
 
@@ -57,7 +57,7 @@ class VitalSigns:
     # --- told by the loop ----------------------------------------------------------------------
 
     def handled(self, event: Event, effects: Iterable[Effect], took_s: float) -> None:
-        """The machine handled an event just now."""
+        """The machine just handled an event, in `took_s` (s)."""
         self.tallies.turn_seconds.observe(took_s)
         if isinstance(event, BindSlotsFree):
             self.turns += 1
@@ -70,7 +70,7 @@ class VitalSigns:
             self._answered(event)
 
     def about(self, effect: Effect, took_s: float) -> dict[str, object]:
-        """What the log adds to an effect: its profile, and the turn that it came from."""
+        """Additional log fields of an effect: its profile, and its turn."""
         turn: dict[str, object] = {"cycle": self.turns, "ms": round(took_s * 1000, 3)}
         if isinstance(effect, ReportOvercommit | LogPluginFailure):
             return turn
@@ -78,11 +78,11 @@ class VitalSigns:
         return {"profile": record.pod.scheduler_name if record else "", **turn}
 
     def inventory_read(self) -> None:
-        """The source of the inventory answered, with news or without."""
+        """The source of the inventory answered, with or without news."""
         self.inventory_at = self.clock()
 
     def watching(self, name: str) -> Callable[[bool], None]:
-        """A watch of this name exists; the answer is told when it is connected and when not."""
+        """Register a watch; the returned function is called when it connects and disconnects."""
         self._lost_at[name] = self.clock()
 
         def connected(is_connected: bool) -> None:
@@ -94,7 +94,7 @@ class VitalSigns:
         return connected
 
     async def run(self, poke: Callable[[], None]) -> None:
-        """Measure how late the event loop is, for ever, and poke it to turn when it is idle."""
+        """Measure the event loop's lateness, for ever, and `poke` it to turn when it is idle."""
         while True:
             due = self.clock() + LAG_INTERVAL_S
             await asyncio.sleep(LAG_INTERVAL_S)
@@ -104,7 +104,7 @@ class VitalSigns:
                 poke()
 
     def late(self, now: float, lag_s: float) -> None:
-        """Something that was due came so late."""
+        """Something came `lag_s` (s) late."""
         self._lags.append((now, max(lag_s, 0.0)))
         while self._lags[0][0] < now - LAG_KEPT_S:
             self._lags.popleft()
@@ -113,15 +113,15 @@ class VitalSigns:
 
     @property
     def lag_s(self) -> float:
-        """The worst lateness of the last minute."""
+        """The worst lateness (s) of the last minute."""
         return max((lag_s for _, lag_s in self._lags), default=0.0)
 
     def inventory_age_s(self) -> float | None:
-        """Since the inventory was read."""
+        """Seconds since the inventory was read."""
         return None if self.inventory_at is None else self.clock() - self.inventory_at
 
     def lost_s(self, watch: str) -> float:
-        """For how long a watch is not connected; 0 while it is."""
+        """Seconds that a watch has been disconnected; 0 while it is connected."""
         lost_at = self._lost_at.get(watch)
         return 0.0 if lost_at is None else self.clock() - lost_at
 
@@ -133,13 +133,13 @@ class VitalSigns:
     # --- inside --------------------------------------------------------------------------------
 
     def _decided(self, effects: Iterable[Effect], took_s: float) -> None:
-        """A turn's time is shared alike by its tries: to time each would cost as much as it."""
+        """Split a turn's time evenly among its attempts: timing each would cost as much."""
         began_s = self.stopwatch() - took_s
         tries = 0
         for effect in effects:
             if isinstance(effect, Bind):
                 tries += 1
-                # Sent again, it is still the same try.
+                # Sent again, it is still the same attempt.
                 self._began_s.setdefault(effect.uid, began_s)
         news = {
             profile: count - self._unschedulable.get(profile, 0)
@@ -170,14 +170,14 @@ class VitalSigns:
     def _answered(self, event: BindAnswered) -> None:
         record = self.machine.records.get(event.uid)
         if record is not None and record.state is State.BINDING:
-            return  # nobody knows yet, or it was an answer to an earlier try
+            return  # still unknown, or an answer to an earlier attempt
         began_s = self._began_s.pop(event.uid, None)
         if began_s is not None and record is not None and isinstance(event.outcome, BindRefused):
             profile = record.pod.scheduler_name
             self.tallies.attempt("error", profile, self.stopwatch() - began_s)
 
     def _forget_the_gone(self) -> None:
-        """Pods that were deleted while their binding was not answered."""
+        """Drop pods that were deleted while their bind was not answered."""
         records = self.machine.records
         for uid in [uid for uid in self._began_s if uid not in records]:
             del self._began_s[uid]

@@ -1,4 +1,4 @@
-"""What the watches of pods, nodes and disruption budgets bring, as the scheduler's events."""
+"""Changes of pods, nodes and disruption budgets, as the scheduler's events."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Translation(Generic[T, R]):
-    """What is kept of a listed object, and the events that a batch of a watch amounts to."""
+    """How a listed object is reduced, and the events of a batch of a watch."""
 
     reduce: Callable[[T], R]
     events: Callable[[Listed[R] | Changes[T]], Iterator[Event]]
@@ -37,7 +37,7 @@ class Translation(Generic[T, R]):
 def _pod_events(
     news: Listed[Pod | FinishedMember | PodUid] | Changes[PodFields],
 ) -> Iterator[Event]:
-    """A list, or changes in order. Pods that cannot be read are logged and stay as they were."""
+    """A list, or changes in order. Unreadable pods are logged and stay as they were."""
     if isinstance(news, Listed):
         _warn(news.problems)
         unreadable = frozenset(PodUid(problem.uid) for problem in news.problems)
@@ -62,7 +62,7 @@ def _pod_events(
 def _translated(
     listed: Callable[[tuple[R, ...]], Event], one: Callable[[str, T], Event | None]
 ) -> Callable[[Listed[R] | Changes[T]], Iterator[Event]]:
-    """A list, or changes in order. Objects that cannot be read are logged and left out."""
+    """A list, or changes in order. Unreadable objects are logged and left out."""
 
     def translate(news: Listed[R] | Changes[T]) -> Iterator[Event]:
         if isinstance(news, Listed):

@@ -1,7 +1,7 @@
-"""Requests that kube-apiserver forwards in the name of its users.
+"""Requests that kube-apiserver forwards on behalf of its users.
 
-It connects with a client certificate and names the user in headers. Which certificates and which
-headers is in a ConfigMap, read again every minute:
+It connects with a client certificate and names the user in headers. A ConfigMap, read again every
+minute, has the accepted certificates and headers:
 https://kubernetes.io/docs/tasks/extend-kubernetes/configure-aggregation-layer/
 """
 
@@ -27,18 +27,18 @@ from kubeshare_py.manifests.request_header import (
     read_request_header,
 )
 
-#: How often the ConfigMap is read (s), and after a failure.
+#: Seconds between readings of the ConfigMap, and after a failure.
 CHECK_S, RETRY_S = 60.0, 5.0
 
 
 class FrontProxy:
-    """Knows kube-apiserver by its certificate, and reads from its requests who asks."""
+    """Identifies kube-apiserver by its certificate, and reads the user from its requests."""
 
     def __init__(self, client: KubeClient, context: ssl.SSLContext) -> None:
-        """`context` is that of the server; it asks for client certificates once one is known.
+        """`context` is the server's; it requests client certificates once an authority is known.
 
-        A client without a certificate connects as before. One whose certificate is of another
-        authority is refused by TLS.
+        A client without a certificate connects as before. A certificate of another authority is
+        refused by TLS.
         """
         self._client = client
         self._context = context
@@ -52,7 +52,7 @@ class FrontProxy:
             await sleep(CHECK_S if await self.read() else RETRY_S)
 
     async def read(self) -> bool:
-        """Read the ConfigMap; whether it was answered. What was known stays where it was not."""
+        """Read the ConfigMap; whether it was answered. If not, the known one stays."""
         try:
             found = read_request_header(await self._client.get(PATH))
             authorities = x509.load_pem_x509_certificates(found.authorities.encode())
@@ -60,7 +60,7 @@ class FrontProxy:
             self._client.contact.failed("front proxy", failure, PATH)
             return False
         except (BadRequestHeader, ValueError) as error:
-            # An empty authority is such a case: the aggregation layer is off.
+            # Also for an empty authority: the aggregation layer is off.
             self._say(f"requests that kube-apiserver forwards are refused: {error}")
             self._authorities = []
             return True
@@ -72,9 +72,9 @@ class FrontProxy:
         return True
 
     def user(self, request: web.Request) -> User | None:
-        """Who asks, by kube-apiserver's word; None for a connection that is not kube-apiserver's.
+        """The forwarded user; None for a connection that is not kube-apiserver's.
 
-        Raises KeyError if the headers name nobody.
+        Raises KeyError if the headers name no user.
         """
         tls = request.get_extra_info("ssl_object")
         shown = tls.getpeercert(binary_form=True) if tls is not None else None
@@ -85,13 +85,13 @@ class FrontProxy:
     def _trust(self, authorities: str) -> None:
         context = self._context
         context.load_verify_locations(cadata=authorities)
-        # As Go verifies: each certificate of the file is an anchor, old ones included.
+        # As in Go: each certificate of the file is an anchor, old ones included.
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
         context.verify_mode = ssl.CERT_OPTIONAL
 
     def _is_proxy(self, shown: bytes) -> bool:
-        """TLS has verified it; but a context forgets no authority that it once knew."""
+        """Whether this verified certificate is accepted; a context keeps all former authorities."""
         certificate = x509.load_der_x509_certificate(shown)
         now = datetime.now(UTC)
         if not certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc:
@@ -103,7 +103,7 @@ class FrontProxy:
         return not allowed or any(str(name.value) in allowed for name in names)
 
     def _say(self, message: str) -> None:
-        """Log it, once as long as it is the same."""
+        """Log a message, once while it is the same."""
         if message != self._said:
             self._said = message
             decision_log.warn("front proxy", message=message)
@@ -127,7 +127,8 @@ def _user_of(request: web.Request, known: RequestHeader) -> User:
     for header, value in headers.items():
         for prefix in known.extra:
             if header.lower().startswith(prefix.lower()):
-                # Go writes header names in lower case there, with what HTTP forbids as %XX.
+                # Go writes these header names in lower case, with characters that HTTP forbids as
+                # %XX.
                 key = unquote(header[len(prefix) :].lower())
                 extra.setdefault(key, []).append(value)
     return User(

@@ -1,4 +1,4 @@
-"""Who asks for the scheduler's state, and what may be shown."""
+"""Which reader asks for the scheduler's state, and what it may see."""
 
 import hmac
 from collections.abc import Callable, Collection
@@ -24,28 +24,28 @@ NO_TOKENS = "no tokens are configured (server.tokenFile)"
 
 
 class Reviews(Protocol):
-    """What the API server says of users."""
+    """The API server's reviews of users."""
 
     async def user(self, token: str) -> User | Denial:
-        """Whose token it is; 401 if nobody's, 503 when the API server cannot be asked."""
+        """The token's user; 401 if unknown, 503 if the API server cannot be asked."""
 
     async def refuses(
         self, user: User, asked: Path | Reading, kept_s: float = KEPT_S
     ) -> Denial | None:
-        """Why the user may not do this: 403, or 503 when the API server cannot be asked."""
+        """Why the user may not do this: 403, or 503 if the API server cannot be asked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """The holder of a token of the file: may read everything."""
+    """The holder of a token of the file, who may read everything."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """Knows readers by tokens of the file, by kube-apiserver's word, or by their own tokens.
+    """Identifies readers by tokens of the file, kube-apiserver's headers, or their own tokens.
 
     `forwarded` gives the user of a request that kube-apiserver forwards, None for all others, and
-    raises KeyError where it names nobody. `namespaces` are those of all pods.
+    raises KeyError if it names none. `namespaces` are those of all pods.
     """
 
     tokens: Collection[str] = ()
@@ -54,7 +54,7 @@ class Access:
     namespaces: Callable[[], Collection[str]] = field(default=lambda: ())
 
     async def reader(self, request: web.Request) -> User | Holder | Denial:
-        """Who asks."""
+        """The reader of this request."""
         try:
             user = self.forwarded(request)
         except KeyError as error:
@@ -70,16 +70,16 @@ class Access:
         return await self.reviews.user(given) if given else NOT_VALID
 
     async def refuses(self, reader: User | Holder, asked: Reading) -> Denial | None:
-        """Why somebody may not read this; None if he may."""
+        """Why the reader may not read this; None if it may."""
         if isinstance(reader, Holder) or self.reviews is None:
             return None
         return await self.reviews.refuses(reader, asked)
 
     async def sees(self, reader: User | Holder, about: str = "") -> Sees | Denial:
-        """The namespaces whose pods may be named to somebody.
+        """The namespaces whose pods the reader may see named.
 
-        An administrator costs one question, everybody else one for each namespace with pods; for
-        an answer `about` one namespace it is this one and no other.
+        An administrator costs one review, other readers one for each namespace with pods; for an
+        answer `about` one namespace, only that one.
         """
         if isinstance(reader, Holder) or self.reviews is None:
             return sees_all
@@ -102,12 +102,12 @@ class Access:
 
 
 def pods_of(namespace: str) -> Reading:
-    """To list the pods' state in a namespace, "" for all."""
+    """Listing the pods' state in a namespace, "" for all."""
     return reading("list", PODS, namespace)
 
 
 def reading(verb: str, resource: str, namespace: str = "", name: str = "") -> Reading:
-    """To read something of the state's API group."""
+    """Reading an object of the state's API group."""
     return Reading(verb, GROUP, VERSION, resource, namespace, name)
 
 
@@ -118,7 +118,7 @@ def bearer(request: web.Request) -> str:
 
 
 def is_one_of(given: str, tokens: Collection[str]) -> bool:
-    """Whether the token is one of these; how long that takes does not tell how much is right."""
+    """Whether the token is one of these, in a time that does not depend on how much is right."""
     return any(_same(given, token) for token in tokens)
 
 

@@ -1,9 +1,9 @@
 """The scheduler's state as a group of the Kubernetes API, `state.kubeshare.io/v1`.
 
-kube-apiserver forwards what its users ask for below `/apis/state.kubeshare.io/v1` (an APIService
-says so), once it has authenticated them and RBAC lets them through:
-https://kubernetes.io/docs/concepts/extend-kubernetes/api-extension/apiserver-aggregation/
-Each request is authorized here once more, because a token opens these paths directly too.
+kube-apiserver forwards requests of its users below `/apis/state.kubeshare.io/v1` (by an
+APIService), once it has authenticated them and RBAC allows them:
+https://kubernetes.io/docs/concepts/extend-kubernetes/api-extension/apiserver-aggregation/ Each
+request is authorized here once more, because a token opens these paths directly too.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -33,10 +33,10 @@ _OBJECTS = f"{ROOT}/namespaces/{{namespace}}/{PODS}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Views:
-    """Where the answers come from. Of lists, only what the reader sees.
+    """The sources of the answers; lists have only what the reader may see.
 
-    `cluster` is told whether the topology of nodes is asked for, `pods` of which namespace, "" for
-    all; both give portions of which the first says what is no list.
+    `cluster` gets whether the topology of nodes is requested, `pods` the namespace ("" for all);
+    both return portions, the first of which has all that is no list.
     """
 
     ready: Callable[[], bool]
@@ -54,7 +54,7 @@ class StateApi:
         self._streams = ViewStreams()
 
     def routes(self) -> list[web.RouteDef]:
-        """All there are; each asks by itself who the reader is."""
+        """All routes; each identifies the reader itself."""
         documents: dict[str, Callable[[], state_group.Json]] = {
             f"/apis/{state_group.GROUP}": state_group.group,
             ROOT: state_group.resource_list,
@@ -77,7 +77,7 @@ class StateApi:
         return [*routes, *(web.route("*", f"{one}{{path:(/.*)?}}", rest) for one in _PREFIXES)]
 
     def _asked(self, answer: Answer) -> Handler:
-        """Let those in who are somebody."""
+        """Let identified readers through."""
 
         async def handler(request: web.Request) -> web.StreamResponse:
             reader = await self._access.reader(request)
@@ -142,7 +142,7 @@ class StateApi:
 
 
 def owns(path: str) -> bool:
-    """Whether a path is this group's, or part of the way to it."""
+    """Whether a path is this group's, or discovery on the way to it."""
     return any(path == prefix or path.startswith(f"{prefix}/") for prefix in _PREFIXES)
 
 
@@ -162,7 +162,7 @@ def answer_json(
 
 
 def _denied(denied: Denial, resource: str, name: str = "") -> web.Response:
-    """In the words of kube-apiserver, which begin with what was asked for."""
+    """A denial in kube-apiserver's words, which begin with the resource."""
     if denied.status != HTTPStatus.FORBIDDEN:
         return refusal(denied.status, denied.message)
     what = f'{resource}.{state_group.GROUP} "{name}"' if name else f"{resource}.{state_group.GROUP}"

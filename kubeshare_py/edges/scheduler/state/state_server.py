@@ -1,8 +1,8 @@
-"""The scheduler's state, read-only over HTTPS: what `kubectl kubeshare` and dashboards read.
+"""The scheduler's state, read-only over HTTPS, for `kubectl kubeshare` and dashboards.
 
 `GET /state/v1/cluster` and `GET /state/v1/why/{namespace}/{pod}` answer the values of `views.view`
-as JSON. A bearer token is asked for: one of the token file's, or one whose owner the API server
-lets get the path. Other routes are served beside it, `state_api`'s too.
+as JSON. A bearer token is required: one of the token file's, or one whose owner may get the path by
+RBAC. Other routes are served beside it, `state_api`'s too.
 """
 
 import ssl

@@ -11,17 +11,16 @@ from aiohttp import web
 
 from kubeshare_py.views.view import ClusterView
 
-#: Answers that are made and sent at a time; with those that wait for that there are no more than so
-#: many, and nobody is answered more.
+#: The most answers being made and sent, and with those that wait; further requests are refused.
 MOST_MADE, MOST_ASKED = 4, 32
-#: A reader who is slower (s) is cut off, or a few of them would keep out everybody else.
+#: A reader that is slower (s) is cut off; otherwise a few of them would keep out all others.
 SLOWEST_S = 60.0
 
 T = TypeVar("T")
 
 
 class ViewStreams:
-    """Sends views, a few at a time, and takes no more than every other turn of the event loop."""
+    """Sends views, a few at a time, in at most every other turn of the event loop."""
 
     def __init__(self, slowest_s: float = SLOWEST_S) -> None:
         self._slowest_s = slowest_s
@@ -32,15 +31,15 @@ class ViewStreams:
 
     @property
     def busy(self) -> bool:
-        """Whether so many ask already that one more had better come back."""
+        """Whether so many requests wait already that one more should be repeated later."""
         return self._asked >= MOST_ASKED
 
     async def send(
         self, request: web.Request, portions: Iterable[ClusterView], more: Mapping[str, object]
     ) -> web.StreamResponse:
-        """Answer with the portions as one JSON object, which has these fields more.
+        """Answer with the portions as one JSON object, with the additional fields `more`.
 
-        The first portion says what is no list. Others get their turn after each.
+        The first portion has all that is no list. Other tasks get their turn after each.
         """
         answer = web.StreamResponse()
         answer.content_type = "application/json"
@@ -53,7 +52,7 @@ class ViewStreams:
                     await answer.write(text)
                 await answer.write_eof()
         except TimeoutError:
-            # The end is missing: the reader sees that this is not all.
+            # Without the end, the reader sees that the answer is incomplete.
             if request.transport is not None:
                 request.transport.abort()
         finally:
@@ -63,7 +62,7 @@ class ViewStreams:
     async def collect(
         self, portions: Iterable[ClusterView], rows: Callable[[ClusterView], Iterable[T]]
     ) -> list[T]:
-        """What is made of each portion, all together. Others get their turn after each."""
+        """The rows of all portions together. Other tasks get their turn after each."""
         self._asked += 1
         try:
             found: list[T] = []
@@ -100,7 +99,7 @@ class ViewStreams:
 
 
 def _texts(portions: Iterable[ClusterView], more: Mapping[str, object]) -> Iterator[bytes]:
-    """JSON in pieces; each list stands where its first items came."""
+    """JSON in pieces; each list is where its first items came."""
     missing, opened = ["nodes", "pods"], ""
     for number, portion in enumerate(portions):
         text = b""

@@ -1,4 +1,4 @@
-"""Which pods' conditions to write, and when: only the newest text, not too often, never twice."""
+"""Which pods' conditions to write, and when: the newest text, not too often, never twice."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,8 @@ from kubeshare_py.edges.process.due_queue import DueQueue
 
 #: A new text of the same set of reasons is written at most this often (s).
 SPACING_S = 10.0
-#: After this long (s) without a report, what a pod was told is forgotten, and read when needed.
+#: Seconds without a report after which a pod's known condition is dropped; it is read again when
+#: needed.
 FORGET_S = 600.0
 
 
@@ -24,19 +25,19 @@ class _Told:
 
 @remembered(1024)
 def message_of(diagnosis: Diagnosis) -> str:
-    """Give the text of a diagnosis; thousands of pods that wait for the same share one string."""
+    """The text of a diagnosis; thousands of pods with equal diagnoses share one string."""
     return printable(diagnosis.message)
 
 
 class ConditionQueue:
-    """Pods to be told why they wait, and what they were told last."""
+    """Pods whose waiting is to be reported, and their last written conditions."""
 
     def __init__(self) -> None:
         self.queue: DueQueue[PodUid, ReportWaiting] = DueQueue()
         self._told: dict[PodUid, _Told] = {}
 
     def report(self, report: ReportWaiting, now: float) -> None:
-        """Queue a report in place of an earlier one, unless the pod says so already."""
+        """Queue a report in place of an earlier one, unless the pod shows it already."""
         told = self._told.get(report.uid)
         due = now
         if told is not None and not self.queue.is_taken(report.uid):
@@ -52,37 +53,37 @@ class ConditionQueue:
         return uid in self._told
 
     def told(self, report: ReportWaiting, now: float) -> None:
-        """The pod says it now."""
+        """The condition was written."""
         self._told[report.uid] = _Told(
             reasons=report.diagnosis.reasons, message=message_of(report.diagnosis), at=now
         )
         self._finish(report.uid, now)
 
     def failed(self, report: ReportWaiting, now: float, delay_s: float) -> None:
-        """It could not be written; tried again after `delay_s` unless something newer came."""
+        """It was not written: try again after `delay_s` unless a newer report came."""
         self.queue.done(report.uid)
         if report.uid not in self.queue:
             self.queue.put(report.uid, report, now + delay_s)
 
     def gone(self, uid: PodUid) -> None:
-        """Nobody waits there any more."""
+        """The pod does not wait any more."""
         self.queue.done(uid)
         self.withdraw(uid)
 
     def withdraw(self, uid: PodUid) -> None:
-        """Forget what is queued: the pod is being bound."""
+        """Drop the queued report: the pod is being bound."""
         self.queue.discard(uid)
         self._told.pop(uid, None)
 
     def tick(self, now: float) -> None:
-        """Forget pods that nobody has reported for long; about once a minute."""
+        """Drop pods without a recent report; about once a minute."""
         old = [uid for uid, told in self._told.items() if now - told.at >= FORGET_S]
         for uid in old:
             if uid not in self.queue:
                 del self._told[uid]
 
     def _finish(self, uid: PodUid, now: float) -> None:
-        """Something newer may have come meanwhile: its time depends on what was just told."""
+        """Reschedule a newer report, whose time depends on what was just written."""
         self.queue.done(uid)
         newer = self.queue.peek(uid)
         if newer is not None:

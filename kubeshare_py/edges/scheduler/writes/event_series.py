@@ -1,8 +1,8 @@
 """Which events to write, and when: repeated ones become a series, as in client-go's recorder.
 
-The first occurrence is created, the second makes it a series, later ones are only counted and
-written now and then; the text is not part of an event's identity
-(client-go tools/events/event_broadcaster.go).
+The first occurrence is created, the second makes it a series, and later ones are only counted and
+written at intervals; the text is not part of an event's identity (client-go
+tools/events/event_broadcaster.go).
 """
 
 import datetime
@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from kubeshare_py.edges.process.due_queue import DueQueue
 from kubeshare_py.manifests.reports import SCHEDULED, Regarding, ReportedEvent
 
-#: A series that goes on is written this often (s), and one that is idle this long (s) is closed.
+#: Seconds between writes of a continuing series, and until an idle one is closed.
 REFRESH_S, CLOSE_S = 1800.0, 360.0
 MOST_QUEUED = 10_000
 ATTEMPTS = 12
 
-#: What it is about, and the reason.
+#: The event's object, and its reason.
 EventKey = tuple[Regarding, str]
 
 
 @dataclass(slots=True, kw_only=True)
 class Series:
-    """One event and how often it was seen. `created` and `written` (a count) are the server's."""
+    """One event and its count. `created` and `written` (a count) are the server's state."""
 
     event: ReportedEvent
     count: int = 1
@@ -36,10 +36,9 @@ class Series:
 
 
 class EventSeries:
-    """All events of the last minutes; `queue` holds the keys of those to be written.
+    """All events of the last minutes; `queue` has the keys of those to be written.
 
-    `dropped` counts events that were given up: the queue was full, or the server would not have
-    them.
+    `dropped` counts events that were given up: the queue was full, or the server refused them.
     """
 
     def __init__(self, *, most_queued: int = MOST_QUEUED) -> None:
@@ -52,7 +51,7 @@ class EventSeries:
         return len(self._series)
 
     def occurred(self, event: ReportedEvent, now: float) -> None:
-        """Count an occurrence, and queue what must be written of it."""
+        """Count an occurrence, and queue what must be written."""
         key = (event.regarding, event.reason)
         series = self._series.get(key)
         if series is None or series.closing:
@@ -66,14 +65,14 @@ class EventSeries:
             self._put(key, series, now)
 
     def withdraw(self, about: Regarding, reason: str) -> None:
-        """Do not create an event that is only queued: something newer tells more."""
+        """Do not create an event that is only queued, because a newer one says more."""
         series = self._series.get((about, reason))
         if series is not None and not series.created:
             self.queue.discard((about, reason))
             del self._series[about, reason]
 
     def tick(self, now: float) -> None:
-        """Write the counts of series that go on, close those that are idle; about once a minute."""
+        """Queue the counts of continuing series, and close idle ones; about once a minute."""
         for key, series in list(self._series.items()):
             if key in self.queue or self.queue.is_taken(key):
                 continue
@@ -88,17 +87,17 @@ class EventSeries:
                 self._put(key, series, now)
 
     def written(self, key: EventKey, series: Series, count: int, now: float) -> None:
-        """The server has it, with `count` occurrences."""
+        """The server has the event, with `count` occurrences."""
         self.queue.done(key)
         series.created, series.written, series.written_now, series.attempts = True, count, now, 0
         if series.event.reason == SCHEDULED or series.closing:
-            # A pod is bound once: there will be no second occurrence to count.
+            # A pod is bound once: there is no second occurrence to count.
             self._forget(key, series)
         elif count == 1 < series.count:
             self._put(key, series, now)
 
     def failed(self, key: EventKey, series: Series, now: float, delay_s: float) -> None:
-        """It was not written; another attempt is made after `delay_s`, a few times."""
+        """It was not written: try again after `delay_s`, a few times."""
         self.queue.done(key)
         series.attempts += 1
         if series.attempts >= ATTEMPTS:
@@ -107,7 +106,7 @@ class EventSeries:
             self.queue.put(key, series, now + delay_s)
 
     def refused(self, key: EventKey, series: Series) -> None:
-        """The server will never take it."""
+        """The server will never accept it."""
         self.queue.done(key)
         self._give_up(key, series)
 

@@ -1,6 +1,6 @@
-"""Evictions and nominations are sent beside the Bindings, a few at once.
+"""Sends evictions and nominations beside the Bindings, a few at once.
 
-One plan may evict hundreds of pods, each with two writes. All at once they would be in flight
+One plan may evict hundreds of pods, with two writes each. All at once they would be in flight
 before the Bindings that are decided next.
 """
 
@@ -12,21 +12,21 @@ from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.scheduler.writes.evictions import evict, nominate
 from kubeshare_py.edges.scheduler.writes.fair_turns import FairTurns
 
-#: Pods that are written to at the same time.
+#: The most pods that are written to at the same time.
 AT_ONCE = 4
 
 
 class EvictionLane:
-    """Namespaces for whose pods others are evicted take turns, so that none waits for another."""
+    """The preemptors' namespaces take turns, so that none waits long for another."""
 
     def __init__(self, client: KubeClient, *, at_once: int = AT_ONCE) -> None:
-        """`at_once` pods are written to at the same time."""
+        """At most `at_once` pods are written to at the same time."""
         self._client = client
         self._turns = FairTurns(at_once)
         self._evicting: set[PodUid] = set()
 
     async def evict(self, effect: Evict, is_wanted: Callable[[], bool]) -> None:
-        """Delete the pod, if its eviction is still wanted when its turn comes.
+        """Evict the pod, if that is still wanted when its turn comes.
 
         Does nothing while an eviction of the same pod waits or is sent.
         """
@@ -41,6 +41,6 @@ class EvictionLane:
             self._evicting.discard(effect.uid)
 
     async def nominate(self, effect: Nominate) -> None:
-        """Tell the pod which place is kept for it, or that none is."""
+        """Nominate the pod, or clear its nomination."""
         async with self._turns.turn(effect.key.namespace):
             await nominate(self._client, effect)

@@ -1,4 +1,4 @@
-"""Deletes a bound pod, after saying on it why; and says on another one that it gets the place."""
+"""Evicts a bound pod, with the reason in its condition; and nominates pods."""
 
 import datetime
 
@@ -12,7 +12,7 @@ TIMEOUT_S = 5.0
 
 
 async def evict(client: KubeClient, effect: Evict) -> None:
-    """Try it; never raises for the server's sake. Whoever wants it asks again if the pod stays."""
+    """Evict once; never raises for errors of the server. Callers repeat it if the pod stays."""
     path = f"/api/v1/namespaces/{effect.key.namespace}/pods/{effect.key.name}"
     now = datetime.datetime.now(tz=datetime.UTC)
     try:
@@ -30,7 +30,7 @@ async def evict(client: KubeClient, effect: Evict) -> None:
 
 
 async def nominate(client: KubeClient, effect: Nominate) -> None:
-    """Try it; never raises for the server's sake. The place is the pod's even if nobody is told."""
+    """Nominate once; never raises for errors of the server. The place is kept in any case."""
     path = f"/api/v1/namespaces/{effect.key.namespace}/pods/{effect.key.name}"
     try:
         await client.request(
@@ -46,6 +46,6 @@ async def nominate(client: KubeClient, effect: Nominate) -> None:
 
 
 def _say(event: str, client: KubeClient, effect: Evict | Nominate, error: KubeFailure) -> None:
-    """A server that is away has a line of its own."""
+    """Log a failure; a server that is away has a line of its own."""
     log = decision_log.detail if client.contact.is_away else decision_log.warn
     log(event, pod=str(effect.key), uid=effect.uid, message=str(error))

@@ -1,4 +1,4 @@
-"""A semaphore on which namespaces take turns: what one of them queues delays no other by much."""
+"""A semaphore on which namespaces take turns: one namespace's queue hardly delays another's."""
 
 import asyncio
 from collections import deque
@@ -7,16 +7,16 @@ from contextlib import asynccontextmanager
 
 
 class FairTurns:
-    """At most `at_once` turns at a time; those of one namespace begin in the order of asking."""
+    """At most `at_once` turns at a time; those of one namespace begin in the order of requests."""
 
     def __init__(self, at_once: int) -> None:
         self._free = at_once
-        #: By namespace, the next one first; no line is empty.
+        #: Waiting turns by namespace, the next namespace first; no queue is empty.
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
 
     @asynccontextmanager
     async def turn(self, namespace: str) -> AsyncIterator[None]:
-        """Wait for a turn of this namespace; it lasts while the context is entered."""
+        """Wait for a turn of this namespace, which lasts while entered."""
         if self._free:
             self._free -= 1
         else:

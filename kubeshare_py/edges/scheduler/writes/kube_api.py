@@ -1,4 +1,4 @@
-"""What the scheduler wants done in Kubernetes, done: binds at once, reports behind them."""
+"""Performs the scheduler's effects in Kubernetes: binds at once, reports behind them."""
 
 from collections.abc import Callable
 from http import HTTPStatus
@@ -38,7 +38,7 @@ from kubeshare_py.manifests.binding import (
 #: The server gives up after this long (s), so that a late write cannot surprise a new leader.
 SERVER_TIMEOUT_S = 5
 CLIENT_TIMEOUT_S = 6.0
-#: So long after a leader's last moment (s) none of its Bindings is stored any more.
+#: Seconds after a leader's last moment after which none of its Bindings is stored any more.
 HAND_OVER_S = SERVER_TIMEOUT_S + 1.0
 
 
@@ -59,9 +59,9 @@ class KubeApi:
         self._fence = fence
 
     async def bind(self, bind: Bind) -> BindAnswered:
-        """Send one Binding, once, and say what became of it; never raises for the server's sake.
+        """Send one Binding, once, and return its outcome; never raises for errors of the server.
 
-        An unknown outcome is for the caller to resolve: by the same Bind again.
+        The caller resolves an unknown outcome by the same Bind again.
         """
         annotations = binding_annotations(bind, self._fence())
         problem = annotation_problem(annotations)
@@ -73,15 +73,17 @@ class KubeApi:
         return BindAnswered(bind.uid, bind.allocation.token, outcome)
 
     async def evict(self, effect: Evict, is_wanted: Callable[[], bool]) -> None:
-        """Tell the pod's owner, and delete it if the server lets us; never raises for its sake.
+        """Report and delete the pod, if the server allows it.
 
-        `is_wanted` is asked when its turn comes.
+        Never raises for errors of the server.
+
+        `is_wanted` is called when its turn comes.
         """
         self._reports.evicted(effect)
         await self._evictions.evict(effect, is_wanted)
 
     async def nominate(self, effect: Nominate) -> None:
-        """Say on the pod where it will go; never raises for the server's sake."""
+        """Nominate the pod; never raises for errors of the server."""
         await self._evictions.nominate(effect)
 
     def report(self, effect: Report) -> None:
@@ -121,7 +123,7 @@ class KubeApi:
         return BindUnknown(str(error), error.retry_after_s or 0.0)
 
     async def _look(self, bind: Bind, error: KubeError) -> BindOutcome:
-        """Read the pod, consistently: whose placement does it carry?"""
+        """Read the pod, consistently, to see whose placement it has."""
         try:
             answer = await self._client.request(
                 "GET", _pod_path(bind), timeout_s=CLIENT_TIMEOUT_S, patient=False

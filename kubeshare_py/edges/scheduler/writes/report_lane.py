@@ -1,4 +1,4 @@
-"""The low-priority lane: conditions and events, written behind the binds and never in their way."""
+"""The low-priority lane: conditions and events, written behind the binds."""
 
 import asyncio
 import contextlib
@@ -36,9 +36,9 @@ from kubeshare_py.manifests.reports import (
 )
 
 WORKERS = 4
-#: Events of bound pods that wait at most; about 200 bytes each.
+#: The most waiting events of bound pods; about 200 bytes each.
 MOST_SCHEDULED = 100_000
-#: While binds are in flight each worker still does one thing in this time (s).
+#: While binds are in flight, each worker still does one thing per this time (s).
 PATIENCE_S = 1.0
 TICK_S = 60.0
 RETRY_FIRST_S, RETRY_LONGEST_S = 1.0, 60.0
@@ -51,10 +51,10 @@ def _utc_now() -> datetime.datetime:
 
 
 class ReportLane:
-    """Tells owners and operators what happens to their pods and cards.
+    """Reports to owners and operators what happens to their pods and cards.
 
-    Reports are handed over without waiting; `run` writes them. Binds go through `binding`, which
-    is how the lane knows when to stand back.
+    Reports are handed over without waiting; `run` writes them. Binds go through `binding`, by which
+    the lane knows when to pause.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class ReportLane:
         self._clock = clock
         self._conditions = ConditionQueue()
         self._events = EventSeries()
-        #: Bound, when; their events are made when nothing else is to be done.
+        #: Bound pods with their times; their events are made when nothing else is to be done.
         self._scheduled: deque[tuple[ReportScheduled, datetime.datetime]] = deque()
         self._dropped = 0
         self._binding: set[PodUid] = set()
@@ -86,7 +86,7 @@ class ReportLane:
 
     @property
     def dropped(self) -> int:
-        """Events that were given up so far, because too many waited or the server refused them."""
+        """Events given up so far, because too many waited or the server refused them."""
         return self._events.dropped + self._dropped
 
     @property
@@ -95,7 +95,7 @@ class ReportLane:
         return len(self._conditions.queue) + len(self._events.queue) + len(self._scheduled)
 
     def waiting(self, report: ReportWaiting) -> None:
-        """Take a report that a pod waits; a newer one replaces it while it is not written."""
+        """Take a report that a pod waits; a newer one replaces it until it is written."""
         now = self._now()
         self._conditions.report(report, now)
         note = message_of(report.diagnosis)
@@ -112,27 +112,27 @@ class ReportLane:
         self._news.set()
 
     def trouble(self, report: ReportTrouble) -> None:
-        """Take a report of what others did to a pod."""
+        """Take a report of a bound pod's problem."""
         about = regarding_pod(report.uid, report.key)
         self._occurred(about, report.trouble, report.note, self._now())
 
     def evicted(self, effect: Evict) -> None:
-        """Take a report that a pod is being deleted for the others' sake."""
+        """Take a report that a pod is evicted."""
         about = regarding_pod(effect.uid, effect.key)
         self._occurred(about, effect.event, effect.note or effect.message, self._now())
 
     def overcommit(self, report: ReportOvercommit) -> None:
-        """Take a report that pods use too much of a node, or not any more."""
+        """Take a report that pods overuse a part of a node, or no longer do."""
         reason = report.kind if report.is_over else OVERUSE_ENDED[report.kind]
         about = regarding_part(report.node, report.uuid, report.port)
         self._occurred(about, reason, report.note, self._now())
 
     @contextlib.asynccontextmanager
     async def binding(self, uid: PodUid) -> AsyncIterator[None]:
-        """Stand back while a bind is in flight.
+        """Pause while a bind is in flight.
 
-        Nothing of the pod's waiting is written from now on: it would undo the condition that the
-        API server sets when it binds.
+        Nothing about the pod's waiting is written from now on: it would overwrite the condition
+        that the API server sets when it binds.
         """
         self._conditions.withdraw(uid)
         self._binding.add(uid)
@@ -148,7 +148,7 @@ class ReportLane:
                 self._no_binds.set()
 
     async def run(self) -> None:
-        """Write what is handed over, for ever."""
+        """Write reports, for ever."""
         async with asyncio.TaskGroup() as group:
             for _ in range(self._workers):
                 group.create_task(self._work())
@@ -190,7 +190,7 @@ class ReportLane:
             self._news.set()
 
     async def _tell(self, report: ReportWaiting) -> None:
-        """Write one condition, if the pod does not say so already."""
+        """Write one condition, if the pod does not show it already."""
         try:
             written = await self._patch_condition(report)
         except KubeFailure as error:
@@ -208,7 +208,7 @@ class ReportLane:
             self._conditions.gone(report.uid)
 
     async def _patch_condition(self, report: ReportWaiting) -> bool:
-        """Make the pod say it; False if it need not be told any more."""
+        """Write the condition; False if it is not needed any more."""
         uid, changed = report.uid, None
         if not self._conditions.is_known(uid):
             # The time of the last transition must survive a restart of the scheduler.
@@ -262,7 +262,7 @@ class ReportLane:
         return None
 
     def _delay_s(self, error: KubeFailure) -> float:
-        """How long what failed waits; longer while everything fails."""
+        """Seconds until a failed write is repeated; longer while all fail."""
         asked_s = error.retry_after_s if isinstance(error, KubeError) else None
         self._failures += 1
         if isinstance(error, KubeError) and error.status == HTTPStatus.FORBIDDEN:
@@ -278,8 +278,8 @@ class ReportLane:
 def _is_definite(error: KubeError) -> bool:
     """Whether the same condition would be refused for ever.
 
-    A right that is missing may be granted yet, and of conflicts only that of the uid lasts: the
-    server gives up a patch with 409 when others write the pod at the same time.
+    A missing right may be granted yet, and of conflicts only that of the uid lasts: the server
+    answers a patch with 409 when others write the pod at the same time.
     """
     if error.status == HTTPStatus.CONFLICT:
         return "uid" in error.message.lower()

@@ -17,12 +17,12 @@ from kubeshare_py.manifests.reports import (
     waiting_patch,
 )
 
-#: Short, because a bind of the pod waits for a patch that is under way.
+#: Short, because a bind of the pod waits for a patch under way.
 TIMEOUT_S = 5.0
 
 
 async def read_condition(client: KubeClient, report: ReportWaiting) -> Told | None:
-    """Read what the pod says of its waiting; None if it does not wait (any more)."""
+    """Read the pod's condition; None if it does not wait (any more)."""
     path = _pod_path(report)
     answer = await client.request("GET", path, timeout_s=TIMEOUT_S, patient=False)
     return read_told(answer.body, report.uid)
@@ -54,11 +54,11 @@ async def send_event(client: KubeClient, series: Series, count: int, instance: s
         except KubeError as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
-        # Its time to live is over: it is created again, with the count.
+        # Its time to live has ended: it is created again, with the count.
     try:
         await _send(client, "POST", path, event_body(event, instance, count, series.last), JSON)
     except KubeError as error:
-        # An earlier try may have got through although its answer was lost.
+        # An earlier try may have succeeded although its answer was lost.
         if error.reason != "AlreadyExists":
             raise
 
