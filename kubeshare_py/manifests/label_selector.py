@@ -1,4 +1,4 @@
-"""LabelSelector objects, as specs of budgets and workloads have them.
+"""LabelSelector objects, as in the specs of budgets and workloads.
 
 https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/label-selector/
 """

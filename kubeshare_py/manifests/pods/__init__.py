@@ -1,1 +1,1 @@
-"""A v1 Pod: its fields, and what placement depends on of each."""
+"""A v1 Pod: its fields, and the values that placement depends on."""

@@ -1,1 +1,1 @@
-"""The scheduler's state over HTTPS: who may read what, and the answers."""
+"""The scheduler's state over HTTPS: access of readers, and the answers."""

@@ -26,7 +26,7 @@ from kubeshare_py.edges.scheduler.state.state_access import NO_TOKENS, bearer, i
 from kubeshare_py.edges.scheduler.state.state_stream import ViewStreams
 from kubeshare_py.views.view import ClusterView, WhyView
 
-#: Why the owner of a token may not do a verb to a path; None if he may.
+#: Why the owner of a token may not do a verb to a path; None if it is allowed.
 Denies = Callable[[str, str, str], Awaitable[Denial | None]]
 
 
@@ -43,12 +43,11 @@ async def serve(
 ) -> AsyncIterator[str]:
     """Serve while the context is open; yields the URL.
 
-    `context` has the certificate. `cluster` gives a view in portions: the first says what is no
-    list, and others get their turn after each; it is told whether the topology of nodes is asked
-    for (`?topology=1`).
-    `denial` judges tokens that are not in the token file; without both, every request is refused
-    but for those of health checks and of `state_api`, which judges by itself. Raises
-    ConfigurationError for files that cannot be used.
+    `context` has the certificate. `cluster` gives a view in portions, with a turn for other tasks
+    after each: the first has all that is no list. Its argument is whether the topology of nodes is
+    requested (`?topology=1`). `denial` checks tokens that are not in the token file. Without both,
+    every request is refused except for health checks and `state_api`, which checks access itself.
+    Raises ConfigurationError for files that cannot be used.
     """
     tokens = accepted_tokens(settings.token_file)
     streams = ViewStreams()
@@ -73,7 +72,7 @@ def _guard(tokens: Collection[str], denial: Denies | None) -> Middleware:
         if f"/{request.path.removeprefix('/').split('/')[0]}" in probes.PATHS:
             return await handler(request)
         if state_api.owns(request.path):
-            return await handler(request)  # it asks by itself
+            return await handler(request)  # it identifies the reader itself
         given = bearer(request)
         if is_one_of(given, tokens):
             return await handler(request)
