@@ -1,7 +1,4 @@
-"""The command `kubectl kubeshare`.
-
-Shows the scheduler's state, with the scheduler's own reasons.
-"""
+"""The command `kubectl kubeshare`: shows the scheduler's state and the scheduler's own reasons."""
 
 from collections.abc import Callable
 
@@ -88,7 +85,7 @@ def _width(out: Console, question: Question) -> int | None:
 
 
 def _print(question: Question, shown: Shown, out: Console) -> None:
-    # Written unformatted: formatting for a terminal takes seconds for a large cluster.
+    # Unformatted: formatting for a terminal takes seconds for a large cluster.
     if question.output == JSON:
         out.file.write(documents.as_json(shown.document()) + "\n")
     elif question.output == YAML:

@@ -35,19 +35,19 @@ def memory(amount: int) -> str:
 
 
 def memory_pair(asked: int, free: int) -> tuple[str, str]:
-    """Both in one unit, fine enough for them to look different where they are."""
+    """Both amounts in one unit, fine enough to show their difference."""
     if asked == free:
         return memory(asked), memory(free)
     return next(pair for pair in _pairs(asked, free) if pair[0] != pair[1])
 
 
 def percent(used: int, total: int) -> int:
-    """How much of it is used, cut to a whole number; 0 where there is nothing."""
+    """The used part in percent, rounded down; 0 if there is nothing."""
     return used * 100 // total if total > 0 else 0
 
 
 def asks(pod: PodView) -> str:
-    """What a pod asks for, of each card where it asks for several: `0.5 GPU, 20.0 GiB`."""
+    """What a pod asks for, per card if it asks for several: `0.5 GPU, 20.0 GiB`."""
     if not pod.count:
         return "no GPU"
     if pod.count == 1:
@@ -64,12 +64,12 @@ def asks(pod: PodView) -> str:
 
 
 def asks_of(pod: PodView) -> str:
-    """The same with the models that will do: `0.5 GPU on Tesla-T4`."""
+    """The same with the accepted models: `0.5 GPU on Tesla-T4`."""
     return f"{asks(pod)} on {' or '.join(pod.models)}" if pod.models else asks(pod)
 
 
 def held(pod: PodView) -> str:
-    """What it holds, in all cards together where they differ: `0.5 GPU, 20.0 GiB`."""
+    """What it holds, summed over its cards if they differ: `0.5 GPU, 20.0 GiB`."""
     parts = pod.holds
     if not parts:
         return ""
@@ -81,7 +81,7 @@ def held(pod: PodView) -> str:
 
 
 def amount_of(count: int, milli: int, memory_bytes: int) -> str:
-    """So many cards, and so much of each: `2 GPUs, 40.0 GiB each`."""
+    """A number of cards, and the amount of each: `2 GPUs, 40.0 GiB each`."""
     if count == 1:
         return f"{gpus(milli)} GPU, {memory(memory_bytes)}"
     share = f"{count} GPUs" if milli == WHOLE_MILLI else f"{count} x {gpus(milli)} GPU"
@@ -89,7 +89,7 @@ def amount_of(count: int, milli: int, memory_bytes: int) -> str:
 
 
 def is_unclear(pod: PodView) -> bool:
-    """Whether nobody may have understood what it asks for: it is held and asks for nothing."""
+    """Whether its request may not have been understood: it is held and asks for nothing."""
     return pod.state == "held" and not pod.count
 
 

@@ -1,4 +1,4 @@
-"""One card as a bar with its tenants' names, in as many columns as there are.
+"""One card as a bar with its tenants' names, in the available columns.
 
 A tenant has the same colour on every card; without colours, neighbours differ by their pattern.
 """
@@ -14,7 +14,7 @@ from kubeshare_py.terminal.cards import card_label
 from kubeshare_py.terminal.grid import SEPARATOR, names_in, shortened
 from kubeshare_py.views.view import CardView, Tenant
 
-#: Narrower cells show nothing that can be read.
+#: The narrowest readable cell.
 LEAST_CELL = 13
 _LABEL = 2
 _SHORTEST_BAR, _LONGEST_BAR = 4, 20
@@ -76,7 +76,7 @@ def _bar(card: CardView, length: int) -> Text:
 
 
 def _segments(card: CardView, length: int) -> Iterator[tuple[Tenant, int]]:
-    """Each tenant's columns: at least one, in all never more than there are."""
+    """Each tenant's columns: at least one, in all never more than available."""
     by_memory = _by_memory(card)
     _, whole = _fullness(card)
     so_far = drawn = 0
@@ -90,7 +90,7 @@ def _segments(card: CardView, length: int) -> Iterator[tuple[Tenant, int]]:
 
 
 def _fullness(card: CardView) -> tuple[int, int]:
-    """Used and whole, of whichever of share and memory is scarcer."""
+    """The used part and the whole, of share or memory, whichever is scarcer."""
     if _by_memory(card):
         return card.used_bytes, card.memory_bytes
     return card.used_milli, WHOLE_MILLI

@@ -1,4 +1,4 @@
-"""A row of amounts by card: a column for each card, or one list where that is too wide."""
+"""A row of amounts by card: a column for each card, or one list if that is too wide."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,12 +24,12 @@ class MatrixRow:
 
 
 def index_label(card: CardView) -> str:
-    """Heads the column of this card."""
+    """The header of this card's column."""
     return str(card.index) if card.index >= 0 else NO_INDEX
 
 
 def by_index(cards: Iterable[CardView]) -> dict[str, list[CardView]]:
-    """Cards under their index, in order; those without one together."""
+    """Cards under their index, in order; those without an index together."""
     found: dict[str, list[CardView]] = {}
     for card in ordered(cards):
         found.setdefault(index_label(card), []).append(card)
@@ -46,7 +46,7 @@ def card_matrix(
 ) -> list[Text]:
     """Lines with a column `GPU0(amount)` for each card; `empty` where a row has no such card.
 
-    A terminal too narrow for that gets one list a row instead: `0:amount 1:amount`.
+    A terminal too narrow for that gets one list per row instead: `0:amount 1:amount`.
     """
     labels = sorted({label for row in rows for label in row.by_card}, key=_in_order)
     first, second, last = heads

@@ -7,16 +7,16 @@ from kubeshare_py.terminal.amounts import counted, gpus
 from kubeshare_py.views.view import CardView, ClusterView, NodeView, PodView
 
 UNREAD = "unread"
-#: Said of pods on a card that the reader may not see.
+#: The text for pods on a card that the reader may not see.
 UNNAMED = "(in other namespaces)"
 READ = "read"
 _READY, _NOT_KNOWN = "ready", "not known"
-#: A node that lies may claim hundreds of cards.
+#: The most claims that are shown: a lying node may claim hundreds of cards.
 _MOST_CLAIMS = 8
 
 
 def card_label(card: CardView) -> str:
-    """Its index on the node, or its uuid where that is not known."""
+    """Its index on the node, or its uuid if the index is unknown."""
     return str(card.index) if card.index >= 0 else card.uuid
 
 
@@ -26,7 +26,7 @@ def ordered(cards: Iterable[CardView]) -> list[CardView]:
 
 
 def card_state(node: NodeView, card: CardView, overcommitted: frozenset[tuple[str, str]]) -> str:
-    """What is wrong with a card, or nothing."""
+    """What is wrong with a card, or ""."""
     words = []
     if not card.known:
         words.append("not in inventory")
@@ -62,7 +62,7 @@ def _claim(card: CardView) -> str:
 
 
 def unheld(cards: Iterable[CardView]) -> dict[str, int]:
-    """How many pods are not held to their part of these cards, by the part."""
+    """For each part, how many pods are not held to their part of these cards."""
     pods = {
         (tenant.namespace, tenant.name): tenant.unheld for card in cards for tenant in card.tenants
     }
@@ -70,9 +70,9 @@ def unheld(cards: Iterable[CardView]) -> dict[str, int]:
 
 
 def isolation(cards: Sequence[CardView]) -> Iterator[tuple[str, bool]]:
-    """A line for each back-end that pods may use: where it works; and whether that is everywhere.
+    """A line for each back-end that pods may use: where it works, and whether that is everywhere.
 
-    Cards are named where they differ.
+    Cards are named if they differ.
     """
     by_backend: dict[str, dict[str, list[str]]] = {}
     for card in ordered(cards):
@@ -92,7 +92,7 @@ def _worst_first(state: tuple[str, list[str]]) -> tuple[bool, bool, str]:
 
 
 def node_state(node: NodeView) -> str:
-    """What is special about a node, or nothing."""
+    """What is special about a node, or ""."""
     words = []
     if not node.known:
         words.append("unknown node")
@@ -104,12 +104,12 @@ def node_state(node: NodeView) -> str:
 
 
 def card_name(uuid: str, index: int) -> str:
-    """A card in a sentence: `GPU 0 (GPU-…)`, or its uuid where the inventory does not show it."""
+    """A card in a sentence: `GPU 0 (GPU-…)`, or its uuid if the inventory does not show it."""
     return f"GPU {index} ({uuid})" if index >= 0 else uuid
 
 
 def held_labels(pod: PodView) -> str:
-    """Which of its node's cards a pod has: `0,1`; uuids where no index is known."""
+    """The cards of its node that a pod has: `0,1`; uuids if no index is known."""
     known = sorted(one.index for one in pod.holds if one.index >= 0)
     return ",".join([*map(str, known), *(one.uuid for one in pod.holds if one.index < 0)])
 

@@ -1,4 +1,4 @@
-"""The machine forms of what the commands show: exact amounts, the endpoint's own field names."""
+"""The machine-readable forms of the commands' output: exact amounts, the endpoint's field names."""
 
 from typing import Any
 
@@ -10,24 +10,24 @@ Document = dict[str, Any]
 
 
 def gpus_document(view: ClusterView, nodes: list[NodeView]) -> Document:
-    """The nodes that were asked for; `overcommitted` only theirs."""
+    """The requested nodes; `overcommitted` has only theirs."""
     names = {node.name for node in nodes}
     overcommitted = [pair for pair in view.overcommitted if pair[0] in names]
     return _head(view) | _plain({"nodes": nodes, "overcommitted": overcommitted})
 
 
 def pods_document(view: ClusterView, pods: list[PodView]) -> Document:
-    """The pods that were asked for."""
+    """The requested pods."""
     return _head(view) | _plain({"pods": pods})
 
 
 def why_document(why: WhyView) -> Document:
-    """Everything."""
+    """The whole explanation."""
     return _plain(why)
 
 
 def workload_document(why: WhyView, pods: list[PodView]) -> Document:
-    """That of the pod which is explained, and all pods of the workload beside it."""
+    """The explanation of one pod, with all pods of the workload."""
     return _plain(why) | _plain({"pods": pods})
 
 

@@ -1,4 +1,4 @@
-"""Who would be evicted for a pod, and what for: lines of `kubectl kubeshare why`."""
+"""The victims of a preemption and its places: lines of `kubectl kubeshare why`."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,14 +10,14 @@ from kubeshare_py.terminal.cards import card_name
 from kubeshare_py.terminal.grid import wrapped
 from kubeshare_py.views.view import PreemptionView, VictimView
 
-#: So many victims are named; the rest is counted. The machine forms have them all.
+#: The most victims that are named; the rest is counted. Machine-readable forms have all of them.
 MOST_VICTIMS = 20
 
 
 def preemption_lines(
     found: PreemptionView, indexes: Mapping[str, int], width: int | None
 ) -> list[Text]:
-    """A heading, the victims node by node, and what keeps it from happening."""
+    """A heading, the victims node by node, and what prevents the preemption."""
     lines = [Text(_heading(found), style="bold")]
     for victim in found.victims[:MOST_VICTIMS]:
         lines += _entry(_victim(victim, indexes), width)

@@ -1,6 +1,6 @@
-"""A pod that this scheduler does not know, in a sentence: whose it is, or what became of it."""
+"""A sentence about a pod that this scheduler does not know: its scheduler, or its end."""
 
-#: The name that kubeshare-scheduler's first profile has unless its configuration says otherwise.
+#: The schedulerName of kubeshare-scheduler's first profile by default.
 OUR_NAME = "kubeshare-scheduler"
 
 

@@ -1,7 +1,7 @@
 """Columns of text, as kubectl prints them: headers, two spaces between, nothing after the last.
 
-Where the terminal is too narrow, columns that may be shortened are; the text that flows (reasons,
-long lists) is wrapped in what is left of the line, or below the row where that is too little.
+If the terminal is too narrow, columns that may be shortened are; flowing text (reasons, long lists)
+is wrapped in the rest of the line, or below the row if that is too narrow.
 """
 
 import textwrap
@@ -15,17 +15,17 @@ from kubeshare_py.domain.printable import printable
 
 GAP = 2
 ELLIPSIS = "…"
-#: Text that flows stands beside its row only where it gets at least so many columns.
+#: The fewest columns for flowing text beside its row.
 LEAST_FLOW = 40
-#: How far below its row it is indented otherwise.
+#: Its indentation below the row otherwise.
 INDENT = 4
 SEPARATOR = ", "
-#: Stands in a cell for nothing, as in kubectl's tables: each line has as many words as the header.
+#: The text of an empty cell, as in kubectl's tables: each line has as many words as the header.
 NONE = "<none>"
 
 
 def shortened(text: str, room: int) -> str:
-    """At most `room` characters; what goes is the middle, since names differ at both ends."""
+    """At most `room` characters, cut in the middle, because names differ at both ends."""
     if len(text) <= room:
         return text
     tail = (room - 1) // 2
@@ -67,14 +67,14 @@ class Row:
 def grid(
     columns: Sequence[Column], rows: Sequence[Row], width: int | None, *, flow_header: str = ""
 ) -> list[Text]:
-    """Lay out a header line and the rows' lines; `width` None is a line without end."""
+    """Lay out a header line and the rows' lines; `width` None does not limit lines."""
     return [line for lines in grouped(columns, rows, width, flow_header) for line in lines]
 
 
 def grouped(
     columns: Sequence[Column], rows: Sequence[Row], width: int | None, flow_header: str = ""
 ) -> list[list[Text]]:
-    """Give the same lines row by row; the first group is the header's."""
+    """The same lines, grouped by row; the first group is the header's."""
     header = Row(cells=[column.header for column in columns], style="bold", flow=flow_header)
     table = [header] + [
         Row(cells=[*map(printable, row.cells)], style=row.style, flow=printable(row.flow))
@@ -126,7 +126,7 @@ def _lines(
 
 
 def wrapped(text: str, room: int | None) -> list[str]:
-    """Lines of at most `room` characters, at least one; None is a line without end."""
+    """Lines of at most `room` characters, at least one; None does not limit lines."""
     if room is None:
         return [text]
     return textwrap.wrap(text, max(room, 1), break_on_hyphens=False) or [""]

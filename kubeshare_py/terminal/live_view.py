@@ -1,7 +1,7 @@
-"""The whole cluster on one screen: nodes, their cards as bars, and who waits for what.
+"""The whole cluster on one screen: nodes, their cards as bars, and waiting pods.
 
-The screen's size is given. As many cards share a line as it takes for all nodes to fit; a bigger
-cluster gets one character a card, a yet bigger one its busiest nodes only.
+The screen's size is given. As many cards share a line as needed for all nodes to fit; a bigger
+cluster gets one character per card, an even bigger one only its busiest nodes.
 """
 
 from collections import Counter
@@ -37,7 +37,7 @@ def live_view(view: ClusterView, *, width: int, height: int) -> Text:
     lines = _totals(view, width)
     lines += [Text(_cut(printable(one), width), style="yellow") for one in warnings(view)]
     waiting = [pod for pod in view.pods if pod.state not in _PLACED]
-    # A third of the screen for those that wait, more where the nodes leave it.
+    # A third of the screen for waiting pods, more if the nodes leave room.
     some = min(len(waiting) + 1, max(3, (height - len(lines)) // 3)) if waiting else 0
     nodes = _nodes(view, width, max(1, height - len(lines) - some))
     left = height - len(lines) - len(nodes)
@@ -75,7 +75,7 @@ def _nodes(view: ClusterView, width: int, height: int) -> list[Text]:
 def _bars(
     node: NodeView, view: ClusterView, name: int, room: int, cells: int, with_namespace: bool
 ) -> list[Text]:
-    """One node with so many cards a line."""
+    """One node with `cells` cards per line."""
     heading = _heading(node, name)
     if not node.cards:
         others = sum(pod.node == node.name and pod.state in _PLACED for pod in view.pods)
@@ -93,7 +93,7 @@ def _bars(
 
 
 def _levels(nodes: Sequence[NodeView], name: int, width: int, height: int) -> list[Text]:
-    """One character a card, as many nodes a line as fit; with too many nodes, the busiest."""
+    """One character per card, as many nodes per line as fit; if too many, the busiest."""
     lengths = [_level_text(node, name).cell_len for node in nodes]
     longest = min(max(lengths, default=0), width)
     across = max(1, (width + _GAP) // (longest + _GAP))
@@ -134,7 +134,7 @@ def _heading(node: NodeView, name: int) -> Text:
 
 
 def _waiting(pods: Sequence[PodView], width: int, height: int) -> list[Text]:
-    """Those that wait: one line each, then how many more."""
+    """Waiting pods: one line each, then how many more there are."""
     shown = pods if len(pods) < height else pods[: max(0, height - 2)]
     lines = [Text("waiting:", style="bold")]
     names = [printable(f"{pod.namespace}/{pod.name}") for pod in shown]

@@ -1,7 +1,7 @@
 """`kubeshare-collector --once`: the cards of one node, and how they reach each other.
 
-Plain columns: rich, which the tables of kubectl are made with, is 2 MiB that a collector on every
-node can do without.
+Plain columns: rich, which kubectl's tables use, is 2 MiB that a collector on every node can do
+without.
 """
 
 from collections import Counter

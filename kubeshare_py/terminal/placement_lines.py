@@ -10,7 +10,7 @@ from kubeshare_py.terminal.cards import UNNAMED, card_name
 from kubeshare_py.terminal.grid import wrapped
 from kubeshare_py.views.holding import HoldingView, NeighbourView, PlacementView
 
-#: So many neighbours are named; the rest is counted. The machine forms have them all.
+#: The most neighbours that are named; the rest is counted. Machine-readable forms have all of them.
 MOST_NEIGHBOURS = 20
 
 

@@ -11,7 +11,7 @@ from kubeshare_py.views.view import ClusterView, PodView
 
 STYLES = {"waiting": "yellow", "backoff": "yellow", "held": "magenta", "binding": "cyan"}
 _TELLING = ("waiting", "backoff", "held", "binding", "assumed", "bound")
-#: Said of a pod whose labels were changed after it was bound.
+#: The text for a pod whose labels were changed after it was bound.
 ASKS_FOR_OTHER = "its labels were changed: it holds what it was bound with"
 
 
@@ -20,7 +20,7 @@ def shown_pods(
     names: Collection[str] = (),
     matching: Collection[tuple[str, str]] | None = None,
 ) -> list[PodView]:
-    """The pods to show: those with one of the names, or all; of them those that match, if given."""
+    """The pods to show: those with one of the names, or all; only matching ones, if given."""
     return [
         pod
         for pod in view.pods
@@ -30,16 +30,16 @@ def shown_pods(
 
 
 def most_telling(pods: Sequence[PodView]) -> PodView:
-    """The one to explain first: one that waits before one that is bound; there must be one."""
+    """The pod to explain first: a waiting one before a bound one; there must be one."""
     return min(pods, key=lambda pod: (_TELLING.index(pod.state), pod.name))
 
 
 def pod_table(
     pods: Sequence[PodView], now: float, *, with_namespace: bool, wide: bool = False
 ) -> Table:
-    """One row for each of the pods; the reason for waiting beside or below it.
+    """One row for each pod, with the reason for waiting beside or below it.
 
-    `now` is seconds since 1970, for their age.
+    `now` is Unix time (s), for their age.
     """
     leading = [Column(header="NAMESPACE", least=9)] if with_namespace else []
     columns = [

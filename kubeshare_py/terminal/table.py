@@ -1,4 +1,4 @@
-"""A table that may be printed whole, or again only where it changed (`-w`)."""
+"""A table that may be printed whole, or later only its changes (`-w`)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,10 +10,10 @@ from kubeshare_py.terminal.grid import Column, Row, grouped
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Columns and rows; `keys` say which rows of two tables are about the same thing.
+    """Columns and rows; equal `keys` in two tables identify the same row.
 
-    `state` is the column that says of a row that went that it is gone; `aging` one that changes by
-    itself, -1 for none.
+    `state` is the column that shows that a row is gone; `aging` one that changes by itself, -1 for
+    none.
     """
 
     columns: Sequence[Column]
@@ -25,7 +25,7 @@ class Table:
 
 
 def table_lines(table: Table, width: int | None, *, headers: bool = True) -> list[Text]:
-    """Lay out all of it; `width` None is a line without end."""
+    """Lay out the whole table; `width` None does not limit lines."""
     groups = grouped(table.columns, table.rows, width, table.flow_header)
     return [line for lines in groups[0 if headers else 1 :] for line in lines]
 

@@ -13,12 +13,12 @@ from kubeshare_py.terminal.grid import Column, Row, grid, joined, wrapped
 from kubeshare_py.views.view import IslandView, NodeView, RingView, TopologyView
 
 _ITSELF, _UNKNOWN = "X", "-"
-#: Below it a bandwidth is none, but says that cards are near each other.
+#: Below this, a bandwidth only means that cards are near each other.
 _LEAST = 100
 
 
 def topology_tables(nodes: Sequence[NodeView], width: int | None) -> Text:
-    """Node by node; those without cards are left out."""
+    """Node by node, without nodes that have no cards."""
     lines: list[Text] = []
     for node in nodes:
         if node.cards:
@@ -27,7 +27,7 @@ def topology_tables(nodes: Sequence[NodeView], width: int | None) -> Text:
 
 
 def ring_sentence(ring: RingView | None) -> str:
-    """How a pod's cards are joined; "" for one card, or where nobody knows."""
+    """How a pod's cards are joined; "" for one card, or if unknown."""
     if ring is None or not ring.links:
         return ""
     kinds = Counter(link.kind or "unknown" for link in ring.links)
@@ -51,7 +51,7 @@ def _node(node: NodeView, width: int | None) -> list[Text]:
 
 
 def _labels(node: NodeView, topology: TopologyView) -> dict[str, str]:
-    """Of each card its index; instances of one card are numbered behind it."""
+    """Each card's index; instances of one card are numbered after it."""
     indexes = {card.uuid: card.index for card in node.cards}
     of_index = Counter(indexes[uuid] for uuid in topology.cards)
     seen: Counter[int] = Counter()
@@ -98,7 +98,7 @@ def _islands(islands: Iterable[IslandView], labels: dict[str, str]) -> Iterable[
 
 
 def _speed(bandwidth: int) -> str:
-    """Below a link's there is only nearness, and all cards of a node are in it."""
+    """The bandwidth; below a link's there is only nearness, and all cards of a node share it."""
     if bandwidth < _LEAST:
         return "near" if bandwidth else "node"
     return f"{bandwidth / 1000:g} GB/s"

@@ -23,7 +23,8 @@ from kubeshare_py.terminal.placement_lines import placement_lines
 from kubeshare_py.terminal.topology_tables import ring_sentence
 from kubeshare_py.views.view import NodeWhy, PodView, WhyView
 
-#: So many nodes are shown one by one; the rest is counted. The machine forms have them all.
+#: The most nodes that are shown one by one; the rest is counted. Machine-readable forms have all of
+#: them.
 MOST_NODES = 20
 
 _STATES = {
@@ -88,7 +89,7 @@ def _paragraph(why: WhyView, width: int | None) -> list[Text]:
 
 
 def _unheld(pod: PodView) -> str:
-    """What of its share is a wish only."""
+    """The parts of its share that are not enforced."""
     if not pod.unheld:
         return ""
     because = [f"{one.uuid} has {one.lack}" for one in pod.lacks if one.lack]
@@ -98,7 +99,7 @@ def _unheld(pod: PodView) -> str:
 
 
 def _untold(why: WhyView) -> str:
-    """Of which cards nobody says whether its back-end works there."""
+    """The cards on which it is unknown whether its back-end works."""
     pod = why.pod
     cards = " and ".join(one.uuid for one in pod.lacks if not one.lack)
     if not pod.node:
@@ -117,7 +118,7 @@ def _rank(pod: PodView) -> str:
 
 
 def _nodes(nodes: Sequence[NodeWhy], indexes: Mapping[str, int], width: int | None) -> list[Text]:
-    """One grid for the shortfalls of all nodes, cut where each node's heading belongs."""
+    """One grid for the shortfalls of all nodes, cut at each node's heading."""
     columns = [
         Column(header="WHERE", least=13),
         Column(header="ASKED"),
@@ -145,7 +146,7 @@ def _heading(node: NodeWhy, width: int | None) -> list[Text]:
 
 
 def _fits(node: NodeWhy) -> str:
-    """That it fits; of a gang how many members."""
+    """That the pod fits; for a gang, how many members."""
     if node.room is None:
         return "fits"
     return f"room for {counted(node.room, 'member')}"

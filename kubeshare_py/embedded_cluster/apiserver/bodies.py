@@ -34,7 +34,7 @@ _HINT = (
 
 
 class NotDecodable(Refusal):
-    """The body is not such an object: 400, or 422 where a patch made it so."""
+    """The body is no such object: 400, or 422 if a patch made it so."""
 
     def __init__(self, kind: str, api_version: str, why: str) -> None:
         version = api_version.rpartition("/")[2]
@@ -43,12 +43,12 @@ class NotDecodable(Refusal):
 
 
 def media_type(content_type: str) -> str:
-    """Without parameters, in lower case."""
+    """The media type without parameters, in lower case."""
     return content_type.partition(";")[0].strip().lower()
 
 
 def decode_body(request: ApiRequest) -> Any:
-    """The JSON or YAML value of a POST, PUT or DELETE body; {} when there is none."""
+    """The JSON or YAML value of a POST, PUT or DELETE body; {} if there is none."""
     if not request.body:
         return {}
     kind = media_type(request.content_type) or JSON
@@ -78,7 +78,7 @@ def decode_object(request: ApiRequest, resource: Resource) -> Decoded:
 
 
 def decode_part(request: ApiRequest, kind: str, api_version: str) -> Decoded:
-    """The same for what subresources are sent; `kind` is also its name in api_fields."""
+    """The same for bodies of subresources; `kind` is also their name in api_fields."""
     body = _decode_dict(request, kind)
     check_kind(body, kind, api_version)
     return prune_part(body, kind, api_version, request.query.get("fieldValidation", ""))
@@ -124,7 +124,7 @@ def prune_object(body: Json, resource: Resource, validation: str) -> Decoded:
 
 
 def prune_part(body: Json, kind: str, api_version: str, validation: str) -> Decoded:
-    """The same for what subresources are sent."""
+    """The same for bodies of subresources."""
     return _pruned(body, kind, api_version, partial(api_pruning.prune, kind), validation)
 
 
@@ -157,7 +157,7 @@ def _pruned(
 
 
 def bare(body: Json) -> Json:
-    """Without kind and apiVersion, as the store keeps objects."""
+    """The object without kind and apiVersion, as the store keeps it."""
     return {key: value for key, value in body.items() if key not in ("kind", "apiVersion")}
 
 

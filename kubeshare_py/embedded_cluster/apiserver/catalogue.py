@@ -1,4 +1,4 @@
-"""All kinds that are served: those of the table, and those that definitions in the store make."""
+"""All kinds that are served: the fixed ones, and those of definitions in the store."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,7 +10,7 @@ from kubeshare_py.embedded_cluster.protocol.store import ApiStore, Entry
 
 
 class Catalogue:
-    """Look-ups of kinds. What definitions make is read from them anew whenever they change.
+    """Look-ups of kinds. Kinds of definitions are read anew whenever these change.
 
     Iterating over it gives every kind that is stored, served or not.
     """
@@ -29,7 +29,7 @@ class Catalogue:
         yield from self._defined()
 
     def served(self) -> tuple[Resource, ...]:
-        """What clients can discover."""
+        """The kinds that clients can discover."""
         return self._served_fixed + tuple(row for row in self._defined() if row.verbs)
 
     def find(self, api_version: str, plural: str) -> Resource | None:
@@ -42,7 +42,7 @@ class Catalogue:
         return next((row for row in rows if (row.api_version, row.plural) == wanted), None)
 
     def is_fixed(self, group: str) -> bool:
-        """Whether a group is one of the table's."""
+        """Whether a group is one of the fixed ones."""
         return group in self._groups
 
     def serves(self, group: str, version: str = "") -> bool:

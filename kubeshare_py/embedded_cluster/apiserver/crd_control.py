@@ -1,7 +1,7 @@
-"""What the API server's own controllers do about CustomResourceDefinitions.
+"""The API server's own controllers of CustomResourceDefinitions.
 
-Names are accepted and kinds established; a definition that is deleted takes its objects along. The
-real server does this within milliseconds of a write, this one right after it.
+Names are accepted and kinds established; deleting a definition deletes its objects. The real server
+does this within milliseconds of a write, this one right after it.
 """
 
 import random
@@ -30,7 +30,7 @@ _KINDS = (("kind", "Kind"), ("listKind", "ListKind"))
 
 
 def settle(store: ApiStore, now: float, rng: random.Random) -> None:
-    """Do what there is to do about all definitions."""
+    """Bring all definitions up to date."""
     changed = True
     while changed:
         changed = False
@@ -42,7 +42,7 @@ def settle(store: ApiStore, now: float, rng: random.Random) -> None:
 
 
 def _accept(store: ApiStore, entry: Entry, now: float) -> bool:
-    """Accept the names that no other definition of the group has; then establish the kind."""
+    """Accept names that no other definition of the group has; then establish the kind."""
     definition = entry.object
     names = definition["spec"]["names"]
     if definition["status"]["acceptedNames"] == names and is_true(definition, "Established"):
@@ -66,7 +66,7 @@ def _put(store: ApiStore, entry: Entry, definition: Json) -> bool:
 
 
 def _accepted(store: ApiStore, definition: Json) -> tuple[Json, Condition | None]:
-    """The names that a definition gets, and the last conflict there is."""
+    """The accepted names of a definition, and the last conflict, if any."""
     wanted, held = definition["spec"]["names"], definition["status"]["acceptedNames"]
     resources, kinds = _taken(store, definition)
     accepted, problem = dict(held), None
@@ -97,7 +97,7 @@ def _take(accepted: Json, wanted: Json, field: str) -> None:
 
 
 def _taken(store: ApiStore, definition: Json) -> tuple[set[str], set[str]]:
-    """The names that others of the group have been given: of resources, and of kinds."""
+    """The accepted names of the group's other definitions: of resources, and of kinds."""
     resources: set[str] = set()
     kinds: set[str] = set()
     for entry in store.entries(BUCKET):
@@ -120,7 +120,7 @@ def _conflict(shown: str, names: list[str]) -> Condition:
 
 
 def _clean_up(store: ApiStore, entry: Entry, now: float, rng: random.Random) -> bool:
-    """Delete all objects of a definition that is going; without any it goes itself."""
+    """Delete all objects of a definition being deleted; without any, remove it."""
     definition = entry.object
     finalizers = definition["metadata"].get("finalizers") or []
     if CLEANUP not in finalizers:

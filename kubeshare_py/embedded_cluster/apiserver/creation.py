@@ -1,4 +1,4 @@
-"""POST of objects: what a new object gets, and who is refused."""
+"""POST of objects: the fields that a new object gets, and refusals."""
 
 import uuid
 from collections.abc import Sequence

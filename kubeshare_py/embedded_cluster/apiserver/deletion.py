@@ -1,4 +1,4 @@
-"""DELETE: grace, finalizers, preconditions, and namespaces that take their content along."""
+"""DELETE: grace, finalizers, preconditions, and namespaces with their content."""
 
 from kubeshare_py.embedded_cluster.apiserver.bodies import NotDecodable, decode_body
 from kubeshare_py.embedded_cluster.apiserver.reads import existing, selected, view_of
@@ -39,7 +39,7 @@ def delete(call: Call) -> ApiResponse:
 
 
 def delete_collection(call: Call) -> ApiResponse:
-    """DELETE of everything that the selectors match; answers with what was there."""
+    """DELETE of everything that the selectors match; answers with the deleted objects."""
     options = delete_options(call)
     found = selected(call)
     for entry in found:
@@ -69,7 +69,7 @@ def delete_options(call: Call) -> Json:
 
 
 def delete_entry(call: Call, entry: Entry, options: Json) -> Entry | None:
-    """Delete or begin to; returns the last state if it is gone, None if it remains for now."""
+    """Delete or begin to; the last state if it is gone, None if it remains for now."""
     resource, store, old = call.resource, call.store, entry.object
     _check_preconditions(call, old["metadata"], options.get("preconditions") or {})
     if options.get("dryRun"):
@@ -157,7 +157,7 @@ def _marked(resource: Resource, old: Json, options: Json) -> Json:
 
 
 def _pod_grace(pod: Json, options: Json) -> int:
-    """Seconds; 0 for a pod that never ran or is over."""
+    """Seconds; 0 for a pod that never ran or has ended."""
     if not pod["spec"].get("nodeName") or (pod.get("status") or {}).get("phase") in _OVER:
         return 0
     default = pod["spec"].get("terminationGracePeriodSeconds", 30)
@@ -166,7 +166,7 @@ def _pod_grace(pod: Json, options: Json) -> int:
 
 
 def _shorten(metadata: Json, old: Json, grace: int, options: Json) -> None:
-    """An object already being deleted can only go sooner."""
+    """Shorten the grace period of an object already being deleted; it cannot grow."""
     held = old.get("deletionGracePeriodSeconds") or 0
     if "gracePeriodSeconds" not in options or grace >= held:
         return
@@ -192,7 +192,7 @@ def _delete_content(call: Call, namespace: str) -> None:
 
 
 def _after_removal(store: ApiStore, namespace: str) -> None:
-    """The last object to leave a terminating namespace takes it along."""
+    """Remove a terminating namespace with its last object."""
     held = store.get(NAMESPACES, "", namespace) if namespace else None
     if held is None or "deletionTimestamp" not in held.object["metadata"]:
         return

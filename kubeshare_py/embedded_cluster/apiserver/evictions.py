@@ -1,7 +1,7 @@
-"""POST pods/{name}/eviction: a DELETE that asks the pod's disruption budget first.
+"""POST pods/{name}/eviction: a DELETE that needs the permission of the pod's disruption budget.
 
-As measured on kube-apiserver 1.36: pods that are pending, over or already going need no budget; a
-granted eviction takes one disruption from the budget, even if the deletion is then refused.
+As measured on kube-apiserver 1.36: pods that are pending, finished or already being deleted need no
+budget; a granted eviction uses one disruption, even if the deletion is then refused.
 """
 
 from kubeshare_py.embedded_cluster.apiserver.bodies import decode_part
@@ -35,7 +35,7 @@ _SEVERAL = (
 
 
 def evict(call: Call) -> ApiResponse:
-    """201, or 429 where a budget does not allow it, or 500 where several budgets apply."""
+    """201, or 429 if a budget does not allow it, or 500 if several budgets apply."""
     eviction, _ = decode_part(call.request, "Eviction", "policy/v1")
     if eviction.get("metadata", {}).get("name") != call.name:
         raise bad_request("name in URL does not match name in Eviction object")
@@ -56,7 +56,7 @@ def evict(call: Call) -> ApiResponse:
 
 
 def _ask_budget(call: Call, pod: Json, *, is_real: bool) -> None:
-    """Take one disruption from the pod's budget where it needs one; refuses with 429 or 500."""
+    """Use one disruption of the pod's budget if it needs one; refuses with 429 or 500."""
     phase = (pod.get("status") or {}).get("phase")
     if phase in _UNGUARDED or "deletionTimestamp" in pod["metadata"]:
         return
@@ -87,7 +87,7 @@ def _is_ready(pod: Json) -> bool:
 
 
 def _lets_unready_go(budget: Json) -> bool:
-    """A pod that is not ready disrupts nothing, if the budget says so or is healthy."""
+    """Whether evicting an unready pod is no disruption: by the budget's policy, or its health."""
     if budget["spec"].get("unhealthyPodEvictionPolicy") == ALWAYS_ALLOW:
         return True
     status = budget["status"]
@@ -153,7 +153,7 @@ def _check_preconditions(held: Json, wanted: Json) -> None:
 
 
 def _marked(call: Call, entry: Entry) -> Entry:
-    """The pod with a condition that says why it goes."""
+    """The pod with a condition that says why it is evicted."""
     pod = entry.object
     fresh = {
         "type": _TARGET,

@@ -1,8 +1,8 @@
 """The smallest OpenAPI v3 documents with which `kubectl apply` and `create -f` work.
 
-kubectl looks, per kind, for a PATCH operation with the query parameter `fieldValidation`; it then
-leaves validation to the server. Only custom kinds have schemas: `kubectl explain` has nothing to
-say of the others.
+kubectl searches, per kind, for a PATCH operation with the query parameter `fieldValidation`; it
+then leaves validation to the server. Only custom kinds have schemas: `kubectl explain` shows
+nothing for the others.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
-"""OpenAPI schemas of custom kinds, so that `kubectl explain` has something to say.
+"""OpenAPI schemas of custom kinds, for `kubectl explain`.
 
-The kinds of the table have none: with them, kubectl would compute its patches from lists' merge
-keys that stand in no schema here.
+The built-in kinds have none: with them, kubectl would compute its patches from lists' merge keys,
+which are in no schema here.
 """
 
 from kubeshare_py.embedded_cluster.protocol.fields import TYPES
@@ -48,7 +48,7 @@ def _published(row: Resource, schema: Json) -> Json:
 
 
 def _with_meta(schema: Json) -> Json:
-    """What every object has, in the root and wherever another object is embedded."""
+    """The schema with metadata, in the root and in every embedded object."""
     metadata = {"description": _ABOUT_METADATA, "allOf": [_reference("Meta")]}
     given = {
         "apiVersion": {"description": _ABOUT_VERSION, "type": "string"},

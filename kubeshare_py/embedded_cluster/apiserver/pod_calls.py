@@ -1,4 +1,4 @@
-"""POST pods/binding, GET pods/log, and the streams nobody offers here.
+"""POST pods/binding, GET pods/log, and the streams, which are not offered here.
 
 Binding as measured on kube-apiserver 1.36: one write sets spec.nodeName, merges the Binding's
 annotations and labels, adds the node's topology labels, clears status.nominatedNodeName and sets
@@ -56,7 +56,7 @@ def log(call: Call) -> ApiResponse:
 
 
 def stream(call: Call) -> ApiResponse:
-    """exec, attach, port-forward: there is no container to talk to."""
+    """exec, attach, port-forward: refused, because there is no container."""
     pod = existing(call).object
     if not pod["spec"].get("nodeName"):
         raise bad_request(f"pod {call.name} does not have a host assigned")

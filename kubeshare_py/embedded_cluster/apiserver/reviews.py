@@ -1,4 +1,4 @@
-"""Reviews: who is it, and may he? Served but never stored.
+"""TokenReviews and SubjectAccessReviews: served but never stored.
 
 https://kubernetes.io/docs/reference/kubernetes-api/authentication-resources/token-review-v1/ and
 https://kubernetes.io/docs/reference/kubernetes-api/authorization-resources/subject-access-review-v1/
@@ -22,12 +22,11 @@ from kubeshare_py.embedded_cluster.protocol.status import Json, bad_request, met
 
 @dataclass(slots=True)
 class Access:
-    """Whose tokens there are, and what other servers may let users get.
+    """The users of tokens, and the rights that reviews report to other servers.
 
-    This server lets everybody who is known do everything; the rest is for servers that ask it:
-    `paths` are nonResourceURLs by user, with `*` at the end for all that begins so; `objects` are
-    (resource.group, namespace) whose objects a user may read, "" for all namespaces.
-    Administrators may all.
+    This server allows every known user everything. `paths` are nonResourceURLs by user, with a
+    final `*` for a prefix; `objects` are (resource.group, namespace) that a user may read, "" for
+    all namespaces. Administrators may read all.
     """
 
     user_of: Callable[[str], User | None] = lambda token: None

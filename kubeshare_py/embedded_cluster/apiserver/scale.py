@@ -29,14 +29,14 @@ from kubeshare_py.embedded_cluster.protocol.store import Entry
 
 KIND, API_VERSION = "Scale", "autoscaling/v1"
 _JSON_PATCH = "application/json-patch+json"
-#: A Scale has no lists, so that both kinds of merging are one.
+#: A Scale has no lists, so both kinds of merging are equal.
 _MERGES = ("application/merge-patch+json", "application/strategic-merge-patch+json")
 _IDENTITY = ("name", "namespace", "uid", "resourceVersion")
 _SHOWN = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
 def get(call: Call) -> ApiResponse:
-    """The Scale of an object; 500 where a custom object leaves its replicas open."""
+    """The Scale of an object; 500 if a custom object has no replicas."""
     return json_response(_scale_of(call, existing(call)))
 
 
@@ -47,7 +47,7 @@ def update(call: Call) -> ApiResponse:
 
 
 def patch(call: Call) -> ApiResponse:
-    """PATCH: the patch is one of the Scale, not of the object."""
+    """PATCH: the patch is one of the Scale, not of the object. Raises Refusal."""
     kind = media_type(call.request.content_type)
     merges = _MERGES[:1] if call.resource.definition else _MERGES
     if kind not in (_JSON_PATCH, *merges):

@@ -1,4 +1,4 @@
-"""What `kubectl apply` remembers of an object: the annotation that its next run compares with.
+"""The annotation by which `kubectl apply` remembers an object for its next run.
 
 https://kubernetes.io/docs/tasks/manage-kubernetes-objects/declarative-config/
 """
@@ -11,7 +11,7 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def as_applied(workload: dict[str, Any]) -> dict[str, Any]:
-    """Return the object with the annotation, whose text is the one that kubectl 1.36 writes."""
+    """The object with the annotation, whose text is the one that kubectl 1.36 writes."""
     metadata = workload["metadata"]
     annotations = {k: v for k, v in metadata.get("annotations", {}).items() if k != LAST_APPLIED}
     before = {**workload, "metadata": {**metadata, "annotations": annotations}}

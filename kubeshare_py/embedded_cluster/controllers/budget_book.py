@@ -19,7 +19,7 @@ from kubeshare_py.embedded_cluster.protocol.label_selectors import selects
 
 
 class BudgetBook(ControllerBook):
-    """Looks at a budget whenever its pods change, or any controller of its namespace."""
+    """Marks a budget for work when its pods change, or any controller of its namespace."""
 
     role = Role(
         component="controllermanager",
@@ -33,7 +33,7 @@ class BudgetBook(ControllerBook):
         self._scaled: dict[Kind, dict[str, LooseObject]] = {REPLICA_SETS: {}, DEPLOYMENTS: {}}
 
     def work_for(self, owner: LooseObject, now: float) -> Work:
-        """What is to be written about a budget."""
+        """The writes for a budget."""
         matches = selects(owner.spec.get("selector"))
         around = self.dependents.within(owner.metadata.namespace)
         pods = [pod for pod in around if matches(pod.metadata.labels)]
@@ -68,7 +68,10 @@ class BudgetBook(ControllerBook):
         super().gone(kind, uid)
 
     def _controller(self, pod: LooseObject) -> Controlled | None:
-        """A ReplicaSet, or the Deployment that controls it; nothing else here has a scale."""
+        """A ReplicaSet, or the Deployment that controls it; other kinds have no scale.
+
+        Raises NoScale.
+        """
         owner = controller_of(pod)
         if owner is None:
             return None

@@ -1,7 +1,7 @@
 """The status of a PodDisruptionBudget: how many of its pods may be evicted now.
 
-After https://kubernetes.io/docs/concepts/workloads/pods/disruptions/. Left out: taking back the
-condition DisruptionTarget of pods that were not deleted after all.
+After https://kubernetes.io/docs/concepts/workloads/pods/disruptions/. Left out: removing the
+condition DisruptionTarget from pods that were not deleted after all.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ from kubeshare_py.embedded_cluster.protocol.times import timestamp
 from kubeshare_py.views.ages import seconds
 
 ALLOWED, FAILED = "DisruptionAllowed", "SyncFailed"
-#: A pod that was to be evicted and is there after this long counts again (s).
+#: Seconds after which a pod with a granted eviction that still exists counts again.
 DELETION_S = 120.0
 _UNMANAGED = (
     "Pods selected by this PodDisruptionBudget were found to be unmanaged. As a result, the status "
@@ -28,18 +28,18 @@ _UNMANAGED = (
 
 
 class NoScale(Exception):
-    """How many pods there should be cannot be found out; the text says why."""
+    """The expected number of pods is unknown; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Controlled:
-    """Who controls a pod, and of how many pods that is."""
+    """The controller of a pod, and its scale."""
 
     uid: str
     scale: int
 
 
-#: Who controls a pod; None where nobody does; raises NoScale.
+#: Finds a pod's controller; None if it has none; raises NoScale.
 FindController = Callable[[LooseObject], Controlled | None]
 
 
@@ -53,7 +53,7 @@ class _Target:
 def work_for(
     budget: LooseObject, pods: Sequence[LooseObject], controller: FindController, now: float
 ) -> Work:
-    """What is to be written about a budget, given the pods that it selects."""
+    """The writes for a budget, given the pods that it selects."""
     events = [] if pods else [ControllerEvent("Normal", "NoPods", "No matching pods found")]
     try:
         target = _target(budget.spec, pods, controller)
@@ -94,7 +94,7 @@ def _condition(before: Json, holds: bool, reason: str, now: float) -> Json:
 
 
 def _target(spec: Json, pods: Sequence[LooseObject], controller: FindController) -> _Target:
-    """How many pods there should be, and how many of them healthy."""
+    """The expected number of pods, and the needed number of healthy ones."""
     most_missing, least = spec.get("maxUnavailable"), spec.get("minAvailable")
     if most_missing is None and not isinstance(least, str):
         return _Target(len(pods) if least is not None else 0, least or 0)
@@ -113,7 +113,7 @@ def _target(spec: Json, pods: Sequence[LooseObject], controller: FindController)
 
 
 def _disrupted(budget: LooseObject, pods: Sequence[LooseObject], now: float) -> dict[str, str]:
-    """Pods whose eviction was granted and whose deletion no watch has shown yet."""
+    """Pods with a granted eviction whose deletion no watch has shown yet."""
     granted = budget.status.get("disruptedPods") or {}
     names = (pod.metadata.name for pod in pods if pod.metadata.deletionTimestamp is None)
     return {
@@ -152,7 +152,7 @@ def _status(
 
 
 def _failed(budget: LooseObject, why: str, now: float) -> Work:
-    """No eviction is granted while the number of pods is not known."""
+    """The status while the number of pods is unknown: no eviction is granted."""
     present = budget.status.get("conditions") or []
     before: Json = next((one for one in present if one.get("type") == ALLOWED), {})
     condition = {**_condition(before, False, FAILED, now), "message": why}

@@ -1,4 +1,4 @@
-"""What a simulated controller knows: its objects, what they own, and which need a look."""
+"""The state of a simulated controller: its objects, their dependents, and which need work."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -13,9 +13,9 @@ from kubeshare_py.embedded_cluster.protocol.label_selectors import selects
 
 
 class ControllerBook(ABC):
-    """Takes in what watches and answers show; says what is to be done once all lists are in.
+    """Takes in watches and answers, and gives the work once all lists are in.
 
-    One whose selector gives it objects that nobody owns sets `adopts`.
+    A controller whose selector claims unowned objects sets `adopts`.
     """
 
     role: ClassVar[Role]
@@ -24,7 +24,7 @@ class ControllerBook(ABC):
     def __init__(self) -> None:
         self.owners: dict[str, LooseObject] = {}
         self.dependents = Dependents(self.role.owner.kind, self.look_again)
-        #: What was refused last, by the uid of whom it was for; and who waits for another try.
+        #: The last refusal, by the uid of its owner; and the owners waiting for another try.
         self.refusals: dict[str, str] = {}
         self.resting: set[str] = set()
         self._unlisted = set(self.role.watched)
@@ -32,10 +32,10 @@ class ControllerBook(ABC):
 
     @abstractmethod
     def work_for(self, owner: LooseObject, now: float) -> Work:
-        """What one object needs; `now` in Unix seconds."""
+        """The work for one object; `now` is Unix time (s)."""
 
     def listed(self, kind: Kind, found: Sequence[LooseObject], asked_at: float) -> None:
-        """Take in all objects of a kind there were after `asked_at`, of the clock of `created`."""
+        """Take in all objects of a kind as of after `asked_at` (s), of the clock of `created`."""
         self._unlisted.discard(kind)
         if kind == self.role.owner:
             self.owners = {one.uid: one for one in found}
@@ -65,7 +65,7 @@ class ControllerBook(ABC):
             self.dependents.gone(uid)
 
     def created(self, found: LooseObject, now: float) -> None:
-        """Take in the answer to a creation; `now` in seconds of a clock that is never set."""
+        """Take in the answer to a creation; `now` is in seconds of a clock that is never set."""
         self.dependents.created(found, now)
 
     def deleted(self, uid: str) -> None:
@@ -73,32 +73,32 @@ class ControllerBook(ABC):
         self.dependents.deleted(uid)
 
     def refused(self, uid: str, why: str) -> None:
-        """Take in that something that an object needed was refused; `try_again` comes later."""
+        """Record that a request for an object was refused; `try_again` follows later."""
         self.refusals[uid] = why
         self.resting.add(uid)
 
     def settled(self, uid: str) -> None:
-        """Take in that everything that an object needed was done."""
+        """Record that all work of an object was done."""
         if self.refusals.pop(uid, None) is not None:
             self._dirty.add(uid)
 
     def try_again(self, uid: str) -> None:
-        """What was refused may be asked for once more."""
+        """Allow refused requests of an object once more."""
         self.resting.discard(uid)
         self._dirty.add(uid)
 
     def look_again(self, uid: str) -> None:
-        """An object needs another look."""
+        """Mark an object for work."""
         self._dirty.add(uid)
 
     def look_at_namespace(self, namespace: str) -> None:
-        """All objects of a namespace need another look."""
+        """Mark all objects of a namespace for work."""
         self._dirty.update(
             uid for uid, one in self.owners.items() if one.metadata.namespace == namespace
         )
 
     def look_at_selectors_of(self, found: LooseObject) -> None:
-        """All objects that select this one need another look."""
+        """Mark all objects that select this one for work."""
         metadata = found.metadata
         for uid, owner in self.owners.items():
             is_near = owner.metadata.namespace == metadata.namespace
@@ -106,13 +106,13 @@ class ControllerBook(ABC):
                 self._dirty.add(uid)
 
     def has_work(self) -> bool:
-        """Whether some object needs a look."""
+        """Whether some object is marked for work."""
         return bool(self._dirty) and not self._unlisted
 
     def work(self, now: float) -> list[tuple[LooseObject, Work]]:
-        """Each object that needs a look, with what it needs; `now` in Unix seconds.
+        """Each marked object with its work; `now` is Unix time (s).
 
-        To be called when everything that the last call asked for has been answered.
+        To be called when all requests of the last call have been answered.
         """
         if not self.has_work():
             return []

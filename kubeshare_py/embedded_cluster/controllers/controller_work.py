@@ -1,4 +1,4 @@
-"""What a simulated controller asks for: objects made, deleted and changed, a status, events."""
+"""The work of a simulated controller: creations, deletions, changes, a status, events."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -9,9 +9,9 @@ from kubeshare_py.embedded_cluster.controllers.object_kinds import Kind
 
 @dataclass(frozen=True, slots=True)
 class ControllerEvent:
-    """An event about the object that a controller looks after.
+    """An event about the object of a controller.
 
-    In a message, {name} stands for another object's name and {error} for what the server said.
+    In a message, {name} stands for another object's name and {error} for the server's error.
     """
 
     type: str
@@ -30,7 +30,7 @@ _POD_DELETED = ControllerEvent("Normal", "SuccessfulDelete", "Deleted pod: {name
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Creation:
-    """An object to be made, and what is told about it."""
+    """An object to create, with the events for success and refusal."""
 
     body: Json
     made: ControllerEvent | None = None
@@ -56,11 +56,10 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What to do for one object.
+    """The work for one object.
 
-    What is made, deleted or changed is of the kind that the controller's role calls dependents.
-    `status` is a merge patch body, None where the status is right already. At `look_at`, Unix time
-    in seconds, the object needs another look.
+    Creations, deletions and changes are of the role's dependents. `status` is a merge patch body,
+    None if the status is right. At `look_at`, Unix time (s), the object needs another look.
     """
 
     create: tuple[Creation, ...] = ()
@@ -73,7 +72,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Role:
-    """What a controller looks after. `component` is the source of its events."""
+    """The kinds of a controller. `component` is the source of its events."""
 
     component: str
     owner: Kind
@@ -82,17 +81,17 @@ class Role:
 
 
 def new_pod(body: Json) -> Creation:
-    """A pod to be made, told as all controllers tell it."""
+    """A pod to create, with the usual events."""
     return Creation(body=body, made=_POD_MADE, refused=_POD_REFUSED)
 
 
 def surplus_pod(pod: LooseObject) -> Deletion:
-    """A pod to be deleted, told as all controllers tell it."""
+    """A pod to delete, with the usual event."""
     return Deletion(object=pod, done=_POD_DELETED)
 
 
 def difference(old: Json, new: Json) -> Json:
-    """The JSON merge patch (RFC 7396) that makes `new` of `old`."""
+    """The JSON merge patch (RFC 7396) from `old` to `new`."""
     patch: Json = {name: None for name in old if name not in new}
     for name, value in new.items():
         before = old.get(name)
@@ -107,7 +106,7 @@ def difference(old: Json, new: Json) -> Json:
 def status_patch(
     owner: LooseObject, status: Json, annotations: Mapping[str, str] | None = None
 ) -> Json | None:
-    """The patch of /status to this status and with these annotations; None if nothing changes."""
+    """The patch of /status to this status and these annotations; None if nothing changes."""
     changed = difference(owner.status, status)
     noted = changed_annotations(owner, annotations or {})
     if not changed and not noted:
@@ -119,6 +118,6 @@ def status_patch(
 
 
 def changed_annotations(found: LooseObject, wanted: Mapping[str, str]) -> dict[str, str]:
-    """Those that an object does not have yet."""
+    """The annotations that an object does not have yet."""
     present = found.metadata.annotations or {}
     return {name: text for name, text in wanted.items() if present.get(name) != text}

@@ -1,4 +1,4 @@
-"""Objects of one kind by the controller that owns them, as watches and answers show them."""
+"""Objects of one kind, indexed by the controller that owns them."""
 
 from collections.abc import Callable, Iterable
 
@@ -7,18 +7,18 @@ import msgspec
 from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject
 from kubeshare_py.embedded_cluster.controllers.ownership import controller_of
 
-#: Stands for the time of a deletion that was accepted but not seen yet.
+#: Stands for the time of an accepted deletion that was not seen yet.
 _ACCEPTED = "accepted"
 
-#: All of one owner ("owner", uid), or all of nobody ("namespace", name).
+#: All of one owner ("owner", uid), or all unowned ones ("namespace", name).
 _Group = tuple[str, str]
 
 
 class Dependents:
-    """What is known of them, including what was asked for and no watch has shown yet."""
+    """The known objects, including requested ones that no watch has shown yet."""
 
     def __init__(self, owner_kind: str, touched: Callable[[str], None]) -> None:
-        """`touched` is told the uid of every owner, of that kind, that has another look to take."""
+        """`touched` is called with the uid of every owner, of that kind, that needs work."""
         self._owner_kind = owner_kind
         self._touched = touched
         self._known: dict[str, LooseObject] = {}
@@ -29,9 +29,9 @@ class Dependents:
         self._gone: set[str] = set()
 
     def listed(self, found: Iterable[LooseObject], asked_at: float) -> None:
-        """Take in all there were after `asked_at`, seconds of the clock of `created`.
+        """Take in all objects as of after `asked_at` (s), of the clock of `created`.
 
-        One that was created later than that may be missing from the list and is kept.
+        One that was created later may be missing from the list and is kept.
         """
         present = {one.uid: one for one in found}
         for uid in [uid for uid in self._known if uid not in present]:
@@ -41,7 +41,7 @@ class Dependents:
             self._take(one)
 
     def seen(self, found: LooseObject) -> None:
-        """Take in one as it is now."""
+        """Take in an object as it is now."""
         self._created.pop(found.uid, None)
         self._take(found)
 
@@ -52,38 +52,38 @@ class Dependents:
             self._take(found)
 
     def deleted(self, uid: str) -> None:
-        """Take in that a deletion was accepted: from now on the object is on its way out."""
+        """Record an accepted deletion: from now on the object is being deleted."""
         if uid in self._known:
             self._deleted.add(uid)
             self._take(self._known[uid])
 
     def gone(self, uid: str) -> None:
-        """Take in that one was deleted."""
+        """Record that an object was deleted."""
         self._gone.add(uid)
         self._forget(uid)
 
     def all_answered(self) -> None:
-        """No creation is on its way any more."""
+        """Record that no creation is under way any more."""
         self._gone.clear()
 
     def of(self, owner: str) -> list[LooseObject]:
-        """Those that the owner with this uid controls."""
+        """The objects that the owner with this uid controls."""
         return self._group(("owner", owner))
 
     def unowned(self, namespace: str) -> list[LooseObject]:
-        """Those of a namespace that nobody controls."""
+        """The objects of a namespace without a controller."""
         return self._group(("namespace", namespace))
 
     def get(self, uid: str) -> LooseObject | None:
-        """The one with this uid, whoever controls it."""
+        """The object with this uid, whatever its controller."""
         return self._known.get(uid)
 
     def within(self, namespace: str) -> list[LooseObject]:
-        """All of a namespace, whoever controls them."""
+        """All objects of a namespace, whatever their controllers."""
         return [self._known[uid] for uid in sorted(self._spaces.get(namespace, ()))]
 
     def names(self, namespace: str) -> frozenset[str]:
-        """Names that are taken in a namespace."""
+        """The names in use in a namespace."""
         return frozenset(one.metadata.name for one in self.within(namespace))
 
     def _take(self, found: LooseObject) -> None:

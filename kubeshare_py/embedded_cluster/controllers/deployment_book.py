@@ -18,7 +18,7 @@ from kubeshare_py.embedded_cluster.controllers.rollouts import RECREATE
 
 
 class DeploymentBook(ControllerBook):
-    """Pods matter to Deployments only that wait for the last old one."""
+    """Pods matter only to Deployments that wait for the last old one."""
 
     role = Role(
         component="deployment-controller",
@@ -58,7 +58,7 @@ class DeploymentBook(ControllerBook):
         super().gone(kind, uid)
         if kind == PODS:
             self._pods.gone(uid)
-            self._pods.all_answered()  # nobody creates pods here
+            self._pods.all_answered()  # this controller creates no pods
 
     def _has_pods(self, replica_set: LooseObject) -> bool:
         return any(not is_finished(pod) for pod in self._pods.of(replica_set.uid))

@@ -1,4 +1,4 @@
-"""The status of a Deployment: counts, and whether it is available and gets on."""
+"""The status of a Deployment: counts, availability, and progress."""
 
 from collections.abc import Sequence
 
@@ -24,7 +24,7 @@ Said = tuple[str, str, str]
 
 
 def counted_status(deployment: LooseObject, found: Revisions, limits: Limits, now: float) -> Json:
-    """All but progress."""
+    """The status without progress."""
     available = sum(count(one, "availableReplicas") for one in found.all)
     counts = {
         "observedGeneration": deployment.metadata.generation,
@@ -47,7 +47,7 @@ def counted_status(deployment: LooseObject, found: Revisions, limits: Limits, no
 def with_progress(
     deployment: LooseObject, status: Json, found: Revisions, limits: Limits, now: float
 ) -> Json:
-    """The status with what is to be said about an ongoing rollout."""
+    """The status with the progress of an ongoing rollout."""
     conditions = status["conditions"]
     before = progressing(deployment)
     if not has_deadline(deployment):
@@ -55,7 +55,7 @@ def with_progress(
     elif not _was_complete(status, before):
         said = _progress(deployment, status, found, limits, now)
         if said is not None:
-            # A progress that goes on is told with its new time.
+            # Continuing progress is reported with its new time.
             renewed = said[1] == "ReplicaSetUpdated" and before.get("status") == "True"
             conditions = (
                 _renewed(conditions, _PROGRESSING, said, now)
@@ -78,25 +78,25 @@ def is_complete(status: Json, limits: Limits, generation: int) -> bool:
 
 
 def progressing(deployment: LooseObject) -> Json:
-    """The Progressing condition; {} where there is none."""
+    """The Progressing condition; {} if there is none."""
     conditions = _conditions(deployment)
     return next((one for one in conditions if one["type"] == _PROGRESSING), {})
 
 
 def has_deadline(deployment: LooseObject) -> bool:
-    """Whether progress is watched over at all."""
+    """Whether there is a progress deadline."""
     return bool(deployment.spec.get("progressDeadlineSeconds", _NO_DEADLINE) != _NO_DEADLINE)
 
 
 def deadline(deployment: LooseObject) -> float:
-    """When a rollout without progress is given up, in Unix seconds."""
+    """When a rollout without progress is given up, as Unix time (s)."""
     updated = progressing(deployment).get("lastUpdateTime")
     started = seconds(updated) if updated else 0.0
     return started + float(deployment.spec["progressDeadlineSeconds"])
 
 
 def pause_said(deployment: LooseObject) -> Said | None:
-    """What is to be told about a pause that began or ended."""
+    """The condition of a pause that began or ended; None if there was no change."""
     if not has_deadline(deployment):
         return None
     reason = progressing(deployment).get("reason")
@@ -116,7 +116,7 @@ def with_progressing(status: Json, said: Said, now: float) -> Json:
 
 
 def with_condition(conditions: list[Json], kind: str, said: Said, now: float) -> list[Json]:
-    """Say it, unless it is said already; a new message alone is nothing new."""
+    """Set a condition, unless it is set already; a new message alone is no change."""
     before = next((one for one in conditions if one["type"] == kind), {})
     if (before.get("status"), before.get("reason")) == said[:2]:
         return conditions

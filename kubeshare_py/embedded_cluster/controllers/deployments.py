@@ -1,4 +1,4 @@
-"""What a Deployment still needs: a ReplicaSet for its template, sizes, its status.
+"""The work for a Deployment: a ReplicaSet for its template, sizes, its status.
 
 After https://kubernetes.io/docs/concepts/workloads/controllers/deployment/: rolling updates and
 recreation, scaling, pauses, revisions and their history, progress deadlines.
@@ -56,13 +56,13 @@ from kubeshare_py.embedded_cluster.controllers.rollouts import (
 )
 
 _NO_LIMIT = 2**31 - 1
-#: Waited for beyond the deadline, so that whole seconds cannot hide that it has passed.
+#: Added to the deadline, so that whole seconds cannot hide that it has passed.
 _SECOND = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What else counts: names of ReplicaSets that are taken, whether pods of one run, the time."""
+    """Other inputs: used names of ReplicaSets, whether pods of one run, the time."""
 
     names: frozenset[str]
     has_pods: Callable[[LooseObject], bool]
@@ -71,7 +71,7 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
-    """The next step. `first` is the size of a ReplicaSet to be made."""
+    """The next step. `first` is the size of a new ReplicaSet."""
 
     sizes: Sizes
     first: int | None = None
@@ -80,7 +80,7 @@ class _Plan:
 
 
 def work_for(deployment: LooseObject, claim: Claim, around: Surroundings) -> Work:
-    """What `deployment` needs, given the ReplicaSets that its selector claims."""
+    """The work for `deployment`, given the ReplicaSets that its selector claims."""
     found = revisions_of(deployment, claim.objects)
     limits = limits_of(deployment.spec)
     if deployment.metadata.deletionTimestamp is not None:
@@ -104,7 +104,7 @@ def work_for(deployment: LooseObject, claim: Claim, around: Surroundings) -> Wor
 
 
 def _told(deployment: LooseObject, found: Revisions, now: float) -> LooseObject:
-    """The Deployment after it was told of a pause, or of a ReplicaSet that is there already."""
+    """The Deployment with the condition of a pause, or of an existing ReplicaSet."""
     said = pause_said(deployment)
     is_new = has_deadline(deployment) and not progressing(deployment)
     if said is None and is_new and found.new is not None:
@@ -133,7 +133,7 @@ def _plan(deployment: LooseObject, found: Revisions, limits: Limits, around: Sur
 def _recreation(
     deployment: LooseObject, found: Revisions, limits: Limits, around: Surroundings
 ) -> _Plan:
-    """Old pods go first; the new ones wait until they are gone."""
+    """Remove old pods first; the new ones wait until they are gone."""
     if live := active(found.old):
         return _Plan(sizes={one.uid: 0 for one in live})
     if any(count(one, "replicas") or around.has_pods(one) for one in found.old):
@@ -150,7 +150,7 @@ def _is_done(deployment: LooseObject, limits: Limits) -> bool:
 def _beginning(
     deployment: LooseObject, found: Revisions, status: Json, first: int, around: Surroundings
 ) -> Work:
-    """A new revision begins. A name that is somebody else's asks for another hash."""
+    """Begin a new revision. A name that is in use needs another hash."""
     collisions = deployment.status.get("collisionCount", 0)
     name = set_name(deployment, collisions)
     if name in around.names:
@@ -222,7 +222,7 @@ def _scaling(before: int, after: int) -> ControllerEvent:
 
 
 def _look_at(deployment: LooseObject, status: Json, limits: Limits) -> float | None:
-    """When the progress deadline will have passed, while a rollout goes on."""
+    """When the progress deadline of an ongoing rollout will have passed."""
     before = progressing(deployment)
     if not before or not has_deadline(deployment) or before.get("reason") == TIMED_OUT:
         return None

@@ -1,8 +1,8 @@
-"""Garbage collection by ownerReferences: what goes when its owners are gone.
+"""Garbage collection by ownerReferences: objects without owners are deleted.
 
-Rules: https://kubernetes.io/docs/concepts/architecture/garbage-collection/. An object goes when
-none of its owners is there. Owners of kinds that are not watched count as there. An owner that
-was deleted in the foreground waits for the dependents that block it; one that orphans, until they
+Rules: https://kubernetes.io/docs/concepts/architecture/garbage-collection/. An object is deleted
+when none of its owners exists. Owners of unwatched kinds count as existing. An owner that was
+deleted in the foreground waits for the dependents that block it; one that orphans waits until they
 no longer name it.
 """
 
@@ -42,7 +42,7 @@ class _Known:
 
 
 class Garbage:
-    """What is known of all objects of the given kinds. Nothing is done before all are listed."""
+    """The known objects of the given kinds. No work before all are listed."""
 
     def __init__(self, kinds: Iterable[Kind]) -> None:
         self._kinds = {(kind.api_version, kind.kind): kind for kind in kinds}
@@ -60,12 +60,12 @@ class Garbage:
             self._kinds[version.api_version, version.kind] = kind
 
     def unwatch(self, kind: Kind) -> None:
-        """A kind is no more, and all its objects are gone."""
+        """Forget a kind and all its objects."""
         self.listed(kind, ())
         self._kinds = {key: held for key, held in self._kinds.items() if held != kind}
 
     def listed(self, kind: Kind, objects: Iterable[LooseObject]) -> None:
-        """Take in all objects of a kind; those missing are gone."""
+        """Take in all objects of a kind; missing ones are gone."""
         present = {found.uid: found for found in objects}
         gone = [uid for uid, known in self._known.items() if known.kind == kind]
         for uid in gone:
@@ -99,14 +99,14 @@ class Garbage:
         self.owner_absent(uid)
 
     def owner_absent(self, uid: str) -> None:
-        """Take in that no object has this uid."""
+        """Record that no object has this uid."""
         dependents = self._dependents.get(uid)
         if dependents:
             self._absent.add(uid)
             self._dirty.update(dependents)
 
     def look_again(self, uid: str) -> None:
-        """What was asked about this uid was not done: ask again."""
+        """Repeat the work for this uid, which was not done."""
         self._asked.pop(uid, None)
         self._touch(uid)
         self._dirty.update(self._dependents.get(uid, ()))
@@ -116,7 +116,7 @@ class Garbage:
         return bool(self._dirty) and not self._unlisted
 
     def work(self) -> list[GarbageWork]:
-        """What to do now, each once until the object changes or `look_again` says so."""
+        """The work now, each item once until the object changes or `look_again` is called."""
         if not self.has_work():
             return []
         dirty, self._dirty = sorted(self._dirty), set()
@@ -145,7 +145,7 @@ class Garbage:
         return []
 
     def _judged(self, known: _Known) -> list[GarbageWork]:
-        """An object that nobody deleted: does one of its owners live?"""
+        """The work for an object that is not being deleted, by whether an owner exists."""
         unknown: list[GarbageWork] = []
         for owner in known.owners:
             if owner.uid in self._absent:

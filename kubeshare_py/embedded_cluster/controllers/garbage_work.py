@@ -1,4 +1,4 @@
-"""What the garbage collector asks for."""
+"""The work of the garbage collector."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from kubeshare_py.embedded_cluster.controllers.loose_objects import Json
 
 @dataclass(frozen=True, slots=True)
 class DeleteObject:
-    """Delete an object, in the background, if it still is the one with this uid."""
+    """Delete an object, in the background, if it still has this uid."""
 
     path: str
     uid: str
@@ -15,7 +15,7 @@ class DeleteObject:
 
 @dataclass(frozen=True, slots=True)
 class PatchObject:
-    """Merge-patch an object; the body has its resourceVersion, so that nobody is overwritten."""
+    """Merge-patch an object; its resourceVersion in the body prevents lost updates."""
 
     path: str
     uid: str
@@ -24,7 +24,7 @@ class PatchObject:
 
 @dataclass(frozen=True, slots=True)
 class LookForOwner:
-    """Find out whether an owner is there; report with `owner_absent` or `owner_present`."""
+    """Find out whether an owner exists; report with `owner_absent` or `owner_present`."""
 
     path: str
     uid: str

@@ -11,7 +11,7 @@ from kubeshare_py.embedded_cluster.controllers.object_kinds import JOBS, PODS, K
 
 
 class JobBook(ControllerBook):
-    """Remembers how pods ended, also when they are gone."""
+    """Remembers how pods ended, even after they are gone."""
 
     role = Role(component="job-controller", owner=JOBS, dependents=PODS, watched=(JOBS, PODS))
 
@@ -20,7 +20,7 @@ class JobBook(ControllerBook):
         self._finished: dict[str, dict[str, Finished]] = {}
 
     def work_for(self, owner: LooseObject, now: float) -> Work:
-        """What a Job needs."""
+        """The work for a Job."""
         pods = self.dependents.of(owner.uid)
         return work_for(owner, pods, self._finished.get(owner.uid, {}), now)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 
 def parse_indexes(text: str) -> set[int]:
-    """The numbers of a list of numbers and ranges; what is neither is left out."""
+    """The numbers of a list of numbers and ranges; other parts are ignored."""
     found: set[int] = set()
     for part in text.split(","):
         first, _, last = part.partition("-")

@@ -1,4 +1,4 @@
-"""The pods of a Job: made from its template, known by owner, label and index."""
+"""The pods of a Job: made from its template, identified by owner, label and index."""
 
 import copy
 
@@ -53,7 +53,7 @@ def pod_index(pod: LooseObject) -> int | None:
 
 
 def _marks(job: LooseObject) -> dict[str, str]:
-    """Labels that an API server gives the template; here for those that do not."""
+    """Labels that an API server adds to the template; added here if it did not."""
     marks = {"controller-uid": job.uid, "job-name": job.metadata.name}
     return {**marks, **{_PREFIX + name: value for name, value in marks.items()}}
 

@@ -1,4 +1,4 @@
-"""What a Job still needs: pods to create, pods to delete, the status it should have.
+"""The work for a Job: pods to create, pods to delete, and its status.
 
 A minimal Job controller after https://kubernetes.io/docs/concepts/workloads/controllers/job/:
 completions, parallelism, backoffLimit, suspend, Indexed mode. Left out: back-off between failed
@@ -33,7 +33,7 @@ DEFAULT_BACKOFF_LIMIT = 6
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """How a pod of a Job ended; remembered when the pod itself is gone."""
+    """How a pod of a Job ended; kept after the pod is gone."""
 
     succeeded: bool
     index: int | None
@@ -41,7 +41,7 @@ class Finished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Count:
-    """How a Job stands."""
+    """The counts of a Job."""
 
     active: list[LooseObject]
     terminating: int
@@ -56,7 +56,7 @@ def is_over(job: LooseObject) -> bool:
 
 
 def finish_of(pod: LooseObject) -> Finished | None:
-    """How a pod ended; None while it has not."""
+    """How a pod ended; None if it has not."""
     if not is_finished(pod):
         return None
     return Finished(pod.status["phase"] == "Succeeded", pod_index(pod))
@@ -65,7 +65,7 @@ def finish_of(pod: LooseObject) -> Finished | None:
 def work_for(
     job: LooseObject, pods: Sequence[LooseObject], finished: Mapping[str, Finished], now: float
 ) -> Work:
-    """What `job` needs, given its pods and, by uid, how pods of it ended so far."""
+    """The work for `job`, given its pods and, by uid, how its pods ended so far."""
     if is_over(job) or job.metadata.deletionTimestamp is not None:
         return Work()
     count = _count(job, pods, finished)
@@ -92,7 +92,7 @@ def _count(
     return _Count(
         active=[pod for pod in running if pod.metadata.deletionTimestamp is None],
         terminating=sum(pod.metadata.deletionTimestamp is not None for pod in running),
-        # Never less than was said before: an earlier process may have counted pods that are gone.
+        # Never less than before: an earlier process may have counted pods that are gone.
         succeeded=max(succeeded, job.status.get("succeeded") or 0),
         failed=max(sum(not end.succeeded for end in ended.values()), job.status.get("failed") or 0),
         done=frozenset(done),
@@ -121,7 +121,7 @@ def _wanted(job: LooseObject, count: _Count) -> int:
     parallelism = int(job.spec.get("parallelism", 1))
     completions = job.spec.get("completions")
     if completions is None:
-        # A work queue: after the first success the others finish, and nobody new starts.
+        # A work queue: after the first success the others finish, and no new pod starts.
         return min(parallelism, len(count.active)) if count.succeeded else parallelism
     return min(parallelism, int(completions) - count.succeeded)
 
@@ -149,7 +149,7 @@ def _surplus(count: _Count, number: int) -> tuple[Deletion, ...]:
 
 
 def _conclusion(job: LooseObject, count: _Count, verdict: str, now: float) -> Work:
-    """The end: first the verdict, and the last condition when no pod runs any more."""
+    """The end: first the verdict, and the last condition once no pod runs any more."""
     status = _status(job, count, now)
     early, reason, message = {
         COMPLETE: ("SuccessCriteriaMet", "CompletionsReached", "Reached expected number of pods"),

@@ -1,7 +1,7 @@
-"""Kubernetes objects as the simulated kubelets and controllers read them: loose but for metadata.
+"""Kubernetes objects as simulated kubelets and controllers read them: untyped except metadata.
 
-The simulation only needs a few fields and must pass the others on unchanged, so `spec` and
-`status` stay plain JSON.
+The simulation needs only a few fields and must pass the others on unchanged, so `spec` and `status`
+stay plain JSON.
 """
 
 from datetime import datetime
@@ -49,7 +49,7 @@ class LooseObject(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def uid(self) -> str:
-        """Which object it is; names are used again."""
+        """The object's uid; names are used again."""
         return self.metadata.uid
 
     @property
@@ -59,7 +59,7 @@ class LooseObject(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def phase(pod: LooseObject) -> str:
-    """A pod's phase; Pending where it has none."""
+    """A pod's phase; Pending if it has none."""
     return str(pod.status.get("phase") or "Pending")
 
 
@@ -74,7 +74,7 @@ def is_ready(pod: LooseObject) -> bool:
 
 
 def ready_since(pod: LooseObject) -> float:
-    """When the Ready condition last changed, in Unix seconds; 0 where that is not known."""
+    """When the Ready condition last changed, as Unix time (s); 0 if unknown."""
     text = _ready_condition(pod).get("lastTransitionTime")
     return datetime.fromisoformat(text).timestamp() if text else 0.0
 

@@ -1,4 +1,4 @@
-"""The kinds that simulated controllers watch, and where their objects are."""
+"""The kinds that simulated controllers watch, with their paths."""
 
 from dataclasses import dataclass
 
@@ -16,18 +16,18 @@ class Kind:
 
     @property
     def path(self) -> str:
-        """Where all of them are listed."""
+        """The path of the list of all of them."""
         prefix = "/apis" if "/" in self.api_version else "/api"
         return f"{prefix}/{self.api_version}/{self.plural}"
 
     def collection(self, namespace: str) -> str:
-        """Where those of a namespace are listed and created."""
+        """The path at which those of a namespace are listed and created."""
         if not self.namespaced:
             return self.path
         return f"{self.path.removesuffix(self.plural)}namespaces/{namespace}/{self.plural}"
 
     def object_path(self, namespace: str, name: str) -> str:
-        """Where one of them is."""
+        """The path of one of them."""
         return f"{self.collection(namespace)}/{name}"
 
 
@@ -45,7 +45,7 @@ BUDGETS = Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets")
 
 
 def defined_by(definition: LooseObject) -> list[Kind]:
-    """The kind that a CustomResourceDefinition makes, once a served version; [] before that."""
+    """The kind of a CustomResourceDefinition, once a version is served; [] before that."""
     conditions = definition.status.get("conditions") or []
     if not any(one["type"] == "Established" and one["status"] == "True" for one in conditions):
         return []

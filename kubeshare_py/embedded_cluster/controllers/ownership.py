@@ -1,4 +1,4 @@
-"""Who controls whom: ownerReferences, and what controllers adopt and let go.
+"""Controllers of objects by ownerReferences, and which objects controllers adopt and release.
 
 Rules: https://kubernetes.io/docs/concepts/workloads/controllers/replicaset/#how-a-replicaset-works
 """
@@ -21,7 +21,7 @@ from kubeshare_py.embedded_cluster.protocol.label_selectors import selects
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The objects that an owner's selector gives it, and the changes that make it so."""
+    """The objects that an owner's selector claims, and the changes needed for that."""
 
     objects: tuple[LooseObject, ...]
     changes: tuple[Change, ...]
@@ -45,7 +45,7 @@ def reference_to(owner: LooseObject, kind: Kind) -> Json:
 
 
 def references_without(found: LooseObject, uid: str) -> list[Json]:
-    """An object's ownerReferences but for one owner's."""
+    """An object's ownerReferences without one owner's."""
     return [
         {name: value for name, value in msgspec.to_builtins(owner).items() if value is not None}
         for owner in found.metadata.ownerReferences or []
@@ -59,7 +59,7 @@ def claim(
     owned: Iterable[LooseObject],
     unowned: Iterable[LooseObject],
 ) -> Claim:
-    """Keep what matches the owner's selector, let go what no longer does, adopt what is alone."""
+    """Keep objects that match the owner's selector, release others, adopt unowned ones."""
     matches = selects(owner.spec.get("selector"))
     kept: list[LooseObject] = []
     changes: list[Change] = []

@@ -11,7 +11,7 @@ from kubeshare_py.embedded_cluster.controllers.replica_sets import Surroundings,
 
 
 class ReplicaSetBook(ControllerBook):
-    """A ReplicaSet whose pods were refused says so in its status before it tries again."""
+    """A ReplicaSet whose pods were refused reports it in its status before it tries again."""
 
     role = Role(
         component="replicaset-controller",
@@ -22,7 +22,7 @@ class ReplicaSetBook(ControllerBook):
     adopts = True
 
     def work_for(self, owner: LooseObject, now: float) -> Work:
-        """What a ReplicaSet needs."""
+        """The work for a ReplicaSet."""
         unowned = self.dependents.unowned(owner.metadata.namespace)
         claimed = claim(owner, REPLICA_SETS, self.dependents.of(owner.uid), unowned)
         around = Surroundings(
@@ -34,7 +34,7 @@ class ReplicaSetBook(ControllerBook):
         return work_for(owner, claimed, around)
 
     def refused(self, uid: str, why: str) -> None:
-        """Take in that a pod was refused; that is told at once."""
+        """Record that a pod was refused, which is reported at once."""
         super().refused(uid, why)
         self.look_again(uid)
 

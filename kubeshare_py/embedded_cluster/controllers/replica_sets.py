@@ -1,4 +1,4 @@
-"""What a ReplicaSet still needs: pods to create, delete, adopt or let go, and its status.
+"""The work for a ReplicaSet: pods to create, delete, adopt or release, and its status.
 
 After https://kubernetes.io/docs/concepts/workloads/controllers/replicaset/. Left out: the slow
 start of many pods.
@@ -39,7 +39,7 @@ _NANOSECONDS = 1_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What else counts: pods of the same controller, the time, and what was refused before."""
+    """Other inputs: pods of the same controller, the time, and earlier refusals."""
 
     siblings: Callable[[], Sequence[LooseObject]]
     now: float
@@ -48,12 +48,12 @@ class Surroundings:
 
 
 def is_active(pod: LooseObject) -> bool:
-    """Neither over nor on its way out."""
+    """Whether a pod has neither ended nor is being deleted."""
     return not is_finished(pod) and pod.metadata.deletionTimestamp is None
 
 
 def work_for(replica_set: LooseObject, claim: Claim, around: Surroundings) -> Work:
-    """What `replica_set` needs, given the pods that its selector claims."""
+    """The work for `replica_set`, given the pods that its selector claims."""
     active = [pod for pod in claim.objects if is_active(pod)]
     missing = replica_set.spec.get("replicas", 1) - len(active)
     create: tuple[Creation, ...] = ()
@@ -73,7 +73,7 @@ def work_for(replica_set: LooseObject, claim: Claim, around: Surroundings) -> Wo
 
 
 def available(pod: LooseObject, for_s: int, now: float) -> bool:
-    """Whether a pod has been ready for so long."""
+    """Whether a pod has been ready for `for_s` (s)."""
     return is_ready(pod) and (not for_s or ready_since(pod) + for_s <= now)
 
 
@@ -91,7 +91,7 @@ def _pod_of(replica_set: LooseObject) -> Json:
 
 
 def _least_wanted(active: Sequence[LooseObject], around: Surroundings) -> list[LooseObject]:
-    """Pods in the order in which they are given up.
+    """Pods in the order in which they are deleted.
 
     Not bound, not running, not ready first; then cheap ones, those with many of their kind on the
     node, those ready for a short time, often restarted, young.
@@ -125,7 +125,7 @@ def _deletion_cost(pod: LooseObject) -> int:
 
 
 def _age_class(since: float, now: float) -> int:
-    """Ages count by their order of magnitude only."""
+    """The order of magnitude of an age, which alone counts."""
     return int(max(now - since, 0) * _NANOSECONDS).bit_length()
 
 
@@ -176,7 +176,7 @@ def _conditions(replica_set: LooseObject, around: Surroundings, missing: int) ->
 def _next_available_at(
     replica_set: LooseObject, active: Sequence[LooseObject], now: float
 ) -> float | None:
-    """When the next pod will have been ready for long enough."""
+    """When the next pod becomes available."""
     ready_s = replica_set.spec.get("minReadySeconds", 0)
     times = (ready_since(pod) + ready_s for pod in active if is_ready(pod))
     return min((time for time in times if time > now), default=None) if ready_s else None

@@ -1,4 +1,4 @@
-"""Revisions of a Deployment: which ReplicaSet has its template, and the one to be made for it."""
+"""Revisions of a Deployment: its ReplicaSets by template, and new ones."""
 
 import copy
 import hashlib
@@ -43,7 +43,7 @@ class Revisions:
 
 
 def revisions_of(deployment: LooseObject, sets: Sequence[LooseObject]) -> Revisions:
-    """Tell a Deployment's ReplicaSets apart, oldest first; of twins the older one counts."""
+    """A Deployment's ReplicaSets, oldest first; of two with one template the older counts."""
     ranked = sorted(sets, key=lambda one: (one.metadata.creationTimestamp or "", one.metadata.name))
     template = deployment.spec["template"]
     new = next((one for one in ranked if _without_hash(one.spec["template"]) == template), None)
@@ -51,18 +51,18 @@ def revisions_of(deployment: LooseObject, sets: Sequence[LooseObject]) -> Revisi
 
 
 def revision(replica_set: LooseObject) -> int:
-    """Its number; 0 where it has none."""
+    """Its number; 0 if it has none."""
     text = (replica_set.metadata.annotations or {}).get(REVISION, "")
     return int(text) if text.isascii() and text.isdecimal() else 0
 
 
 def noted_sizes(limits: Limits) -> dict[str, str]:
-    """The annotations that tell the next round for how many replicas a size was meant."""
+    """Annotations with the number of replicas for which a size was chosen."""
     return {DESIRED: str(limits.wanted), MOST: str(limits.most)}
 
 
 def new_annotations(deployment: LooseObject, found: Revisions) -> dict[str, str]:
-    """What the new ReplicaSet is annotated with: the Deployment's own, and its revision."""
+    """The new ReplicaSet's annotations: the Deployment's own, and its revision."""
     present = dict((found.new.metadata.annotations or {}) if found.new else {})
     given = deployment.metadata.annotations or {}
     present |= {name: text for name, text in given.items() if name not in _NOT_COPIED}
@@ -76,12 +76,12 @@ def new_annotations(deployment: LooseObject, found: Revisions) -> dict[str, str]
 
 
 def set_name(deployment: LooseObject, collisions: int) -> str:
-    """The name of the ReplicaSet that is to be made for the Deployment's template."""
+    """The name of a new ReplicaSet for the Deployment's template."""
     return f"{deployment.metadata.name}-{template_hash(deployment.spec['template'], collisions)}"
 
 
 def template_hash(template: Json, collisions: int) -> str:
-    """Letters that stand for a template; not those that a real controller finds for it."""
+    """A hash of a template; not the same as a real controller's."""
     text = msgspec.json.encode([template, collisions], order="deterministic")
     number = int.from_bytes(hashlib.sha256(text).digest(), "big")
     letters = []
@@ -125,7 +125,7 @@ def _without_hash(template: Json) -> Json:
 
 
 def _with_history(history: str, number: int) -> str:
-    """A ReplicaSet that was rolled back to keeps its earlier numbers, the last ones if many."""
+    """The earlier numbers of a ReplicaSet after a roll-back, the last ones if many."""
     numbers = [*(history.split(",") if history else []), str(number)]
     while len(",".join(numbers)) > _LONGEST_HISTORY:
         del numbers[0]

@@ -1,4 +1,4 @@
-"""How large the ReplicaSets of a Deployment should be: rolling updates, scaling, recreation.
+"""The sizes of a Deployment's ReplicaSets: rolling updates, scaling, recreation.
 
 After https://kubernetes.io/docs/concepts/workloads/controllers/deployment/.
 """
@@ -13,13 +13,13 @@ ROLLING, RECREATE = "RollingUpdate", "Recreate"
 DESIRED = "deployment.kubernetes.io/desired-replicas"
 MOST = "deployment.kubernetes.io/max-replicas"
 
-#: The sizes wanted, by uid; those that are not in it stay as they are.
+#: The wanted sizes, by uid; others stay as they are.
 Sizes = dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How many replicas are wanted, how many more there may be, how many may be missing."""
+    """The wanted number of replicas, how many more there may be, and how many may be missing."""
 
     wanted: int
     surge: int
@@ -27,17 +27,17 @@ class Limits:
 
     @property
     def most(self) -> int:
-        """All pods together."""
+        """The most pods."""
         return self.wanted + self.surge
 
     @property
     def least_available(self) -> int:
-        """What users are left with."""
+        """The least available pods."""
         return self.wanted - self.unavailable
 
 
 def limits_of(spec: Json) -> Limits:
-    """The limits in a Deployment's spec; one pod may always be missing if no other one may come."""
+    """The limits in a Deployment's spec; with no surge, one pod may always be missing."""
     wanted: int = spec["replicas"]
     if spec["strategy"]["type"] != ROLLING:
         return Limits(wanted, 0, 0)
@@ -50,7 +50,7 @@ def limits_of(spec: Json) -> Limits:
 
 
 def size(replica_set: LooseObject) -> int:
-    """How many pods it should have."""
+    """Its wanted number of pods."""
     return int(replica_set.spec.get("replicas", 1))
 
 
@@ -65,7 +65,7 @@ def active(sets: Sequence[LooseObject]) -> list[LooseObject]:
 
 
 def is_scaling(limits: Limits, sets: Sequence[LooseObject]) -> bool:
-    """Whether a ReplicaSet was sized for another number of replicas than is wanted now."""
+    """Whether a ReplicaSet was sized for another number of replicas than the present one."""
     noted = (_noted(one, DESIRED) for one in active(sets))
     return any(number is not None and number != limits.wanted for number in noted)
 
@@ -73,7 +73,7 @@ def is_scaling(limits: Limits, sets: Sequence[LooseObject]) -> bool:
 def scaled_sizes(
     spec: Json, limits: Limits, new: LooseObject | None, old: Sequence[LooseObject]
 ) -> Sizes:
-    """Sizes after a change of the number of replicas: an ongoing rollout keeps its proportions."""
+    """Sizes after a change of replicas: an ongoing rollout keeps its proportions."""
     sets = [*old, new] if new is not None else [*old]
     live = active(sets)
     if len(live) <= 1:
@@ -85,7 +85,7 @@ def scaled_sizes(
 
 
 def first_size(limits: Limits, old: Sequence[LooseObject]) -> int:
-    """How many pods a ReplicaSet begins with that is made beside older ones."""
+    """The first size of a new ReplicaSet beside older ones."""
     return min(limits.wanted, max(limits.most - sum(map(size, old)), 0))
 
 
@@ -103,7 +103,7 @@ def _grown(limits: Limits, new: LooseObject, old: Sequence[LooseObject]) -> int:
 
 
 def _shrunk(limits: Limits, new: LooseObject, old: Sequence[LooseObject]) -> Sizes:
-    """Old ones give up what is not available first, then what users can do without."""
+    """Shrink old ones: unavailable pods first, then as many as the limits allow."""
     unavailable = size(new) - count(new, "availableReplicas")
     spare = size(new) + sum(map(size, old)) - limits.least_available - unavailable
     if spare <= 0:
@@ -123,10 +123,10 @@ def _shrunk(limits: Limits, new: LooseObject, old: Sequence[LooseObject]) -> Siz
 
 
 def _proportional(live: Sequence[LooseObject], limits: Limits) -> Sizes:
-    """Share what is to be added or taken away; the largest gets what rounding leaves over."""
+    """Distribute a change of size; the largest gets the rounding remainder."""
     allowed = limits.most if limits.wanted else 0
     to_add = allowed - sum(map(size, live))
-    # Of equal ones the newer grow first, and the older shrink first.
+    # Among equal ones the newer grow first, and the older shrink first.
     ranked = sorted(sorted(live, key=_born, reverse=to_add > 0), key=size, reverse=True)
     sizes, left = {one.uid: size(one) for one in ranked}, to_add
     for one in ranked:
@@ -139,7 +139,7 @@ def _proportional(live: Sequence[LooseObject], limits: Limits) -> Sizes:
 
 
 def _share(one: LooseObject, limits: Limits) -> int:
-    """By how much it would grow if all grew alike."""
+    """Its change if all changed in proportion."""
     if not limits.wanted:
         return -size(one)
     before = _noted(one, MOST)

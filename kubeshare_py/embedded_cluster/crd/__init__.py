@@ -1,1 +1,1 @@
-"""CustomResourceDefinitions, and the kinds that they make."""
+"""CustomResourceDefinitions, and their kinds."""

@@ -1,7 +1,7 @@
-"""What a CustomResourceDefinition must say, but for its schemas.
+"""The validation of CustomResourceDefinitions without their schemas.
 
-Where all versions agree on a part, the real server speaks of it as if it stood above them, and so
-does this.
+If all versions have the same value of a part, the real server's messages place it above them, and
+so do these.
 """
 
 from kubeshare_py.embedded_cluster.crd.crd_parts import (
@@ -108,7 +108,7 @@ def _part_causes(versions: list[Json]) -> list[Cause]:
 
 
 def _placed(versions: list[Json], part: str, above: str = "") -> list[tuple[str, Json]]:
-    """Where each version's part is said to be: above them if all have the same."""
+    """The reported place of each version's part: above them if all have the same."""
     held = [version.get(part) for version in versions]
     if held and all(entry == held[0] for entry in held):
         return [(above or f"spec.{part}", versions[0])]
@@ -149,7 +149,7 @@ def _label_causes(field: str, text: str) -> list[Cause]:
 
 
 def _conversion_causes(conversion: Json) -> list[Cause]:
-    """Only None is done; Webhook is refused, for objects would not be converted."""
+    """Only None is supported; Webhook is refused, because objects would not be converted."""
     strategy = conversion.get("strategy", "")
     if strategy not in ("None", "Webhook"):
         supported = ("None", "Webhook")
@@ -164,7 +164,7 @@ def _conversion_causes(conversion: Json) -> list[Cause]:
 
 
 def _stored_causes(definition: Json) -> list[Cause]:
-    """Versions that objects may be stored in cannot go."""
+    """Stored versions cannot be removed."""
     where, stored = "status.storedVersions", definition["status"]["storedVersions"]
     versions = definition["spec"]["versions"]
     if not stored:

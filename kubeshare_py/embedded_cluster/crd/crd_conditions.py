@@ -8,7 +8,7 @@ from kubeshare_py.embedded_cluster.protocol.times import timestamp
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What a definition's status says about it."""
+    """A condition of a definition's status."""
 
     type: str
     status: bool

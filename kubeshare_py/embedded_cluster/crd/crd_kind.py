@@ -56,7 +56,7 @@ def _changed_causes(new: Json, old: Json) -> list[Cause]:
 
 
 def _ending(definition: Json, now: float) -> None:
-    """Deletion waits for the objects; what removes them is in crd_control."""
+    """Let deletion wait for the objects, which crd_control removes."""
     metadata = definition["metadata"]
     metadata.pop("deletionGracePeriodSeconds", None)
     held = metadata.get("finalizers") or []

@@ -1,4 +1,4 @@
-"""Which schemas a CustomResourceDefinition may have; expressions of CEL are not looked at."""
+"""Which schemas a CustomResourceDefinition may have; CEL expressions are not checked."""
 
 from kubeshare_py.embedded_cluster.crd.crd_structure import structure_causes
 from kubeshare_py.embedded_cluster.protocol.status import (
@@ -44,7 +44,7 @@ def schema_causes(schema: Json, where: str, *, has_status: bool) -> list[Cause]:
 
 
 def _status_causes(schema: Json, where: str) -> list[Cause]:
-    """The status has a schema of its own, so the root cannot say much about both."""
+    """The rules for a root with a separate status."""
     if schema.get("type") != "object":
         text = (
             'only "object" is allowed as the type at the root of the schema if the status '
@@ -62,14 +62,14 @@ def _status_causes(schema: Json, where: str) -> list[Cause]:
 
 
 def _is_foreign(schema: Json) -> bool:
-    """Whether it has what no structural schema could be made of."""
+    """Whether it has parts that no structural schema can have."""
     if any(keyword in schema for keyword in _UNSUPPORTED) or isinstance(schema.get("items"), list):
         return True
     return any(_is_foreign(inner) for _, inner in _inner(schema))
 
 
 def _inner(schema: Json) -> list[tuple[str, Json]]:
-    """All schemas right inside one, with where they are."""
+    """All schemas directly inside one, with their places."""
     found = []
     for name in ("additionalProperties", "not", "items"):
         if isinstance(schema.get(name), dict):

@@ -1,4 +1,4 @@
-"""Whether a schema is structural: every value has a known type before rules are put on it.
+"""Whether a schema is structural: every value has a known type before rules apply to it.
 
 https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#specifying-a-structural-schema
 """
@@ -132,7 +132,7 @@ def _nested(schema: Json, where: str) -> list[Cause]:
 
 
 def _missing(rules: Json, schema: Json | None, where: str, said: str) -> list[Cause]:
-    """Fields that only a rule speaks of, below the junctors of `rules`."""
+    """Fields that only a rule names, below the junctors of `rules`."""
     found = []
     nested = [
         (f"{said}.{name}[{index}]", inner)

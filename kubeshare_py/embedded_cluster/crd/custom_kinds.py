@@ -112,7 +112,7 @@ def _path(text: str) -> FieldPath:
 
 
 def _warning(spec: Json, version: Json) -> str:
-    """What a deprecated version says with every answer."""
+    """The warning of a deprecated version, sent with every answer."""
     if not version.get("deprecated"):
         return ""
     if "deprecationWarning" in version:

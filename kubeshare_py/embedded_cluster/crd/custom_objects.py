@@ -1,7 +1,8 @@
-"""What one served version of a CustomResourceDefinition does to its objects.
+"""The behaviour of one served version of a CustomResourceDefinition.
 
-Fields by its structural schema: unknown ones pruned, defaults, validation. With the conversion
-strategy None, objects of all versions are stored alike; each version shows the fields it has.
+Fields follow its structural schema: unknown ones are pruned, defaults set, values validated. With
+the conversion strategy None, objects of all versions are stored alike; each version shows the
+fields it has.
 """
 
 from dataclasses import dataclass
@@ -37,7 +38,7 @@ _GO_TYPES = {str: "string", bool: "bool", float: "float64", int: "int64", list: 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalePaths:
-    """Where a definition says that replicas and selector are; `selector` may be empty."""
+    """The paths of replicas and selector in a definition; `selector` may be empty."""
 
     wanted: FieldPath
     present: FieldPath
@@ -68,11 +69,11 @@ class CustomObjects:
 
     @property
     def head(self) -> Json:
-        """What bodies carry and stored objects do not."""
+        """The fields that bodies have and stored objects lack."""
         return {"kind": self.kind, "apiVersion": f"{self.group}/{self.version}"}
 
     def prune(self, body: Json) -> Pruned:
-        """Raises api_pruning.WrongType for metadata that is none."""
+        """Remove unknown fields. Raises api_pruning.WrongType for malformed metadata."""
         metadata, unknown = api_pruning.prune("Meta", body.get("metadata") or {})
         unknown = [f"metadata.{path}" for path in unknown]
         others: list[str] = []
@@ -81,7 +82,7 @@ class CustomObjects:
         return {**kept, "metadata": metadata}, unknown + sorted(others)
 
     def prepare(self, obj: Json, admission: Admission) -> None:
-        """On creation, status is nobody's to say; refuses while the definition is going."""
+        """Drop the status on creation. Raises Refusal while the definition is being deleted."""
         del admission
         if self.terminating:
             name = obj["metadata"].get("name", "")
@@ -91,7 +92,7 @@ class CustomObjects:
             obj.pop("status", None)
 
     def default(self, obj: Json) -> None:
-        """Fill in defaults, in place."""
+        """Set defaults, in place."""
         obj.update(_without_meta(defaulted(obj, self.schema)))
 
     def causes(self, obj: Json) -> list[Cause]:
@@ -100,7 +101,7 @@ class CustomObjects:
         return found + self._scale_causes(obj) + duplicates(obj, self.schema)
 
     def changed_causes(self, new: Json, old: Json) -> list[Cause]:
-        """What an update brings in that is wrong."""
+        """Everything wrong that an update introduces."""
         head = self.head
         found = violations({**head, **new}, self.schema, "", {**head, **old})
         found += self._scale_causes(new)
@@ -117,7 +118,7 @@ class CustomObjects:
         return found + self._new_duplicates(new, old)
 
     def apply(self, original: Json, document: Json) -> Json:
-        """Server-side apply; refuses fields that the schema has not."""
+        """Server-side apply. Raises Refusal for fields that are not in the schema."""
         head = {key: document.get(key, "") for key in ("kind", "apiVersion")}
         if head != self.head:
             group, _, version = head["apiVersion"].rpartition("/")
@@ -133,7 +134,7 @@ class CustomObjects:
         return merged
 
     def present(self, obj: Json) -> Json:
-        """A stored object as this version shows it; the same object if that is all."""
+        """A stored object as this version shows it; the same object if nothing differs."""
         shown = defaulted(obj, self.stored)
         for schema in (self.stored, self.schema):
             shown = pruned(shown, {**schema, EMBEDDED: True}, [])

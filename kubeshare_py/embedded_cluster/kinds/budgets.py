@@ -8,7 +8,7 @@ from kubeshare_py.embedded_cluster.protocol.merge_keys import META_KEYS
 from kubeshare_py.embedded_cluster.protocol.resources import Admission, Resource, status_subresource
 from kubeshare_py.embedded_cluster.protocol.status import Cause, Json, unsupported, wrong
 
-#: What is done about pods that are not ready: they go, or they go while enough others are.
+#: Eviction of unready pods: always, or only while enough others are healthy.
 ALWAYS_ALLOW, IF_HEALTHY_BUDGET = "AlwaysAllow", "IfHealthyBudget"
 _COUNTS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
 

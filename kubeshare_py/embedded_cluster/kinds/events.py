@@ -37,7 +37,7 @@ def absorb_new(event: Json) -> Json:
 
 
 def default_event(event: Json) -> None:
-    """Every event is about something, if only about nothing."""
+    """Add an empty reference to events without one."""
     event.setdefault("involvedObject", {})
 
 
@@ -47,7 +47,7 @@ def core_event_causes(event: Json) -> list[Cause]:
 
 
 def _named_causes(event: Json) -> list[Cause]:
-    """events.k8s.io/v1 looks at the namespace only when none is named, unlike core/v1."""
+    """The namespace's rule of events.k8s.io/v1, which core/v1 does not have."""
     return [] if event["involvedObject"].get("namespace") else _namespace_causes(event)
 
 
@@ -85,7 +85,7 @@ def event_update_causes(new: Json, old: Json) -> list[Cause]:
 
 
 def micro_time_problem(event: Json) -> str:
-    """Why eventTime or series.lastObservedTime does not parse ("" when they do)."""
+    """Why eventTime or series.lastObservedTime does not parse ("" if they do)."""
     times = (event.get("eventTime"), (event.get("series") or {}).get("lastObservedTime"))
     return _bad(times)
 
@@ -97,7 +97,7 @@ def lease_time_problem(lease: Json) -> str:
 
 
 def _namespace_causes(event: Json) -> list[Cause]:
-    """The namespace is the involved object's; objects without one report to default."""
+    """The namespace must be the involved object's, or default for objects without one."""
     namespace = event["involvedObject"].get("namespace", "")
     own = event["metadata"].get("namespace", "")
     if namespace == own or (namespace == "" and own == "default"):

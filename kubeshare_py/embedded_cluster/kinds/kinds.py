@@ -1,4 +1,4 @@
-"""The kinds this API server serves, one row each. Another kind is another row."""
+"""The kinds that this API server serves, one row each."""
 
 from kubeshare_py.embedded_cluster.crd.crd_kind import DEFINITIONS
 from kubeshare_py.embedded_cluster.kinds import cells as api_cells

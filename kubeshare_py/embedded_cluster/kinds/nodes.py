@@ -1,8 +1,8 @@
 """Nodes and namespaces: defaults.
 
 The real server's admission plugin TaintNodesByCondition, which gives every new Node the taint
-`node.kubernetes.io/not-ready:NoSchedule` until a controller removes it, is off here: nobody would
-remove it.
+`node.kubernetes.io/not-ready:NoSchedule` until a controller removes it, is off here, because there
+is no such controller.
 """
 
 from kubeshare_py.embedded_cluster.protocol import quantities as api_quantities
@@ -14,7 +14,7 @@ _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 def default_node(node: Json) -> None:
-    """Canonical quantities; allocatable is capacity where nobody said otherwise."""
+    """Canonical quantities; allocatable is capacity unless it is set."""
     node.setdefault("spec", {})
     status = node.setdefault("status", {})
     for part in ("capacity", "allocatable"):
@@ -40,7 +40,7 @@ def node_causes(node: Json) -> list[Cause]:
 
 
 def end_namespace(namespace: Json, _now: float) -> None:
-    """It goes when it is empty."""
+    """Let it wait until it is empty."""
     namespace["status"] = {**namespace.get("status", {}), "phase": "Terminating"}
 
 

@@ -1,4 +1,4 @@
-"""Pods: what creation adds, what may change later, quality of service.
+"""Pods: the fields that creation adds, allowed updates, quality of service.
 
 Admission as on a default kube-apiserver: priority from its class, the default service account with
 its token volume, the two NoExecute tolerations of 300 s.
@@ -69,12 +69,12 @@ def default_pod(pod: Json) -> None:
 
 
 def pod_causes(pod: Json) -> list[Cause]:
-    """What is wrong with the spec."""
+    """Everything wrong with the spec."""
     return pod_spec_causes(pod["spec"], "spec")
 
 
 def pod_update_causes(new: Json, old: Json) -> list[Cause]:
-    """A pod's spec is fixed but for images, tolerations, deadlines and gates."""
+    """A pod's spec is fixed except images, tolerations, deadlines and gates."""
     causes = _gate_causes(new["spec"], old["spec"])
     if causes:
         return causes

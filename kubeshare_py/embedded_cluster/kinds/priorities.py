@@ -1,4 +1,4 @@
-"""PriorityClasses, and what a pod's class makes of its spec (scheduling.k8s.io/v1).
+"""PriorityClasses, and their effect on a pod's spec (scheduling.k8s.io/v1).
 
 As measured on kube-apiserver 1.36, where the admission plugin Priority does it. Not checked here:
 that an update makes no second global default.
@@ -18,7 +18,7 @@ from kubeshare_py.embedded_cluster.protocol.status import (
 )
 from kubeshare_py.embedded_cluster.protocol.store import ApiStore
 
-#: What a server has from its start; pods of the cluster itself use them.
+#: The classes of a new server; pods of the cluster itself use them.
 SYSTEM_CLASSES: tuple[Json, ...] = (
     {
         "metadata": {"name": "system-cluster-critical"},
@@ -40,9 +40,9 @@ _SYSTEM = "system-"
 
 
 def admit_priority(pod: Json, store: ApiStore) -> None:
-    """Fill in priority and policy of a new pod's class, of the default one where it names none.
+    """Set priority and policy of a new pod by its class, or the default class if it names none.
 
-    Refuses an unknown class, and other values than the class has, with 403.
+    Raises Refusal (403) for an unknown class, and for values that differ from the class.
     """
     spec, subject = pod["spec"], Named("pods", pod["metadata"].get("name", ""))
     name = spec.get("priorityClassName", "")

@@ -30,13 +30,13 @@ _COLUMNS = (
 
 
 def condition_of(service: Json) -> Json:
-    """Whether it is available; {} if that is not known yet."""
+    """The Available condition; {} if it is not known yet."""
     conditions = (service.get("status") or {}).get("conditions") or []
     return next((one for one in conditions if one["type"] == AVAILABLE), {})
 
 
 def registered(store: ApiStore) -> Iterator[Json]:
-    """Those that another server serves, by name."""
+    """The APIServices of other servers, by name."""
     for entry in store.entries(API_SERVICES.store_bucket):
         if entry.object["spec"].get("service"):
             yield entry.object

@@ -1,8 +1,8 @@
-"""What a node makes of what containers are told: which cards, how much memory, which folders.
+"""A node's handling of containers' variables: which cards, how much memory, which folders.
 
-The toolkit's rules: https://github.com/NVIDIA/nvidia-container-toolkit (no variable: what the image
-says, `all` for images made for CUDA; empty or `void`: no card; the hook apply-cuda-memory-limits
-needs both variables as whole MiB and fails the container otherwise). The kubelet's for subPathExpr:
+The toolkit's rules: https://github.com/NVIDIA/nvidia-container-toolkit (no variable: the image's
+value, `all` for CUDA images; empty or `void`: no card; the hook apply-cuda-memory-limits needs both
+variables as whole MiB and makes the container fail otherwise). The kubelet's for subPathExpr:
 https://kubernetes.io/docs/concepts/storage/volumes/#using-subpath-expanded-environment
 """
 
@@ -26,23 +26,23 @@ class StartProblem(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A container's cards (`all` is every card of the node), and MiB of each where limited."""
+    """A container's cards (`all` is every card of the node), and MiB of each if limited."""
 
     cards: tuple[str, ...] = ()
     limit_mib: int | None = None
 
 
 def given(environment: Environment, image: Environment | None = None) -> Given:
-    """What a container gets, whose image says `image`. Raises StartProblem."""
+    """The cards of a container, whose image has the variables `image`. Raises StartProblem."""
     told = {**(image or {}), **environment}
     wish = told.get(VISIBLE_DEVICES, "")
     if wish in _NO_CARDS:
-        return Given()  # Nothing is injected, hence no hook looks at limits.
+        return Given()  # Nothing is injected, so no hook checks limits.
     return Given(tuple(wish.split(",")), _limit(told))
 
 
 def folders(container: Json, environment: Environment) -> dict[str, str]:
-    """Below its volume's folder, by the path in the container. Raises StartProblem."""
+    """The folders below each volume, by the path in the container. Raises StartProblem."""
     found = {}
     for mount in container.get("volumeMounts") or ():
         if mount.get("subPathExpr"):
@@ -51,7 +51,7 @@ def folders(container: Json, environment: Environment) -> dict[str, str]:
 
 
 def check_start(pod: LooseObject, environments: Mapping[str, Environment]) -> None:
-    """Raise StartProblem for the first container that its node could not start."""
+    """Raises StartProblem for the first container that its node could not start."""
     for container in _containers(pod.spec):
         environment = environments[container["name"]]
         try:
@@ -67,7 +67,7 @@ def _containers(spec: Json) -> Iterator[Json]:
 
 
 def _limit(told: Environment) -> int | None:
-    """MiB of each card; None where one variable is missing, which the hook does not mind."""
+    """MiB of each card; None if one variable is missing, which the hook accepts."""
     if REQUEST not in told or LIMIT not in told:
         return None
     for name in (REQUEST, LIMIT):

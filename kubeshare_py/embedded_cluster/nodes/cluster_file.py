@@ -26,7 +26,7 @@ _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedNode:
-    """One node: what it is called, what it offers (Kubernetes quantities) and its cards."""
+    """One node: its name, labels, allocatable (Kubernetes quantities) and cards."""
 
     name: NodeName
     labels: Mapping[str, str]
@@ -36,7 +36,7 @@ class SimulatedNode:
 
 
 def read_cluster(text: bytes | str, source: str = "cluster file") -> tuple[SimulatedNode, ...]:
-    """The nodes that a cluster file describes, in its order.
+    """The nodes of a cluster file, in its order.
 
     Raises DocumentProblem with file, field and rule.
     """

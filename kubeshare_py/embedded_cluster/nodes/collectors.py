@@ -1,4 +1,4 @@
-"""The collectors of a simulated cluster: which cards they list, and which of them answer."""
+"""The collectors of a simulated cluster: their cards, and which of them answer."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -15,7 +15,7 @@ from kubeshare_py.topology.wiring import links_of
 JOB = "kubeshare-collector"
 #: The collector's usual port; only seen in the label `instance`.
 PORT = 9004
-#: What is wrong with a card that was broken.
+#: The fault of a broken card.
 REASON = "memory-errors"
 
 
@@ -69,13 +69,13 @@ class Collectors:
         self._unscraped.discard(node)
 
     def listed(self, node: NodeName) -> tuple[Gpu, ...] | None:
-        """Which cards the collector of `node` lists; None if it does not answer or is not there."""
+        """The cards that the collector of `node` lists; None if it does not answer or exist."""
         if node not in self._cards or node in self._down:
             return None
         return tuple(card for card in self._cards[node] if card.uuid not in self._missing)
 
     def page(self, node: NodeName, now: float, accept: str = "") -> tuple[bytes, str] | None:
-        """What it answers to a scrape, and the content type; None as above."""
+        """The answer to a scrape, and its content type; None as above."""
         listed = self.listed(node)
         if listed is None:
             return None
@@ -130,7 +130,7 @@ class Collectors:
 def _wiring_samples(
     node: NodeName, cards: tuple[Gpu, ...], target: dict[str, str]
 ) -> Iterator[Sample]:
-    """What surrounds the cards, in GB/s as collectors say it."""
+    """The wiring of the cards, in GB/s as collectors report it."""
     for link in links_of(cards):
         told = {"uuid": link.uuid, "peer": link.peer, "type": link.kind}
         yield Sample({"__name__": LINK, **target, "node": node, **told}, link.speed // 1000)

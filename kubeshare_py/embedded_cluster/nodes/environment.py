@@ -1,6 +1,7 @@
-"""The environment that a kubelet gives to a pod's containers, as far as the pod itself decides it.
+"""The environment that a kubelet gives to a pod's containers, as far as the pod determines it.
 
-Rules: https://kubernetes.io/docs/tasks/inject-data-application/define-interdependent-environment-variables/
+Rules:
+https://kubernetes.io/docs/tasks/inject-data-application/define-interdependent-environment-variables/
 and https://kubernetes.io/docs/concepts/workloads/pods/downward-api/. Left out, because the
 simulation has none of them: config maps, secrets, service links, resource fields.
 """
@@ -34,7 +35,7 @@ def _container_environment(
         if source is None:
             variables[entry["name"]] = _expanded(entry.get("value") or "", variables)
         elif "fieldRef" in source:
-            # What a field holds is taken as it is: references in it are not expanded.
+            # A field's value is used as it is: references in it are not expanded.
             path = source["fieldRef"].get("fieldPath", "")
             variables[entry["name"]] = _field(path, pod, fields)
     return variables

@@ -1,7 +1,7 @@
-"""Simulated kubelets: what the nodes do about the pods bound to them, and when.
+"""Simulated kubelets: what the nodes do with the pods bound to them, and when.
 
-Pods are told with `pod_seen`, `pod_gone` and `pods_listed`; `due` answers with what to write now,
-and `wake_at` says when to ask again. Each write is handed out once; its echo changes nothing.
+`pod_seen`, `pod_gone` and `pods_listed` report pods; `due` returns what to write now, and `wake_at`
+when to ask again. Each write is returned once; its echo changes nothing.
 """
 
 import heapq
@@ -66,7 +66,7 @@ class Kubelets:
     """All simulated nodes together; `addresses` gives each one's IP address."""
 
     def __init__(self, addresses: Mapping[NodeName, str], *, stop_s: float = 0.0) -> None:
-        """`stop_s`: how long pods take to end that do not say it themselves."""
+        """`stop_s`: how long (s) pods take to end that do not state it themselves."""
         self._addresses = addresses
         self._stop_s = stop_s
         self._tenants: dict[str, _Tenant] = {}
@@ -118,7 +118,7 @@ class Kubelets:
         while self._agenda and self._agenda[0][0] <= now:
             due_at, uid = heapq.heappop(self._agenda)
             tenant = self._tenants.get(uid)
-            # Entries of the agenda are not removed when plans change; a stale one says nothing.
+            # Entries of the agenda are not removed when plans change; a stale one is skipped.
             if tenant is None or tenant.due_at != due_at or self._is_lost(tenant):
                 continue
             tenant.due_at = None
@@ -152,7 +152,7 @@ class Kubelets:
             self._schedule(tenant, now)
 
     def _follow(self, tenant: _Tenant) -> None:
-        """Follow changed annotations of a running pod, and a phase that others gave it."""
+        """Follow changed annotations of a running pod, and a phase that others set."""
         if tenant.stage is not _Stage.RUNNING or tenant.started_at is None:
             return
         if is_finished(tenant.pod):
@@ -161,7 +161,7 @@ class Kubelets:
         try:
             tenant.plan = read_plan(tenant.pod.metadata.annotations, self._stop_s)
         except PlanProblem:
-            return  # It runs as it was told before.
+            return  # It runs as planned before.
         run_s = tenant.plan.run_s
         due_at = None if run_s is None else tenant.started_at + run_s
         if due_at != tenant.due_at:

@@ -21,7 +21,7 @@ def creating(pod: LooseObject, host_ip: str, now: float) -> Json:
 
 
 def not_creatable(pod: LooseObject, host_ip: str, now: float, message: str) -> Json:
-    """The node cannot make sense of the pod; `message` says why."""
+    """The node cannot start the pod; `message` says why."""
     return _waiting(pod, host_ip, now, {"reason": "CreateContainerConfigError", "message": message})
 
 

@@ -23,7 +23,7 @@ class ReportStatus:
 
 @dataclass(frozen=True, slots=True)
 class FinishDeletion:
-    """Delete the pod with grace period 0: nothing of it runs any more."""
+    """Delete the pod with grace period 0, because its containers have ended."""
 
 
 Step = WriteAnnotations | ReportStatus | FinishDeletion

@@ -1,4 +1,4 @@
-"""Node objects of a simulated cluster, and how a node looks while it is lost."""
+"""Node objects of a simulated cluster, and their state while a node is lost."""
 
 from kubeshare_py.domain.node import Taint
 from kubeshare_py.embedded_cluster.controllers.loose_objects import Json
@@ -65,12 +65,12 @@ def conditions(status: str, reason: str, message: str, now: float) -> list[Json]
 
 
 def lost_conditions(now: float) -> list[Json]:
-    """What the node controller writes when a kubelet is no longer heard."""
+    """The conditions that the node controller writes when a kubelet is silent."""
     return conditions("Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.", now)
 
 
 def lost_taints(present: list[Json], now: float) -> list[Json]:
-    """The taints that it then has: those present and `unreachable`, both effects."""
+    """The taints of a lost node: those present and `unreachable`, both effects."""
     added = [
         {"key": UNREACHABLE, "effect": effect, "timeAdded": timestamp(now)}
         for effect in ("NoSchedule", "NoExecute")
@@ -79,7 +79,7 @@ def lost_taints(present: list[Json], now: float) -> list[Json]:
 
 
 def well_taints(present: list[Json]) -> list[Json]:
-    """The taints of a node that is ready: those present, but for unreachable and not-ready."""
+    """The taints of a ready node: those present without unreachable and not-ready."""
     return [taint for taint in present if taint.get("key") not in (UNREACHABLE, NOT_READY)]
 
 

@@ -1,6 +1,6 @@
 """Answers of Prometheus' HTTP API over the series of a simulated cluster.
 
-Only plain selectors are understood, no functions or operators; each series has one value, now.
+Only plain selectors are supported, no functions or operators; each series has one value, now.
 Forms: https://prometheus.io/docs/prometheus/latest/querying/api/.
 """
 

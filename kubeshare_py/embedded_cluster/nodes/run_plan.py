@@ -1,4 +1,4 @@
-"""What a simulated pod does once it runs, from its annotations."""
+"""The behaviour of a simulated pod, from its annotations."""
 
 import math
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ _HIGHEST_EXIT_CODE = 255
 
 
 class PlanProblem(ValueError):
-    """An annotation that does not say what it should; the text names it."""
+    """An annotation with a bad value; the text names it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class RunPlan:
 
 
 def read_plan(annotations: Mapping[str, str] | None, stop_s: float = 0.0) -> RunPlan:
-    """Read a pod's annotations; `stop_s` is for pods that do not say. Raises PlanProblem."""
+    """Read a pod's annotations; `stop_s` is the default. Raises PlanProblem."""
     found = annotations or {}
     stop = _seconds(found, STOP_SECONDS)
     return RunPlan(

@@ -1,4 +1,4 @@
-"""What changed between two views, one plain line each: for logs and where there is no terminal."""
+"""The changes between two views, one plain line each: for logs and without a terminal."""
 
 from collections.abc import Iterator
 
@@ -64,7 +64,7 @@ def _pods(before: ClusterView | None, after: ClusterView) -> Iterator[str]:
 
 
 def _pod_lines(view: ClusterView) -> Iterator[tuple[str, str]]:
-    """Each pod's uid and what is to be said of it."""
+    """Each pod's uid and its line."""
     for pod in view.pods:
         yield pod.uid, _pod(pod, held_labels(pod))
 

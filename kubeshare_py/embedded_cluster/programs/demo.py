@@ -27,7 +27,7 @@ PAUSES_FOR_INVENTORY = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What the command line chose; None means the files that come with the package."""
+    """The command line's options; None means the files of the package. `seconds` ends the demo."""
 
     directory: Path
     plugin: str = "kubectl-kubeshare"
@@ -44,7 +44,7 @@ async def main(
 ) -> None:
     """Run until cancelled, or for `seconds`.
 
-    Raises DocumentProblem for files and workloads, ConfigurationError for all else that is given.
+    Raises DocumentProblem for files and workloads, ConfigurationError for other options.
     """
     nodes = read_nodes(options.cluster)
     workloads = () if options.without_workloads else read_workloads(options.workloads)
@@ -64,7 +64,7 @@ async def main(
                 file = options.workloads or "demo-workloads.yaml"
                 name = workload.get("metadata", {}).get("name", "")
                 raise DocumentProblem(file, f"{workload['kind']} {name}", error.message) from error
-            # One after the other, as a person typing would: each is placed before the next comes.
+            # One after the other, as typed: each is placed before the next comes.
             await asyncio.sleep(PAUSE_S)
         await show(
             lambda: cluster_view(machine),

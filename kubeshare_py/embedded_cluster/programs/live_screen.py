@@ -1,4 +1,4 @@
-"""The demo's screen: the live view on a terminal, a line per change where there is none."""
+"""The demo's screen: the live view on a terminal, or a line per change."""
 
 import asyncio
 import contextlib
@@ -26,7 +26,7 @@ async def show(
 ) -> None:
     """Show until cancelled, or for `seconds`; `footer` is below the view, or before the lines.
 
-    It also ends when nobody reads the lines any more, as behind `| head`.
+    It also ends when the lines are no longer read, as behind `| head`.
     """
     console = Console()
     with contextlib.suppress(TimeoutError):
@@ -56,14 +56,14 @@ def _to_the_end() -> Iterator[None]:
         yield
         sys.stdout.flush()
     except BrokenPipeError:
-        # What is buffered still has to go somewhere when the process ends.
+        # Buffered output must go somewhere when the process ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 async def _lines(view: Callable[[], ClusterView], footer: str) -> None:
     print(footer, flush=True)
     before: ClusterView | None = None
-    # Where nothing changes nothing is written, and a reader who left would not be noticed.
+    # Without changes nothing is written, and a closed pipe would not be noticed.
     unread = select.poll()
     unread.register(sys.stdout.fileno(), 0)
     while not unread.poll(0):

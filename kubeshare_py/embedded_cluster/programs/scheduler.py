@@ -1,4 +1,4 @@
-"""kubeshare-scheduler on an embedded cluster, in the same process: for the demo and for stories."""
+"""kubeshare-scheduler on an embedded cluster, in the same process: for the demo and stories."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -19,7 +19,7 @@ from kubeshare_py.framework.profile_making import PluginFactory
 from kubeshare_py.programs import scheduler
 from kubeshare_py.scheduling.machine import Machine
 
-#: Nobody wants to wait for cards that are simulated.
+#: A short interval (s): cards are only simulated.
 MOST_INTERVAL_S = 1.0
 
 
@@ -33,7 +33,7 @@ async def running_scheduler(
 ) -> AsyncIterator[Machine]:
     """A scheduler with its own credentials on an embedded cluster, while entered.
 
-    `hand_over_s`: how long it waits when its predecessor did not release the Lease.
+    `hand_over_s`: how long (s) it waits if its predecessor did not release the Lease.
     """
     server = Server(
         bind_address="127.0.0.1",
@@ -64,7 +64,7 @@ async def running_scheduler(
 
 
 def _inventory(configuration: SchedulerConfiguration, cluster: EmbeddedCluster) -> Inventory:
-    """The embedded Prometheus, unless cards come from elsewhere."""
+    """The embedded Prometheus, unless cards come from another source."""
     given = configuration.inventory
     if given.source != "prometheus":
         return given

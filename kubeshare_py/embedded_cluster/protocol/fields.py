@@ -1,9 +1,9 @@
-"""Which fields the served kinds have, and of which type; `api_pruning` reads this.
+"""The fields of the served kinds, with their types; `api_pruning` reads this.
 
 One line a type. Letters: `s` string, `e` string kept when empty, `i` integer, `z` integer left out
 when 0, `n` number, `b` boolean, `o` boolean left out when false, `q` quantity, `p` integer or
 percentage, `*` anything, `j` anything, kept when empty, `{x}` map of x, `[x]` list of x, `?x` an x
-or something else, else a type's name. Deep parts that nothing here looks at are `*`. Nulls, empty
+or something else, else a type's name. Deep parts that are not used here are `*`. Nulls, empty
 lists, empty strings and empty maps vanish, as they do on the real server's way through Go structs
 with omitempty.
 """

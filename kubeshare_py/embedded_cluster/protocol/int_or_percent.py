@@ -14,7 +14,7 @@ _TEXT = (
 
 
 def amount_of(value: IntOrPercent | None, total: int, *, up: bool) -> int:
-    """The number meant, of `total`; fractions of a percentage are rounded up or down."""
+    """The number, of `total`; fractions of a percentage are rounded up or down."""
     if not isinstance(value, str):
         return value or 0
     hundredths = int(value.removesuffix("%")) * total
@@ -22,7 +22,7 @@ def amount_of(value: IntOrPercent | None, total: int, *, up: bool) -> int:
 
 
 def amount_causes(value: IntOrPercent | None, path: str) -> list[Cause]:
-    """What is wrong with it by itself."""
+    """Everything wrong with the value alone."""
     if isinstance(value, str):
         return [] if _PERCENT.fullmatch(value) else [wrong(path, value, _TEXT)]
     if value is not None and value < 0:
@@ -31,7 +31,7 @@ def amount_causes(value: IntOrPercent | None, path: str) -> list[Cause]:
 
 
 def excess_causes(value: IntOrPercent | None, path: str) -> list[Cause]:
-    """More than everything is not allowed, where it is a percentage."""
+    """A percentage must not exceed 100."""
     if not isinstance(value, str) or not _PERCENT.fullmatch(value):
         return []
     excessive = int(value.removesuffix("%")) > WHOLE

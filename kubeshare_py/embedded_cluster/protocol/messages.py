@@ -1,4 +1,4 @@
-"""What goes into the API server's pure half and what comes out of it."""
+"""The inputs and outputs of the API server's pure half."""
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ ADMIN_GROUPS = ("system:masters", "system:authenticated")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:
-    """Who asks; authentication happened in the edge."""
+    """The user of a request; the edge has authenticated it."""
 
     name: str = "admin"
     groups: tuple[str, ...] = ADMIN_GROUPS
@@ -66,7 +66,7 @@ class WatchAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A request whose URL was understood, with what answering it may need."""
+    """A request whose URL was parsed, with the inputs of its answer."""
 
     request: ApiRequest
     resource: Resource
@@ -80,7 +80,7 @@ class Call:
     mutation: Mutation = unchanged
 
     def admission(self) -> Admission:
-        """What admission of a new object may look at."""
+        """The inputs of admission of a new object."""
         return Admission(now=self.now, rng=self.rng, store=self.store)
 
     def option(self, name: str) -> str:

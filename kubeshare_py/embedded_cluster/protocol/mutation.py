@@ -1,7 +1,7 @@
 """Mutating admission of new pods, in place of the chart's policy or webhook.
 
-The embedded API server evaluates no CEL and calls no webhooks: what both of them do to a pod is
-done here by the code that the webhook runs. Nothing is refused, as by the webhook alone.
+The embedded API server evaluates no CEL and calls no webhooks: the webhook's code is called here
+directly. Nothing is refused, as by the webhook alone.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from kubeshare_py.embedded_cluster.protocol.merge import json_patch
 from kubeshare_py.embedded_cluster.protocol.status import Json
 from kubeshare_py.manifests.admission import read_pod
 
-#: A new pod, before defaults and checks, to the one that is stored.
+#: From a new pod, before defaults and checks, to the stored one.
 Mutation = Callable[[Json], Json]
 
 
@@ -26,7 +26,7 @@ def unchanged(pod: Json) -> Json:
 def environment(choices: Choices) -> Mutation:
     """Containers of these profiles' pods get the environment that refers to their cards.
 
-    So do those of pods that carry `sharedgpu/*` and name no scheduler: they get the first profile.
+    So do those of pods with `sharedgpu/*` that name no scheduler: they get the first profile.
     """
 
     rules = Rules(choices=choices)

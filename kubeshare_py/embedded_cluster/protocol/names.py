@@ -1,4 +1,4 @@
-"""Names, labels and annotations: what `metadata` may say."""
+"""Names, labels and annotations: the rules of `metadata`."""
 
 import random
 import re
@@ -54,7 +54,7 @@ def suffix(rng: random.Random) -> str:
 
 
 def label_problem(text: str) -> str:
-    """Why it is no DNS label ("" when it is one)."""
+    """Why it is no DNS label ("" if it is one)."""
     if len(text) > LABEL_LENGTH:
         return "must be no more than 63 characters"
     return "" if _DNS_LABEL.match(text) else _LABEL_TEXT

@@ -41,6 +41,6 @@ def canonical(text: str) -> str:
 
 
 def _with_suffix(count: int, units: list[tuple[str, int]]) -> str:
-    """In the first of these units of which there is a whole number; the last unit is 1."""
+    """The count in the first unit that divides it; the last unit is 1."""
     suffix, unit = next(one for one in units if count % one[1] == 0)
     return f"{count // unit}{suffix}"

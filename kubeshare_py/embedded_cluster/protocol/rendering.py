@@ -21,7 +21,7 @@ _NAME_TEXT = "Name must be unique within a namespace."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """How one client sees one kind: `mode` is object, table or partial."""
+    """One client's view of one kind: `mode` is object, table or partial."""
 
     resource: Resource
     mode: str = "object"
@@ -31,7 +31,7 @@ class View:
 
     @property
     def cache_key(self) -> str:
-        """Views with the same key render an event the same; "" for views that are not shared."""
+        """Views with equal keys render an event equally; "" for views that are not shared."""
         return self.resource.api_version if self.mode == "object" else ""
 
 

@@ -1,4 +1,4 @@
-"""What one row of the kinds table says: how a kind is named, served, checked and shown."""
+"""One row of the kinds table: how a kind is named, served, checked and shown."""
 
 import random
 from collections.abc import Callable, Mapping
@@ -31,7 +31,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subresource:
-    """`status`, `binding`, `eviction`, `log`: its own verbs, and its own kind where it has one."""
+    """`status`, `binding`, `eviction`, `log`: its own verbs, and its own kind if it has one."""
 
     name: str
     verbs: tuple[str, ...]
@@ -42,7 +42,7 @@ class Subresource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
-    """What creating an object may need: the time, chance, and the other objects."""
+    """The inputs of admission: the time, a random generator, and the other objects."""
 
     now: float
     rng: random.Random
@@ -51,7 +51,7 @@ class Admission:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """Where the replicas of a kind with `/scale` are, and how its selector reads."""
+    """The paths of the replicas of a kind with `/scale`, and its selector."""
 
     wanted: FieldPath
     present: FieldPath
@@ -106,13 +106,13 @@ class Resource:
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     verbs: tuple[str, ...] = ALL_VERBS
-    listed_verbs: tuple[str, ...] = ()  # what discovery says, if it is not `verbs`
+    listed_verbs: tuple[str, ...] = ()  # as in discovery, if not `verbs`
     subresources: tuple[Subresource, ...] = ()
     scale: Scale | None = None
     fields: str = ""  # the object's type in api_fields
     pruner: Callable[[Json], Pruned] | None = None  # for types that are not in api_fields
     schema: Json | None = None  # the object's type in OpenAPI documents
-    warning: str = ""  # what every answer warns of
+    warning: str = ""  # the warning of every answer
     columns: tuple[Column, ...] = (Column("Age"),)
     cells: Cells = _age_cells
     merge_keys: Mapping[str, str] = field(default_factory=dict)
@@ -133,7 +133,7 @@ class Resource:
     update_causes: Callable[[Json, Json], list[Cause]] = _no_update_causes
     changed_causes: Callable[[Json, Json], list[Cause]] | None = None  # instead of both on update
     status_causes: Callable[[Json, Json], list[Cause]] = _no_update_causes
-    ending: Callable[[Json, float], None] | None = None  # its deletion takes time, and so begins
+    ending: Callable[[Json, float], None] | None = None  # called when its deletion begins
     apply: Callable[[Json, Json], Json] | None = None  # server-side, if merge_keys do not say how
     present: Callable[[Json], Json] = _same
     absorb: Callable[[Json], Json] = _same
@@ -163,7 +163,7 @@ class Resource:
         return self.pruner(body) if self.pruner else api_pruning.prune(self.fields, body)
 
     def head(self) -> Json:
-        """What stored objects are kept without."""
+        """The fields that stored objects lack."""
         return {"kind": self.kind, "apiVersion": self.api_version}
 
     def counted(self, obj: Json) -> object:

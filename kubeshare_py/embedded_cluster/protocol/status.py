@@ -1,7 +1,7 @@
-"""Status bodies: how a Kubernetes API server says no (and "Success").
+"""Status bodies: a Kubernetes API server's refusals (and "Success").
 
-Shapes and texts as measured on kube-apiserver 1.36.3. Code inside the request handlers raises
-`Refusal`; `api_requests.ApiService.handle` turns it into a response in one place.
+Shapes and texts as measured on kube-apiserver 1.36.3. Request handlers raise `Refusal`;
+`api_requests.ApiService.handle` turns it into a response in one place.
 """
 
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ class Refusal(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """What an error is about: a plural resource (`pods`, `pods/binding`), its group, a name."""
+    """The subject of an error: a plural resource (`pods`, `pods/binding`), its group, a name."""
 
     plural: str
     name: str = ""
@@ -64,7 +64,7 @@ class Named:
 
 
 def failure(code: int, reason: str, message: str, details: Json | None = None) -> Json:
-    """An error Status; `reason` is left out when empty, as the real server does."""
+    """An error Status; an empty `reason` is left out, as by the real server."""
     body: Json = {
         "kind": "Status",
         "apiVersion": "v1",
@@ -81,7 +81,7 @@ def failure(code: int, reason: str, message: str, details: Json | None = None) -
 
 
 def success(code: int, details: Json | None = None) -> Json:
-    """A Status that says it worked."""
+    """A Status of success."""
     body: Json = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
     if details is not None:
         body["details"] = details
@@ -102,7 +102,7 @@ def no_such_resource() -> Refusal:
 
 
 def already_exists(what: Named, *, going: bool = False) -> Refusal:
-    """409 for a create of a taken name; `going` tells that it will be free."""
+    """409 for a create of a used name; `going`: its object is being deleted."""
     message = f'{what.qualified} "{what.name}" already exists'
     if going:
         message = f"object is being deleted: {message}"
@@ -152,7 +152,7 @@ def method_not_allowed() -> Refusal:
 
 
 def unsupported_media_type(accepted: Sequence[str], hint: str = "") -> Refusal:
-    """415; `hint` tells a person what to do instead."""
+    """415; `hint` tells people what to do instead."""
     message = (
         "the body of the request was in an unknown format - accepted media types include: "
         + ", ".join(accepted)
@@ -193,12 +193,12 @@ def not_allowed(field_path: str, text: str) -> Cause:
 
 
 def _shown(value: object) -> str:
-    """As JSON, which is how Go quotes all but the oddest strings."""
+    """The value as JSON, which is how Go quotes all but the oddest strings."""
     return msgspec.json.encode(value).decode()
 
 
 def duplicate(field_path: str, value: object) -> Cause:
-    """A list entry that is there twice."""
+    """A list entry that occurs twice."""
     return Cause(
         field=field_path,
         message=f"Duplicate value: {_shown(value)}",

@@ -36,13 +36,13 @@ class Entry:
         return self._body
 
     def revision(self) -> int:
-        """The resourceVersion as the number that it is here."""
+        """The resourceVersion as a number."""
         return int(self.object["metadata"]["resourceVersion"])
 
 
 @dataclass(slots=True)
 class StoreEvent:
-    """One write: what was there before, what is there now (None: nothing).
+    """One write: the object before, and after (None: there is none).
 
     `rendered` caches watch lines by (view, event type), shared by all watchers.
     """
@@ -63,7 +63,7 @@ class _Bucket:
     listeners: dict[str | None, list[Listener]] = field(default_factory=dict)
 
     def audience(self, event: StoreEvent) -> list[Listener]:
-        """Who hears of an event: everybody, and those of the nodes it is about."""
+        """The listeners of an event: the general ones, and those of its nodes."""
         found = list(self.listeners.get(None, ()))
         for node in {_node_of(event.before), _node_of(event.after)} - {None}:
             found += self.listeners.get(node, ())
@@ -130,7 +130,10 @@ class ApiStore:
         return [name for name, bucket in self._buckets.items() if bucket.spaces.get(namespace)]
 
     def put(self, bucket: str, obj: Json) -> Entry:
-        """Store a new or changed object; `obj` gets its resourceVersion and is the store's now."""
+        """Store a new or changed object.
+
+        `obj` gets its resourceVersion and belongs to the store now.
+        """
         metadata = obj["metadata"]
         self.revision += 1
         metadata["resourceVersion"] = str(self.revision)
@@ -168,7 +171,7 @@ class ApiStore:
             listeners[node] = remaining
 
     def floor(self, bucket: str) -> int:
-        """Events up to this revision are forgotten; a watch must start at or after it."""
+        """Events up to this revision are dropped; a watch must start at or after it."""
         return self._bucket(bucket).floor
 
     def events_after(self, bucket: str, revision: int) -> list[StoreEvent]:
@@ -178,14 +181,14 @@ class ApiStore:
         return list(islice(events, start, None))
 
     def compact(self) -> None:
-        """Forget all past events: watches and continue tokens from before now answer 410."""
+        """Drop all past events: watches and continue tokens from before now get 410."""
         self.revision += 1
         for bucket in self._buckets.values():
             bucket.floor = self.revision
             bucket.events.clear()
 
     def backup(self) -> Backup:
-        """What there is now, to come back to."""
+        """The present state, to be restored later."""
         spaces = {
             name: {namespace: dict(found) for namespace, found in bucket.spaces.items()}
             for name, bucket in self._buckets.items()
@@ -193,9 +196,9 @@ class ApiStore:
         return Backup(self.revision, spaces)
 
     def restore(self, backup: Backup) -> None:
-        """Be as then, the revision included, and know no history: as etcd after a restore.
+        """Restore a state, the revision included, without history: as etcd after a restore.
 
-        Nobody is told: watches that are open do not survive a restore.
+        Listeners are not called: open watches do not survive a restore.
         """
         self.revision = backup.revision
         for name, bucket in self._buckets.items():
@@ -225,7 +228,7 @@ def _key_of(entry: Entry) -> tuple[str, str]:
 
 
 def _node_of(entry: Entry | None) -> str | None:
-    """The node a pod is bound to; "" for an unbound one, None where there is nothing."""
+    """The node a pod is bound to; "" for an unbound one, None without a pod."""
     if entry is None:
         return None
     spec = entry.object.get("spec")
@@ -233,6 +236,6 @@ def _node_of(entry: Entry | None) -> str | None:
 
 
 def at_revision(entry: Entry, revision: int) -> Entry:
-    """The same state under another resourceVersion, as watches report what has gone."""
+    """The same state under another resourceVersion, as watches report deleted objects."""
     metadata = {**entry.object["metadata"], "resourceVersion": str(revision)}
     return Entry({**entry.object, "metadata": metadata})

@@ -19,12 +19,12 @@ def micro_timestamp(now: float) -> str:
 
 
 def is_micro_time(text: object) -> bool:
-    """Whether it has the six fractional digits that MicroTime insists on."""
+    """Whether it has the six fractional digits that MicroTime requires."""
     return isinstance(text, str) and _MICRO.match(text) is not None
 
 
 def default_times(status: Json, seen: str) -> None:
-    """Give conditions the times that nobody gave as null, as real servers do, in place.
+    """Set missing times of conditions to null, as real servers do, in place.
 
     `seen` is the name of the time beside lastTransitionTime.
     """

@@ -87,7 +87,7 @@ class Subscription:
             self._push("DELETED", at_revision(event.before, event.revision), event)
 
     def add(self, entry: Entry) -> None:
-        """Queue an object that was there when the watch began; the limit is not about these."""
+        """Queue an object of the initial list; the limit does not apply to these."""
         self._initial.append(watch_line("ADDED", self._body(entry)))
 
     def bookmark(self, *, initial_end: bool = False) -> None:
@@ -105,7 +105,7 @@ class Subscription:
         self.ended = True
 
     def _redefine(self, event: StoreEvent) -> None:
-        """End when the kind is defined in another way, or no more: clients then look again."""
+        """End when the kind's definition changes or ends: clients then discover it again."""
         before = event.before.object if event.before is not None else {}
         if before.get("metadata", {}).get("name") != self._view.resource.definition:
             return

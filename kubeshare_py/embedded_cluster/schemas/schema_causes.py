@@ -1,4 +1,4 @@
-"""Problems of values that go by a schema, in kube-apiserver's words."""
+"""Problems of values under a schema, in kube-apiserver's words."""
 
 from kubeshare_py.embedded_cluster.protocol.status import Cause, wrong
 
@@ -17,7 +17,7 @@ def mistyped(path: str, wanted: str, found: str) -> Cause:
 
 
 def homeless(text: str) -> Cause:
-    """A problem that the real server does not tie to a field."""
+    """A problem that the real server does not assign to a field."""
     return wrong(NOWHERE, "", text)
 
 

@@ -1,7 +1,7 @@
 """Values against an `openAPIV3Schema`, in the words of kube-apiserver.
 
-The keywords that a structural schema may have are checked; `x-kubernetes-validations` (CEL) are
-not, and refuse nothing. On update, what is invalid may stay where it does not change ("ratcheting",
+The keywords of structural schemas are checked; `x-kubernetes-validations` (CEL) are not, and refuse
+nothing. On update, an invalid value may stay if it does not change ("ratcheting",
 https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/).
 """
 
@@ -25,14 +25,14 @@ from kubeshare_py.embedded_cluster.schemas.schema_values import LIST_TYPE, entry
 
 
 class _Absent:
-    """What was not there before."""
+    """A value that was not there before."""
 
 
 ABSENT = _Absent()
 
 
 def violations(value: Any, schema: Json, path: str = "", old: Any = ABSENT) -> list[Cause]:
-    """What is wrong with a value, but nothing where it is what it was before (`old`)."""
+    """Everything wrong with a value; nothing if it equals its former value `old`."""
     found = _typed(value, schema, path)
     if value is not None:
         found += _combined(value, schema, path)
@@ -49,7 +49,7 @@ def violations(value: Any, schema: Json, path: str = "", old: Any = ABSENT) -> l
 
 
 def duplicates(value: Any, schema: Json | None, path: str = "") -> list[Cause]:
-    """The entries of sets and maps that are there twice."""
+    """The entries of sets and maps that occur twice."""
     found: list[Cause] = []
     if schema is None:
         return found
@@ -92,7 +92,7 @@ def _json_type(value: Any) -> str:
 
 
 def _combined(value: Any, schema: Json, path: str) -> list[Cause]:
-    """anyOf, oneOf, allOf and not; of what fails, the first alternative is shown."""
+    """anyOf, oneOf, allOf and not; of failing alternatives, the first is shown."""
     found: list[Cause] = []
     alternatives = [violations(value, one, path) for one in schema.get("anyOf", [])]
     if alternatives and all(alternatives):
@@ -130,7 +130,7 @@ def _entries(value: list[Any], schema: Json, path: str, old: Any) -> list[Cause]
 
 
 def _correlated(entry: Any, schema: Json, old: Any) -> Any:
-    """The same entry before; only lists with keys tell."""
+    """The former version of an entry; only lists with keys have one."""
     if schema.get(LIST_TYPE) != "map" or not isinstance(old, list):
         return ABSENT
     key = entry_key(entry, schema)
@@ -146,7 +146,7 @@ def _enumerated(value: Any, schema: Json, path: str) -> list[Cause]:
 
 
 def _alike(one: object, other: object) -> bool:
-    """True is not 1 outside Python."""
+    """Equality of JSON values, where True is not 1."""
     return isinstance(one, bool) == isinstance(other, bool)
 
 

@@ -1,4 +1,4 @@
-"""The string formats that a CustomResourceDefinition's schema may name, and how they are checked.
+"""The string formats of a CustomResourceDefinition's schema, and their checks.
 
 List: `format` in JSONSchemaProps of
 https://kubernetes.io/docs/reference/kubernetes-api/extend-resources/custom-resource-definition-v1/
@@ -39,7 +39,7 @@ _NUMBERS = {"integer": ("int32", "int64"), "number": ("float", "double")}
 
 
 def recognised(schema: Json) -> str:
-    """The schema's format if it means something for its type, else ""."""
+    """The schema's format if it applies to its type, else ""."""
     text: str = schema.get("format", "")
     kind = schema.get("type", "")
     if kind in _NUMBERS:
@@ -56,7 +56,7 @@ def is_formatted(text: str, name: str) -> bool:
 
 
 def _plain(name: str) -> str:
-    """Dashes in names of formats do not count."""
+    """The format's name without dashes, which do not count."""
     return name.replace("-", "")
 
 
@@ -101,7 +101,7 @@ def _is_short_name(text: str) -> bool:
 
 _CHECKS: dict[str, Callable[[str], bool]] = {
     **{name: _matches(pattern) for name, pattern in _PATTERNS.items()},
-    # Numbers of books and of credit cards are known names, but nobody looks at them here.
+    # Formats of book and credit card numbers are known, but not checked here.
     **dict.fromkeys(("isbn", "isbn10", "isbn13", "creditcard", "password"), _anything),
     "ipv4": _parses(ipaddress.IPv4Address),
     "ipv6": _parses(ipaddress.IPv6Address),

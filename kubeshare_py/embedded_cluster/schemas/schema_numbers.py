@@ -11,7 +11,7 @@ _PLAIN_BELOW, _PLAIN_DIGITS = 4, 6
 
 
 def number_causes(value: float, schema: Json, path: str) -> list[Cause]:
-    """What is wrong with a number that is one."""
+    """Everything wrong with a number."""
     found = []
     kind, form = schema.get("type"), recognised(schema)
     limit = _INT32 if form == "int32" else _INT64
@@ -38,7 +38,7 @@ def _wrong(path: str, value: float, text: str) -> Cause:
 
 
 def _bound(value: float, bound: float) -> str:
-    """A bound of integers is one; others are printed as Go prints floats: 1.5, 10, 1e+06."""
+    """A bound as Go prints it: integers plainly, floats as 1.5, 10, 1e+06."""
     if isinstance(value, int):
         return str(int(bound))
     exact = Decimal(repr(float(bound))).normalize()

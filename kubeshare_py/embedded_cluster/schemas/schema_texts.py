@@ -21,7 +21,7 @@ _POSIX = {
 
 
 def text_causes(value: str, schema: Json, path: str) -> list[Cause]:
-    """What is wrong with a string."""
+    """Everything wrong with a string."""
     found = []
     longest, shortest = schema.get("maxLength"), schema.get("minLength")
     pattern = schema.get("pattern")
@@ -39,14 +39,14 @@ def text_causes(value: str, schema: Json, path: str) -> list[Cause]:
 
 
 def matches(pattern: str, value: str) -> bool:
-    """Whether a pattern of Go's is found in a string; patterns not known in Python match all."""
+    """Whether a Go pattern is found in a string; patterns unknown to Python match all."""
     if _ONLY_IN_GO.search(pattern):
         return True
     return _compiled(pattern).search(value) is not None
 
 
 def pattern_problem(pattern: str) -> str:
-    """Why it is no pattern ("" when it is one)."""
+    """Why it is no pattern ("" if it is one)."""
     try:
         matches(pattern, "")
     except re.error as error:
@@ -56,7 +56,7 @@ def pattern_problem(pattern: str) -> str:
 
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
-    """Go's end of text is the very end, and its sets may name classes of characters."""
+    """The pattern with Go's end of text, and its classes of characters."""
     parts = re.split(r"(\\.|\[:\w+:\]|\[\^?\]?|\]|\$)", pattern, flags=re.DOTALL)
     inside = False
     for index, part in enumerate(parts):

@@ -1,6 +1,6 @@
-"""What a structural schema does to values: unknown fields pruned, defaults filled in, lists merged.
+"""Operations of a structural schema on values: pruning, defaults, merging of lists.
 
-A schema is the JSON of an `openAPIV3Schema`. Nothing here changes its arguments. Rules:
+A schema is the JSON of an `openAPIV3Schema`. Arguments are never changed. Rules:
 https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/
 """
 
@@ -26,7 +26,7 @@ def field_schema(schema: Schema, name: str) -> Schema:
 
 
 def whole(value: Any) -> Any:
-    """Numbers like 2.0 as 2, everywhere: a JSON reader in Go knows no difference."""
+    """The value with numbers like 2.0 as 2: a JSON reader in Go knows no difference."""
     if isinstance(value, dict):
         return {key: whole(entry) for key, entry in value.items()}
     if isinstance(value, list):
@@ -35,7 +35,7 @@ def whole(value: Any) -> Any:
 
 
 def pruned(value: Any, schema: Schema, unknown: list[str], path: str = "") -> Any:
-    """Only what the schema knows of; the paths of all else are added to `unknown`."""
+    """The value with known fields only; the paths of others are added to `unknown`."""
     known = schema or {}
     if isinstance(value, list):
         items = known.get("items")
@@ -59,7 +59,7 @@ def pruned(value: Any, schema: Schema, unknown: list[str], path: str = "") -> An
 
 
 def without_nulls(value: Any, schema: Schema) -> Any:
-    """Without the nulls of fields that can neither be null nor have a default."""
+    """The value without nulls of fields that can neither be null nor have a default."""
     if isinstance(value, list):
         return [without_nulls(entry, (schema or {}).get("items")) for entry in value]
     if not isinstance(value, dict):
@@ -73,7 +73,7 @@ def without_nulls(value: Any, schema: Schema) -> Any:
 
 
 def defaulted(value: Any, schema: Schema) -> Any:
-    """With the defaults of the fields that are absent, or null and may not be."""
+    """The value with defaults of fields that are absent, or null and may not be."""
     if schema is None:
         return value
     if isinstance(value, list):
@@ -91,9 +91,9 @@ def defaulted(value: Any, schema: Schema) -> Any:
 
 
 def applied(original: Any, wanted: Any, schema: Schema) -> Any:
-    """What server-side apply makes of both: maps and lists with keys are merged, sets united.
+    """Server-side apply: maps and lists with keys are merged, sets united.
 
-    Nobody's ownership is kept here: what an applier leaves out stays.
+    Ownership is not tracked: fields that an applier leaves out stay.
     """
     if isinstance(original, dict) and isinstance(wanted, dict):
         if (schema or {}).get("x-kubernetes-map-type") == "atomic":

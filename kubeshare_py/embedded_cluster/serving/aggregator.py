@@ -1,6 +1,7 @@
-"""Groups of the API that other servers serve: requests go there with the user's name and groups.
+"""API groups of other servers: requests are forwarded with the user's name and groups.
 
-As kube-aggregator does it: https://kubernetes.io/docs/tasks/extend-kubernetes/configure-aggregation-layer/
+As by kube-aggregator:
+https://kubernetes.io/docs/tasks/extend-kubernetes/configure-aggregation-layer/
 """
 
 import asyncio
@@ -35,14 +36,15 @@ from kubeshare_py.embedded_cluster.serving.service_targets import (
     target_of,
 )
 
-#: Servers are asked this often (s) whether they are there, and at once after a change.
+#: Seconds between checks of the servers; also checked at once after a change.
 CHECK_S = 2.0
 NAME = "front-proxy-client"
 _CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps"
 _SELF = User(name="system:kube-aggregator", groups=("system:masters",))
 _TIMEOUT = aiohttp.ClientTimeout(total=60, sock_connect=5)
 _CHECK_TIMEOUT = aiohttp.ClientTimeout(total=5)
-#: Headers of a connection, credentials, and what only this server may say.
+#: Headers that are not forwarded: of the connection, credentials, and those that only this server
+#: may set.
 _KEPT_BACK = (
     "authorization", "connection", "content-length", "host", "keep-alive", "te", "upgrade",
     "transfer-encoding", "impersonate-", "x-remote-",
@@ -55,9 +57,9 @@ class ApiAggregator:
     def __init__(
         self, service: ApiService, clock: Callable[[], float], directory: Path, clients: str
     ) -> None:
-        """`clock` gives seconds since 1970; `clients` is the authority of users' certificates.
+        """`clock` gives Unix time (s); `clients` is the authority of users' certificates.
 
-        The proxy's own certificate goes to the directory.
+        The proxy's own certificate is written to the directory.
         """
         self._service = service
         self._clock = clock
@@ -72,7 +74,7 @@ class ApiAggregator:
         return service_of(self._service.store, path) is not None
 
     def noticed(self, request: ApiRequest) -> None:
-        """A request was handled: it may have changed something."""
+        """Check servers again after a request that may have changed something."""
         if request.method != "GET" and (
             "apiservices" in request.path or "services" in request.path
         ):
@@ -108,7 +110,7 @@ class ApiAggregator:
             return _unavailable(f"error trying to reach service: {error}\n")
 
     async def keep(self) -> None:
-        """Tell other servers how to know this one, and look after APIServices until `end`."""
+        """Publish this server's proxy certificate, and check APIServices until `end`."""
         self._publish()
         while not self._ended:
             self._changed.clear()
@@ -125,7 +127,7 @@ class ApiAggregator:
         self._changed.set()
 
     async def check(self) -> None:
-        """Ask each server what it serves, and write down whether it answers."""
+        """Ask each server for its resources, and record whether it answers."""
         rows: list[Resource] = []
         for one in list(registered(self._service.store)):
             try:

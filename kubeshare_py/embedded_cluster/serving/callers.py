@@ -1,4 +1,4 @@
-"""Who asks the embedded API server, beyond bearer tokens: client certificates and `--as`.
+"""Users of the embedded API server besides bearer tokens: client certificates and `--as`.
 
 https://kubernetes.io/docs/reference/access-authn-authz/authentication/
 """
@@ -16,7 +16,7 @@ _MASTERS = ADMIN_GROUPS[0]
 
 
 def certified(request: web.Request) -> User | None:
-    """The user whom a client certificate names; TLS has verified it."""
+    """The user of a client certificate, which TLS has verified."""
     tls = request.get_extra_info("ssl_object")
     shown = tls.getpeercert(binary_form=True) if tls is not None else None
     if not shown:
@@ -30,7 +30,7 @@ def certified(request: web.Request) -> User | None:
 
 
 def impersonated(user: User, headers: CIMultiDictProxy[str]) -> User:
-    """The user whom an administrator wants to be. Raises Refusal for everybody else."""
+    """The user that an administrator impersonates. Raises Refusal for other users."""
     name = headers.get("Impersonate-User", "")
     if not name:
         return user

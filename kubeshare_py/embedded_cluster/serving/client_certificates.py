@@ -41,5 +41,5 @@ class ClientAuthority:
 
 
 def make_client_authority(name: str) -> ClientAuthority:
-    """A new one with this common name."""
+    """A new authority with this common name."""
     return ClientAuthority(make_authority(name))

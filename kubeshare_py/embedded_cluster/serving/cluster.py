@@ -27,13 +27,13 @@ from kubeshare_py.embedded_cluster.serving.simulated_kubelets import SimulatedKu
 from kubeshare_py.manifests import state_group
 
 NAMESPACE, SERVICE = "kube-system", "kubeshare-scheduler"
-#: Between looks whether the state is served (s).
+#: Seconds between checks of whether the state is served.
 PAUSE_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedCluster:
-    """What runs, and an administrator's client. `kubeconfig` is a file for kubectl."""
+    """The running parts, and an administrator's client. `kubeconfig` is a file for kubectl."""
 
     server: ApiServer
     collectors: SimulatedCollectors
@@ -42,9 +42,9 @@ class EmbeddedCluster:
     kubeconfig: Path
 
     async def apply(self, workload: dict[str, Any]) -> None:
-        """Create an object as `kubectl apply` does, in `default` unless it says where.
+        """Create an object as `kubectl apply` does, in `default` unless it names a namespace.
 
-        Raises KubeFailure.
+        Raises KubeFailure, such as KubeError for an unknown kind.
         """
         group_version, kind = workload["apiVersion"], workload["kind"]
         root = f"/apis/{group_version}" if "/" in group_version else f"/api/{group_version}"
@@ -63,11 +63,11 @@ class EmbeddedCluster:
     async def publish_scheduler(self, url: str) -> None:
         """Make the scheduler's state endpoint reachable as an API group.
 
-        A later scheduler takes the place of an earlier one.
+        A later scheduler replaces an earlier one.
         """
         port = int(url.rpartition(":")[2])
         ports = [{"name": "https", "port": port}]
-        # No network of Services is needed to get there, neither here nor before a real API server.
+        # An ExternalName needs no network of Services, neither here nor before a real API server.
         service = {"type": "ExternalName", "externalName": "localhost", "ports": ports}
         behind = {"name": SERVICE, "namespace": NAMESPACE, "port": port}
         group = {
@@ -120,10 +120,10 @@ async def embedded_cluster(
     clock: Callable[[], float] = time.time,
     mutation: Mutation = unchanged,
 ) -> AsyncIterator[EmbeddedCluster]:
-    """Run it while entered; the nodes are registered when it is entered.
+    """Run it while entered; the nodes are registered on entering.
 
-    `mutation` is what the API server does to new pods. Raises ConfigurationError when the directory
-    or the port cannot be used.
+    `mutation` is the admission of new pods. Raises ConfigurationError if the directory or the port
+    cannot be used.
     """
     async with AsyncExitStack() as stack:
         try:
@@ -144,9 +144,9 @@ async def cluster_around(
     controllers: bool = True,
     clock: Callable[[], float] = time.time,
 ) -> AsyncIterator[EmbeddedCluster]:
-    """All the rest around a server that runs; without `controllers` they are somebody else's.
+    """All other parts around a running server; without `controllers`, others provide them.
 
-    Raises ConfigurationError when the directory cannot be used.
+    Raises ConfigurationError if the directory cannot be used.
     """
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
@@ -156,7 +156,7 @@ async def cluster_around(
             raise ConfigurationError(f"API server in {directory}: {error}") from error
         collectors = await enter(SimulatedCollectors(nodes, clock=clock))
         admin = await enter(KubeClient(load(str(kubeconfig))))
-        # A client of their own: what the nodes write must not queue behind what a user asks.
+        # A client of their own: the nodes' writes must not queue behind a user's requests.
         workers = await enter(KubeClient(load(str(kubeconfig))))
         kubelets = SimulatedKubelets(workers, nodes, clock=clock)
         group = await enter(asyncio.TaskGroup())

@@ -1,4 +1,4 @@
-"""Does what a simulated controller's book asks for, by the API."""
+"""Performs the work of a simulated controller by the API."""
 
 import asyncio
 import logging
@@ -25,17 +25,17 @@ from kubeshare_py.embedded_cluster.serving.persistence import persist
 _log = logging.getLogger(__name__)
 
 _NANOSECONDS = 1_000_000_000
-#: Gone already, another object by now, or changed meanwhile: the watch will tell.
+#: Gone already, replaced, or changed meanwhile: the watch will show it.
 _OVERTAKEN = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
 
 
 class ControllerWorker:
-    """One controller: whoever feeds its `book` calls `news` afterwards."""
+    """One controller. After its `book` is updated, `news` must be called."""
 
     def __init__(
         self, client: KubeClient, book: ControllerBook, retry_s: float, clock: Callable[[], float]
     ) -> None:
-        """What was refused is tried again after `retry_s`. `clock` gives Unix time in seconds."""
+        """Refused work is repeated after `retry_s`. `clock` gives Unix time (s)."""
         self.book = book
         self._client = client
         self._retry_s = retry_s
@@ -49,7 +49,7 @@ class ControllerWorker:
         self._news.set()
 
     async def run(self) -> None:
-        """Do what is needed, one round after the other, so that nothing is created twice."""
+        """Perform work, one round after the other, so that nothing is created twice."""
         while True:
             await self._news.wait()
             self._news.clear()
@@ -83,7 +83,7 @@ class ControllerWorker:
             self.book.settled(owner.uid)
 
     def _look_later(self, uid: str, delay_s: float) -> None:
-        """Look once, at the last time that was asked for."""
+        """Look again once, at the last requested time."""
         if uid in self._timers:
             self._timers[uid].cancel()
         loop = asyncio.get_running_loop()
@@ -139,7 +139,7 @@ class ControllerWorker:
         await self._patched(f"{path}/status", {**status, "metadata": seen})
 
     async def _patched(self, path: str, body: Json) -> bool:
-        """Whether it was done; not if somebody was faster, of whom the watch will tell."""
+        """Patch; whether it was done: not after a concurrent change, which the watch will show."""
         try:
             await persist(partial(self._client.merge_patch, path, body))
         except KubeError as error:
@@ -151,7 +151,7 @@ class ControllerWorker:
     async def _record(
         self, owner: LooseObject, event: ControllerEvent | None, *, name: str = "", error: str = ""
     ) -> None:
-        """Write an event; without it the work goes on all the same."""
+        """Write an event; a failure does not stop the work."""
         if event is None:
             return
         body = self._event(owner, event.about(name=name, error=error))
@@ -162,7 +162,7 @@ class ControllerWorker:
 
     def _event(self, owner: LooseObject, event: ControllerEvent) -> Json:
         now, metadata, role = self._clock(), owner.metadata, self.book.role
-        # kubectl shows those of one second in the order of their names.
+        # kubectl sorts events of one second by name.
         self._last_event = max(self._last_event + 1, int(now * _NANOSECONDS))
         name = f"{metadata.name}.{self._last_event:x}"
         return {

@@ -1,4 +1,4 @@
-"""Garbage collection of custom objects: a watch for each kind that definitions make."""
+"""Garbage collection of custom objects: a watch for each kind of a definition."""
 
 import asyncio
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from kubeshare_py.embedded_cluster.serving.loose_watch import Listener, listen
 
 @dataclass(frozen=True, slots=True)
 class _Watched:
-    """A definition's kinds, one a version, the first of which is watched."""
+    """A definition's kinds, one per version, the first of which is watched."""
 
     kinds: list[Kind]
     task: asyncio.Task[None]

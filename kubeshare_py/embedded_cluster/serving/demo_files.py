@@ -9,12 +9,12 @@ from kubeshare_py.edges.process.document_files import read_bytes
 from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode, read_cluster
 
 _PACKAGE = Path(__file__).parents[2]
-#: In a wheel they lie in the package, in a checkout in `config/`.
+#: In a wheel they are in the package, in a checkout in `config/`.
 _PLACES = (_PACKAGE / "config", _PACKAGE.parent / "config")
 
 
 def find(name: str) -> Path:
-    """Where a file that comes with the package is; raises DocumentProblem if it is missing."""
+    """The path of a file of the package; raises DocumentProblem if it is missing."""
     for place in _PLACES:
         if (place / name).is_file():
             return place / name

@@ -1,4 +1,4 @@
-"""Making the embedded API server misbehave: errors, lost answers, silence.
+"""Faults of the embedded API server: errors, lost answers, silence.
 
 A fault is chosen by method and by a pattern over the path, and used up after `times` requests.
 """
@@ -16,12 +16,11 @@ from kubeshare_py.embedded_cluster.protocol.status import failure
 
 @dataclass(slots=True, kw_only=True)
 class Fault:
-    """One way to misbehave.
+    """One fault.
 
     status: answer with this code, without doing anything; 0: cut the connection instead.
-    applies_first: do what was asked, then lose the answer (status 0) or replace it.
-    delay_s: wait so long before answering.
-    only_slow: after that delay do what was asked and answer as always.
+    applies_first: perform the request, then lose the answer (status 0) or replace it. delay_s: wait
+    this long (s) before answering. only_slow: after that delay perform and answer as usual.
     """
 
     method: str
@@ -36,11 +35,11 @@ class Fault:
     times: int = 1
 
     def matches(self, request: ApiRequest) -> bool:
-        """Whether it is about this request."""
+        """Whether it applies to this request."""
         return self.method == request.method and re.search(self.path, request.path) is not None
 
     async def answer(self, request: web.Request) -> web.Response:
-        """The bad answer; for status 0 the connection is cut and nobody sees it."""
+        """The bad answer; for status 0 the connection is cut."""
         if self.delay_s:
             await asyncio.sleep(self.delay_s)
         if not self.status:

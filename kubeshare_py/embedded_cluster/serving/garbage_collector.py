@@ -1,6 +1,6 @@
-"""The simulated garbage collector: deletes what no longer has an owner.
+"""The simulated garbage collector: deletes objects without owners.
 
-`embedded_cluster.controllers.garbage` decides, this file does.
+`embedded_cluster.controllers.garbage` decides, this file performs.
 """
 
 import asyncio
@@ -25,17 +25,17 @@ _log = logging.getLogger(__name__)
 
 
 class GarbageCollector:
-    """Whoever feeds its `garbage` with objects of all `kinds` calls `news` afterwards."""
+    """After its `garbage` is updated with objects of all `kinds`, `news` must be called."""
 
     def __init__(self, client: KubeClient, kinds: Iterable[Kind], retry_s: float) -> None:
-        """What failed is tried again after `retry_s`."""
+        """Failed work is repeated after `retry_s`."""
         self.garbage = Garbage(kinds)
         self._client = client
         self._retry_s = retry_s
         self._news = asyncio.Event()
 
     def news(self) -> None:
-        """There may be something to do."""
+        """Look for work."""
         self._news.set()
 
     async def run(self) -> None:
@@ -57,7 +57,7 @@ class GarbageCollector:
                 case LookForOwner(path, uid):
                     await self._look(path, uid)
         except KubeError as error:
-            # Gone already, another object by now, or changed meanwhile: the watch will tell.
+            # Gone already, replaced, or changed meanwhile: the watch will show it.
             if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
                 _log.warning("%s: %s", work.path, error)
                 asyncio.get_running_loop().call_later(self._retry_s, self._look_again, work.uid)
@@ -67,7 +67,7 @@ class GarbageCollector:
             "apiVersion": "v1",
             "kind": "DeleteOptions",
             "preconditions": {"uid": uid},
-            # Jobs would leave their pods behind if it were not said.
+            # Without it, Jobs would leave their pods behind.
             "propagationPolicy": "Background",
         }
         await self._client.request("DELETE", path, body=body)

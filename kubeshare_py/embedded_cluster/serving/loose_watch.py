@@ -1,4 +1,4 @@
-"""Following objects loosely: lists and changes handed to whoever keeps the books."""
+"""Follows untyped objects: lists and changes, handed to a listener."""
 
 from collections.abc import Callable
 from contextlib import aclosing
@@ -14,7 +14,7 @@ _objects: Codec[LooseObject] = Codec(LooseObject)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listener:
-    """Who hears what: a whole list, an object as it is now, the uid of one that is gone.
+    """Callbacks for a whole list, an object as it is now, and the uid of a deleted one.
 
     `news` is called after each list and each batch of changes.
     """
@@ -28,7 +28,7 @@ class Listener:
 async def listen(
     client: KubeClient, path: str, listener: Listener, *, selector: dict[str, str] | None = None
 ) -> None:
-    """Follow what `path` lists until cancelled; objects that cannot be read are passed over."""
+    """Follow the objects at `path` until cancelled; unreadable objects are skipped."""
     async with aclosing(follow(client, path, _objects, selector=selector or {})) as batches:
         async for batch in batches:
             if isinstance(batch, Listed):

@@ -30,7 +30,7 @@ async def persist(
     *,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> T:
-    """Send a request until it is answered; raises KubeError when it is refused."""
+    """Send a request until it is answered; raises KubeError if it is refused."""
     retrying = tenacity.AsyncRetrying(
         retry=tenacity.retry_if_exception(is_passing),
         wait=tenacity.wait_exponential(multiplier=FIRST_S, max=LONGEST_S)

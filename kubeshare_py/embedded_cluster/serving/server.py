@@ -1,8 +1,8 @@
 """The embedded Kubernetes API server: `embedded_cluster.apiserver.requests` behind HTTPS.
 
-A stock kubectl, the scheduler, simulated kubelets and tests talk to it as to a real cluster. Bearer
-tokens and client certificates say who asks; whoever is known may do everything, and administrators
-act as others. It can be told to misbehave (`faults`).
+A stock kubectl, the scheduler, simulated kubelets and tests use it like a real cluster. Users are
+identified by bearer tokens and client certificates; known users may do everything, and
+administrators may impersonate others. Faults can be injected (`faults`).
 """
 
 import asyncio
@@ -46,9 +46,9 @@ _OPEN_PATHS = ("/healthz", "/livez", "/readyz", "/version")
 class ApiServer:
     """A server on 127.0.0.1; `async with ApiServer(directory=...) as server:` runs it.
 
-    directory: certificates are kept there (made when missing). clock: seconds since 1970.
-    seed: uids and generated names follow from it. port 0: any free one. mutation: what is done to
-    new pods, as admission policies and webhooks do it elsewhere.
+    directory: certificates are kept there (made if missing). clock: Unix time (s). seed: determines
+    uids and generated names. port 0: any free one. mutation: the admission of new pods, in place of
+    policies and webhooks.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class ApiServer:
         self.service.mutation = mutation
         self.service.access.user_of = self._user_of
         self.faults = ApiFaults()
-        #: Told of each request as it arrives, before any fault, as an audit log would be.
+        #: Called with each request as it arrives, before any fault, like an audit log.
         self.audit: Callable[[ApiRequest], None] = _forget
         self.tokens = {user: secrets.token_urlsafe(24) for user in (ADMIN, SCHEDULER)}
         self._clock = clock
@@ -96,7 +96,7 @@ class ApiServer:
         return self._certificates.client_context()
 
     def add_user(self, user: str, *paths: str) -> str:
-        """A token for one more user name, who may get these nonResourceURLs of other servers."""
+        """A token for one more user, with these nonResourceURLs of other servers."""
         self.service.access.paths.setdefault(user, []).extend(paths)
         return self.tokens.setdefault(user, secrets.token_urlsafe(24))
 
@@ -119,7 +119,7 @@ class ApiServer:
         return self._streams.cut()
 
     def compact(self) -> None:
-        """Forget the past: older resourceVersions answer 410 from now on."""
+        """Drop the history: older resourceVersions get 410 from now on."""
         self.service.store.compact()
 
     async def start(self) -> None:
@@ -184,11 +184,11 @@ class ApiServer:
         return await self.send(request, answer)
 
     async def perform(self, asked: ApiRequest, request: web.Request) -> Answer:
-        """Do what was asked; nothing is sent yet."""
+        """Perform a request; nothing is sent yet."""
         return self.service.handle(asked, self._clock())
 
     async def send(self, request: web.Request, answer: Answer) -> web.StreamResponse:
-        """Send what `perform` answered."""
+        """Send the answer of `perform`."""
         if isinstance(answer, ApiResponse):
             return plain(answer)
         return await self._streams.send(request, answer)
@@ -201,7 +201,7 @@ class ApiServer:
         return None
 
     def _caller(self, request: web.Request) -> User:
-        """Who asks, or whom he acts as. Raises Refusal."""
+        """The authenticated or impersonated user. Raises Refusal."""
         user = self._user(request)
         if user is None:
             raise Refusal(failure(401, "Unauthorized", "Unauthorized"))
@@ -225,7 +225,7 @@ def _forget(_request: ApiRequest) -> None:
 def plain(answer: ApiResponse) -> web.Response:
     """The same for aiohttp."""
     response = web.Response(status=answer.status, body=answer.body)
-    if answer.content_type:  # a 304 has none, or clients would take it for that of what they kept
+    if answer.content_type:  # a 304 has none, or clients would apply it to their cached answer
         response.headers["Content-Type"] = answer.content_type
     for name, value in answer.headers:
         response.headers.add(name, value)

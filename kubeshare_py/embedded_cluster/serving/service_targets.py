@@ -1,4 +1,4 @@
-"""Where an APIService of the embedded API server leads, and whom TLS trusts there."""
+"""The server behind an APIService of the embedded API server, and its trusted authority."""
 
 import base64
 import ssl
@@ -12,9 +12,9 @@ from kubeshare_py.embedded_cluster.protocol.store import ApiStore
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A URL, the name that the certificate there must have, and the bundle that it is checked by.
+    """A URL, the name in its certificate, and the bundle that verifies it.
 
-    `bundle` is base64 of PEM, "" for what the system trusts.
+    `bundle` is base64 of PEM, "" for the system's authorities.
     """
 
     url: str
@@ -32,9 +32,9 @@ class Unavailable(Exception):
 
 
 def target_of(store: ApiStore, service: Json) -> Target:
-    """Where an APIService leads. Raises Unavailable.
+    """The server behind an APIService. Raises Unavailable.
 
-    Only external names lead somewhere: there is no network of pods here.
+    Only external names are supported: there is no network of pods here.
     """
     spec = service["spec"]
     namespace, name = spec["service"]["namespace"], spec["service"]["name"]
@@ -62,7 +62,7 @@ class Contexts:
         self._last: tuple[Target, ssl.SSLContext] | None = None
 
     def of(self, target: Target) -> ssl.SSLContext:
-        """The context for a target. Raises Unavailable for a bundle that is none."""
+        """The context for a target. Raises Unavailable for a bad bundle."""
         if self._last is None or self._last[0] != target:
             self._last = target, self._made(target)
         return self._last[1]

@@ -27,7 +27,7 @@ _Parameters = dict[str, list[str]]
 
 
 class SimulatedCollectors:
-    """Serves while entered. `url` is Prometheus; `targets` is where cards and collectors fail."""
+    """Serves while entered. `url` is Prometheus; `targets` makes cards and collectors fail."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class SimulatedCollectors:
         self.targets = Collectors(nodes)
         #: False makes Prometheus answer 503 to everything, as behind a proxy without backend.
         self.prometheus_answers = True
-        #: How many queries Prometheus got; `asked` is told of each.
+        #: The number of queries to Prometheus; `asked` is called for each.
         self.queries = 0
         self.asked: Callable[[], None] = _nothing
         self.url = ""
@@ -70,7 +70,7 @@ class SimulatedCollectors:
         await self._runner.cleanup()
 
     def collector_url(self, node: NodeName) -> str:
-        """Where the collector of one node is."""
+        """The URL of the collector of one node."""
         return f"{self.url}/nodes/{node}{PATH}"
 
     def _application(self) -> web.Application:
@@ -132,7 +132,7 @@ class SimulatedCollectors:
 
 
 def _nothing() -> None:
-    """Nobody listens."""
+    """Do nothing."""
 
 
 def _encoded(

@@ -1,7 +1,7 @@
 """The controllers that a simulated cluster needs, as plain clients of the API.
 
-Jobs, ReplicaSets, Deployments, disruption budgets and garbage collection. One watch a kind serves
-all of them.
+Jobs, ReplicaSets, Deployments, disruption budgets and garbage collection. They share one watch per
+kind.
 """
 
 import asyncio
@@ -29,17 +29,17 @@ from kubeshare_py.embedded_cluster.serving.custom_collection import CustomCollec
 from kubeshare_py.embedded_cluster.serving.garbage_collector import GarbageCollector
 from kubeshare_py.embedded_cluster.serving.loose_watch import Listener, listen
 
-#: What failed is tried again after this long (s).
+#: Seconds until failed work is repeated.
 RETRY_S = 2.0
 
 _BOOKS = (JobBook, ReplicaSetBook, DeploymentBook, BudgetBook)
-#: What may own something, or be owned.
+#: Kinds that may own objects, or be owned.
 _COLLECTED = (PODS, JOBS, REPLICA_SETS, DEPLOYMENTS)
 _WATCHED = (*_COLLECTED, BUDGETS)
 
 
 class SimulatedControllers:
-    """What kube-controller-manager does for a cluster like this one."""
+    """The part of kube-controller-manager that a cluster like this one needs."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class SimulatedControllers:
         retry_s: float = RETRY_S,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """What was refused is tried again after `retry_s`. `clock` gives Unix time in seconds."""
+        """Refused work is repeated after `retry_s`. `clock` gives Unix time (s)."""
         self._client = client
         self._workers = [ControllerWorker(client, book(), retry_s, clock) for book in _BOOKS]
         self._collector = GarbageCollector(client, _COLLECTED, retry_s)

@@ -41,14 +41,14 @@ from kubeshare_py.embedded_cluster.serving.persistence import persist
 
 NODES = "/api/v1/nodes"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
-#: How often a kubelet renews its Lease.
+#: Seconds between renewals of a kubelet's Lease.
 HEARTBEAT_S = 10.0
 
 _log = logging.getLogger(__name__)
 
 
 class SimulatedKubelets:
-    """All nodes of a cluster file. `run` is the process; nodes are lost and return meanwhile."""
+    """All nodes of a cluster file. `run` is the process; nodes may be lost and return."""
 
     def __init__(
         self,
@@ -59,9 +59,9 @@ class SimulatedKubelets:
         heartbeat_s: float | None = HEARTBEAT_S,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`stop_s`: how long deleted pods take to end that do not say it themselves.
+        """`stop_s`: how long (s) deleted pods take to end that do not state it themselves.
 
-        `heartbeat_s` None renews no Leases. `clock` gives Unix time in seconds.
+        `heartbeat_s` None renews no Leases. `clock` gives Unix time (s).
         """
         self._client = client
         self._nodes: Mapping[NodeName, SimulatedNode] = {node.name: node for node in nodes}
@@ -80,7 +80,7 @@ class SimulatedKubelets:
     async def run(self) -> None:
         """Register the nodes, then be their kubelets until cancelled.
 
-        Raises an ExceptionGroup of KubeError when a node cannot be registered.
+        Raises an ExceptionGroup of KubeError if a node cannot be registered.
         """
         async with asyncio.TaskGroup() as group:
             for node in self._nodes.values():
@@ -103,7 +103,7 @@ class SimulatedKubelets:
         await self._mark(name, lost_conditions(self._clock()), lost=True)
 
     async def return_node(self, name: NodeName) -> None:
-        """Let a lost node be well again; its pods catch up. Raises as `lose_node` does."""
+        """Let a lost node be ready again; its pods catch up. Raises as `lose_node` does."""
         self._node(name)
         self._lost.discard(name)
         well = conditions("True", "KubeletReady", "the simulated kubelet is well", self._clock())
@@ -125,7 +125,7 @@ class SimulatedKubelets:
         except KubeError as error:
             if error.status != HTTPStatus.CONFLICT:
                 raise
-            # Left by an earlier process, or made by our own request whose answer was lost.
+            # Left by an earlier process, or created by our own request whose answer was lost.
             status = {"status": node_status(node, address, now)}
             made = await self._strategic(f"{path}/status", status)
             await self._merge(path, {"metadata": {"labels": dict(node.labels)}})
@@ -153,7 +153,7 @@ class SimulatedKubelets:
         await listen(self._client, "/api/v1/pods", listener, selector=bound)
 
     async def _write(self, group: asyncio.TaskGroup) -> None:
-        """Hand out what is due when it is due, and look again whenever something was heard."""
+        """Perform due steps, and look again after each event."""
         while True:
             self._news.clear()
             for work in self._kubelets.due(self._clock()):
@@ -166,7 +166,7 @@ class SimulatedKubelets:
                     await self._news.wait()
 
     async def _perform(self, work: PodSteps, earlier: asyncio.Task[None] | None) -> None:
-        """Write one pod's steps, after those that were due before."""
+        """Write one pod's steps, after its earlier ones."""
         if earlier is not None:
             await asyncio.wait([earlier])
         try:

@@ -1,4 +1,4 @@
-"""Watches over HTTP: chunked JSON lines, one stream a watcher, bookmarks, an end in time."""
+"""Watches over HTTP: chunked JSON lines, one stream per watcher, bookmarks, a timely end."""
 
 import asyncio
 import random
@@ -29,7 +29,7 @@ class WatchStreams:
         return len(found)
 
     def close(self) -> None:
-        """End every watch in order, after what it has to say."""
+        """End every watch in order, after its pending lines."""
         self._closing = True
         for subscription in self._open:
             subscription.ended = True
@@ -45,7 +45,7 @@ class WatchStreams:
             await self._pump(response, answer)
             await response.write_eof()
         except ConnectionError:
-            pass  # The client left: nobody to tell.
+            pass  # The client left.
         finally:
             subscription.close()
             del self._open[subscription]
