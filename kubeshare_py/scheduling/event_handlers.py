@@ -33,12 +33,12 @@ class PodNews:
             if record is not None and record.state in UNDECIDED:
                 self._forget(pod.uid)
         elif record is None:
-            record = Record(pod, State.HELD, books.arrivals.next())
+            record = books.table.add(pod, books.arrivals.next())
             books.intake.enqueue(record, now, effects, queue_moves.POD_ADD)
         elif record.state in UNDECIDED:
             if _matters(record.pod, pod):
                 event = queue_moves.update_event(record.pod, pod)
-                self._books.intake.dequeue(pod.uid)
+                books.earmarks.end(pod.uid)
                 books.gangs.drop(pod.uid)
                 record.pod = pod
                 books.intake.edited(record, now, effects, event)
@@ -46,7 +46,7 @@ class PodNews:
                 record.pod = pod
         elif record.state is not State.BOUND:
             record.pod = pod  # an older view of a pod that we have bound meanwhile
-            books.gangs.file(record)
+            books.table.update(record)
         self._preemption.seen(books.records.get(pod.uid), now)
 
     def _seen_bound(
@@ -60,8 +60,7 @@ class PodNews:
         books = self._books
         is_ours = pod.scheduler_name in books.profiles
         if record is None:
-            record = Record(pod, State.HELD, books.arrivals.next())
-            books.records[pod.uid] = record
+            record = books.table.add(pod, books.arrivals.next())
         if record.state is State.BOUND and record.node == node:
             # What it holds was settled when it was bound: whoever edits the annotation of a bound
             # pod takes no card and frees none. A resize changes what it takes of the node.
@@ -69,16 +68,14 @@ class PodNews:
                 books.ledger.charge(pod.uid, node, pod.shape.resources, record.allocation)
             effects.extend(outsiders.changed(record.pod, pod, is_ours))
             record.pod = pod
-            books.gangs.file(record)
+            books.table.update(record)
             return
         ours = record.allocation
         if ours is not None and record.node == node and _token(pod) == ours.token:
             books.binds.seen(record, node, effects)
         else:
             books.binds.release(record)
-            self._books.intake.dequeue(pod.uid)
-            books.intake.leaves(pod.uid)
-            record.is_outside = False
+            books.earmarks.end(pod.uid)
             record.pod = pod
             books.cycle.charge(record, node, pod.allocation)
             if is_news:
@@ -87,8 +84,8 @@ class PodNews:
                     gpus = books.ledger.inventory.get(node, ())
                     effects.extend(outsiders.unknown_cards(pod, {gpu.uuid for gpu in gpus}))
         effects.extend(outsiders.troubles(pod, is_ours))
-        record.pod, record.state = pod, State.BOUND
-        books.gangs.file(record)
+        record.pod = pod
+        books.table.transition(record, State.BOUND)
 
     def gone(
         self, event: PodGone, now: float, effects: list[Effect], *, missing: bool = False
@@ -115,15 +112,13 @@ class PodNews:
         """The pod holds nothing any more; if it `lingers`, GPUs that it holds stay charged."""
         books = self._books
         gang = books.gangs.of(uid)
-        record = books.records.pop(uid, None)
+        record = books.table.remove(uid)
         if record is not None:
-            self._books.intake.dequeue(uid)
-            books.intake.leaves(uid)
+            books.earmarks.end(uid)
             if lingers:
                 lingers = books.binds.linger(record)
             else:
                 books.binds.release(record)
-        books.gangs.gone(uid)
         if record is not None and record.state in UNDECIDED:
             profile, shape, preempts = record.pod.scheduler_name, record.shape, record.pod.preempts
             if gang is None or (profile, shape) not in gang.shapes:

@@ -80,6 +80,7 @@ class Machine:
         self.name = name
         books = self._books = empty_books(profiles, name, lingering_s)
         self.ledger, self.queue, self.records = books.ledger, books.queue, books.records
+        self.table = books.table
         self.profiles, self.askers = books.profiles, books.askers
         self.boundary = books.boundary
         self.attempts, self.moves = books.attempts, books.moves

@@ -166,7 +166,6 @@ class Turns:
         if not isinstance(choice, Choice):
             self._does_not_fit(line, record, choice, now)
             return 0
-        self._books.queue.remove(record.pod.uid)
         earmarks = self._books.earmarks
         if not earmarks.is_preemptor(record.pod.uid):
             earmarks.end(record.pod.uid)

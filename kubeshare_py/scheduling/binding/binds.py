@@ -11,6 +11,7 @@ from kubeshare_py.scheduling.queue import queue_moves
 from kubeshare_py.scheduling.queue.attempts import Attempts, count
 from kubeshare_py.scheduling.queue.gangs import Gangs
 from kubeshare_py.scheduling.queue.pod_records import Record, State
+from kubeshare_py.scheduling.queue.pod_table import PodTable
 from kubeshare_py.scheduling.queue.queue_moves import QueueMoves
 from kubeshare_py.scheduling.queue.timers import Timers, backoff_s
 
@@ -20,14 +21,15 @@ class Binds:
 
     def __init__(
         self,
-        records: dict[PodUid, Record],
+        table: PodTable,
         cycle: Cycle,
         intake: Intake,
         moves: QueueMoves,
         attempts: Attempts,
         gangs: Gangs,
     ) -> None:
-        self._records = records
+        self._table = table
+        self._records = table.records
         self._cycle = cycle
         self._intake = intake
         self._moves = moves
@@ -50,8 +52,7 @@ class Binds:
         """The effect for a pod that was just placed."""
         assert record.allocation is not None
         self._unanswered[record.allocation.token] = record.pod.uid
-        self._gangs.file(record)
-        self._intake.leaves(record.pod.uid)
+        self._table.transition(record, State.BINDING)
         return _bind(record)
 
     def send_again(self, now: float, effects: list[Effect]) -> None:
@@ -87,7 +88,7 @@ class Binds:
         if record.state is State.BINDING:
             assert record.allocation is not None
             self._unanswered.pop(record.allocation.token, None)
-            self._scheduled(record, node, effects)
+            self._confirm(record, node, effects)
 
     def answered(self, event: BindAnswered, now: float, effects: list[Effect]) -> None:
         """A Bind came to an end, one way or another."""
@@ -103,12 +104,10 @@ class Binds:
         match event.outcome:
             case Bound():
                 del self._unanswered[event.token]
-                record.state = State.ASSUMED
                 record.refused = False
                 record.answered_at = now
-                self._gangs.file(record)
                 assert record.node is not None
-                self._scheduled(record, record.node, effects)
+                self._confirm(record, record.node, effects)
             case BindRefused(refusal=refusal, message=message):
                 count(self._attempts.failed, record.pod.scheduler_name)
                 tell(record, f"binding was refused: {message}", effects)
@@ -137,7 +136,8 @@ class Binds:
         gang.update()  # other answers of this turn may have completed it
         return not gang.met
 
-    def _scheduled(self, record: Record, node: NodeName, effects: list[Effect]) -> None:
+    def _confirm(self, record: Record, node: NodeName, effects: list[Effect]) -> None:
+        self._table.transition(record, State.ASSUMED)
         count(self._attempts.scheduled, record.pod.scheduler_name)
         effects.append(ReportScheduled(record.pod.uid, record.pod.key, node))
 

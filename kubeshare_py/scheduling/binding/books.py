@@ -21,6 +21,7 @@ from kubeshare_py.scheduling.queue.fair_share import Shares
 from kubeshare_py.scheduling.queue.gangs import Gangs
 from kubeshare_py.scheduling.queue.pod_queue import PodQueue
 from kubeshare_py.scheduling.queue.pod_records import Record
+from kubeshare_py.scheduling.queue.pod_table import PodTable
 from kubeshare_py.scheduling.queue.queue_moves import QueueMoves
 from kubeshare_py.scheduling.queue.waiting_reports import WaitingReports
 
@@ -32,6 +33,7 @@ class Books:
     profiles: dict[str, Profile]
     arrivals: Arrivals
     askers: dict[str, Asker]
+    table: PodTable
     records: dict[PodUid, Record]
     ledger: Ledger
     queue: PodQueue
@@ -57,7 +59,6 @@ def empty_books(profiles: Sequence[Profile], name: str, lingering_s: float) -> B
     `lingering_s`: the longest time (s) that a pod lingers which was deleted by force.
     """
     by_name = {profile.scheduler_name: profile for profile in profiles}
-    records: dict[PodUid, Record] = {}
     ledger, moves, attempts, work = Ledger(), QueueMoves(), Attempts(), Work()
     boundary = Boundary()
     calls = PluginCalls(boundary, by_name)
@@ -65,13 +66,17 @@ def empty_books(profiles: Sequence[Profile], name: str, lingering_s: float) -> B
     shares = Shares()
     queue = PodQueue(shares, lambda profile, shape: askers[profile].forget(shape))
     cycle = Cycle(ledger, queue, moves, askers, calls, work, name)
-    gangs, earmarks, reports = Gangs(), Earmarks(ledger), WaitingReports(queue, records, work)
-    intake = Intake(records, queue, moves, calls, reports, gangs, earmarks)
+    gangs, earmarks = Gangs(), Earmarks(ledger)
+    table = PodTable(queue, gangs, moves)
+    reports = WaitingReports(queue, table.records, work)
+    intake = Intake(table, queue, moves, calls, reports, gangs, earmarks)
+    table.follow(intake)
     return Books(
         profiles=by_name,
         arrivals=Arrivals(),
         askers=askers,
-        records=records,
+        table=table,
+        records=table.records,
         ledger=ledger,
         queue=queue,
         moves=moves,
@@ -85,7 +90,7 @@ def empty_books(profiles: Sequence[Profile], name: str, lingering_s: float) -> B
         earmarks=earmarks,
         reports=reports,
         intake=intake,
-        group_edits=GroupEdits(records, gangs, intake),
-        binds=Binds(records, cycle, intake, moves, attempts, gangs),
+        group_edits=GroupEdits(table.records, gangs, earmarks, intake),
+        binds=Binds(table, cycle, intake, moves, attempts, gangs),
         lingering=LingeringPods(ledger, moves, lingering_s),
     )

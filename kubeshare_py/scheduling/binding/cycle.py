@@ -16,7 +16,7 @@ from kubeshare_py.framework.asks import Asker, Choice, Work
 from kubeshare_py.framework.plugin_calls import PluginCalls
 from kubeshare_py.scheduling.binding.sweeps import Sweeps
 from kubeshare_py.scheduling.queue.pod_queue import Line, PodQueue
-from kubeshare_py.scheduling.queue.pod_records import Record, State
+from kubeshare_py.scheduling.queue.pod_records import Record
 from kubeshare_py.scheduling.queue.queue_moves import QueueMoves
 
 # Bound of one turn, so that the loop is never held for more than about 20 ms, in rows (about
@@ -133,9 +133,7 @@ class Cycle:
         problem = self.charge(record, node, allocation)
         if problem is not None:
             self.take_back(record)
-            return problem
-        record.state = State.BINDING
-        return None
+        return problem
 
     def charge(self, record: Record, node: NodeName, allocation: Allocation | None) -> str | None:
         """The pod holds this now; plugins are told if it is one of ours.
@@ -172,7 +170,6 @@ class Cycle:
         assert node is not None
         self._ledger.take_back(pod.uid)
         record.node = record.allocation = None
-        record.state = State.WAITING
         self._calls.unreserve(pod, node)
 
     def _allocation(self, record: Record, choice: Choice, node: NodeName) -> Allocation | None:

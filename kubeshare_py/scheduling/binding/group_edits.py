@@ -11,6 +11,7 @@ from kubeshare_py.domain.effects import Effect
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.scheduling.binding.intake import CALM_S, Intake
 from kubeshare_py.scheduling.queue import queue_moves
+from kubeshare_py.scheduling.queue.earmarks import Earmarks
 from kubeshare_py.scheduling.queue.gangs import Gang, Gangs
 from kubeshare_py.scheduling.queue.pod_records import UNDECIDED, Record
 from kubeshare_py.scheduling.queue.timers import Timers, backoff_s
@@ -26,10 +27,12 @@ class GroupEdits:
         self,
         records: dict[PodUid, Record],
         gangs: Gangs,
+        earmarks: Earmarks,
         intake: Intake,
     ) -> None:
         self._records = records
         self._gangs = gangs
+        self._earmarks = earmarks
         self._intake = intake
         #: Members of gangs that pause, the last in queue order first; and members to be enqueued,
         #: the first in queue order last.
@@ -76,12 +79,12 @@ class GroupEdits:
         most = MOST_RENEWED if decides else math.inf
         for gang, record in self._some(self._leaving, most):
             if self._records.get(record.pod.uid) is record and record.state in UNDECIDED:
-                self._intake.dequeue(record.pod.uid)
+                self._earmarks.end(record.pod.uid)
                 self._intake.pause(record, queue_moves.POD_GROUP_CHANGED)
             self._touch(gang)
         for gang, record in self._some(self._joining, most):
             if self._records.get(record.pod.uid) is record and record.state in UNDECIDED:
-                self._intake.dequeue(record.pod.uid)
+                self._earmarks.end(record.pod.uid)
                 self._gangs.drop(record.pod.uid)
                 record.pod = self._gangs.objects.resolved(record.pod)
                 self._intake.enqueue(record, now, effects, queue_moves.POD_GROUP_CHANGED)

@@ -21,7 +21,8 @@ from kubeshare_py.scheduling.queue.earmarks import Contender, Earmarks
 from kubeshare_py.scheduling.queue.gangs import Gang, Gangs
 from kubeshare_py.scheduling.queue.held_by import chosen_backend
 from kubeshare_py.scheduling.queue.pod_queue import LineKey, PodQueue, SortKey
-from kubeshare_py.scheduling.queue.pod_records import Record, State
+from kubeshare_py.scheduling.queue.pod_records import UNDECIDED, Record, State
+from kubeshare_py.scheduling.queue.pod_table import PodTable
 from kubeshare_py.scheduling.queue.queue_moves import QueueMoves
 from kubeshare_py.scheduling.queue.timers import Timers, backoff_s
 from kubeshare_py.scheduling.queue.waiting_limit import MOST_WAITING, Unit, WaitingLimit
@@ -36,6 +37,7 @@ PODS_MOVED_A_SECOND = 8000
 OUTSIDE_PATIENCE_S = 30.0
 #: A pod that was not edited for so long (s) since its last pause is tried at once again.
 CALM_S = 10.0
+_UNPLACED = (State.NEW, *UNDECIDED)
 
 
 class Intake:
@@ -43,7 +45,7 @@ class Intake:
 
     def __init__(
         self,
-        records: dict[PodUid, Record],
+        table: PodTable,
         queue: PodQueue,
         moves: QueueMoves,
         calls: PluginCalls,
@@ -51,7 +53,8 @@ class Intake:
         gangs: Gangs,
         earmarks: Earmarks,
     ) -> None:
-        self._records = records
+        self._table = table
+        self._records = table.records
         self._queue = queue
         self._moves = moves
         self._profiles = calls.profiles
@@ -90,7 +93,6 @@ class Intake:
         If a plugin fails it is tried again after a while.
         """
         pod = record.pod
-        self._records[pod.uid] = record
         profile = self._profiles[pod.scheduler_name]
         record.fixed = None
         asked = _asked(pod, profile)
@@ -101,7 +103,7 @@ class Intake:
                 # What its profile leaves equal, arrival decides.
                 record.key = self._calls.key(pod, self._keys), record.arrived
         except PluginFailed as failure:
-            self.leaves(pod.uid)
+            self._leave(pod.uid)
             tell(record, str(failure), effects)
             self.back_off(record, now)
             return
@@ -116,30 +118,25 @@ class Intake:
             self._hold(record, reason, effects, event)
 
     def _hold(self, record: Record, reason: str, effects: list[Effect], event: str) -> None:
-        self.leaves(record.pod.uid)
+        self._leave(record.pod.uid)
         record.is_outside = False
-        record.state = State.HELD
-        self._gangs.file(record)
-        self._moves.entered(queue_moves.UNSCHEDULABLE, event)
+        self._table.transition(record, State.HELD, event)
         if reason:
             tell(record, reason, effects)
 
     def pause(self, record: Record, event: str) -> None:
         """The pod, which is in no queue now, is enqueued later, in its place of then."""
-        self.leaves(record.pod.uid)
+        self._leave(record.pod.uid)
         record.is_outside = False
-        record.state = State.BACKOFF
-        self._gangs.file(record)
-        self._moves.entered(queue_moves.BACKOFF, event)
+        self._table.transition(record, State.BACKOFF, event)
 
     def _join(self, record: Record, now: float, event: str) -> None:
         """The pod waits in the queue."""
         record.is_outside = False
-        record.state = State.WAITING
         record.told = None
         if record.queued_at is None:
             record.queued_at = now
-        gang = self._gangs.file(record)
+        gang = self._table.transition(record, State.WAITING)
         if gang is None or not gang.together:
             self.join_line(record, gang, event)
         else:
@@ -147,23 +144,25 @@ class Intake:
             record.key = ()
             self._moves.entered(queue_moves.ACTIVE, event)
 
-    def dequeue(self, uid: PodUid) -> None:
-        """The pod is in no queue from now on, and has no earmarks."""
-        self._queue.remove(uid)
-        self._earmarks.end(uid)
+    def changed(self, record: Record, before: State) -> None:
+        """A pod that has a place now lets another of its namespace enter (`settle`)."""
+        if before in _UNPLACED and record.state not in _UNPLACED:
+            self._leave(record.pod.uid)
+            record.is_outside = False
 
-    def leaves(self, uid: PodUid) -> None:
-        """The pod does not wait any more: another of its namespace may enter (`settle`)."""
+    def removed(self, uid: PodUid) -> None:
+        """So does a pod that is not there any more."""
+        self._leave(uid)
+
+    def _leave(self, uid: PodUid) -> None:
         self.limit.leave(uid)
         self._untold.pop(uid, None)
 
     def _stay_outside(self, record: Record, now: float, event: str) -> None:
-        record.state = State.HELD
         record.is_outside = True
         record.told = self.limit.reason(record.pod)
         self._untold.setdefault(record.pod.uid, now)
-        self._gangs.file(record)
-        self._moves.entered(queue_moves.UNSCHEDULABLE, event)
+        self._table.transition(record, State.HELD, event)
 
     @property
     def settles_at(self) -> float:
@@ -194,7 +193,7 @@ class Intake:
             del self.limit.moved[unit]
             for uid in unit.pods:
                 if not self._records[uid].is_outside:
-                    self.dequeue(uid)
+                    self._earmarks.end(uid)
                     self._stay_outside(self._records[uid], now, queue_moves.FORCE_ACTIVATE)
                     count += 1
         return count
@@ -284,10 +283,8 @@ class Intake:
 
     def back_off(self, record: Record, now: float) -> None:
         """A placement of the pod failed: it waits again after a while."""
-        record.state = State.BACKOFF
-        self._gangs.file(record)
+        self._table.transition(record, State.BACKOFF, queue_moves.ATTEMPT_FAILURE)
         record.tries += 1
-        self._moves.entered(queue_moves.BACKOFF, queue_moves.ATTEMPT_FAILURE)
         self._backoff.add(now + backoff_s(record.tries), (record.pod.uid, record.tries))
 
     def edited(self, record: Record, now: float, effects: list[Effect], event: str) -> None:

@@ -18,6 +18,7 @@ from kubeshare_py.scheduling.binding.intake import Intake
 from kubeshare_py.scheduling.queue import queue_moves
 from kubeshare_py.scheduling.queue.gangs import Gang, Gangs, Role
 from kubeshare_py.scheduling.queue.pod_records import Record
+from kubeshare_py.scheduling.queue.pod_table import PodTable
 from kubeshare_py.scheduling.queue.timers import Timers
 
 #: The reason shown by evicted members.
@@ -41,7 +42,10 @@ def repair_rules(configuration: SchedulerConfiguration) -> RepairRules:
 class GangRepair:
     """Watches incomplete gangs, each for its time."""
 
-    def __init__(self, gangs: Gangs, intake: Intake, binds: Binds, rules: RepairRules) -> None:
+    def __init__(
+        self, table: PodTable, gangs: Gangs, intake: Intake, binds: Binds, rules: RepairRules
+    ) -> None:
+        self._table = table
         self._gangs = gangs
         self._intake = intake
         self._binds = binds
@@ -109,7 +113,7 @@ class GangRepair:
             if not pod.deleting:
                 effects.append(Evict(pod.uid, pod.key, REASON, note, Trouble.INCOMPLETE))
             record.evicted = True
-            self._gangs.file(record)
+            self._table.update(record)
         if records:
             again_at = self._evict_again_at[gang] = now + self._rules.after_s
             self._due.add(again_at, gang)

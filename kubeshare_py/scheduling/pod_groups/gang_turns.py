@@ -67,7 +67,7 @@ class GangTurns:
         self.kept_out = KeptOut(*kept_out)
         self.queue = GangQueue(books.shares)
         self.reports = GangReports()
-        self._repair = GangRepair(books.gangs, books.intake, books.binds, rules)
+        self._repair = GangRepair(books.table, books.gangs, books.intake, books.binds, rules)
         self._rested: Timers[Gang] = Timers()
         self._look: Timers[Composition] = Timers()
         self._known: OrderedDict[Composition, _Known] = OrderedDict()
@@ -286,7 +286,8 @@ class GangTurns:
     def _leave_lines(self, gang: Gang) -> None:
         """Its members do not wait each for itself, or not where they did."""
         for uid in gang.waiting:
-            self._books.intake.dequeue(uid)
+            self._books.queue.remove(uid)
+            self._books.earmarks.end(uid)
             gang.untold[uid] = None
         gang.lined_by = None
 

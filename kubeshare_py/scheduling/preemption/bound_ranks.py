@@ -8,28 +8,31 @@ from kubeshare_py.scheduling.queue.pod_records import Record, State
 
 #: spec.priority, and whether `sharedgpu/priority` is above 0.
 Rank = tuple[int, bool]
+_BOUND = State.BOUND
 
 
 class BoundRanks:
-    """Counts bound pods that are not leaving, by rank. `note` follows each change of a pod."""
+    """Counts bound pods that are not leaving, by rank; follows the table of pods."""
 
     def __init__(self) -> None:
         self._of: dict[PodUid, Rank] = {}
         self._counts: Counter[Rank] = Counter()
 
-    def note(self, record: Record) -> None:
-        """Record a pod's present state."""
+    def changed(self, record: Record, before: State) -> None:
+        """Count a pod that is bound, or was."""
+        if record.state is not _BOUND and before is not _BOUND:
+            return
         pod = record.pod
-        stays = record.state is State.BOUND and not is_leaving(record)
+        stays = record.state is _BOUND and not is_leaving(record)
         rank = (pod.priority, pod.label_priority > 0) if stays else None
         if self._of.get(pod.uid) == rank:
             return
-        self.gone(pod.uid)
+        self.removed(pod.uid)
         if rank is not None:
             self._of[pod.uid] = rank
             self._counts[rank] += 1
 
-    def gone(self, uid: PodUid) -> None:
+    def removed(self, uid: PodUid) -> None:
         """Forget a pod, which may be unknown."""
         rank = self._of.pop(uid, None)
         if rank is not None:

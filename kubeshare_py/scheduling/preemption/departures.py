@@ -6,14 +6,14 @@ if some members of a gang have left already, the gang goes whole, because it wou
 minimum.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from kubeshare_py.domain.effects import Effect, Evict
 from kubeshare_py.domain.identity import PodUid
-from kubeshare_py.scheduling.preemption.bound_ranks import BoundRanks
 from kubeshare_py.scheduling.queue.gangs import Gang, Gangs
 from kubeshare_py.scheduling.queue.pod_records import Record
+from kubeshare_py.scheduling.queue.pod_table import PodTable
 from kubeshare_py.scheduling.queue.timers import Timers
 
 #: A deletion that did not happen is requested again after this time (s).
@@ -31,11 +31,11 @@ class _Asked:
 class Departures:
     """Marks records as evicted. `since`: when (s) pods that are leaving or must leave began to."""
 
-    def __init__(self, records: Mapping[PodUid, Record], gangs: Gangs, ranks: BoundRanks) -> None:
+    def __init__(self, table: PodTable, gangs: Gangs) -> None:
         self.since: dict[PodUid, float] = {}
-        self._records = records
+        self._table = table
+        self._records = table.records
         self._gangs = gangs
-        self._ranks = ranks
         self._asked: dict[PodUid, _Asked] = {}
         self._due: Timers[PodUid] = Timers()
 
@@ -93,5 +93,4 @@ class Departures:
 
     def _mark(self, record: Record, *, evicted: bool) -> None:
         record.evicted = evicted
-        self._ranks.note(record)
-        self._gangs.file(record)
+        self._table.update(record)

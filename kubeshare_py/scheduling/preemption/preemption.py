@@ -67,7 +67,8 @@ class Preemption:
         self._given_up: Timers[UnderWay] = Timers()
         self.under_way: dict[Nominee, UnderWay] = {}
         self.ranks = BoundRanks()
-        self.departures = Departures(records, books.gangs, self.ranks)
+        books.table.follow(self.ranks)
+        self.departures = Departures(books.table, books.gangs)
         self._nominations = Nominations(records, profiles)
         self._resumption = Resumption(records, books.gangs)
         #: Plans whose nominee was placed but is not bound yet, with its place.
@@ -100,7 +101,6 @@ class Preemption:
         """Take a pod as the API server shows it."""
         if record is None:
             return
-        self.ranks.note(record)
         self.departures.seen(record, now)
         self._nominations.seen(record)
 
@@ -108,7 +108,6 @@ class Preemption:
         """Forget a pod. It may still hold something until `left` is called."""
         self._surveys.pop(uid, None)
         self._nominations.gone(uid)
-        self.ranks.gone(uid)
         self.departures.gone(uid)
 
     def left(self, uid: PodUid) -> None:

@@ -14,6 +14,7 @@ from kubeshare_py.scheduling.queue.pod_queue import SortKey
 class State(Enum):
     """Where a pod of ours is on its way; pods of others are BOUND or not remembered at all."""
 
+    NEW = auto()  # just seen; it has another state before the event is handled
     HELD = auto()  # not to be tried: gated, malformed, unsupported, being deleted, outside
     WAITING = auto()  # in the queue
     BACKOFF = auto()  # was refused; goes back to the queue later

@@ -1,0 +1,286 @@
+"""A pod changes its state in one place, as the table says, and all that depend on it are told."""
+
+import ast
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+import kubeshare_py.scheduling
+from kubeshare_py.domain.allocation import Allocation
+from kubeshare_py.domain.effects import Bind
+from kubeshare_py.domain.events import (
+    BindOutcome,
+    BindRefused,
+    Bound,
+    PodGone,
+    PodSeen,
+    PodsListed,
+    Refusal,
+)
+from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
+from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.request import InvalidRequest
+from kubeshare_py.scheduling.queue.gangs import Gangs
+from kubeshare_py.scheduling.queue.pod_queue import LineKey, PodQueue
+from kubeshare_py.scheduling.queue.pod_records import Record, State
+from kubeshare_py.scheduling.queue.pod_table import TRANSITIONS, IllegalTransition, PodTable
+from kubeshare_py.scheduling.queue.queue_moves import QueueMoves
+from tests.builders import a_claim, a_pod, a_shape
+from tests.scheduling.gang_driver import GangDriver, a_group, members
+from tests.scheduling.test_failing_plugins import Everywhere, at
+from tests.scheduling.test_failing_plugins import driver as broken_driver
+
+ROOT = Path(__file__).parents[2]
+SCHEDULING = Path(kubeshare_py.scheduling.__file__).parent
+TABLE = SCHEDULING / "queue/pod_table.py"
+
+Pair = tuple[State, State]
+LEGAL: list[Pair] = [(before, to) for before, legal in TRANSITIONS.items() for to in legal]
+ILLEGAL: list[Pair] = [
+    (before, to) for before in State for to in State if to not in TRANSITIONS[before]
+]
+INVALID = BindRefused(Refusal.INVALID, "webhook said no")
+BAD_LABEL = InvalidRequest(field="label", value="x", rule="must be a number")
+POD = a_pod("p", a_shape(a_claim(1000)))
+GATED = replace(POD, gates=("a", "b"))
+
+
+def named(pair: Pair) -> str:
+    """`waiting-binding`."""
+    return "-".join(state.name.lower() for state in pair)
+
+
+class Follower:
+    """Notes what the table says: changes of state, and pods that were removed."""
+
+    def __init__(self) -> None:
+        self.pairs: list[Pair] = []
+        self.gone: list[PodUid] = []
+
+    def changed(self, record: Record, before: State) -> None:
+        self.pairs.append((before, record.state))
+
+    def removed(self, uid: PodUid) -> None:
+        self.gone.append(uid)
+
+
+class Books:
+    """A table of pods alone, with all that it tells."""
+
+    def __init__(self) -> None:
+        self.queue, self.gangs, self.moves = PodQueue(), Gangs(), QueueMoves()
+        self.table = PodTable(self.queue, self.gangs, self.moves)
+        self.follower = Follower()
+        self.table.follow(self.follower)
+
+    def pod_in(self, state: State, pod: Pod = POD) -> Record:
+        record = self.table.add(pod, 1)
+        record.state = state
+        if state is State.WAITING:
+            self.queue.add(pod.uid, (1,), LineKey(pod.scheduler_name, pod.shape))
+        return record
+
+
+# --- the table -----------------------------------------------------------------------------------
+
+
+def test_every_state_is_in_the_table_and_names_no_state_twice() -> None:
+    assert TRANSITIONS.keys() == set(State)
+    assert len(set(LEGAL)) == len(LEGAL)
+
+
+@pytest.mark.parametrize("pair", ILLEGAL, ids=named)
+def test_a_change_that_is_not_in_the_table_raises_and_changes_nothing(pair: Pair) -> None:
+    books, (before, to) = Books(), pair
+    record = books.pod_in(before)
+    with pytest.raises(IllegalTransition, match=f"{before.name.lower()} -> {to.name.lower()}"):
+        books.table.transition(record, to, "Event")
+    assert record.state is before
+    assert len(books.queue) == (before is State.WAITING)
+    assert (books.follower.pairs, list(books.moves.counts())) == ([], [])
+
+
+@pytest.mark.parametrize("pair", LEGAL, ids=named)
+def test_a_change_in_the_table_is_told_to_all(pair: Pair) -> None:
+    books, (before, to) = Books(), pair
+    grouped = replace(POD, group=a_group(2))
+    record = books.pod_in(before, grouped)
+    gang = books.table.transition(record, to, "Event")
+    assert record.state is to
+    assert len(books.queue) == 0, "only a caller puts a pod into the queue"
+    assert gang is not None
+    assert (POD.uid in gang.waiting) == (to is State.WAITING)
+    assert books.follower.pairs == [pair]
+    entered = {State.HELD: "unschedulable", State.BACKOFF: "backoff"}.get(to)
+    assert list(books.moves.counts()) == ([((entered, "Event"), 1)] if entered else [])
+
+
+def test_a_change_that_leaves_the_state_as_it_is_is_told_too() -> None:
+    books = Books()
+    record = books.pod_in(State.BOUND, replace(POD, group=a_group(2)))
+    books.table.update(record)
+    assert books.gangs.of(POD.uid) is not None
+    assert books.follower.pairs == [(State.BOUND, State.BOUND)]
+
+
+def test_a_pod_that_is_removed_is_in_no_queue_and_no_gang() -> None:
+    books = Books()
+    record = books.table.add(replace(POD, group=a_group(2)), 1)
+    books.table.transition(record, State.WAITING)
+    books.queue.add(POD.uid, (1,), LineKey(POD.scheduler_name, POD.shape))
+    assert books.table.remove(POD.uid) is record
+    assert (books.table.records, len(books.queue), books.gangs.of(POD.uid)) == ({}, 0, None)
+    assert books.table.remove(POD.uid) is None
+    assert books.follower.gone == [POD.uid, POD.uid]
+
+
+# --- histories that reach each change ------------------------------------------------------------
+
+History = Callable[[GangDriver], object]
+
+
+def bound_at(node: str, pod: Pod = POD) -> Pod:
+    """The pod as somebody else placed it."""
+    allocation = Allocation(token=DecisionToken("theirs"), dialect="sharedgpu", cards=())
+    return replace(pod, node_name=NodeName(node), allocation=allocation)
+
+
+def edits(count: int) -> list[Pod]:
+    """The pod as it is created, and so many edits of it: all but the first are too soon."""
+    return [replace(POD, label_priority=number) for number in range(count + 1)]
+
+
+def shown(*pods: Pod) -> History:
+    """The watch shows these views of a pod, one after the other, and nothing is decided."""
+    return lambda driver: driver.tell(*(PodSeen(pod) for pod in pods))
+
+
+def decided(driver: GangDriver) -> Bind:
+    (bind,) = driver.seen(POD)
+    return bind
+
+
+def answered(outcome: BindOutcome) -> History:
+    return lambda driver: driver.answer(decided(driver), outcome)
+
+
+def edited_then_left_alone(driver: GangDriver) -> None:
+    shown(*edits(2))(driver)
+    driver.later(10)
+
+
+def bound_by_another_meanwhile(driver: GangDriver) -> None:
+    decided(driver)
+    shown(bound_at("n2"))(driver)
+
+
+def listed_without_its_node(driver: GangDriver) -> None:
+    answered(Bound())(driver)
+    driver.tell(PodsListed((POD,), asked_at=driver.now + 1))
+
+
+def repaired(driver: GangDriver, problem: InvalidRequest | None = None) -> None:
+    """A gang of two is bound in part, one has this problem by now, and the gang's time is over."""
+    pods = members(a_group(2), 2)
+    first, second = driver.show(*pods)
+    driver.answer(first, INVALID)
+    driver.answer(second, Bound())
+    (refused,) = (pod for pod in pods if pod.uid == first.uid)
+    driver.tell(PodSeen(replace(refused, problem=problem)))
+    driver.now += 61
+    driver.turn()
+
+
+#: Histories in which a plugin fails when it is asked whether the pod may wait.
+BROKEN: dict[Pair, History] = {
+    (State.NEW, State.BACKOFF): shown(POD),
+    (State.HELD, State.BACKOFF): shown(GATED, POD),
+}
+HISTORIES: dict[Pair, History] = {
+    (State.NEW, State.HELD): shown(GATED),
+    (State.NEW, State.WAITING): shown(POD),
+    (State.NEW, State.BOUND): shown(bound_at("n1")),
+    (State.HELD, State.HELD): shown(GATED, replace(GATED, gates=("b",))),
+    (State.HELD, State.WAITING): shown(GATED, POD),
+    (State.HELD, State.BOUND): shown(GATED, bound_at("n1")),
+    (State.WAITING, State.HELD): shown(POD, replace(POD, deleting=True)),
+    (State.WAITING, State.WAITING): shown(*edits(1)),
+    (State.WAITING, State.BACKOFF): shown(*edits(2)),
+    (State.WAITING, State.BINDING): decided,
+    (State.WAITING, State.BOUND): shown(POD, bound_at("n1")),
+    (State.BACKOFF, State.HELD): shown(*edits(2), replace(POD, deleting=True)),
+    (State.BACKOFF, State.WAITING): edited_then_left_alone,
+    (State.BACKOFF, State.BACKOFF): shown(*edits(3)),
+    (State.BACKOFF, State.BOUND): shown(*edits(2), bound_at("n1")),
+    (State.BINDING, State.HELD): partial(repaired, problem=BAD_LABEL),
+    (State.BINDING, State.WAITING): repaired,
+    (State.BINDING, State.BACKOFF): answered(BindRefused(Refusal.GATED, "it has gates")),
+    (State.BINDING, State.ASSUMED): answered(Bound()),
+    (State.BINDING, State.BOUND): bound_by_another_meanwhile,
+    (State.ASSUMED, State.BACKOFF): listed_without_its_node,
+    (State.ASSUMED, State.BOUND): lambda driver: driver.place(POD),
+    (State.BOUND, State.BOUND): shown(bound_at("n1"), bound_at("n2")),
+}
+
+
+@pytest.mark.parametrize("pair", LEGAL, ids=named)
+def test_a_history_reaches_each_change_that_the_table_allows(pair: Pair) -> None:
+    cards, follower = {"n1": 1, "n2": 1}, Follower()
+    if pair in BROKEN:
+        driver = broken_driver(Everywhere(), at("preEnqueue"), cards)
+    else:
+        driver = GangDriver(cards)
+    driver.machine.table.follow(follower)
+    {**HISTORIES, **BROKEN}[pair](driver)
+    assert pair in follower.pairs
+    assert {pair for pair in follower.pairs if pair[0] is not pair[1]} <= set(LEGAL)
+    assert State.NEW not in {record.state for record in driver.machine.records.values()}
+
+
+def test_a_pod_is_forgotten_with_its_last_event() -> None:
+    driver, follower = GangDriver({"n1": 1}), Follower()
+    driver.machine.table.follow(follower)
+    driver.place(POD)
+    driver.tell(PodGone(POD.uid, stopped=True))
+    assert follower.gone == [POD.uid]
+
+
+# --- one place, one page -------------------------------------------------------------------------
+
+
+def sets_a_state(node: ast.AST) -> bool:
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    single = getattr(node, "target", None)
+    found = [part for target in [*targets, single] if target for part in ast.walk(target)]
+    return any(isinstance(one, ast.Attribute) and one.attr == "state" for one in found)
+
+
+def files_a_gang(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    return node.func.attr == "file" or (
+        isinstance(node.func.value, ast.Attribute)
+        and node.func.value.attr == "records"
+        and node.func.attr == "pop"
+    )
+
+
+@pytest.mark.parametrize("path", sorted(SCHEDULING.rglob("*.py")), ids=lambda path: path.name)
+def test_no_other_file_sets_a_state_or_tells_a_gang_of_one(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    found = [node for node in ast.walk(tree) if sets_a_state(node) or files_a_gang(node)]
+    assert bool(found) == (path == TABLE), [ast.unparse(node) for node in found]
+
+
+def test_the_page_shows_the_table_as_it_is() -> None:
+    page = (ROOT / "docs/states.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \|[^|]*\| ([^|]*) \|$", page, re.MULTILINE)
+    shown_there = [(name, re.findall(r"`(\w+)`", states)) for name, states in rows]
+    assert shown_there == [
+        (before.name.lower(), [state.name.lower() for state in legal])
+        for before, legal in TRANSITIONS.items()
+    ]
