@@ -56,5 +56,13 @@ GROUP_MINIMUM = Bound(0, GROUP_MEMBERS.most)
 INT32 = Bound(-(2**31), 2**31 - 1)
 #: Characters of a card's uuid or model.
 CARD_NAME = Bound(1, 253)
+#: Characters of a sentence about an object. Names in it have up to 317 characters each.
+SENTENCE = Bound(0, 4000)
 #: Nodes of a simulated cluster.
 SIMULATED_NODES = Bound(0, 20_000)
+
+
+def shortened(sentence: str) -> str:
+    """The sentence, cut to `SENTENCE` characters."""
+    most = SENTENCE.most
+    return sentence if len(sentence) <= most else sentence[: most - 1] + "…"

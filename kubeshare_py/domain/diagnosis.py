@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from kubeshare_py.domain.bounds import shortened
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
@@ -30,9 +32,13 @@ class Diagnosis:
 
     @property
     def message(self) -> str:
-        """The text in kube-scheduler's form, entries sorted as strings so that events aggregate."""
-        if self.sentence:
-            return self.sentence
+        """The text in kube-scheduler's form, entries sorted as strings so that events aggregate.
+
+        It is cut to `bounds.SENTENCE` characters: a pod may ask for many resources of long names.
+        """
+        return shortened(self.sentence or self._histogram())
+
+    def _histogram(self) -> str:
         preface = f"{self.preface} " if self.preface else ""
         if self.limit:
             preface = f"{preface}{self.limit}. "

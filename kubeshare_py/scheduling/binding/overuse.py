@@ -12,6 +12,7 @@ from kubeshare_py.cluster.claims import Dispute
 from kubeshare_py.cluster.columns import ABSENT
 from kubeshare_py.cluster.earmarked import is_intruded
 from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.domain.bounds import shortened
 from kubeshare_py.domain.effects import Overuse
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 
@@ -19,8 +20,6 @@ from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 MOST_NAMED = 8
 #: Other nodes that a text names for one card.
 MOST_NODES_NAMED = 2
-#: Names of nodes and pods have up to 253 characters each.
-MOST_NOTE = 4000
 
 _NO_CARD = GpuUuid("")
 
@@ -40,9 +39,9 @@ Found = Iterator[tuple[Subject, str]]
 
 
 def overused(ledger: Ledger, node: NodeName, key_of: Callable[[PodUid], PodKey]) -> Found:
-    """All of it on a node, and a sentence of at most MOST_NOTE characters that names the pods."""
+    """All of it on a node, and a sentence that names the pods."""
     for subject, note in _Look(ledger, node, key_of).found():
-        yield subject, note if len(note) <= MOST_NOTE else note[: MOST_NOTE - 1] + "…"
+        yield subject, shortened(note)
 
 
 def ended(subject: Subject) -> str:
