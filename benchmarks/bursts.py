@@ -27,9 +27,9 @@ import uvloop
 
 from benchmarks.burst_grounds import CONTROL_PLANES, Ground
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.watch import Listed, follow
+from kubeshare_py.edges.kube.watch import follow
 from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject
-from kubeshare_py.manifests.watch import DELETED, Codec
+from kubeshare_py.manifests.watch import DELETED, Codec, Listed
 
 PODS = "/api/v1/namespaces/default/pods"
 CREATORS = 32

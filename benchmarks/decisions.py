@@ -52,7 +52,7 @@ from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.framework.reasons import ReasonTable
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.manifests.binding import binding_annotations
-from kubeshare_py.manifests.events import pod_event
+from kubeshare_py.manifests.events import POD_EVENTS
 from kubeshare_py.manifests.pods.pod_fields import PodFields
 from kubeshare_py.manifests.watch import Codec
 from kubeshare_py.scheduling.machine import Machine
@@ -184,7 +184,7 @@ class Load:
         line = watch_line(pod, change)
         started = time.perf_counter()
         decoded = CODEC.line(line)
-        event = pod_event(decoded.type, decoded.item) if decoded.item else None
+        event = POD_EVENTS.event(decoded.type, decoded.item) if decoded.item else None
         self.seconds += time.perf_counter() - started
         assert isinstance(event, PodSeen)
         self.handle(event)
@@ -195,7 +195,7 @@ class Load:
             line = watch_line(pod, "DELETED")
             started = time.perf_counter()
             decoded = CODEC.line(line)
-            event = pod_event(decoded.type, decoded.item) if decoded.item else None
+            event = POD_EVENTS.event(decoded.type, decoded.item) if decoded.item else None
             self.seconds += time.perf_counter() - started
             assert event == PodGone(pod.uid)
         self.handle(PodGone(pod.uid, stopped=True))

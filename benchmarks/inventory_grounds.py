@@ -17,10 +17,10 @@ from kubeshare_py.domain.events import InventoryFailed, InventoryRead
 from kubeshare_py.edges.inventory import collector_scrape, prometheus
 from kubeshare_py.edges.inventory.collector_scrape import CollectorTargets
 from kubeshare_py.edges.inventory.inventory_reports import Access
-from kubeshare_py.edges.kube.watch import Listed
 from kubeshare_py.exporters.gpu_capacity import PATH
 from kubeshare_py.manifests.collector_pod import CollectorPod, PlaceSpec, PlaceStatus
 from kubeshare_py.manifests.metadata import ObjectMeta
+from kubeshare_py.manifests.watch import Listed
 from tests.controlplane.prometheus import JOB, find
 from tests.controlplane.running import free_ports
 

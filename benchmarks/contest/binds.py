@@ -10,8 +10,8 @@ import msgspec
 
 from benchmarks.contest.cluster import PODS
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.watch import Listed, follow
-from kubeshare_py.manifests.watch import DELETED, Codec
+from kubeshare_py.edges.kube.watch import follow
+from kubeshare_py.manifests.watch import DELETED, Codec, Listed
 
 
 class _Metadata(msgspec.Struct):

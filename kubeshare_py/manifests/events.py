@@ -1,56 +1,153 @@
-"""Objects of lists and watches as the scheduler's events."""
+"""The scheduler's events from lists and watches, and the objects in them that cannot be read."""
 
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Generic, TypeVar
+
+import msgspec
+
+from kubeshare_py.domain.budget import Budget
 from kubeshare_py.domain.events import (
     BudgetGone,
     BudgetSeen,
+    BudgetsListed,
+    Event,
     FinishedMember,
     NodeGone,
     NodeSeen,
+    NodesListed,
     PodGone,
+    PodGroupGone,
+    PodGroupSeen,
+    PodGroupsListed,
     PodSeen,
+    PodsListed,
 )
-from kubeshare_py.domain.identity import NodeName, PodUid
+from kubeshare_py.domain.group_objects import GroupApi, PodGroupObject
+from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
+from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Pod
-from kubeshare_py.manifests import budget, node
+from kubeshare_py.manifests import budget, node, pod_group
 from kubeshare_py.manifests.budget import BudgetFields
 from kubeshare_py.manifests.node import NodeFields
+from kubeshare_py.manifests.pod_group import PodGroupFields
 from kubeshare_py.manifests.pods import pod
 from kubeshare_py.manifests.pods.pod_fields import PodFields
-from kubeshare_py.manifests.watch import ADDED, DELETED, MODIFIED
+from kubeshare_py.manifests.watch import ADDED, DELETED, MODIFIED, Changes, Listed, Problem
+
+T = TypeVar("T", bound=msgspec.Struct)
+R = TypeVar("R")
+
+#: A pod; of a finished one only what counts: its uid, if it was in no group.
+ListedPod = Pod | FinishedMember | PodUid
 
 
-def pod_event(change: str, fields: PodFields) -> PodSeen | PodGone | None:
-    """A watch line about a pod; None for bookmarks and errors. A finished pod is gone."""
-    uid = PodUid(fields.metadata.uid)
-    if change == DELETED:
-        return PodGone(uid, stopped=pod.is_finished(fields))
-    if change in (ADDED, MODIFIED) and pod.is_finished(fields):
-        return PodGone(uid, pod.finished_member(fields), stopped=True)
-    if change in (ADDED, MODIFIED):
-        return PodSeen(pod.to_domain(fields))
-    return None
+@dataclass(frozen=True, slots=True)
+class BadAllocation:
+    """A bound pod whose allocation cannot be read; the pod's event comes all the same."""
+
+    key: PodKey
+    text: str
 
 
-def listed_pod(fields: PodFields) -> Pod | FinishedMember | PodUid:
-    """A pod of a list; of a finished pod only its uid, unless it is a member of a group."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Translation(Generic[T, R]):
+    """How one resource's lists and changes become events.
+
+    `reduce` keeps of an object what the events need. An object that cannot be decoded yields a
+    `Problem` and no event; the machine keeps what it knows of that object.
+    """
+
+    reduce: Callable[[T], R]
+    seen: Callable[[R], Event]
+    gone: Callable[[T], Event]
+    listed: Callable[[Listed[R]], Event]
+
+    def event(self, change: str, fields: T) -> Event | None:
+        """A watch line about an object; None for bookmarks and errors."""
+        if change == DELETED:
+            return self.gone(fields)
+        return self.seen(self.reduce(fields)) if change in (ADDED, MODIFIED) else None
+
+    def events(self, news: Listed[R] | Changes[T]) -> Iterator[Event | Problem | BadAllocation]:
+        """One event for a list, or one per change, in order; problems come before their event."""
+        if isinstance(news, Listed):
+            yield from news.problems
+            yield from _checked(self.listed(news))
+            return
+        for line in news.changed:
+            if line.item is None:
+                if line.problem is not None:
+                    yield line.problem
+            elif (event := self.event(line.type, line.item)) is not None:
+                yield from _checked(event)
+
+
+def _checked(event: Event) -> Iterator[Event | BadAllocation]:
+    pods: tuple[Pod, ...] = ()
+    if isinstance(event, PodsListed):
+        pods = event.pods
+    elif isinstance(event, PodSeen):
+        pods = (event.pod,)
+    for one in pods:
+        if one.allocation_problem:
+            yield BadAllocation(one.key, one.allocation_problem)
+    yield event
+
+
+def _listed_pod(fields: PodFields) -> ListedPod:
     if pod.is_finished(fields):
         return pod.finished_member(fields) or PodUid(fields.metadata.uid)
     return pod.to_domain(fields)
 
 
-def node_event(change: str, fields: NodeFields) -> NodeSeen | NodeGone | None:
-    """A watch line about a node; None for bookmarks and errors."""
-    if change == DELETED:
-        return NodeGone(NodeName(fields.metadata.name))
-    if change in (ADDED, MODIFIED):
-        return NodeSeen(node.to_domain(fields))
-    return None
+def _pod_seen(found: ListedPod) -> PodSeen | PodGone:
+    """A finished pod is gone."""
+    if isinstance(found, Pod):
+        return PodSeen(found)
+    if isinstance(found, FinishedMember):
+        return PodGone(found.uid, found, stopped=True)
+    return PodGone(found, stopped=True)
 
 
-def budget_event(change: str, fields: BudgetFields) -> BudgetSeen | BudgetGone | None:
-    """A watch line about a disruption budget; None for bookmarks and errors."""
-    if change == DELETED:
-        return BudgetGone(budget.key_of(fields))
-    if change in (ADDED, MODIFIED):
-        return BudgetSeen(budget.to_domain(fields))
-    return None
+def _pods_listed(news: Listed[ListedPod]) -> PodsListed:
+    finished = tuple(one for one in news.items if isinstance(one, FinishedMember))
+    stopped = {one for one in news.items if isinstance(one, str)}
+    return PodsListed(
+        pods=tuple(one for one in news.items if isinstance(one, Pod)),
+        asked_at=news.asked_at,
+        unreadable=frozenset(PodUid(problem.uid) for problem in news.problems),
+        finished=finished,
+        stopped=frozenset(stopped | {one.uid for one in finished}),
+    )
+
+
+POD_EVENTS: Translation[PodFields, ListedPod] = Translation(
+    reduce=_listed_pod,
+    seen=_pod_seen,
+    gone=lambda fields: PodGone(PodUid(fields.metadata.uid), stopped=pod.is_finished(fields)),
+    listed=_pods_listed,
+)
+NODE_EVENTS: Translation[NodeFields, Node] = Translation(
+    reduce=node.to_domain,
+    seen=NodeSeen,
+    gone=lambda fields: NodeGone(NodeName(fields.metadata.name)),
+    listed=lambda news: NodesListed(tuple(news.items)),
+)
+BUDGET_EVENTS: Translation[BudgetFields, Budget] = Translation(
+    reduce=budget.to_domain,
+    seen=BudgetSeen,
+    gone=lambda fields: BudgetGone(budget.key_of(fields)),
+    listed=lambda news: BudgetsListed(tuple(news.items)),
+)
+
+
+def pod_group_events(api: GroupApi) -> Translation[PodGroupFields, PodGroupObject]:
+    """Of the PodGroups of one API."""
+    return Translation(
+        reduce=partial(pod_group.to_domain, api),
+        seen=PodGroupSeen,
+        gone=lambda group: PodGroupGone(api, group.metadata.namespace, group.metadata.name),
+        listed=lambda news: PodGroupsListed(api, tuple(news.items)),
+    )

@@ -18,11 +18,9 @@ import msgspec
 
 from kubeshare_py.dialects.group_within import WITHIN, within_problem
 from kubeshare_py.domain.bounds import GROUP_MEMBERS
-from kubeshare_py.domain.events import PodGroupGone, PodGroupSeen
 from kubeshare_py.domain.group_objects import GroupApi, PodGroupObject
 from kubeshare_py.manifests.metadata import ObjectMeta
 from kubeshare_py.manifests.undecodable import UNDECODABLE
-from kubeshare_py.manifests.watch import ADDED, DELETED, MODIFIED
 
 #: Where an API's PodGroups may be, the newest first.
 PATHS: Mapping[GroupApi, tuple[str, ...]] = {
@@ -103,17 +101,6 @@ def to_domain(api: GroupApi, group: PodGroupFields) -> PodGroupObject:
         within=next(iter(keys), ""),
         unsupported=tuple(problems),
     )
-
-
-def pod_group_event(
-    api: GroupApi, change: str, group: PodGroupFields
-) -> PodGroupSeen | PodGroupGone | None:
-    """A watch line about a PodGroup; None for bookmarks and errors."""
-    if change == DELETED:
-        return PodGroupGone(api, group.metadata.namespace, group.metadata.name)
-    if change in (ADDED, MODIFIED):
-        return PodGroupSeen(to_domain(api, group))
-    return None
 
 
 def _unknown(api: GroupApi, spec: Mapping[str, msgspec.Raw]) -> Iterator[str]:

@@ -7,6 +7,7 @@ https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection
 
 import operator
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -16,6 +17,7 @@ from kubeshare_py.manifests.shallow_json import decoded, shallow
 from kubeshare_py.manifests.undecodable import UNDECODABLE
 
 T = TypeVar("T", bound=msgspec.Struct)
+R = TypeVar("R")
 
 ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
 BOOKMARK, ERROR = "BOOKMARK", "ERROR"
@@ -65,6 +67,25 @@ class Line(msgspec.Struct, Generic[T], frozen=True, kw_only=True, gc=False):
     status_code: int = 0
     problem: Problem | None = None
     ends_list: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed(Generic[R]):
+    """Everything there is. `asked_at` is the event loop's time (s) when the list was requested."""
+
+    items: list[R]
+    problems: list[Problem]
+    asked_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes(Generic[T]):
+    """The following changes, in order: lines of type ADDED, MODIFIED or DELETED.
+
+    A line has an `item` or, if the object could not be decoded, a `problem`.
+    """
+
+    changed: list[Line[T]]
 
 
 class _ListMeta(msgspec.Struct, frozen=True):

@@ -16,10 +16,10 @@ from kubeshare_py.edges.scheduler.leadership import Leadership, connected, until
 from kubeshare_py.edges.scheduler.pod_group_watch import watch_pod_groups
 from kubeshare_py.edges.scheduler.process import own_name
 from kubeshare_py.edges.scheduler.vital_signs import VitalSigns
-from kubeshare_py.edges.scheduler.watched_events import POD_EVENTS
 from kubeshare_py.edges.scheduler.writes.kube_api import KubeApi
 from kubeshare_py.edges.scheduler.writes.report_lane import ReportLane
 from kubeshare_py.framework.profile_making import PluginFactory, profiles
+from kubeshare_py.manifests.events import POD_EVENTS
 from kubeshare_py.manifests.pods.pod_fields import PodFields
 from kubeshare_py.manifests.watch import Codec
 from kubeshare_py.scheduling.machine import Machine
@@ -88,7 +88,7 @@ async def run(
                 await until_led(leadership, group, pods)
                 # A list requested now includes the last leader's last writes.
                 listed = asyncio.Event()
-                group.create_task(pods(listed.set))
+                group.create_task(pods(told=lambda _: listed.set()))
                 await listed.wait()
                 loop.lead()
                 group.create_task(reports.run())

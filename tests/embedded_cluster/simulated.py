@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.watch import Listed, follow
+from kubeshare_py.edges.kube.watch import follow
 from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject
 from kubeshare_py.embedded_cluster.nodes.cluster_file import read_cluster
 from kubeshare_py.embedded_cluster.serving.server import ApiServer
 from kubeshare_py.embedded_cluster.serving.simulated_controllers import SimulatedControllers
 from kubeshare_py.embedded_cluster.serving.simulated_kubelets import SimulatedKubelets
-from kubeshare_py.manifests.watch import Codec
+from kubeshare_py.manifests.watch import Codec, Listed
 from tests.embedded_cluster.embedded import cluster
 
 PODS = "/api/v1/namespaces/default/pods"

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from kubeshare_py.edges.kube.errors import KubeError
-from kubeshare_py.edges.kube.watch import Listed, follow
+from kubeshare_py.edges.kube.watch import follow
 from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject
-from kubeshare_py.manifests.watch import Codec
+from kubeshare_py.manifests.watch import Codec, Listed
 from tests.embedded_cluster.simulated import JOBS, PODS, Simulated
 
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"

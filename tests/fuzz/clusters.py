@@ -33,7 +33,6 @@ from kubeshare_py.inventory.told_by_nodes import ToldByNodes
 from kubeshare_py.manifests import events, node
 from kubeshare_py.manifests.binding import annotation_problem, binding_annotations
 from kubeshare_py.manifests.node import NodeFields
-from kubeshare_py.manifests.pod_group import pod_group_event
 from kubeshare_py.manifests.pods.allocation import read_allocation, write_allocation
 from kubeshare_py.manifests.pods.pod_fields import PodFields
 from kubeshare_py.manifests.reports import waiting_patch
@@ -174,7 +173,7 @@ def _lived(steps: list[list[Any]]) -> World:
     world.settle()
     world.handle(*_node_events({**_PLAIN, "metadata": {"name": "n9", "labels": {"zone": "a"}}}))
     world.cards("n9", write_cards(some_gpus("n9", 4)))
-    good = events.pod_event("ADDED", msgspec.convert(_good_pod(), type=PodFields))
+    good = events.POD_EVENTS.event("ADDED", msgspec.convert(_good_pod(), type=PodFields))
     world.handle(good)
     world.settle()
     pod = world.books.pods[PodUid(_GOOD)]
@@ -194,25 +193,25 @@ def _step(world: World, kind: str, written: bytes) -> None:
         pod = PODS.line(line)
         if pod.item is not None:
             change = "ADDED" if kind == "pod" else "DELETED"
-            world.handle(events.pod_event(change, pod.item))
+            world.handle(events.POD_EVENTS.event(change, pod.item))
     elif kind == "node":
         found = NODES.line(line)
         if found.item is not None:
-            world.handle(events.node_event("MODIFIED", found.item))
+            world.handle(events.NODE_EVENTS.event("MODIFIED", found.item))
             annotations = found.item.metadata.annotations or {}
             world.cards(found.item.metadata.name, annotations.get(ANNOTATION, ""))
     elif kind == "budget":
         budget = BUDGETS.line(line)
         if budget.item is not None:
-            world.handle(events.budget_event("ADDED", budget.item))
+            world.handle(events.BUDGET_EVENTS.event("ADDED", budget.item))
     else:
         group = PODGROUPS.line(line)
         if group.item is not None:
-            world.handle(pod_group_event(GroupApi(kind), "ADDED", group.item))
+            world.handle(events.pod_group_events(GroupApi(kind)).event("ADDED", group.item))
 
 
 def _node_events(fields: Any) -> list[Event | None]:
-    return [events.node_event("ADDED", msgspec.convert(fields, type=NodeFields))]
+    return [events.NODE_EVENTS.event("ADDED", msgspec.convert(fields, type=NodeFields))]
 
 
 def _domain_node(fields: Any) -> Node:

@@ -18,7 +18,7 @@ from kubeshare_py.manifests import events
 from kubeshare_py.manifests.budget import BudgetFields
 from kubeshare_py.manifests.lease import read_lease
 from kubeshare_py.manifests.node import NodeFields
-from kubeshare_py.manifests.pod_group import PodGroupFields, pod_group_event
+from kubeshare_py.manifests.pod_group import PodGroupFields
 from kubeshare_py.manifests.pods.pod_fields import PodFields
 from kubeshare_py.manifests.watch import Codec, Problem, UnreadableAnswer
 from tests.fuzz import odd
@@ -80,7 +80,7 @@ def judged_object(codec: Codec[Any], event: Callable[[Any], Any], good: bytes) -
 
 def pod_event(fields: PodFields) -> object:
     """What the scheduler makes of a pod, which must be within its bounds."""
-    event = events.pod_event("ADDED", fields)
+    event = events.POD_EVENTS.event("ADDED", fields)
     if isinstance(event, PodSeen):
         sound_pod(event.pod)
     return event
@@ -107,7 +107,7 @@ def sound_pod(pod: Pod) -> None:
 
 def node_event(fields: NodeFields) -> object:
     """A node's amounts are within bounds."""
-    event = events.node_event("ADDED", fields)
+    event = events.NODE_EVENTS.event("ADDED", fields)
     assert isinstance(event, NodeSeen)
     assert all(0 <= amount <= MOST for _, amount in event.node.allocatable)
     return event
@@ -115,7 +115,7 @@ def node_event(fields: NodeFields) -> object:
 
 def group_event(fields: PodGroupFields) -> object:
     """Of either API."""
-    found = [pod_group_event(api, "ADDED", fields) for api in GroupApi]
+    found = [events.pod_group_events(api).event("ADDED", fields) for api in GroupApi]
     for one in found:
         assert isinstance(one, PodGroupSeen)
         assert 1 <= one.group.minimum <= 1_000_000
@@ -128,7 +128,7 @@ def group_event(fields: PodGroupFields) -> object:
 
 def budget_event(fields: BudgetFields) -> object:
     """A disruption budget."""
-    event = events.budget_event("ADDED", fields)
+    event = events.BUDGET_EVENTS.event("ADDED", fields)
     assert isinstance(event, BudgetSeen)
     assert INT32.allows(event.budget.allowed)
     return event

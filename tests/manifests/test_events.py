@@ -10,31 +10,51 @@ from kubeshare_py.domain.events import (
     NodeSeen,
     PodGone,
     PodSeen,
+    PodsListed,
 )
-from kubeshare_py.domain.identity import NodeName, PodUid
+from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.manifests import node
-from kubeshare_py.manifests.events import listed_pod, node_event, pod_event
+from kubeshare_py.manifests.events import NODE_EVENTS, POD_EVENTS, BadAllocation, Translation
 from kubeshare_py.manifests.node import NodeFields
 from kubeshare_py.manifests.pods import pod
 from kubeshare_py.manifests.pods.pod_fields import PodFields
-from kubeshare_py.manifests.watch import ADDED, BOOKMARK, DELETED, MODIFIED, Codec
+from kubeshare_py.manifests.watch import (
+    ADDED,
+    BOOKMARK,
+    DELETED,
+    MODIFIED,
+    Changes,
+    Codec,
+    Line,
+    Listed,
+    Problem,
+)
 from tests.manifests.written import pod_fields
 
 NODE = msgspec.json.decode(b'{"metadata":{"name":"n"}}', type=NodeFields)
 GONE = PodGone(PodUid("u"))
 
 
+def a_list(translation: Translation[Any, Any], *found: Any) -> Listed[Any]:
+    """What a watch makes of a list of these objects, and of those that cannot be decoded."""
+    problems = [one for one in found if isinstance(one, Problem)]
+    items = [translation.reduce(one) for one in found if not isinstance(one, Problem)]
+    return Listed(items=items, problems=problems, asked_at=7.0)
+
+
 @pytest.mark.parametrize("change", [ADDED, MODIFIED])
 @pytest.mark.parametrize("phase", ["Pending", "Running", "Unknown"])
 def test_an_unfinished_pod_is_seen(change: str, phase: str) -> None:
     fields = pod_fields(status={"phase": phase})
-    assert pod_event(change, fields) == PodSeen(pod.to_domain(fields))
+    assert POD_EVENTS.event(change, fields) == PodSeen(pod.to_domain(fields))
 
 
 @pytest.mark.parametrize("change", [ADDED, MODIFIED, DELETED])
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
 def test_a_finished_pod_is_gone(change: str, phase: str) -> None:
-    assert pod_event(change, pod_fields(status={"phase": phase})) == replace(GONE, stopped=True)
+    assert POD_EVENTS.event(change, pod_fields(status={"phase": phase})) == replace(
+        GONE, stopped=True
+    )
 
 
 def test_of_a_finished_pod_its_group_and_how_it_ended_stay() -> None:
@@ -47,34 +67,67 @@ def test_of_a_finished_pod_its_group_and_how_it_ended_stay() -> None:
     member = FinishedMember(
         uid=PodUid("u"), namespace="ns", group="g", owner="job", succeeded=True, had_node=True
     )
-    assert pod_event(MODIFIED, fields) == PodGone(PodUid("u"), member, stopped=True)
-    assert listed_pod(fields) == member
+    assert POD_EVENTS.event(MODIFIED, fields) == PodGone(PodUid("u"), member, stopped=True)
+    assert POD_EVENTS.reduce(fields) == member
     failed = pod_fields(status={"phase": "Failed"}, **metadata)
-    gone = pod_event(MODIFIED, failed)
+    gone = POD_EVENTS.event(MODIFIED, failed)
     assert isinstance(gone, PodGone)
     assert gone.finished is not None
     assert (gone.finished.succeeded, gone.finished.had_node) == (False, False)
 
 
 def test_a_deleted_pod_is_gone_whatever_its_phase() -> None:
-    assert pod_event(DELETED, pod_fields(status={"phase": "Running"})) == GONE
+    assert POD_EVENTS.event(DELETED, pod_fields(status={"phase": "Running"})) == GONE
 
 
 def test_a_pod_that_is_only_being_deleted_still_holds_what_it_holds() -> None:
     fields = pod_fields({"nodeName": "n"}, deletionTimestamp="2026-01-02T03:04:05Z")
-    assert isinstance(pod_event(MODIFIED, fields), PodSeen)
+    assert isinstance(POD_EVENTS.event(MODIFIED, fields), PodSeen)
 
 
 def test_a_list_has_the_unfinished_pods_and_says_which_others_there_are() -> None:
+    labels = {"group_name": "g", "group_headcount": "4", "group_threshold": "0.5"}
+    grouped = {"labels": {f"sharedgpu/{name}": value for name, value in labels.items()}}
     running = pod_fields(uid="1", status={"phase": "Running"})
     done = pod_fields(uid="2", status={"phase": "Succeeded"})
-    assert [listed_pod(running), listed_pod(done)] == [pod.to_domain(running), "2"]
+    over = pod_fields(uid="3", status={"phase": "Failed"}, **grouped)
+    unreadable = Problem(text="odd", namespace="ns", name="x", uid="4")
+    (problem, event) = POD_EVENTS.events(a_list(POD_EVENTS, running, done, over, unreadable))
+    assert problem == unreadable
+    assert isinstance(event, PodsListed)
+    assert event.pods == (pod.to_domain(running),)
+    assert [member.uid for member in event.finished] == ["3"]
+    assert event.stopped == {"2", "3"}
+    assert event.unreadable == {"4"}
+    assert event.asked_at == 7.0
+
+
+def test_changes_keep_their_order_and_what_cannot_be_read_is_told_among_them() -> None:
+    unreadable = Problem(text="odd", name="x")
+    lines = [
+        Line(type=ADDED, item=NODE),
+        Line(type=MODIFIED, problem=unreadable),
+        Line(type=BOOKMARK),
+        Line(type=DELETED, item=NODE),
+    ]
+    found = list(NODE_EVENTS.events(Changes(changed=lines)))
+    assert found == [NodeSeen(node.to_domain(NODE)), unreadable, NodeGone(NodeName("n"))]
+
+
+@pytest.mark.parametrize("is_list", [True, False])
+def test_an_allocation_that_cannot_be_read_is_told_before_its_pod(is_list: bool) -> None:
+    odd = pod_fields({"nodeName": "n"}, annotations={"sharedgpu/allocation": "{"})
+    news = a_list(POD_EVENTS, odd) if is_list else Changes(changed=[Line(type=ADDED, item=odd)])
+    (bad, event) = POD_EVENTS.events(news)
+    assert isinstance(bad, BadAllocation)
+    assert (bad.key, bad.text) == (PodKey("ns", "p"), pod.to_domain(odd).allocation_problem)
+    assert isinstance(event, PodsListed if is_list else PodSeen)
 
 
 def test_nodes_come_and_go() -> None:
-    assert node_event(ADDED, NODE) == NodeSeen(node.to_domain(NODE))
-    assert node_event(MODIFIED, NODE) == NodeSeen(node.to_domain(NODE))
-    assert node_event(DELETED, NODE) == NodeGone(NodeName("n"))
+    assert NODE_EVENTS.event(ADDED, NODE) == NodeSeen(node.to_domain(NODE))
+    assert NODE_EVENTS.event(MODIFIED, NODE) == NodeSeen(node.to_domain(NODE))
+    assert NODE_EVENTS.event(DELETED, NODE) == NodeGone(NodeName("n"))
 
 
 def test_bookmarks_are_no_events_although_their_objects_are_nearly_empty() -> None:
@@ -85,5 +138,5 @@ def test_bookmarks_are_no_events_although_their_objects_are_nearly_empty() -> No
     )
     line = Codec(PodFields).line(bookmark)
     assert (line.type, line.resource_version, line.problem) == (BOOKMARK, "12746", None)
-    assert pod_event(BOOKMARK, pod_fields()) is None
-    assert node_event(BOOKMARK, NODE) is None
+    assert POD_EVENTS.event(BOOKMARK, pod_fields()) is None
+    assert NODE_EVENTS.event(BOOKMARK, NODE) is None

@@ -7,8 +7,8 @@ import pytest
 
 from kubeshare_py.domain.events import FinishedMember, PodGone, PodGroupGone, PodGroupSeen
 from kubeshare_py.domain.group_objects import GroupApi, GroupReference, PodGroupObject
-from kubeshare_py.manifests.events import pod_event
-from kubeshare_py.manifests.pod_group import PodGroupFields, pod_group_event, to_domain
+from kubeshare_py.manifests.events import POD_EVENTS, pod_group_events
+from kubeshare_py.manifests.pod_group import PodGroupFields, to_domain
 from kubeshare_py.manifests.pods.group_reference import LABEL, OLD_LABEL
 from tests.manifests.written import pod, pod_fields
 from tests.stories.gang_pods import gang
@@ -136,11 +136,11 @@ def test_a_place_is_the_name_of_a_label(text: str) -> None:
 
 
 def test_a_watch_tells_what_is_there_and_what_is_gone() -> None:
-    seen = pod_group_event(X, "MODIFIED", fields(minMember=2))
+    seen = pod_group_events(X).event("MODIFIED", fields(minMember=2))
     assert isinstance(seen, PodGroupSeen)
     assert seen.group.minimum == 2
-    assert pod_group_event(X, "DELETED", fields()) == PodGroupGone(X, "ns", "train")
-    assert pod_group_event(X, "BOOKMARK", fields()) is None
+    assert pod_group_events(X).event("DELETED", fields()) == PodGroupGone(X, "ns", "train")
+    assert pod_group_events(X).event("BOOKMARK", fields()) is None
 
 
 @pytest.mark.parametrize("label", [LABEL, OLD_LABEL])
@@ -185,7 +185,7 @@ def test_a_finished_pod_s_work_counts_in_the_group_that_it_named() -> None:
     over = pod_fields(
         {"nodeName": "n1"}, status={"phase": "Succeeded"}, labels={LABEL: "train"}, uid="u1"
     )
-    event = pod_event("MODIFIED", over)
+    event = POD_EVENTS.event("MODIFIED", over)
     assert isinstance(event, PodGone)
     assert isinstance(event.finished, FinishedMember)
     assert event.finished.group == "scheduling.x-k8s.io/train"

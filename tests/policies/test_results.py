@@ -6,9 +6,9 @@ from functools import partial
 
 import pytest
 
-from kubeshare_py.edges.kube.watch import Listed, follow
+from kubeshare_py.edges.kube.watch import follow
 from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject
-from kubeshare_py.manifests.watch import Codec
+from kubeshare_py.manifests.watch import Codec, Listed
 from tests.policies.conftest import PODS, Cluster, binding, pod, refused, until_let_through
 
 UUID = "sharedgpu/gpu_uuid"

@@ -37,7 +37,7 @@ from kubeshare_py.manifests.binding import annotation_problem, binding_annotatio
 from kubeshare_py.manifests.budget import BudgetFields
 from kubeshare_py.manifests.lease import read_lease
 from kubeshare_py.manifests.node import NodeFields
-from kubeshare_py.manifests.pod_group import PodGroupFields, pod_group_event
+from kubeshare_py.manifests.pod_group import PodGroupFields
 from kubeshare_py.manifests.pods.allocation import read_allocation, write_allocation
 from kubeshare_py.manifests.pods.pod_fields import PodFields
 from kubeshare_py.manifests.watch import Codec
@@ -76,12 +76,12 @@ class World:
     def pod(self, pod: Any) -> None:
         line = _pods.line(_line(pod))
         if line.item is not None:
-            self.handle(events.pod_event(line.type, line.item))
+            self.handle(events.POD_EVENTS.event(line.type, line.item))
 
     def node(self, node: Any) -> None:
         line = _nodes.line(_line(node))
         if line.item is not None:
-            self.handle(events.node_event(line.type, line.item))
+            self.handle(events.NODE_EVENTS.event(line.type, line.item))
             found = ToldByNodes()
             annotations = line.item.metadata.annotations or {}
             found.take(NodeName(line.item.metadata.name), annotations.get(ANNOTATION, ""))
@@ -94,7 +94,7 @@ class World:
             self.now += 4000.0
 
     def _node(self, node: Any) -> Any:
-        event = events.node_event("ADDED", _nodes.line(_line(node)).item or NodeFields())
+        event = events.NODE_EVENTS.event("ADDED", _nodes.line(_line(node)).item or NodeFields())
         return getattr(event, "node", None)
 
     def _answer(self, effects: list[Effect]) -> None:
@@ -181,7 +181,7 @@ def test_any_pod_group_is_taken(told_of: tuple[GroupApi, Any]) -> None:
     world = World()
     line = _groups.line(_line(odd))
     if line.item is not None:
-        world.handle(pod_group_event(api, line.type, line.item))
+        world.handle(events.pod_group_events(api).event(line.type, line.item))
     member = healthy("m")
     member["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] = "g"
     world.pod(member)
@@ -194,7 +194,7 @@ def test_any_budget_is_taken(odd: Any) -> None:
     world = World()
     line = _budgets.line(_line(odd))
     if line.item is not None:
-        world.handle(events.budget_event(line.type, line.item))
+        world.handle(events.BUDGET_EVENTS.event(line.type, line.item))
     goes_on(world)
 
 

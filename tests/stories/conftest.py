@@ -16,7 +16,7 @@ import pytest
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.watch import Listed, follow
+from kubeshare_py.edges.kube.watch import follow
 from kubeshare_py.edges.scheduler.writes.kube_api import HAND_OVER_S
 from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject
 from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode, read_cluster
@@ -24,7 +24,7 @@ from kubeshare_py.embedded_cluster.programs.scheduler import running_scheduler
 from kubeshare_py.embedded_cluster.protocol.messages import ApiRequest
 from kubeshare_py.embedded_cluster.serving.cluster import EmbeddedCluster
 from kubeshare_py.embedded_cluster.serving.faults import Fault
-from kubeshare_py.manifests.watch import Codec
+from kubeshare_py.manifests.watch import Codec, Listed
 from kubeshare_py.scheduling.machine import Machine
 from tests.conftest import NewCluster
 from tests.stories.observer import Observer

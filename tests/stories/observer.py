@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from contextlib import aclosing
 
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.watch import Listed, follow
+from kubeshare_py.edges.kube.watch import follow
 from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject, is_finished
 from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode
-from kubeshare_py.manifests.watch import Codec
+from kubeshare_py.manifests.watch import Codec, Listed
 
 WHOLE = 1000
 

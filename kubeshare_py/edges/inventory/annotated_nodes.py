@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 from kubeshare_py.domain.events import InventoryFailed, InventoryRead
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.node import Node
-from kubeshare_py.edges.kube.watch import Changes, Listed
 from kubeshare_py.edges.process import decision_log
 from kubeshare_py.inventory.card_annotation import ANNOTATION
 from kubeshare_py.inventory.told_by_nodes import ToldByNodes
 from kubeshare_py.manifests.node import NodeFields
-from kubeshare_py.manifests.watch import DELETED
+from kubeshare_py.manifests.watch import DELETED, Changes, Listed
 
 
 @dataclass(slots=True)

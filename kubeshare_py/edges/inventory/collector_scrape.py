@@ -9,13 +9,13 @@ from kubeshare_py.edges.inventory import inventory_child
 from kubeshare_py.edges.inventory.inventory_child import Child, Send
 from kubeshare_py.edges.inventory.inventory_reports import Access, ScrapeStart, Told, line
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.watch import Changes, Listed, follow
+from kubeshare_py.edges.kube.watch import follow
 from kubeshare_py.edges.process import decision_log
 from kubeshare_py.edges.process.backoff import Backoff
 from kubeshare_py.inventory.reading import Reading
 from kubeshare_py.inventory.targets import Target
 from kubeshare_py.manifests.collector_pod import CollectorPod
-from kubeshare_py.manifests.watch import DELETED, Codec
+from kubeshare_py.manifests.watch import DELETED, Changes, Codec, Listed
 
 
 @dataclass(slots=True)

@@ -28,8 +28,10 @@ from kubeshare_py.manifests.watch import (
     DELETED,
     ERROR,
     MODIFIED,
+    Changes,
     Codec,
     Line,
+    Listed,
     Problem,
     UnreadableAnswer,
 )
@@ -53,25 +55,6 @@ _CANNOT_STREAM = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENT
 _LOOK_TIMEOUT_S = 10.0
 
 _CHANGES = frozenset({ADDED, MODIFIED, DELETED})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listed(Generic[R]):
-    """Everything there is. `asked_at` is the event loop's time (s) when the list was requested."""
-
-    items: list[R]
-    problems: list[Problem]
-    asked_at: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Changes(Generic[T]):
-    """The following changes, in order: lines of type ADDED, MODIFIED or DELETED.
-
-    A line has an `item` or, if the object could not be decoded, a `problem`.
-    """
-
-    changed: list[Line[T]]
 
 
 class _Expired(Exception):

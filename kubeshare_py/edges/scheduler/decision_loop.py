@@ -2,7 +2,7 @@
 
 import asyncio
 import gc
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,25 +28,20 @@ from kubeshare_py.edges.inventory.cells_inventory import CellsInventory
 from kubeshare_py.edges.inventory.collector_scrape import CollectorTargets
 from kubeshare_py.edges.inventory.inventory_source import OF_NODES, OF_TARGETS, readings
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.watch import Changes, Listed, follow_reduced
+from kubeshare_py.edges.kube.watch import follow_reduced
 from kubeshare_py.edges.process import decision_log
 from kubeshare_py.edges.scheduler.configuration_watch import Updates
 from kubeshare_py.edges.scheduler.leader_lease import LeadershipLost
 from kubeshare_py.edges.scheduler.vital_signs import VitalSigns
-from kubeshare_py.edges.scheduler.watched_events import (
-    BUDGET_EVENTS,
-    NODE_EVENTS,
-    R,
-    T,
-    Translation,
-)
+from kubeshare_py.edges.scheduler.watched_events import logged
 from kubeshare_py.edges.scheduler.writes.kube_api import KubeApi
 from kubeshare_py.framework.profile_warnings import warnings
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.inventory.portions import CARDS_A_PORTION, portions
 from kubeshare_py.manifests.budget import BudgetFields
+from kubeshare_py.manifests.events import BUDGET_EVENTS, NODE_EVENTS, R, T, Translation
 from kubeshare_py.manifests.node import NodeFields
-from kubeshare_py.manifests.watch import Codec
+from kubeshare_py.manifests.watch import Changes, Codec, Listed
 from kubeshare_py.scheduling.binding import outsiders
 from kubeshare_py.scheduling.explain.figures import ledger_figures
 from kubeshare_py.scheduling.machine import MOST_UNANSWERED, Machine
@@ -131,18 +126,25 @@ class DecisionLoop:
         path: str,
         codec: Codec[T],
         translation: Translation[T, R],
-        listed: Callable[[], None] = lambda: None,
+        *,
+        reduce: Callable[[T], R] | None = None,
+        told: Callable[[Listed[R] | Changes[T]], None] = lambda news: None,
     ) -> None:
-        """Follow one resource for ever; `listed` is called after each list is taken in."""
+        """Follow one resource for ever.
+
+        `reduce` replaces the translation's for listed objects; `told` is called with each list or
+        batch of changes after the machine has handled its events.
+        """
         connected = self.signs.watching(path.rpartition("/")[2])
-        watched = follow_reduced(client, path, codec, translation.reduce, connected=connected)
+        reduce = reduce or translation.reduce
+        watched = follow_reduced(client, path, codec, reduce, connected=connected)
         async with aclosing(watched) as stream:
             async for news in stream:
-                await self.tell(translation.events(news))
+                await self.tell(logged(translation.events(news)))
                 if isinstance(news, Listed):
                     # Objects of a list stay: no garbage collection needs to look at them again.
                     gc.freeze()
-                    listed()
+                told(news)
                 del news  # not kept while nothing comes
 
     async def watch_nodes(self, client: KubeClient) -> None:
@@ -153,20 +155,16 @@ class DecisionLoop:
                 self.annotated.seen(node)
             return NODE_EVENTS.reduce(node)
 
-        def events(news: Listed[Node] | Changes[NodeFields]) -> Iterator[Event]:
-            yield from NODE_EVENTS.events(news)
+        def told(news: Listed[Node] | Changes[NodeFields]) -> None:
             if self.annotated is not None:
                 self.annotated.heed(news)
             self._nodes_news.set()
+            if isinstance(news, Listed):
+                self._nodes_listed.set()
+                self._say_what_is_there()
 
-        translation = Translation(reduce, events)
         codec = Codec(NodeFields)
-
-        def listed() -> None:
-            self._nodes_listed.set()
-            self._say_what_is_there()
-
-        await self.watch(client, NODES, codec, translation, listed)
+        await self.watch(client, NODES, codec, NODE_EVENTS, reduce=reduce, told=told)
 
     async def watch_budgets(self, client: KubeClient) -> None:
         """Follow the disruption budgets for ever."""

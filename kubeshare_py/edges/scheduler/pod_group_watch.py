@@ -5,18 +5,19 @@ is looked for often.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import aclosing
-from functools import partial
 from http import HTTPStatus
 
 from kubeshare_py.domain.events import Event, PodGroupsListed
 from kubeshare_py.domain.group_objects import GroupApi, PodGroupObject
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.errors import KubeError
-from kubeshare_py.edges.kube.watch import Changes, Listed, follow_reduced
+from kubeshare_py.edges.kube.watch import follow_reduced
 from kubeshare_py.edges.process import decision_log
-from kubeshare_py.manifests.pod_group import PATHS, PodGroupFields, pod_group_event, to_domain
+from kubeshare_py.edges.scheduler.watched_events import logged
+from kubeshare_py.manifests.events import pod_group_events
+from kubeshare_py.manifests.pod_group import PATHS, PodGroupFields
 from kubeshare_py.manifests.watch import Codec
 from kubeshare_py.scheduling.machine import Machine
 
@@ -50,6 +51,7 @@ class _Watch:
         self._sleep = sleep
         self._api = api
         self._codec = Codec(PodGroupFields)
+        self._translation = pod_group_events(api)
         self._trouble = ""
 
     async def run(self) -> None:
@@ -71,14 +73,14 @@ class _Watch:
             self._client,
             path,
             self._codec,
-            partial(to_domain, self._api),
+            self._translation.reduce,
             gives_up_at=frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN}),
         )
         try:
             async with aclosing(watched) as stream:
                 async for news in stream:
                     self._trouble = ""
-                    await self._tell(list(self._events(news)))
+                    await self._tell(logged(self._translation.events(news)))
         except KubeError as error:
             return error.status
         raise AssertionError("the watch ended")
@@ -90,18 +92,3 @@ class _Watch:
         if trouble == FORBIDDEN:
             decision_log.warn("podgroups", api=self._api, message=trouble)
         await self._tell([PodGroupsListed(self._api, groups, trouble)])
-
-    def _events(self, news: Listed[PodGroupObject] | Changes[PodGroupFields]) -> Iterator[Event]:
-        """A list, or changes in order. Those that cannot be read are logged and left out."""
-        if isinstance(news, Listed):
-            problems = news.problems
-            yield PodGroupsListed(self._api, tuple(news.items))
-        else:
-            problems = [line.problem for line in news.changed if line.problem is not None]
-            for line in news.changed:
-                event = pod_group_event(self._api, line.type, line.item) if line.item else None
-                if event is not None:
-                    yield event
-        for problem in problems:
-            where = f"{problem.namespace}/{problem.name}"
-            decision_log.warn("unreadable", object=where, uid=problem.uid, message=problem.text)

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.watch import Listed
 from kubeshare_py.embedded_cluster.controllers.garbage import Garbage
 from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject
 from kubeshare_py.embedded_cluster.controllers.object_kinds import DEFINITIONS, Kind, defined_by
 from kubeshare_py.embedded_cluster.serving.loose_watch import Listener, listen
+from kubeshare_py.manifests.watch import Listed
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.watch import Listed, follow
+from kubeshare_py.edges.kube.watch import follow
 from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject
-from kubeshare_py.manifests.watch import DELETED, Codec
+from kubeshare_py.manifests.watch import DELETED, Codec, Listed
 
 _objects: Codec[LooseObject] = Codec(LooseObject)
 

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from functools import partial
 
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.watch import Listed
 from kubeshare_py.embedded_cluster.controllers.budget_book import BudgetBook
 from kubeshare_py.embedded_cluster.controllers.deployment_book import DeploymentBook
 from kubeshare_py.embedded_cluster.controllers.job_book import JobBook
@@ -28,6 +27,7 @@ from kubeshare_py.embedded_cluster.serving.controller_worker import ControllerWo
 from kubeshare_py.embedded_cluster.serving.custom_collection import CustomCollection
 from kubeshare_py.embedded_cluster.serving.garbage_collector import GarbageCollector
 from kubeshare_py.embedded_cluster.serving.loose_watch import Listener, listen
+from kubeshare_py.manifests.watch import Listed
 
 #: Seconds until failed work is repeated.
 RETRY_S = 2.0

@@ -19,12 +19,11 @@ from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges.inventory.collector_scrape import CollectorTargets, readings
 from kubeshare_py.edges.inventory.inventory_reports import Access
 from kubeshare_py.edges.kube.certificates import make_certificates
-from kubeshare_py.edges.kube.watch import Changes, Listed
 from kubeshare_py.edges.process.backoff import Backoff
 from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode, read_cluster
 from kubeshare_py.manifests.collector_pod import CollectorPod, PlaceSpec, PlaceStatus
 from kubeshare_py.manifests.metadata import ObjectMeta
-from kubeshare_py.manifests.watch import ADDED, DELETED, Line
+from kubeshare_py.manifests.watch import ADDED, DELETED, Changes, Line, Listed
 from tests.edges.collector_place import Place, serving
 from tests.edges.inventory.test_prometheus import children
 

@@ -10,16 +10,9 @@ import pytest
 from aiohttp import web
 
 from kubeshare_py.edges.kube.stream_silence import Patience
-from kubeshare_py.edges.kube.watch import (
-    LONGEST_WATCH_S,
-    PAGE_SIZE,
-    SHORTEST_WATCH_S,
-    Changes,
-    Listed,
-    follow,
-)
+from kubeshare_py.edges.kube.watch import LONGEST_WATCH_S, PAGE_SIZE, SHORTEST_WATCH_S, follow
 from kubeshare_py.edges.process.backoff import Backoff
-from kubeshare_py.manifests.watch import Codec
+from kubeshare_py.manifests.watch import Changes, Codec, Listed
 from tests.edges.bare_server import NoSleep, client_of, send_lines, status
 from tests.embedded_cluster.embedded import PODS, cluster, create_pod
 

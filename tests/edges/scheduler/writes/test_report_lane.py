@@ -22,12 +22,12 @@ from kubeshare_py.domain.effects import (
 )
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.watch import Listed, follow
+from kubeshare_py.edges.kube.watch import follow
 from kubeshare_py.edges.scheduler.writes.event_series import Series
 from kubeshare_py.edges.scheduler.writes.report_lane import ReportLane
 from kubeshare_py.edges.scheduler.writes.report_requests import send_event
 from kubeshare_py.manifests.reports import ReportedEvent, regarding_pod
-from kubeshare_py.manifests.watch import Codec
+from kubeshare_py.manifests.watch import Codec, Listed
 from tests.edges.bare_server import client_of, status
 from tests.embedded_cluster.embedded import PODS, cluster, create_pod, scheduled_condition
 
