@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import msgspec
 
 from kubeshare_py.domain.bounds import CARDS_OF_NODE
-from kubeshare_py.domain.card_uuid import uuid_problem
 from kubeshare_py.domain.gpu import Gpu, PeerLink
 from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.domain.readiness import as_labels, of_labels
+from kubeshare_py.inventory.card_uuid import uuid_problem
 from kubeshare_py.topology.wiring import shared
 
 ANNOTATION = "sharedgpu/cards"

@@ -9,9 +9,9 @@ import msgspec
 from kubeshare_py.documents.problems import DocumentProblem
 from kubeshare_py.documents.typed import memory_bytes, read_document
 from kubeshare_py.domain.bounds import CARD_BYTES, CARD_NAME, CARDS_OF_NODE
-from kubeshare_py.domain.card_uuid import uuid_problem
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
+from kubeshare_py.inventory.card_uuid import uuid_problem
 from kubeshare_py.inventory.made_up_uuids import made_up_uuid
 from kubeshare_py.topology.matrix import MatrixProblem, read_matrix
 from kubeshare_py.topology.wiring import Wiring, wired

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from kubeshare_py.domain.bounds import CARD_BYTES, CARD_INDEX, CARD_NAME
-from kubeshare_py.domain.card_uuid import uuid_problem
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.domain.readiness import Told
+from kubeshare_py.inventory.card_uuid import uuid_problem
 from kubeshare_py.inventory.own_labels import own_label
 
 NAME = "gpu_capacity"

@@ -4,7 +4,6 @@ import json
 from random import Random
 
 from kubeshare_py.domain.bounds import CARD_BYTES, CARD_INDEX, CARDS_OF_NODE, NUMA_NODE
-from kubeshare_py.domain.card_uuid import uuid_problem
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.inventory.card_annotation import (
@@ -12,6 +11,7 @@ from kubeshare_py.inventory.card_annotation import (
     read_annotation,
     write_cards,
 )
+from kubeshare_py.inventory.card_uuid import uuid_problem
 from kubeshare_py.inventory.changes import next_reading
 from kubeshare_py.inventory.collector_page import read_page, wiring_of_page
 from kubeshare_py.inventory.instant_vector import AnswerProblem, instant_vector

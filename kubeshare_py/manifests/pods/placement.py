@@ -5,11 +5,11 @@ Preferred affinity is soft and not read.
 
 from collections.abc import Sequence
 
-from kubeshare_py.domain.packed_terms import packed
 from kubeshare_py.domain.pod import NodeTerm, Shape, Toleration
 from kubeshare_py.domain.remembered import remembered
 from kubeshare_py.domain.request import GpuRequest
 from kubeshare_py.manifests.label_selector import requirement
+from kubeshare_py.manifests.pods.packed_terms import packed
 from kubeshare_py.manifests.pods.pod_fields import (
     NodeSelectorFields,
     PodSpec,

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_py.domain.label_selector import Requirement
-from kubeshare_py.domain.packed_terms import MOST_OBJECTS, PackedTerms, packed
 from kubeshare_py.domain.pod import NodeTerm
 from kubeshare_py.domain.remembered import weight_of
+from kubeshare_py.manifests.pods.packed_terms import MOST_OBJECTS, PackedTerms, packed
 
 LINES = st.lists(
     st.builds(

@@ -1,6 +1,6 @@
 import pytest
 
-from kubeshare_py.domain.card_uuid import uuid_problem
+from kubeshare_py.inventory.card_uuid import uuid_problem
 
 
 @pytest.mark.parametrize(
