@@ -40,10 +40,11 @@ check: $(STAMP)  ## format, lint, types, layers
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports >/tmp/kubeshare-lint-imports.$$$$ 2>&1 || { cat /tmp/kubeshare-lint-imports.$$$$; rm -f /tmp/kubeshare-lint-imports.$$$$; exit 1; }; rm -f /tmp/kubeshare-lint-imports.$$$$
 
+# Each worker has a control plane of its own and takes one folder after the other (tests/by_folder.py).
 # Policies come last: an API server goes on refusing for a moment after a policy is gone.
 e2e: $(STAMP)  ## stories, API facts, faults and attacks on a real control plane, built from source (needs Go)
 	@binaries=$$($(BIN)/python -m tests.controlplane.build) || exit $$?; \
-	PATH="$$binaries:$$PATH" exec $(BIN)/pytest --quiet $(if $(AGAIN),$(SPREAD)) --control-plane real tests/fidelity tests/stories tests/faults tests/deploy tests/attacks tests/policies
+	PATH="$$binaries:$$PATH" exec $(BIN)/pytest --quiet $(SPREAD) --no-loadscope-reorder --control-plane real tests/stories tests/fidelity tests/faults tests/deploy tests/attacks tests/policies
 
 prove: $(STAMP)  ## everything in full with new random input, then storms and attacks on a real control plane (needs Go); SEED=n
 	@binaries=$$($(BIN)/python -m tests.controlplane.build) || exit $$?; \

@@ -7,6 +7,7 @@ tests/controlplane.
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,8 @@ from kubeshare_py.embedded_cluster.serving.cluster import (
     cluster_around,
     embedded_cluster,
 )
+from tests.budgets import BudgetReport, budgets
+from tests.by_folder import by_folder
 from tests.controlplane.build import build
 from tests.controlplane.cleaning import clean, ship_lease
 from tests.controlplane.front import front
@@ -37,12 +40,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the scale, before any test module is imported."""
+    """Choose the scale, before any test module is imported; add up what tests take."""
     seed = config.getoption("--hypothesis-seed")
     try:
         choose(parse(config.getoption("--scale"), seed), repeatable=seed is None)
     except ValueError as error:
         raise pytest.UsageError(str(error)) from error
+    # Workers of pytest-xdist report to the process that started them, which adds up.
+    if not is_full() and not hasattr(config, "workerinput"):
+        embedded = config.getoption("--control-plane") == "embedded"
+        config.pluginmanager.register(BudgetReport(budgets()["test" if embedded else "e2e"]))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -52,6 +59,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = [item for item in items if item.get_closest_marker(other)]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Any:
+    """Choose who runs what; None leaves it to --dist."""
+    return by_folder(config, log) if config.getoption("--control-plane") == "real" else None
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from random import SystemRandom
 from typing import Any
 
 from kubeshare_py.embedded_cluster.serving.server import ADMIN, SCHEDULER
@@ -26,6 +27,9 @@ from tests.controlplane.shipped import IDENTITY, shipped, token_policies, write
 #: controller's to take away; and no kubelet here mounts the ConfigMap of root certificates.
 _CONTROLLERS = "*,-node-lifecycle-controller,-root-ca-certificate-publisher-controller"
 _START_S = 60.0
+#: Below those that the system gives to outgoing connections while a server starts:
+#: https://www.kernel.org/doc/html/latest/networking/ip-sysctl.html (ip_local_port_range)
+_PORTS, _TRIED = range(20_000, 32_000), 200
 _ASK_S = 5.0
 
 
@@ -225,9 +229,16 @@ def _controller_flags(secrets: Secrets, folder: Path, kubeconfig: Path) -> list[
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that are free now; held together, so that they differ."""
-    with ExitStack() as stack:
-        held = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in held:
-            one.bind(("127.0.0.1", 0))
-        return [int(one.getsockname()[1]) for one in held]
+    """Choose ports that are free now; connections that others open are given none of them."""
+    found: list[int] = []
+    # Not of the module's generator, which tests in two processes may have seeded alike.
+    for port in SystemRandom().sample(_PORTS, _TRIED):
+        with socket.socket() as one:
+            try:
+                one.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        found.append(port)
+        if len(found) == count:
+            return found
+    raise OSError(f"{_TRIED} ports below {_PORTS.stop} were tried, and fewer than {count} are free")
