@@ -3,6 +3,8 @@
 import json
 import tracemalloc
 
+import pytest
+
 from kubeshare_py.domain.gpu import PeerLink
 from kubeshare_py.inventory.card_annotation import read_annotation
 from kubeshare_py.topology.wiring import Wiring, one_object, shared
@@ -24,6 +26,7 @@ def test_annotations_that_are_no_more_are_not_kept() -> None:
         tracemalloc.stop()
 
 
+@pytest.mark.long
 def test_wirings_that_are_no_more_are_not_kept() -> None:
     tracemalloc.start()
     try:

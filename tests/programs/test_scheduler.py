@@ -80,9 +80,21 @@ async def test_check_config_warns_of_what_a_profile_does_not_look_at(tmp_path: P
             "bad.yaml: profiles[0].schedulerName: Expected `str`, got `int`",
         ),
         ("server: {tokenFile: nowhere}", "server.tokenFile: nowhere: No such file or directory"),
-        ("inventory: {caFile: nowhere}", "inventory.caFile: nowhere: No such file or directory"),
-        ("inventory: {url: here}", "bad.yaml: inventory.url: must be a URL such as http://"),
-        ("inventory: {selector: job}", "bad.yaml: inventory.selector: expected label, operator"),
+        pytest.param(
+            "inventory: {caFile: nowhere}",
+            "inventory.caFile: nowhere: No such file or directory",
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            "inventory: {url: here}",
+            "bad.yaml: inventory.url: must be a URL such as http://",
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            "inventory: {selector: job}",
+            "bad.yaml: inventory.selector: expected label, operator",
+            marks=pytest.mark.long,
+        ),
     ],
 )
 async def test_a_configuration_that_cannot_be_used_ends_it_with_2(
@@ -104,7 +116,10 @@ async def test_an_address_of_prometheus_without_a_scheme_ends_it_with_2(tmp_path
 
 
 @pytest.mark.parametrize("program", ["admission", "collector", "demo"])
-@pytest.mark.parametrize("port", ["99999", "-1", "https"])
+@pytest.mark.parametrize(
+    "port",
+    ["99999", *(pytest.param(port, marks=pytest.mark.long) for port in ("-1", "https"))],
+)
 async def test_every_program_refuses_a_port_that_is_none(
     tmp_path: Path, program: str, port: str
 ) -> None:

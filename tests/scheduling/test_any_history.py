@@ -99,6 +99,6 @@ def digests_under_hash_seeds(module: str, seed: int) -> set[str]:
     return digests
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", seeds(2, first=1))
 def test_effects_do_not_depend_on_the_hash_seed(seed: int) -> None:
     assert len(digests_under_hash_seeds("tests.scheduling.test_any_history", seed)) == 1

@@ -242,6 +242,7 @@ class TestGangs:
 LARGE = 512
 
 
+@pytest.mark.long
 class TestLargeGangs:
     @pytest.fixture
     def nodes(self) -> str:

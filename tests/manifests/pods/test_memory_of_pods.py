@@ -65,7 +65,9 @@ def test_forty_pods_of_many_terms_wait_in_little_more_than_their_text() -> None:
     assert kept < PODS * MEGABYTE / 8
 
 
-@pytest.mark.parametrize("written", [with_affinity, with_labels, with_resources])
+@pytest.mark.parametrize(
+    "written", [with_affinity, with_labels, pytest.param(with_resources, marks=pytest.mark.long)]
+)
 def test_forty_large_pods_are_forgotten(written: Callable[[int], Any]) -> None:
     written(PODS)
     gc.collect()

@@ -22,6 +22,7 @@ from kubeshare_py.scheduling.explain.explanation import why
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.queue.pod_records import State
 from tests.builders import GIB, a_claim, a_gpu, a_machine, a_node, a_pod, a_shape, whole
+from tests.scale import seeds
 
 LEAVES = re.compile(r"it fits on (?P<node>\S+) when (?P<pod>\S+) ends \(it holds .*\)")
 SMALLER = re.compile(r"it fits on (?P<node>\S+) \(\S+\) now with \S+ (?P<share>\S+) or less")
@@ -82,11 +83,11 @@ def advice(machine: Machine, key: PodKey) -> tuple[str, ...]:
     return found.advice
 
 
-@pytest.mark.parametrize("part", range(4))
-def test_it_is_true(part: int) -> None:
+@pytest.mark.parametrize("seed", seeds(4))
+def test_it_is_true(seed: int) -> None:
     given = 0
-    for seed in range(part * 100, part * 100 + 100):
-        machine = a_world(random.Random(seed))
+    for number in range(seed * 100, seed * 100 + 100):
+        machine = a_world(random.Random(number))
         for key, shape in waiting(machine):
             for sentence in advice(machine, key):
                 given += 1
@@ -98,10 +99,10 @@ def test_it_is_true(part: int) -> None:
                     assert fits(machine, replace(shape, claim=claim), smaller["node"]), sentence
                 else:
                     assert leaves is not None, sentence
-                    after = a_world(random.Random(seed))
+                    after = a_world(random.Random(number))
                     [uid] = [u for u, r in after.records.items() if str(r.pod.key) == leaves["pod"]]
                     after.handle(PodGone(uid), 0.0)
-                    assert fits(after, shape, leaves["node"]), (seed, sentence)
+                    assert fits(after, shape, leaves["node"]), (number, sentence)
     assert given > 100
 
 

@@ -66,7 +66,7 @@ def digest(seed: int) -> str:
     return digest_of(run(some_gang_steps(seed, 150)))
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", seeds(2, first=1))
 def test_effects_do_not_depend_on_the_hash_seed(seed: int) -> None:
     assert (
         len(digests_under_hash_seeds("tests.scheduling.pod_groups.test_any_gang_history", seed))
