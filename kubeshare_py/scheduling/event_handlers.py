@@ -72,7 +72,7 @@ class PodNews:
             return
         ours = record.allocation
         if ours is not None and record.node == node and _token(pod) == ours.token:
-            books.binds.seen(record, node, effects)
+            effects.extend(books.binds.seen(record, node))
         else:
             books.binds.release(record)
             books.earmarks.end(pod.uid)

@@ -188,7 +188,7 @@ class Machine:
             case PodGone():
                 self._pods.gone(event, now, effects)
             case BindAnswered():
-                self._books.binds.answered(event, now, effects)
+                effects.extend(self._books.binds.answered(event, now))
             case BindSlotsFree(slots=slots):
                 self.decides = True
                 self._time_passed(now, effects)
@@ -293,7 +293,7 @@ class Machine:
             self._books.intake.take_back(now, effects)
         self._books.group_edits.look(now, effects)
         if now >= self._books.binds.next_at:
-            self._books.binds.send_again(now, effects)
+            effects.extend(self._books.binds.send_again(now))
         if now >= self._books.reports.next_at:
             self._books.reports.refresh(self.askers, now)
         self._retries.look(now)

@@ -166,20 +166,26 @@ class Turns:
         if not isinstance(choice, Choice):
             self._does_not_fit(line, record, choice, now)
             return 0
-        earmarks = self._books.earmarks
-        if not earmarks.is_preemptor(record.pod.uid):
-            earmarks.end(record.pod.uid)
         refusal = self._books.cycle.place(record, choice)
         if refusal is not None:
-            count(self._books.attempts.unschedulable, line.profile)
-            tell(record, refusal, effects)
-            self._books.intake.back_off(record, now)
+            effects.extend(self._refused(record, refusal, now))
             return 0
-        earmarks.end(record.pod.uid)
-        earmarks.took_by(record)
-        effects.append(self._books.binds.send(record))
+        effects.extend(self._books.binds.commit(record.pod.uid, [record]))
         self._gang_turns.one_placed(line.shape, now)
         return 1
+
+    def _refused(self, record: Record, refusal: str, now: float) -> list[Effect]:
+        """A plugin or the ledger refuses the place: the pod is tried again after a while.
+
+        It keeps its earmarks only if other pods were evicted for it.
+        """
+        uid, earmarks = record.pod.uid, self._books.earmarks
+        if not earmarks.is_preemptor(uid):
+            earmarks.end(uid)
+        count(self._books.attempts.unschedulable, record.pod.scheduler_name)
+        effects = tell(record, refusal)
+        self._books.intake.back_off(record, now)
+        return effects
 
     def _does_not_fit(self, line: Line, record: Record, why: str | None, now: float) -> None:
         """The first of a line waits, and so do the others; `why`: if not for want of any room."""

@@ -1,5 +1,6 @@
 """Placements on their way: sent, answered, sent again while nobody knows, or taken back."""
 
+from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from kubeshare_py.domain.effects import Bind, Effect, ReportScheduled
@@ -9,6 +10,7 @@ from kubeshare_py.scheduling.binding.cycle import Cycle
 from kubeshare_py.scheduling.binding.intake import Intake, tell
 from kubeshare_py.scheduling.queue import queue_moves
 from kubeshare_py.scheduling.queue.attempts import Attempts, count
+from kubeshare_py.scheduling.queue.earmarks import Earmarks, Nominee
 from kubeshare_py.scheduling.queue.gangs import Gangs
 from kubeshare_py.scheduling.queue.pod_records import Record, State
 from kubeshare_py.scheduling.queue.pod_table import PodTable
@@ -27,6 +29,7 @@ class Binds:
         moves: QueueMoves,
         attempts: Attempts,
         gangs: Gangs,
+        earmarks: Earmarks,
     ) -> None:
         self._table = table
         self._records = table.records
@@ -35,6 +38,7 @@ class Binds:
         self._moves = moves
         self._attempts = attempts
         self._gangs = gangs
+        self._earmarks = earmarks
         self._unanswered: dict[DecisionToken, PodUid] = {}
         self._resend: Timers[DecisionToken] = Timers()
 
@@ -48,20 +52,25 @@ class Binds:
         """When the next Bind is sent again; infinity when none is."""
         return self._resend.next_at
 
-    def send(self, record: Record) -> Bind:
-        """The effect for a pod that was just placed."""
-        assert record.allocation is not None
-        self._unanswered[record.allocation.token] = record.pod.uid
-        self._table.transition(record, State.BINDING)
-        return _bind(record)
+    def commit(self, nominee: Nominee, placed: Sequence[Record]) -> list[Bind]:
+        """Bind pods that hold their places: the one way from a decision to its Bindings.
 
-    def send_again(self, now: float, effects: list[Effect]) -> None:
-        """Bindings of which nobody knows what became of them, and whose pause is over."""
+        `placed` is a single pod, or all pods of a gang that are placed at once; `Cycle.place` has
+        charged each of them. The nominee's own earmarks end, those of others whose places were
+        taken are broken, and each pod is BINDING until its Bind is answered.
+        """
+        self._earmarks.end(nominee)
+        for record in placed:
+            self._earmarks.took_by(record)
+        return [self._send(record) for record in placed]
+
+    def send_again(self, now: float) -> Iterator[Bind]:
+        """Bindings whose outcome is unknown, and whose pause is over."""
         for token in self._resend.due(now):
             record = self._records.get(self._unanswered.get(token, PodUid("")))
             if record is not None and record.state is State.BINDING:
                 record.refused = False
-                effects.append(_bind(record))
+                yield _bind(record)
 
     def release(self, record: Record) -> None:
         """The pod holds nothing any more; whatever is answered to its Bind is of no interest."""
@@ -80,17 +89,18 @@ class Binds:
             self._unanswered.pop(record.allocation.token, None)
         return self._cycle.linger(record)
 
-    def seen(self, record: Record, node: NodeName, effects: list[Effect]) -> None:
+    def seen(self, record: Record, node: NodeName) -> list[Effect]:
         """The watch shows the pod as it was decided.
 
         Seen is answered: the answer itself may be lost, and nobody will send again.
         """
-        if record.state is State.BINDING:
-            assert record.allocation is not None
-            self._unanswered.pop(record.allocation.token, None)
-            self._confirm(record, node, effects)
+        if record.state is not State.BINDING:
+            return []
+        assert record.allocation is not None
+        self._unanswered.pop(record.allocation.token, None)
+        return [self._confirm(record, node)]
 
-    def answered(self, event: BindAnswered, now: float, effects: list[Effect]) -> None:
+    def answered(self, event: BindAnswered, now: float) -> list[Effect]:
         """A Bind came to an end, one way or another."""
         record = self._records.get(event.uid)
         current = (
@@ -100,27 +110,35 @@ class Binds:
         )
         if record is None or not current or record.state is not State.BINDING:
             # Late, or the watch was faster: the pod is gone, bound, or decided anew.
-            return
+            return []
         match event.outcome:
             case Bound():
                 del self._unanswered[event.token]
                 record.refused = False
                 record.answered_at = now
                 assert record.node is not None
-                self._confirm(record, record.node, effects)
+                return [self._confirm(record, record.node)]
             case BindRefused(refusal=refusal, message=message):
                 count(self._attempts.failed, record.pod.scheduler_name)
-                tell(record, f"binding was refused: {message}", effects)
+                effects = tell(record, f"binding was refused: {message}")
                 if refusal is Refusal.INVALID and self._others_wait_for(record):
                     record.refused = True
                     self._again(record, event.token, now)
                 else:
                     self.release(record)
                     self._intake.back_off(record, now)
+                return effects
             case BindUnknown(retry_after_s=retry_after_s):
                 self._again(record, event.token, now, retry_after_s)
+                return []
             case _:
                 assert_never(event.outcome)
+
+    def _send(self, record: Record) -> Bind:
+        assert record.allocation is not None
+        self._unanswered[record.allocation.token] = record.pod.uid
+        self._table.transition(record, State.BINDING)
+        return _bind(record)
 
     def _again(
         self, record: Record, token: DecisionToken, now: float, least_s: float = 0.0
@@ -136,10 +154,10 @@ class Binds:
         gang.update()  # other answers of this turn may have completed it
         return not gang.met
 
-    def _confirm(self, record: Record, node: NodeName, effects: list[Effect]) -> None:
+    def _confirm(self, record: Record, node: NodeName) -> ReportScheduled:
         self._table.transition(record, State.ASSUMED)
         count(self._attempts.scheduled, record.pod.scheduler_name)
-        effects.append(ReportScheduled(record.pod.uid, record.pod.key, node))
+        return ReportScheduled(record.pod.uid, record.pod.key, node)
 
 
 def _bind(record: Record) -> Bind:

@@ -91,6 +91,6 @@ def empty_books(profiles: Sequence[Profile], name: str, lingering_s: float) -> B
         reports=reports,
         intake=intake,
         group_edits=GroupEdits(table.records, gangs, earmarks, intake),
-        binds=Binds(table, cycle, intake, moves, attempts, gangs),
+        binds=Binds(table, cycle, intake, moves, attempts, gangs, earmarks),
         lingering=LingeringPods(ledger, moves, lingering_s),
     )

@@ -104,7 +104,7 @@ class Intake:
                 record.key = self._calls.key(pod, self._keys), record.arrived
         except PluginFailed as failure:
             self._leave(pod.uid)
-            tell(record, str(failure), effects)
+            effects.extend(tell(record, str(failure)))
             self.back_off(record, now)
             return
         if reason is None and self._gangs.pauses(pod):
@@ -122,7 +122,7 @@ class Intake:
         record.is_outside = False
         self._table.transition(record, State.HELD, event)
         if reason:
-            tell(record, reason, effects)
+            effects.extend(tell(record, reason))
 
     def pause(self, record: Record, event: str) -> None:
         """The pod, which is in no queue now, is enqueued later, in its place of then."""
@@ -326,12 +326,13 @@ class Intake:
                     self._take_in_edit(record, now, effects, queue_moves.BACKOFF_COMPLETE)
 
 
-def tell(record: Record, sentence: str, effects: list[Effect]) -> None:
+def tell(record: Record, sentence: str) -> list[Effect]:
     """Tell the pod's owner something about this very pod, unless it was the last thing told."""
     diagnosis = Diagnosis(sentence=sentence)
-    if record.told != diagnosis:
-        record.told = diagnosis
-        effects.append(ReportWaiting(record.pod.uid, record.pod.key, diagnosis))
+    if record.told == diagnosis:
+        return []
+    record.told = diagnosis
+    return [ReportWaiting(record.pod.uid, record.pod.key, diagnosis)]
 
 
 def _asked(pod: Pod, profile: Profile) -> Shape | None:

@@ -192,9 +192,7 @@ class GangTurns:
         if isinstance(answer, Placed):
             self.queue.remove(gang)
             gang.tries, gang.shortage = 0, None
-            for record in answer.records:
-                self._books.earmarks.took_by(record)
-            effects.extend([self._books.binds.send(record) for record in answer.records])
+            effects.extend(self._books.binds.commit(gang, answer.records))
             self._settle(now)
             return len(answer.records)
         count(self._books.attempts.unschedulable, next(iter(gang.shapes))[0])

@@ -34,7 +34,7 @@ from tests.scheduling.gang_driver import GangDriver, a_group, members
 from tests.scheduling.test_failing_plugins import Everywhere, at
 from tests.scheduling.test_failing_plugins import driver as broken_driver
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SCHEDULING = Path(kubeshare_py.scheduling.__file__).parent
 TABLE = SCHEDULING / "queue/pod_table.py"
 

@@ -1,0 +1,116 @@
+"""A placement is committed in one way, whether of a pod, of a gang or of a preemptor."""
+
+import ast
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import kubeshare_py.scheduling
+from kubeshare_py.domain.effects import Bind
+from kubeshare_py.scheduling.queue.pod_records import State
+from tests.builders import a_claim, a_pod, a_shape
+from tests.scheduling.gang_driver import GangDriver, a_group, members, names
+from tests.scheduling.preemption_driver import PreemptionDriver, pod
+from tests.scheduling.reservations.test_earmarks import (
+    AFTER_S,
+    a_big_pod_with_earmarks,
+    a_driver,
+    small,
+)
+
+SCHEDULING = Path(kubeshare_py.scheduling.__file__).parent
+Story = Callable[[], tuple[GangDriver, list[Bind]]]
+
+
+def a_single_pod() -> tuple[GangDriver, list[Bind]]:
+    driver = GangDriver({"n1": 2})
+    return driver, driver.show(a_pod("single", a_shape(a_claim(1000))))
+
+
+def a_gang() -> tuple[GangDriver, list[Bind]]:
+    driver = GangDriver({"n1": 2})
+    return driver, driver.show(*members(a_group(2), 2))
+
+
+def a_gang_in_two_parts() -> tuple[GangDriver, list[Bind]]:
+    driver = GangDriver({"n1": 3})
+    return driver, driver.show(*members(a_group(2, headcount=3), 3))
+
+
+def a_pod_with_earmarks() -> tuple[GangDriver, list[Bind]]:
+    driver = a_driver({"n1": 2})
+    a_big_pod_with_earmarks(driver)
+    assert driver.machine.earmarks
+    return driver, driver.gone(small(0))
+
+
+def a_gang_with_earmarks() -> tuple[GangDriver, list[Bind]]:
+    driver = a_driver({"n1": 2})
+    driver.bound(driver.show(small(0)), small(0))
+    driver.show(*members(a_group(2), 2, created="1"))
+    driver.later(AFTER_S)
+    assert driver.machine.earmarks
+    return driver, driver.gone(small(0))
+
+
+def a_preemptor() -> tuple[GangDriver, list[Bind]]:
+    driver = PreemptionDriver({"n1": 1})
+    driver.fill(pod("low"))
+    driver.show(pod("urgent", priority=1))
+    assert driver.machine.earmarks
+    return driver, driver.left("low")
+
+
+STORIES: list[Story] = [
+    a_single_pod,
+    a_gang,
+    a_gang_in_two_parts,
+    a_pod_with_earmarks,
+    a_gang_with_earmarks,
+    a_preemptor,
+]
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
+def test_a_committed_pod_is_charged_awaits_its_answer_and_waits_for_nothing(story: Story) -> None:
+    driver, binds = story()
+    machine = driver.machine
+    assert binds
+    assert machine.unanswered == len(binds)
+    for bind in binds:
+        record, charge = machine.records[bind.uid], machine.ledger.charge_of(bind.uid)
+        assert record.state is State.BINDING
+        assert charge is not None
+        assert (charge.node, charge.allocation) == (bind.node, bind.allocation)
+        assert machine.queue.line_of(bind.uid) is None
+        gang = machine.gangs.of(bind.uid)
+        assert gang is None or bind.uid not in gang.waiting
+    assert not machine.earmarks, "what was kept for the nominee is given back"
+    assert not machine.ledger.earmarks
+
+
+def test_a_place_that_another_pod_was_to_get_is_planned_anew() -> None:
+    driver = a_driver({"n1": 2})
+    a_big_pod_with_earmarks(driver)
+    driver.now += 1
+    # It goes before the holder, so that it may take the card that is kept.
+    assert names(driver.show(a_pod("urgent", a_shape(a_claim(1000)), priority=1))) == ["urgent"]
+    assert [holder.planned_at for holder in driver.machine.earmarks.holders] == [driver.now]
+
+
+def calls(name: str) -> list[str]:
+    """Where a method of this name is called in the scheduler, by file."""
+    return [
+        path.name
+        for path in sorted(SCHEDULING.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == name
+    ]
+
+
+def test_pods_and_gangs_take_the_same_way_and_no_other() -> None:
+    assert calls("commit") == ["gang_turns.py", "schedule_one.py"]
+    assert calls("took_by") == calls("_send") == ["binds.py"]
