@@ -255,15 +255,18 @@ class Books:
                 self.pods[pod.uid] = pod
             return
         self.pods[pod.uid] = pod
+        cpu = dict(pod.shape.resources).get("cpu", 0)
+        native = dict(pod.shape.resources).get("nvidia.com/gpu", 0)
         if held is not None and held.settled and held.node == pod.node_name:
+            # A resize; what it holds of cards was settled when it was bound.
+            held.cpu, held.native = cpu, 0 if held.allocation else native
             return
         if (
             held is None
             or held.node != pod.node_name
             or _token(held.allocation) != _token(pod.allocation)
         ):
-            cpu = dict(pod.shape.resources).get("cpu", 0)
-            native = 0 if pod.allocation else dict(pod.shape.resources).get("nvidia.com/gpu", 0)
+            native = 0 if pod.allocation else native
             held = Holding(pod.node_name, cpu, pod.allocation, native)
             self.held[pod.uid] = held
         held.settled = True

@@ -6,6 +6,7 @@ as the pod says it and told to its owner.
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
+from kubeshare_py.domain.bounds import shortened
 from kubeshare_py.domain.effects import ReportTrouble, Trouble
 from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.domain.pod import Pod
@@ -68,7 +69,7 @@ def changed(before: Pod, after: Pod, is_ours: bool) -> Iterator[ReportTrouble]:
 
 
 def _report(pod: Pod, trouble: Trouble, note: str) -> ReportTrouble:
-    return ReportTrouble(pod.uid, pod.key, trouble, note)
+    return ReportTrouble(pod.uid, pod.key, trouble, shortened(note))
 
 
 def _named(uuids: Sequence[GpuUuid]) -> str:

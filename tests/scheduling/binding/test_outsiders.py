@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from kubeshare_py.domain.allocation import Allocation, CardCharge
+from kubeshare_py.domain.bounds import SENTENCE
 from kubeshare_py.domain.effects import Effect, ReportTrouble, Trouble
 from kubeshare_py.domain.events import BindRefused, Bound, PodSeen, PodsListed, Refusal
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName
@@ -42,6 +43,13 @@ def test_a_pod_created_on_a_node_with_an_allocation_is_charged_and_told() -> Non
     charge = driver.machine.ledger.charge_of(pod.uid)
     assert charge is not None
     assert charge.allocation == THEIRS
+
+
+def test_a_note_is_not_as_long_as_a_name_in_it() -> None:
+    pod = share(node_name=NodeName(9000 * "n"), allocation=THEIRS)
+    effects = a_leader().tell(PodSeen(pod))
+    notes = [one.note for one in effects if isinstance(one, ReportTrouble)]
+    assert {len(note) for note in notes} == {SENTENCE.most}
 
 
 def test_whoever_schedules_it() -> None:
