@@ -30,8 +30,6 @@ Worth = tuple[int, tuple[int, ...], int, int, tuple[int, ...]]
 #: The most results that are cached. Small boards have fewer; on large ones all are then dropped.
 MOST_REMEMBERED = 4096
 
-IntArray = NDArray[np.int64]
-
 
 class CardSets:
     """The choices on one board, each computed at the first request and cached.
@@ -146,7 +144,7 @@ class CardSets:
         chosen = self._vector(cards)
         return int(chosen @ self._matrix @ chosen) // 2
 
-    def _vector(self, cards: int) -> IntArray:
+    def _vector(self, cards: int) -> NDArray[np.int64]:
         return np.array([cards >> position & 1 for position in range(self.board.count)], np.int64)
 
     def _ordered(self, idle: int) -> tuple[int, ...]:

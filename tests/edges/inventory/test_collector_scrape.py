@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import tenacity
 from aiohttp import web
 
 from kubeshare_py.domain.events import InventoryFailed, InventoryRead
@@ -24,6 +23,7 @@ from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode, read
 from kubeshare_py.manifests.collector_pod import CollectorPod, PlaceSpec, PlaceStatus
 from kubeshare_py.manifests.metadata import ObjectMeta
 from kubeshare_py.manifests.watch import ADDED, DELETED, Changes, Line, Listed
+from tests.edges.bare_server import NoSleep
 from tests.edges.collector_place import Place, serving
 from tests.edges.inventory.test_prometheus import children
 
@@ -105,7 +105,7 @@ def quick(targets: CollectorTargets, port: int, **options: Any) -> Inventory:
         "scheme": "http",
         "interval_s": 0.3,
         "access": Access(),
-        "backoff": Backoff(wait=tenacity.wait_none()),
+        "backoff": Backoff(sleep=NoSleep()),
         **options,
     }
     return readings(targets, port=port, **given)

@@ -14,7 +14,6 @@ from typing import Any
 
 import msgspec
 import pytest
-import tenacity
 from aiohttp import web
 
 from kubeshare_py.domain.events import InventoryFailed, InventoryRead
@@ -31,7 +30,7 @@ from kubeshare_py.embedded_cluster.serving.simulated_collectors import Simulated
 from kubeshare_py.inventory.series_selectors import SelectorProblem
 from kubeshare_py.inventory.wiring_series import NODES_A_PORTION
 from kubeshare_py.topology.wiring import Wiring, wired
-from tests.edges.bare_server import serving
+from tests.edges.bare_server import NoSleep, serving
 
 CHILD = "kubeshare_py.edges.inventory.prometheus_child"
 A, B = NodeName("a"), NodeName("b")
@@ -54,7 +53,7 @@ async def simulated(nodes: tuple[SimulatedNode, ...]) -> AsyncIterator[Simulated
 
 
 def quick(url: str, **options: Any) -> Inventory:
-    backoff = Backoff(wait=tenacity.wait_none())
+    backoff = Backoff(sleep=NoSleep())
     return readings(url, interval_s=0.02, backoff=backoff, **options)
 
 
