@@ -181,11 +181,11 @@ async def test_from_webhook_to_policy_no_pod_is_refused_and_none_misses_its_envi
     async with ground.creating() as created, asyncio.TaskGroup() as group:
         group.create_task(ground.end_webhook_with_its_deployment())
         said = await release.upgrade('admission.by="auto"')
-        assert "The webhook of the revision before is still there" in said
+        assert "The webhook of the previous revision stays" in said
         assert await ground.there() == (True, True)
         await created.more(50)
         said = await release.upgrade()
-        assert "of the revision before" not in said
+        assert "of the previous revision" not in said
         assert await ground.there() == (True, False)
 
 
@@ -198,7 +198,7 @@ async def test_from_policy_to_webhook_the_policy_stays_until_the_webhook_runs(
     assert await ground.there() == (True, False)
     async with ground.creating() as created:
         said = await release.upgrade('admission.by="webhook"')
-        assert "The policy of the revision before is still there" in said
+        assert "The policy of the previous revision stays" in said
         assert await ground.there() == (True, True)
         await created.more(50)
         ground.start_webhook()

@@ -674,14 +674,14 @@ def notes(by: str) -> str:
 
 
 def test_the_notes_say_what_gives_containers_their_cards() -> None:
-    assert "by the MutatingAdmissionPolicy kubeshare-environment" in notes("policy")
+    assert "The MutatingAdmissionPolicy kubeshare-environment gives" in notes("policy")
     assert "rollout status deployment/kubeshare-admission" in notes("webhook")
     nothing = notes("none")
     assert "metadata.annotations['sharedgpu/gpu_uuid']" in nothing
     assert "runtimeClassName: nvidia" in nothing
     assert "called none now" not in nothing
     assert nothing in notes("nobody").replace(
-        "The value nobody is called none now; it is still accepted.\n", ""
+        "The value nobody is called none now; the old name is still accepted.\n", ""
     )
 
 
