@@ -48,7 +48,7 @@ _GAUGES = (
     Metric(
         "kubeshare_gpu_memory_used_bytes",
         "gauge",
-        "Memory in use, with what the driver keeps where that is not told.",
+        "Memory in use, with what the driver keeps unless the driver reports that apart.",
         _CARD,
     ),
     Metric(
@@ -83,7 +83,7 @@ _OTHERS = (
     Metric(
         "kubeshare_gpu_driver_errors_total",
         "counter",
-        "Errors that the driver told of since the collector was started, by code.",
+        "Errors that the driver reported since the collector was started, by code.",
         (*_CARD, "code"),
     ),
     Metric(

@@ -77,7 +77,7 @@ _METRICS = (
     Metric(
         "scheduler_unschedulable_pods",
         "gauge",
-        "Pods in blocked lines, by the plugins whose reasons they are told.",
+        "Pods in blocked lines, by the plugins whose reasons they have.",
         ("plugin", "profile"),
     ),
     Metric(
@@ -118,7 +118,7 @@ _METRICS = (
     Metric(
         "kubeshare_unconfirmed_pods",
         "gauge",
-        "Others with a share, on cards of which nobody tells whether their back-end works there.",
+        "Other pods with a share: it is not known whether their back-end works on their cards.",
         ("isolation",),
     ),
     Metric(

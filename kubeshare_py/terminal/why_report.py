@@ -105,7 +105,7 @@ def _untold(why: WhyView) -> str:
     if not pod.node:
         count = sum(one.cards for node in why.nodes for one in node.lacks if not one.lack)
         cards = counted(count, "card") if count else ""
-    return f" Nobody tells whether {pod.isolation} works on {cards}." if cards else ""
+    return f" It is not known whether {pod.isolation} works on {cards}." if cards else ""
 
 
 def _rank(pod: PodView) -> str:

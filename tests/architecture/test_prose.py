@@ -11,6 +11,11 @@ PAGES = sorted([*ROOT.glob("[!A]*.md"), *ROOT.glob("docs/**/*.md")])
 WIDTH = 120
 #: A line that is a link and no more cannot be broken.
 LINK = re.compile(r"\s*(?:[-*] )?!?\[[^\]]*\]\([^)]*\)[.,;:]?")
+#: Words for people, where a page means a pod, a node, a plugin or a client: that noun is clearer.
+VAGUE = re.compile(r"\b(?:nobody|somebody|anybody|whoever|is told|are told)\b", re.IGNORECASE)
+#: Code, quoted words and targets of links may have them, such as names of tests and old values.
+QUOTED = re.compile(r"`[^`]*`|\"[^\"]*\"|\]\([^)]*\)")
+
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
 
@@ -34,6 +39,18 @@ def test_no_line_is_wider_than_a_screen(page: Path) -> None:
     assert long == [], "\n".join(long)
 
 
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.name != "GLOSSARY.md"], ids=lambda page: page.stem
+)
+def test_sentences_name_what_they_are_about(page: Path) -> None:
+    vague = [
+        f"{page.name}:{number}: {found[0]}"
+        for number, line in lines(page)
+        for found in VAGUE.finditer(QUOTED.sub("", line))
+    ]
+    assert vague == []
+
+
 def anchors(page: Path) -> set[str]:
     """Names by which GitHub links to the headings of the page: lower case, dashes for spaces."""
     headings = [line.lstrip("# ") for _, line in lines(page) if line.startswith("#")]
@@ -51,7 +68,7 @@ def test_every_link_leads_to_a_heading_that_is_there(page: Path) -> None:
 
 def test_every_path_that_contributors_are_shown_is_there() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text()
-    made = r"\]\([^)]*\)|https?:\S+"  # links have tests of their own
+    made = r"\]\([^)]*\)|https?:\S+|\.venv/\S+"  # links have tests of their own
     shown = re.findall(r"(?<![\w.~$/-])[\w.]+/[\w./-]*", re.sub(made, "", text))
     assert len(shown) > 20
     missing = [

@@ -387,7 +387,7 @@ def test_why_says_on_which_card_the_back_end_does_not_work() -> None:
 def test_why_says_that_nobody_tells() -> None:
     pod = a_pod_view("p", node="n1", isolation="mps", lacks=(LackView(uuid="GPU-1"),))
     said = why_report(WhyView(pod=pod, message=""), None).plain
-    assert said.endswith(" Nobody tells whether mps works on GPU-1.")
+    assert said.endswith(" It is not known whether mps works on GPU-1.")
 
 
 def test_why_says_of_each_node_what_the_back_end_lacks_there() -> None:
@@ -399,7 +399,7 @@ def test_why_says_of_each_node_what_the_back_end_lacks_there() -> None:
     )
     pod = a_pod_view("p", "waiting", isolation="mps")
     lines = why_report(WhyView(pod=pod, message="", nodes=nodes), None).plain.splitlines()
-    assert lines[1].endswith(" Nobody tells whether mps works on 5 cards.")
+    assert lines[1].endswith(" It is not known whether mps works on 5 cards.")
     assert lines[3:] == [
         "n1: fits; its isolation does not work on 2 cards with no running MPS daemon",
         "n2: fits",
