@@ -9,12 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import pytest
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.parser import text_string_to_metric_families
 
 from kubeshare_py.exporters.gpu_capacity import NAME, PATH
+from tests.fake_nvml.board import NAMES
 
 PIPE = asyncio.subprocess.PIPE
+#: make test tries one board of each kind: whole GPUs, MIG instances, and one that is broken.
+_ONE_OF_EACH = {"t4-box", "hgx-h100-mig", "broken-card"}
+EACH_BOARD = [
+    name if name in _ONE_OF_EACH else pytest.param(name, marks=pytest.mark.long) for name in NAMES
+]
 #: How long (s) something may take on a busy machine.
 PATIENCE_S = 30.0
 #: Series by name, with the values of their labels but for the node's, in alphabetical order.

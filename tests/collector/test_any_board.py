@@ -15,9 +15,8 @@ import pytest
 
 from kubeshare_py.exporters.collector_metrics import CATALOGUE
 from kubeshare_py.inventory.gpu_capacity import CardOfNode, read_series
-from tests.collector.collectors import PIPE, Page, capacity, run, series
+from tests.collector.collectors import EACH_BOARD, PIPE, Page, capacity, run, series
 from tests.collector.conftest import NewBoard
-from tests.fake_nvml.board import NAMES
 
 REAL = "this-machine"
 METRICS = {one.name for one in CATALOGUE}
@@ -36,7 +35,7 @@ def has_driver() -> bool:
     return is_usable
 
 
-@pytest.fixture(params=[*NAMES, REAL])
+@pytest.fixture(params=[*EACH_BOARD, REAL])
 def environment(request: pytest.FixtureRequest) -> Mapping[str, str]:
     """Of a process that finds the board."""
     if request.param != REAL:

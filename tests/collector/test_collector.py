@@ -12,9 +12,16 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from kubeshare_py.exporters.collector_metrics import CATALOGUE
 from kubeshare_py.exporters.gpu_capacity import PATH
 from kubeshare_py.inventory.gpu_capacity import CardOfNode, read_series
-from tests.collector.collectors import PATIENCE_S, Page, capacity, collector, run, series
+from tests.collector.collectors import (
+    EACH_BOARD,
+    PATIENCE_S,
+    Page,
+    capacity,
+    collector,
+    run,
+    series,
+)
 from tests.collector.conftest import NewBoard
-from tests.fake_nvml.board import NAMES
 
 #: Long enough for a busy machine to answer, short enough to wait for (s).
 STALE_S = 1.0
@@ -37,7 +44,7 @@ def healthy(page: Page) -> set[float]:
     return {value for name, value in page.items() if name.startswith("kubeshare_gpu_healthy")}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", EACH_BOARD)
 async def test_both_formats_tell_the_same_of_every_board(new_board: NewBoard, name: str) -> None:
     async with collector(new_board(name).environment, ONCE_S, 2 * ONCE_S) as found:
         page = await found.until(bool)
@@ -49,7 +56,7 @@ async def test_both_formats_tell_the_same_of_every_board(new_board: NewBoard, na
     assert of_cards.items() <= told.items()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", EACH_BOARD)
 async def test_the_inventory_reads_what_the_collector_writes(
     new_board: NewBoard, name: str
 ) -> None:

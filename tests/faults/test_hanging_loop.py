@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from kubeshare_py.configuration.leader_election import seconds
 from tests.faults.arena import Arena, pod, share
 from tests.faults.conftest import Play
@@ -78,5 +80,6 @@ async def is_followed(found: Arena) -> None:
     assert (books.bound(), books.problems) == (7, [])
 
 
+@pytest.mark.long
 def test_a_leader_whose_loop_hangs_loses_the_lease_and_nothing_is_bound_twice(play: Play) -> None:
     play(is_followed, CARDS, elect=True, processes=True)

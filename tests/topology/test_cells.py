@@ -176,6 +176,7 @@ def test_a_document_that_is_no_mapping_is_said_to_be_none() -> None:
         read_cells([])
 
 
+@pytest.mark.long
 def test_more_cells_than_any_cluster_has_are_refused() -> None:
     types = {"A": a_type("B", 2000), "B": a_type("m", 2000, node=True)}
     names = ", ".join(f"{{cellId: n{number}}}" for number in range(2000))

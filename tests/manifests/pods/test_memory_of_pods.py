@@ -66,7 +66,11 @@ def test_forty_pods_of_many_terms_wait_in_little_more_than_their_text() -> None:
 
 
 @pytest.mark.parametrize(
-    "written", [with_affinity, with_labels, pytest.param(with_resources, marks=pytest.mark.long)]
+    "written",
+    [
+        with_labels,
+        *(pytest.param(one, marks=pytest.mark.long) for one in (with_affinity, with_resources)),
+    ],
 )
 def test_forty_large_pods_are_forgotten(written: Callable[[int], Any]) -> None:
     written(PODS)
