@@ -25,7 +25,7 @@ from kubeshare_py.manifests.metadata import ObjectMeta
 from kubeshare_py.manifests.watch import ADDED, DELETED, Changes, Line, Listed
 from tests.edges.bare_server import NoSleep
 from tests.edges.collector_place import Place, serving
-from tests.edges.inventory.test_prometheus import children
+from tests.edges.inventory.children import children
 
 A, B = NodeName("a"), NodeName("b")
 HOSTS = {"127.0.0.2": A, "127.0.0.3": B}

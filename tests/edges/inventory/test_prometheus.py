@@ -31,6 +31,7 @@ from kubeshare_py.inventory.series_selectors import SelectorProblem
 from kubeshare_py.inventory.wiring_series import NODES_A_PORTION
 from kubeshare_py.topology.wiring import Wiring, wired
 from tests.edges.bare_server import NoSleep, serving
+from tests.edges.inventory.children import children
 
 CHILD = "kubeshare_py.edges.inventory.prometheus_child"
 A, B = NodeName("a"), NodeName("b")
@@ -76,20 +77,6 @@ async def whole(inventory: Inventory) -> list[InventoryRead]:
 
 def cards_of(portions: Iterable[InventoryRead]) -> dict[NodeName, tuple[Gpu, ...]]:
     return {node: cards for portion in portions for node, cards in portion.changed}
-
-
-def children() -> list[int]:
-    """Child processes of this one that ask Prometheus; zombies have no command line but count."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal():
-            try:
-                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            except (OSError, IndexError):
-                continue
-            if parent == os.getpid():
-                found.append(int(entry.name))
-    return found
 
 
 async def test_the_first_reading_has_every_card(
