@@ -4,11 +4,11 @@ Fields, quoted fields, indexes, slices, unions, wildcards, descent and filters w
 https://kubernetes.io/docs/reference/kubectl/jsonpath/. A missing field matches nothing.
 
 No library reads this dialect (client-go's util/jsonpath). python-jsonpath 2.2 and jsonpath-ng 1.16
-follow RFC 9535: they refuse escaped names (backslash-dot, common in printer columns), unquoted
-names such as `a/b`, `a:b` and `1a`, and a last `..`; their `!=` holds where the field is missing.
-Paths would have to be parsed here to be rewritten for them, and only the dozen lines of steps below
-would go. They take 8 to 15 times as long for a value, and 60 ms to import in a kubectl plugin that
-starts in 50.
+refuse escaped names (backslash-dot, common in printer columns), and their `!=` holds if the field
+is missing. python-jsonpath also refuses unquoted names such as `a/b`, `a:b` and `1a`, and a final
+`..`. The paths would have to be parsed here and rewritten for a library, which would save only the
+evaluation below. A library takes 5 to 15 times as long for a value, and 50 to 65 ms of CPU time to
+import.
 """
 
 import operator
