@@ -6,6 +6,7 @@ from kubeshare_py.cluster.columns import Columns
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.topology.board import in_order
+from kubeshare_py.topology.rings import PositionSet
 
 
 def put_on_board(columns: Columns, row: int, known: Mapping[GpuUuid, Gpu]) -> None:
@@ -31,6 +32,6 @@ def derive_order(columns: Columns, row: int) -> None:
     columns.idle_cards[row] = cards
     keep = columns.keep[row]
     keep.fill(0)
-    order = columns.boards.sets[columns.board.item(row)].order(cards)
+    order = columns.boards.sets[columns.board.item(row)].order(PositionSet(cards))
     for place, position in enumerate(order, 1):
         keep[slots[position]] = place

@@ -35,6 +35,7 @@ from kubeshare_py.framework.reasons import (
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.framework.scores import Normalised
 from kubeshare_py.topology.company import Company
+from kubeshare_py.topology.rings import PositionSet
 
 C = TypeVar("C")
 FILTER, CARD_FILTER, SCORE, CARD_SCORE = "Filter", "CardFilter", "Score", "CardScore"
@@ -295,6 +296,6 @@ def _kept_near(rows: Rows, fits: NDArray[np.bool_], company: Company) -> IntArra
     """The column `keep` of one row for a member of a gang, (width,)."""
     bits: list[int] = rows.column("bit")[0].tolist()
     fitting = sum(bit for bit, fit in zip(bits, fits.tolist(), strict=True) if fit)
-    idle = fitting & rows.column("idle_cards").item(0)
+    idle = PositionSet(fitting & rows.column("idle_cards").item(0))
     places = rows.boards[rows.column("board").item(0)].places(idle, company)
     return np.array([places[bit.bit_length() - 1] if bit else MOST_KEPT for bit in bits], np.int64)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
-from kubeshare_py.topology.rings import members
+from kubeshare_py.topology.rings import NO_CARDS, PositionSet, members
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +20,10 @@ class Company:
     idle cards that members after this pod claim, largest first: all of them are chosen together.
     """
 
-    taken: int = 0
+    taken: PositionSet = NO_CARDS
     others: tuple[int, ...] = ()
 
-    def sizes(self, size: int, idle: int) -> tuple[int, ...]:
+    def sizes(self, size: int, idle: PositionSet) -> tuple[int, ...]:
         """The set sizes to choose among these idle cards, largest first.
 
         `size`, and others that fit.
@@ -39,7 +39,7 @@ class Company:
         return tuple(sorted(chosen, reverse=True))
 
 
-def divisions(cards: int, sizes: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+def divisions(cards: PositionSet, sizes: tuple[int, ...]) -> Iterator[tuple[PositionSet, ...]]:
     """All ways to divide a whole set, given as bits, into parts of these sizes, largest first.
 
     Single cards are not permuted: they come by position.
@@ -47,15 +47,17 @@ def divisions(cards: int, sizes: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
     yield from _divisions(cards, sizes, -1)
 
 
-def _divisions(cards: int, sizes: tuple[int, ...], least: int) -> Iterator[tuple[int, ...]]:
+def _divisions(
+    cards: PositionSet, sizes: tuple[int, ...], least: int
+) -> Iterator[tuple[PositionSet, ...]]:
     """`least`: among parts of one size, the part with the lower first position comes first."""
     if not sizes or sizes[0] == 1:
-        yield tuple(1 << card for card in members(cards))
+        yield tuple(PositionSet(1 << card) for card in members(cards))
         return
     size, *rest = sizes
     for part in combinations(members(cards), size):
         if part[0] > least:
-            bits = sum(1 << card for card in part)
+            bits = PositionSet(sum(1 << card for card in part))
             after = part[0] if rest and rest[0] == size else -1
-            for others in _divisions(cards & ~bits, tuple(rest), after):
+            for others in _divisions(PositionSet(cards & ~bits), tuple(rest), after):
                 yield (bits, *others)

@@ -1,12 +1,14 @@
 """Grows sets of cards card by card, for boards with too many sets to compare all of them."""
 
-from kubeshare_py.topology.rings import Matrix
+from kubeshare_py.topology.rings import Matrix, PositionSet
 
 #: Faster than any hop.
 _NO_HOP = 1 << 62
 
 
-def grown(bandwidth: Matrix, seeds: tuple[int, ...], cards: tuple[int, ...], count: int) -> int:
+def grown(
+    bandwidth: Matrix, seeds: tuple[int, ...], cards: tuple[int, ...], count: int
+) -> PositionSet:
     """`count` of these cards, without the seeds, as a set of positions in bits.
 
     Each step adds the card that is nearest to the set, and among equally near ones the card that
@@ -27,4 +29,4 @@ def grown(bandwidth: Matrix, seeds: tuple[int, ...], cards: tuple[int, ...], cou
         best = max(left, key=lambda one: (slowest[one], reach[one], -left[one], -one))
         found |= 1 << best
         added = (best,)
-    return found
+    return PositionSet(found)

@@ -8,6 +8,8 @@ from itertools import combinations
 
 import networkx as nx
 
+from kubeshare_py.topology.rings import PositionSet
+
 #: Larger boards consist of divided instances: searching cliques may take long there, and every
 #: island is a component.
 MOST_FOR_CLIQUES = 16
@@ -15,7 +17,7 @@ MOST_FOR_CLIQUES = 16
 Matrix = Sequence[Sequence[int]]
 
 
-def islands(bandwidth: Matrix) -> tuple[tuple[int, ...], ...]:
+def islands(bandwidth: Matrix) -> tuple[tuple[PositionSet, ...], ...]:
     """The islands at each level, widest level first, where every card reaches every other.
 
     A level is a bandwidth that occurs (MB/s). Its islands are sets of two or more cards in which
@@ -23,7 +25,7 @@ def islands(bandwidth: Matrix) -> tuple[tuple[int, ...], ...]:
     quads and not a ring of pairs. Levels with the same islands as the level before are left out.
     """
     cards = range(len(bandwidth))
-    found: list[tuple[int, ...]] = []
+    found: list[tuple[PositionSet, ...]] = []
     for least in sorted({bandwidth[one][other] for one, other in combinations(cards, 2)}):
         level = tuple(sorted(_bits(group) for group in _groups(bandwidth, least)))
         if level and level not in found:
@@ -31,12 +33,12 @@ def islands(bandwidth: Matrix) -> tuple[tuple[int, ...], ...]:
     return tuple(found)
 
 
-def intact(levels: Iterable[Sequence[int]], idle: int) -> list[list[int]]:
+def intact(levels: Iterable[Sequence[PositionSet]], idle: PositionSet) -> list[list[PositionSet]]:
     """The islands of which all cards are idle, level by level; `idle` is a set of positions."""
     return [[island for island in level if island & idle == island] for level in levels]
 
 
-def broken(intact_islands: Iterable[Sequence[int]], taken: int) -> tuple[int, ...]:
+def broken(intact_islands: Iterable[Sequence[PositionSet]], taken: PositionSet) -> tuple[int, ...]:
     """How many intact islands lose some of their cards but not all, level by level."""
     return tuple(
         sum(island & taken not in (0, island) for island in level) for level in intact_islands
@@ -65,5 +67,5 @@ def _total(bandwidth: Matrix, cards: Iterable[int]) -> int:
     return sum(bandwidth[one][other] for one, other in combinations(cards, 2))
 
 
-def _bits(cards: Iterable[int]) -> int:
-    return sum(1 << card for card in cards)
+def _bits(cards: Iterable[int]) -> PositionSet:
+    return PositionSet(sum(1 << card for card in cards))

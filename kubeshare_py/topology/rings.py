@@ -1,14 +1,18 @@
 """The worth of a set of cards to a program that runs on all of them. Sets are bits."""
 
 from collections.abc import Sequence
+from typing import NewType
 
 Matrix = Sequence[Sequence[int]]
+#: A set of positions on a board, which are cards: position p is the bit 1 << p.
+PositionSet = NewType("PositionSet", int)
+NO_CARDS = PositionSet(0)
 
 #: For a path of one card: faster than any hop.
 _NO_HOP = 1 << 62
 
 
-def members(cards: int) -> tuple[int, ...]:
+def members(cards: PositionSet) -> tuple[int, ...]:
     """The positions in a set, ascending."""
     return tuple(position for position in range(cards.bit_length()) if cards >> position & 1)
 
@@ -38,7 +42,7 @@ def ring_bandwidths(bandwidth: Matrix) -> list[int]:
         return [speed if cards & (cards - 1) else 0 for cards in range(1 << count)]
     slowest = [[0] * count for _ in range(1 << count)]
     rings = [0] * (1 << count)
-    sets = [members(cards) for cards in range(1 << count)]
+    sets = [members(PositionSet(cards)) for cards in range(1 << count)]
     for cards in range(1, 1 << count):
         first, *ends = sets[cards]
         if not ends:

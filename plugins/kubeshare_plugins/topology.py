@@ -14,6 +14,7 @@ from kubeshare_py.framework.points import BestSet, ByRoom, CardRank, Cards, Norm
 from kubeshare_py.topology.card_sets import CardSets
 from kubeshare_py.topology.company import Company
 from kubeshare_py.topology.islands import intact
+from kubeshare_py.topology.rings import PositionSet
 
 #: Equal for all cards: other policies decide, and among idle cards that they rank equal, the column
 #: `keep` does.
@@ -87,12 +88,12 @@ class Topology:
         points = table.take(idle)
         if (points == _UNKNOWN).any():
             for cards in sorted({*idle[points == _UNKNOWN].tolist()}):
-                table[cards] = _points_of(sets, count, cards)
+                table[cards] = _points_of(sets, count, PositionSet(cards))
             points = table.take(idle)
         return points
 
 
-def _points_of(sets: CardSets, wanted: int, idle: int) -> int:
+def _points_of(sets: CardSets, wanted: int, idle: PositionSet) -> int:
     chosen = sets.choose(idle, wanted)
     if not chosen:
         return 0
@@ -124,11 +125,14 @@ def _nearest(count: int, rows: Rows, fits: NDArray[np.bool_], company: Company) 
 
 
 def _set(
-    count: int, rows: Rows, fits: NDArray[np.bool_], choose: Callable[[CardSets, int], int]
+    count: int,
+    rows: Rows,
+    fits: NDArray[np.bool_],
+    choose: Callable[[CardSets, PositionSet], PositionSet],
 ) -> tuple[int, ...]:
     bits: list[int] = rows.column("bit")[0].tolist()
     slots = np.flatnonzero(fits).tolist()
-    there = sum(bits[slot] for slot in slots)
+    there = PositionSet(sum(bits[slot] for slot in slots))
     chosen = choose(rows.boards[rows.column("board").item(0)], there)
     if not chosen:
         return tuple(slots[:count])

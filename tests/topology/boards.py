@@ -12,6 +12,7 @@ from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.node_agent.links import card_links
 from kubeshare_py.topology.board import Board, board_of
+from kubeshare_py.topology.rings import PositionSet
 from kubeshare_py.topology.wiring import with_links
 from tests.builders import a_gpu
 
@@ -109,5 +110,5 @@ def board(name: str) -> Board:
     return board_of(BOARDS[name])
 
 
-def bits(*positions: int) -> int:
-    return sum(1 << position for position in positions)
+def bits(*positions: int) -> PositionSet:
+    return PositionSet(sum(1 << position for position in positions))

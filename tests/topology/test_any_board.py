@@ -11,7 +11,7 @@ from kubeshare_py.domain.gpu import Gpu, PeerLink
 from kubeshare_py.topology.board import Board, board_of
 from kubeshare_py.topology.boards import Boards
 from kubeshare_py.topology.card_sets import CardSets
-from kubeshare_py.topology.rings import members
+from kubeshare_py.topology.rings import PositionSet, members
 from tests.builders import a_gpu
 from tests.scale import examples
 from tests.topology import plain
@@ -89,12 +89,12 @@ def run(sets: CardSets, steps: list[tuple[str, int]]) -> list[tuple[int, ...]]:
         if action == "g" and books.held:
             books.held.pop(number % len(books.held))
         elif action == "t":
-            cards = members(sets.choose(idle, number))
+            cards = members(sets.choose(PositionSet(idle), number))
             check_taken(books, frozenset(cards), number)
             books.take(cards)
             chosen.append(cards)
         elif action == "s" and idle:
-            order = sets.order(idle)
+            order = sets.order(PositionSet(idle))
             assert {*order} == books.idle
             broken = [plain.broken(sets.board.bandwidth, books.idle, frozenset({c})) for c in order]
             assert broken == sorted(broken)
@@ -148,6 +148,6 @@ def test_any_board_is_searched_as_the_plain_way_does(
     cards: list[Gpu], idle: int, count: int
 ) -> None:
     board = board_of(cards)
-    there = members(idle & (1 << board.count) - 1)
+    there = members(PositionSet(idle & (1 << board.count) - 1))
     found = members(CardSets(board).choose(bits(*there), count))
     assert frozenset(found) == plain.best(board.bandwidth, there, count)

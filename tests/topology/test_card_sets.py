@@ -6,7 +6,7 @@ import pytest
 
 from kubeshare_py.topology.board import Board, board_of
 from kubeshare_py.topology.card_sets import CardSets
-from kubeshare_py.topology.rings import members
+from kubeshare_py.topology.rings import PositionSet, members
 from tests.builders import a_gpu
 from tests.topology import plain
 from tests.topology.boards import BOARDS, TWO_SOCKETS, bits, board, described, linked, uuid
@@ -18,7 +18,7 @@ def chosen(name: str, count: int, *taken: int) -> tuple[int, ...]:
     """What is chosen of a board when these are taken already."""
     sets = CardSets(board(name))
     idle = bits(*range(sets.board.count)) & ~bits(*taken)
-    return members(sets.choose(idle, count))
+    return members(sets.choose(PositionSet(idle), count))
 
 
 @EVERY
@@ -26,9 +26,14 @@ def test_all_sets_of_idle_cards_give_what_the_plain_way_gives(name: str) -> None
     sets, matrix = CardSets(board(name)), board(name).bandwidth
     for idle in range(1 << len(matrix)):
         for count in range(1, len(matrix) + 1):
-            found = frozenset(members(sets.choose(idle, count)))
-            assert found == plain.best(matrix, members(idle), count), (members(idle), count)
-        assert [*sets.order(idle)] == plain.first_for_shares(matrix, members(idle))
+            found = frozenset(members(sets.choose(PositionSet(idle), count)))
+            assert found == plain.best(matrix, members(PositionSet(idle)), count), (
+                members(PositionSet(idle)),
+                count,
+            )
+        assert [*sets.order(PositionSet(idle))] == plain.first_for_shares(
+            matrix, members(PositionSet(idle))
+        )
 
 
 @EVERY
@@ -56,7 +61,7 @@ def test_four_of_a_dgx_1v_are_a_quad() -> None:
 
 def test_five_of_a_dgx_1v_go_round_without_leaving_nvlink() -> None:
     sets = CardSets(board("dgx-1v"))
-    assert sets.slowest_hop(sets.choose(255, 5)) > 32_000
+    assert sets.slowest_hop(sets.choose(PositionSet(255), 5)) > 32_000
 
 
 def test_a_single_card_of_a_dgx_1v_is_one_of_a_broken_quad() -> None:
@@ -98,24 +103,24 @@ def test_without_any_link_told_the_lowest_are_taken() -> None:
 def test_nothing_is_chosen_of_too_few() -> None:
     assert chosen("dgx-1v", 5, 0, 1, 2, 3) == ()
     assert chosen("single", 1, 0) == ()
-    assert CardSets(Board(())).choose(0, 1) == 0
+    assert CardSets(Board(())).choose(PositionSet(0), 1) == 0
 
 
 def test_sixteen_cards_behind_switches_are_chosen_as_eight_are() -> None:
     sets = CardSets(board_of(described(" ".join([TWO_SOCKETS, TWO_SOCKETS]), {"to_switch": 6})))
-    assert members(sets.choose(0xFFFF, 10)) == tuple(range(10))
-    assert members(sets.choose(0xFFFF & ~bits(0, 5), 4)) == (1, 2, 3, 4)
-    assert sets.choose(0xFF, 9) == 0
-    assert sets.slowest_hop(0xFFFF) == 6 * 50_000
+    assert members(sets.choose(PositionSet(0xFFFF), 10)) == tuple(range(10))
+    assert members(sets.choose(PositionSet(0xFFFF & ~bits(0, 5)), 4)) == (1, 2, 3, 4)
+    assert sets.choose(PositionSet(0xFF), 9) == 0
+    assert sets.slowest_hop(PositionSet(0xFFFF)) == 6 * 50_000
 
 
 def test_on_a_large_board_islands_are_kept_too() -> None:
     pairs = {f"{2 * pair}-{2 * pair + 1}": 4 for pair in range(8)}
     places = " ".join([*["0.0.0.0"] * 8, *["1.0.0.0"] * 8])
     sets = CardSets(board_of(described(places, {"pairs": pairs})))
-    assert members(sets.choose(0xFFFF & ~bits(3), 2)) == (0, 1)
-    assert members(sets.choose(0xFFFF & ~bits(3), 1)) == (2,)
-    assert members(sets.choose(0xFFFF & ~bits(3), 8)) == (8, 9, 10, 11, 12, 13, 14, 15)
+    assert members(sets.choose(PositionSet(0xFFFF & ~bits(3)), 2)) == (0, 1)
+    assert members(sets.choose(PositionSet(0xFFFF & ~bits(3)), 1)) == (2,)
+    assert members(sets.choose(PositionSet(0xFFFF & ~bits(3)), 8)) == (8, 9, 10, 11, 12, 13, 14, 15)
     assert sets.order(bits(0, 1, 2, 4, 5))[0] == 2
 
 
@@ -135,20 +140,20 @@ def instances(parents: int, each: int) -> Board:
 def test_instances_are_taken_from_one_card_so_that_others_can_be_divided_anew() -> None:
     sets = CardSets(instances(8, 7))
     idle = bits(*range(56))
-    assert members(sets.choose(idle, 3)) == (0, 1, 2)
-    assert members(sets.choose(idle & ~bits(0, 1, 2), 4)) == (3, 4, 5, 6)
-    assert members(sets.choose(idle & ~bits(8), 1)) == (7,)
-    assert sets.order(idle & ~bits(50))[0] == 49
-    assert len(members(sets.choose(idle, 20))) == 20
+    assert members(sets.choose(PositionSet(idle), 3)) == (0, 1, 2)
+    assert members(sets.choose(PositionSet(idle & ~bits(0, 1, 2)), 4)) == (3, 4, 5, 6)
+    assert members(sets.choose(PositionSet(idle & ~bits(8)), 1)) == (7,)
+    assert sets.order(PositionSet(idle & ~bits(50)))[0] == 49
+    assert len(members(sets.choose(PositionSet(idle), 20))) == 20
 
 
 def test_instances_and_whole_cards_share_a_node() -> None:
     whole = linked(4, {(2, 3): ("NV18", 900_000)})[2:]
     parts = [a_gpu(f"MIG-{part}", index=0, parent="GPU-00") for part in range(3)]
     sets = CardSets(board_of([*whole, *parts]))
-    assert members(sets.choose(0b11111, 2)) == (3, 4)
-    assert members(sets.choose(0b11111, 1)) == (0,)
-    assert members(sets.choose(0b10111, 2)) == (0, 1)
+    assert members(sets.choose(PositionSet(0b11111), 2)) == (3, 4)
+    assert members(sets.choose(PositionSet(0b11111), 1)) == (0,)
+    assert members(sets.choose(PositionSet(0b10111), 2)) == (0, 1)
 
 
 def test_the_choice_does_not_depend_on_the_order_in_which_cards_are_told() -> None:

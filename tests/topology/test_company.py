@@ -8,7 +8,7 @@ from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.topology.board import board_of
 from kubeshare_py.topology.card_sets import CardSets
 from kubeshare_py.topology.company import Company, divisions
-from kubeshare_py.topology.rings import members
+from kubeshare_py.topology.rings import PositionSet, members
 from tests.scale import examples
 from tests.topology import plain
 from tests.topology.boards import BOARDS, TWO_SOCKETS, bits, board, described, linked
@@ -22,7 +22,7 @@ def parts(sets: CardSets, idle: int, sizes: list[int], taken: int = 0) -> list[t
     found = []
     for number, size in enumerate(sizes):
         others = tuple(sorted(sizes[number + 1 :], reverse=True))
-        part = sets.part(idle, size, Company(taken, others))
+        part = sets.part(PositionSet(idle), size, Company(PositionSet(taken), others))
         assert part & idle == part
         found.append(members(part))
         idle, taken = idle & ~part, taken | part
@@ -33,15 +33,15 @@ def shares(sets: CardSets, idle: int, count: int, taken: int = 0) -> list[int]:
     """Which idle cards so many shares break, one after the other."""
     found = []
     for left in range(count, 0, -1):
-        places = sets.places(idle, Company(taken, (1,) * (left - 1)))
-        first = min(members(idle), key=places.__getitem__)
+        places = sets.places(PositionSet(idle), Company(PositionSet(taken), (1,) * (left - 1)))
+        first = min(members(PositionSet(idle)), key=places.__getitem__)
         found.append(first)
         idle, taken = idle & ~(1 << first), taken | 1 << first
     return found
 
 
-def idle_of(name: str, *used: int) -> int:
-    return bits(*range(len(BOARDS[name]))) & ~bits(*used)
+def idle_of(name: str, *used: int) -> PositionSet:
+    return PositionSet(bits(*range(len(BOARDS[name]))) & ~bits(*used))
 
 
 def test_four_single_cards_are_a_quad() -> None:
@@ -63,7 +63,7 @@ def test_nobody_gets_what_is_left_over() -> None:
     path = linked(4, {(0, 1): ("NV1", 0), (1, 2): ("NV2", 0), (2, 3): ("NV1", 0)})
     sets = CardSets(board_of(path))
     # The best pair of all is in the middle; then the other would have no link at all.
-    assert members(sets.choose(0b1111, 2)) == (1, 2)
+    assert members(sets.choose(PositionSet(0b1111), 2)) == (1, 2)
     assert parts(sets, 0b1111, [2, 2]) == [(0, 1), (2, 3)]
 
 
@@ -97,7 +97,7 @@ def test_of_cards_in_use_that_are_the_same_a_group_s_own_comes_first_then_the_ne
     places = sets.places(idle_of("dgx-1v", 0, 3, 6), Company(bits(3)))
     assert sorted((0, 3, 6), key=places.__getitem__) == [3, 0, 6]
     assert max(places[card] for card in (0, 3, 6)) < min(places[card] for card in (1, 2, 4, 5, 7))
-    nobody_s = sets.places(idle_of("dgx-1v", 0, 3, 6), Company(0, (1,)))
+    nobody_s = sets.places(idle_of("dgx-1v", 0, 3, 6), Company(PositionSet(0), (1,)))
     assert {nobody_s[card] for card in (0, 3, 6)} == {0}
 
 
@@ -105,23 +105,25 @@ def test_places_are_different_for_every_idle_card() -> None:
     for name in BOARDS:
         sets = CardSets(board(name))
         for taken in (0, 1):
-            places = sets.places(sets.everything & ~taken, Company(taken, (2, 1)))
+            places = sets.places(
+                PositionSet(sets.everything & ~taken), Company(PositionSet(taken), (2, 1))
+            )
             assert len({*places}) == len(places)
 
 
 def test_where_too_few_are_idle_nobody_gets_any_and_too_many_others_do_not_matter() -> None:
     sets = CardSets(board("dgx-1v"))
     assert sets.part(bits(0, 1), 3, Company()) == 0
-    assert sets.part(idle_of("dgx-1v"), 2, Company(0, (8, 4, 2, 2))) != 0
-    assert Company(0, (8, 4, 2, 2)).sizes(2, 0xFF) == (4, 2, 2)
-    assert sets.places(0, Company(1, (1,))) != ()
+    assert sets.part(idle_of("dgx-1v"), 2, Company(PositionSet(0), (8, 4, 2, 2))) != 0
+    assert Company(PositionSet(0), (8, 4, 2, 2)).sizes(2, PositionSet(0xFF)) == (4, 2, 2)
+    assert sets.places(PositionSet(0), Company(PositionSet(1), (1,))) != ()
 
 
 def test_single_cards_are_not_permuted() -> None:
-    assert [*divisions(0b111, (1, 1, 1))] == [(1, 2, 4)]
-    assert len([*divisions(0xFF, (2, 2, 2, 2))]) == 105
-    assert len([*divisions(0xFF, (3, 2, 2, 1))]) == 840
-    assert [*divisions(0b1101, (3,))] == [(0b1101,)]
+    assert [*divisions(PositionSet(0b111), (1, 1, 1))] == [(1, 2, 4)]
+    assert len([*divisions(PositionSet(0xFF), (2, 2, 2, 2))]) == 105
+    assert len([*divisions(PositionSet(0xFF), (3, 2, 2, 1))]) == 840
+    assert [*divisions(PositionSet(0b1101), (3,))] == [(0b1101,)]
 
 
 def bridged() -> CardSets:
@@ -136,7 +138,7 @@ def test_on_large_boards_single_cards_are_what_was_chosen_for_all(
     used: tuple[int, ...], count: int
 ) -> None:
     sets, idle = bridged(), 0xFFFF & ~bits(*used)
-    together = members(sets.choose(idle, count))
+    together = members(sets.choose(PositionSet(idle), count))
     assert tuple(sorted(shares(sets, idle, count))) == together
 
 
@@ -191,4 +193,6 @@ def test_shares_break_the_cards_that_the_plain_way_gives(name: str) -> None:
         for taken in (0, sets.everything & ~idle & 0b10011):
             for count in range(1, min(4, idle.bit_count()) + 1):
                 found = frozenset(shares(sets, idle, count, taken))
-                assert found == plain.best(matrix, members(idle), count, members(taken))
+                assert found == plain.best(
+                    matrix, members(PositionSet(idle)), count, members(PositionSet(taken))
+                )

@@ -1,7 +1,7 @@
 """Which cards form islands."""
 
 from kubeshare_py.topology.islands import broken, intact, islands
-from kubeshare_py.topology.rings import members, ring_bandwidths, totals
+from kubeshare_py.topology.rings import PositionSet, members, ring_bandwidths, totals
 from tests.topology.boards import bits, board
 
 
@@ -46,7 +46,7 @@ def test_without_links_all_cards_are_one_island_and_a_single_card_is_none() -> N
 def test_an_island_is_broken_by_taking_some_of_it_but_not_all() -> None:
     found = islands(board("pcie").bandwidth)
     idle = bits(*ALL) & ~bits(5)
-    now = intact(found, idle)
+    now = intact(found, PositionSet(idle))
     assert [sorted(map(members, level)) for level in now] == [
         [],
         [(0, 1, 2, 3)],

@@ -10,7 +10,7 @@ from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.topology.board import in_order
-from kubeshare_py.topology.rings import members
+from kubeshare_py.topology.rings import PositionSet, members
 from kubeshare_py.views.view import IslandView, LinkView, RingView, TopologyView
 
 
@@ -54,7 +54,7 @@ def ring(ledger: Ledger, name: NodeName, uuids: Iterable[GpuUuid]) -> RingView |
     if sets.board.count != len(cards) or len(places) != len(chosen):
         return None
     return RingView(
-        slowest_hop=sets.slowest_hop(sum(1 << at for at in places)),
+        slowest_hop=sets.slowest_hop(PositionSet(sum(1 << at for at in places))),
         links=tuple(_links(ledger, row, cards, places)),
     )
 

@@ -16,6 +16,7 @@ from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.framework.asks import Asker, Choice
 from kubeshare_py.scheduling.queue.gangs import PLACED, Gang
 from kubeshare_py.topology.company import Company
+from kubeshare_py.topology.rings import PositionSet
 
 #: A number of members of one shape.
 Some = tuple[Shape, int]
@@ -85,15 +86,15 @@ class GangCards:
         sets = columns.boards.sets[columns.board.item(choice.row)]
         return (cards & taken).bit_count(), sets.links(cards, taken)
 
-    def _taken(self, row: int) -> int:
+    def _taken(self, row: int) -> PositionSet:
         """The positions of the row's board where members have cards, as bits."""
         return self._bits(row, self._slots.get(row, ()))
 
-    def _bits(self, row: int, slots: Iterable[int]) -> int:
+    def _bits(self, row: int, slots: Iterable[int]) -> PositionSet:
         bits = 0
         for slot in slots:
             bits |= self._columns.bit.item(row, slot)
-        return bits
+        return PositionSet(bits)
 
 
 def _takes_all(claim: GpuClaim, here: int, idle: int) -> bool:
