@@ -1,1 +1,1 @@
-"""Decisions: the machine, its queue, one cycle, and the explanation of a result."""
+"""Scheduling: the machine, its queues, placements, preemption, and explanations."""

@@ -1,7 +1,7 @@
-"""Shapes for which a plugin failed: when they are tried again.
+"""Retries of shapes for which a plugin failed.
 
-When the node that the plugin failed on changes, or any node or card where it did not say which;
-and after a while in any case, since what it failed on may be an amount, or nothing that is seen.
+A shape is tried again when the node that the plugin failed on changes, or any node or card if the
+node is unknown; and after a while in any case, because the cause may be an amount, or invisible.
 """
 
 import math
@@ -19,7 +19,7 @@ from kubeshare_py.scheduling.pod_groups.gang_queue import GangQueue
 from kubeshare_py.scheduling.queue.pod_queue import PodQueue
 from kubeshare_py.scheduling.queue.queue_moves import QueueMoves
 
-#: Seconds before a shape is tried again: the first, doubling to the last.
+#: Seconds until a shape is tried again: the first pause, which doubles up to the last.
 FIRST_S, LAST_S = 1.0, 64.0
 
 _State = tuple[int, Node | None, tuple[Gpu, ...] | None]
@@ -27,7 +27,7 @@ _State = tuple[int, Node | None, tuple[Gpu, ...] | None]
 
 @dataclass(slots=True)
 class _Failed:
-    """One shape. `state`: of the ledger and the node when the plugin failed; times in s."""
+    """One shape. `state`: of the ledger and the node at the failure; times in s."""
 
     failure: PluginFailed
     state: _State
@@ -37,12 +37,12 @@ class _Failed:
 
     @property
     def due_at(self) -> float:
-        """When it is tried again whatever happens."""
+        """When (s) it is tried again in any case."""
         return self.failed_at + min(LAST_S, FIRST_S * (1 << min(self.tries - 1, 16)))
 
 
 class PluginRetries:
-    """Works on the machine's books; holds which shapes failed, and how often in a row."""
+    """Which shapes failed, and how often in a row."""
 
     def __init__(
         self,
@@ -64,13 +64,13 @@ class PluginRetries:
 
     @property
     def next_at(self) -> float:
-        """When a shape is due; infinity when none is."""
+        """When (s) a shape is due; infinity if none is."""
         waiting = (one.due_at for one in self._known.values() if not one.retried)
         return min(waiting, default=math.inf) if self._known else math.inf
 
     @property
     def is_due(self) -> bool:
-        """Whether a turn is to look at shapes that failed since the last one, or changed."""
+        """Whether a turn must look at shapes that failed since the last one, or changed."""
         if self._seen != self._failures.total:
             return True
         return bool(self._known) and any(
@@ -78,7 +78,7 @@ class PluginRetries:
         )
 
     def look(self, now: float) -> None:
-        """Take in what failed since the last time, and wake what is to be tried again."""
+        """Take in new failures, and wake shapes that are to be tried again."""
         if not self._known and self._seen == self._failures.total:
             return  # nearly always
         self._seen = self._failures.total
@@ -91,7 +91,7 @@ class PluginRetries:
                     self._known[name, shape] = one
         for (name, shape), one in list(self._known.items()):
             if name not in self._askers or (one.retried and now >= one.due_at + LAST_S):
-                del self._known[name, shape]  # it was asked since, and did not fail
+                del self._known[name, shape]  # it was asked since, without a failure
             elif not one.retried and (now >= one.due_at or self._may_go_well(one, now)):
                 one.retried = True
                 self._askers[name].retry(shape)
@@ -106,13 +106,13 @@ class PluginRetries:
         return ledger.capacities, node, ledger.inventory.get(name)
 
     def _has_changed(self, one: _Failed) -> bool:
-        """Whether the node that it failed on is another now, or anything if that is not known."""
+        """Whether the node that it failed on changed, or anything if that is unknown."""
         if one.state[0] == self._ledger.capacities:
             return False
         return not one.failure.node or self._state(one.failure)[1:] != one.state[1:]
 
     def _may_go_well(self, one: _Failed, now: float) -> bool:
-        """Whether what it failed on changed; of no certain node not more often than FIRST_S."""
+        """Whether the cause may have changed; without a known node at most every FIRST_S."""
         return self._has_changed(one) and (bool(one.failure.node) or now >= one.failed_at + FIRST_S)
 
     def _wake(self, profile: str, shape: Shape) -> None:

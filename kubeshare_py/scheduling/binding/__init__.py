@@ -1,1 +1,1 @@
-"""What is placed: reserve, bind, hold, and what others did."""
+"""Placements: reserve, bind, hold, and changes by other clients."""

@@ -1,4 +1,4 @@
-"""One placement: wake who may fit, choose, charge. And how much of that one turn may do."""
+"""One placement: wake lines that may fit, choose, charge; and the cost that one turn may have."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -19,16 +19,15 @@ from kubeshare_py.scheduling.queue.pod_queue import Line, PodQueue
 from kubeshare_py.scheduling.queue.pod_records import Record
 from kubeshare_py.scheduling.queue.queue_moves import QueueMoves
 
-# Bound of one turn, so that the loop is never held for more than about 20 ms, in rows (about
-# 0.4 us each), and what one look at a blocked line costs of that.
+# The cost of one turn, which holds the loop for at most about 20 ms, in rows (about 0.4 µs each),
+# and the cost of one look at a blocked line.
 ROWS_A_TURN, LOOK = 25_000, 20
-# More improved rows than this, and plugins are not asked for hints about each before all are asked
-# about.
+# The most improved rows for which plugins are asked for hints before questions.
 ROWS_WORTH_HINTS = 16
 
 
 class Cycle:
-    """Works on the machine's books; holds only the sweeps for wakeable lines."""
+    """Places pods, and wakes blocked lines within the cost of a turn."""
 
     def __init__(
         self,
@@ -55,7 +54,7 @@ class Cycle:
 
     @property
     def unfinished(self) -> bool:
-        """Whether a turn would find something to do without any further event."""
+        """Whether a turn would find work without any further event."""
         return self.sweeps or self._queue.has_more
 
     @property
@@ -68,19 +67,18 @@ class Cycle:
     ) -> None:
         """Wake the blocked lines that improved rows may help.
 
-        `among` says which rows are of use to a line that is tied to a place.
-
-        Nothing is decided before a sweep is complete, so that a pod that waits longer is not
-        overtaken by one that was merely looked at first. If that takes more than a turn, or
-        something else does for which nothing was decided in the last one (`is_long`), namespaces
-        of which all lines were looked at go on.
+        `among` selects those of the rows, (k,) int64, that a line tied to a domain may use. Nothing
+        is decided before a sweep is complete, so that a pod that has waited longer is not overtaken
+        by one whose line was looked at first. If that takes more than a turn, or the last turn
+        decided nothing for another reason (`is_long`), namespaces of which all lines were looked at
+        go on.
         """
         self._cost_before = self._work.cost
         self._is_long = is_long or bool(self._sweeps.owners)
         for line in self._sweeps.begin():
             self._wake(line)
         if self._is_long:
-            # Half of the turn is for those that may go on.
+            # Half of the turn is for namespaces that may go on.
             self._look_at_lines(among, quarters=1)
             self._look_at_lines(among, quarters=2, oldest_first=True)
         else:
@@ -94,27 +92,27 @@ class Cycle:
         return self._is_long or not self._sweeps.owners
 
     def may_go_on(self, *, most_of_it: bool = False) -> bool:
-        """Whether this turn may decide (further); `most_of_it` leaves some for what follows."""
+        """Whether this turn may decide more; `most_of_it` leaves some cost for what follows."""
         return self.is_open and self.has_budget(2 if most_of_it else 4)
 
     def has_budget(self, quarters: int = 4) -> bool:
-        """Whether this turn asked less than so much of what it may."""
+        """Whether this turn's cost is below so many quarters of its limit."""
         return self._work.cost - self._cost_before < ROWS_A_TURN * quarters // 4
 
     def may_look_on(self) -> bool:
-        """Whether this turn may look at more that rows improved for, and leave some time."""
+        """Whether this turn may look at more lines, and leave some cost."""
         return self.has_budget(3 if self._is_long else 4)
 
     @property
     def cost(self) -> int:
-        """What was asked in all, in rows."""
+        """The cost of all questions, in rows."""
         return self._work.cost
 
     def place(self, record: Record, choice: Choice) -> str | None:
         """Charge the pod to its place.
 
-        A sentence instead when a plugin does not permit it, or the ledger refuses because it takes
-        more than is free: then the profile's plugins are not relied on for that any more.
+        Returns a sentence instead if a plugin refuses it, or if the ledger refuses because it takes
+        more than is free; the ledger's rule then becomes one of the profile's filters.
         """
         pod, columns = record.pod, self._ledger.columns
         node = columns.names[choice.row]
@@ -136,9 +134,9 @@ class Cycle:
         return problem
 
     def charge(self, record: Record, node: NodeName, allocation: Allocation | None) -> str | None:
-        """The pod holds this now; plugins are told if it is one of ours.
+        """Charge the pod and call Reserve plugins if it is this scheduler's.
 
-        It does even if one of them fails; what that failed with.
+        The charge stands even if a plugin fails; returns the failure's text, or None.
         """
         pod = record.pod
         self._ledger.charge(pod.uid, node, pod.shape.resources, allocation)
@@ -146,7 +144,7 @@ class Cycle:
         return self._calls.reserve(pod, node, allocation)
 
     def release(self, record: Record) -> None:
-        """What `charge` did is undone; the record must be charged."""
+        """Undo `charge`; the record must be charged."""
         pod, node = record.pod, record.node
         assert node is not None
         self._ledger.release(pod.uid)
@@ -154,7 +152,7 @@ class Cycle:
         self._calls.unreserve(pod, node)
 
     def linger(self, record: Record) -> bool:
-        """As `release`, but GPUs that it holds stay charged: its containers may still run.
+        """`release` the pod but keep its GPUs charged, because its containers may still run.
 
         False if it holds none.
         """
@@ -165,7 +163,7 @@ class Cycle:
         return lingers
 
     def take_back(self, record: Record) -> None:
-        """What `place` did is undone, as if it had never been."""
+        """Undo `place` as if it had not been called."""
         pod, node = record.pod, record.node
         assert node is not None
         self._ledger.take_back(pod.uid)
@@ -173,7 +171,7 @@ class Cycle:
         self._calls.unreserve(pod, node)
 
     def _allocation(self, record: Record, choice: Choice, node: NodeName) -> Allocation | None:
-        """What the pod is to hold; None if a plugin chose a slot that no card is in."""
+        """The pod's allocation; None if a plugin chose an empty slot."""
         if choice.slots and max(choice.slots) >= len(self._ledger.columns.uuids[choice.row]):
             return None
         self._decisions += 1
@@ -193,7 +191,7 @@ class Cycle:
         )
 
     def _isolation(self, pod: Pod, cards: Sequence[CardCharge]) -> Isolation | None:
-        """What holds it to its share; cards of its own need nothing, `none` says nothing."""
+        """What enforces its share; None for whole cards and for `none`."""
         if pod.request is None or pod.request.claim.exclusive:
             return None
         profile = self._profiles[pod.scheduler_name]
@@ -227,7 +225,7 @@ class Cycle:
         *,
         oldest_first: bool = False,
     ) -> None:
-        """Wake lines that improved rows may help, while the turn asked less than that."""
+        """Wake lines that improved rows may help, within so many quarters of a turn's cost."""
         if not self.has_budget(quarters):
             return
         for sweep, line in self._sweeps.lines(oldest_first=oldest_first):

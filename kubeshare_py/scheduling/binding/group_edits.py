@@ -1,8 +1,8 @@
-"""PodGroups that change: the members of their gangs are enqueued anew, some at a time.
+"""Changes of PodGroups: the members of their gangs are enqueued anew, some at a time.
 
 The first edit of a PodGroup counts at once. One that follows too soon waits for the end of a pause,
 as an edit of a single waiting pod does (`Intake.edited`): until then no member is in the queue, and
-all come back as the PodGroup is by then.
+all return with the PodGroup's content at that time.
 """
 
 import math
@@ -16,12 +16,12 @@ from kubeshare_py.scheduling.queue.gangs import Gang, Gangs
 from kubeshare_py.scheduling.queue.pod_records import UNDECIDED, Record
 from kubeshare_py.scheduling.queue.timers import Timers, backoff_s
 
-#: So many members at most leave the queue with one event, and so many are enqueued anew.
+#: The most members that leave the queue with one event, or are enqueued anew.
 MOST_RENEWED = 250
 
 
 class GroupEdits:
-    """Works on the machine's books; holds which members are yet to leave or to be enqueued."""
+    """The members that have yet to leave the queue or to be enqueued."""
 
     def __init__(
         self,
@@ -34,26 +34,26 @@ class GroupEdits:
         self._gangs = gangs
         self._earmarks = earmarks
         self._intake = intake
-        #: Members of gangs that pause, the last in queue order first; and members to be enqueued,
-        #: the first in queue order last.
+        #: Members of pausing gangs, the last in queue order first; and members to be enqueued, the
+        #: first in queue order last.
         self._leaving: dict[Gang, list[Record]] = {}
         self._joining: dict[Gang, list[Record]] = {}
         self._pauses: Timers[Gang] = Timers()
 
     @property
     def next_at(self) -> float:
-        """When the next pause ends; infinity when there is none."""
+        """When (s) the next pause ends; infinity if there is none."""
         return self._pauses.next_at
 
     @property
     def unsettled(self) -> bool:
-        """Whether members are to leave the queue or to be enqueued without any further event."""
+        """Whether members have yet to leave the queue or to be enqueued."""
         return bool(self._leaving or self._joining)
 
     def changed(self, gang: Gang, now: float) -> None:
         """The PodGroup of this gang was created, changed or deleted."""
         if gang.pauses:
-            return  # its members come back as the PodGroup is by then
+            return  # its members return with the PodGroup's content of that time
         if now >= gang.edits_rest_until:
             self._take_in(gang, now)
             return
@@ -63,7 +63,7 @@ class GroupEdits:
         self._pauses.add(gang.edits_rest_until, gang)
 
     def look(self, now: float, effects: list[Effect], *, decides: bool = True) -> None:
-        """Gangs of which the pause is over come back, as far as one event may bring them."""
+        """Bring gangs back whose pause is over, as many as one event may."""
         for gang in self._pauses.due(now):
             if gang.pauses and now >= gang.edits_rest_until:
                 self._take_in(gang, now)
@@ -71,10 +71,10 @@ class GroupEdits:
             self.go_on(now, effects, decides=decides)
 
     def go_on(self, now: float, effects: list[Effect], *, decides: bool) -> None:
-        """Some members leave the queue, and some are enqueued, in queue order.
+        """Let some members leave the queue, and enqueue some, in queue order.
 
-        All of them as long as this scheduler does not decide: when it begins to, it finds all that
-        wait, and keeps no other pod waiting until then.
+        All of them while this scheduler does not decide: when it begins to, it finds all waiting
+        pods, and delays no other pod until then.
         """
         most = MOST_RENEWED if decides else math.inf
         for gang, record in self._some(self._leaving, most):
@@ -94,7 +94,7 @@ class GroupEdits:
 
     @staticmethod
     def _some(work: dict[Gang, list[Record]], most: float) -> list[tuple[Gang, Record]]:
-        """Take out at most so many; gangs of which all are taken are whole."""
+        """Remove and return at most `most` members; gangs without further ones are whole."""
         taken: list[tuple[Gang, Record]] = []
         while work and len(taken) < most:
             gang, members = next(iter(work.items()))
@@ -107,7 +107,7 @@ class GroupEdits:
         return taken
 
     def _take_in(self, gang: Gang, now: float) -> None:
-        """Enqueue the members as the PodGroup is now."""
+        """Enqueue the members by the present PodGroup."""
         if now >= gang.edits_rest_until + CALM_S:
             gang.edits = 0
         gang.edits += 1
@@ -119,17 +119,17 @@ class GroupEdits:
         self._joining[gang] = members
         gang.is_divided = True
         if len(members) > MOST_RENEWED:
-            # Each joins what the gang is from now on: all at once would take long.
+            # Each joins the updated gang: all at once would take long.
             gang.update()
             gang.lined_by = None if gang.together else gang.first
             gang.diagnosis = None
 
     def _undecided(self, gang: Gang) -> list[Record]:
-        """Members without a place, in the order of their priority and arrival."""
+        """Members without a place, by priority and arrival."""
         found = [one.record for one in gang.members.values() if one.record.state in UNDECIDED]
         found.sort(key=lambda one: (-one.pod.priority, -one.pod.label_priority, one.arrived))
         return found
 
     def _touch(self, gang: Gang) -> None:
-        if gang.members:  # or it may be forgotten already
+        if gang.members:  # otherwise it may be dropped already
             self._gangs.touched[gang] = None

@@ -1,4 +1,4 @@
-"""What a placed pod holds of which cards, and whether its labels still ask for that.
+"""What a placed pod holds of its cards, and whether its labels still ask for that.
 
 Reads; decides nothing.
 """
@@ -34,7 +34,7 @@ def holdings(
 
 
 def with_indexes(ledger: Ledger, found: WhyView) -> WhyView:
-    """Say which card of its node each one in the view is, as its driver counts them."""
+    """The view with the driver's index of each card in it."""
     named = {one.subject for node in found.nodes for one in node.shortfalls}
     nodes = {node.name for node in found.nodes if node.shortfalls} | {found.pod.node}
     named.update(found.pod.cards)
@@ -52,9 +52,9 @@ def with_indexes(ledger: Ledger, found: WhyView) -> WhyView:
 def asks_for_other(record: Record) -> bool:
     """Whether a bound pod's labels ask for something else than it holds.
 
-    They may be edited while it runs; what it holds was settled when it was bound. An allocation
-    that cannot be read is another problem, and a share of another model is compared only where
-    the pod's profile said what it is.
+    They may be edited while it runs; what it holds was decided when it was bound. An unreadable
+    allocation is another problem, and a share of another model is compared only if the pod's
+    profile relates it.
     """
     pod, allocation = record.pod, record.allocation
     if record.node is None or allocation is None:

@@ -1,12 +1,11 @@
 """Pods that were deleted by force: their cards are held while a kubelet may let containers run on.
 
-A bound pod whose object vanishes without having been seen to stop lingers for the rest of its grace
+A bound pod whose object vanishes before it was seen to stop lingers for the rest of its grace
 period, at most for a configured time. What a kubelet does meanwhile: `manifests.pods.pod_end`. A
 pod that a kubelet shows as finished, or whose deletion is older than its grace period, never
-lingers. That no kubelet has reported anything of a pod yet proves nothing: containers are started
-before their first status is written.
-
-Known to this process only: one that starts later finds the pod gone, and its cards free.
+lingers. A pod without any status of a kubelet may linger too, because containers are started before
+their first status is written. Only this process knows of it: one that starts later finds the pod
+gone, and its cards free.
 """
 
 from collections.abc import Iterator
@@ -23,7 +22,7 @@ from kubeshare_py.scheduling.queue.timers import Timers
 
 @dataclass(frozen=True, slots=True)
 class LingeringPod:
-    """A pod that is gone, as it was last known, and until when (s) it lingers."""
+    """A pod that is gone, as last known, and until when (s) it lingers."""
 
     record: Record
     until: float
@@ -35,7 +34,7 @@ class LingeringPod:
 
 
 class LingeringPods:
-    """Works on the ledger, which has what they keep. `most_s`: the longest time (s); 0: none."""
+    """The lingering pods; the ledger has their charges. `most_s`: the longest time (s); 0: none."""
 
     def __init__(self, ledger: Ledger, moves: QueueMoves, most_s: float) -> None:
         self._ledger = ledger
@@ -46,14 +45,14 @@ class LingeringPods:
 
     @property
     def next_at(self) -> float:
-        """When the next one's time is over; infinity when there is none."""
+        """When (s) the next one's time is over; infinity if there is none."""
         return self._due.next_at
 
     def __len__(self) -> int:
         return sum(1 for _ in self.pods())
 
     def pods(self) -> Iterator[LingeringPod]:
-        """Those that hold something, in the order in which they vanished."""
+        """The lingering pods, in the order in which they vanished."""
         return (one for uid, one in self._pods.items() if uid in self._ledger.lingering)
 
     def of(self, uid: PodUid) -> LingeringPod | None:
@@ -61,18 +60,18 @@ class LingeringPods:
         return self._pods.get(uid)
 
     def on(self, node: NodeName) -> list[LingeringPod]:
-        """Those on a node."""
+        """The lingering pods of a node."""
         return [self._pods[uid] for uid in self._ledger.lingering_on(node)]
 
     def until(self, record: Record, now: float) -> float:
-        """Until when (s) this pod lingers if it vanishes now; not after `now`: it does not."""
+        """Until when (s) this pod would linger if it vanished now; at most `now` if not."""
         if record.stopped or record.node is None:
             return now
         end = now + record.pod.grace_s if record.leaves_by is None else record.leaves_by
         return min(end, now + self._most_s)
 
     def begin(self, record: Record, until: float, now: float, effects: list[Effect]) -> None:
-        """The pod, whose charge the ledger keeps as that of a lingering one, vanished."""
+        """The pod vanished; the ledger keeps its charge as that of a lingering pod."""
         pod, node = record.pod, record.node
         assert node is not None
         self._pods[pod.uid] = LingeringPod(replace(record), until)
@@ -82,7 +81,7 @@ class LingeringPods:
         effects.append(Lingers(pod.uid, pod.key, node, uuids, until - now))
 
     def end(self, uid: PodUid) -> bool:
-        """The pod keeps nothing any more; whether it lingered until now."""
+        """End a pod's lingering; whether it lingered until now."""
         if self._pods.pop(uid, None) is None:
             return False
         self._moves.improved_by = queue_moves.ASSIGNED_POD_DELETE
@@ -90,7 +89,7 @@ class LingeringPods:
         return True
 
     def time_passed(self, now: float) -> list[PodUid]:
-        """End what is over; which pods that was."""
+        """End what is over; the pods."""
         return [
             uid
             for uid in self._due.due(now)
@@ -99,7 +98,7 @@ class LingeringPods:
 
 
 def deletion_seen(record: Record, now: float) -> None:
-    """What the API server shows of a bound pod: note when its grace period will be over."""
+    """Record when a deleted pod's grace period will be over."""
     pod = record.pod
     if pod.deleting and record.leaves_by is None:
         record.leaves_by = now + pod.grace_s
@@ -109,7 +108,7 @@ def deletion_seen(record: Record, now: float) -> None:
 def may_linger(record: Record, *, missing: bool) -> bool:
     """Whether a kubelet may know of it; `missing`: a list does not have it.
 
-    A pod whose Binding is not answered was bound, if at all, while nobody watched.
+    A pod with an unanswered Binding was bound, if at all, while this scheduler did not watch.
     """
     return record.state in (State.BOUND, State.ASSUMED) or (
         missing and record.state is State.BINDING

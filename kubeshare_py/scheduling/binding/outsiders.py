@@ -1,7 +1,6 @@
-"""What others did to bound pods past this scheduler, as far as it shows.
+"""Changes of bound pods by other clients, as far as they are visible.
 
-Admission policies keep most of it away; what gets past them, and where there are none, is charged
-as the pod says it and told to its owner.
+Admission policies prevent most of them; others are charged as the pod states and reported.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -12,12 +11,12 @@ from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.scheduling.queue.pod_records import Record, State
 
-#: Cards that a sentence names.
+#: The most cards that a sentence names.
 _NAMED = 8
 
 
 def troubles(pod: Pod, is_ours: bool) -> Iterator[ReportTrouble]:
-    """What is wrong with a bound pod by itself; `is_ours`: it names this scheduler."""
+    """Problems of a bound pod by itself; `is_ours`: it names this scheduler."""
     if pod.allocation_problem:
         note = f"what it holds of GPUs is not charged: {pod.allocation_problem}"
         yield _report(pod, Trouble.UNREADABLE, note)
@@ -30,14 +29,14 @@ def troubles(pod: Pod, is_ours: bool) -> Iterator[ReportTrouble]:
 
 
 def standing(records: Iterable[Record], ours: Collection[str]) -> Iterator[ReportTrouble]:
-    """What is wrong with pods that are bound already; `ours`: names of this scheduler."""
+    """Problems of pods that are bound already; `ours`: the names of this scheduler."""
     for record in records:
         if record.state is State.BOUND:
             yield from troubles(record.pod, record.pod.scheduler_name in ours)
 
 
 def placed_by_another(pod: Pod) -> Iterator[ReportTrouble]:
-    """A pod that this scheduler did not bind has a node and perhaps cards since just now."""
+    """Problems of a pod that another client just bound."""
     if pod.allocation is not None:
         cards = _named([card.uuid for card in pod.allocation.cards]) or "no GPU"
         note = f"somebody else placed it on {pod.node_name} with {cards}: charged as it says"
@@ -45,7 +44,7 @@ def placed_by_another(pod: Pod) -> Iterator[ReportTrouble]:
 
 
 def unknown_cards(pod: Pod, cards: Collection[GpuUuid]) -> Iterator[ReportTrouble]:
-    """A pod that this scheduler did not bind says that it holds cards that its node does not have.
+    """Problems of a pod that another client bound with cards that its node does not have.
 
     `cards` are those that the node has.
     """
@@ -57,7 +56,7 @@ def unknown_cards(pod: Pod, cards: Collection[GpuUuid]) -> Iterator[ReportTroubl
 
 
 def changed(before: Pod, after: Pod, is_ours: bool) -> Iterator[ReportTrouble]:
-    """A bound pod changed: what is wrong with it now and was not before."""
+    """New problems of a bound pod after a change."""
     same = before.allocation == after.allocation
     if same and after.allocation is not None and not after.mismatch:
         return  # nearly always

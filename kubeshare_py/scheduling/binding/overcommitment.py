@@ -1,8 +1,8 @@
-"""When it is told that pods use a node's cards and ports more than they may, and how often.
+"""When and how often overuse of a node's cards and ports is reported.
 
-This scheduler places nothing beyond what is free; others may (a pod created on a node with an
-allocation of its own, a native GPU pod, a late leader), and cards may shrink. Each card and port is
-told about at most every ten seconds, whatever happens to it.
+This scheduler places nothing beyond what is free; other clients may (a pod created on a node with
+an allocation of its own, a native GPU pod, a late leader), and cards may shrink. Each card and port
+is reported at most every ten seconds.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,16 +15,16 @@ from kubeshare_py.scheduling.binding.overuse import Subject, ended, overused
 from kubeshare_py.scheduling.queue.timers import Timers
 
 SPACING_S = 10.0
-#: While it lasts it is told again this often: events live for an hour.
+#: Seconds between repeated reports while it lasts: events live for an hour.
 REMINDER_S = 1800.0
-#: A turn looks at so many nodes, about 20 us each.
+#: The most nodes per turn, about 20 µs each.
 NODES_A_TURN = 50
 _RIGHT = ""
 
 
 @dataclass(slots=True)
 class _Told:
-    """What was told last of one subject and when (s), and whether it is to be looked at again."""
+    """The last report of one subject, when (s), and whether it is due to be checked again."""
 
     note: str
     at: float
@@ -32,7 +32,7 @@ class _Told:
 
 
 class Overcommitment:
-    """Looks at the nodes that the ledger names."""
+    """Checks the nodes that the ledger names."""
 
     def __init__(self, ledger: Ledger, key_of: Callable[[PodUid], PodKey]) -> None:
         self._ledger = ledger
@@ -42,16 +42,16 @@ class Overcommitment:
 
     @property
     def more(self) -> bool:
-        """Whether there is something to look at now."""
+        """Whether there is something to check now."""
         return bool(self._ledger.overdrafts)
 
     @property
     def next_at(self) -> float:
-        """When something must be told or forgotten; infinity when nothing must."""
+        """When (s) the next report or removal is due; infinity if none is."""
         return self._due.next_at
 
     def look(self, now: float) -> Iterator[ReportOvercommit]:
-        """What to tell now, of some nodes; the others have their turn later."""
+        """The reports for some nodes now; the others follow later."""
         overdrafts = self._ledger.overdrafts
         if now >= self._due.next_at:
             for node in self._due.due(now):
@@ -78,7 +78,7 @@ class Overcommitment:
     def _is_to_be_told(
         self, node: NodeName, told: dict[Subject, _Told], subject: Subject, note: str, now: float
     ) -> bool:
-        """Whether now; if later, it is remembered, and if never again, forgotten."""
+        """Whether to report now; otherwise it is kept for later, or dropped."""
         last = told.get(subject)
         if last is None:
             return True

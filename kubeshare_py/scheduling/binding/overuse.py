@@ -1,7 +1,7 @@
-"""What pods of one node use more than they may, with a sentence about each.
+"""Overuse of a node's parts, with a sentence about each.
 
-More of a card than it has, a card that another pod has for itself, a port that another pod has.
-And which of its cards other nodes claim too.
+More of a card than it has, an exclusive card of another pod, another pod's port; and cards that
+other nodes claim.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -16,16 +16,16 @@ from kubeshare_py.domain.bounds import shortened
 from kubeshare_py.domain.effects import Overuse
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 
-#: Pods that a text names; the others are counted.
+#: The most pods that a text names; the others are counted.
 MOST_NAMED = 8
-#: Other nodes that a text names for one card.
+#: The most other nodes that a text names for one card.
 MOST_NODES_NAMED = 2
 
 _NO_CARD = GpuUuid("")
 
 
 class Subject(NamedTuple):
-    """A card in one respect, a port, or (neither) the cards that the kubelet hands out itself.
+    """A card in one respect, a port, or (neither) the cards that the kubelet gives out itself.
 
     Or (neither) the cards that other nodes claim: one of them may name hundreds.
     """
@@ -39,13 +39,13 @@ Found = Iterator[tuple[Subject, str]]
 
 
 def overused(ledger: Ledger, node: NodeName, key_of: Callable[[PodUid], PodKey]) -> Found:
-    """All of it on a node, and a sentence that names the pods."""
+    """All overuse of a node, with a sentence about each that names the pods."""
     for subject, note in _Look(ledger, node, key_of).found():
         yield subject, shortened(note)
 
 
 def ended(subject: Subject) -> str:
-    """A sentence for when it is right again."""
+    """The sentence for its end."""
     if subject.kind is Overuse.EXCLUSIVITY:
         return f"GPU {subject.uuid} is not shared with a pod that has it for itself any more"
     if subject.kind is Overuse.PORT:
@@ -58,7 +58,7 @@ def ended(subject: Subject) -> str:
 
 
 class _Look:
-    """One look at one node."""
+    """One check of one node."""
 
     def __init__(self, ledger: Ledger, node: NodeName, key_of: Callable[[PodUid], PodKey]) -> None:
         self._ledger = ledger
@@ -98,10 +98,7 @@ class _Look:
             yield Subject(Overuse.AMOUNT), note
 
     def _held_too_much(self, row: int, slot: int) -> str:
-        """What pods hold of a card, where that is more than it has; "" where it is not.
-
-        An earmark is not held.
-        """
+        """What pods hold of a card, if that is more than it has; else "". Earmarks do not count."""
         columns, parts = self._ledger.columns, []
         free_milli = columns.free_milli.item(row, slot) + columns.earmarked_milli.item(row, slot)
         free_bytes = columns.free_bytes.item(row, slot) + columns.earmarked_bytes.item(row, slot)
@@ -114,7 +111,7 @@ class _Look:
         return " and ".join(parts)
 
     def _exclusivity(self, uuid: GpuUuid) -> Found:
-        """Nothing where it is only an earmark that is to have the card for itself."""
+        """Nothing if the card is exclusive only to an earmark."""
         held = self._ledger.allocations_of(self._node, uuid)
         alone = [uid for uid, allocation in held.items() if allocation.exclusive]
         others = held.keys() - set(alone)
@@ -155,6 +152,6 @@ class _Look:
 
 
 def _some(texts: Sequence[str], most: int, count: int | None = None) -> str:
-    """The first of them, and how many more there are of `count` (as many as there are texts)."""
+    """The first texts, and how many more there are of `count` (default: the number of texts)."""
     more = (len(texts) if count is None else count) - most
     return ", ".join(texts[:most]) + (f" and {more} more" if more > 0 else "")

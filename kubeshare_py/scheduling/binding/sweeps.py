@@ -1,9 +1,9 @@
-"""Which blocked lines are looked at next after rows improved, namespace by namespace.
+"""Which blocked lines to look at after rows improved, namespace by namespace.
 
-A line that was blocked after the rows improved has seen them already: a sweep of a namespace need
-only cover what came since its last one began. Where sweeps take more than a turn, half of what a
-turn looks at is of namespaces with few lines, which need not wait for those with many, and half of
-those that have waited longest, which rows that go on improving for others do not keep waiting.
+A line that was blocked after the rows improved has seen them already: a namespace's sweep covers
+only what came since its last one began. If sweeps take more than a turn, half of a turn's looks are
+for namespaces with few lines, which need not wait for those with many, and half for those that have
+waited longest, so that further improvements cannot delay them.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from kubeshare_py.cluster.changes import ChangeLog
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.scheduling.queue.pod_queue import Line, PodQueue
 
-#: More improved rows than this, and every blocked line is simply tried again.
+#: With more improved rows than this, every blocked line is simply tried again.
 ROWS_WORTH_SWEEPING = 256
 
 
@@ -23,7 +23,8 @@ ROWS_WORTH_SWEEPING = 256
 class Sweep:
     """Lines of one owner to be looked at, the last first.
 
-    `rows` improved, None if too many did to ask about them. `began` is where the log ended then.
+    `rows` improved, (k,) int64; None if they are too many to ask about. `began` is the log's end
+    then.
     """
 
     owner: str
@@ -38,15 +39,15 @@ class Sweeps:
     def __init__(self, improved: ChangeLog, queue: PodQueue) -> None:
         self._improved = improved
         self._queue = queue
-        #: Sweeps that are under way, the oldest first.
+        #: Sweeps under way, the oldest first.
         self._of: dict[str, Sweep] = {}
-        #: Up to where owners without one have seen the log: here, or as it is said of each.
+        #: How far owners without a sweep have seen the log, unless stated per owner.
         self._seen = 0
         self._behind: dict[str, int] = {}
 
     @property
     def owners(self) -> set[str]:
-        """Whose lines were not all looked at yet."""
+        """The owners with lines yet to be looked at."""
         return set(self._of)
 
     @property
@@ -55,10 +56,10 @@ class Sweeps:
         return bool(self._of or self._behind) or self._seen != self._improved.end
 
     def begin(self) -> list[Line]:
-        """Begin a sweep of each owner whose lines have not seen all rows that improved.
+        """Begin a sweep of each owner whose lines have not seen all improved rows.
 
-        Lines that are to be tried without a look: of those that got another owner while owners
-        differed in what they have seen it is not known what they have.
+        Returns lines to be tried without a look: those that changed owner while owners differed in
+        what they have seen.
         """
         moved = [line for line in self._queue.moved if line.blocked]
         self._queue.moved.clear()
@@ -69,7 +70,7 @@ class Sweeps:
     def lines(self, *, oldest_first: bool) -> Iterator[tuple[Sweep, Line]]:
         """The lines to be looked at; of the oldest sweeps first, or of owners with few lines.
 
-        A sweep whose last line is taken is over.
+        A sweep ends when its last line is taken.
         """
         sweeps = list(self._of.values())
         if not oldest_first:
@@ -93,7 +94,7 @@ class Sweeps:
         self._seen = end
 
     def _over(self, sweep: Sweep) -> None:
-        """The owner may go on before it is swept again, if that is due already."""
+        """End a sweep: the owner may go on before its next one, even if that is due."""
         del self._of[sweep.owner]
         if sweep.began != self._seen:
             self._behind[sweep.owner] = sweep.began

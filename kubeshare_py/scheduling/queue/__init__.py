@@ -1,1 +1,1 @@
-"""What waits: records of pods, queues, backoffs, pod groups, reasons."""
+"""Waiting pods: records, queues, backoffs, pod groups, reports."""

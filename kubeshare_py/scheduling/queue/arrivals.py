@@ -1,8 +1,8 @@
-"""The order in which pods arrive: it decides between pods that were created in the same second.
+"""The order in which pods arrive, which decides between pods that were created in the same second.
 
 creationTimestamp has whole seconds, and uids are random. A watch brings pods in the order in which
-the API server stored them; a list says nothing about that, so its pods count as arriving in the
-order of their namespaces and names.
+the API server stored them. A list has no such order, so its pods count as arriving in the order of
+their namespaces and names.
 """
 
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from kubeshare_py.domain.pod import Pod
 
 
 class Arrivals:
-    """Numbers the pods, from 1: the first to arrive has the lowest number."""
+    """Numbers pods from 1 in order of arrival."""
 
     def __init__(self) -> None:
         self._numbers = count(1)

@@ -1,9 +1,9 @@
-"""Capacity that belongs to a pod or gang that waits: which one has it, and which see it as taken.
+"""Capacity kept for a waiting pod or gang: its holder, and which other pods see it as taken.
 
 The holder itself is tried in its turn like all others, as if its earmarks were not there; if it
-fits, wherever that is, its earmarks are over. The holder of a plan of preemption keeps its places
-from all but those that outrank it (`Holder.yields_to`). Any other holder keeps its places from
-those that stand behind it in the queue.
+fits, in whatever place, its earmarks end. The holder of a preemption plan keeps its places from all
+contenders except those that outrank it (`Holder.yields_to`). Any other holder keeps its places from
+contenders behind it in the queue.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -20,22 +20,22 @@ from kubeshare_py.scheduling.queue.gangs import Gang
 from kubeshare_py.scheduling.queue.pod_queue import SortKey
 from kubeshare_py.scheduling.queue.pod_records import Record
 
-#: Who has earmarks: a gang, or a pod that is tried for itself.
+#: What may have earmarks: a gang, or a pod that is tried alone.
 Nominee = Gang | PodUid
-#: By pod, the place that belongs to it.
+#: The place of each pod.
 Places = Mapping[PodUid, Charge]
 
 
 class Cause(Enum):
-    """Why somebody has earmarks."""
+    """Why a nominee has earmarks."""
 
-    STARVES = auto()  # it stood first for long
-    PREEMPTS = auto()  # others are evicted for it
+    STARVES = auto()  # it was the first in the queue for long
+    PREEMPTS = auto()  # victims are evicted for it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Contender:
-    """A pod or gang that is tried. `key`: its place in the queue; `pods`: those that it needs."""
+    """A pod or gang that is tried. `key`: its sort key; `pods`: those that it needs."""
 
     nominee: Nominee
     key: SortKey
@@ -43,19 +43,19 @@ class Contender:
 
     @property
     def priority(self) -> int:
-        """`spec.priority`; a gang ranks as the last of its pods."""
+        """`spec.priority`; a gang has the lowest one of its pods."""
         return min(pod.priority for pod in self.pods)
 
 
 def needed(nominee: Nominee, records: Mapping[PodUid, Record]) -> list[Record]:
-    """The pods that are to be placed together."""
+    """The pods that must be placed together."""
     if isinstance(nominee, Gang):
         return sorted(nominee.waiting.values(), key=lambda one: one.key)[: nominee.need]
     return [records[nominee]]
 
 
 def contender_of(nominee: Nominee, records: Mapping[PodUid, Record]) -> Contender:
-    """A pod or gang that waits, as what it is when it is tried."""
+    """A waiting pod or gang as a contender."""
     members = needed(nominee, records)
     key = nominee.key if isinstance(nominee, Gang) else members[0].key
     return Contender(nominee, key, [record.pod for record in members])
@@ -63,11 +63,11 @@ def contender_of(nominee: Nominee, records: Mapping[PodUid, Record]) -> Contende
 
 @dataclass(slots=True, eq=False)
 class Holder:
-    """A pod or gang with earmarks. `key`: its place in the queue; `name`: for texts; times in s.
+    """A pod or gang with earmarks. `key`: its sort key; `name`: for texts; times in s.
 
-    One that `STARVES` stays a holder when its places are gone: then it is to be planned anew. One
-    that `PREEMPTS` keeps what it has, also when it `is_broken`, until it has another plan or none.
-    `uids` are pods with places, `beside` evicted pods of whose cards more is kept than the places.
+    A holder that `STARVES` stays one when its places are gone, and is planned anew. One that
+    `PREEMPTS` keeps its places, even when it `is_broken`, until it has another plan or none. `uids`
+    are pods with places, `beside` evicted pods of whose cards more is kept than the places.
     """
 
     nominee: Nominee
@@ -76,15 +76,16 @@ class Holder:
     cause: Cause
     since: float
     planned_at: float = 0.0
-    #: Which contenders outrank the holder of a plan of preemption, and what its pods asked for.
+    #: Which contenders outrank the holder of a preemption plan, and its pods' shapes when it was
+    #: made.
     yields_to: Callable[[Contender], bool] | None = None
     shapes: Mapping[PodUid, Shape] = field(default_factory=dict)
     uids: list[PodUid] = field(default_factory=list)
     beside: list[PodUid] = field(default_factory=list)
     is_laid: bool = True
-    #: Another took something of its places while its earmarks were lifted.
+    #: Another pod took part of its places while its earmarks were lifted.
     is_broken: bool = False
-    #: Its nodes as they were when it was planned.
+    #: Its nodes and their cards at the time of planning.
     nodes: dict[NodeName, tuple[Node | None, tuple[Gpu, ...] | None]] = field(default_factory=dict)
 
     def is_open_to(self, contender: Contender) -> bool:
@@ -97,35 +98,35 @@ class Holder:
 
 
 class Earmarks:
-    """Works on the ledger; between turns all earmarks are laid."""
+    """The holders and their earmarks in the ledger; between turns all earmarks are laid."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._of: dict[Nominee, Holder] = {}
         #: In queue order.
         self.holders: list[Holder] = []
-        #: How often somebody ceased to be a holder.
+        #: How many holders have lost or used their earmarks.
         self.ended = 0
 
     def __bool__(self) -> bool:
         return bool(self.holders)
 
     def of(self, nominee: Nominee) -> Holder | None:
-        """What this gang or pod has."""
+        """The holder of this gang or pod, or None."""
         return self._of.get(nominee)
 
     def holder_of(self, uid: PodUid) -> Holder | None:
-        """Whose earmark this pod's is."""
+        """The holder to which this pod's earmark belongs, or None."""
         return next((one for one in self.holders if uid in one.uids or uid in one.beside), None)
 
     def starving(self) -> Holder | None:
-        """The one that stood first for long."""
+        """The starving holder, or None."""
         return next((one for one in self.holders if one.cause is Cause.STARVES), None)
 
     def hold(
         self, holder: Holder, places: Places, now: float, beside: Places | None = None
     ) -> None:
-        """These places belong to the holder from now on, instead of those before.
+        """Keep these places for the holder, in place of its former ones.
 
         `beside`: by evicted pod, what is kept of its cards beside the places.
         """
@@ -146,7 +147,7 @@ class Earmarks:
         self.holders = sorted(self._of.values(), key=lambda one: one.key)
 
     def end(self, nominee: Nominee) -> None:
-        """It has no earmarks any more, if it ever had; who may fit now is woken by the ledger."""
+        """End a nominee's earmarks, if any; the ledger wakes pods that may fit now."""
         holder = self._of.pop(nominee, None)
         if holder is not None:
             self._dissolve(holder)
@@ -154,7 +155,7 @@ class Earmarks:
             self.ended += 1
 
     def doubt_all(self) -> None:
-        """Every place is to be planned anew."""
+        """Have every place planned anew."""
         for holder in list(self.holders):
             if holder.cause is Cause.PREEMPTS:
                 holder.is_broken = True
@@ -162,7 +163,7 @@ class Earmarks:
                 self.end(holder.nominee)
 
     def changed(self, gang: Gang) -> None:
-        """The gang is not what it was: its places are gone, or to be planned anew."""
+        """The gang changed: drop its places, or have them planned anew."""
         holder = self._of.get(gang)
         if holder is None or self._is_as_planned(holder, gang):
             return
@@ -172,7 +173,7 @@ class Earmarks:
             self._lose(holder)
 
     def is_preemptor(self, nominee: Nominee) -> bool:
-        """Whether a plan of preemption is carried out for this gang or pod."""
+        """Whether a preemption plan is carried out for this gang or pod."""
         holder = self._of.get(nominee)
         return holder is not None and holder.cause is Cause.PREEMPTS
 
@@ -183,7 +184,7 @@ class Earmarks:
     # --- in a turn -----------------------------------------------------------------------------
 
     def outdated(self) -> Iterator[Holder]:
-        """Holders one of whose nodes is not as it was: their places are gone."""
+        """Holders with a node that changed: their places are gone."""
         for holder in list(self.holders):
             nodes = {name: self._node(name) for name in holder.nodes}
             if nodes == holder.nodes:
@@ -196,14 +197,14 @@ class Earmarks:
             holder.is_broken |= not all(map(self._is_usable, holder.uids))
 
     def lift(self) -> None:
-        """Show the cluster as if nobody had earmarks."""
+        """Show the cluster without any earmarks."""
         for holder in self.holders:
             self._lift(holder)
 
     def show_to(self, contender: Contender) -> Holder | None:
-        """Show what the contender may take; a holder that must be tried first.
+        """Show the capacity that the contender may take; returns a holder that must be tried first.
 
-        That is one from which another took something: its places are gone.
+        That is one whose places another pod has taken.
         """
         for holder in self.holders:
             if holder.is_open_to(contender):
@@ -216,7 +217,7 @@ class Earmarks:
         return None
 
     def lay(self) -> list[Holder]:
-        """Show the cluster as it is between turns; holders that must be tried again."""
+        """Show the cluster with all earmarks; returns holders that must be tried again."""
         lost = []
         for holder in list(self.holders):
             if holder.is_broken and holder.cause is Cause.STARVES:
@@ -226,13 +227,13 @@ class Earmarks:
         return lost
 
     def took_by(self, record: Record) -> None:
-        """This pod was placed just now."""
+        """This pod was just placed."""
         if self.holders and record.node is not None:
             cards = record.allocation.cards if record.allocation is not None else ()
             self.took(record.node, {card.uuid for card in cards})
 
     def took(self, node: NodeName, cards: Collection[GpuUuid]) -> None:
-        """A pod was placed on these cards of a node just now, or a plan was made for them."""
+        """A pod was just placed on these cards of a node, or a plan was made for them."""
         for holder in self.holders:
             if not holder.is_laid and node in holder.nodes:
                 own = self._cards_on(node, holder)
@@ -253,7 +254,7 @@ class Earmarks:
         return {card.uuid for allocation in found for card in allocation.cards}
 
     def _is_as_planned(self, holder: Holder, gang: Gang) -> bool:
-        """Whether all for which a plan of preemption was made still wait for the same."""
+        """Whether all pods of a preemption plan still wait with the same shapes."""
         if not gang.together or gang.need != len(holder.shapes):
             return False
         return all(
@@ -262,7 +263,7 @@ class Earmarks:
         )
 
     def _is_usable(self, uid: PodUid) -> bool:
-        """Whether the node of this place is there and takes pods, and its cards work."""
+        """Whether the node of this place is there and takes pods, and its cards are healthy."""
         place = self._ledger.earmarks[uid]
         node, gpus = self._node(place.node)
         if node is None or node.unschedulable:
@@ -297,7 +298,7 @@ class Earmarks:
 
 
 def _same(before: Charge | None, place: Charge) -> bool:
-    """Whether the place is where it was, its token aside."""
+    """Whether the place is the same, apart from its token."""
     if before is None or before.node != place.node or before.resources != place.resources:
         return False
     old, new = before.allocation, place.allocation

@@ -1,10 +1,9 @@
-"""Namespaces take turns where trying their pods costs much, so that none keeps all others waiting.
+"""Fair shares of scheduling work, so that no namespace keeps all others waiting.
 
-What a try costs is counted toward the namespace of the pods; where it finds a place only what it
-costs above that of a pod of a known shape. A namespace that had its share of a round lets all
-others pass; a round ends when only such namespaces have anything to try. Within a namespace, and as
-long as no share is used up, the order of the queue holds. A namespace that is alone is held up by
-nothing.
+The cost of an attempt counts toward the namespace of its pods; if it finds a place, only what it
+costs above a pod of a known shape. A namespace that has used its share of a round lets all others
+pass; a round ends when only such namespaces have anything to try. Within a namespace, and while no
+share is used up, the order of the queue holds. A namespace that is alone is not delayed.
 """
 
 from collections.abc import Callable
@@ -15,17 +14,17 @@ T = TypeVar("T")
 #: As `pod_queue.SortKey`.
 _Key = tuple[tuple[int | str, ...] | int, ...]
 
-#: What tries of one namespace may cost in a round, and what of a try that finds a place is not
-#: counted: in rows of about 0.4 us (`framework.asks`).
+#: The cost that one namespace may use in a round, and the cost of a successful attempt that is not
+#: counted: in rows of about 0.4 µs (`framework.asks`).
 A_SHARE, A_PLACE = 25_000, 1_000
-#: Entries beyond twice those that count before the others are dropped.
+#: Invalid entries are dropped beyond twice the valid ones and this many.
 SPARE_ENTRIES = 64
-#: The owner of lines in which pods of many namespaces wait.
+#: The owner of lines with pods of many namespaces.
 SHARED = ""
 
 
 class Shares:
-    """What each namespace spent in this round, and which must wait.
+    """What each namespace has used in this round, and which must wait.
 
     They are either `done` for this round, or have lines yet to be looked at (`unswept`).
     """
@@ -36,7 +35,7 @@ class Shares:
         self.unswept: set[str] = set()
 
     def spend(self, owner: str, cost: int, *, placed: int = 0) -> None:
-        """A try of this namespace's pods cost so much, in rows; so many were `placed`."""
+        """Charge an attempt: its cost in rows, less an allowance for each pod `placed`."""
         cost -= placed * A_PLACE
         if cost <= 0:
             return
@@ -45,15 +44,15 @@ class Shares:
             self.done.add(owner)
 
     def spent(self, owner: str) -> int:
-        """What the namespace spent in this round, in rows."""
+        """The namespace's cost in this round, in rows."""
         return self._spent.get(owner, 0)
 
     def must_wait(self, owner: str) -> bool:
-        """Whether others are to be tried first."""
+        """Whether other namespaces come first."""
         return owner in self.done or owner in self.unswept
 
     def new_round(self) -> bool:
-        """Everything begins anew; False if no namespace waits for that."""
+        """Begin a new round; False if no namespace waits for one."""
         had_to_wait = bool(self.done)
         self._spent.clear()
         self.done.clear()
@@ -61,11 +60,11 @@ class Shares:
 
 
 class FairHeap(Generic[T]):
-    """What is to be tried, by key, without what belongs to namespaces that must wait.
+    """Entries by key, without those of namespaces that must wait.
 
-    Nothing is taken out: `is_valid` knows whether an entry still counts under its owner and key (it
-    must not push), and `most` how many can. Of entries that do not count about as many are kept: a
-    scheduler that stands by pushes for weeks, and never looks at the first.
+    Entries are not removed: `is_valid` says whether one still counts under its owner and key (it
+    must not push), and `most` how many can. About as many invalid entries are kept: a standby
+    scheduler pushes for weeks, and never looks at the first.
     """
 
     def __init__(
@@ -79,18 +78,18 @@ class FairHeap(Generic[T]):
         self._most = most
         self._count = self._entries = 0
         self._of: dict[str, list[tuple[_Key, int, T]]] = {}
-        #: The first keys of all owners; an entry counts only while `_first` says the same.
+        #: The first keys of all owners; an entry counts only while `_first` has the same key.
         self._firsts: list[tuple[_Key, str]] = []
         self._first: dict[str, _Key] = {}
         self._held_back: dict[str, None] = {}
 
     @property
     def waits(self) -> bool:
-        """Whether anything may be there whose namespace must wait."""
+        """Whether there may be entries of namespaces that must wait."""
         return bool(self._held_back)
 
     def push(self, owner: str, key: _Key, entry: T) -> None:
-        """To be tried in this order."""
+        """Add an entry."""
         if self._entries > 2 * self._most() + SPARE_ENTRIES:
             self._compact()
         heap = self._of.setdefault(owner, [])
@@ -102,7 +101,7 @@ class FairHeap(Generic[T]):
             heappush(self._firsts, (key, owner))
 
     def first(self) -> T | None:
-        """The first entry of all whose namespace need not wait."""
+        """The first entry among namespaces that need not wait."""
         firsts = self._firsts
         while firsts:
             key, owner = firsts[0]
@@ -129,7 +128,7 @@ class FairHeap(Generic[T]):
         return None
 
     def let_on(self) -> None:
-        """Namespaces that need not wait any more are looked at again."""
+        """Look again at namespaces that need not wait any more."""
         for owner in [one for one in self._held_back if not self._shares.must_wait(one)]:
             del self._held_back[owner]
             heap = self._of[owner]
@@ -137,14 +136,14 @@ class FairHeap(Generic[T]):
             heappush(self._firsts, (heap[0][0], owner))
 
     def clear(self) -> None:
-        """Nothing is to be tried."""
+        """Remove all entries."""
         for index in (self._of, self._first, self._held_back):
             index.clear()
         self._firsts.clear()
         self._entries = 0
 
     def _compact(self) -> None:
-        """Keep each entry that counts once."""
+        """Keep each valid entry once."""
         self._entries = 0
         for owner, heap in list(self._of.items()):
             kept = {

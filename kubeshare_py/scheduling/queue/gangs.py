@@ -1,8 +1,8 @@
-"""Pod groups whose members must start together: who is in each, and how many it still needs.
+"""Pod groups whose members must start together: their members, and how many more they need.
 
-A book, nothing is decided here. All of it follows from the pods there are, so that a restarted
-scheduler finds what its predecessor knew: a bound pod's gang and minimum are those that its
-allocation names, an unbound pod's are those of its labels.
+It records, and decides nothing. All of it follows from the existing pods, so a restarted scheduler
+finds what its predecessor knew: a bound pod's gang and minimum are those in its allocation, an
+unbound pod's those of its labels.
 """
 
 import math
@@ -21,29 +21,29 @@ from kubeshare_py.scheduling.queue.pod_queue import SortKey
 from kubeshare_py.scheduling.queue.pod_records import Record, State
 
 K = TypeVar("K")
-#: How many pods of which shape under which profile.
+#: The number of pods by profile and shape.
 Shapes = Counter[tuple[str, Shape]]
-#: creationTimestamp and arrival of a gang's first member; 0 where it has had none.
+#: creationTimestamp and arrival of a gang's first member; 0 without one.
 First = tuple[str, int]
-#: How many members are needed, how many of which shape there are, and where they must be: the
-#: label of a place, and the nodes of those that are in it already.
+#: The number of needed members, the numbers of members by shape, the label of the topology domain
+#: that they must share, and the nodes of those already in it.
 Composition = tuple[int, frozenset[tuple[tuple[str, Shape], int]], str, tuple[NodeName, ...]]
 
 
 class Role(Enum):
-    """What a member is to its gang."""
+    """A member's state in its gang."""
 
     HELD = auto()  # not to be tried
-    BACKOFF = auto()  # not to be tried now; what it asks of its gang counts
+    BACKOFF = auto()  # not to be tried now; its minimum counts
     WAITING = auto()
     BINDING = auto()
     BOUND = auto()
-    LEAVING = auto()  # is being deleted or evicted: no longer one of them
+    LEAVING = auto()  # is being deleted or evicted: no longer a member
 
 
-#: Members that have no place yet: the most that one of them asks for is the minimum.
+#: Members without a place: the largest minimum of them counts.
 _ASKING = (Role.BACKOFF, Role.WAITING)
-#: Members that have a place and are to keep it.
+#: Members that have a place and keep it.
 PLACED = (Role.BINDING, Role.BOUND)
 
 _ROLES = {
@@ -58,7 +58,7 @@ _ROLES = {
 
 @dataclass(slots=True)
 class Member:
-    """One pod of a gang: what it is to it, and the minimum that it knows of."""
+    """One pod of a gang: its role, and the minimum in its labels."""
 
     record: Record
     role: Role
@@ -68,12 +68,12 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """Too few fit: how many do, how many of which shape do not, and why one more does not.
+    """Too few members fit: how many do, which shapes do not, and why one more does not.
 
-    The diagnosis is of the cluster with those that fit in place. Where all must be of one model,
-    `by_model` says how many fit on which, most first, and the rest is about the first of them.
-    `is_nowhere`: all must be in one place of a label that no node has. `limit`: the cluster could
-    not hold so many if nobody held anything.
+    The diagnosis is of the cluster with the fitting members in place. If all must be of one model,
+    `by_model` says how many fit on each, most first, and the rest is about the first of them.
+    `is_nowhere`: no node has the label of the domain that all must share. `limit`: not even an
+    empty cluster would hold so many.
     """
 
     fitting: int
@@ -86,10 +86,10 @@ class Shortage:
 
 @dataclass(slots=True, eq=False)
 class Gang:
-    """One group of one namespace. `met`: so many members are bound, or were, as must be.
+    """One group of one namespace. `met`: as many members as needed are bound, or were.
 
     While it is `together`, its waiting members can only be placed `need` at once. Otherwise each is
-    placed for itself: members above the minimum, and those that replace dead ones.
+    placed alone: members above the minimum, and those that replace failed ones.
     """
 
     namespace: str
@@ -101,81 +101,80 @@ class Gang:
     counts: Counter[Role] = field(default_factory=Counter)
     asked: Counter[int] = field(default_factory=Counter)
     granted: Counter[int] = field(default_factory=Counter)
-    #: Its first member; the one by which the members' keys were made, and the one by which they
-    #: stand in lines.
+    #: Its first member; the one used for the members' keys; and the one used for their lines.
     first: First = ("", 0)
     keyed_by: First | None = None
     lined_by: First | None = None
     met: bool = False
-    #: The minimum that its PodGroup object names, None where there is no such object.
+    #: The minimum of its PodGroup object, None if there is none.
     declared: int | None = None
-    #: Edits of that object after the first wait for the end of a pause, as those of a pod
+    #: Edits of that object after the first wait for the end of a pause, like those of a pod
     #: (`pod_records`). `pauses`: no member is in the queue until then. `is_divided`: some members
-    #: are yet to leave the queue, or to be enqueued as the object is now.
+    #: have yet to leave the queue, or to be enqueued by the new object.
     edits: int = 0
     edits_rest_until: float = -math.inf
     pauses: bool = False
     is_divided: bool = False
     together: bool = True
     need: int = 0
-    #: Where it stands in the queue while it is together, and until when it does not.
+    #: Its sort key while it is together, and until when it is not queued.
     key: SortKey = ()
     rests_until: float = 0.0
     tries: int = 0
-    #: What its waiting members were told last, and who was not told yet.
+    #: The last report of its waiting members, and the members without it.
     diagnosis: Diagnosis | None = None
     untold: dict[PodUid, None] = field(default_factory=dict)
-    #: What was missing when it was last tried, and when that was worked out.
+    #: What it lacked at the last attempt, and when that was computed.
     shortage: Shortage | None = None
     short_at: float = -math.inf
     #: How many plans of preemption evicted others for it, and what to say of it if there were too
     #: many.
     plans: int = 0
     remark: str = ""
-    #: Since when all are there that it needs, and do not fit.
+    #: Since when (s) all needed members are there and do not fit.
     short_since: float | None = None
-    #: Whether more than its pods' news has looked at it (`Gangs.take_touched`).
+    #: Whether `Gangs.take_touched` has returned it.
     is_known: bool = False
-    #: When something is done about too few members being placed, and whether it was tried before.
+    #: When too few placed members are repaired, and whether that was tried before.
     repair_at: float | None = None
     replanned: bool = False
 
     @property
     def title(self) -> str:
-        """Its name as people gave it: that of an object without the API."""
+        """Its name for people: that of its object without the API."""
         return self.name.rpartition("/")[2]
 
     @property
     def placed(self) -> int:
-        """Members that have a place and are to keep it."""
+        """The number of members that have a place and keep it."""
         return self.counts[Role.BINDING] + self.counts[Role.BOUND]
 
     def nodes(self) -> list[NodeName]:
-        """Where its members have places that they are to keep."""
+        """The nodes of members that keep their places."""
         records = (member.record for member in self.members.values() if member.role in PLACED)
         return [record.node for record in records if record.node is not None]
 
     @property
     def owner(self) -> str:
-        """Whose share its tries are counted toward."""
+        """The namespace whose share its attempts count toward."""
         return self.namespace
 
     @property
     def within(self) -> str:
-        """The label by which all must be in one place, as a waiting one says; "" if none does."""
+        """The label of the domain that all must share, as a waiting member has it; "" if none."""
         groups = (record.pod.group for record in self.waiting.values())
         return max((group.within for group in groups if group is not None), default="")
 
     @property
     def composition(self) -> Composition:
-        """All that whether it fits depends on: gangs for which it is equal fit alike."""
+        """All that fitting depends on: gangs with equal compositions fit alike."""
         within = self.within
         nodes = tuple(sorted(set(self.nodes()))) if within else ()
         return self.need, frozenset(self.shapes.items()), within, nodes
 
     @property
     def minimum(self) -> int:
-        """How many must start together: as its object says, or the most that an unplaced one asks.
+        """How many must start together: by its object, or the largest minimum of unplaced members.
 
         Labels of several pods cannot be changed at once; until all agree, none starts with fewer
         than it asks for.
@@ -186,14 +185,14 @@ class Gang:
 
     @property
     def completed(self) -> int:
-        """Members that have done their work, those of an earlier run of that name left out."""
+        """The members that succeeded, without those of an earlier run of that name."""
         if not self.finished:
             return 0
         owners = {member.record.pod.owner for member in self.members.values()}
         return sum(one.succeeded and one.owner in owners for one in self.finished.values())
 
     def update(self) -> None:
-        """Work out again what follows from the members."""
+        """Recompute what follows from the members."""
         placed, minimum = self.placed, self.minimum
         self.need = 0
         if not placed:
@@ -205,11 +204,11 @@ class Gang:
         self.together = minimum > 1 and self.need > 0
 
     def recall(self) -> None:
-        """After a restart: it counts as having run where it cannot be in the middle of a start.
+        """After a restart: treat it as having run if it cannot be in the middle of a start.
 
-        So it is when its finished members make up for those that are missing, and when too few
-        pods are there for a start: it lost members that once ran. To be wrong about that costs
-        cards that a dead start holds; to be wrong the other way would end pods that work.
+        So it is if finished members make up for missing ones, and if too few pods exist for a
+        start, because it lost members that once ran. An error here leaves cards to a failed start;
+        an error in the other direction would end working pods.
         """
         bound = self.counts[Role.BOUND]
         owners = {member.record.pod.owner for member in self.members.values()}
@@ -218,7 +217,7 @@ class Gang:
         self.met = bound > 0 and (bound + ran >= self.minimum or there < self.minimum)
 
     def put(self, uid: PodUid, member: Member) -> None:
-        """Take in a member, or what has become of it."""
+        """Add a member, or update it."""
         self.drop(uid)
         self.members[uid] = member
         self.counts[member.role] += 1
@@ -232,7 +231,7 @@ class Gang:
             _add(self.granted, member.minimum, 1)
 
     def drop(self, uid: PodUid) -> None:
-        """The pod is none of its members any more."""
+        """Remove a member."""
         member = self.members.pop(uid, None)
         if member is None:
             return
@@ -248,23 +247,23 @@ class Gang:
 
 
 class Gangs:
-    """All gangs. `touched` are those of which something changed since anybody looked."""
+    """All gangs. `touched` are those that changed since `take_touched`."""
 
     def __init__(self) -> None:
         self.by_key: dict[GangKey, Gang] = {}
         self.touched: dict[Gang, None] = {}
-        #: What PodGroups say; the minimum of each of their gangs.
+        #: The PodGroup objects, and the minimum of each of their gangs.
         self.objects = GroupObjects()
         self._declared: dict[GangKey, int] = {}
         self._of: dict[PodUid, Gang] = {}
         self._of_finished: dict[PodUid, Gang] = {}
 
     def of(self, uid: PodUid) -> Gang | None:
-        """The gang of a pod."""
+        """The gang of a pod, or None."""
         return self._of.get(uid)
 
     def declare(self, key: GangKey, minimum: int | None) -> Gang | None:
-        """What the object of a gang says now, None if there is none; the gang, if it has pods."""
+        """Set the minimum of a gang's object, None if there is none; the gang, if it has pods."""
         self._declared.pop(key, None)
         if minimum is not None:
             self._declared[key] = minimum
@@ -275,14 +274,14 @@ class Gangs:
         return gang
 
     def pauses(self, pod: Pod) -> bool:
-        """Whether the pod belongs to a gang of which the PodGroup was edited again and again."""
+        """Whether the pod belongs to a gang whose PodGroup is edited again and again."""
         if pod.group_reference is None:
             return False
         gang = self.by_key.get((pod.key.namespace, pod.group_reference.gang))
         return gang is not None and gang.pauses
 
     def file(self, record: Record) -> Gang | None:
-        """Note what has become of a pod; its gang, None if it is in none."""
+        """Record a pod's present state; its gang, or None."""
         pod, allocation = record.pod, record.allocation
         named = pod.group is not None or pod.group_reference is not None
         named = named or (allocation is not None and allocation.group is not None)
@@ -307,7 +306,7 @@ class Gangs:
         return gang
 
     def gone(self, uid: PodUid) -> None:
-        """The pod was deleted, or is over."""
+        """The pod was deleted, or has finished."""
         gang = self._of.get(uid)
         if gang is not None:
             self._leave(gang, uid)
@@ -315,14 +314,14 @@ class Gangs:
             self._forget(uid)
 
     def drop(self, uid: PodUid) -> None:
-        """The pod was changed, and is about to be filed as it is now."""
+        """Remove a pod that changed, before it is filed anew."""
         gang = self._of.get(uid)
         if gang is not None:
             gang.drop(uid)
             self.touched[gang] = None
 
     def finish(self, member: FinishedMember) -> None:
-        """A pod is over: its work counts until it is deleted."""
+        """A member finished: its success counts until it is deleted."""
         known = self._of_finished.get(member.uid)
         if known is not None and known.finished[member.uid] == member:
             return
@@ -331,7 +330,7 @@ class Gangs:
         self.touched[gang] = None
 
     def finished_are(self, listed: Iterable[FinishedMember]) -> None:
-        """All pods that are over, as a list shows them."""
+        """Set all finished members, from a list."""
         found = {member.uid: member for member in listed}
         for uid in [uid for uid in self._of_finished if uid not in found]:
             self._forget(uid)
@@ -344,7 +343,7 @@ class Gangs:
             gang.recall()
 
     def take_touched(self) -> list[Gang]:
-        """Gangs to look at, brought up to date; those without anybody are forgotten."""
+        """The changed gangs, updated; gangs without members are dropped."""
         touched = list(self.touched)
         self.touched.clear()
         for gang in touched:
@@ -372,8 +371,8 @@ class Gangs:
 
     def _lost_one(self, gang: Gang) -> None:
         if not gang.members and not gang.finished:
-            gang.first = ("", 0)  # a gang of that name that comes later is not as old
-            if not gang.is_known:  # as while another scheduler leads, perhaps for weeks
+            gang.first = ("", 0)  # a later gang of that name is not as old
+            if not gang.is_known:  # while another scheduler leads, perhaps for weeks
                 self.touched.pop(gang, None)
                 self.by_key.pop((gang.namespace, gang.name), None)
                 return
@@ -381,7 +380,7 @@ class Gangs:
 
 
 def _membership(record: Record) -> tuple[GangKey, Member | None]:
-    """Which gang a pod is in, and as what."""
+    """A pod's gang, and its membership in it."""
     pod, allocation = record.pod, record.allocation
     name, minimum = "", 0
     if record.node is not None:
@@ -390,7 +389,7 @@ def _membership(record: Record) -> tuple[GangKey, Member | None]:
     elif pod.group is not None:
         name, minimum = pod.group.name, pod.group.min_available
     elif pod.group_reference is not None:
-        # Held until its object is there: what it asks for is of no account yet.
+        # Held until its object is there: what it asks for does not count yet.
         name, minimum = pod.group_reference.gang, 1
     key = (pod.key.namespace, name)
     if not name or not minimum:
@@ -398,7 +397,7 @@ def _membership(record: Record) -> tuple[GangKey, Member | None]:
     leaving = pod.deleting or record.evicted
     role = Role.LEAVING if leaving else _ROLES[record.state]
     if role is Role.BACKOFF and pod.group_reference is not None:
-        role = Role.HELD  # how many it asks for says its object, as long as there is one
+        role = Role.HELD  # its object, while there is one, has the minimum
     return key, Member(record, role, minimum, (pod.scheduler_name, record.shape))
 
 

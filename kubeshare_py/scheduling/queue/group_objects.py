@@ -1,7 +1,7 @@
-"""PodGroup objects as far as they are known, and what they make of pods that name one.
+"""The known PodGroup objects, and the groups of pods that name one.
 
 Pods may come before their PodGroup, and it may be changed or deleted at any time. A pod whose
-PodGroup is not known is held; one that is bound stays in its gang, whatever becomes of the object.
+PodGroup is unknown is held; a bound pod stays in its gang, whatever happens to the object.
 """
 
 from collections.abc import Container, Iterator
@@ -22,17 +22,17 @@ GangKey = tuple[str, str]
 
 
 class GroupObjects:
-    """A book: which PodGroups there are, and which APIs were heard."""
+    """The known PodGroups, and the APIs that have been listed."""
 
     def __init__(self) -> None:
         self._objects: dict[GangKey, PodGroupObject] = {}
-        #: Why an API may have no PodGroups; nothing of APIs that were not heard yet.
+        #: Why an API may have no PodGroups; no entry for APIs that were not listed yet.
         self._trouble: dict[GroupApi, str] = {}
-        #: Gangs whose pods name an object that is not known, by API.
+        #: Gangs whose pods name an unknown object, by API.
         self._missed: dict[GangKey, GroupApi] = {}
 
     def change(self, event: PodGroupEvent) -> list[GangKey]:
-        """Take news in; of which gangs pods are to be looked at again."""
+        """Take in an event; the gangs whose pods are affected."""
         match event:
             case PodGroupSeen(group=group):
                 return self._put(group)
@@ -45,7 +45,7 @@ class GroupObjects:
                 assert_never(event)
 
     def minimum(self, key: GangKey) -> int | None:
-        """How many the object of a gang says must start together; None where there is none."""
+        """The minimum of a gang's object; None if there is none."""
         known = self._objects.get(key)
         return None if known is None or known.unsupported else known.minimum
 
@@ -55,9 +55,9 @@ class GroupObjects:
         return api in self._missed.values()
 
     def resolved(self, pod: Pod) -> Pod:
-        """The pod with the group that its object describes; pods that name none stay as they are.
+        """The pod with the group of its object; pods that name none are unchanged.
 
-        What a bound pod belongs to says its allocation.
+        A bound pod's group is that of its allocation.
         """
         reference = pod.group_reference
         if reference is None or pod.node_name is not None:
@@ -74,7 +74,7 @@ class GroupObjects:
     def reason(self, pod: Pod) -> str | None:
         """Why a pod is held because of its object, None if it is not.
 
-        Empty while the API was not heard yet: its owner need not be told.
+        Empty until the API was listed: nothing is reported then.
         """
         reference = pod.group_reference
         if reference is None:
@@ -121,7 +121,7 @@ class GroupObjects:
         return list(dict.fromkeys(changed))
 
     def _missing(self, api: GroupApi) -> Iterator[GangKey]:
-        """Forget who misses an object of this API: whoever still does says so when asked."""
+        """Drop and yield gangs that miss an object of this API; they register again if needed."""
         missing = [key for key, missed in self._missed.items() if missed is api]
         for key in missing:
             del self._missed[key]

@@ -1,4 +1,4 @@
-"""What holds a pod to its share of a card, or will when it is placed; and whether it can."""
+"""The isolation back-end that enforces a pod's share of a card, and whether it works there."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -18,10 +18,10 @@ from kubeshare_py.views.view import LacksView
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """How far a placed pod is held to its share.
+    """How far a placed pod's share is enforced.
 
-    `unheld` are the parts that nothing holds it to. `lacks` are cards on which its back-end does
-    not work, and what it lacks there; `untold` those of which nobody tells.
+    `unheld` are the parts that are not enforced. `lacks` are cards on which its back-end does not
+    work, and what it lacks; `untold` are cards without a report.
     """
 
     unheld: tuple[Part, ...] = ()
@@ -30,23 +30,23 @@ class Hold:
 
 
 def chosen_backend(pod: Pod, profile: Profile) -> IsolationBackend | None:
-    """What a pod that waits will be held by; None for one that asks for no share."""
+    """The back-end of a waiting pod; None for one that asks for no share."""
     if pod.request is None or pod.request.claim.exclusive:
         return None
     return profile.isolation.chosen(pod.isolation)
 
 
 def backend_of(record: Record, profiles: Mapping[str, Profile]) -> IsolationBackend | None:
-    """Its back-end; None for a pod without a share. The pod must be one of ours."""
+    """Its back-end; None for a pod without a share. The pod must be this scheduler's."""
     if record.node is not None:
         return record.allocation.backend if record.allocation else None
     return chosen_backend(record.pod, profiles[record.pod.scheduler_name])
 
 
 def hold_on(ledger: Ledger, node: NodeName, allocation: Allocation | None) -> Hold:
-    """Of a pod with a place, by what is told of its cards now.
+    """How far the share of a placed pod is enforced, by its cards' present readiness.
 
-    A back-end that lacks something on one of its cards holds it to nothing.
+    A back-end that lacks something on one of its cards enforces nothing.
     """
     backend = allocation.backend if allocation is not None else None
     if allocation is None or backend is None:
@@ -66,7 +66,7 @@ def hold_on(ledger: Ledger, node: NodeName, allocation: Allocation | None) -> Ho
 
 
 def lacks_on(ledger: Ledger, row: int, shape: Shape) -> tuple[LacksView, ...]:
-    """On how many of a row's cards the shape's back-end does not work, and what it lacks there."""
+    """How many of a row's cards lack something that the shape's back-end needs, and what."""
     columns, backend = ledger.columns, shape.isolation
     if shape.claim is None or backend is IsolationBackend.NONE:
         return ()

@@ -1,12 +1,13 @@
-"""Who waits, and who is tried next. Pods of one shape stand in one line.
+"""The queue of pods. Pods of one shape wait in one line.
 
-Whether a pod fits depends on its shape alone, so when the first of a line fits nowhere, nobody
-behind it does: the line is *blocked* (kube-scheduler's unschedulable queue) until a row improves
-that may help its shape. Fifty thousand pods waiting in twenty shapes cost no more than twenty.
+Whether a pod fits depends on its shape alone. So if the first of a line fits nowhere, neither do
+the pods behind it: the line is *blocked* (kube-scheduler's unschedulable queue) until a row
+improves that may fit its shape. Fifty thousand pods waiting in twenty shapes cost no more than
+twenty.
 
-What is kept for preemptors makes exceptions, so that such pods stand in other lines: pods that
-never preempt may take less of it than others, and a preemptor whose plan is carried out may take
-what those before it may not.
+What is kept for preemptors makes exceptions, and these pods have other lines: pods that never
+preempt may take less of it than others, and a preemptor whose plan is carried out may take what
+pods before it may not.
 """
 
 import math
@@ -20,28 +21,29 @@ from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.remembered import weight_of
 from kubeshare_py.scheduling.queue.fair_share import SHARED, FairHeap, Shares
 
-#: What QueueSort answered, then the arrival of the pod; of a gang's members that of its first one,
-#: then their own. () where it is not worked out yet.
+#: The QueueSort plugin's key, then the pod's arrival; for a gang's members first that of its first
+#: one. () if it is not computed yet.
 SortKey = tuple[tuple[int | str, ...] | int, ...]
 
-#: Of pods that must be in one place with their gang: its namespace and name, and the label.
+#: For pods that must share a topology domain with their gang: its namespace and name, and the
+#: label.
 PlaceOf = tuple[str, str, str]
 
-#: Lines in all, beyond which empty ones are forgotten.
+#: The most lines; beyond, empty ones are dropped.
 LINES_KEPT = 4096
-#: Lines with pods of the same few namespaces, at most so many, have a share of their own; all other
-#: lines have one together. A user of two namespaces must not spend the share of other users' pods.
+#: The most namespaces of a line with a share of its own; all other lines have one together, so that
+#: a user of two namespaces cannot spend the share of other users' pods.
 MOST_OWNERS = 3
-#: What the key of an empty line may weigh (bytes) for the line to be kept.
+#: The most bytes of an empty line's key for the line to be kept.
 HEAVY = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class LineKey:
-    """What pods of one line have in common.
+    """What the pods of one line share.
 
-    The profile, the shape, the place if they are tied to one, and whether they preempt. `alone`
-    is the only pod of a line of its own.
+    The profile, the shape, the domain if they are tied to one, and whether they preempt. `alone` is
+    the only pod of a line of its own.
     """
 
     profile: str
@@ -60,17 +62,17 @@ class Line:
     heavy: bool = False
     heap: list[tuple[SortKey, PodUid]] = field(default_factory=list)
     waiting: dict[PodUid, SortKey] = field(default_factory=dict)
-    #: How many of them are of which namespace, and whose share their tries are counted toward.
+    #: The number of pods by namespace, and the owner whose share their attempts count toward.
     of_namespace: dict[str, int] = field(default_factory=dict)
     owner: str = SHARED
     blocked: bool = False
-    #: Why the line is blocked, as last worked out, when, and the bits behind it.
+    #: Why the line is blocked, as last computed, when, and the bits behind it.
     diagnosis: Diagnosis | None = None
     diagnosed_at: float = 0.0
     diagnosed_from: int = -1
     look_again_at: float = math.inf
     reason_set: int = 0
-    #: Pods that nobody was told about yet.
+    #: Pods without a report yet.
     unreported: dict[PodUid, None] = field(default_factory=dict)
 
     @property
@@ -80,16 +82,16 @@ class Line:
 
     @property
     def shape(self) -> Shape:
-        """What each of them asks for."""
+        """The shape of each of them."""
         return self.key.shape
 
     @property
     def place_of(self) -> PlaceOf | None:
-        """The place that they are tied to."""
+        """The domain that they are tied to, or None."""
         return self.key.place_of
 
     def head(self) -> tuple[SortKey, PodUid] | None:
-        """The first waiting pod, not taken out."""
+        """The first waiting pod, which stays in the line."""
         heap = self.heap
         while heap:
             key, uid = heap[0]
@@ -115,7 +117,7 @@ class PodQueue:
     ) -> None:
         """`forget` is called when no pod waits any more with a shape that is not worth keeping.
 
-        Those are shapes that are too large, and those whose last pod went without a place.
+        Those are too large shapes, and shapes whose last pod left without a place.
         """
         self.shares = shares or Shares()
         self._forget = forget
@@ -123,23 +125,23 @@ class PodQueue:
         self._numbered: dict[int, Line] = {}
         self._line_of: dict[PodUid, Line] = {}
         self._namespace_of: dict[PodUid, str] = {}
-        #: By number: a line that nothing waits in any more may be forgotten at once.
+        #: By number, because an empty line may be dropped at once.
         self._active: FairHeap[int] = FairHeap(
             self.shares, self._is_first, lambda: len(self._numbered)
         )
         #: Blocked lines by owner, then by number.
         self._blocked: dict[str, dict[int, Line]] = {}
         self._next_number = 0
-        #: Blocked lines whose owner is another one since anybody looked.
+        #: Blocked lines whose owner changed since they were last looked at.
         self.moved: dict[Line, None] = {}
-        #: Blocked lines that somebody joined since anybody looked.
+        #: Blocked lines that pods joined since they were last looked at.
         self.newcomers: dict[Line, None] = {}
 
     def __len__(self) -> int:
         return len(self._line_of)
 
     def add(self, uid: PodUid, key: SortKey, line_key: LineKey, namespace: str = "") -> Line:
-        """The pod of this namespace waits in this line."""
+        """Add a waiting pod of this namespace to this line."""
         line = self._lines.get(line_key)
         if line is None:
             self._next_number += 1
@@ -162,7 +164,7 @@ class PodQueue:
         return line
 
     def remove(self, uid: PodUid) -> None:
-        """The pod does not wait any more; unknown pods are nobody's business."""
+        """Remove a pod, which may be unknown."""
         line = self._line_of.pop(uid, None)
         if line is None:
             return
@@ -178,7 +180,7 @@ class PodQueue:
             if self._changes_owner(line) or was_first:
                 self._push(line)
             return
-        # An empty line is kept, with what is known of its shape, but is not looked after.
+        # An empty line is kept, with what is known of its shape, but is not maintained.
         line.heap.clear()
         if line.blocked:
             self._unblock(line)
@@ -191,9 +193,10 @@ class PodQueue:
             self._forget_empty_lines()
 
     def unplaced(self, profile: str, shape: Shape, *, preempts: bool) -> None:
-        """A pod of this shape went without ever having had a place: keep the shape for others only.
+        """A pod of this shape left without ever having had a place.
 
-        A shape that fits is worth keeping for the next pods, one that does not is not.
+        Its shape is kept only for other pods: a shape that fits is worth keeping for the next ones,
+        one that does not is not.
         """
         key = LineKey(profile, shape, None, preempts, None)
         line = self._lines.get(key)
@@ -205,9 +208,10 @@ class PodQueue:
         self._forget(profile, shape)
 
     def move(self, uid: PodUid, *, alone: bool) -> None:
-        """The pod waits in a line of its own from now on, or with those like it again.
+        """Move a pod to a line of its own, or back to the line of its shape.
 
-        It was tried, or not, as it is now: a line that is made for it is blocked if the other is.
+        A new line is blocked if the former one is, because the pod was tried, or not, in the same
+        way.
         """
         line = self._line_of.get(uid)
         if line is None or alone == (line.key.alone is not None):
@@ -226,7 +230,7 @@ class PodQueue:
             self.block(other)
 
     def clear(self) -> None:
-        """Nobody waits any more, and nothing is known of any shape."""
+        """Remove all pods, and all knowledge of shapes."""
         for line in self.blocked():
             line.blocked = False
         for index in (self._lines, self._numbered, self._line_of, self._namespace_of):
@@ -237,11 +241,11 @@ class PodQueue:
         self._active.clear()
 
     def line_of(self, uid: PodUid) -> Line | None:
-        """The line in which the pod waits."""
+        """The line in which the pod waits, or None."""
         return self._line_of.get(uid)
 
     def numbered(self, number: int) -> Line | None:
-        """The line of this number, unless it was forgotten."""
+        """The line of this number, unless it was dropped."""
         return self._numbered.get(number)
 
     @property
@@ -250,7 +254,7 @@ class PodQueue:
         return self._active.first() is not None or self._active.waits
 
     def next_line(self) -> Line | None:
-        """Of the active lines whose namespace need not wait, the one whose first pod is first."""
+        """The active line with the first pod, among namespaces that need not wait."""
         number = self._active.first()
         return None if number is None else self._numbered[number]
 
@@ -259,22 +263,22 @@ class PodQueue:
         self._active.let_on()
 
     def block(self, line: Line) -> None:
-        """Nobody in this line is tried until it is woken."""
+        """Block this line until it is woken."""
         line.blocked = True
         self._blocked.setdefault(line.owner, {})[line.number] = line
 
     def wake(self, line: Line) -> None:
-        """The line is tried again."""
+        """Activate the line."""
         if line.blocked:
             self._unblock(line)
             self._push(line)
 
     def blocked(self) -> list[Line]:
-        """Blocked lines, the oldest first of those of one owner."""
+        """Blocked lines, the oldest first within one owner."""
         return [line for lines in self._blocked.values() for line in lines.values()]
 
     def blocked_by_owner(self, without: Container[str]) -> list[tuple[str, list[Line]]]:
-        """The same by owner, without those of some owners."""
+        """Blocked lines by owner, without those of some owners."""
         blocked = self._blocked.items()
         return [(owner, list(lines.values())) for owner, lines in blocked if owner not in without]
 
@@ -288,7 +292,7 @@ class PodQueue:
             del self._numbered[line.number]
 
     def _changes_owner(self, line: Line) -> bool:
-        """Tries of a line count toward the namespace of its pods, or the few that they are of."""
+        """Set a line's owner: the namespace of its pods, or the few that they are of."""
         is_of_few = len(line.of_namespace) <= MOST_OWNERS
         owner = " ".join(sorted(line.of_namespace)) if is_of_few else SHARED
         if owner == line.owner:
@@ -310,12 +314,12 @@ class PodQueue:
             del self._blocked[line.owner]
 
     def _push(self, line: Line) -> None:
-        head = line.head()  # also of a blocked line: what it pushes next is compared with that
+        head = line.head()  # also for a blocked line: its next push is compared with that
         if head is not None and not line.blocked:
             self._active.push(line.owner, head[0], line.number)
 
     def _is_first(self, number: int, owner: str, key: SortKey) -> bool:
-        """Whether the line is to be tried by its first pod's key, for this owner's share."""
+        """Whether the line is active with this key of its first pod and this owner."""
         line = self._numbered.get(number)
         if line is None or line.blocked or line.owner != owner:
             return False

@@ -70,7 +70,7 @@ class PodTable:
     def transition(self, record: Record, to: State, event: str = "") -> Gang | None:
         """Change the state of a pod; its gang, if it is in one.
 
-        A pod that was WAITING leaves its line of the scheduling queue, also if it is to be WAITING
+        A pod that was WAITING leaves its line of the scheduling queue, also if `to` is WAITING
         again: then the caller adds it anew. `event` names what moved a pod that is HELD or in
         BACKOFF from now on, for the metrics (`queue_moves`); which queue a WAITING pod enters
         depends on its line, so the caller counts that.

@@ -1,7 +1,7 @@
-"""Pods that entered a queue, counted by queue and by what made them enter it, for the metrics.
+"""Counts pods that entered a queue, by queue and event, for the metrics.
 
-Queues and events have kube-scheduler's names (pkg/scheduler/framework/events.go), except that
-nothing of its corresponds to a reading of the card inventory.
+Queues and events have kube-scheduler's names (pkg/scheduler/framework/events.go), except for
+readings of the card inventory, which it does not have.
 """
 
 from collections.abc import Iterator
@@ -26,22 +26,22 @@ POD_GROUP_CHANGED = "PodGroupUpdate"
 
 @dataclass(slots=True)
 class QueueMoves:
-    """How many pods entered which queue because of what.
+    """How many pods entered each queue, by event.
 
-    Rows improve one by one and lines of pods are woken once a turn: what improved the last row
-    stands for all of them (`improved_by`).
+    Rows improve one by one and lines of pods are woken once per turn: the cause of the last row's
+    improvement stands for all of them (`improved_by`).
     """
 
     improved_by: str = NODE_ADD
     _counts: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def entered(self, queue: str, event: str, pods: int = 1) -> None:
-        """So many pods more."""
+        """Count `pods` more."""
         key = (queue, event)
         self._counts[key] = self._counts.get(key, 0) + pods
 
     def woken(self, pods: int) -> None:
-        """So many pods are tried again because a row improved."""
+        """Count pods that are tried again because a row improved."""
         self.entered(ACTIVE, self.improved_by, pods)
 
     def counts(self) -> Iterator[tuple[tuple[str, str], int]]:
@@ -50,7 +50,7 @@ class QueueMoves:
 
 
 def update_event(old: Pod, new: Pod) -> str:
-    """What a change of a waiting pod is called."""
+    """The event's name for a change of a waiting pod."""
     if old.gates and not new.gates:
         return GATES_ELIMINATED
     if old.shape.tolerations != new.shape.tolerations:

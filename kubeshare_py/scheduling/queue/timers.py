@@ -1,4 +1,4 @@
-"""Things to do later: a heap of (when, what)."""
+"""Values with due times: a heap of (when, what), in seconds."""
 
 import math
 from collections.abc import Iterator
@@ -9,28 +9,28 @@ T = TypeVar("T")
 
 
 class Timers(Generic[T]):
-    """Who is due when. Nothing is cancelled: the reader knows whether an entry still counts."""
+    """Due values. None can be cancelled: the reader knows whether an entry still counts."""
 
     __slots__ = ("_count", "_heap", "next_at")
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, T]] = []
         self._count = 0
-        #: When the next one is due; infinity when there is none.
+        #: When (s) the next one is due; infinity if there is none.
         self.next_at = math.inf
 
     def add(self, when: float, what: T) -> None:
-        """Remember `what` until `when`."""
+        """Return `what` from `due` at `when` (s)."""
         self._count += 1
         heappush(self._heap, (when, self._count, what))
         self.next_at = self._heap[0][0]
 
     def due(self, now: float) -> list[T]:
-        """Take out everything whose time has come, the earliest first."""
+        """Remove and return all due values, the earliest first."""
         return list(self.each_due(now))
 
     def each_due(self, now: float) -> Iterator[T]:
-        """The same, one by one: those that are not asked for stay."""
+        """Yield due values one by one; the rest stays if the caller stops."""
         while self.next_at <= now:
             _, _, what = heappop(self._heap)
             self.next_at = self._heap[0][0] if self._heap else math.inf

@@ -1,9 +1,9 @@
-"""At most so many pods of one namespace wait in the queue; the others wait outside.
+"""A limit on the pods of one namespace in the queue; further ones wait outside.
 
-Inside are those that stand first in queue order, as many as may. A gang counts each of its members
-and enters whole or not at all; one that is larger than the limit enters alone, once it stands first
-of its namespace. Nothing that stands behind a gang passes it. So who is inside follows from who
-waits: a restarted scheduler finds the same.
+Inside are the first ones in queue order, as many as the limit allows. A gang counts each of its
+members and enters whole or not at all; one that is larger than the limit enters alone, once it is
+the first of its namespace. Nothing behind a gang passes it. So the pods inside follow from the
+waiting pods: a restarted scheduler finds the same ones.
 """
 
 from collections import deque
@@ -15,19 +15,19 @@ from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.scheduling.queue.pod_queue import SortKey
 
-#: Pods of one namespace inside, as the configuration has it by default.
+#: The configuration's default.
 MOST_WAITING = 5000
-#: Namespaces whose reasons are remembered.
+#: The most namespaces whose reasons are cached.
 _REASONS_KEPT = 256
-#: A pod by itself, or the namespace and name of a gang.
+#: A single pod, or the namespace and name of a gang.
 _Name = PodUid | tuple[str, str]
 
 
 @dataclass(slots=True, eq=False)
 class Unit:
-    """A pod, or the pods of a gang that wait: all inside or all outside.
+    """A pod, or the waiting pods of a gang: all inside or all outside.
 
-    `key` is the first that any of its pods had in queue order.
+    `key` is the first one in queue order that any of its pods had.
     """
 
     name: _Name
@@ -41,7 +41,7 @@ _Entry = tuple[SortKey, int, Unit]
 
 
 class _Last:
-    """An entry of a heap whose first is the last in queue order."""
+    """A heap entry; the first one of the heap is the last in queue order."""
 
     __slots__ = ("key", "unit")
 
@@ -58,24 +58,24 @@ class _Last:
 
 
 class _Namespace:
-    """The units of one namespace. No unit outside stands before one that is inside."""
+    """The units of one namespace. No unit outside comes before one that is inside."""
 
     def __init__(self, most: int, moved: dict[Unit, None]) -> None:
         self._most = most
         self._moved = moved
         self.units: dict[_Name, Unit] = {}
         self._pods_inside = self._units_inside = self._pushed = 0
-        #: Units outside, and what is left of such that are not there any more: those that came in
-        #: queue order, as nearly all do, and the others as a heap.
+        #: Units outside, with stale entries: those that came in queue order, as nearly all do, and
+        #: the others as a heap.
         self._in_order: deque[_Entry] = deque()
         self._others: list[_Entry] = []
-        #: No unit inside stands behind this key.
+        #: No unit inside has a later key.
         self._bound: SortKey = ()
-        #: Those inside, the last first; None until one has to go out.
+        #: Units inside, the last first; None until one has to leave.
         self._lasts: list[_Last] | None = None
 
     def place(self, unit: Unit) -> None:
-        """A unit that is in neither comes to wait."""
+        """Place a new unit."""
         head = self._head()
         if head is not None and unit.key > head.key:
             self._put_outside(unit)
@@ -88,21 +88,21 @@ class _Namespace:
             self.trim()
 
     def rank(self, unit: Unit, key: SortKey) -> None:
-        """The unit stands elsewhere from now on."""
+        """Change the unit's key."""
         self.displace(unit)
         unit.key = key
         self.place(unit)
         self.refill()
 
     def displace(self, unit: Unit) -> None:
-        """The unit is in neither from now on, to be placed anew or forgotten."""
+        """Take the unit out, to be placed anew or dropped."""
         if unit.is_inside:
             unit.is_inside = False
             self._units_inside -= 1
             self._pods_inside -= len(unit.pods)
 
     def grew(self, unit: Unit, pods: int) -> None:
-        """The unit has so many pods more, or less."""
+        """The unit has `pods` more, or fewer."""
         if unit.is_inside:
             self._pods_inside += pods
             self.trim()
@@ -110,7 +110,7 @@ class _Namespace:
             self.refill()
 
     def trim(self) -> None:
-        """The last ones go out while there are too many, but for the first of all."""
+        """Put the last units out while there are too many, except the first of all."""
         if self._pods_inside > self._most and self._units_inside > 1:
             lasts = self._lasts
             if lasts is None:
@@ -127,7 +127,7 @@ class _Namespace:
         self.refill()
 
     def refill(self) -> None:
-        """The first ones outside enter as long as they fit."""
+        """Let the first units outside in as long as they fit."""
         while (unit := self._head()) is not None and self._fits(unit):
             self._enter(unit)
         most = 2 * (len(self.units) - self._units_inside) + 64
@@ -137,7 +137,7 @@ class _Namespace:
             heapify(self._others)
 
     def _head(self) -> Unit | None:
-        """The first one outside."""
+        """The first unit outside."""
         in_order, others = self._in_order, self._others
         while in_order and not self._is_valid(in_order[0]):
             in_order.popleft()
@@ -176,7 +176,7 @@ class _Namespace:
 
 
 class WaitingLimit:
-    """Which pods are inside. `moved` are units that came in or went out since anybody looked."""
+    """Which pods are inside. `moved` are units that entered or left since they were looked at."""
 
     def __init__(self, most: int) -> None:
         """`most` pods of each namespace; 0 is no limit."""
@@ -187,7 +187,7 @@ class WaitingLimit:
         self._said: dict[tuple[str, bool], Diagnosis] = {}
 
     def put(self, pod: Pod, key: SortKey) -> bool:
-        """The pod waits, under this key; whether it is inside."""
+        """Add a waiting pod under this key; whether it is inside."""
         if not self.most:
             return True
         name: _Name = pod.uid
@@ -216,7 +216,7 @@ class WaitingLimit:
         return unit.is_inside
 
     def leave(self, uid: PodUid) -> None:
-        """The pod does not wait any more; unknown pods are of no account."""
+        """Remove a pod, which may be unknown."""
         known = self._of.pop(uid, None)
         if known is None:
             return
@@ -235,7 +235,7 @@ class WaitingLimit:
             del self._namespaces[name]
 
     def reason(self, pod: Pod) -> Diagnosis:
-        """What the owner of a pod outside is told: the same however long it takes."""
+        """The diagnosis of a pod outside, always the same."""
         namespace = pod.key.namespace
         said = self._said.get((namespace, pod.group is None))
         if said is None:
@@ -256,14 +256,14 @@ class WaitingLimit:
         return said
 
     def clear(self) -> None:
-        """No pod waits."""
+        """Remove all pods."""
         self.moved.clear()
         self._namespaces.clear()
         self._of.clear()
 
     @staticmethod
     def _join(namespace: _Namespace, unit: Unit, uid: PodUid, key: SortKey) -> None:
-        """A further member of a gang, which may stand before the others."""
+        """Add a further member of a gang, which may come before the others."""
         if key < unit.key:
             namespace.rank(unit, key)
         unit.pods[uid] = None

@@ -1,8 +1,8 @@
-"""Who is told why a pod waits, and how often.
+"""Reports why pods wait, and limits how often.
 
-A new set of reasons is told at once; new numbers for the same reasons at most every ten seconds,
-and every minute if nobody asked meanwhile. Long lines take their time: a line of n pods is told
-again after n/100 seconds at the earliest.
+A new set of reasons is reported at once; new numbers for the same reasons at most every ten
+seconds, and every minute if no attempt was made meanwhile. A line of n pods is reported again after
+n/100 seconds at the earliest.
 """
 
 import math
@@ -21,32 +21,32 @@ SAME_REASONS_S = 10.0
 UNASKED_S = 60.0
 NEWCOMERS_S = 1.0
 PODS_A_SECOND = 100
-#: After a start the first reading of the cards is a matter of seconds: no need to tell everybody.
+#: Seconds to wait for the first reading of cards after a start before pods are reported.
 INVENTORY_PATIENCE_S = 3.0
 INVENTORY_UNREAD = "GPU inventory not read yet"
-#: What one refresh may ask, in rows of about 0.4 us.
+#: The most cost of one refresh, in rows of about 0.4 µs.
 ROWS_A_REFRESH = 10_000
 REPORTS_A_TURN = 500
 
 
 class WaitingReports:
-    """Works out diagnoses of blocked lines and hands out reports in small portions."""
+    """Computes diagnoses of blocked lines, and produces reports in small portions."""
 
     def __init__(self, queue: PodQueue, records: dict[PodUid, Record], work: Work) -> None:
-        """`work` counts what the askers are asked."""
+        """`work` counts the askers' questions."""
         self._work = work
         self._queue = queue
         self._records = records
         self._pending: deque[PodUid] = deque()
-        #: Lines by their number: one that nothing waits in any more is forgotten before its time.
+        #: Lines by number, because an empty line may be dropped before its time.
         self._due: Timers[int] = Timers()
-        #: Whether it is known which cards there are.
+        #: Whether the inventory is known.
         self.inventory_read = False
 
     def blocked(self, line: Line, asker: Asker, now: float) -> None:
-        """The line was found to fit nowhere just now."""
+        """The line was just found to fit nowhere."""
         reason_set = asker.reason_set(line.shape)
-        # Who is told for the first time is told what is true now, or was a second ago.
+        # The first report of a pod must be of now, or of a second ago.
         least_s = NEWCOMERS_S if line.unreported else SAME_REASONS_S
         stale = line.diagnosis is None or now >= line.diagnosed_at + _wait(line, least_s)
         if stale or reason_set != line.reason_set:
@@ -61,12 +61,12 @@ class WaitingReports:
         self._look_again(line, line.diagnosed_at + _wait(line, SAME_REASONS_S))
 
     def unread(self, line: Line, now: float) -> None:
-        """The line waits for the inventory, which may be a matter of moments."""
+        """The line waits for the inventory, perhaps only for moments."""
         line.diagnosis = Diagnosis(sentence=INVENTORY_UNREAD)
         self._look_again(line, now + INVENTORY_PATIENCE_S)
 
     def kept_out(self, line: Line, sentence: str, now: float) -> None:
-        """The line fits somewhere, but not where it must be."""
+        """The line fits some node, but not in the domain that it is tied to."""
         diagnosis = Diagnosis(sentence=sentence)
         if diagnosis != line.diagnosis:
             newcomers = set(line.unreported)
@@ -75,19 +75,19 @@ class WaitingReports:
         self.joined(line)
 
     def newcomers(self, line: Line) -> None:
-        """Pods joined a line that is blocked, perhaps only until the inventory is read."""
+        """Pods joined a blocked line, perhaps only until the inventory is read."""
         if self.inventory_read or line.shape.claim is None:
             self.joined(line)
 
     def joined(self, line: Line) -> None:
-        """Pods joined a line that is blocked: they are told what the others were told."""
+        """Pods joined a blocked line: they get its report."""
         self._pending.extend(line.unreported)
         line.unreported.clear()
 
     def refresh(self, askers: dict[str, Asker], now: float) -> None:
-        """Work out again what is old by now, unless nothing has changed since.
+        """Compute old diagnoses again, unless nothing has changed since.
 
-        What would take longer than a turn may is left for the next one.
+        What would exceed a turn's cost is left for the next one.
         """
         most = self._work.cost + ROWS_A_REFRESH
         due = self._due.each_due(now)
@@ -120,7 +120,7 @@ class WaitingReports:
             self._due.add(when, line.number)
 
     def portion(self) -> list[ReportWaiting]:
-        """The next reports, of pods that still wait in a blocked line."""
+        """The next reports, for pods that still wait in a blocked line."""
         reports: list[ReportWaiting] = []
         while self._pending and len(reports) < REPORTS_A_TURN:
             uid = self._pending.popleft()
@@ -137,7 +137,7 @@ class WaitingReports:
 
     @property
     def next_at(self) -> float:
-        """When something gets old; infinity when nothing does."""
+        """When (s) the next diagnosis is old; infinity if none."""
         return self._due.next_at
 
 
