@@ -44,7 +44,7 @@ check: $(STAMP)  ## format, lint, types, layers
 # Policies come last: an API server goes on refusing for a moment after a policy is gone.
 e2e: $(STAMP)  ## stories, API facts, faults and attacks on a real control plane, built from source (needs Go)
 	@binaries=$$($(BIN)/python -m tests.controlplane.build) || exit $$?; \
-	PATH="$$binaries:$$PATH" exec $(BIN)/pytest --quiet $(SPREAD) --no-loadscope-reorder --control-plane real tests/stories tests/fidelity tests/faults tests/deploy tests/attacks tests/policies
+	PATH="$$binaries:$$PATH" exec $(BIN)/pytest --quiet $(SPREAD) --no-loadscope-reorder --control-plane real tests/stories tests/conformance tests/faults tests/deploy tests/attacks tests/policies
 
 prove: $(STAMP)  ## everything in full with new random input, then storms and attacks on a real control plane (needs Go); SEED=n
 	@binaries=$$($(BIN)/python -m tests.controlplane.build) || exit $$?; \

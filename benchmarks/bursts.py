@@ -28,8 +28,8 @@ import uvloop
 from benchmarks.burst_grounds import CONTROL_PLANES, Ground
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.watch import follow
-from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject
-from kubeshare_py.manifests.watch import DELETED, Codec, Listed
+from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
+from kubeshare_py.manifests.watch import DELETED, Codec, ListResult
 
 PODS = "/api/v1/namespaces/default/pods"
 CREATORS = 32
@@ -65,16 +65,16 @@ class Harness:
     def __init__(self, client: KubeClient, cards: int) -> None:
         self._client = client
         self._cards = cards
-        self._pods: dict[str, LooseObject] = {}
+        self._pods: dict[str, UnstructuredObject] = {}
         self._bound_at = 0.0
         self._news = asyncio.Event()
 
     async def follow(self) -> None:
         """Follow all pods for ever."""
-        codec: Codec[LooseObject] = Codec(LooseObject)
+        codec: Codec[UnstructuredObject] = Codec(UnstructuredObject)
         async with aclosing(follow(self._client, PODS, codec)) as stream:
             async for news in stream:
-                if not isinstance(news, Listed):
+                if not isinstance(news, ListResult):
                     for line in news.changed:
                         if line.item is not None:
                             self._seen(line.type, line.item)
@@ -114,7 +114,7 @@ class Harness:
                 self._news.clear()
                 await self._news.wait()
 
-    def _seen(self, change: str, pod: LooseObject) -> None:
+    def _seen(self, change: str, pod: UnstructuredObject) -> None:
         before = self._pods.get(pod.uid)
         if change == DELETED:
             self._pods.pop(pod.uid, None)
@@ -141,7 +141,7 @@ class Harness:
         return tuple(wrong)
 
 
-def _is_bound(pod: LooseObject) -> bool:
+def _is_bound(pod: UnstructuredObject) -> bool:
     return bool(pod.spec.get("nodeName"))
 
 

@@ -47,7 +47,7 @@ from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.domain.request import GpuClaim, GpuRequest
-from kubeshare_py.framework.points import Among, BestSet, Cards, RowScore
+from kubeshare_py.framework.points import BestCards, CardPreselection, CardSetScore, RowScore
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.framework.reasons import ReasonTable
 from kubeshare_py.framework.scheduler_profile import Profile
@@ -364,7 +364,7 @@ def questions(profile: Profile, shape: Shape) -> Iterator[tuple[str, Callable[[R
             yield f"{card_plugin.name} cardFilter", card_question.fits
     for ranker, _ in profile.card_scores:
         rank = ranker.card_score(shape)
-        if rank is not None and not isinstance(rank, BestSet | Among):
+        if rank is not None and not isinstance(rank, CardSetScore | CardPreselection):
             yield f"{ranker.name} cardScore", rank
     for scorer, _ in profile.scores:
         score = scorer.score(shape)
@@ -372,10 +372,10 @@ def questions(profile: Profile, shape: Shape) -> Iterator[tuple[str, Callable[[R
             yield f"{scorer.name} score", partial(ask_score, score)
 
 
-def first_cards(rows: Rows) -> Cards:
+def first_cards(rows: Rows) -> BestCards:
     """The first card of each row, as if it were the best."""
     slot = np.zeros(len(rows.index), np.int64)
-    return Cards(slot, np.arange(len(slot)) * rows.column("flags").shape[1])
+    return BestCards(slot, np.arange(len(slot)) * rows.column("flags").shape[1])
 
 
 def ask_score(score: RowScore, rows: Rows) -> object:

@@ -41,7 +41,7 @@ from kubeshare_py.domain.events import (
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.scheduler.decision_loop import DecisionLoop
 from kubeshare_py.edges.scheduler.process import collect_in_short_turns
-from kubeshare_py.edges.scheduler.vital_signs import VitalSigns
+from kubeshare_py.edges.scheduler.process_health import ProcessHealth
 from kubeshare_py.edges.scheduler.writes.kube_api import KubeApi
 from kubeshare_py.edges.scheduler.writes.report_lane import ReportLane
 from kubeshare_py.framework.profile_making import profiles
@@ -147,9 +147,9 @@ async def measured(source: str, nodes: int, cards: int, interval_s: float) -> di
     gc.freeze()
     client = KubeClient(plain("http://127.0.0.1"))
     api = KubeApi(client, ReportLane(client, instance="benchmark"))
-    signs = VitalSigns(machine, asyncio.get_running_loop().time)
+    process_health = ProcessHealth(machine, asyncio.get_running_loop().time)
     async with grounds(source, nodes, cards, interval_s) as ground, asyncio.TaskGroup() as group:
-        loop = DecisionLoop(machine, api, group, asyncio.Event(), signs)
+        loop = DecisionLoop(machine, api, group, asyncio.Event(), process_health)
         scheduler = Scheduler(machine, loop)
         tasks = [
             group.create_task(scheduler.tick()),

@@ -16,11 +16,11 @@ from benchmarks.collector_pages import address, node_name
 from kubeshare_py.domain.events import InventoryFailed, InventoryRead
 from kubeshare_py.edges.inventory import collector_scrape, prometheus
 from kubeshare_py.edges.inventory.collector_scrape import CollectorTargets
-from kubeshare_py.edges.inventory.inventory_reports import Access
+from kubeshare_py.edges.inventory.inventory_reports import ScrapeAccess
 from kubeshare_py.exporters.gpu_capacity import PATH
 from kubeshare_py.manifests.collector_pod import CollectorPod, PlaceSpec, PlaceStatus
 from kubeshare_py.manifests.metadata import ObjectMeta
-from kubeshare_py.manifests.watch import Listed
+from kubeshare_py.manifests.watch import ListResult
 from tests.controlplane.prometheus import JOB, find
 from tests.controlplane.running import free_ports
 
@@ -57,7 +57,7 @@ async def grounds(source: str, nodes: int, cards: int, interval_s: float) -> Asy
                     scheme="http",
                     port=port,
                     interval_s=interval_s,
-                    access=Access(),
+                    access=ScrapeAccess(),
                     heard=heard,
                 ),
             )
@@ -94,7 +94,7 @@ def _targets(nodes: int) -> CollectorTargets:
         )
         for number in range(nodes)
     ]
-    targets.take(Listed(items=pods, problems=[], asked_at=0.0))
+    targets.take(ListResult(items=pods, problems=[], asked_at=0.0))
     return targets
 
 

@@ -13,7 +13,7 @@ from kubeshare_py.domain.request import GpuClaim, GpuRequest
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.scheduling.machine import LINGERING_S, Machine
 from kubeshare_py.scheduling.pod_groups.gang_repair import RepairRules
-from kubeshare_py.scheduling.reservations.earmark_patience import EarmarkRules
+from kubeshare_py.scheduling.reservations.reservation_patience import ReservationRules
 
 GIB = 1 << 30
 NO_PREEMPTION = {"profiles": [{"plugins": {"postFilter": {"disabled": [{"name": "*"}]}}}]}
@@ -66,15 +66,15 @@ def a_machine(
     document: object = None,
     rules: RepairRules | None = None,
     name: str = "test",
-    earmark_after_s: float = 0.0,
-    earmark_patience_s: float = 0.0,
+    reservation_after_s: float = 0.0,
+    reservation_patience_s: float = 0.0,
     lingering_s: float = LINGERING_S,
 ) -> Machine:
     """A machine that evicts nobody for others, or that of a configuration document."""
     read_document = read(NO_PREEMPTION if document is None else document)
-    earmarks = EarmarkRules(earmark_after_s, earmark_patience_s)
+    reservations = ReservationRules(reservation_after_s, reservation_patience_s)
     made = profiles(read_document, IN_TREE)
-    return Machine(made, name, rules, earmarks, lingering_s=lingering_s)
+    return Machine(made, name, rules, reservations, lingering_s=lingering_s)
 
 
 def a_cluster(cards: dict[str, int], **node_fields: Any) -> list[Event]:

@@ -11,7 +11,7 @@ import msgspec
 from benchmarks.contest.cluster import PODS
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.watch import follow
-from kubeshare_py.manifests.watch import DELETED, Codec, Listed
+from kubeshare_py.manifests.watch import DELETED, Codec, ListResult
 
 
 class _Metadata(msgspec.Struct):
@@ -64,7 +64,7 @@ class Binds:
         async with aclosing(follow(client, path, Codec(_Pod), selector=selector)) as stream:
             async for news in stream:
                 at = perf_counter()
-                if isinstance(news, Listed):
+                if isinstance(news, ListResult):
                     names = {pod.metadata.name for pod in news.items}
                     self.at = {name: self.at.get(name, at) for name in names}
                     listed.set()
@@ -82,9 +82,9 @@ class Binds:
 @asynccontextmanager
 async def watched_binds(client: KubeClient, path: str = PODS) -> AsyncIterator[Binds]:
     """Follow the pods of a namespace that are bound while entered."""
-    binds, listed = Binds(), asyncio.Event()
+    binding_cycles, listed = Binds(), asyncio.Event()
     async with asyncio.TaskGroup() as group:
-        following = group.create_task(binds.follow(client, path, listed))
+        following = group.create_task(binding_cycles.follow(client, path, listed))
         await listed.wait()
-        yield binds
+        yield binding_cycles
         following.cancel()

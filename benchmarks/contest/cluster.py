@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
-from kubeshare_py.edges.kube.client import Answer, KubeClient
+from kubeshare_py.edges.kube.client import KubeAnswer, KubeClient
 from kubeshare_py.edges.kube.config import load
 from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from tests.controlplane.build import NEEDED, build
@@ -97,7 +97,7 @@ class Cluster:
             found[f"{told['verb']} {what}"] += int(float(value))
         return found
 
-    async def _register(self, name: str) -> Answer:
+    async def _register(self, name: str) -> KubeAnswer:
         node = {
             "apiVersion": "v1",
             "kind": "Node",
@@ -108,7 +108,7 @@ class Cluster:
         }  # fmt: skip
         return await self.client.request("POST", "/api/v1/nodes", body=node)
 
-    async def _delete(self, name: str) -> Answer:
+    async def _delete(self, name: str) -> KubeAnswer:
         query = {"gracePeriodSeconds": 0}
         return await self.client.request("DELETE", f"{PODS}/{name}", query=query)
 

@@ -51,7 +51,7 @@ def main() -> int:
     given = parser.parse_args()
     if bool(given.certificate_file) != bool(given.key_file):
         parser.error("--certificate-file and --key-file go together")
-    settings = admission.Settings(
+    settings = admission.AdmissionSettings(
         address=given.address,
         port=given.port,
         service=given.service,

@@ -10,7 +10,7 @@ from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges.node.card_sampler import INTERVAL_S, ROOT, STALE_AFTER_S
 from kubeshare_py.edges.node.collector_server import PORT
 from kubeshare_py.edges.process.node_name import own_node
-from kubeshare_py.programs.collector import Settings, run, show
+from kubeshare_py.programs.collector import CollectorSettings, run, show
 
 EXAMPLES = """examples:
   kubeshare-collector                          serve http://HOST:9004/kubeshare-collector
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("-o goes with --once")
     if not 0 < given.interval < given.stale_after:
         parser.error("--interval must be more than 0 and less than --stale-after")
-    settings = Settings(
+    settings = CollectorSettings(
         node=NodeName(given.node_name) if given.node_name else own_node(),
         address=given.address,
         port=given.port,

@@ -48,7 +48,7 @@ def main() -> int:
     parser.add_argument("--plain", action="store_true", help="lines instead of the live view")
     parser.add_argument("--seconds", type=float, metavar="S", help="end after so long")
     arguments = parser.parse_args()
-    options = demo.Options(
+    options = demo.DemoOptions(
         directory=Path(arguments.directory).resolve(),
         plugin=str(Path(sys.argv[0]).with_name("kubectl-kubeshare")),
         cluster=arguments.cluster,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from kubeshare_cmd.kubectl_parser import make_parser
 from kubeshare_cmd.kubectl_texts import COMMANDS
 from kubeshare_py.programs.kubectl_completion import candidates
-from kubeshare_py.programs.kubectl_words import Option, read_line
+from kubeshare_py.programs.kubectl_words import CommandOption, read_line
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -19,7 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _options(command: str) -> Mapping[str, Option]:
+def _options(command: str) -> Mapping[str, CommandOption]:
     """The options of a command; of all commands if none is given yet."""
     parser = make_parser()
     subparsers = next(
@@ -27,7 +27,7 @@ def _options(command: str) -> Mapping[str, Option]:
     )
     chosen: argparse.ArgumentParser = subparsers.choices.get(command, parser)
     return {
-        name: Option(action.dest, action.nargs != 0, action.help or "")
+        name: CommandOption(action.dest, action.nargs != 0, action.help or "")
         for action in chosen._actions
         for name in action.option_strings
     }

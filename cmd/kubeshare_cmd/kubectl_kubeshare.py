@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 
 from kubeshare_cmd.kubectl_parser import make_parser
-from kubeshare_py.edges.cli.access import Access
+from kubeshare_py.edges.cli.access import ApiAccess
 
 _REPEATED = ("names", "as_group", "as_user_extra")
 
@@ -18,8 +18,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from kubeshare_py.programs.kubectl_question import Question, usage_error  # noqa: PLC0415
 
     given |= {name: tuple(given[name]) for name in _REPEATED if name in given}
-    access = {one.name: given.pop(one.name) for one in fields(Access) if one.name in given}
-    question = Question(**given, access=Access(**access))
+    access = {one.name: given.pop(one.name) for one in fields(ApiAccess) if one.name in given}
+    question = Question(**given, access=ApiAccess(**access))
     if error := usage_error(question):
         parser.error(error)
     return run(question)

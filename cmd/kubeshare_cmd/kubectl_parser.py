@@ -12,7 +12,7 @@ def make_parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="kubectl kubeshare", allow_abbrev=False)
     every = "".join(examples for _, examples in COMMANDS.values())
     _describe(top, "how kubeshare-scheduler shares GPUs, and why pods wait", every)
-    top.add_argument("--version", action=_Version, help="print the version")
+    top.add_argument("--version", action=_VersionAction, help="print the version")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, (text, examples) in COMMANDS.items():
         one = commands.add_parser(name, help=text, allow_abbrev=False)
@@ -52,7 +52,7 @@ def _describe(parser: argparse.ArgumentParser, text: str, examples: str) -> None
     add_options(parser.add_argument)
 
 
-class _Version(argparse.Action):
+class _VersionAction(argparse.Action):
     """Looks the version up only on request."""
 
     def __init__(self, **given: Any) -> None:

@@ -9,7 +9,7 @@ from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges.node.card_sampler import INTERVAL_S
 from kubeshare_py.edges.node.mps_launcher import PROGRAM
 from kubeshare_py.edges.process.node_name import own_node
-from kubeshare_py.programs.mps import FOLDER, Settings, run
+from kubeshare_py.programs.mps import FOLDER, MpsSettings, run
 
 EXAMPLES = """examples:
   kubeshare-mps                                daemons below /run/kubeshare/mps, as pods mount them
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.interval <= 0:
         parser.error("--interval must be more than 0")
     run(
-        Settings(
+        MpsSettings(
             node=NodeName(given.node_name) if given.node_name else own_node(),
             folder=given.folder,
             program=given.program,

@@ -45,7 +45,8 @@ def main() -> int:
     arguments = parser.parse_args()
     try:
         factories = with_entry_points(IN_TREE)
-        configuration = written = configuration_file.load(arguments.config)
+        former: list[str] = []
+        configuration = written = configuration_file.load(arguments.config, former.append)
         if arguments.prometheus_url:
             configuration = with_url(configuration, arguments.prometheus_url)
         if arguments.leader_elect:
@@ -53,7 +54,7 @@ def main() -> int:
         machine = scheduler.machine(configuration, factories)
         configured_files.check(configuration)
         if arguments.check_config:
-            for warning in warnings([*machine.profiles.values()]):
+            for warning in [*former, *warnings([*machine.profiles.values()])]:
                 print(f"kubeshare-scheduler: warning: {warning}", file=sys.stderr)
             print(configuration_file.text(configuration), end="")
             return 0

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from kubeshare_py.dialects.reach import ASKING, NO_CARDS, WHOLE_CARDS, Reach
+from kubeshare_py.dialects.card_visibility import ASKING, NO_CARDS, WHOLE_CARDS, CardVisibility
 from kubeshare_py.dialects.sharedgpu import LIMIT, REQUEST
 from kubeshare_py.domain.isolation import IsolationBackend
 from kubeshare_py.isolation.backend import HostVolume, Mount, Variable
@@ -28,7 +28,7 @@ _HEAD = "{{- /* Tables of kubeshare_py/isolation as CEL; written by `make manife
 def injections() -> Mapping[str, Injection]:
     """The injections of containers: by reach, or if that is a share by back-end."""
     shares = {backend.value: with_share(backend) for backend in IsolationBackend}
-    return {Reach.VOID.value: NO_CARD, Reach.WHOLE.value: WHOLE_CARD, **shares}
+    return {CardVisibility.VOID.value: NO_CARD, CardVisibility.WHOLE.value: WHOLE_CARD, **shares}
 
 
 def template() -> str:
@@ -53,9 +53,10 @@ def _reach(labels: str) -> str:
     asking = _literal(list(ASKING))
     return (
         f"!{asking}.exists(label, label in variables.{labels}) ||\n"
-        f"variables.{labels}[?'{LIMIT}'].orValue('').matches('{NO_CARDS}') ? '{Reach.VOID}' :\n"
+        f"variables.{labels}[?'{LIMIT}'].orValue('').matches('{NO_CARDS}') ? "
+        f"'{CardVisibility.VOID}' :\n"
         f"variables.{labels}[?'{REQUEST}'].orValue('').matches('{WHOLE_CARDS}')"
-        f" ? '{Reach.WHOLE}' : '{Reach.SHARE}'"
+        f" ? '{CardVisibility.WHOLE}' : '{CardVisibility.SHARE}'"
     )
 
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kubeshare_py.admission.pod_patch import ephemeral_patch, pod_patch
+from kubeshare_py.dialects.card_visibility import card_visibility
 from kubeshare_py.dialects.new_pod import first_problem
 from kubeshare_py.dialects.pod_keys import PREFIX
-from kubeshare_py.dialects.reach import reach
 from kubeshare_py.dialects.sharedgpu import ISOLATION
 from kubeshare_py.domain.isolation import IsolationChoice
 from kubeshare_py.isolation.containers import NO_CARD, injection
@@ -77,7 +77,7 @@ def new_pod_patch(pod: CreatedPod, rules: Rules) -> list[Operation]:
     is_named = scheduler == pod.spec.scheduler_name
     named = [] if is_named else [Operation("/spec/schedulerName", scheduler)]
     labels = pod.metadata.labels or {}
-    told = injection(reach(labels), choice.chosen(labels.get(ISOLATION, "")))
+    told = injection(card_visibility(labels), choice.chosen(labels.get(ISOLATION, "")))
     return [*named, *pod_patch(pod, told.without(rules.left_alone), rules.runtime_class)]
 
 

@@ -8,7 +8,7 @@ first:
 - if pods hold it on exactly one of them, it counts there; if on several, it counts nowhere;
 - if no pod holds it, it counts on the only party whose collector answers, if there is just one.
 
-An earmark holds a card as a pod does: a pod will be bound there. The cost of a change depends on
+A reservation holds a card as a pod does: a pod will be bound there. The cost of a change depends on
 the keys of the cards that it names, not on the number of nodes.
 """
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from kubeshare_py.cluster.numbering import SPARE_VALUES, Numbering
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.domain.node import Node, Taint
-from kubeshare_py.domain.readiness import Told
-from kubeshare_py.topology.boards import Boards
+from kubeshare_py.domain.readiness import ReadinessReport
+from kubeshare_py.topology.node_topologies import NodeTopologies
 
 IntArray = NDArray[np.int64]
 
@@ -45,8 +45,8 @@ NODE_COLUMNS = (
 CARD_COLUMNS = (
     "free_milli",
     "free_bytes",
-    "room",
-    "share_room",
+    "headroom",
+    "share_headroom",
     "idle",
     "capacity_milli",
     "capacity_bytes",
@@ -56,20 +56,20 @@ CARD_COLUMNS = (
     "flags",
     "model",
     "readiness",
-    "bit",
-    "keep",
+    "position_bit",
+    "break_order",
     "numa",
     "cell_priority",
-    "earmarked_milli",
-    "earmarked_bytes",
-    "earmarks",
+    "reserved_milli",
+    "reserved_bytes",
+    "reservations",
 )
 
 
 #: The most label columns that are cached; beyond, all are rebuilt on demand.
 LABEL_COLUMNS_KEPT = 512
 #: The values of an empty card slot, where they are not 0.
-EMPTY_SLOT = {"flags": ABSENT, "room": -1, "share_room": -1, "numa": -1}
+EMPTY_SLOT = {"flags": ABSENT, "headroom": -1, "share_headroom": -1, "numa": -1}
 
 
 @dataclass(slots=True)
@@ -95,7 +95,7 @@ class Columns:
     width); int64 all. cpu and shares are in milli, memory and ephemeral storage in bytes.
 
     `names[row]` is None for a free row. `nodes[row]` is None for a row that is kept only because
-    pods or earmarks are on a node that the API server no longer shows.
+    pods or reservations are on a node that the API server no longer shows.
     """
 
     names: list[NodeName | None] = field(default_factory=list)
@@ -109,7 +109,7 @@ class Columns:
     #: Columns hold numbers for card models, readiness and sets of taints, which have few different
     #: values. Number 0 is no card, unknown readiness, and no taints.
     models: Numbering[str] = field(default_factory=lambda: Numbering(""))
-    readinesses: Numbering[Told] = field(default_factory=lambda: Numbering(()))
+    readinesses: Numbering[ReadinessReport] = field(default_factory=lambda: Numbering(()))
     taint_sets: Numbering[tuple[Taint, ...]] = field(default_factory=lambda: Numbering(()))
     #: Grows when the tables grow, or when values get other numbers: caches with one entry per row
     #: must then start anew.
@@ -133,9 +133,9 @@ class Columns:
     free_milli: IntArray = field(default_factory=lambda: _table(0, 1))
     free_bytes: IntArray = field(default_factory=lambda: _table(0, 1))
     #: The largest share of one more pod that the card takes, in milli; -1 for a card with flags.
-    #: `room` counts the memory that goes with a share by default, `share_room` does not.
-    room: IntArray = field(default_factory=lambda: _table(0, 1))
-    share_room: IntArray = field(default_factory=lambda: _table(0, 1))
+    #: `headroom` counts the memory that goes with a share by default, `share_headroom` does not.
+    headroom: IntArray = field(default_factory=lambda: _table(0, 1))
+    share_headroom: IntArray = field(default_factory=lambda: _table(0, 1))
     #: 1 for a card without flags and without tenants.
     idle: IntArray = field(default_factory=lambda: _table(0, 1))
     capacity_milli: IntArray = field(default_factory=lambda: _table(0, 1))
@@ -147,22 +147,22 @@ class Columns:
     model: IntArray = field(default_factory=lambda: _table(0, 1))
     #: Which isolation back-ends are ready: numbers of `readinesses`, 0 where nothing is reported.
     readiness: IntArray = field(default_factory=lambda: _table(0, 1))
-    #: How cards are joined. `board` is the number of a row's board. `bit` is a card's position on
-    #: the board as a bit set of one, 0 for cards on no board. `idle_cards` is the set of idle
-    #: positions. `keep` is an idle card's place in the order in which shares should break cards: 1
-    #: is first, 0 a card in use.
-    boards: Boards = field(default_factory=Boards)
+    #: How cards are joined. `board` is the number of a row's board. `position_bit` is a card's
+    #: position on the board as a bit set of one, 0 for cards on no board. `idle_cards` is the set
+    #: of idle positions. `break_order` is an idle card's place in the order in which shares should
+    #: break cards: 1 is first, 0 a card in use.
+    boards: NodeTopologies = field(default_factory=NodeTopologies)
     board: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
-    bit: IntArray = field(default_factory=lambda: _table(0, 1))
+    position_bit: IntArray = field(default_factory=lambda: _table(0, 1))
     idle_cards: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
-    keep: IntArray = field(default_factory=lambda: _table(0, 1))
+    break_order: IntArray = field(default_factory=lambda: _table(0, 1))
     #: The card's NUMA node, -1 if unknown; the priority of the card's cell.
     numa: IntArray = field(default_factory=lambda: _table(0, 1))
     cell_priority: IntArray = field(default_factory=lambda: _table(0, 1))
-    #: The part of a card's taken share, memory and tenants that is earmarked for waiting pods.
-    earmarked_milli: IntArray = field(default_factory=lambda: _table(0, 1))
-    earmarked_bytes: IntArray = field(default_factory=lambda: _table(0, 1))
-    earmarks: IntArray = field(default_factory=lambda: _table(0, 1))
+    #: The part of a card's taken share, memory and tenants that is reserved for waiting pods.
+    reserved_milli: IntArray = field(default_factory=lambda: _table(0, 1))
+    reserved_bytes: IntArray = field(default_factory=lambda: _table(0, 1))
+    reservations: IntArray = field(default_factory=lambda: _table(0, 1))
     #: For each row, the card slot of each position of its board.
     board_slots: list[tuple[int, ...]] = field(default_factory=list)
 
@@ -205,7 +205,7 @@ class Columns:
         return self.models.values
 
     @property
-    def readiness_sets(self) -> list[Told]:
+    def readiness_sets(self) -> list[ReadinessReport]:
         """Readiness of isolation back-ends, by number; another list when numbers change."""
         return self.readinesses.values
 
@@ -234,7 +234,7 @@ class Columns:
 
     def tidy(self) -> None:
         """Drop values that no row has any more, where there may be many of them."""
-        numbered: tuple[tuple[str, Numbering[Any] | Boards], ...] = (
+        numbered: tuple[tuple[str, Numbering[Any] | NodeTopologies], ...] = (
             ("taint_set", self.taint_sets),
             ("model", self.models),
             ("readiness", self.readinesses),

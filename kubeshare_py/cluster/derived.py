@@ -33,9 +33,9 @@ def derive_card(columns: Columns, row: int, slot: int) -> None:
     free_milli = columns.free_milli.item(row, slot)
     capacity = columns.capacity_bytes.item(row, slot)
     widest = widest_share(capacity, columns.free_bytes.item(row, slot))
-    columns.share_room[row, slot] = free_milli
+    columns.share_headroom[row, slot] = free_milli
     # An overdrawn card has -1, like one with flags: tables by room are indexed with it.
-    columns.room[row, slot] = max(-1, min(free_milli, widest))
+    columns.headroom[row, slot] = max(-1, min(free_milli, widest))
     columns.idle[row, slot] = tenants == 0
 
 
@@ -65,5 +65,5 @@ def derive_node(columns: Columns, row: int) -> None:
 
 
 def _close(columns: Columns, row: int, slot: int) -> None:
-    columns.share_room[row, slot] = columns.room[row, slot] = -1
+    columns.share_headroom[row, slot] = columns.headroom[row, slot] = -1
     columns.idle[row, slot] = 0

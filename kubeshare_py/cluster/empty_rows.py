@@ -10,9 +10,9 @@ _NOTHING = (
     "tenants",
     "exclusive",
     "gpu_used_percent",
-    "earmarked_milli",
-    "earmarked_bytes",
-    "earmarks",
+    "reserved_milli",
+    "reserved_bytes",
+    "reservations",
 )
 #: Columns that equal another column on an empty node.
 _WHOLE = {"free": "allocatable", "free_milli": "capacity_milli", "free_bytes": "capacity_bytes"}
@@ -38,7 +38,7 @@ class EmptyRows(AllRows):
         if name == "idle":
             idle: IntArray = (flags == 0).astype(np.int64)
             return idle
-        if name in ("room", "share_room"):
+        if name in ("headroom", "share_headroom"):
             room: IntArray = np.where(flags == 0, super().column("capacity_milli"), -1)
             return room
         return super().column(name)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from kubeshare_py.cluster.columns import Columns
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid
-from kubeshare_py.topology.board import in_order
+from kubeshare_py.topology.node_topology import in_order
 from kubeshare_py.topology.rings import PositionSet
 
 
@@ -18,19 +18,19 @@ def put_on_board(columns: Columns, row: int, known: Mapping[GpuUuid, Gpu]) -> No
     slots = tuple(columns.uuids[row].index(card.uuid) for card in cards[:count])
     columns.board_slots[row] = slots
     for position, slot in enumerate(slots):
-        columns.bit[row, slot] = 1 << position
+        columns.position_bit[row, slot] = 1 << position
 
 
 def derive_order(columns: Columns, row: int) -> None:
     """Write which cards are idle, and the order in which shares should break them."""
-    idle, bits = columns.idle, columns.bit
+    idle, bits = columns.idle, columns.position_bit
     slots = columns.board_slots[row]
     cards = 0
     for slot in slots:
         if idle.item(row, slot):
             cards |= bits.item(row, slot)
     columns.idle_cards[row] = cards
-    keep = columns.keep[row]
+    keep = columns.break_order[row]
     keep.fill(0)
     order = columns.boards.sets[columns.board.item(row)].order(PositionSet(cards))
     for place, position in enumerate(order, 1):

@@ -8,9 +8,9 @@ these slots (`tally`); further charges wait outside of the columns. So do all ch
 the API server has not shown yet, because pods may name any node. A node that was shown keeps its
 row while anything is charged on it.
 
-An *earmark* is a place for a pod that waits. The columns count it as taken, so that no other pod
+A *reservation* is a place for a pod that waits. The columns count it as taken, so that no other pod
 takes it, even while other pods still hold the place: free amounts may then be below 0, which is no
-over-commitment. Nothing outside of the scheduler knows of earmarks.
+over-commitment. Nothing outside of the scheduler knows of reservations.
 
 A *lingering* pod is deleted, but its containers may still run: it keeps its cards (`lingering`).
 """
@@ -23,18 +23,18 @@ from kubeshare_py.cluster.changes import ChangeLog
 from kubeshare_py.cluster.charge import Charge, Resources
 from kubeshare_py.cluster.claims import Claims
 from kubeshare_py.cluster.columns import PORTS, IntArray
-from kubeshare_py.cluster.earmark_switch import EarmarkSwitch
-from kubeshare_py.cluster.earmarked import Earmarked, intruded, overdrawn
 from kubeshare_py.cluster.lingering import Lingering, freed, kept
 from kubeshare_py.cluster.ports import POOL_SIZE, PortPool
 from kubeshare_py.cluster.refusal import refusal
-from kubeshare_py.cluster.tally import Tally
+from kubeshare_py.cluster.reservation_switch import ReservationSwitch
+from kubeshare_py.cluster.reserved_places import ReservedPlaces, intruded, overdrawn
+from kubeshare_py.cluster.usage_accounting import UsageAccounting
 from kubeshare_py.cluster.what_if import Amounts, WhatIf
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodUid
 from kubeshare_py.domain.node import Node
-from kubeshare_py.domain.readiness import Told
+from kubeshare_py.domain.readiness import ReadinessReport
 
 
 class Ledger:
@@ -45,11 +45,11 @@ class Ledger:
     """
 
     def __init__(self) -> None:
-        tally = self._tally = Tally()
-        self.columns, self.changed = tally.columns, tally.changed
+        usage = self._usage = UsageAccounting()
+        self.columns, self.changed = usage.columns, usage.changed
         self.improved = ChangeLog()
         self.relabelled = ChangeLog()
-        self.overdrafts = tally.overdrafts
+        self.overdrafts = usage.overdrafts
         #: Cards by node; those that count on another node, or on none, are not healthy in it.
         self.inventory: dict[NodeName, tuple[Gpu, ...]] = {}
         self.claims = Claims()
@@ -60,10 +60,10 @@ class Ledger:
         self.silent: frozenset[NodeName] = frozenset()
         #: Grows with every change of nodes and cards: while it is equal, so are capacities.
         self.capacities = 0
-        self._earmarked = Earmarked()
+        self._reserved = ReservedPlaces()
         self._lingering = Lingering()
-        #: Keyed by the first of the pods whose earmarks are lifted and laid together.
-        self._switches: dict[PodUid, EarmarkSwitch] = {}
+        #: Keyed by the first of the pods whose reservations are lifted and laid together.
+        self._switches: dict[PodUid, ReservationSwitch] = {}
         #: Pods whose charges are left out of the columns at the moment.
         self._aside: set[PodUid] = set()
 
@@ -83,7 +83,7 @@ class Ledger:
         """Why this may not be charged to a pod that holds nothing yet; None if all of it is free.
 
         `charge` itself does not ask, because binds of others are charged as they are. `port`:
-        whether the pod takes a pod-manager port. Earmarked amounts are not free.
+        whether the pod takes a pod-manager port. Reserved amounts are not free.
         """
         row = self.columns.row_of.get(node)
         if row is None:
@@ -95,7 +95,7 @@ class Ledger:
         pool = self._ports.get(node)
         return PortPool().next_free() if pool is None else pool.next_free()
 
-    def readiness_of(self, node: NodeName, uuid: GpuUuid) -> Told:
+    def readiness_of(self, node: NodeName, uuid: GpuUuid) -> ReadinessReport:
         """The readiness of isolation back-ends on a card; empty for an unknown card."""
         columns = self.columns
         row = columns.row_of.get(node)
@@ -105,21 +105,21 @@ class Ledger:
 
     def cells_on(self, row: int) -> Mapping[GpuUuid, str] | None:
         """The cell of each of a row's cards; None if none of them is in a cell."""
-        return self._tally.cells.get(row)
+        return self._usage.cells.get(row)
 
     def native_gpus(self, node: NodeName) -> int:
         """The number of this node's GPUs that pods hold and the kubelet picked."""
         row = self.columns.row_of.get(node)
-        return 0 if row is None else self._tally.native.get(row, 0)
+        return 0 if row is None else self._usage.native.get(row, 0)
 
     @property
-    def earmarks(self) -> Mapping[PodUid, Charge]:
-        """The earmarks, by pod."""
-        return self._earmarked.of
+    def reservations(self) -> Mapping[PodUid, Charge]:
+        """The reservations, by pod."""
+        return self._reserved.of
 
-    def earmarks_on(self, node: NodeName) -> Mapping[PodUid, Charge]:
-        """The earmarks on a node, by pod."""
-        return self._earmarked.on.get(node, {})
+    def reservations_on(self, node: NodeName) -> Mapping[PodUid, Charge]:
+        """The reservations on a node, by pod."""
+        return self._reserved.on.get(node, {})
 
     @property
     def lingering(self) -> Mapping[PodUid, Charge]:
@@ -139,13 +139,13 @@ class Ledger:
         """Cards of which pods hold more than there is, because of binds by others."""
         columns = self.columns
         for row, slot in np.argwhere(overdrawn(columns)).tolist():
-            yield self._tally.name(row), columns.uuids[row][slot]
+            yield self._usage.name(row), columns.uuids[row][slot]
 
     def unexclusive(self) -> Iterator[tuple[NodeName, GpuUuid]]:
         """Cards that a pod holds exclusively and other pods hold too."""
         columns = self.columns
         for row, slot in np.argwhere(intruded(columns)).tolist():
-            node, uuid = self._tally.name(row), columns.uuids[row][slot]
+            node, uuid = self._usage.name(row), columns.uuids[row][slot]
             if any(one.exclusive for one in self.allocations_of(node, uuid).values()):
                 yield node, uuid
 
@@ -174,12 +174,12 @@ class Ledger:
         found = Amounts.none(len(lines), self.columns.free.shape[1], self.columns.width)
         for line, uids in enumerate(lines):
             for uid in uids:
-                self._tally.put_amounts(found, line, self._charged(uid))
+                self._usage.put_amounts(found, line, self._charged(uid))
         return found
 
     def what_if(self, rows: IntArray) -> WhatIf:
         """Private copies of these rows, (k,) int64."""
-        held = self._tally.native
+        held = self._usage.native
         native = [held.get(row, 0) for row in rows.tolist()] if held else 0
         return WhatIf(self.columns, rows, np.zeros(len(rows), np.int64) + native)
 
@@ -188,7 +188,7 @@ class Ledger:
 
         A pod also takes one of `pods`.
         """
-        return self._tally.vector(resources, port)
+        return self._usage.vector(resources, port)
 
     # --- nodes and cards -----------------------------------------------------------------------
 
@@ -202,7 +202,7 @@ class Ledger:
         self.capacities += 1
         was = set() if old is None else {name for name, _ in old.allocatable}
         offered = {name for name, _ in node.allocatable}
-        self._tally.offered.offer(offered - was)
+        self._usage.offered.offer(offered - was)
         allocatable = np.zeros(columns.free.shape[1], np.int64)
         for name, amount in node.allocatable:
             allocatable[columns.resources[name]] = amount
@@ -364,84 +364,84 @@ class Ledger:
         self._aside.remove(uid)
         self._try(self._charged(uid), 1)
 
-    # --- earmarks ------------------------------------------------------------------------------
+    # --- reservations -----------------------------------------------------------------------------
 
-    def earmark(
+    def reserve(
         self, uid: PodUid, node: NodeName, resources: Resources, allocation: Allocation | None
     ) -> None:
-        """Keep this place for a waiting pod, in place of its earmark before.
+        """Keep this place for a waiting pod, in place of its reservation before.
 
         Whatever is free there. If the allocation names a port, one port is kept, not that one. The
-        node gets a row if it has none: only the scheduler makes earmarks, and only on nodes that it
-        saw.
+        node gets a row if it has none: only the scheduler makes reservations, and only on nodes
+        that it saw.
         """
         self.dissolve(uid)
         charge = Charge(node, resources, allocation)
         row = self._row_for(node)
-        self._earmarked.put(uid, charge)
-        self._add_earmark(charge, row, 1)
+        self._reserved.put(uid, charge)
+        self._add_reservation(charge, row, 1)
         self._hold(charge, 1)
 
     def dissolve(self, uid: PodUid) -> None:
-        """End a pod's earmark; nothing happens if it has none."""
-        charge = self._earmarked.of.get(uid)
+        """End a pod's reservation; nothing happens if it has none."""
+        charge = self._reserved.of.get(uid)
         if charge is None:
             return
         row = self.columns.row_of[charge.node]
-        lifted = self._earmarked.pop(uid)
+        lifted = self._reserved.pop(uid)
         self._switches.clear()
         if not lifted:
-            self._add_earmark(charge, row, -1)
+            self._add_reservation(charge, row, -1)
         self.improved.add(row)
         self._forget_if_empty(charge.node)
         self._hold(charge, -1)
 
     def lift(self, uids: Sequence[PodUid]) -> None:
-        """Leave earmarks out of the columns within one turn. No row counts as improved."""
-        self._add_earmarks(uids, -1)
+        """Leave reservations out of the columns within one turn. No row counts as improved."""
+        self._add_reservations(uids, -1)
 
     def lay(self, uids: Sequence[PodUid]) -> None:
-        """Count earmarks that were lifted again."""
-        self._add_earmarks(uids, 1)
+        """Count reservations that were lifted again."""
+        self._add_reservations(uids, 1)
 
-    def _add_earmarks(self, uids: Sequence[PodUid], sign: int) -> None:
-        """Lift or lay earmarks; rows that changed since the last time are counted anew."""
+    def _add_reservations(self, uids: Sequence[PodUid], sign: int) -> None:
+        """Lift or lay reservations; rows that changed since the last time are counted anew."""
         if not uids:
             return
         switch = self._switches.get(uids[0])
         if switch is None or switch.uids != [*uids]:
-            of = self._earmarked.of
-            switch = EarmarkSwitch(self.columns, self.changed, uids, of)
+            of = self._reserved.of
+            switch = ReservationSwitch(self.columns, self.changed, uids, of)
             self._switches[uids[0]] = switch
-        self._mark(switch.turn(sign, self._add_earmarks_of_row), sign)
+        self._mark(switch.turn(sign, self._add_reservations_of_row), sign)
 
-    def _add_earmarks_of_row(self, row: int, charges: dict[PodUid, Charge], sign: int) -> bool:
-        """Lift or lay the earmarks of one row, together where possible, which takes half the time.
+    def _add_reservations_of_row(self, row: int, charges: dict[PodUid, Charge], sign: int) -> bool:
+        """Lift or lay the reservations of one row, together if possible: in half the time.
 
         False if they had to be counted one by one.
         """
-        if self._tally.add_earmarks(row, [*charges.values()], sign):
+        if self._usage.add_reservations(row, [*charges.values()], sign):
             self._mark(charges, sign)
             return True
-        # Marked one by one, because a row that is laid out in between counts all laid earmarks.
+        # Marked one by one, because a row that is laid out in between counts all laid reservations.
         for uid, charge in charges.items():
             self._mark([uid], sign)
-            self._add_earmark(charge, row, sign)
+            self._add_reservation(charge, row, sign)
         return False
 
     def _mark(self, uids: Iterable[PodUid], sign: int) -> None:
-        lifted = self._earmarked.lifted
+        lifted = self._reserved.lifted
         (lifted.update if sign < 0 else lifted.difference_update)(uids)
 
-    def _add_earmark(self, charge: Charge, row: int, sign: int) -> None:
+    def _add_reservation(self, charge: Charge, row: int, sign: int) -> None:
         with self.overdrafts.trial():
-            if not self._tally.add_earmark(row, charge, sign):
+            if not self._usage.add_reservation(row, charge, sign):
                 self._lay_out_cards(row)
 
     # --- inside --------------------------------------------------------------------------------
 
     def _claim(self, name: NodeName, *, present: bool) -> None:
-        charges = (*self.pods_on(name).values(), *self.earmarks_on(name).values())
+        charges = (*self.pods_on(name).values(), *self.reservations_on(name).values())
         held = (card.uuid for one in charges if one.allocation for card in one.allocation.cards)
         self.claims.is_there(name, present, held)
         self._heed_claims()
@@ -480,7 +480,7 @@ class Ledger:
     def _withdraw(self, resources: set[str]) -> None:
         """One node fewer offers these resources."""
         of_columns = self.columns.resources
-        self._tally.offered.withdraw(resources)
+        self._usage.offered.withdraw(resources)
         if self.columns.resources is not of_columns:
             self._switches.clear()  # they remember other columns
 
@@ -496,19 +496,19 @@ class Ledger:
                 self._add(charge, row, sign)
 
     def _add(self, charge: Charge, row: int, sign: int) -> None:
-        if not self._tally.add(row, charge, sign):
+        if not self._usage.add(row, charge, sign):
             self._lay_out_cards(row)
 
     def _lay_out_cards(self, row: int) -> None:
-        """Rewrite a row's card slots from the inventory, the charges and the earmarks."""
-        name = self._tally.name(row)
+        """Rewrite a row's card slots from the inventory, the charges and the reservations."""
+        name = self._usage.name(row)
         held = [
             charge.allocation
             for uid, charge in self.charges_on(name).items()
             if charge.allocation and uid not in self._aside
         ]
-        earmarks = self._earmarked.laid_on(name)
-        self._tally.lay_out(row, self.inventory.get(name, ()), held, earmarks)
+        reservations = self._reserved.laid_on(name)
+        self._usage.lay_out(row, self.inventory.get(name, ()), held, reservations)
 
     def _row_for(self, name: NodeName) -> int:
         """The row of a node; a new row starts with the charges that wait for it."""
@@ -516,7 +516,7 @@ class Ledger:
         if row is None:
             row, waiting = self.columns.row_for(name), self.pods_on(name)
             for charge in waiting.values():
-                self._tally.add(row, charge, 1)
+                self._usage.add(row, charge, 1)
             if waiting:
                 self._lay_out_cards(row)
             if self.shared_ports(name):
@@ -528,10 +528,10 @@ class Ledger:
         columns, row = self.columns, self.columns.row_of.get(name)
         if row is not None and columns.nodes[row] is not None:
             return
-        if self._pods_on.get(name) or self.earmarks_on(name) or self.lingering_on(name):
+        if self._pods_on.get(name) or self.reservations_on(name) or self.lingering_on(name):
             return
         self._pods_on.pop(name, None)
         self._ports.pop(name, None)
         if row is not None:
-            self._tally.lay_out(row, (), (), ())
+            self._usage.lay_out(row, (), (), ())
             columns.free_row(row)

@@ -41,7 +41,7 @@ class Overdrafts:
 
     @contextmanager
     def trial(self) -> Iterator[None]:
-        """Ignore changes within: they are tentative, or concern earmarks only."""
+        """Ignore changes within: they are tentative, or concern reservations only."""
         self._is_trial = True
         try:
             yield

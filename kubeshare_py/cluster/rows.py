@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from kubeshare_py.cluster.columns import Columns, IntArray
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.node import Taint
-from kubeshare_py.domain.readiness import Told
+from kubeshare_py.domain.readiness import ReadinessReport
 from kubeshare_py.topology.card_sets import CardSets
 
 
@@ -53,7 +53,7 @@ class Rows(Protocol):
         "" is no card.
         """
 
-    def readiness(self) -> tuple[IntArray, list[Told]]:
+    def readiness(self) -> tuple[IntArray, list[ReadinessReport]]:
         """The number of each card's readiness, (k, width), and the values of readiness."""
 
     @property
@@ -115,7 +115,7 @@ class SomeRows:
         """See `Rows.models`."""
         return self.column("model"), self._columns.model_names
 
-    def readiness(self) -> tuple[IntArray, list[Told]]:
+    def readiness(self) -> tuple[IntArray, list[ReadinessReport]]:
         """See `Rows.readiness`."""
         return self.column("readiness"), self._columns.readiness_sets
 
@@ -176,7 +176,7 @@ class AllRows:
         """See `Rows.models`."""
         return self.column("model"), self._columns.model_names
 
-    def readiness(self) -> tuple[IntArray, list[Told]]:
+    def readiness(self) -> tuple[IntArray, list[ReadinessReport]]:
         """See `Rows.readiness`."""
         return self.column("readiness"), self._columns.readiness_sets
 

@@ -27,11 +27,11 @@ _OWN = (
     "tenants",
     "exclusive",
     "flags",
-    "room",
-    "share_room",
+    "headroom",
+    "share_headroom",
     "idle",
     "idle_cards",
-    "keep",
+    "break_order",
     "gpu_free_milli",
     "gpu_used_percent",
 )
@@ -119,13 +119,13 @@ class WhatIf(SomeRows):
         widest = np.where(free_bytes < 0, -1, np.minimum(widest, WHOLE_MILLI))
         idle = np.where(closed, 0, tenants == 0)
         own["flags"][positions] = flags
-        own["room"][positions] = np.where(
+        own["headroom"][positions] = np.where(
             closed, -1, np.maximum(np.minimum(free_milli, widest), -1)
         )
-        own["share_room"][positions] = np.where(closed, -1, free_milli)
+        own["share_headroom"][positions] = np.where(closed, -1, free_milli)
         own["idle"][positions] = idle
-        own["idle_cards"][positions] = (idle * self.column("bit")[positions]).sum(1)
-        own["keep"][positions] *= idle
+        own["idle_cards"][positions] = (idle * self.column("position_bit")[positions]).sum(1)
+        own["break_order"][positions] *= idle
         there = np.where(flags & ABSENT, 0, free_milli).sum(1)
         own["gpu_free_milli"][positions] = there
         whole = self.column("gpu_count")[positions] * WHOLE_MILLI

@@ -26,6 +26,13 @@ SCHEDULER_NAME = "kubeshare-scheduler"
 MOST_WEIGHT = 10_000
 
 
+#: Keys of earlier versions, and what they are called now.
+FORMER_KEYS: Mapping[str, str] = {
+    "earmarkSeconds": "reservationSeconds",
+    "earmarkPatienceSeconds": "reservationPatienceSeconds",
+}
+
+
 class ConfigurationError(Exception):
     """A configuration cannot be used; the text begins with the path of the field."""
 
@@ -34,25 +41,25 @@ class ConfigurationError(Exception):
         super().__init__(beginning(text, 2 * MOST_SAID))
 
 
-class Struct(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+class ConfigurationStruct(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """A mapping of the file; it refuses unknown fields, so that a typo is an error."""
 
 
-class Named(Struct, frozen=True):
+class EnabledPlugin(ConfigurationStruct, frozen=True):
     """A plugin at a point; only scores have weights."""
 
     name: str
     weight: Annotated[int, Meta(ge=1, le=MOST_WEIGHT)] = 1
 
 
-class Point(Struct, frozen=True):
+class Point(ConfigurationStruct, frozen=True):
     """Plugins to add to a point's default ones, and plugins to remove first."""
 
-    enabled: tuple[Named, ...] = ()
-    disabled: tuple[Named, ...] = ()
+    enabled: tuple[EnabledPlugin, ...] = ()
+    disabled: tuple[EnabledPlugin, ...] = ()
 
 
-class Points(Struct, frozen=True):
+class Points(ConfigurationStruct, frozen=True):
     """The extension points that a profile may change."""
 
     pre_enqueue: Point = Point()
@@ -67,14 +74,14 @@ class Points(Struct, frozen=True):
     reserve: Point = Point()
 
 
-class PluginArgs(Struct, frozen=True):
+class PluginArgs(ConfigurationStruct, frozen=True):
     """Arguments of one plugin of a profile."""
 
     name: str
     args: dict[str, Any] = {}
 
 
-class ProfileConfiguration(Struct, frozen=True):
+class ProfileConfiguration(ConfigurationStruct, frozen=True):
     """One profile: the plugins that decide for pods with this schedulerName."""
 
     scheduler_name: Annotated[str, Meta(min_length=1)] = SCHEDULER_NAME
@@ -88,7 +95,7 @@ class ProfileConfiguration(Struct, frozen=True):
     gpu_capacities: dict[str, Annotated[int, Meta(ge=1, le=10**9)]] = {}
 
 
-class Server(Struct, frozen=True):
+class Server(ConfigurationStruct, frozen=True):
     """The read-only state endpoint: address, certificate, and the file of accepted tokens.
 
     With `api_service`, kube-apiserver may forward its users' requests to it, by the APIService
@@ -111,14 +118,14 @@ class Server(Struct, frozen=True):
             raise ValueError(f"keyFile: {self.key_file}: needs certificateFile beside it")
 
 
-class SchedulerConfiguration(Struct, frozen=True):
+class SchedulerConfiguration(ConfigurationStruct, frozen=True):
     """The whole file.
 
     If too few members of a gang could be bound, the others are tried for `gang_repair_seconds`;
     then `gang_repair` is to `release` the bound ones, or only to `report` it. The first gang or pod
-    of whole cards that waits gets earmarks after `earmark_seconds`; with 0 none does. They end if
-    none of its places became free in `earmark_patience_seconds`; with 0 they do not. A plan waits
-    `preemption_patience_seconds` for its victims. One pod or gang evicts others at most
+    of whole cards that waits gets reservations after `reservation_seconds`; with 0 none does. They
+    end if none of its places became free in `reservation_patience_seconds`; with 0 they do not. A
+    plan waits `preemption_patience_seconds` for its victims. One pod or gang evicts others at most
     `preemptions_per_pod` times before it is bound. Cards of a pod that was deleted by force are
     held for the rest of its grace period, at most for `forced_delete_hold_seconds`; with 0 they are
     free at once. At most `max_waiting_pods_per_namespace` pods of one namespace wait in the queue;
@@ -136,8 +143,8 @@ class SchedulerConfiguration(Struct, frozen=True):
     leader_election: LeaderElection = LeaderElection()
     gang_repair_seconds: Annotated[float, Meta(ge=1, le=86_400)] = 60.0
     gang_repair: Literal["release", "report"] = "release"
-    earmark_seconds: Annotated[float, Meta(ge=0, le=604_800)] = 60.0
-    earmark_patience_seconds: Annotated[float, Meta(ge=0, le=604_800)] = 3600.0
+    reservation_seconds: Annotated[float, Meta(ge=0, le=604_800)] = 60.0
+    reservation_patience_seconds: Annotated[float, Meta(ge=0, le=604_800)] = 3600.0
     preemption_patience_seconds: Annotated[float, Meta(ge=1, le=604_800)] = 120.0
     preemptions_per_pod: Annotated[int, Meta(ge=1, le=1_000_000)] = 5
     forced_delete_hold_seconds: Annotated[float, Meta(ge=0, le=86_400)] = 60.0
@@ -145,34 +152,52 @@ class SchedulerConfiguration(Struct, frozen=True):
 
 
 #: A pod's preference of models weighs more than all policies for equally good ones.
-_PREFERENCE = Named("ModelPreference", 2000)
+_PREFERENCE = EnabledPlugin("ModelPreference", 2000)
 #: A card that is ready for the pod's isolation weighs more than policies for the others.
-_READY = Named("IsolationReady", 100)
+_READY = EnabledPlugin("IsolationReady", 100)
 
-_DEFAULTS: Mapping[str, tuple[Named, ...]] = {
+_DEFAULTS: Mapping[str, tuple[EnabledPlugin, ...]] = {
     "pre_enqueue": (),
-    "queue_sort": (Named("PrioritySort"),),
+    "queue_sort": (EnabledPlugin("PrioritySort"),),
     "filter": (
-        Named("NodeUnschedulable"),
-        Named("TaintToleration"),
-        Named("NodeAffinity"),
-        Named("NodeResourcesFit"),
+        EnabledPlugin("NodeUnschedulable"),
+        EnabledPlugin("TaintToleration"),
+        EnabledPlugin("NodeAffinity"),
+        EnabledPlugin("NodeResourcesFit"),
     ),
-    "card_filter": (Named("GpuFit"), Named("GpuModel"), Named("OneModel"), Named("NumaBinding")),
-    "post_filter": (Named("DefaultPreemption"),),
-    "score": (Named("BinPack"), Named("AvoidGpuNodes"), Named("Topology", 10), _READY, _PREFERENCE),
-    "card_score": (Named("BinPack"), Named("Topology"), _READY, _PREFERENCE),
-    "locality": (Named("Coscheduling"),),
+    "card_filter": (
+        EnabledPlugin("GpuFit"),
+        EnabledPlugin("GpuModel"),
+        EnabledPlugin("OneModel"),
+        EnabledPlugin("NumaBinding"),
+    ),
+    "post_filter": (EnabledPlugin("DefaultPreemption"),),
+    "score": (
+        EnabledPlugin("BinPack"),
+        EnabledPlugin("AvoidGpuNodes"),
+        EnabledPlugin("Topology", 10),
+        _READY,
+        _PREFERENCE,
+    ),
+    "card_score": (EnabledPlugin("BinPack"), EnabledPlugin("Topology"), _READY, _PREFERENCE),
+    "locality": (EnabledPlugin("Coscheduling"),),
     "permit": (),
     "reserve": (),
 }
 
 
+def former_keys(document: object) -> list[str]:
+    """A warning for each key of an earlier version in a parsed YAML document."""
+    keys = document if isinstance(document, dict) else {}
+    return [f"{old} is called {new} now" for old, new in FORMER_KEYS.items() if old in keys]
+
+
 def read(document: object) -> SchedulerConfiguration:
-    """Check a parsed YAML document.
+    """Check a parsed YAML document; keys of earlier versions are read as what they are called now.
 
     Raises ConfigurationError naming the path of the first bad field.
     """
+    document = _with_current_keys(document)
     try:
         configuration = msgspec.convert(
             {} if document is None else document, SchedulerConfiguration
@@ -199,6 +224,16 @@ def read(document: object) -> SchedulerConfiguration:
     return configuration
 
 
+def _with_current_keys(document: object) -> object:
+    """Raises ConfigurationError for a key that is there under both of its names."""
+    if not isinstance(document, dict):
+        return document
+    for old, new in FORMER_KEYS.items():
+        if old in document and new in document:
+            raise ConfigurationError(f"{old}: is called {new} now, which is there too")
+    return {FORMER_KEYS.get(key, key): value for key, value in document.items()}
+
+
 def isolation_choices(configuration: SchedulerConfiguration) -> dict[str, IsolationChoice]:
     """The isolation back-ends that each profile's pods choose from, by schedulerName."""
     return {one.scheduler_name: IsolationChoice(one.isolation) for one in configuration.profiles}
@@ -222,13 +257,13 @@ def effective(configuration: SchedulerConfiguration) -> dict[str, Any]:
     return plain
 
 
-def enabled(profile: ProfileConfiguration, point: str) -> list[Named]:
+def enabled(profile: ProfileConfiguration, point: str) -> list[EnabledPlugin]:
     """A point's plugins: the defaults that stay, then those that the file enables, in its order."""
     changes: Point = getattr(profile.plugins, point)
     return [*kept_defaults(changes, point), *changes.enabled]
 
 
-def kept_defaults(changes: Point, point: str) -> list[Named]:
+def kept_defaults(changes: Point, point: str) -> list[EnabledPlugin]:
     """The default profile's plugins that a profile's file leaves at a point."""
     gone = {named.name for named in (*changes.disabled, *changes.enabled)}
     defaults = () if "*" in gone else _DEFAULTS[point]

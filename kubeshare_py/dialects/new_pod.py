@@ -19,6 +19,6 @@ def first_problem(
     unknown = unknown_key(labels, annotations)
     if unknown is not None:
         return unknown
-    asked = sharedgpu.read(labels, annotations)
-    within = within_problem(annotations) if asked.group is not None else None
-    return within or asked.problem
+    parsed = sharedgpu.read(labels, annotations)
+    within = within_problem(annotations) if parsed.group is not None else None
+    return within or parsed.problem

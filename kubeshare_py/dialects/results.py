@@ -20,7 +20,7 @@ MANAGER_PORT = "sharedgpu/gpu_manager_port"
 FENCE = "sharedgpu/fence"
 
 #: On a pod that waits for others to leave: its cards once they have left.
-EARMARK = "sharedgpu/earmark"
+RESERVATION = "sharedgpu/earmark"
 
 #: For isolation back-ends: whole MiB of each card, and MPS' two limits.
 MEMORY_MIB = "sharedgpu/gpu_mem_mib"
@@ -31,7 +31,7 @@ MPS_MEMORY = "sharedgpu/mps_memory"
 KEYS = frozenset(
     {
         ALLOCATION, GPU_UUID, GPU_MODEL, GPU_MEM, CELL_ID, MANAGER_PORT, FENCE,
-        MEMORY_MIB, MPS_THREADS, MPS_MEMORY, EARMARK,
+        MEMORY_MIB, MPS_THREADS, MPS_MEMORY, RESERVATION,
     }
 )  # fmt: skip
 OF_ONE_CONTAINER = re.compile(r"sharedgpu/(container|init)-[0-9]+\.gpu_uuid")

@@ -69,7 +69,7 @@ _REMEMBERED = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ParsedRequest:
     """The labels' meaning. No request and no problem: a pod that wants no GPU.
 
     `priority` and `group` were understood before the first problem.
@@ -81,7 +81,7 @@ class Asked:
     group: PodGroup | None = None
 
 
-def read(labels: Mapping[str, str], annotations: Mapping[str, str] | None = None) -> Asked:
+def read(labels: Mapping[str, str], annotations: Mapping[str, str] | None = None) -> ParsedRequest:
     """Read a pod's labels; the first problem in KubeShare's order of checks is reported.
 
     Group names belong to the pod's namespace, which the value does not repeat. Of annotations, only
@@ -94,15 +94,17 @@ def read(labels: Mapping[str, str], annotations: Mapping[str, str] | None = None
         group = _group(get(GROUP) or get(GROUP_OTHER_NAME), headcount, threshold)
     limit, request, memory, priority = get(LIMIT), get(REQUEST), get(MEMORY), get(PRIORITY)
     if isinstance(group, InvalidRequest):
-        return Asked(problem=group)
-    asked = _asked(limit, request, memory, get(MODEL), get(NUMA_BIND), priority)
-    if asked.request is not None:
+        return ParsedRequest(problem=group)
+    parsed = _asked(limit, request, memory, get(MODEL), get(NUMA_BIND), priority)
+    if parsed.request is not None:
         texts = sharedgpu_models.texts_of(labels, annotations)
         if texts is not NOTHING_SAID:
-            asked = _with_models(asked, asked.request, texts, group is not None)
+            parsed = _with_models(parsed, parsed.request, texts, group is not None)
     if group is None:
-        return asked
-    return Asked(request=asked.request, problem=asked.problem, priority=asked.priority, group=group)
+        return parsed
+    return ParsedRequest(
+        request=parsed.request, problem=parsed.problem, priority=parsed.priority, group=group
+    )
 
 
 @remembered(_REMEMBERED)
@@ -113,38 +115,38 @@ def _asked(
     model: str | None,
     numa_bind: str | None,
     priority: str | None,
-) -> Asked:
+) -> ParsedRequest:
     """The request without the group."""
     rank = _priority(priority)
     if isinstance(rank, InvalidRequest):
-        return Asked(problem=rank)
+        return ParsedRequest(problem=rank)
     if limit is None and request is None and memory is None:
-        return Asked(priority=rank)
+        return ParsedRequest(priority=rank)
     asked = _request(limit, request, memory, model, numa_bind, rank > 0)
     if isinstance(asked, InvalidRequest):
-        return Asked(problem=asked, priority=rank)
-    return Asked(request=asked, priority=rank)
+        return ParsedRequest(problem=asked, priority=rank)
+    return ParsedRequest(request=asked, priority=rank)
 
 
 @remembered(_REMEMBERED)
 def _with_models(
-    asked: Asked, request: GpuRequest, texts: ModelTexts | InvalidRequest, grouped: bool
-) -> Asked:
+    parsed: ParsedRequest, request: GpuRequest, texts: ModelTexts | InvalidRequest, grouped: bool
+) -> ParsedRequest:
     """The request with what the pod says about models."""
     if isinstance(texts, InvalidRequest):
-        return Asked(problem=texts, priority=asked.priority)
-    wish = sharedgpu_models.wish_of(texts)
+        return ParsedRequest(problem=texts, priority=parsed.priority)
+    wish = sharedgpu_models.preferred_models(texts)
     share_of = sharedgpu_models.share_of(texts, request.claim.exclusive)
     problem = sharedgpu_models.mix_problem(texts)
     for found in (wish, problem, share_of):
         if isinstance(found, InvalidRequest):
-            return Asked(problem=found, priority=asked.priority)
+            return ParsedRequest(problem=found, priority=parsed.priority)
     assert not isinstance(wish, InvalidRequest)
     assert not isinstance(share_of, InvalidRequest)
     # A single card has one model: its pods need no shape of their own.
     same = texts.mix == sharedgpu_models.SAME and (request.claim.count > 1 or grouped)
-    claim = replace(request.claim, wish=wish, one_model=same, share_of=share_of)
-    return replace(asked, request=replace(request, claim=claim))
+    claim = replace(request.claim, preferred=wish, one_model=same, share_of=share_of)
+    return replace(parsed, request=replace(request, claim=claim))
 
 
 def _request(

@@ -7,7 +7,7 @@ digits, dashes, dots and underscores), so annotations of the same names are read
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kubeshare_py.domain.gpu_models import ANY, ModelWish, name_part
+from kubeshare_py.domain.gpu_models import ANY, PreferredModels, name_part
 from kubeshare_py.domain.request import InvalidRequest
 
 MODELS = "sharedgpu/gpu_models"
@@ -74,7 +74,7 @@ def texts_of(
     return ModelTexts(*found) if any(found) else NOTHING_SAID
 
 
-def wish_of(texts: ModelTexts) -> ModelWish | InvalidRequest | None:
+def preferred_models(texts: ModelTexts) -> PreferredModels | InvalidRequest | None:
     """The accepted models; None if the pod states none."""
     tiers: list[tuple[str, ...]] = []
     for tier in texts.models.split(">") if texts.models else ():
@@ -91,7 +91,7 @@ def wish_of(texts: ModelTexts) -> ModelWish | InvalidRequest | None:
     problem = _denied_problem(denied)
     if problem:
         return _invalid(DENIED, texts.denied, problem)
-    return ModelWish(tiers=tuple(tiers), denied=denied) if tiers or denied else None
+    return PreferredModels(tiers=tuple(tiers), denied=denied) if tiers or denied else None
 
 
 def mix_problem(texts: ModelTexts) -> InvalidRequest | None:

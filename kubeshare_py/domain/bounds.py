@@ -10,7 +10,7 @@ _MOST_SHOWN = 10**24
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class AmountRange:
     """An amount is within `least` and `most`, both included."""
 
     least: int
@@ -30,36 +30,36 @@ class Bound:
 
 
 #: Memory of a card, and of one pod's part of it (bytes): 256 TiB.
-CARD_BYTES = Bound(1, 2**48)
-HELD_BYTES = Bound(0, CARD_BYTES.most)
+CARD_BYTES = AmountRange(1, 2**48)
+HELD_BYTES = AmountRange(0, CARD_BYTES.most)
 #: A card's number on its node.
-CARD_INDEX = Bound(0, 4095)
+CARD_INDEX = AmountRange(0, 4095)
 #: All cards of a node, instances included: sixteen cards of seven instances are 112. The tables
 #: have as many columns as the node with the most cards, so one node's cards cost memory on all.
-CARDS_OF_NODE = Bound(0, 128)
+CARDS_OF_NODE = AmountRange(0, 128)
 #: Resources that a node offers: each takes a column of all nodes' tables.
-NODE_RESOURCES = Bound(0, 64)
+NODE_RESOURCES = AmountRange(0, 64)
 #: Linux has 1024 at most.
-NUMA_NODE = Bound(0, 4095)
+NUMA_NODE = AmountRange(0, 4095)
 #: MB/s, both directions summed: 1 PB/s.
-LINK_SPEED = Bound(0, 10**9)
+LINK_SPEED = AmountRange(0, 10**9)
 #: Pods on one card; 0 is no limit.
-CARD_TENANTS = Bound(0, 1_000_000)
+CARD_TENANTS = AmountRange(0, 1_000_000)
 #: KubeShare documents 0…100.
-CELL_PRIORITY = Bound(0, 1_000_000)
+CELL_PRIORITY = AmountRange(0, 1_000_000)
 #: Cards that one pod may ask for: far above any node.
-CLAIMED_CARDS = Bound(1, 1_000_000)
+CLAIMED_CARDS = AmountRange(1, 1_000_000)
 #: Pods of a group, and those that start together. Kubernetes' clusters have 150,000.
-GROUP_MEMBERS = Bound(1, 1_000_000)
-GROUP_MINIMUM = Bound(0, GROUP_MEMBERS.most)
+GROUP_MEMBERS = AmountRange(1, 1_000_000)
+GROUP_MINIMUM = AmountRange(0, GROUP_MEMBERS.most)
 #: Kubernetes' bound of a pod's priority and other counts.
-INT32 = Bound(-(2**31), 2**31 - 1)
+INT32 = AmountRange(-(2**31), 2**31 - 1)
 #: Characters of a card's uuid or model.
-CARD_NAME = Bound(1, 253)
+CARD_NAME = AmountRange(1, 253)
 #: Characters of a sentence about an object. Names in it have up to 317 characters each.
-SENTENCE = Bound(0, 4000)
+SENTENCE = AmountRange(0, 4000)
 #: Nodes of a simulated cluster.
-SIMULATED_NODES = Bound(0, 20_000)
+SIMULATED_NODES = AmountRange(0, 20_000)
 
 
 def shortened(sentence: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kubeshare_py.domain.identity import GpuUuid
-from kubeshare_py.domain.readiness import Told
+from kubeshare_py.domain.readiness import ReadinessReport
 
 
 class BusPath(StrEnum):
@@ -191,7 +191,7 @@ class JudgedCard:
     faults: tuple[str, ...] = ()
     is_gone: bool = False
     is_read: bool = True
-    readiness: Told = ()
+    readiness: ReadinessReport = ()
 
     @property
     def is_listed(self) -> bool:

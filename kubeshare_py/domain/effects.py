@@ -82,7 +82,7 @@ class Preempt:
     plan: PreemptionPlan
 
 
-class Trouble(StrEnum):
+class PodWarning(StrEnum):
     """A problem of a bound pod, mostly caused by other clients; reasons of events."""
 
     NOT_OURS = "AllocationNotOurs"  # another client wrote it: it is charged as it says
@@ -95,12 +95,12 @@ class Trouble(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ReportTrouble:
+class ReportPodWarning:
     """Report a problem of a bound pod to its owner: a Warning event."""
 
     uid: PodUid
     key: PodKey
-    trouble: Trouble
+    warning: PodWarning
     note: str
 
 
@@ -150,5 +150,5 @@ class Lingers:
     for_s: float
 
 
-Report = ReportWaiting | ReportScheduled | ReportTrouble | ReportOvercommit
-Effect = Bind | Evict | Nominate | Preempt | LogPluginFailure | Lingers | Report
+ReportEffect = ReportWaiting | ReportScheduled | ReportPodWarning | ReportOvercommit
+Effect = Bind | Evict | Nominate | Preempt | LogPluginFailure | Lingers | ReportEffect

@@ -132,7 +132,7 @@ class PodGroupsListed:
 
     api: GroupApi
     groups: tuple[PodGroupObject, ...] | None
-    trouble: str = ""
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from kubeshare_py.domain.bounds import (
     NUMA_NODE,
 )
 from kubeshare_py.domain.identity import GpuUuid
-from kubeshare_py.domain.readiness import Told
+from kubeshare_py.domain.readiness import ReadinessReport
 
 WHOLE_MILLI = 1000
 
@@ -68,7 +68,7 @@ class Gpu:
     fabric: str = ""
     cell_id: str = ""
     cell_priority: int = 0
-    readiness: Told = ()
+    readiness: ReadinessReport = ()
 
     def __post_init__(self) -> None:
         # In one expression, because a reading creates tens of thousands of cards.

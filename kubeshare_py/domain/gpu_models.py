@@ -15,7 +15,7 @@ _STARS = re.compile(r"\*+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelWish:
+class PreferredModels:
     """The models that a pod accepts and prefers.
 
     `tiers` are the accepted models, best first; models of one tier are equally good. Without tiers,

@@ -37,10 +37,10 @@ class PodGroupObject:
     api: GroupApi
     namespace: str
     name: str
-    minimum: int
+    min_member: int
     within: str = ""
     unsupported: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not GROUP_MEMBERS.allows(self.minimum):
-            raise ValueError(f"minimum {GROUP_MEMBERS.problem(self.minimum)}")
+        if not GROUP_MEMBERS.allows(self.min_member):
+            raise ValueError(f"minimum {GROUP_MEMBERS.problem(self.min_member)}")

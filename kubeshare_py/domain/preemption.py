@@ -31,7 +31,7 @@ class Victim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seat:
+class NominatedPlace:
     """The place that a pod gets once the victims have left."""
 
     uid: PodUid
@@ -49,7 +49,7 @@ class PreemptionPlan:
     """
 
     preemptor: Preemptor
-    seats: tuple[Seat, ...]
+    nominations: tuple[NominatedPlace, ...]
     victims: tuple[Victim, ...] = ()
     awaited: tuple[PodUid, ...] = ()
     violations: int = 0

@@ -53,10 +53,10 @@ class Readiness:
 
 
 #: The readiness of one card: each back-end with a report, once.
-Told = tuple[Readiness, ...]
+ReadinessReport = tuple[Readiness, ...]
 
 
-def lack_of(told: Told, backend: IsolationBackend) -> str | None:
+def lack_of(told: ReadinessReport, backend: IsolationBackend) -> str | None:
     """What a back-end lacks, "" for nothing; None if unknown."""
     if backend is IsolationBackend.NONE:
         return ""
@@ -68,24 +68,24 @@ def in_words(lack: str) -> str:
     return _WORDS[lack]
 
 
-def as_labels(told: Told) -> tuple[tuple[str, str], ...]:
+def as_labels(told: ReadinessReport) -> tuple[tuple[str, str], ...]:
     """For each back-end with a report: what it lacks, or that it is ready."""
     return tuple((one.backend.value, one.lack or READY) for one in told)
 
 
-def of_labels(labels: Iterable[tuple[str, str]]) -> Told:
+def of_labels(labels: Iterable[tuple[str, str]]) -> ReadinessReport:
     """The reverse of `as_labels`; unknown back-ends and those with "" are left out."""
     return _of_labels(tuple(labels))
 
 
 @lru_cache(maxsize=1024)
-def one_object(told: Told) -> Told:
+def one_object(told: ReadinessReport) -> ReadinessReport:
     """The same object for equal values: tens of thousands of cards need not keep a copy each."""
     return told
 
 
 @remembered(1024)
-def _of_labels(labels: tuple[tuple[str, str], ...]) -> Told:
+def _of_labels(labels: tuple[tuple[str, str], ...]) -> ReadinessReport:
     words = dict(labels)
     return one_object(
         tuple(

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from kubeshare_py.domain.bounds import CLAIMED_CARDS, HELD_BYTES
 from kubeshare_py.domain.gpu import WHOLE_MILLI, share_bytes
-from kubeshare_py.domain.gpu_models import ModelWish, names_model
+from kubeshare_py.domain.gpu_models import PreferredModels, names_model
 from kubeshare_py.domain.printable import beginning
 
 #: More than any card has.
@@ -36,7 +36,7 @@ class GpuClaim:
     models: tuple[str, ...] = ()
     exclusive: bool = False
     one_numa_node: bool = False
-    wish: ModelWish | None = None
+    preferred: PreferredModels | None = None
     one_model: bool = False
     share_of: str = ""
     shares: tuple[tuple[str, int], ...] = ()
@@ -68,7 +68,7 @@ class GpuClaim:
     def takes(self, model: str) -> bool:
         """Whether a card of this model is acceptable."""
         named = not self.models or model in self.models
-        return named and (self.wish is None or self.wish.tier(model) is not None)
+        return named and (self.preferred is None or self.preferred.tier(model) is not None)
 
     def bytes_of(self, capacity_bytes: int, model: str = "") -> int:
         """The bytes charged on a card of this model with so much memory."""

@@ -218,10 +218,10 @@ def card_values(figures: CollectorFigures) -> Mapping[str, Mapping[tuple[str, ..
     return values
 
 
-_Labelled = tuple[str, tuple[str, ...], float]
+_LabelledSeries = tuple[str, tuple[str, ...], float]
 
 
-def _card_values(card: JudgedCard) -> Iterator[_Labelled]:
+def _card_values(card: JudgedCard) -> Iterator[_LabelledSeries]:
     reading = card.reading
     fabric = reading.fabric
     yield (
@@ -244,14 +244,14 @@ def _card_values(card: JudgedCard) -> Iterator[_Labelled]:
         yield from _counts(reading)
 
 
-def _readings(reading: CardReading) -> Iterator[_Labelled]:
+def _readings(reading: CardReading) -> Iterator[_LabelledSeries]:
     for name, value in _PLAIN.items():
         told = value(reading)
         if told is not None:
             yield name, (), told
 
 
-def _counts(reading: CardReading) -> Iterator[_Labelled]:
+def _counts(reading: CardReading) -> Iterator[_LabelledSeries]:
     errors = reading.errors
     for name, kind, count in (
         ("kubeshare_gpu_memory_errors", "corrected", errors.corrected),

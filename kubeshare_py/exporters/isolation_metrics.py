@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.domain.readiness import NEEDY, Told, as_labels
+from kubeshare_py.domain.readiness import NEEDY, ReadinessReport, as_labels
 from kubeshare_py.exporters.metric import Metric
 
 _BACKENDS = tuple(one.value for one in NEEDY)
@@ -46,6 +46,6 @@ def values(node: NodeName, cards: Iterable[Gpu]) -> Mapping[str, _Labelled]:
     }
 
 
-def _words(told: Told) -> tuple[str, ...]:
+def _words(told: ReadinessReport) -> tuple[str, ...]:
     words = dict(as_labels(told))
     return tuple(words.get(backend, "") for backend in _BACKENDS)

@@ -22,16 +22,16 @@ Values = Mapping[str, Mapping[tuple[str, ...], Value]]
 def registry(catalogue: Sequence[Metric], values: Values) -> CollectorRegistry:
     """A registry to render; raises KeyError for a metric that is not in the catalogue."""
     found = CollectorRegistry()
-    found.register(_Given(catalogue, values))
+    found.register(_MetricFamilies(catalogue, values))
     return found
 
 
 def collector(catalogue: Sequence[Metric], values: Values) -> Collector:
     """The same as a collector, to be registered beside others."""
-    return _Given(catalogue, values)
+    return _MetricFamilies(catalogue, values)
 
 
-class _Given(Collector):
+class _MetricFamilies(Collector):
     """One family for each metric that has a value, in the order of the catalogue."""
 
     def __init__(self, catalogue: Sequence[Metric], values: Values) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from prometheus_client import generate_latest
 
-from kubeshare_py.domain.effects import Trouble
+from kubeshare_py.domain.effects import PodWarning
 from kubeshare_py.domain.isolation import UNHELD, Part
 from kubeshare_py.domain.readiness import NEEDY
 from kubeshare_py.exporters.build_info import BUILD_INFO
@@ -27,7 +27,7 @@ _METRICS = (
     Metric(
         "scheduler_schedule_attempts_total",
         "counter",
-        "Tries to place a pod, by result; a try of a line's first pod stands for its whole line.",
+        "Tries to place a pod, by result; a try of a queue's first pod stands for its whole queue.",
         _PROFILE,
     ),
     Metric(
@@ -50,7 +50,7 @@ _METRICS = (
     Metric(
         "scheduler_pod_scheduling_attempts",
         "histogram",
-        "Tries until a pod was bound, those of it as the first of its line.",
+        "Tries until a pod was bound, those of it as the first of its shape queue.",
     ),
     Metric(
         "scheduler_preemption_attempts_total",
@@ -70,14 +70,14 @@ _METRICS = (
     Metric(
         "scheduler_queue_incoming_pods_total",
         "counter",
-        "Pods that entered a queue, by what made them; whole lines when they are woken or blocked.",
+        "Pods that entered a queue, by what made them; a whole queue at once.",
         ("queue", "event"),
     ),
     Metric("scheduler_pending_pods", "gauge", "Pods that wait, by queue.", ("queue",)),
     Metric(
         "scheduler_unschedulable_pods",
         "gauge",
-        "Pods in blocked lines, by the plugins whose reasons they have.",
+        "Pods in unschedulable queues, by the plugins whose reasons they have.",
         ("plugin", "profile"),
     ),
     Metric(
@@ -88,7 +88,7 @@ _METRICS = (
     ),
     Metric("kubeshare_cards", "gauge", "Cards in the inventory."),
     Metric("kubeshare_idle_cards", "gauge", "Healthy cards without pods."),
-    Metric("kubeshare_earmarked_cards", "gauge", "Cards kept for pods that wait for long."),
+    Metric("kubeshare_reserved_cards", "gauge", "Cards kept for pods that wait for long."),
     Metric(
         "kubeshare_lingering_pods",
         "gauge",
@@ -122,7 +122,7 @@ _METRICS = (
         ("isolation",),
     ),
     Metric(
-        "kubeshare_allocation_troubles_total",
+        "kubeshare_allocation_warnings_total",
         "counter",
         "What others did to bound pods past this scheduler, by the reason of the pod's event.",
         ("reason",),
@@ -197,8 +197,8 @@ def scheduler_values(
         "scheduler_pod_scheduling_sli_duration_seconds": {
             (attempts,): seconds for attempts, seconds in tallies.sli_seconds.items()
         },
-        "kubeshare_allocation_troubles_total": {
-            (trouble,): tallies.troubles.get(trouble, 0) for trouble in Trouble
+        "kubeshare_allocation_warnings_total": {
+            (warning,): tallies.warnings.get(warning, 0) for warning in PodWarning
         },
         "kubeshare_unheld_pods": {
             (backend, part): (pods.shares if part in parts else pods.lacking).get(backend, 0)
@@ -206,7 +206,7 @@ def scheduler_values(
             for part in Part
         },
         "kubeshare_unconfirmed_pods": {
-            (backend,): pods.untold.get(backend, 0) for backend in NEEDY
+            (backend,): pods.unreported.get(backend, 0) for backend in NEEDY
         },
         "scheduler_queue_incoming_pods_total": process.queue_moves,
         "scheduler_cache_size": {
@@ -232,7 +232,7 @@ def _without_labels(
     return {
         "kubeshare_cards": ledger.cards,
         "kubeshare_idle_cards": ledger.idle_cards,
-        "kubeshare_earmarked_cards": ledger.earmarked_cards,
+        "kubeshare_reserved_cards": ledger.reserved_cards,
         "kubeshare_lingering_pods": ledger.lingering_pods,
         "kubeshare_overcommitted_cards": ledger.overcommitted_cards,
         "kubeshare_unexclusive_cards": ledger.unexclusive_cards,

@@ -27,7 +27,7 @@ class Tallies:
     pod_attempts: Distribution = field(default_factory=lambda: Distribution(POD_ATTEMPTS_BOUNDS))
     turn_seconds: Distribution = field(default_factory=lambda: Distribution(TURN_BOUNDS))
     preemption_victims: Distribution = field(default_factory=lambda: Distribution(VICTIM_BOUNDS))
-    troubles: dict[str, int] = field(default_factory=dict)
+    warnings: dict[str, int] = field(default_factory=dict)
     reloads: dict[str, int] = field(default_factory=lambda: {"applied": 0, "refused": 0})
     reloaded: bool = True
 
@@ -51,9 +51,9 @@ class Tallies:
         """`victims` pods are evicted for one pod or gang; 0 if enough others leave anyhow."""
         self.preemption_victims.observe(victims)
 
-    def trouble(self, reason: str) -> None:
+    def warning(self, reason: str) -> None:
         """Another client did this to a bound pod."""
-        self.troubles[reason] = self.troubles.get(reason, 0) + 1
+        self.warnings[reason] = self.warnings.get(reason, 0) + 1
 
     def reload(self, *, applied: bool) -> None:
         """The configuration file changed."""

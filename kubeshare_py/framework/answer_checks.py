@@ -14,7 +14,7 @@ from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.framework.boundary import shortened
-from kubeshare_py.framework.points import Among, BestSet, ByRoom, CardQuestion
+from kubeshare_py.framework.points import ByHeadroom, CardPreselection, CardQuestion, CardSetScore
 from kubeshare_py.framework.scores import MAX_SCORE
 
 #: Characters of a wrong answer that are shown.
@@ -50,24 +50,24 @@ def card_question(answer: object) -> str | None:
         return None
     if not isinstance(answer, CardQuestion):
         return answered(answer, "a CardQuestion or None")
-    least = answer.least_room
+    least = answer.least_headroom
     if least is not None and not (_is_integer(least) and 0 <= least <= WHOLE_MILLI + 1):
-        return answered(least, f"a least_room of 0 to {WHOLE_MILLI}")
+        return answered(least, f"a least_headroom of 0 to {WHOLE_MILLI}")
     return None
 
 
 def card_rank(answer: object) -> str | None:
     """Check the answer of `CardScore.card_score`.
 
-    A CardRank, a ByRoom, a BestSet, an Among, or None.
+    A CardRank, a ByHeadroom, a CardSetScore, an Among, or None.
 
-    The ranks of a ByRoom are integers of 0 or more, shape (1001,).
+    The ranks of a ByHeadroom are integers of 0 or more, shape (1001,).
     """
-    if isinstance(answer, ByRoom):
+    if isinstance(answer, ByHeadroom):
         ranks = answer.ranks
         bad = _array(ranks, (WHOLE_MILLI + 1,)) is not None or ranks.min() < 0
         return answered(ranks, f"{WHOLE_MILLI + 1} ranks of 0 or more") if bad else None
-    if isinstance(answer, BestSet | Among):
+    if isinstance(answer, CardSetScore | CardPreselection):
         return None
     return question_or_none(answer)
 
@@ -140,7 +140,7 @@ def ranks(points: IntArray, counting: NDArray[np.bool_]) -> str | None:
 
 
 def slots(answer: object, count: int, fits: NDArray[np.bool_]) -> str | None:
-    """Check the cards that a BestSet chose: `count` different slots of cards that fit.
+    """Check the cards that a CardSetScore chose: `count` different slots of cards that fit.
 
     `fits` has the shape (width,).
     """

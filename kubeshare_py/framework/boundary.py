@@ -14,7 +14,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 #: The fault of an answer, as the end of the sentence "plugin X failed: …"; None if there is none.
-Check = Callable[[object], str | None]
+AnswerCheck = Callable[[object], str | None]
 
 #: The most characters of an exception's text, or of a wrong answer, that are reported.
 MOST_TEXT = 200
@@ -100,7 +100,7 @@ class Boundary:
         self,
         plugin: object,
         point: str,
-        check: Check | None,
+        check: AnswerCheck | None,
         question: Callable[P, T],
         *args: P.args,
         **kwargs: P.kwargs,

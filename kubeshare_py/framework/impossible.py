@@ -113,7 +113,7 @@ def _too_few(claim: GpuClaim, columns: Columns, there: CardsThere) -> Iterator[s
         return
     of = " of one model" if claim.one_model else ""
     near = " near one NUMA node" if claim.one_numa_node else ""
-    named = claim.models or claim.wish is not None or claim.share_of
+    named = claim.models or claim.preferred is not None or claim.share_of
     kind = f"{of}{near}{' of a model that it takes' if named else ''}"
     size = ""
     if of_models.max() >= claim.count:

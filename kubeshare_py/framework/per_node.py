@@ -19,7 +19,7 @@ from kubeshare_py.domain.node import Taint
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.answer_checks import whole_number, yes_or_no
 from kubeshare_py.framework.boundary import NodeFailed, WrongAnswer, in_words
-from kubeshare_py.framework.points import Cards, Depends, Normaliser, RowFilter, RowScore
+from kubeshare_py.framework.points import BestCards, Depends, Normaliser, RowFilter, RowScore
 from kubeshare_py.framework.reasons import ReasonTable
 from kubeshare_py.framework.scores import MAX_SCORE
 
@@ -178,7 +178,7 @@ class PerNodeScore:
     def score(self, shape: Shape) -> RowScore | None:
         """Put the function to each row."""
 
-        def ask(rows: Rows, cards: Cards | None) -> IntArray:
+        def ask(rows: Rows, cards: BestCards | None) -> IntArray:
             return _each(rows, lambda node: _cut(self._points(shape, node)))
 
         return ask

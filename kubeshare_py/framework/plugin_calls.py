@@ -17,7 +17,7 @@ from kubeshare_py.domain.preemption import Preemptor
 from kubeshare_py.framework import answer_checks
 from kubeshare_py.framework.answer_checks import SortKeys
 from kubeshare_py.framework.boundary import Boundary, PluginFailed
-from kubeshare_py.framework.points import Cards, Explain, Locality, PostFilter, Together
+from kubeshare_py.framework.points import BestCards, Explain, GangScore, Locality, PostFilter
 from kubeshare_py.framework.scheduler_profile import Profile
 
 
@@ -99,17 +99,17 @@ def places(boundary: Boundary, plugin: Locality) -> tuple[str, ...]:
     return tuple(boundary.call(plugin, "Locality", answer_checks.names, plugin.places))
 
 
-def together(boundary: Boundary, plugin: Together, count: int, rows: Rows) -> IntArray:
+def gang_scores(boundary: Boundary, plugin: GangScore, count: int, rows: Rows) -> IntArray:
     """How good each row is for `count` cards of one gang, (k,) int64.
 
     Raises PluginFailed.
     """
 
-    def check(answer: object, rows: Rows, cards: Cards | None) -> str | None:
+    def check(answer: object, rows: Rows, cards: BestCards | None) -> str | None:
         return answer_checks.row_numbers(answer, rows)
 
-    question = boundary.call(plugin, "Together", answer_checks.question, plugin.together, count)
-    return boundary.guarded(plugin, "Together", check, question)(rows, None)
+    question = boundary.call(plugin, "GangScore", answer_checks.question, plugin.gang_score, count)
+    return boundary.guarded(plugin, "GangScore", check, question)(rows, None)
 
 
 def explain(

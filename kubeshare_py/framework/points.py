@@ -37,8 +37,8 @@ from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.domain.preemption import Preemptor
 from kubeshare_py.framework.reasons import ReasonTable
-from kubeshare_py.topology.boards import MOST_CARDS
-from kubeshare_py.topology.company import Company
+from kubeshare_py.topology.gang_context import GangContext
+from kubeshare_py.topology.node_topologies import MOST_CARDS
 
 
 class Depends(Enum):
@@ -49,7 +49,7 @@ class Depends(Enum):
 
 
 @dataclass(slots=True)
-class Cards:
+class BestCards:
     """The best card of each asked row, for a claim of one card.
 
     Card filters and card scores rank the cards. `slot` is the card's slot and `picked` its flat
@@ -74,29 +74,30 @@ class CardQuestion:
 
     `fits` says which cards may hold one share of the claim, (k, width) bool; it is called for every
     decision. `reasons` gives a mask per card, (k, width) int64, 0 exactly where `fits` is True; it
-    is called when a pod waits and people want to know why. If `least_room` is not None, `fits` must
-    be exactly `room >= least_room` (milli), and the framework may look answers up instead of
-    calling it.
+    is called when a pod waits and people want to know why. If `least_headroom` is not None, `fits`
+    must be exactly `room >= least_headroom` (milli), and the framework may look answers up instead
+    of calling it.
     """
 
     fits: Callable[[Rows], NDArray[np.bool_]]
     reasons: Callable[[Rows], IntArray]
-    least_room: int | None = None
+    least_headroom: int | None = None
 
 
-#: The highest value of the column `keep`, and the number of its values: the distance of two ranks.
+#: The highest value of the column `break_order`, and the number of its values: the distance of two
+#: ranks.
 MOST_KEPT = MOST_CARDS
 PLACES = MOST_KEPT + 1
 
 
 @dataclass(frozen=True, slots=True)
-class ByRoom:
+class ByHeadroom:
     """A card rank that depends only on the card's free share.
 
     `ranks` is (1001,) int64, for 0 to 1000 milli.
 
-    With `keeps`, the column `keep` orders idle cards of equal rank, whatever the weights are. For a
-    member of a gang, nearness to the gang's cards orders all cards of equal rank.
+    With `keeps`, the column `break_order` orders idle cards of equal rank, whatever the weights
+    are. For a member of a gang, nearness to the gang's cards orders all cards of equal rank.
     """
 
     ranks: IntArray
@@ -104,11 +105,11 @@ class ByRoom:
 
     def __call__(self, rows: Rows) -> IntArray:
         """The rank of each card, (k, width) int64; arbitrary for cards with no free share."""
-        return self.ranks.take(rows.column("room"), mode="clip")
+        return self.ranks.take(rows.column("headroom"), mode="clip")
 
 
 @dataclass(frozen=True, slots=True)
-class BestSet:
+class CardSetScore:
     """Chooses the best set of cards for a claim of several cards, in place of a card rank.
 
     `choose` gets the one chosen row and which of its cards fit, (width,) bool, at least as many as
@@ -117,23 +118,24 @@ class BestSet:
     """
 
     choose: Callable[[Rows, NDArray[np.bool_]], tuple[int, ...]]
-    near: Callable[[Rows, NDArray[np.bool_], Company], tuple[int, ...]] | None = None
+    near_gang: Callable[[Rows, NDArray[np.bool_], GangContext], tuple[int, ...]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Among:
+class CardPreselection:
     """Narrows the cards of a claim of several cards, in place of a card rank.
 
-    `leave` gets the same arguments as `BestSet.choose`, before it is called, and returns the cards
-    that remain, (width,) bool, at least as many as the claim asks for.
+    `leave` gets the same arguments as `CardSetScore.choose`, before it is called, and returns the
+    cards that remain, (width,) bool, at least as many as the claim asks for.
     """
 
-    leave: Callable[[Rows, NDArray[np.bool_]], NDArray[np.bool_]]
+    preselect: Callable[[Rows, NDArray[np.bool_]], NDArray[np.bool_]]
 
 
 #: 0…100 per row, (k,) int64, higher is better. Cards is None unless the shape claims one card.
-RowScore = Callable[[Rows, Cards | None], IntArray]
-#: 0 or more per card, (k, width) int64, higher is better. Ties go to the lower uuid. See ByRoom.
+RowScore = Callable[[Rows, BestCards | None], IntArray]
+#: 0 or more per card, (k, width) int64, higher is better. Ties go to the lower uuid. See
+#: ByHeadroom.
 CardRank = Callable[[Rows], IntArray]
 #: Raw scores of the rows that fit -> 0…100, (k,) int64 both.
 Normaliser = Callable[[IntArray], IntArray]
@@ -231,13 +233,13 @@ class CardScore(Protocol):
 
     Score gets the best card of each row.
 
-    For a claim of several cards, the first plugin that answers with a BestSet decides alone. It
-    chooses among the cards that remain after all plugins that answer with Among, in their order.
+    For a claim of several cards, the first plugin that answers with a CardSetScore decides alone.
+    It chooses among the cards that remain after all plugins that answer with Among, in their order.
     """
 
     name: str
 
-    def card_score(self, shape: Shape) -> CardRank | BestSet | Among | None:
+    def card_score(self, shape: Shape) -> CardRank | CardSetScore | CardPreselection | None:
         """The question for this shape."""
 
 
@@ -259,14 +261,14 @@ class Score(Protocol):
 
 
 @runtime_checkable
-class Together(Protocol):
+class GangScore(Protocol):
     """For scores: how good are idle cards for a gang that gets them together on one node?
 
     Asked about nodes that can hold the whole gang, and multiplied by the plugin's weight at Score.
     These points, and how full the node is afterwards, decide the node's order among the others.
     """
 
-    def together(self, count: int) -> RowScore:
+    def gang_score(self, count: int) -> RowScore:
         """The question for `count` cards: points of the best set of each row, (k,)."""
 
 
@@ -298,14 +300,14 @@ class Reserve(Protocol):
 
 
 @runtime_checkable
-class Hint(Protocol):
+class QueueingHint(Protocol):
     """For filters: could this row, which just improved, fit the shape? Asked before the question.
 
     kube-scheduler's QueueingHint. It must be cheap and must never return False for a row that fits;
     returning True for one that does not only costs time.
     """
 
-    def may_fit(self, shape: Shape, ledger: Ledger, row: int) -> bool:
+    def queueing_hint(self, shape: Shape, ledger: Ledger, row: int) -> bool:
         """False only if the shape certainly does not fit the row."""
 
 
@@ -329,18 +331,18 @@ class Locality(Protocol):
 #: More pods than any node ever has; sums over all nodes stay far below 2**63.
 MOST_PODS = 1 << 30
 #: An upper bound of how many pods of the shape each row takes at once, (k,) int64.
-RowRoom = Callable[[Rows], IntArray]
+RowHeadroom = Callable[[Rows], IntArray]
 
 
 @runtime_checkable
-class AtMost(Protocol):
+class CapacityBound(Protocol):
     """For filters: how many pods of one shape could a row take at once?
 
     Saves attempts to place a gang where there is certainly too little room. The bound must never be
     below what fits. Depends on the row.
     """
 
-    def at_most(self, shape: Shape) -> RowRoom | None:
+    def capacity_bound(self, shape: Shape) -> RowHeadroom | None:
         """The question for this shape; None if this plugin sets no bound."""
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from kubeshare_py.configuration.scheduler import (
     ConfigurationError,
-    Named,
+    EnabledPlugin,
     PluginArgs,
     Point,
     ProfileConfiguration,
@@ -167,7 +167,7 @@ class _Makers:
             if entry.name not in self.made:
                 raise ConfigurationError(f"{where}: {entry.name} is not enabled")
 
-    def _check_names(self, where: str, listed: Iterable[Named]) -> None:
+    def _check_names(self, where: str, listed: Iterable[EnabledPlugin]) -> None:
         seen: set[str] = set()
         for index, named in enumerate(listed):
             if named.name != "*":

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-#: Stands for the reasons of a row's cards until they are asked for. It must be 1 (see Asker).
+#: Stands for the reasons of a row's cards until they are asked for. It must be 1 (see Evaluator).
 NO_CARD = 1
 #: Marks rows without a node. It is not a reason, and such rows are not counted.
 NO_NODE = 2

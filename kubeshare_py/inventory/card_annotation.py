@@ -59,13 +59,13 @@ class _Card(msgspec.Struct, omit_defaults=True):
     isolation: dict[str, str] = {}
 
 
-class _Named(msgspec.Struct):
+class _CardName(msgspec.Struct):
     uuid: str
 
 
 _cards = msgspec.json.Decoder(list[msgspec.Raw])
 _card = msgspec.json.Decoder(_Card)
-_names = msgspec.json.Decoder(_Named)
+_names = msgspec.json.Decoder(_CardName)
 #: Bad UTF-8 and deep nesting do not raise DecodeError.
 _UNDECODABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
 

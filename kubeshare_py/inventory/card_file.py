@@ -12,7 +12,7 @@ from kubeshare_py.domain.bounds import CARD_BYTES, CARD_NAME, CARDS_OF_NODE
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.inventory.card_uuid import uuid_problem
-from kubeshare_py.inventory.made_up_uuids import made_up_uuid
+from kubeshare_py.inventory.synthetic_uuids import synthetic_uuid
 from kubeshare_py.topology.matrix import MatrixProblem, read_matrix
 from kubeshare_py.topology.wiring import Wiring, wired
 
@@ -48,7 +48,7 @@ class CardGroup:
 
 def read_card_file(text: bytes | str, source: str = "inventory file") -> tuple[CardGroup, ...]:
     """The groups of an inventory file; raises DocumentProblem with file, field and rule."""
-    document = read_document(text, source, _Document)
+    document = read_document(text, source, _CardFileContent)
     groups: list[CardGroup] = []
     uuids: set[GpuUuid] = set()
     for number, group in enumerate(document.nodes):
@@ -101,7 +101,7 @@ def read_topology(text: str, count: int, source: str, field: str) -> Wiring:
     return wiring
 
 
-class _Cards(msgspec.Struct, forbid_unknown_fields=True):
+class _CardsEntry(msgspec.Struct, forbid_unknown_fields=True):
     model: str
     memory: int | str
     count: int = 1
@@ -109,17 +109,17 @@ class _Cards(msgspec.Struct, forbid_unknown_fields=True):
     healthy: bool = True
 
 
-class _Group(msgspec.Struct, forbid_unknown_fields=True):
+class _NodesEntry(msgspec.Struct, forbid_unknown_fields=True):
     names: list[str]
-    cards: list[_Cards]
+    cards: list[_CardsEntry]
     topology: str = ""
 
 
-class _Document(msgspec.Struct, forbid_unknown_fields=True):
-    nodes: list[_Group]
+class _CardFileContent(msgspec.Struct, forbid_unknown_fields=True):
+    nodes: list[_NodesEntry]
 
 
-def _line(cards: _Cards, source: str, field: str) -> CardLine:
+def _line(cards: _CardsEntry, source: str, field: str) -> CardLine:
     if cards.count < 0:
         raise DocumentProblem(source, f"{field}.count", f"{cards.count} is less than 0")
     if cards.uuid is not None and (not cards.uuid or cards.count != 1):
@@ -159,7 +159,7 @@ def _cards_of(node: NodeName, groups: tuple[CardGroup, ...]) -> tuple[Gpu, ...]:
             each = [line for line in group.lines for _ in range(line.count)]
             cards = tuple(
                 Gpu(
-                    uuid=line.uuid or GpuUuid(made_up_uuid(node, index)),
+                    uuid=line.uuid or GpuUuid(synthetic_uuid(node, index)),
                     index=index,
                     model=line.model,
                     memory_bytes=line.memory_bytes,

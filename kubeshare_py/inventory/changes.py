@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.printable import MOST_SAID, beginning
-from kubeshare_py.inventory.heard import Heard
 from kubeshare_py.inventory.reading import Reading
+from kubeshare_py.inventory.sample_merge import SampleMerge
 from kubeshare_py.inventory.series import CAPACITY, Series
 from kubeshare_py.inventory.series_selectors import Matcher, selects
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class InventoryStep:
     """The next reading, the nodes whose cards differ from the last one, and what was ignored."""
 
     reading: Reading
@@ -33,7 +33,7 @@ def next_reading(
     selector: tuple[Matcher, ...] = (),
     *,
     unix_now: float | None = None,
-) -> Step:
+) -> InventoryStep:
     """Take in one instant vector with the series of collectors and `up`, read at one instant.
 
     All must come from one query. Read separately, a collector that restarts in between looks like
@@ -44,17 +44,17 @@ def next_reading(
     others: list[Series] = []
     for series in vector:
         (selected if selects(selector, series.labels) else others).append(series)
-    heard = Heard(previous)
-    heard.take(selected)
-    cards = heard.cards_by_node()
-    scrapes = heard.scrapes(now)
-    heard.check_collectors()
+    merge = SampleMerge(previous)
+    merge.take(selected)
+    cards = merge.cards_by_node()
+    scrapes = merge.scrapes(now)
+    merge.check_collectors()
     if unix_now is not None:
-        heard.check_clocks(unix_now)
-    silent = sorted(heard.silent(scrapes, now))
+        merge.check_clocks(unix_now)
+    silent = sorted(merge.silent(scrapes, now))
     reading = Reading(
         cards=cards,
-        collectors=heard.collectors,
+        collectors=merge.collectors,
         silent_since={node: previous.silent_since.get(node, now) for node in silent},
         scrapes=scrapes,
     )
@@ -63,11 +63,11 @@ def next_reading(
         for node in sorted(cards)
         if node not in previous.cards or previous.cards[node] != cards[node]
     )
-    return Step(
+    return InventoryStep(
         reading=reading,
         changed=changed,
         diagnostics=tuple(
-            beginning(one, MOST_SAID) for one in (*_ignored(others), *heard.diagnostics)
+            beginning(one, MOST_SAID) for one in (*_ignored(others), *merge.diagnostics)
         ),
     )
 

@@ -24,7 +24,7 @@ _WIRING = tuple(f"{name}{{" for name in wiring_series.TOLD)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class ScrapedPage:
     """A collector's answer: its series with `up`, or the problem with the whole page.
 
     `wiring` are the lines on the wiring of its cards: many, and nearly always the same.
@@ -36,7 +36,7 @@ class Page:
     problem: str = ""
 
 
-def read_page(text: str, node: NodeName, instance: str, *, has_end: bool = False) -> Page:
+def read_page(text: str, node: NodeName, instance: str, *, has_end: bool = False) -> ScrapedPage:
     """Read the page of the collector on `node` at `instance` (`host:port`).
 
     A page that reports another node than its own, or no cards at all, is not a collector's. With
@@ -66,7 +66,7 @@ def read_page(text: str, node: NodeName, instance: str, *, has_end: bool = False
     # KubeShare's collectors do not count their cards; listed but unreadable ones count too.
     vector.append(Series({"__name__": CARDS, **given, "node": node}, float(cards)))
     wiring = "\n".join(line for line in every if line.startswith(_WIRING))
-    return Page(vector=tuple(vector), wiring=wiring, diagnostics=tuple(diagnostics))
+    return ScrapedPage(vector=tuple(vector), wiring=wiring, diagnostics=tuple(diagnostics))
 
 
 def wiring_of_page(text: str) -> Iterator[Series]:
@@ -75,9 +75,9 @@ def wiring_of_page(text: str) -> Iterator[Series]:
     return (found for found in _series(lines, {}) if isinstance(found, Series))
 
 
-def no_answer(node: NodeName, instance: str, problem: str) -> Page:
+def no_answer(node: NodeName, instance: str, problem: str) -> ScrapedPage:
     """The page of a collector that gave none, or none that can be used."""
-    return Page(
+    return ScrapedPage(
         vector=(Series({"__name__": UP, "instance": instance, "node": node}, 0.0),),
         diagnostics=(f"node {node}: no answer of the collector at {instance}: {problem}",),
         problem=problem,

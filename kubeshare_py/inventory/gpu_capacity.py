@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from kubeshare_py.domain.bounds import CARD_BYTES, CARD_INDEX, CARD_NAME
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
-from kubeshare_py.domain.readiness import Told
+from kubeshare_py.domain.readiness import ReadinessReport
 from kubeshare_py.inventory.card_uuid import uuid_problem
 from kubeshare_py.inventory.own_labels import own_label
 
@@ -43,7 +43,8 @@ class SampleProblem:
 
 
 def read_series(
-    labels: Mapping[str, str], readiness: Callable[[NodeName, GpuUuid], Told] | None = None
+    labels: Mapping[str, str],
+    readiness: Callable[[NodeName, GpuUuid], ReadinessReport] | None = None,
 ) -> CardOfNode | SampleProblem:
     """The card that one series describes, as healthy.
 

@@ -15,7 +15,7 @@ class AnswerProblem(ValueError):
     """The answer is no instant vector; the text begins with the place in it."""
 
 
-class _Sample(msgspec.Struct):
+class _VectorSample(msgspec.Struct):
     metric: dict[str, str]
     #: Unix time (s) and the number, as text.
     value: Annotated[list[float | str], Meta(min_length=2, max_length=2)]
@@ -24,14 +24,14 @@ class _Sample(msgspec.Struct):
 def instant_vector(result: object) -> list[Series]:
     """The series of a decoded `data.result`; raises AnswerProblem if any is bad."""
     try:
-        samples = msgspec.convert(result, list[_Sample])
+        samples = msgspec.convert(result, list[_VectorSample])
     except msgspec.ValidationError as error:
         rule, _, place = str(error).partition(" - at `$")
         raise AnswerProblem(f"data.result{place.rstrip('`')}: {rule}") from error
     return [_series(sample, at) for at, sample in enumerate(samples)]
 
 
-def _series(sample: _Sample, at: int) -> Series:
+def _series(sample: _VectorSample, at: int) -> Series:
     try:
         # Lone surrogates, which JSON can hold and UTF-8 cannot.
         "".join(sample.metric.values()).encode()

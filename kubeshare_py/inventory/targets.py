@@ -7,7 +7,7 @@ from kubeshare_py.domain.identity import NodeName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class ScrapeTarget:
     """A collector's pod, as Kubernetes shows it: its address, and its node.
 
     `is_ready` is from its readiness probe; `is_ending`: it is being deleted.
@@ -19,9 +19,9 @@ class Target:
     is_ending: bool = False
 
 
-def chosen(targets: Iterable[Target]) -> dict[NodeName, Target]:
+def chosen(targets: Iterable[ScrapeTarget]) -> dict[NodeName, ScrapeTarget]:
     """One collector for each node: first one that stays, then a ready one, then by address."""
-    found: dict[NodeName, Target] = {}
+    found: dict[NodeName, ScrapeTarget] = {}
     for target in sorted(targets, key=lambda one: (one.is_ending, not one.is_ready, one.host)):
         found.setdefault(target.node, target)
     return found

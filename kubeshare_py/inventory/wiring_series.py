@@ -55,11 +55,11 @@ def wirings(
 
     `remark` is called for each series that is ignored because of its value.
     """
-    told: dict[NodeName, _Told] = {}
+    told: dict[NodeName, _NodeWiring] = {}
     for series in vector:
         node = NodeName(series.own("node"))
         if node in cards:
-            problem = told.setdefault(node, _Told()).take(series)
+            problem = told.setdefault(node, _NodeWiring()).take(series)
             if problem:
                 told_of = beginning(f"node {node}: {problem}", MOST_SAID)
                 remark((node, f"{told_of}: left out"))
@@ -70,7 +70,7 @@ def wirings(
 
 
 @dataclass(slots=True)
-class _Told:
+class _NodeWiring:
     """The reports about one node."""
 
     links: list[CardLink] = field(default_factory=list)

@@ -9,7 +9,7 @@ https://github.com/NVIDIA/nvidia-container-toolkit
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from kubeshare_py.dialects.reach import Reach
+from kubeshare_py.dialects.card_visibility import CardVisibility
 from kubeshare_py.dialects.results import GPU_UUID
 from kubeshare_py.domain.isolation import IsolationBackend
 from kubeshare_py.isolation.backend import HostVolume, Mount, Variable
@@ -71,8 +71,8 @@ def with_share(backend: IsolationBackend) -> Injection:
     )
 
 
-def injection(reach: Reach, backend: IsolationBackend) -> Injection:
+def injection(reach: CardVisibility, backend: IsolationBackend) -> Injection:
     """The injection for the containers of a pod."""
-    if reach is Reach.SHARE:
+    if reach is CardVisibility.SHARE:
         return with_share(backend)
-    return WHOLE_CARD if reach is Reach.WHOLE else NO_CARD
+    return WHOLE_CARD if reach is CardVisibility.WHOLE else NO_CARD

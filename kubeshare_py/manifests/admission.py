@@ -17,23 +17,23 @@ from kubeshare_py.manifests.undecodable import UNDECODABLE
 VERSION = "admission.k8s.io/v1"
 
 
-class _Fields(msgspec.Struct, frozen=True, rename="camel", gc=False):
+class _ReviewFields(msgspec.Struct, frozen=True, rename="camel", gc=False):
     """A part of a pod; other fields are ignored."""
 
 
-class FieldRef(_Fields, frozen=True):
+class FieldRef(_ReviewFields, frozen=True):
     """A field of the pod, for the downward API."""
 
     field_path: str = ""
 
 
-class ValueFrom(_Fields, frozen=True):
+class ValueFrom(_ReviewFields, frozen=True):
     """The source of a variable's value; only fields of the pod are distinguished."""
 
     field_ref: FieldRef | None = None
 
 
-class EnvVar(_Fields, frozen=True):
+class EnvVar(_ReviewFields, frozen=True):
     """One entry of a container's environment."""
 
     name: str
@@ -41,13 +41,13 @@ class EnvVar(_Fields, frozen=True):
     value_from: ValueFrom | None = None
 
 
-class VolumeMount(_Fields, frozen=True):
+class VolumeMount(_ReviewFields, frozen=True):
     """A volume's mount point in a container."""
 
     mount_path: str
 
 
-class ContainerFields(_Fields, frozen=True):
+class ContainerFields(_ReviewFields, frozen=True):
     """A container of any kind."""
 
     name: str = ""
@@ -55,13 +55,13 @@ class ContainerFields(_Fields, frozen=True):
     volume_mounts: tuple[VolumeMount, ...] | None = None
 
 
-class VolumeFields(_Fields, frozen=True):
+class VolumeFields(_ReviewFields, frozen=True):
     """A volume's name."""
 
     name: str
 
 
-class SpecFields(_Fields, frozen=True):
+class SpecFields(_ReviewFields, frozen=True):
     """The parts of a spec that may be patched."""
 
     scheduler_name: str = ""
@@ -73,21 +73,21 @@ class SpecFields(_Fields, frozen=True):
     volumes: tuple[VolumeFields, ...] | None = None
 
 
-class MetadataFields(_Fields, frozen=True):
+class MetadataFields(_ReviewFields, frozen=True):
     """A pod's labels and annotations."""
 
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
 
 
-class CreatedPod(_Fields, frozen=True):
+class CreatedPod(_ReviewFields, frozen=True):
     """A pod before it is stored."""
 
     metadata: MetadataFields = MetadataFields()
     spec: SpecFields = SpecFields()
 
 
-class Request(_Fields, frozen=True):
+class Request(_ReviewFields, frozen=True):
     """The request; objects are decoded separately, so that a bad one does not prevent an answer."""
 
     uid: str
@@ -97,11 +97,11 @@ class Request(_Fields, frozen=True):
     old_object: Raw = Raw(b"null")
 
 
-class _Review(_Fields, frozen=True):
+class _AdmissionReview(_ReviewFields, frozen=True):
     request: Request
 
 
-class Operation(_Fields, frozen=True):
+class Operation(_ReviewFields, frozen=True):
     """One step of a JSON patch; only `add` is ever needed (RFC 6902)."""
 
     path: str
@@ -109,7 +109,7 @@ class Operation(_Fields, frozen=True):
     op: str = "add"
 
 
-class _Status(msgspec.Struct):
+class _AdmissionStatus(msgspec.Struct):
     """https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/status/"""
 
     message: str
@@ -123,10 +123,10 @@ class _Response(msgspec.Struct, rename="camel", omit_defaults=True):
     patch_type: str = ""
     patch: str = ""
     warnings: tuple[str, ...] = ()
-    status: _Status | None = None
+    status: _AdmissionStatus | None = None
 
 
-_REVIEW = msgspec.json.Decoder(_Review)
+_REVIEW = msgspec.json.Decoder(_AdmissionReview)
 _POD = msgspec.json.Decoder(CreatedPod)
 _ENCODER = msgspec.json.Encoder()
 
@@ -158,7 +158,7 @@ def allowed(uid: str, patch: Sequence[Operation] = (), warnings: tuple[str, ...]
 
 def refused(uid: str, message: str) -> bytes:
     """The answer that refuses the pod as invalid."""
-    status = _Status(message=printable(message), reason="Invalid", code=422)
+    status = _AdmissionStatus(message=printable(message), reason="Invalid", code=422)
     return _answer(_Response(uid=uid, allowed=False, status=status))
 
 

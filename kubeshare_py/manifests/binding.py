@@ -35,26 +35,26 @@ class Doubt(Enum):
     AGAIN = "send the same Binding again later"
 
 
-class _Metadata(msgspec.Struct):
+class _BindingMetadata(msgspec.Struct):
     uid: str
     annotations: dict[str, str] | None = None
 
 
-class _Spec(msgspec.Struct):
+class _BindingSpec(msgspec.Struct):
     nodeName: str = ""
 
 
-class _Pod(msgspec.Struct):
-    metadata: _Metadata
-    spec: _Spec
+class _BindingPod(msgspec.Struct):
+    metadata: _BindingMetadata
+    spec: _BindingSpec
 
 
-class _Placement(msgspec.Struct):
+class _BindingPlacement(msgspec.Struct):
     token: str
 
 
-_POD = msgspec.json.Decoder(_Pod)
-_PLACEMENT = msgspec.json.Decoder(_Placement)
+_POD = msgspec.json.Decoder(_BindingPod)
+_PLACEMENT = msgspec.json.Decoder(_BindingPlacement)
 _ENCODER = msgspec.json.Encoder()
 
 
@@ -143,7 +143,7 @@ def read_outcome(body: bytes, bind: Bind, answer: str) -> BindOutcome:
     return BindUnknown(f"{answer}; but it has no node")
 
 
-def _token(pod: _Pod) -> str:
+def _token(pod: _BindingPod) -> str:
     written = (pod.metadata.annotations or {}).get(ALLOCATION, "")
     try:
         return _PLACEMENT.decode(written).token

@@ -15,24 +15,24 @@ from kubeshare_py.manifests.label_selector import SelectorFields, requirements
 from kubeshare_py.manifests.metadata import ObjectMeta
 
 
-class _Fields(msgspec.Struct, frozen=True, rename="camel"):
+class _BudgetStruct(msgspec.Struct, frozen=True, rename="camel"):
     """Camel case on the wire, no changes."""
 
 
-class BudgetSpec(_Fields, frozen=True):
+class BudgetSpec(_BudgetStruct, frozen=True):
     """The spec; without a selector it selects nothing."""
 
     selector: SelectorFields | None = None
 
 
-class BudgetStatus(_Fields, frozen=True):
+class BudgetStatus(_BudgetStruct, frozen=True):
     """The status, which the disruption controller writes."""
 
     disruptions_allowed: Annotated[int, Meta(ge=INT32.least, le=INT32.most)] = 0
     disrupted_pods: dict[str, msgspec.Raw] | None = None
 
 
-class BudgetFields(_Fields, frozen=True):
+class BudgetFields(_BudgetStruct, frozen=True):
     """A PodDisruptionBudget."""
 
     metadata: ObjectMeta = ObjectMeta()

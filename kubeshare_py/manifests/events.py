@@ -34,7 +34,7 @@ from kubeshare_py.manifests.node import NodeFields
 from kubeshare_py.manifests.pod_group import PodGroupFields
 from kubeshare_py.manifests.pods import pod
 from kubeshare_py.manifests.pods.pod_fields import PodFields
-from kubeshare_py.manifests.watch import ADDED, DELETED, MODIFIED, Changes, Listed, Problem
+from kubeshare_py.manifests.watch import ADDED, DELETED, MODIFIED, Changes, ListResult, Problem
 
 T = TypeVar("T", bound=msgspec.Struct)
 R = TypeVar("R")
@@ -62,7 +62,7 @@ class Translation(Generic[T, R]):
     reduce: Callable[[T], R]
     seen: Callable[[R], Event]
     gone: Callable[[T], Event]
-    listed: Callable[[Listed[R]], Event]
+    listed: Callable[[ListResult[R]], Event]
 
     def event(self, change: str, fields: T) -> Event | None:
         """A watch line about an object; None for bookmarks and errors."""
@@ -70,9 +70,9 @@ class Translation(Generic[T, R]):
             return self.gone(fields)
         return self.seen(self.reduce(fields)) if change in (ADDED, MODIFIED) else None
 
-    def events(self, news: Listed[R] | Changes[T]) -> Iterator[Event | Problem | BadAllocation]:
+    def events(self, news: ListResult[R] | Changes[T]) -> Iterator[Event | Problem | BadAllocation]:
         """One event for a list, or one per change, in order; problems come before their event."""
-        if isinstance(news, Listed):
+        if isinstance(news, ListResult):
             yield from news.problems
             yield from _checked(self.listed(news))
             return
@@ -111,7 +111,7 @@ def _pod_seen(found: ListedPod) -> PodSeen | PodGone:
     return PodGone(found, stopped=True)
 
 
-def _pods_listed(news: Listed[ListedPod]) -> PodsListed:
+def _pods_listed(news: ListResult[ListedPod]) -> PodsListed:
     finished = tuple(one for one in news.items if isinstance(one, FinishedMember))
     stopped = {one for one in news.items if isinstance(one, str)}
     return PodsListed(

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from kubeshare_py.manifests.watch import BOOKMARK, DELETED, Codec, Line, Problem
+from kubeshare_py.manifests.watch import BOOKMARK, DELETED, Codec, Problem, WatchLine
 
 T = TypeVar("T", bound=msgspec.Struct)
 R = TypeVar("R")
@@ -30,7 +30,7 @@ class InitialList(Generic[T, R]):
         #: Where the watch resumes; "" until the bookmark has come.
         self.resource_version = ""
 
-    def take(self, lines: list[Line[T]]) -> list[Line[T]]:
+    def take(self, lines: list[WatchLine[T]]) -> list[WatchLine[T]]:
         """Take lines up to the bookmark; returns those after it."""
         for number, line in enumerate(lines, 1):
             if line.type == BOOKMARK:
@@ -49,7 +49,7 @@ class InitialList(Generic[T, R]):
         """The problems of the others."""
         return list(self._problems.values())
 
-    def _take(self, line: Line[T]) -> None:
+    def _take(self, line: WatchLine[T]) -> None:
         item, problem = line.item, line.problem or Problem(text="")
         key = (problem.namespace, problem.name) if item is None else self._codec.key(item)
         self._items.pop(key, None)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
-Step = Callable[[Any], Iterator[Any]]
+PathStep = Callable[[Any], Iterator[Any]]
 
 _TOKEN = re.compile(
     r"""
@@ -54,8 +54,8 @@ def found_at(path: str, value: Any) -> list[Any]:
 
 
 @cache
-def _steps(path: str) -> tuple[Step, ...]:
-    steps: list[Step] = []
+def _steps(path: str) -> tuple[PathStep, ...]:
+    steps: list[PathStep] = []
     place = 0
     while place < len(path) and path != ".":
         token = _TOKEN.match(path, place)
@@ -66,7 +66,7 @@ def _steps(path: str) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def _step(token: re.Match[str]) -> Step:
+def _step(token: re.Match[str]) -> PathStep:
     if token["descent"] is not None:
         return _descent
     if token["wild"] is not None:
@@ -80,7 +80,7 @@ def _step(token: re.Match[str]) -> Step:
     return lambda value: (found for part in parts for found in part(value))
 
 
-def _subscript(text: str) -> Step:
+def _subscript(text: str) -> PathStep:
     if text == "*":
         return _children
     if text[:1] in "'\"" and text[:1] == text[-1:] and len(text) > 1:
@@ -94,7 +94,7 @@ def _subscript(text: str) -> Step:
     return lambda value: iter(value[cut] if isinstance(value, list) else ())
 
 
-def _field(name: str) -> Step:
+def _field(name: str) -> PathStep:
     def step(value: Any) -> Iterator[Any]:
         if isinstance(value, dict) and name in value:
             yield value[name]
@@ -102,7 +102,7 @@ def _field(name: str) -> Step:
     return step
 
 
-def _index(number: int) -> Step:
+def _index(number: int) -> PathStep:
     def step(value: Any) -> Iterator[Any]:
         if isinstance(value, list) and -len(value) <= number < len(value):
             yield value[number]
@@ -123,7 +123,7 @@ def _descent(value: Any) -> Iterator[Any]:
         yield from _descent(child)
 
 
-def _filter(text: str) -> Step:
+def _filter(text: str) -> PathStep:
     found = _FILTER.match(text)
     if found is None:
         raise BadPath(f"unrecognized filter {text!r}")

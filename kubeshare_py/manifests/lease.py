@@ -14,7 +14,7 @@ from kubeshare_py.domain.lease import LONGEST_LEASE_S, TERMS, Lease, LeaseClaim
 _SHOWN = 40
 
 
-class _Metadata(msgspec.Struct, rename="camel"):
+class _LeaseMetadata(msgspec.Struct, rename="camel"):
     resource_version: str
 
 
@@ -23,8 +23,8 @@ def read_lease(found: Mapping[str, Any]) -> Lease:
 
     Raises msgspec.ValidationError without a resourceVersion, which every stored Lease has.
     """
-    metadata = msgspec.convert(found.get("metadata"), _Metadata)
-    spec = _Spec(found.get("spec"))
+    metadata = msgspec.convert(found.get("metadata"), _LeaseMetadata)
+    spec = _LeaseSpec(found.get("spec"))
     return Lease(
         version=metadata.resource_version,
         holder=spec.text("holderIdentity"),
@@ -38,7 +38,7 @@ def read_lease(found: Mapping[str, Any]) -> Lease:
     )
 
 
-class _Spec:
+class _LeaseSpec:
     """A Lease's spec with arbitrary content; `problems` are those of the fields that were read."""
 
     def __init__(self, found: object) -> None:

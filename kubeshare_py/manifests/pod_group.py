@@ -57,7 +57,7 @@ class PodGroupFields(msgspec.Struct, frozen=True, gc=False):
     spec: dict[str, msgspec.Raw] | None = None
 
 
-class _Gang(msgspec.Struct, frozen=True, rename="camel"):
+class _GangPolicy(msgspec.Struct, frozen=True, rename="camel"):
     min_count: int = 1
 
 
@@ -65,16 +65,16 @@ class _Basic(msgspec.Struct, frozen=True):
     pass
 
 
-class _Topology(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _TopologyConstraint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     key: str
 
 
 class _Constraints(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    topology: tuple[_Topology, ...] = ()
+    topology: tuple[_TopologyConstraint, ...] = ()
 
 
 class _Policy(msgspec.Struct, frozen=True, rename="camel"):
-    gang: _Gang | None = None
+    gang: _GangPolicy | None = None
     basic: _Basic | None = None
 
 
@@ -97,7 +97,7 @@ def to_domain(api: GroupApi, group: PodGroupFields) -> PodGroupObject:
         api=api,
         namespace=group.metadata.namespace,
         name=group.metadata.name,
-        minimum=max(1, minimum) if isinstance(minimum, int) else 1,
+        min_member=max(1, minimum) if isinstance(minimum, int) else 1,
         within=next(iter(keys), ""),
         unsupported=tuple(problems),
     )

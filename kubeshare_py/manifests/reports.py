@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from kubeshare_py.dialects.results import EARMARK
+from kubeshare_py.dialects.results import RESERVATION
 from kubeshare_py.domain.effects import Overuse
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.domain.printable import printable
@@ -93,43 +93,43 @@ class ReportedEvent:
         return self.regarding.name[: MOST_OBJECT_NAME - len(stamp)].rstrip("-.") + stamp
 
 
-class _Condition(msgspec.Struct):
+class _ReportedCondition(msgspec.Struct):
     type: str = ""
     status: str = ""
     reason: str | None = None
     message: str | None = None
 
 
-class _PodStatus(msgspec.Struct):
-    conditions: list[_Condition] | None = None
+class _ReportedPodStatus(msgspec.Struct):
+    conditions: list[_ReportedCondition] | None = None
 
 
-class _Spec(msgspec.Struct):
+class _ReportSpec(msgspec.Struct):
     nodeName: str = ""
 
 
-class _Metadata(msgspec.Struct):
+class _ReportMetadata(msgspec.Struct):
     uid: str = ""
 
 
-class _Pod(msgspec.Struct):
-    metadata: _Metadata
-    spec: _Spec = msgspec.field(default_factory=_Spec)
-    status: _PodStatus = msgspec.field(default_factory=_PodStatus)
+class _ReportedPod(msgspec.Struct):
+    metadata: _ReportMetadata
+    spec: _ReportSpec = msgspec.field(default_factory=_ReportSpec)
+    status: _ReportedPodStatus = msgspec.field(default_factory=_ReportedPodStatus)
 
 
-_POD = msgspec.json.Decoder(_Pod)
+_POD = msgspec.json.Decoder(_ReportedPod)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class PublishedCondition:
     """A pod's present condition: whether it is False, and its text if this scheduler wrote it."""
 
     status_is_false: bool
     message: str | None
 
 
-def read_told(body: bytes, uid: PodUid) -> Told | None:
+def read_published(body: bytes, uid: PodUid) -> PublishedCondition | None:
     """Read the condition from a pod; None if it is another pod, or no longer waits."""
     try:
         pod = _POD.decode(body)
@@ -140,8 +140,10 @@ def read_told(body: bytes, uid: PodUid) -> Told | None:
     for condition in pod.status.conditions or []:
         if condition.type == POD_SCHEDULED and condition.status == "False":
             ours = condition.reason == UNSCHEDULABLE
-            return Told(status_is_false=True, message=condition.message if ours else None)
-    return Told(status_is_false=False, message=None)
+            return PublishedCondition(
+                status_is_false=True, message=condition.message if ours else None
+            )
+    return PublishedCondition(status_is_false=False, message=None)
 
 
 def waiting_patch(uid: PodUid, message: str, changed: datetime.datetime | None) -> dict[str, Any]:
@@ -186,7 +188,7 @@ def nomination_patch(
     The API server stores the annotation with it in the same write.
     """
     return {
-        "metadata": {"uid": uid, "annotations": {EARMARK: ",".join(cards) or None}},
+        "metadata": {"uid": uid, "annotations": {RESERVATION: ",".join(cards) or None}},
         "status": {"nominatedNodeName": node},
     }
 

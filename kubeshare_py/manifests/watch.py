@@ -52,7 +52,7 @@ class Page(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     problems: list[Problem]
 
 
-class Line(msgspec.Struct, Generic[T], frozen=True, kw_only=True, gc=False):
+class WatchLine(msgspec.Struct, Generic[T], frozen=True, kw_only=True, gc=False):
     """One line of a watch.
 
     `type` is ADDED, MODIFIED, DELETED, BOOKMARK or ERROR, and "" for a line that is not a watch
@@ -70,7 +70,7 @@ class Line(msgspec.Struct, Generic[T], frozen=True, kw_only=True, gc=False):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed(Generic[R]):
+class ListResult(Generic[R]):
     """Everything there is. `asked_at` is the event loop's time (s) when the list was requested."""
 
     items: list[R]
@@ -85,7 +85,7 @@ class Changes(Generic[T]):
     A line has an `item` or, if the object could not be decoded, a `problem`.
     """
 
-    changed: list[Line[T]]
+    changed: list[WatchLine[T]]
 
 
 class _ListMeta(msgspec.Struct, frozen=True):
@@ -146,7 +146,7 @@ class Codec(Generic[T]):
             problems=problems,
         )
 
-    def line(self, line: bytes) -> Line[T]:
+    def line(self, line: bytes) -> WatchLine[T]:
         """Decode one line of a watch. Never raises: errors are the line's `problem`."""
         try:
             event = self._line.decode(line)
@@ -154,7 +154,7 @@ class Codec(Generic[T]):
                 item: T = event.object
                 if event.type == BOOKMARK:
                     return self._line_apart(line, "")
-                return Line(type=event.type, item=item, resource_version=self._version(item))
+                return WatchLine(type=event.type, item=item, resource_version=self._version(item))
         except UNDECODABLE as error:
             if (flat := _without_depths(line, error)) is not line:
                 return self.line(flat)
@@ -178,16 +178,16 @@ class Codec(Generic[T]):
                 problems.append(_problem(str(error), _loosely(raw)))
         return found, items
 
-    def _line_apart(self, line: bytes, why: str) -> Line[T]:
+    def _line_apart(self, line: bytes, why: str) -> WatchLine[T]:
         """Read what is readable of a line whose object does not match the type."""
         try:
             event = decoded(self._raw_line, line)
         except UNDECODABLE as error:
-            return Line(type="", problem=Problem(text=f"{error} in {line[:100]!r}"))
+            return WatchLine(type="", problem=Problem(text=f"{error} in {line[:100]!r}"))
         loose = _loosely(event.object)
         if event.type == ERROR:
             code = loose.get("code")
-            return Line(
+            return WatchLine(
                 type=ERROR,
                 status_code=code if isinstance(code, int) else 0,
                 problem=Problem(text=beginning(str(loose.get("message", "")), MOST_SAID)),
@@ -196,10 +196,10 @@ class Codec(Generic[T]):
         if event.type == BOOKMARK:
             annotations = _metadata(loose).get("annotations")
             ends = isinstance(annotations, dict) and INITIAL_EVENTS_END in annotations
-            return Line(type=BOOKMARK, resource_version=version, ends_list=ends)
+            return WatchLine(type=BOOKMARK, resource_version=version, ends_list=ends)
         # The object's path in the line is "$.object"; alone it is "$", as in a LIST.
         problem = _problem(why.replace("`$.object", "`$"), loose)
-        return Line(type=event.type, resource_version=version, problem=problem)
+        return WatchLine(type=event.type, resource_version=version, problem=problem)
 
 
 def _without_depths(text: bytes, error: Exception) -> bytes:

@@ -37,14 +37,14 @@ WORKLOADS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedWorkload:
     """What a user named: a kind with pods, and a name."""
 
     kind: Workload
     name: str
 
 
-def named(text: str) -> Named:
+def named(text: str) -> NamedWorkload:
     """Read `NAME` or `KIND/NAME`; ValueError lists the kinds."""
     kind, slash, name = text.partition("/")
     if not slash:
@@ -52,18 +52,18 @@ def named(text: str) -> Named:
     plain = kind.lower().partition(".")[0]  # as in job.batch/x
     for workload in (POD, *WORKLOADS):
         if plain in workload.names and name:
-            return Named(workload, name)
+            return NamedWorkload(workload, name)
     kinds = ", ".join(workload.names[0] for workload in (POD, *WORKLOADS))
     raise ValueError(f"{text!r} is not POD or KIND/NAME with one of the kinds {kinds}")
 
 
-class _Metadata(msgspec.Struct):
+class _WorkloadMetadata(msgspec.Struct):
     name: str = ""
     namespace: str = ""
 
 
-class _Named(msgspec.Struct):
-    metadata: _Metadata
+class _NamedObject(msgspec.Struct):
+    metadata: _WorkloadMetadata
 
 
 class _ListMetadata(msgspec.Struct):
@@ -71,31 +71,31 @@ class _ListMetadata(msgspec.Struct):
 
 
 class _List(msgspec.Struct):
-    items: list[_Named]
+    items: list[_NamedObject]
     metadata: _ListMetadata = msgspec.field(default_factory=_ListMetadata)
 
 
-class _Condition(msgspec.Struct):
+class _WorkloadCondition(msgspec.Struct):
     type: str = ""
     status: str = ""
     message: str = ""
 
 
-class _PodSpec(msgspec.Struct, rename="camel"):
+class _WorkloadPodSpec(msgspec.Struct, rename="camel"):
     scheduler_name: str = ""
     node_name: str = ""
 
 
-class _PodStatus(msgspec.Struct):
+class _WorkloadPodStatus(msgspec.Struct):
     phase: str = ""
-    conditions: list[_Condition] = []
+    conditions: list[_WorkloadCondition] = []
 
 
 class ForeignPod(msgspec.Struct):
     """The fields of a pod that say which scheduler is responsible for it."""
 
-    spec: _PodSpec = msgspec.field(default_factory=_PodSpec)
-    status: _PodStatus = msgspec.field(default_factory=_PodStatus)
+    spec: _WorkloadPodSpec = msgspec.field(default_factory=_WorkloadPodSpec)
+    status: _WorkloadPodStatus = msgspec.field(default_factory=_WorkloadPodStatus)
 
     @property
     def message(self) -> str:

@@ -13,7 +13,7 @@ from kubeshare_py.domain.card_reading import (
 )
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid
-from kubeshare_py.domain.readiness import Told, as_labels
+from kubeshare_py.domain.readiness import ReadinessReport, as_labels
 from kubeshare_py.node_agent.health import LOST, STALE, UNREADABLE, faults
 from kubeshare_py.node_agent.needs import readiness
 
@@ -45,7 +45,7 @@ class History:
     _held: dict[GpuUuid, dict[str, float]] = field(default_factory=dict)
     _told: frozenset[Unanswered] = frozenset()
     _faults: Mapping[GpuUuid, tuple[str, ...]] = field(default_factory=dict)
-    _readiness: Mapping[GpuUuid, Told] = field(default_factory=dict)
+    _readiness: Mapping[GpuUuid, ReadinessReport] = field(default_factory=dict)
 
     def take(self, reading: NodeReading, now: float) -> list[Notice]:
         """Take in a reading; what has changed, for the log."""

@@ -7,13 +7,13 @@ import re
 
 from kubeshare_py.domain.card_reading import CardReading, Signs
 from kubeshare_py.domain.isolation import IsolationBackend
-from kubeshare_py.domain.readiness import Lack, Readiness, Told, one_object
+from kubeshare_py.domain.readiness import Lack, Readiness, ReadinessReport, one_object
 
 #: The first branch of NVIDIA's driver with memory limits by cgroup.
 LIMITING_BRANCH = 615
 
 
-def readiness(card: CardReading, driver: str, signs: Signs) -> Told:
+def readiness(card: CardReading, driver: str, signs: Signs) -> ReadinessReport:
     """The readiness of one card or instance with this driver version; without the unknown."""
     judged = (
         (IsolationBackend.DRIVER, _driver(card, driver, signs)),

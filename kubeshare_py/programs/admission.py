@@ -14,11 +14,11 @@ from kubeshare_py.edges.admission.admission_server import serve
 from kubeshare_py.edges.kube.certificate_files import CertificateFiles
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.config import load
-from kubeshare_py.edges.kube.own_authority import OwnAuthority, Pace, webhooks
+from kubeshare_py.edges.kube.self_signed_ca import Pace, SelfSignedCa, webhooks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class AdmissionSettings:
     """`service` is NAME.NAMESPACE; `address` "" is all. Without files, it makes a certificate.
 
     `runtime_class` is set on pods with a card that name none; "" sets none. `validates`: pods whose
@@ -40,7 +40,7 @@ class Settings:
 
 async def main(
     configuration: SchedulerConfiguration,
-    settings: Settings,
+    settings: AdmissionSettings,
     on_ready: Callable[[str], None] = lambda url: None,
     pace: Pace | None = None,
 ) -> None:
@@ -67,11 +67,11 @@ async def main(
 
 
 async def _certificate(
-    settings: Settings, pace: Pace, stack: AsyncExitStack
-) -> CertificateFiles | OwnAuthority:
+    settings: AdmissionSettings, pace: Pace, stack: AsyncExitStack
+) -> CertificateFiles | SelfSignedCa:
     if settings.certificate_file:
         return CertificateFiles(settings.certificate_file, settings.key_file)
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="kubeshare-"))
     client = await stack.enter_async_context(KubeClient(load(settings.kubeconfig), concurrency=1))
     names = (f"{settings.service}.svc", settings.service)
-    return OwnAuthority(client, webhooks(settings.webhooks), names, Path(folder), pace)
+    return SelfSignedCa(client, webhooks(settings.webhooks), names, Path(folder), pace)

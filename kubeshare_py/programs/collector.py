@@ -9,17 +9,17 @@ import msgspec
 
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges.kube.credential_reading import KubeConfigError
-from kubeshare_py.edges.node.card_sampler import ROOT, CardProblem, CardSampler
+from kubeshare_py.edges.node.card_sampler import ROOT, CardSampler, CardsUnreadable
 from kubeshare_py.edges.node.collector_server import CannotListen, CollectorPage, serve
 from kubeshare_py.edges.process import decision_log
-from kubeshare_py.edges.process.until_told import until_told
+from kubeshare_py.edges.process.run_until_signal import until_signal
 from kubeshare_py.terminal.node_cards import node_cards
 
 OK, UNREADABLE, NOT_STARTED = 0, 1, 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class CollectorSettings:
     """`address` "" is all. Times in seconds; `stale_after_s` is more than an interval."""
 
     node: NodeName
@@ -37,18 +37,18 @@ class Settings:
         return CardSampler(self.node, self.interval_s, self.stale_after_s, root=self.root)
 
 
-def run(settings: Settings) -> int:
+def run(settings: CollectorSettings) -> int:
     """Serve until SIGINT or SIGTERM; the exit code."""
     decision_log.set_up(settings.log_level)
     try:
-        asyncio.run(until_told(collect(settings)))
+        asyncio.run(until_signal(collect(settings)))
     except (CannotListen, KubeConfigError) as error:
         decision_log.warn("server", message=str(error))
         return NOT_STARTED
     return OK
 
 
-async def collect(settings: Settings) -> None:
+async def collect(settings: CollectorSettings) -> None:
     """Read and serve for ever. Raises CannotListen and KubeConfigError."""
     sampler = settings.sampler()
     if settings.annotates:
@@ -62,13 +62,13 @@ async def collect(settings: Settings) -> None:
         group.create_task(sampler.run())
 
 
-def show(settings: Settings, output: str) -> int:
+def show(settings: CollectorSettings, output: str) -> int:
     """Print one reading: text, json or prometheus; the exit code."""
     decision_log.set_up("error")
     sampler = settings.sampler()
     try:
-        asyncio.run(until_told(sampler.once()))
-    except CardProblem as error:
+        asyncio.run(until_signal(sampler.once()))
+    except CardsUnreadable as error:
         print(f"kubeshare-collector: {error}", file=sys.stderr)
         return UNREADABLE
     print(_FORMS[output](sampler), end="")

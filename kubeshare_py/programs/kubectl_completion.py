@@ -14,7 +14,7 @@ from kubeshare_py.edges.cli.kubeconfig_reading import kubeconfig_names
 from kubeshare_py.edges.cli.state_client import StateClient
 from kubeshare_py.edges.cli.state_errors import StateError
 from kubeshare_py.manifests.workloads import WORKLOADS
-from kubeshare_py.programs.kubectl_words import Line, Option
+from kubeshare_py.programs.kubectl_words import CommandLine, CommandOption
 
 #: Cobra's directives, which may be added: complete file names, no space after the word, no file
 #: names.
@@ -23,7 +23,7 @@ FILES, NO_SPACE, NO_FILES = 0, 2, 4
 TIMEOUT_S = 2.0
 
 
-def candidates(line: Line) -> tuple[list[str], int]:
+def candidates(line: CommandLine) -> tuple[list[str], int]:
     """The lines for the shell, and the directive."""
     if line.option:
         return _values(line)
@@ -43,7 +43,7 @@ def candidates(line: Line) -> tuple[list[str], int]:
     return _matching(line.word, _plain(name for name in names if name not in line.given)), NO_FILES
 
 
-def _values(line: Line) -> tuple[list[str], int]:
+def _values(line: CommandLine) -> tuple[list[str], int]:
     """The values of an option."""
     if line.option == "output":
         words: Iterable[str] = ("wide", "name", "json", "yaml", "jsonpath=")
@@ -57,7 +57,7 @@ def _values(line: Line) -> tuple[list[str], int]:
     return _matching(line.word, _plain(words)), NO_FILES
 
 
-def _asked(line: Line, ask: Callable[[StateClient], Iterable[str]]) -> list[str]:
+def _asked(line: CommandLine, ask: Callable[[StateClient], Iterable[str]]) -> list[str]:
     """The scheduler's names; none if it does not answer in time."""
     limit = line.access.request_timeout or TIMEOUT_S
     access = replace(line.access, request_timeout=min(limit, TIMEOUT_S))
@@ -78,7 +78,7 @@ def _namespaces(client: StateClient) -> Iterable[str]:
     return {pod.namespace for pod in client.pods(None).pods}
 
 
-def _with_help(options: Mapping[str, Option]) -> Iterable[tuple[str, str]]:
+def _with_help(options: Mapping[str, CommandOption]) -> Iterable[tuple[str, str]]:
     return ((name, option.help) for name, option in options.items() if name.startswith("--"))
 
 

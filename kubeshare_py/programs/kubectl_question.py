@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 from rich.text import Text
 
-from kubeshare_py.edges.cli.access import Access
+from kubeshare_py.edges.cli.access import ApiAccess
 from kubeshare_py.manifests.json_templates import template
 from kubeshare_py.manifests.workloads import named
-from kubeshare_py.terminal.documents import Document
+from kubeshare_py.terminal.documents import ViewDocument
 from kubeshare_py.terminal.table import Table
 
 TABLE, WIDE, NAME, JSON, YAML, JSONPATH = "table", "wide", "name", "json", "yaml", "jsonpath="
@@ -34,7 +34,7 @@ class Question:
     watch: bool = False
     once: bool = False
     interval_s: float = 2.0
-    access: Access = field(default_factory=Access)
+    access: ApiAccess = field(default_factory=ApiAccess)
 
     @property
     def wide(self) -> bool:
@@ -72,7 +72,7 @@ class Shown:
     """
 
     text: Callable[[int | None], Text]
-    document: Callable[[], Document]
+    document: Callable[[], ViewDocument]
     names: Sequence[str]
     table: Table | None = None
     warnings: Sequence[str] = ()

@@ -7,7 +7,7 @@ from rich.text import Text
 from kubeshare_py.edges.cli.pod_lookup import find_pod, pods_of
 from kubeshare_py.edges.cli.state_client import StateClient
 from kubeshare_py.edges.cli.state_errors import NotFound, StateError, StateRefused, StateUnreachable
-from kubeshare_py.manifests.workloads import POD, Named, named
+from kubeshare_py.manifests.workloads import POD, NamedWorkload, named
 from kubeshare_py.programs.kubectl_question import Question, Shown
 from kubeshare_py.terminal import documents
 from kubeshare_py.terminal.foreign_pods import foreign_sentence
@@ -72,7 +72,7 @@ def _why(client: StateClient, namespace: str, name: str) -> WhyView:
         raise unknown_pod(client, namespace, name, error) from error
 
 
-def _of_workload(client: StateClient, namespace: str, target: Named) -> list[PodView]:
+def _of_workload(client: StateClient, namespace: str, target: NamedWorkload) -> list[PodView]:
     """Those of its pods that the scheduler knows, at least one. Raises StateError."""
     selected = pods_of(client.api, namespace, target)
     chosen = shown_pods(client.pods(namespace), matching=selected)

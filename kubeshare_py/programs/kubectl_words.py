@@ -4,14 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from kubeshare_py.edges.cli.access import Access
+from kubeshare_py.edges.cli.access import ApiAccess
 
 #: The options about the way to the scheduler that are one text.
-_TEXTS = {one.name for one in fields(Access) if one.type in ("str | None", str | None)}
+_TEXTS = {one.name for one in fields(ApiAccess) if one.type in ("str | None", str | None)}
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class CommandOption:
     """An option by the field that it sets; `takes_value` is False for flags."""
 
     field: str
@@ -20,7 +20,7 @@ class Option:
 
 
 @dataclass(slots=True, kw_only=True)
-class Line:
+class CommandLine:
     """The words before the word to complete, and the possible ones.
 
     Commands and options with their help.
@@ -32,20 +32,20 @@ class Line:
     word: str
     commands: Mapping[str, str]
     command: str = ""
-    options: Mapping[str, Option] = field(default_factory=dict)
+    options: Mapping[str, CommandOption] = field(default_factory=dict)
     option: str = ""
     given: list[str] = field(default_factory=list)
-    access: Access = field(default_factory=Access)
+    access: ApiAccess = field(default_factory=ApiAccess)
 
 
 def read_line(
     words: Sequence[str],
     commands: Mapping[str, str],
-    options_of: Callable[[str], Mapping[str, Option]],
-) -> Line:
+    options_of: Callable[[str], Mapping[str, CommandOption]],
+) -> CommandLine:
     """Parse a line whose last word is to be completed."""
     *before, word = words or [""]
-    line = Line(word=word, commands=commands)
+    line = CommandLine(word=word, commands=commands)
     line.command = next((one for one in before if one in commands), "")
     line.options = options_of(line.command)
     values: dict[str, Any] = {}
@@ -58,5 +58,5 @@ def read_line(
             values |= {line.options[name].field: value} if equals else {}
         elif not one.startswith("-") and one != line.command:
             line.given.append(one)
-    line.access = Access(**{name: text for name, text in values.items() if name in _TEXTS})
+    line.access = ApiAccess(**{name: text for name, text in values.items() if name in _TEXTS})
     return line

@@ -9,7 +9,7 @@ from kubeshare_py.edges.node.card_sampler import CardSampler
 from kubeshare_py.edges.node.mps_launcher import MpsLauncher
 from kubeshare_py.edges.process import decision_log
 from kubeshare_py.edges.process.build import say_started
-from kubeshare_py.edges.process.until_told import until_told
+from kubeshare_py.edges.process.run_until_signal import until_signal
 from kubeshare_py.isolation.mps import DAEMONS
 
 #: The folder that pods mount.
@@ -17,7 +17,7 @@ FOLDER = Path(DAEMONS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class MpsSettings:
     """`folder` is the one that pods mount, `program` NVIDIA's daemon.
 
     `interval_s` (s) per reading.
@@ -30,14 +30,14 @@ class Settings:
     log_level: str = "info"
 
 
-def run(settings: Settings) -> None:
+def run(settings: MpsSettings) -> None:
     """Keep a daemon for each card that the driver lists, until SIGINT or SIGTERM."""
     decision_log.set_up(settings.log_level)
     say_started("kubeshare-mps", node=settings.node, folder=str(settings.folder))
-    asyncio.run(until_told(launch(settings)))
+    asyncio.run(until_signal(launch(settings)))
 
 
-async def launch(settings: Settings) -> None:
+async def launch(settings: MpsSettings) -> None:
     """Keep the daemons until cancelled; then all of them end."""
     sampler = CardSampler(node=settings.node, interval_s=settings.interval_s)
     launcher = MpsLauncher(settings.folder, settings.program)

@@ -15,7 +15,7 @@ from kubeshare_py.edges.scheduler.endpoints import endpoints
 from kubeshare_py.edges.scheduler.leadership import Leadership, connected, until_led
 from kubeshare_py.edges.scheduler.pod_group_watch import watch_pod_groups
 from kubeshare_py.edges.scheduler.process import own_name
-from kubeshare_py.edges.scheduler.vital_signs import VitalSigns
+from kubeshare_py.edges.scheduler.process_health import ProcessHealth
 from kubeshare_py.edges.scheduler.writes.kube_api import KubeApi
 from kubeshare_py.edges.scheduler.writes.report_lane import ReportLane
 from kubeshare_py.framework.profile_making import PluginFactory, profiles
@@ -25,14 +25,14 @@ from kubeshare_py.manifests.watch import Codec
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.pod_groups.gang_repair import repair_rules
 from kubeshare_py.scheduling.preemption.rules import preemption_rules
-from kubeshare_py.scheduling.reservations.earmark_patience import earmark_rules
+from kubeshare_py.scheduling.reservations.reservation_patience import reservation_rules
 
 PODS = "/api/v1/pods"
 
 
 def machine(configuration: SchedulerConfiguration, in_tree: Mapping[str, PluginFactory]) -> Machine:
     """A machine with the configured profiles. Raises ConfigurationError if one is unusable."""
-    rules = repair_rules(configuration), earmark_rules(configuration)
+    rules = repair_rules(configuration), reservation_rules(configuration)
     evictions = preemption_rules(configuration)
     held_s = configuration.forced_delete_hold_seconds
     made = Machine(profiles(configuration, in_tree), own_name(), *rules, evictions, held_s)
@@ -65,14 +65,14 @@ async def run(
     `updates` change the configuration. Raises LeadershipLost, in groups, if it lost the leadership.
     """
     reports = ReportLane(client, instance=machine.name)
-    signs = VitalSigns(machine, asyncio.get_running_loop().time)
-    server = endpoints(configuration, client, signs, reports, leadership)
+    process_health = ProcessHealth(machine, asyncio.get_running_loop().time)
+    server = endpoints(configuration, client, process_health, reports, leadership)
     async with server as url, asyncio.TaskGroup() as binds:
         on_ready(url)
         api = KubeApi(client, reports, fence=leadership.fence)
         inventory = configuration.inventory.within(configuration.leader_election.resource_namespace)
         annotated = AnnotatedNodes() if inventory.source == "annotation" else None
-        loop = DecisionLoop(machine, api, binds, asyncio.Event(), signs, annotated)
+        loop = DecisionLoop(machine, api, binds, asyncio.Event(), process_health, annotated)
         pods = partial(loop.watch, client, PODS, Codec(PodFields), POD_EVENTS)
         campaign = binds.create_task(loop.heed(leadership.campaign()))
         try:
@@ -83,7 +83,7 @@ async def run(
                 group.create_task(watch_pod_groups(client, machine, loop.tell))
                 if updates is not None:
                     group.create_task(loop.follow_configuration(updates))
-                group.create_task(signs.run(loop.news.set))
+                group.create_task(process_health.run(loop.news.set))
                 group.create_task(give_back_often())
                 await until_led(leadership, group, pods)
                 # A list requested now includes the last leader's last writes.

@@ -34,22 +34,22 @@ from kubeshare_py.domain.events import (
     TimePassed,
 )
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
-from kubeshare_py.framework.asks import Asker
+from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.scheduler_profile import Profile
-from kubeshare_py.scheduling.binding.books import empty_books
 from kubeshare_py.scheduling.binding.overcommitment import Overcommitment
-from kubeshare_py.scheduling.event_handlers import PodNews
+from kubeshare_py.scheduling.binding.scheduler_state import empty_state
+from kubeshare_py.scheduling.event_handlers import EventHandlers
 from kubeshare_py.scheduling.plugin_retries import PluginRetries
+from kubeshare_py.scheduling.pod_groups.gang_cycles import GangCycles
 from kubeshare_py.scheduling.pod_groups.gang_repair import RepairRules
-from kubeshare_py.scheduling.pod_groups.gang_turns import GangTurns
 from kubeshare_py.scheduling.preemption.preemption import Preemption
 from kubeshare_py.scheduling.preemption.rules import PreemptionRules
 from kubeshare_py.scheduling.queue import queue_moves
-from kubeshare_py.scheduling.queue.pod_records import State
+from kubeshare_py.scheduling.queue.pod_records import PodState
 from kubeshare_py.scheduling.queue.waiting_limit import WaitingLimit
-from kubeshare_py.scheduling.reservations.earmark_patience import EarmarkRules
-from kubeshare_py.scheduling.reservations.starvation import Starvation
-from kubeshare_py.scheduling.schedule_one import Turns
+from kubeshare_py.scheduling.reservations.reservation_patience import ReservationRules
+from kubeshare_py.scheduling.reservations.reservation_policy import ReservationPolicy
+from kubeshare_py.scheduling.schedule_one import SchedulingCycles
 
 #: Placements that may be decided and not yet answered.
 MOST_UNANSWERED = 64
@@ -68,7 +68,7 @@ class Machine:
         profiles: Sequence[Profile],
         name: str,
         repair: RepairRules | None = None,
-        earmarks: EarmarkRules | None = None,
+        reservations: ReservationRules | None = None,
         preemption: PreemptionRules | None = None,
         lingering_s: float = LINGERING_S,
     ) -> None:
@@ -78,14 +78,14 @@ class Machine:
         force.
         """
         self.name = name
-        books = self._books = empty_books(profiles, name, lingering_s)
-        self.ledger, self.queue, self.records = books.ledger, books.queue, books.records
-        self.table = books.table
-        self.profiles, self.askers = books.profiles, books.askers
-        self.boundary = books.boundary
-        self.attempts, self.moves = books.attempts, books.moves
-        self.gangs, self.earmarks = books.gangs, books.earmarks
-        self.lingering = books.lingering
+        state = self._state = empty_state(profiles, name, lingering_s)
+        self.ledger, self.queue, self.records = state.ledger, state.queue, state.records
+        self.table = state.table
+        self.profiles, self.evaluators = state.profiles, state.evaluators
+        self.boundary = state.boundary
+        self.attempts, self.moves = state.attempts, state.moves
+        self.gangs, self.reservations = state.gangs, state.reservations
+        self.lingering = state.lingering
         self.group_objects = self.gangs.objects
         self.inventory_read = False
         self.inventory_failure = ""
@@ -95,23 +95,23 @@ class Machine:
         #: is news.
         self.decides = False
         self._overcommitment = Overcommitment(self.ledger, self.key_of)
-        gang_turns = self.gang_turns = GangTurns(books, repair or RepairRules())
-        self._starvation = Starvation(books, gang_turns, earmarks or EarmarkRules())
-        self.preemption = Preemption(books, gang_turns, preemption or PreemptionRules())
-        self._pods = PodNews(books, self.preemption)
+        gang_cycles = self.gang_cycles = GangCycles(state, repair or RepairRules())
+        self._policy = ReservationPolicy(state, gang_cycles, reservations or ReservationRules())
+        self.preemption = Preemption(state, gang_cycles, preemption or PreemptionRules())
+        self._event_handlers = EventHandlers(state, self.preemption)
         retries = self._retries = PluginRetries(
-            books.askers,
-            books.ledger,
-            books.queue,
-            gang_turns.queue,
-            books.moves,
-            books.boundary.failures,
+            state.evaluators,
+            state.ledger,
+            state.queue,
+            gang_cycles.queue,
+            state.moves,
+            state.boundary.failures,
         )
-        self._turns = Turns(books, gang_turns, self._starvation, self.preemption, retries)
+        self._cycles = SchedulingCycles(state, gang_cycles, self._policy, self.preemption, retries)
 
     def let_wait(self, most: int) -> None:
         """So many pods of one namespace wait in the queue, 0: all; before the first event."""
-        self._books.intake.limit = WaitingLimit(most)
+        self._state.enqueuer.limit = WaitingLimit(most)
 
     @property
     def ready(self) -> bool:
@@ -126,7 +126,7 @@ class Machine:
     @property
     def unanswered(self) -> int:
         """Placements decided and not yet answered."""
-        return self._books.binds.unanswered
+        return self._state.binding_cycles.unanswered
 
     def key_of(self, uid: PodUid) -> PodKey:
         """Namespace and name of a pod that holds something, though it may only linger."""
@@ -156,24 +156,24 @@ class Machine:
         assert {profile.scheduler_name for profile in profiles} == self.profiles.keys()
         for profile in profiles:
             self.profiles[profile.scheduler_name] = profile
-            self.askers[profile.scheduler_name] = Asker(
-                profile, self.ledger, self._books.work, self.boundary
+            self.evaluators[profile.scheduler_name] = Evaluator(
+                profile, self.ledger, self._state.work, self.boundary
             )
-        self.gang_turns.use_profiles()
+        self.gang_cycles.use_profiles()
         effects: list[Effect] = []
         waiting = []
         for record in self.records.values():
-            if record.state in (State.WAITING, State.HELD):
+            if record.state in (PodState.WAITING, PodState.GATED):
                 waiting.append(record)
             elif record.node is not None and record.pod.scheduler_name in self.profiles:
-                self._books.calls.reserve(record.pod, record.node, record.allocation)
-        # What is known of the lines is what the plugins of before said.
+                self._state.calls.reserve(record.pod, record.node, record.allocation)
+        # What is known of the shape queues is what the plugins of before said.
         self.queue.clear()
-        self._books.intake.start_anew()
-        self.gang_turns.start_anew()
+        self._state.enqueuer.start_anew()
+        self.gang_cycles.start_anew()
         for record in waiting:
-            self._books.intake.enqueue(record, self._now, effects, queue_moves.FORCE_ACTIVATE)
-        self._books.intake.settle(now)
+            self._state.enqueuer.enqueue(record, self._now, effects, queue_moves.FORCE_ACTIVATE)
+        self._state.enqueuer.settle(now)
         return effects
 
     def handle(self, event: Event, now: float) -> list[Effect]:
@@ -184,29 +184,29 @@ class Machine:
             self._stand_by(now, effects)
         match event:
             case PodSeen(pod=pod):
-                self._pods.seen(pod, now, effects)
+                self._event_handlers.seen(pod, now, effects)
             case PodGone():
-                self._pods.gone(event, now, effects)
+                self._event_handlers.gone(event, now, effects)
             case BindAnswered():
-                effects.extend(self._books.binds.answered(event, now))
+                effects.extend(self._state.binding_cycles.answered(event, now))
             case BindSlotsFree(slots=slots):
                 self.decides = True
                 self._time_passed(now, effects)
-                if self._turns.unfinished:
+                if self._cycles.unfinished:
                     known = self.ready, self.inventory_read
-                    self._turns.run(self._free_slots(slots), known, now, effects)
+                    self._cycles.run(self._free_slots(slots), known, now, effects)
                 self._report(now, effects)
             case TimePassed():
                 self._time_passed(now, effects)
                 self._report(now, effects)
             case PodsListed():
                 self._pods_listed = True
-                self._pods.listed(event, now, effects, decides=self.decides)
+                self._event_handlers.listed(event, now, effects, decides=self.decides)
             case PodGroupSeen() | PodGroupGone() | PodGroupsListed():
-                self._pods.groups_changed(event, now, effects, decides=self.decides)
+                self._event_handlers.groups_changed(event, now, effects, decides=self.decides)
             case _:
                 self._cluster_changed(event)
-        self._books.intake.settle(now)
+        self._state.enqueuer.settle(now)
         return effects
 
     def _cluster_changed(self, event: ClusterEvent | BudgetEvent) -> None:
@@ -235,23 +235,23 @@ class Machine:
 
     def wake_at(self, now: float) -> float | None:
         """When to send TimePassed at the latest; `now` when there is more to do at once."""
-        if self._books.reports.more or self.gang_turns.reports.more or self._overcommitment.more:
+        if self._state.reports.more or self.gang_cycles.reports.more or self._overcommitment.more:
             return now
-        if self._books.group_edits.unsettled:
+        if self._state.group_edits.unsettled:
             return now
-        if self._turns.unfinished and self._free_slots(1) > 0:
+        if self._cycles.unfinished and self._free_slots(1) > 0:
             return now
         next_at = min(
-            self._books.binds.next_at,
-            self._books.lingering.next_at,
-            self._books.intake.next_at,
-            self._books.group_edits.next_at,
-            self._books.intake.tells_at,
-            self._books.intake.settles_at,
-            self._books.reports.next_at,
-            self.gang_turns.next_at,
+            self._state.binding_cycles.next_at,
+            self._state.lingering.next_at,
+            self._state.enqueuer.next_at,
+            self._state.group_edits.next_at,
+            self._state.enqueuer.reports_at,
+            self._state.enqueuer.settles_at,
+            self._state.reports.next_at,
+            self.gang_cycles.next_at,
             self._overcommitment.next_at,
-            self._starvation.next_at,
+            self._policy.next_at,
             self.preemption.next_at,
             self._retries.next_at,
         )
@@ -261,48 +261,50 @@ class Machine:
         for failure, times in self.boundary.failures.to_log(now):
             plugin, point = failure.plugin, failure.point
             effects.append(LogPluginFailure(plugin, point, str(failure), times))
-        if now >= self._books.intake.tells_at:
-            effects.extend(self._books.intake.told(now))
-        if self._books.reports.more:
-            effects.extend(self._books.reports.portion())
-        if self.gang_turns.reports.more:
-            effects.extend(self.gang_turns.reports.portion())
+        if now >= self._state.enqueuer.reports_at:
+            effects.extend(self._state.enqueuer.reported(now))
+        if self._state.reports.more:
+            effects.extend(self._state.reports.portion())
+        if self.gang_cycles.reports.more:
+            effects.extend(self.gang_cycles.reports.portion())
 
     def _stand_by(self, now: float, effects: list[Effect]) -> None:
         """What is over is not remembered while another scheduler decides: that may take weeks."""
         self._end_lingering(now)
-        if now >= self._books.intake.next_at:
-            self._books.intake.take_back(now, effects)
-        self._books.group_edits.look(now, effects, decides=False)
+        if now >= self._state.enqueuer.next_at:
+            self._state.enqueuer.take_back(now, effects)
+        self._state.group_edits.look(now, effects, decides=False)
 
     def _end_lingering(self, now: float) -> None:
-        if now >= self._books.lingering.next_at:
-            for uid in self._books.lingering.time_passed(now):
+        if now >= self._state.lingering.next_at:
+            for uid in self._state.lingering.time_passed(now):
                 self.preemption.left(uid)
 
     def _time_passed(self, now: float, effects: list[Effect]) -> None:
         self._end_lingering(now)
         # Before Binds, because it ends that some of them are sent again.
-        if now >= self._starvation.next_at:
-            self._starvation.time_passed(now)
+        if now >= self._policy.next_at:
+            self._policy.time_passed(now)
         if now >= self.preemption.next_at:
             self.preemption.time_passed(now, effects)
-        if self.gangs.by_key and now >= self.gang_turns.next_at:
-            self.gang_turns.time_passed(now, effects)
-        if now >= self._books.intake.next_at:
-            self._books.intake.take_back(now, effects)
-        self._books.group_edits.look(now, effects)
-        if now >= self._books.binds.next_at:
-            effects.extend(self._books.binds.send_again(now))
-        if now >= self._books.reports.next_at:
-            self._books.reports.refresh(self.askers, now)
+        if self.gangs.by_key and now >= self.gang_cycles.next_at:
+            self.gang_cycles.time_passed(now, effects)
+        if now >= self._state.enqueuer.next_at:
+            self._state.enqueuer.take_back(now, effects)
+        self._state.group_edits.look(now, effects)
+        if now >= self._state.binding_cycles.next_at:
+            effects.extend(self._state.binding_cycles.send_again(now))
+        if now >= self._state.reports.next_at:
+            self._state.reports.refresh(self.evaluators, now)
         self._retries.look(now)
         effects.extend(self._overcommitment.look(now))
 
     # --- decisions -----------------------------------------------------------------------------
 
     def _free_slots(self, slots: int) -> int:
-        return min(slots, MOST_UNANSWERED - self._books.binds.unanswered) if self.ready else 0
+        return (
+            min(slots, MOST_UNANSWERED - self._state.binding_cycles.unanswered) if self.ready else 0
+        )
 
     # --- inventory -----------------------------------------------------------------------------
 
@@ -315,8 +317,8 @@ class Machine:
         self.inventory_failure = ""
         self.ledger.put_silent(frozenset(event.silent))
         if not self.inventory_read:
-            self.inventory_read = self._books.reports.inventory_read = True
-            for line in self.queue.blocked():
-                line.diagnosis = None
-                self.moves.woken(len(line.waiting))
-                self.queue.wake(line)
+            self.inventory_read = self._state.reports.inventory_read = True
+            for shape_queue in self.queue.unschedulable():
+                shape_queue.diagnosis = None
+                self.moves.woken(len(shape_queue.waiting))
+                self.queue.activate(shape_queue)

@@ -13,8 +13,8 @@ from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.asks import Asker
 from kubeshare_py.framework.boundary import Failures, PluginFailed
+from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.scheduling.pod_groups.gang_queue import GangQueue
 from kubeshare_py.scheduling.queue.pod_queue import PodQueue
 from kubeshare_py.scheduling.queue.queue_moves import QueueMoves
@@ -22,7 +22,7 @@ from kubeshare_py.scheduling.queue.queue_moves import QueueMoves
 #: Seconds until a shape is tried again: the first pause, which doubles up to the last.
 FIRST_S, LAST_S = 1.0, 64.0
 
-_State = tuple[int, Node | None, tuple[Gpu, ...] | None]
+_FailureState = tuple[int, Node | None, tuple[Gpu, ...] | None]
 
 
 @dataclass(slots=True)
@@ -30,7 +30,7 @@ class _Failed:
     """One shape. `state`: of the ledger and the node at the failure; times in s."""
 
     failure: PluginFailed
-    state: _State
+    state: _FailureState
     tries: int
     failed_at: float
     retried: bool = False
@@ -46,7 +46,7 @@ class PluginRetries:
 
     def __init__(
         self,
-        askers: Mapping[str, Asker],
+        evaluators: Mapping[str, Evaluator],
         ledger: Ledger,
         queue: PodQueue,
         gang_queue: GangQueue,
@@ -55,7 +55,7 @@ class PluginRetries:
     ) -> None:
         self._failures = failures
         self._seen = 0
-        self._askers = askers
+        self._evaluators = evaluators
         self._ledger = ledger
         self._queue = queue
         self._gang_queue = gang_queue
@@ -82,24 +82,24 @@ class PluginRetries:
         if not self._known and self._seen == self._failures.total:
             return  # nearly always
         self._seen = self._failures.total
-        for name, asker in self._askers.items():
-            for shape, failure in asker.failed.items():
+        for name, evaluator in self._evaluators.items():
+            for shape, failure in evaluator.failed.items():
                 before = self._known.get((name, shape))
                 if before is None or failure is not before.failure:
                     tries = before.tries + 1 if before is not None else 1
                     one = _Failed(failure, self._state(failure), tries, now)
                     self._known[name, shape] = one
         for (name, shape), one in list(self._known.items()):
-            if name not in self._askers or (one.retried and now >= one.due_at + LAST_S):
+            if name not in self._evaluators or (one.retried and now >= one.due_at + LAST_S):
                 del self._known[name, shape]  # it was asked since, without a failure
             elif not one.retried and (now >= one.due_at or self._may_go_well(one, now)):
                 one.retried = True
-                self._askers[name].retry(shape)
+                self._evaluators[name].retry(shape)
                 self._wake(name, shape)
 
     # --- inside --------------------------------------------------------------------------------
 
-    def _state(self, failure: PluginFailed) -> _State:
+    def _state(self, failure: PluginFailed) -> _FailureState:
         ledger, name = self._ledger, NodeName(failure.node)
         row = ledger.columns.row_of.get(name)
         node = None if row is None else ledger.columns.nodes[row]
@@ -116,11 +116,11 @@ class PluginRetries:
         return self._has_changed(one) and (bool(one.failure.node) or now >= one.failed_at + FIRST_S)
 
     def _wake(self, profile: str, shape: Shape) -> None:
-        for line in self._queue.blocked():
-            if line.profile == profile and line.shape == shape:
-                self._moves.woken(len(line.waiting))
-                self._queue.wake(line)
-        for gangs in self._gang_queue.lines():
+        for shape_queue in self._queue.unschedulable():
+            if shape_queue.profile == profile and shape_queue.shape == shape:
+                self._moves.woken(len(shape_queue.waiting))
+                self._queue.activate(shape_queue)
+        for gangs in self._gang_queue.queues():
             if any(name == profile for name, _ in gangs.shapes):
                 self._moves.woken(sum(len(gang.waiting) for gang in gangs.gangs))
-                self._gang_queue.wake(gangs)
+                self._gang_queue.activate(gangs)

@@ -1,35 +1,35 @@
 """One turn of decisions: whoever stands first in the queue is tried first, gangs and pods alike."""
 
 from kubeshare_py.domain.effects import Effect
-from kubeshare_py.framework.asks import Choice
-from kubeshare_py.scheduling.binding.books import Books
-from kubeshare_py.scheduling.binding.intake import tell
+from kubeshare_py.framework.evaluator import Choice
+from kubeshare_py.scheduling.binding.enqueue import report_waiting
+from kubeshare_py.scheduling.binding.scheduler_state import SchedulerState
 from kubeshare_py.scheduling.plugin_retries import PluginRetries
-from kubeshare_py.scheduling.pod_groups.gang_turns import GangTurns
+from kubeshare_py.scheduling.pod_groups.gang_cycles import GangCycles
 from kubeshare_py.scheduling.preemption.preemption import Preemption
 from kubeshare_py.scheduling.queue import queue_moves
 from kubeshare_py.scheduling.queue.attempts import count
-from kubeshare_py.scheduling.queue.earmarks import Holder, Nominee, contender_of
 from kubeshare_py.scheduling.queue.gangs import Gang
-from kubeshare_py.scheduling.queue.pod_queue import Line, SortKey
+from kubeshare_py.scheduling.queue.pod_queue import ShapeQueue, SortKey
 from kubeshare_py.scheduling.queue.pod_records import Record
-from kubeshare_py.scheduling.reservations.starvation import Starvation
+from kubeshare_py.scheduling.queue.reservations import Nominee, Reservation, contender_of
+from kubeshare_py.scheduling.reservations.reservation_policy import ReservationPolicy
 
 
-class Turns:
-    """Works on the machine's books."""
+class SchedulingCycles:
+    """Works on the scheduler's state."""
 
     def __init__(
         self,
-        books: Books,
-        gang_turns: GangTurns,
-        starvation: Starvation,
+        state: SchedulerState,
+        gang_cycles: GangCycles,
+        policy: ReservationPolicy,
         preemption: Preemption,
         retries: PluginRetries,
     ) -> None:
-        self._books = books
-        self._gang_turns = gang_turns
-        self._starvation = starvation
+        self._state = state
+        self._gang_cycles = gang_cycles
+        self._policy = policy
         self._preemption = preemption
         self._retries = retries
         self._capacities = 0
@@ -41,13 +41,15 @@ class Turns:
     def unfinished(self) -> bool:
         """Whether a turn would find something to do without any further event."""
         return (
-            self._books.cycle.unfinished
-            or self._gang_turns.unfinished
-            or self._starvation.is_due
+            self._state.assumer.unfinished
+            or self._gang_cycles.unfinished
+            or self._policy.is_due
             or self._retries.is_due
             or (self._inventory_read and self._preemption.is_due)
             or self._preemption.resumes(cards_known=self._inventory_read)
-            or (bool(self._books.earmarks) and self._capacities != self._books.ledger.capacities)
+            or (
+                bool(self._state.reservations) and self._capacities != self._state.ledger.capacities
+            )
         )
 
     def run(self, free: int, known: tuple[bool, bool], now: float, effects: list[Effect]) -> None:
@@ -55,21 +57,21 @@ class Turns:
 
         `known`: whether pods and nodes are known, and cards.
 
-        Between turns all earmarks are laid.
+        Between turns all reservations are laid.
         """
-        earmarks, cycle = self._books.earmarks, self._books.cycle
+        reservations, assumer = self._state.reservations, self._state.assumer
         ready, self._inventory_read = known
         self._retries.look(now)
         self._preemption.turn_begins(now)
-        if earmarks:
+        if reservations:
             self._begin(now)
-        is_long = self._gang_turns.sweeps
-        cycle.begin_turn(self._gang_turns.kept_out.among, is_long=is_long)
-        gangs = ready and bool(self._books.gangs.by_key)
+        is_long = self._gang_cycles.sweeps
+        assumer.begin_turn(self._gang_cycles.constrained.among, is_long=is_long)
+        gangs = ready and bool(self._state.gangs.by_key)
         if gangs:
-            self._gang_turns.begin_turn(now, self._inventory_read)
-            if self._gang_turns.sweeps and not is_long:
-                free = 0  # as while the lines of pods are looked at
+            self._gang_cycles.begin_turn(now, self._inventory_read)
+            if self._gang_cycles.sweeps and not is_long:
+                free = 0  # as while the shape queues of pods are looked at
         if ready and not self._preemption.resumed(now, effects, cards_known=self._inventory_read):
             free = 0
         self._try_all(free, gangs, now, effects)
@@ -81,15 +83,15 @@ class Turns:
 
     def _try_all(self, free: int, gangs: bool, now: float, effects: list[Effect]) -> None:
         """Try gangs and pods in queue order, as far as this turn may."""
-        most, earmarks = free, self._books.earmarks
-        while free > 0 and self._books.cycle.may_go_on(most_of_it=self._owes_search):
+        most, reservations = free, self._state.reservations
+        while free > 0 and self._state.assumer.may_go_on(most_of_it=self._owes_search):
             first = self._first(gangs, now)
             if first is None:
                 if self._new_round():
                     continue
                 break
             _, who = first
-            if earmarks and self._must_wait(who):
+            if reservations and self._must_wait(who):
                 continue
             if isinstance(who, Gang) and who.need > free and free < most:
                 break  # it gets a turn of its own
@@ -97,8 +99,8 @@ class Turns:
 
     def _search(self, now: float, effects: list[Effect]) -> None:
         """Preemption's part of the turn; in the next one if tries took more than half of this."""
-        cycle = self._books.cycle
-        if cycle.may_go_on(most_of_it=True) or (self._owes_search and cycle.is_open):
+        assumer = self._state.assumer
+        if assumer.may_go_on(most_of_it=True) or (self._owes_search and assumer.is_open):
             self._owes_search = False
             self._preemption.turn(now, effects)
         else:
@@ -106,143 +108,147 @@ class Turns:
 
     def _new_round(self) -> bool:
         """All namespaces may try pods again; False if none waits for that."""
-        if not self._books.shares.new_round():
+        if not self._state.shares.new_round():
             return False
-        self._books.queue.let_on()
-        self._gang_turns.queue.let_on()
+        self._state.queue.let_on()
+        self._gang_cycles.queue.let_on()
         return True
 
-    def _try(self, who: Gang | Line, now: float, effects: list[Effect]) -> int:
+    def _try(self, who: Gang | ShapeQueue, now: float, effects: list[Effect]) -> int:
         """How many Binds it makes; what it cost counts toward the namespace's share."""
-        cycle, owner = self._books.cycle, who.owner
-        before = cycle.cost
-        if isinstance(who, Line):
+        assumer, owner = self._state.assumer, who.owner
+        before = assumer.cost
+        if isinstance(who, ShapeQueue):
             sent = self._decide(who, now, effects)
         else:
-            is_ready = self._gang_turns.is_prepared(who)
+            is_ready = self._gang_cycles.is_prepared(who)
             sent = self._decide_gang(who, now, effects) if is_ready else 0
-        self._books.shares.spend(owner, cycle.cost - before, placed=sent)
+        self._state.shares.spend(owner, assumer.cost - before, placed=sent)
         return sent
 
     def _finish(self, now: float) -> None:
-        """Lay all earmarks, and give some to who needs them."""
-        earmarks = self._books.earmarks
-        for holder in earmarks.lay() if earmarks else ():
-            self._wake(holder)
-        self._starvation.look(now)
+        """Lay all reservations, and give some to who needs them."""
+        reservations = self._state.reservations
+        for reservation in reservations.lay() if reservations else ():
+            self._wake(reservation)
+        self._policy.look(now)
         self._retries.look(now)
-        if earmarks:
-            self._gang_turns.turn_ends(now)
+        if reservations:
+            self._gang_cycles.turn_ends(now)
 
-    def _first(self, gangs: bool, now: float) -> tuple[SortKey, Gang | Line] | None:
-        """Who is tried next: the first of a line, or a gang, if there are any."""
-        line = self._books.queue.next_line()
-        head = line.head() if line is not None else None
-        gang = self._gang_turns.first(now) if gangs else None
+    def _first(self, gangs: bool, now: float) -> tuple[SortKey, Gang | ShapeQueue] | None:
+        """Who is tried next: the first of a shape queue, or a gang, if there are any."""
+        shape_queue = self._state.queue.next_queue()
+        head = shape_queue.head() if shape_queue is not None else None
+        gang = self._gang_cycles.first(now) if gangs else None
         if gang is not None and (head is None or gang[0] < head[0]):
             return gang
-        return None if line is None or head is None else (head[0], line)
+        return None if shape_queue is None or head is None else (head[0], shape_queue)
 
     def _decide_gang(self, gang: Gang, now: float, effects: list[Effect]) -> int:
-        sent = self._gang_turns.decide(gang, now, effects)
+        sent = self._gang_cycles.decide(gang, now, effects)
         if not sent:
-            self._starvation.gang_waits(gang, now)
+            self._policy.gang_waits(gang, now)
         return sent
 
-    def _decide(self, line: Line, now: float, effects: list[Effect]) -> int:
-        """Place the first pod of a line, or block the line; how many Binds that makes."""
-        head = line.head()
+    def _decide(self, shape_queue: ShapeQueue, now: float, effects: list[Effect]) -> int:
+        """Place a queue's first pod, or mark the queue unschedulable; the number of Binds."""
+        head = shape_queue.head()
         assert head is not None
-        record = self._books.records[head[1]]
+        record = self._state.records[head[1]]
         record.attempts += 1
-        if line.shape.claim is not None and not self._inventory_read:
-            self._block(line)
-            self._books.reports.unread(line, now)
+        if shape_queue.shape.claim is not None and not self._inventory_read:
+            self._block(shape_queue)
+            self._state.reports.unread(shape_queue, now)
             return 0
-        asker = self._books.askers[line.profile]
-        choice: Choice | str | None = asker.best(line.shape)
-        if isinstance(choice, Choice) and self._books.gangs.by_key:
-            choice = self._gang_turns.nearer(record, choice)
+        evaluator = self._state.evaluators[shape_queue.profile]
+        choice: Choice | str | None = evaluator.best(shape_queue.shape)
+        if isinstance(choice, Choice) and self._state.gangs.by_key:
+            choice = self._gang_cycles.nearer(record, choice)
         if not isinstance(choice, Choice):
-            self._does_not_fit(line, record, choice, now)
+            self._does_not_fit(shape_queue, record, choice, now)
             return 0
-        refusal = self._books.cycle.place(record, choice)
+        refusal = self._state.assumer.place(record, choice)
         if refusal is not None:
             effects.extend(self._refused(record, refusal, now))
             return 0
-        effects.extend(self._books.binds.commit(record.pod.uid, [record]))
-        self._gang_turns.one_placed(line.shape, now)
+        effects.extend(self._state.binding_cycles.commit(record.pod.uid, [record]))
+        self._gang_cycles.one_placed(shape_queue.shape, now)
         return 1
 
     def _refused(self, record: Record, refusal: str, now: float) -> list[Effect]:
         """A plugin or the ledger refuses the place: the pod is tried again after a while.
 
-        It keeps its earmarks only if other pods were evicted for it.
+        It keeps its reservations only if other pods were evicted for it.
         """
-        uid, earmarks = record.pod.uid, self._books.earmarks
-        if not earmarks.is_preemptor(uid):
-            earmarks.end(uid)
-        count(self._books.attempts.unschedulable, record.pod.scheduler_name)
-        effects = tell(record, refusal)
-        self._books.intake.back_off(record, now)
+        uid, reservations = record.pod.uid, self._state.reservations
+        if not reservations.is_preemptor(uid):
+            reservations.end(uid)
+        count(self._state.attempts.unschedulable, record.pod.scheduler_name)
+        effects = report_waiting(record, refusal)
+        self._state.enqueuer.back_off(record, now)
         return effects
 
-    def _does_not_fit(self, line: Line, record: Record, why: str | None, now: float) -> None:
-        """The first of a line waits, and so do the others; `why`: if not for want of any room."""
-        self._block(line)
-        self._gang_turns.kept_out.blocked(line, record)
+    def _does_not_fit(
+        self, shape_queue: ShapeQueue, record: Record, why: str | None, now: float
+    ) -> None:
+        """A queue's first pod waits, and so do the others; `why`: if not for want of room."""
+        self._block(shape_queue)
+        self._gang_cycles.constrained.unschedulable(shape_queue, record)
         if why is None:
-            self._books.reports.blocked(line, self._books.askers[line.profile], now)
-            self._preemption.queue.blocked(line)
+            self._state.reports.unschedulable(
+                shape_queue, self._state.evaluators[shape_queue.profile], now
+            )
+            self._preemption.queue.unschedulable(shape_queue)
         else:
-            self._books.reports.kept_out(line, why, now)
-        self._starvation.pod_waits(record, now)
+            self._state.reports.constrained(shape_queue, why, now)
+        self._policy.pod_waits(record, now)
 
-    def _block(self, line: Line) -> None:
-        count(self._books.attempts.unschedulable, line.profile)
-        self._books.moves.entered(
-            queue_moves.UNSCHEDULABLE, queue_moves.ATTEMPT_FAILURE, len(line.waiting)
+    def _block(self, shape_queue: ShapeQueue) -> None:
+        count(self._state.attempts.unschedulable, shape_queue.profile)
+        self._state.moves.entered(
+            queue_moves.UNSCHEDULABLE, queue_moves.ATTEMPT_FAILURE, len(shape_queue.waiting)
         )
-        self._books.queue.block(line)
+        self._state.queue.mark_unschedulable(shape_queue)
 
     def _begin(self, now: float) -> None:
-        """What became of earmarks; blocked lines are looked at as if there were none."""
-        earmarks, capacities = self._books.earmarks, self._books.ledger.capacities
+        """What became of reservations; unschedulable queues are looked at as if there were none."""
+        reservations, capacities = self._state.reservations, self._state.ledger.capacities
         if capacities != self._capacities:
             self._capacities = capacities
-            for holder in earmarks.outdated():
-                self._wake(holder)
-        if self._books.cycle.sweeps:
-            outgrown = self._starvation.outgrown(now)
+            for reservation in reservations.outdated():
+                self._wake(reservation)
+        if self._state.assumer.sweeps:
+            outgrown = self._policy.outgrown(now)
             if outgrown is not None:
                 self._wake(outgrown)
-            earmarks.lift()
+            reservations.lift()
 
-    def _must_wait(self, who: Gang | Line) -> bool:
+    def _must_wait(self, who: Gang | ShapeQueue) -> bool:
         """Show the cluster as it may see it; True if another is to be tried first."""
         nominee: Nominee
-        if isinstance(who, Line):
+        if isinstance(who, ShapeQueue):
             head = who.head()
             assert head is not None
             nominee = head[1]
         else:
             nominee = who
-        holder = self._books.earmarks.show_to(contender_of(nominee, self._books.records))
-        if holder is not None:
-            self._wake(holder)
-        return holder is not None
+        reservation = self._state.reservations.show_to(contender_of(nominee, self._state.records))
+        if reservation is not None:
+            self._wake(reservation)
+        return reservation is not None
 
-    def _wake(self, holder: Holder) -> None:
+    def _wake(self, reservation: Reservation) -> None:
         """The holder is tried again."""
-        nominee = holder.nominee
+        nominee = reservation.nominee
         if isinstance(nominee, Gang):
-            gangs = self._gang_turns.queue
-            line = gangs.line_of(nominee)
-            if line is not None:
-                self._books.moves.woken(sum(len(gang.waiting) for gang in line.gangs))
-                gangs.wake(line)
+            gangs = self._gang_cycles.queue
+            composition_queue = gangs.queue_of(nominee)
+            if composition_queue is not None:
+                self._state.moves.woken(sum(len(gang.waiting) for gang in composition_queue.gangs))
+                gangs.activate(composition_queue)
         else:
-            pods = self._books.queue.line_of(nominee)
-            if pods is not None and pods.blocked:
-                self._books.moves.woken(len(pods.waiting))
-                self._books.queue.wake(pods)
+            pods = self._state.queue.queue_of(nominee)
+            if pods is not None and pods.unschedulable:
+                self._state.moves.woken(len(pods.waiting))
+                self._state.queue.activate(pods)

@@ -90,7 +90,7 @@ def amount_of(count: int, milli: int, memory_bytes: int) -> str:
 
 def is_unclear(pod: PodView) -> bool:
     """Whether its request may not have been understood: it is held and asks for nothing."""
-    return pod.state == "held" and not pod.count
+    return pod.state == "gated" and not pod.count
 
 
 def counted(count: int, thing: str) -> str:

@@ -12,7 +12,7 @@ from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.printable import printable
 from kubeshare_py.terminal.cards import card_label
 from kubeshare_py.terminal.grid import SEPARATOR, names_in, shortened
-from kubeshare_py.views.view import CardView, Tenant
+from kubeshare_py.views.view import CardView, TenantView
 
 #: The narrowest readable cell.
 LEAST_CELL = 13
@@ -60,7 +60,7 @@ def _trouble(card: CardView) -> str:
     return "" if card.healthy else "unhealthy"
 
 
-def _name(tenant: Tenant, with_namespace: bool) -> str:
+def _name(tenant: TenantView, with_namespace: bool) -> str:
     if not tenant.name:
         return _UNNAMED
     return f"{tenant.namespace}/{tenant.name}" if with_namespace else tenant.name
@@ -75,7 +75,7 @@ def _bar(card: CardView, length: int) -> Text:
     return bar
 
 
-def _segments(card: CardView, length: int) -> Iterator[tuple[Tenant, int]]:
+def _segments(card: CardView, length: int) -> Iterator[tuple[TenantView, int]]:
     """Each tenant's columns: at least one, in all never more than available."""
     by_memory = _by_memory(card)
     _, whole = _fullness(card)

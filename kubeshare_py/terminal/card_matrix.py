@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from rich.text import Text
 
 from kubeshare_py.terminal.cards import ordered
-from kubeshare_py.terminal.grid import Column, Row, grid
+from kubeshare_py.terminal.grid import GridColumn, Row, grid
 from kubeshare_py.views.view import CardView
 
 #: Stands for the index of cards that are not in the inventory.
@@ -50,12 +50,12 @@ def card_matrix(
     """
     labels = sorted({label for row in rows for label in row.by_card}, key=_in_order)
     first, second, last = heads
-    names = [Column(header=first), Column(header=second)]
+    names = [GridColumn(header=first), GridColumn(header=second)]
     wide = grid(
         [
             *names,
-            *(Column(header=f"GPU{label}({amount})") for label in labels),
-            Column(header=last),
+            *(GridColumn(header=f"GPU{label}({amount})") for label in labels),
+            GridColumn(header=last),
         ],
         [
             Row(cells=[*row.lead, *(row.by_card.get(label, empty) for label in labels), row.tail])
@@ -66,8 +66,8 @@ def card_matrix(
     if width is None or all(line.cell_len <= width for line in wide):
         return wide
     return grid(
-        [Column(header=head, least=_SHORTEST_NAME) for head in (first, second)]
-        + [Column(header=last)],
+        [GridColumn(header=head, least=_SHORTEST_NAME) for head in (first, second)]
+        + [GridColumn(header=last)],
         [
             Row(
                 cells=[*row.lead, row.tail],

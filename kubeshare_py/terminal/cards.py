@@ -36,8 +36,8 @@ def card_state(node: NodeView, card: CardView, overcommitted: frozenset[tuple[st
         words.append("unhealthy")
     if (node.name, card.uuid) in overcommitted:
         words.append("overcommitted")
-    if card.earmarked_for:
-        words.append(f"earmarked for {' and '.join(card.earmarked_for)}")
+    if card.reserved_for:
+        words.append(f"reserved for {' and '.join(card.reserved_for)}")
     words += [
         f"{gpus(one.milli)} held for {one.for_s} s after the forced deletion of "
         + (f"{one.namespace}/{one.name}" if one.name else "a pod of another namespace")

@@ -31,8 +31,8 @@ def preemption_lines(
 
 def _heading(found: PreemptionView) -> str:
     if not found.victims:
-        return "It waits for pods that are leaving:" if found.under_way else "Pods are leaving:"
-    if found.under_way:
+        return "It waits for pods that are leaving:" if found.in_flight else "Pods are leaving:"
+    if found.in_flight:
         return "Being evicted for it:"
     return "Preemption would evict:"
 
@@ -47,7 +47,7 @@ def _remarks(found: PreemptionView, indexes: Mapping[str, int]) -> list[str]:
     remarks = []
     if found.leaving:
         remarks.append(f"{counted(found.leaving, 'pod')} whose place it gets leave anyhow.")
-    remarks.append(f"It would get {_seats(found, indexes)}.")
+    remarks.append(f"It would get {_nominations(found, indexes)}.")
     if found.violations:
         remarks.append(f"Disruption budgets do not allow {found.violations} of these evictions.")
     if found.obstacle:
@@ -55,12 +55,12 @@ def _remarks(found: PreemptionView, indexes: Mapping[str, int]) -> list[str]:
     return remarks
 
 
-def _seats(found: PreemptionView, indexes: Mapping[str, int]) -> str:
-    if len(found.seats) == 1:
-        seat = found.seats[0]
+def _nominations(found: PreemptionView, indexes: Mapping[str, int]) -> str:
+    if len(found.nominations) == 1:
+        seat = found.nominations[0]
         return f"node {seat.node}{_cards(seat.cards, indexes)}"
-    nodes = sorted({seat.node for seat in found.seats})
-    return f"{counted(len(found.seats), 'place')} on {counted(len(nodes), 'node')}"
+    nodes = sorted({seat.node for seat in found.nominations})
+    return f"{counted(len(found.nominations), 'place')} on {counted(len(nodes), 'node')}"
 
 
 def _cards(uuids: Sequence[str], indexes: Mapping[str, int]) -> str:

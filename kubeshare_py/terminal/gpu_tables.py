@@ -21,7 +21,7 @@ from kubeshare_py.terminal.cards import (
     used_bytes,
     used_milli,
 )
-from kubeshare_py.terminal.grid import NONE, SEPARATOR, Column, Row, joined, names_in
+from kubeshare_py.terminal.grid import NONE, SEPARATOR, GridColumn, Row, joined, names_in
 from kubeshare_py.terminal.table import Table
 from kubeshare_py.views.view import CardView, ClusterView, NodeView
 
@@ -44,14 +44,18 @@ def card_table(view: ClusterView, nodes: Sequence[NodeView], *, wide: bool = Fal
     rows = [_row(node, card, overcommitted, wide) for node, card in held]
     return Table(
         columns=[
-            Column(header="NODE", least=10),
-            Column(header="GPU"),
-            Column(header="MODEL", least=8),
-            Column(header="MEMORY(GiB)"),
-            Column(header="SHARE"),
-            Column(header="STATE", least=8),
-            *([Column(header=head) for head in ("UUID", "ADDRESS", "ISOLATION")] if wide else ()),
-            Column(header="PODS", least=12, fit=names_in),
+            GridColumn(header="NODE", least=10),
+            GridColumn(header="GPU"),
+            GridColumn(header="MODEL", least=8),
+            GridColumn(header="MEMORY(GiB)"),
+            GridColumn(header="SHARE"),
+            GridColumn(header="STATE", least=8),
+            *(
+                [GridColumn(header=head) for head in ("UUID", "ADDRESS", "ISOLATION")]
+                if wide
+                else ()
+            ),
+            GridColumn(header="PODS", least=12, fit=names_in),
         ],
         rows=rows,
         keys=[f"{node.name} {card.uuid}" for node, card in held],

@@ -46,7 +46,7 @@ def names_in(text: str, room: int) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class GridColumn:
     """A column; with `least` it may be shortened to so many characters, by `fit`."""
 
     header: str
@@ -65,14 +65,14 @@ class Row:
 
 
 def grid(
-    columns: Sequence[Column], rows: Sequence[Row], width: int | None, *, flow_header: str = ""
+    columns: Sequence[GridColumn], rows: Sequence[Row], width: int | None, *, flow_header: str = ""
 ) -> list[Text]:
     """Lay out a header line and the rows' lines; `width` None does not limit lines."""
     return [line for lines in grouped(columns, rows, width, flow_header) for line in lines]
 
 
 def grouped(
-    columns: Sequence[Column], rows: Sequence[Row], width: int | None, flow_header: str = ""
+    columns: Sequence[GridColumn], rows: Sequence[Row], width: int | None, flow_header: str = ""
 ) -> list[list[Text]]:
     """The same lines, grouped by row; the first group is the header's."""
     header = Row(cells=[column.header for column in columns], style="bold", flow=flow_header)
@@ -88,7 +88,7 @@ def grouped(
     return [_lines(columns, row, widths, room) for row in table]
 
 
-def _widths(columns: Sequence[Column], table: Sequence[Row], width: int | None) -> list[int]:
+def _widths(columns: Sequence[GridColumn], table: Sequence[Row], width: int | None) -> list[int]:
     widths = [max(cell_len(row.cells[at]) for row in table) for at in range(len(columns))]
     if width is None:
         return widths
@@ -105,7 +105,7 @@ def _widths(columns: Sequence[Column], table: Sequence[Row], width: int | None) 
 
 
 def _lines(
-    columns: Sequence[Column], row: Row, widths: Sequence[int], room: int | None
+    columns: Sequence[GridColumn], row: Row, widths: Sequence[int], room: int | None
 ) -> list[Text]:
     pieces = []
     for column, cell, width in zip(columns, row.cells, widths, strict=True):

@@ -28,7 +28,7 @@ from kubeshare_py.views.view import ClusterView, NodeView, PodView
 _LONGEST_NODE = 20
 _GAP = 2
 _BOUND = "bound"
-_PLACED = frozenset({"binding", "assumed", _BOUND})
+_PLACED = frozenset({"assumed", "unconfirmed", _BOUND})
 _MOST_CELLS = 160
 
 

@@ -4,13 +4,13 @@ from collections.abc import Collection, Sequence
 
 from kubeshare_py.terminal.amounts import asks_of, held, is_unclear
 from kubeshare_py.terminal.cards import held_labels
-from kubeshare_py.terminal.grid import NONE, Column, Row
+from kubeshare_py.terminal.grid import NONE, GridColumn, Row
 from kubeshare_py.terminal.table import Table
 from kubeshare_py.views.ages import age
 from kubeshare_py.views.view import ClusterView, PodView
 
-STYLES = {"waiting": "yellow", "backoff": "yellow", "held": "magenta", "binding": "cyan"}
-_TELLING = ("waiting", "backoff", "held", "binding", "assumed", "bound")
+STYLES = {"waiting": "yellow", "backoff": "yellow", "gated": "magenta", "assumed": "cyan"}
+_TELLING = ("waiting", "backoff", "gated", "assumed", "unconfirmed", "bound")
 #: The text for a pod whose labels were changed after it was bound.
 ASKS_FOR_OTHER = "its labels were changed: it holds what it was bound with"
 
@@ -41,19 +41,21 @@ def pod_table(
 
     `now` is Unix time (s), for their age.
     """
-    leading = [Column(header="NAMESPACE", least=9)] if with_namespace else []
+    leading = [GridColumn(header="NAMESPACE", least=9)] if with_namespace else []
     columns = [
         *leading,
-        Column(header="NAME", least=12),
-        Column(header="STATE"),
-        Column(header="NODE", least=8),
-        Column(header="GPUS", least=5),
-        Column(header="ASKED", least=9),
-        Column(header="HELD", least=9),
-        Column(header="AGE"),
+        GridColumn(header="NAME", least=12),
+        GridColumn(header="STATE"),
+        GridColumn(header="NODE", least=8),
+        GridColumn(header="GPUS", least=5),
+        GridColumn(header="ASKED", least=9),
+        GridColumn(header="HELD", least=9),
+        GridColumn(header="AGE"),
     ]
     if wide:
-        columns += [Column(header=head) for head in ("SCHEDULER", "PRIORITY", "ISOLATION", "UUIDS")]
+        columns += [
+            GridColumn(header=head) for head in ("SCHEDULER", "PRIORITY", "ISOLATION", "UUIDS")
+        ]
     return Table(
         columns=columns,
         rows=[_row(pod, now, with_namespace, wide) for pod in pods],

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from rich.text import Text
 
-from kubeshare_py.terminal.grid import Column, Row, grouped
+from kubeshare_py.terminal.grid import GridColumn, Row, grouped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,7 +16,7 @@ class Table:
     none.
     """
 
-    columns: Sequence[Column]
+    columns: Sequence[GridColumn]
     rows: Sequence[Row]
     keys: Sequence[str]
     flow_header: str = ""

@@ -9,7 +9,7 @@ from rich.text import Text
 from kubeshare_py.domain.printable import printable
 from kubeshare_py.terminal.amounts import counted
 from kubeshare_py.terminal.cards import node_state
-from kubeshare_py.terminal.grid import Column, Row, grid, joined, wrapped
+from kubeshare_py.terminal.grid import GridColumn, Row, grid, joined, wrapped
 from kubeshare_py.views.view import IslandView, NodeView, RingView, TopologyView
 
 _ITSELF, _UNKNOWN = "X", "-"
@@ -83,7 +83,7 @@ def _matrix(topology: TopologyView, labels: dict[str, str]) -> list[Text]:
         )
         for one, numa in zip(topology.cards, topology.numa_nodes, strict=True)
     ]
-    return grid([Column(header=head) for head in heads], rows, None)
+    return grid([GridColumn(header=head) for head in heads], rows, None)
 
 
 def _islands(islands: Iterable[IslandView], labels: dict[str, str]) -> Iterable[str]:

@@ -18,7 +18,7 @@ from kubeshare_py.terminal.amounts import (
 )
 from kubeshare_py.terminal.cards import card_name
 from kubeshare_py.terminal.evictions import preemption_lines
-from kubeshare_py.terminal.grid import GAP, Column, Row, grouped, joined, wrapped
+from kubeshare_py.terminal.grid import GAP, GridColumn, Row, grouped, joined, wrapped
 from kubeshare_py.terminal.placement_lines import placement_lines
 from kubeshare_py.terminal.topology_tables import ring_sentence
 from kubeshare_py.views.view import NodeWhy, PodView, WhyView
@@ -28,11 +28,11 @@ from kubeshare_py.views.view import NodeWhy, PodView, WhyView
 MOST_NODES = 20
 
 _STATES = {
-    "held": "is held back",
+    "gated": "is held back",
     "waiting": "waits",
     "backoff": "waits for its next try",
-    "binding": "is being bound",
     "assumed": "is being bound",
+    "unconfirmed": "is being bound",
     "bound": "is bound",
 }
 _NOTHING = ("", "", "")
@@ -120,11 +120,11 @@ def _rank(pod: PodView) -> str:
 def _nodes(nodes: Sequence[NodeWhy], indexes: Mapping[str, int], width: int | None) -> list[Text]:
     """One grid for the shortfalls of all nodes, cut at each node's heading."""
     columns = [
-        Column(header="WHERE", least=13),
-        Column(header="ASKED"),
-        Column(header="FREE"),
-        Column(header="MISSING"),
-        Column(header="REASON"),
+        GridColumn(header="WHERE", least=13),
+        GridColumn(header="ASKED"),
+        GridColumn(header="FREE"),
+        GridColumn(header="MISSING"),
+        GridColumn(header="REASON"),
     ]
     rows = [_row(one, indexes) for node in nodes for one in node.shortfalls]
     header, *groups = grouped(columns, rows, None if width is None else width - GAP)
@@ -147,9 +147,9 @@ def _heading(node: NodeWhy, width: int | None) -> list[Text]:
 
 def _fits(node: NodeWhy) -> str:
     """That the pod fits; for a gang, how many members."""
-    if node.room is None:
+    if node.headroom is None:
         return "fits"
-    return f"room for {counted(node.room, 'member')}"
+    return f"room for {counted(node.headroom, 'member')}"
 
 
 def _verdict(node: NodeWhy) -> str:

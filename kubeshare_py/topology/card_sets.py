@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kubeshare_py.topology.board import Board
-from kubeshare_py.topology.company import Company, divisions
+from kubeshare_py.topology.gang_context import GangContext, divisions
 from kubeshare_py.topology.growth import grown
 from kubeshare_py.topology.islands import MOST_FOR_CLIQUES, broken, intact, islands
+from kubeshare_py.topology.node_topology import NodeTopology
 from kubeshare_py.topology.rings import NO_CARDS, PositionSet, members, ring_bandwidths, totals
 
 #: The most cards of a board on which all sets are compared; on larger boards a set is grown from
@@ -24,7 +24,7 @@ MOST_FOR_SEARCH = 8
 #: The worth of a set; the greater is better. The slowest hop in MB/s; minus the number of intact
 #: islands that break, widest level first; the sum of bandwidth over pairs; the same over pairs of
 #: cards that stay idle; the positions, negated.
-Worth = tuple[int, tuple[int, ...], int, int, tuple[int, ...]]
+SetScore = tuple[int, tuple[int, ...], int, int, tuple[int, ...]]
 
 
 #: The most results that are cached. Small boards have fewer; on large ones all are then dropped.
@@ -37,25 +37,27 @@ class CardSets:
     `idle`, `taken`, `cards` and results that are int are sets of positions, as bits.
     """
 
-    def __init__(self, board: Board) -> None:
-        self.board = board
-        self.islands = islands(board.bandwidth)
+    def __init__(self, topology: NodeTopology) -> None:
+        self.board = topology
+        self.islands = islands(topology.bandwidth)
         self._chosen: dict[tuple[PositionSet, int, PositionSet], PositionSet] = {}
         self._orders: dict[PositionSet, tuple[int, ...]] = {}
         self._divided: dict[tuple[PositionSet, tuple[int, ...]], tuple[PositionSet, ...]] = {}
-        self._places: dict[tuple[PositionSet, Company], tuple[int, ...]] = {}
-        self.everything = PositionSet((1 << board.count) - 1)
+        self._places: dict[tuple[PositionSet, GangContext], tuple[int, ...]] = {}
+        self.everything = PositionSet((1 << topology.count) - 1)
         #: Whether all sets can be compared and kept in a table.
-        self.is_small = board.count <= MOST_FOR_SEARCH
-        self._rings = ring_bandwidths(board.bandwidth) if self.is_small else []
-        self._totals = totals(board.bandwidth) if self.is_small else []
+        self.is_small = topology.count <= MOST_FOR_SEARCH
+        self._rings = ring_bandwidths(topology.bandwidth) if self.is_small else []
+        self._totals = totals(topology.bandwidth) if self.is_small else []
         #: Each card's island at each level; for a card in none, all positions and one more.
-        beyond = PositionSet((1 << board.count + 1) - 1)
+        beyond = PositionSet((1 << topology.count + 1) - 1)
         self._homes = [
             [next((one for one in level if one >> card & 1), beyond) for level in self.islands]
-            for card in range(board.count)
+            for card in range(topology.count)
         ]
-        self._matrix = np.array(board.bandwidth, np.int64).reshape(board.count, board.count)
+        self._matrix = np.array(topology.bandwidth, np.int64).reshape(
+            topology.count, topology.count
+        )
 
     def choose(self, idle: PositionSet, count: int, taken: PositionSet = NO_CARDS) -> PositionSet:
         """The best `count` of the idle cards, as a set of positions; 0 if fewer are idle.
@@ -69,29 +71,29 @@ class CardSets:
             chosen = self._chosen[key] = self._best(PositionSet(idle & ~taken), count, taken)
         return chosen
 
-    def part(self, idle: PositionSet, size: int, company: Company) -> PositionSet:
+    def part(self, idle: PositionSet, size: int, gang_context: GangContext) -> PositionSet:
         """The best `size` of the idle cards for a member of a group, as a set; 0 if fewer are idle.
 
         It is a part, well joined in itself, of the best cards for the whole group.
         """
         if idle.bit_count() < size:
             return NO_CARDS
-        parts = self._parts(idle, size, company)
+        parts = self._parts(idle, size, gang_context)
         part = next(one for one in parts if one.bit_count() == size)
-        self._follows(idle, part, PositionSet(sum(parts)), company.taken)
+        self._follows(idle, part, PositionSet(sum(parts)), gang_context.taken)
         return part
 
-    def places(self, idle: PositionSet, company: Company) -> tuple[int, ...]:
+    def places(self, idle: PositionSet, gang_context: GangContext) -> tuple[int, ...]:
         """The rank of each position for a share of a member of a group; 0 is taken first.
 
         Cards in use come before idle ones, and those where the group is come first. Of idle cards,
         those that are best together for the rest of the group come first.
         """
-        key = (idle, company)
+        key = (idle, gang_context)
         places = self._places.get(key)
         if places is None:
             _make_room(self._places)
-            places = self._places[key] = self._placed(idle, company)
+            places = self._places[key] = self._placed(idle, gang_context)
         return places
 
     def links(self, cards: PositionSet, others: PositionSet) -> int:
@@ -111,11 +113,11 @@ class CardSets:
             order = self._orders[idle] = self._ordered(idle)
         return order
 
-    def worths(self, idle: PositionSet) -> Callable[[PositionSet], Worth]:
+    def worths(self, idle: PositionSet) -> Callable[[PositionSet], SetScore]:
         """A function that gives the worth of taking a set out of the idle cards."""
         now = intact(self.islands, idle)
 
-        def worth(cards: PositionSet) -> Worth:
+        def worth(cards: PositionSet) -> SetScore:
             return (
                 self.slowest_hop(cards),
                 tuple(-count for count in broken(now, cards)),
@@ -155,9 +157,11 @@ class CardSets:
 
         return tuple(sorted(members(idle), key=key))
 
-    def _parts(self, idle: PositionSet, size: int, company: Company) -> tuple[PositionSet, ...]:
+    def _parts(
+        self, idle: PositionSet, size: int, gang_context: GangContext
+    ) -> tuple[PositionSet, ...]:
         """The sets for each member of the group, this pod included; single cards come last."""
-        sizes, taken = company.sizes(size, idle), company.taken
+        sizes, taken = gang_context.sizes(size, idle), gang_context.taken
         together = self.choose(idle, sum(sizes), taken)
         if not self.is_small and self.board.count <= MOST_FOR_CLIQUES:
             # A set grown for all members may miss the best one for each.
@@ -201,8 +205,8 @@ class CardSets:
         several = [part for part in parts if part & (part - 1)]
         return sorted(map(self.slowest_hop, several)), sum(map(self._total, several))
 
-    def _placed(self, idle: PositionSet, company: Company) -> tuple[int, ...]:
-        taken = company.taken
+    def _placed(self, idle: PositionSet, gang_context: GangContext) -> tuple[int, ...]:
+        taken = gang_context.taken
         used = members(PositionSet(self.everything & ~idle))
         places = [0] * self.board.count
         if taken:
@@ -218,7 +222,7 @@ class CardSets:
                 places[position] = place
         if not idle:
             return tuple(places)
-        parts = self._parts(idle, 1, company)
+        parts = self._parts(idle, 1, gang_context)
         single = PositionSet(sum(part for part in parts if not part & (part - 1)))
         others = sum(parts) & ~single
 

@@ -10,7 +10,7 @@ from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.topology.cells import Cell, Cells
 
 #: A leaf's path: the number of the root, then of each child on the way.
-Path = tuple[int, ...]
+CellPath = tuple[int, ...]
 
 #: Below the cell with all cards of a node. If cards are directly in it, all are equally near.
 _LEVELS_THAT_TELL = 2
@@ -27,7 +27,7 @@ class CardsInCells:
 class Leaf(NamedTuple):
     """A leaf, its path, and the field of the file that lists its node."""
 
-    path: Path
+    path: CellPath
     cell: Cell
     node_field: str
 
@@ -76,7 +76,7 @@ def with_cells(leaves: Leaves, node: NodeName, cards: Sequence[Gpu]) -> CardsInC
     return CardsInCells(tuple(_placed(card, taken) for card in joined), tuple(notes))
 
 
-def _leaves(cell: Cell, path: Path, node_field: str) -> Iterator[Leaf]:
+def _leaves(cell: Cell, path: CellPath, node_field: str) -> Iterator[Leaf]:
     node_field = node_field or (cell.field if cell.node else "")
     if not cell.children:
         yield Leaf(path, cell, node_field)
@@ -133,7 +133,7 @@ def _joined(cards: Sequence[Gpu], taken: Mapping[GpuUuid, Leaf]) -> Iterator[Gpu
         yield replace(card, links=tuple(links))
 
 
-def _nearness(one: Path, other: Path, widest: int) -> str:
+def _nearness(one: CellPath, other: CellPath, widest: int) -> str:
     """How near two leaves are, as a link's word; "" where cells do not distinguish them.
 
     `widest` is the number of steps that all leaves of the node have in common.
@@ -146,7 +146,7 @@ def _nearness(one: Path, other: Path, widest: int) -> str:
     return "SYS" if apart == most else "NODE"
 
 
-def _shared(paths: Sequence[Path]) -> int:
+def _shared(paths: Sequence[CellPath]) -> int:
     """How many first steps all paths have in common."""
     steps = zip(*paths, strict=False)
     return next((at for at, step in enumerate(steps) if len({*step}) > 1), min(map(len, paths)))

@@ -33,11 +33,11 @@ class CellsError(ValueError):
         super().__init__(beginning(text, 2 * MOST_SAID))
 
 
-class _Struct(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+class _CellsStruct(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """Refuses unknown fields, so that a typo is an error."""
 
 
-class CellType(_Struct, frozen=True):
+class CellType(_CellsStruct, frozen=True):
     """The children of cells of a type. The last type's children are cards of a model."""
 
     child_cell_type: Annotated[str, Meta(min_length=1)]
@@ -46,15 +46,15 @@ class CellType(_Struct, frozen=True):
     is_node_level: bool = False
 
 
-class _Listed(_Struct, frozen=True):
+class _ListedCell(_CellsStruct, frozen=True):
     cell_type: str = ""
     cell_id: str = ""
-    cell_children: tuple["_Listed", ...] = ()
+    cell_children: tuple["_ListedCell", ...] = ()
 
 
-class _Document(_Struct, frozen=True):
+class _CellsDocument(_CellsStruct, frozen=True):
     cell_types: dict[str, object] = {}
-    cells: tuple[_Listed, ...] = ()
+    cells: tuple[_ListedCell, ...] = ()
 
 
 def read_cells(document: object) -> Cells:
@@ -63,13 +63,13 @@ def read_cells(document: object) -> Cells:
     Model names may have spaces, as `nvidia-smi -L` prints them, or dashes, as the collector does.
     Raises CellsError.
     """
-    read = _converted(document if document is not None else {}, _Document, "")
+    read = _converted(document if document is not None else {}, _CellsDocument, "")
     types = {
         name: _converted(told, CellType, f"cellTypes.{name}")
         for name, told in read.cell_types.items()
     }
     _check_types(types)
-    reader = _Reader(types)
+    reader = _CellsReader(types)
     roots = tuple(reader.root(number, listed) for number, listed in enumerate(read.cells))
     return Cells(roots, tuple(_odd_priorities(types)) + tuple(reader.notes))
 
@@ -84,7 +84,7 @@ def _converted(told: object, kind: type[_Read], path: str) -> _Read:
 
 
 @dataclass(slots=True)
-class _Draft:
+class _UnfinishedCell:
     """A cell whose children are not complete yet."""
 
     id: str
@@ -92,8 +92,8 @@ class _Draft:
     node: str
     where: str
     priority: int
-    listed: tuple[_Listed, ...] = ()
-    children: list["_Draft"] = field(default_factory=list)
+    listed: tuple[_ListedCell, ...] = ()
+    children: list["_UnfinishedCell"] = field(default_factory=list)
 
     def cell(self) -> Cell:
         return Cell(
@@ -106,7 +106,7 @@ class _Draft:
         )
 
 
-class _Reader:
+class _CellsReader:
     """Builds roots level by level: ids count across a level of a root, not within a parent."""
 
     def __init__(self, types: Mapping[str, CellType]) -> None:
@@ -114,7 +114,7 @@ class _Reader:
         self._made = 0
         self.notes: list[str] = []
 
-    def root(self, number: int, listed: _Listed) -> Cell:
+    def root(self, number: int, listed: _ListedCell) -> Cell:
         where = f"cells[{number}]"
         if listed.cell_type not in self._types:
             known = ", ".join(sorted(self._types)) or "none"
@@ -128,20 +128,20 @@ class _Reader:
         draft = self._draft(listed.cell_type, listed, f"{number + 1}", "", where)
         level = [draft]
         while level:
-            below: list[_Draft] = []
+            below: list[_UnfinishedCell] = []
             for parent in level:
                 below += self._children(parent, len(below))
             level = below
         return draft.cell()
 
-    def _children(self, parent: _Draft, before: int) -> list[_Draft]:
+    def _children(self, parent: _UnfinishedCell, before: int) -> list[_UnfinishedCell]:
         """The cells in a parent; `before` is the number of cells before it on the same level."""
         kind = self._types.get(parent.type)
         if kind is None:
             if parent.listed:
                 raise CellsError(f"{parent.where}.cellChildren: a card has no children")
             return []
-        listed = parent.listed or (_Listed(),) * kind.child_cell_number
+        listed = parent.listed or (_ListedCell(),) * kind.child_cell_number
         if len(listed) != kind.child_cell_number:
             self.notes.append(
                 f"{parent.where}.cellChildren: {len(listed)} are listed, "
@@ -163,15 +163,15 @@ class _Reader:
         return parent.children
 
     def _draft(
-        self, kind: str, listed: _Listed, number: str, above: str, where: str, node: str = ""
-    ) -> _Draft:
+        self, kind: str, listed: _ListedCell, number: str, above: str, where: str, node: str = ""
+    ) -> _UnfinishedCell:
         known = self._types.get(kind)
         name = listed.cell_id or number
         if known is not None and known.is_node_level:
             if not listed.cell_id:
                 raise CellsError(f"{where}.cellId: must be the name of a node")
             node = name.rpartition("/")[2]
-        return _Draft(
+        return _UnfinishedCell(
             id=f"{above}/{name}" if above else name,
             type=kind if known is not None else kind.replace(" ", "-"),
             node=node,

@@ -1,13 +1,13 @@
 """Grows sets of cards card by card, for boards with too many sets to compare all of them."""
 
-from kubeshare_py.topology.rings import Matrix, PositionSet
+from kubeshare_py.topology.rings import Bandwidths, PositionSet
 
 #: Faster than any hop.
 _NO_HOP = 1 << 62
 
 
 def grown(
-    bandwidth: Matrix, seeds: tuple[int, ...], cards: tuple[int, ...], count: int
+    bandwidth: Bandwidths, seeds: tuple[int, ...], cards: tuple[int, ...], count: int
 ) -> PositionSet:
     """`count` of these cards, without the seeds, as a set of positions in bits.
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NewType
 
-Matrix = Sequence[Sequence[int]]
+Bandwidths = Sequence[Sequence[int]]
 #: A set of positions on a board, which are cards: position p is the bit 1 << p.
 PositionSet = NewType("PositionSet", int)
 NO_CARDS = PositionSet(0)
@@ -17,7 +17,7 @@ def members(cards: PositionSet) -> tuple[int, ...]:
     return tuple(position for position in range(cards.bit_length()) if cards >> position & 1)
 
 
-def totals(bandwidth: Matrix) -> list[int]:
+def totals(bandwidth: Bandwidths) -> list[int]:
     """For every set of positions, indexed by its bits, the sum of bandwidth over its pairs."""
     sums = [0]
     for card, row in enumerate(bandwidth):
@@ -28,7 +28,7 @@ def totals(bandwidth: Matrix) -> list[int]:
     return sums
 
 
-def ring_bandwidths(bandwidth: Matrix) -> list[int]:
+def ring_bandwidths(bandwidth: Bandwidths) -> list[int]:
     """For every set of positions, indexed by its bits, the slowest hop of its best ring, in MB/s.
 
     For two cards it is the bandwidth of their pair, for fewer 0. This is the Held-Karp algorithm:

@@ -42,7 +42,7 @@ class LedgerFigures:
     unexclusive_cards: int = 0
     disputed_cards: int = 0
     shared_ports: int = 0
-    earmarked_cards: int = 0
+    reserved_cards: int = 0
     lingering_pods: int = 0
     free_milli: int = 0
     broken_milli: int = 0
@@ -72,4 +72,4 @@ class PodFigures:
     unschedulable_by: tuple[tuple[str, str, int], ...] = ()
     shares: Mapping[IsolationBackend, int] = field(default_factory=dict)
     lacking: Mapping[IsolationBackend, int] = field(default_factory=dict)
-    untold: Mapping[IsolationBackend, int] = field(default_factory=dict)
+    unreported: Mapping[IsolationBackend, int] = field(default_factory=dict)

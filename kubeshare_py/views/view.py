@@ -11,7 +11,7 @@ from kubeshare_py.views.holding import HoldingView, PlacementView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tenant:
+class TenantView:
     """A pod's part of one card. `unheld`: parts (memory, time) that are not enforced."""
 
     namespace: str
@@ -65,8 +65,8 @@ class LacksView:
 class CardView:
     """One card. `known` is False for a card that pods hold and the inventory does not show.
 
-    `unheld` are parts (memory, time) that are not enforced for some tenant. `earmarked_milli`
-    belong to the waiting pods `earmarked_for`, and are not in use. `isolation` has the back-ends
+    `unheld` are parts (memory, time) that are not enforced for some tenant. `reserved_milli`
+    belong to the waiting pods `reserved_for`, and are not in use. `isolation` has the back-ends
     that pods here may use, without `none`. `claimed_by` are other nodes that list the card, or
     whose pods hold it: unless it counts here, it is not healthy. `lingering` are pods that were
     deleted by force, whose parts are in use until their grace periods are over.
@@ -80,9 +80,9 @@ class CardView:
     memory_bytes: int = 0
     used_bytes: int = 0
     used_milli: int = 0
-    earmarked_milli: int = 0
-    earmarked_for: tuple[str, ...] = ()
-    tenants: tuple[Tenant, ...] = ()
+    reserved_milli: int = 0
+    reserved_for: tuple[str, ...] = ()
+    tenants: tuple[TenantView, ...] = ()
     unheld: tuple[str, ...] = ()
     isolation: tuple[BackendView, ...] = ()
     claimed_by: tuple[str, ...] = ()
@@ -150,7 +150,7 @@ class NodeView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodView:
-    """One pod of this scheduler. `state`: held, waiting, backoff, binding, assumed or bound.
+    """One pod of this scheduler. `state`: gated, waiting, backoff, assumed, unconfirmed or bound.
 
     It asks for `count` cards of `milli` each, in thousandths of a card of the model `share_of` if
     that is set; `memory_bytes` is per card, None for the share's part. `cards` are the uuids that
@@ -212,7 +212,7 @@ class NodeWhy:
 
     name: str
     fits: bool
-    room: int | None = None
+    headroom: int | None = None
     reasons: tuple[str, ...] = ()
     shortfalls: tuple[Shortfall, ...] = ()
     lacks: tuple[LacksView, ...] = ()
@@ -231,7 +231,7 @@ class VictimView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeatView:
+class NominatedPlaceView:
     """The place that a pod would get."""
 
     namespace: str
@@ -248,10 +248,10 @@ class PreemptionView:
     `violations` is the number of victims beyond what their disruption budgets allow.
     """
 
-    under_way: bool = False
+    in_flight: bool = False
     obstacle: str = ""
     victims: tuple[VictimView, ...] = ()
-    seats: tuple[SeatView, ...] = ()
+    nominations: tuple[NominatedPlaceView, ...] = ()
     leaving: int = 0
     violations: int = 0
 

@@ -5,7 +5,7 @@ import numpy as np
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.points import Cards, Normaliser, RowScore
+from kubeshare_py.framework.points import BestCards, Normaliser, RowScore
 
 
 class AvoidGpuNodes:
@@ -19,5 +19,5 @@ class AvoidGpuNodes:
         return _ask if shape.claim is None else None
 
 
-def _ask(rows: Rows, cards: Cards | None) -> IntArray:
+def _ask(rows: Rows, cards: BestCards | None) -> IntArray:
     return np.where(rows.column("gpu_count") == 0, 100, 0)

@@ -6,9 +6,9 @@ from kubeshare_py.cluster.columns import CPU, MEMORY, IntArray
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.points import ByRoom, CardRank, Cards, Normaliser, RowScore
+from kubeshare_py.framework.points import BestCards, ByHeadroom, CardRank, Normaliser, RowScore
 
-_FULLEST = ByRoom(WHOLE_MILLI - np.arange(WHOLE_MILLI + 1))
+_FULLEST = ByHeadroom(WHOLE_MILLI - np.arange(WHOLE_MILLI + 1))
 #: Points of a row by the room (milli) of its best card; 0 for an idle card.
 _SHARED = np.array([50 + (WHOLE_MILLI - room) // 20 for room in range(WHOLE_MILLI)] + [0])
 
@@ -35,18 +35,18 @@ class BinPack:
         return _FULLEST
 
 
-def _gpu_fill(rows: Rows, cards: Cards | None) -> IntArray:
+def _gpu_fill(rows: Rows, cards: BestCards | None) -> IntArray:
     return rows.column("gpu_used_percent")
 
 
-def _share_fill(rows: Rows, cards: Cards | None) -> IntArray:
+def _share_fill(rows: Rows, cards: BestCards | None) -> IntArray:
     assert cards is not None
-    shared = _SHARED.take(cards.of(rows.column("room")), mode="clip")
+    shared = _SHARED.take(cards.of(rows.column("headroom")), mode="clip")
     best: IntArray = np.maximum(shared, rows.column("gpu_used_percent") >> 1)
     return best
 
 
-def _machine_fill(rows: Rows, cards: Cards | None) -> IntArray:
+def _machine_fill(rows: Rows, cards: BestCards | None) -> IntArray:
     """The mean of used cpu and memory in percent, as kube-scheduler's MostAllocated; (k,)."""
     offered = rows.column("allocatable")[:, [CPU, MEMORY]]
     capacity = np.maximum(offered, 1)

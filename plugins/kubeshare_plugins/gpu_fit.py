@@ -20,12 +20,12 @@ from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import TOO_MUCH, GpuClaim
 from kubeshare_py.framework.claims.card_shortfalls import (
-    EARMARKED,
     KEPT_FOR_NATIVE,
     NO_GPU,
     NO_MEMORY,
     NO_SHARE,
     NOT_HEALTHY,
+    RESERVED,
     TOO_MANY_TENANTS,
     card_shortfalls,
     never_texts,
@@ -33,12 +33,12 @@ from kubeshare_py.framework.claims.card_shortfalls import (
 from kubeshare_py.framework.claims.claim_fit import (
     asked_bytes,
     asked_milli,
-    fits_but_for_earmarks,
+    fits_but_for_reservations,
     fits_claim,
-    room_for,
+    headroom_for,
 )
 from kubeshare_py.framework.model_table import ModelTable
-from kubeshare_py.framework.points import CardQuestion, Ground, RowRoom
+from kubeshare_py.framework.points import CardQuestion, Ground, RowHeadroom
 from kubeshare_py.framework.reasons import TOO_FEW_GPUS, ReasonTable
 
 
@@ -53,7 +53,7 @@ class GpuFit:
         claim = shape.claim
         if claim is None:
             return None
-        earmarked = reasons.register(self.name, EARMARKED)
+        reserved = reasons.register(self.name, RESERVED)
         memory = reasons.register(self.name, NO_MEMORY)
         share = reasons.register(self.name, NO_SHARE)
         crowded = reasons.register(self.name, TOO_MANY_TENANTS)
@@ -89,16 +89,16 @@ class GpuFit:
                 # Memory that goes with the share is named only if the share itself is there.
                 masks |= (lacking & ~short if claim.memory_bytes is None else lacking) * memory
             masks = np.where(flags, by_flags.take(flags), masks)
-            kept = (rows.column("earmarks") > 0) & (masks > 0)
+            kept = (rows.column("reservations") > 0) & (masks > 0)
             if not kept.any():
                 return masks
             kept &= flags & (ABSENT | UNHEALTHY | HELD_BACK) == 0
-            return np.where(kept & fits_but_for_earmarks(claim, rows), earmarked, masks)
+            return np.where(kept & fits_but_for_reservations(claim, rows), reserved, masks)
 
         shared = not claim.exclusive and claim.memory_bytes is None and not claim.share_of
         return CardQuestion(fits_claim(claim), reasons_of, claim.milli if shared else None)
 
-    def may_fit(self, shape: Shape, ledger: Ledger, row: int) -> bool:
+    def queueing_hint(self, shape: Shape, ledger: Ledger, row: int) -> bool:
         """False if too few cards are idle, or none has the share; in plain integers."""
         claim = shape.claim
         if claim is None:
@@ -106,12 +106,12 @@ class GpuFit:
         if claim.exclusive:
             return int(ledger.columns.idle[row].sum()) >= claim.count
         least = min((milli for _, milli in claim.shares), default=claim.milli)
-        return int(ledger.columns.share_room[row].max()) >= least
+        return int(ledger.columns.share_headroom[row].max()) >= least
 
-    def at_most(self, shape: Shape) -> RowRoom | None:
+    def capacity_bound(self, shape: Shape) -> RowHeadroom | None:
         """How many claims the row's cards hold, each card counted alone."""
         claim = shape.claim
-        return None if claim is None else partial(room_for, claim, asked_milli(claim))
+        return None if claim is None else partial(headroom_for, claim, asked_milli(claim))
 
     def explain(self, shape: Shape, ledger: Ledger, row: int) -> Iterator[Shortfall]:
         """Each card that cannot hold the claim, and what it lacks."""

@@ -30,7 +30,7 @@ class GpuModel:
         claim = shape.claim
         if claim is None or not is_choosy(claim):
             return None
-        wish, accepted = claim.wish, _accepted(claim)
+        wish, accepted = claim.preferred, _accepted(claim)
         other = denied = 0
         if accepted:
             text = f"no GPU of model {accepted}"
@@ -73,7 +73,7 @@ class GpuModel:
 
 def _accepted(claim: GpuClaim) -> str:
     """The models that the claim accepts, as words; empty for any."""
-    wish, exact = claim.wish, " or ".join(claim.models)
+    wish, exact = claim.preferred, " or ".join(claim.models)
     parts = " or ".join(part for tier in wish.tiers for part in tier) if wish else ""
     if exact and parts and not all(claim.takes(model) for model in claim.models):
         return f"{exact} that is also {parts}"
@@ -81,5 +81,5 @@ def _accepted(claim: GpuClaim) -> str:
 
 
 def _described(claim: GpuClaim, model: str) -> str:
-    denied = claim.wish is not None and claim.wish.denies(model)
+    denied = claim.preferred is not None and claim.preferred.denies(model)
     return f"{model} (denied)" if denied else model

@@ -10,9 +10,9 @@ from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.isolation import IsolationBackend
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.domain.readiness import Told, in_words, lack_of
+from kubeshare_py.domain.readiness import ReadinessReport, in_words, lack_of
 from kubeshare_py.framework.number_table import NumberTable
-from kubeshare_py.framework.points import CardQuestion, CardRank, Cards, Normaliser, RowScore
+from kubeshare_py.framework.points import BestCards, CardQuestion, CardRank, Normaliser, RowScore
 from kubeshare_py.framework.reasons import ReasonTable
 
 _READY, _UNTOLD, _LACKING = 100, 50, 0
@@ -34,7 +34,7 @@ class IsolationReady:
             return None
         backend = shape.isolation
 
-        def mask_of(told: Told) -> int:
+        def mask_of(told: ReadinessReport) -> int:
             lack = lack_of(told, backend)
             return reasons.register(self.name, _reason(lack), resolvable=False) if lack else 0
 
@@ -58,7 +58,7 @@ class IsolationReady:
             return None
         points = _points(shape.isolation)
 
-        def best_card(rows: Rows, cards: Cards | None) -> IntArray:
+        def best_card(rows: Rows, cards: BestCards | None) -> IntArray:
             assert cards is not None
             return cards.of(points.of(rows))
 
@@ -82,13 +82,13 @@ def _reason(lack: str) -> str:
     return f"GPU with {in_words(lack)}"
 
 
-def _points(backend: IsolationBackend) -> NumberTable[Told]:
-    def worth(told: Told) -> int:
+def _points(backend: IsolationBackend) -> NumberTable[ReadinessReport]:
+    def worth(told: ReadinessReport) -> int:
         lack = lack_of(told, backend)
         return _UNTOLD if lack is None else _LACKING if lack else _READY
 
     return NumberTable(_told, worth, first=_UNTOLD)
 
 
-def _told(rows: Rows) -> tuple[IntArray, Sequence[Told]]:
+def _told(rows: Rows) -> tuple[IntArray, Sequence[ReadinessReport]]:
     return rows.readiness()

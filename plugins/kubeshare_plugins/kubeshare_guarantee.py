@@ -16,7 +16,7 @@ from kubeshare_plugins.kubeshare_opportunistic import (
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.points import CardRank, Cards, RowScore
+from kubeshare_py.framework.points import BestCards, CardRank, RowScore
 
 
 class KubeShareGuarantee:
@@ -30,7 +30,7 @@ class KubeShareGuarantee:
         if shape.claim is None or not shape.guarantee:
             return None
 
-        def ask(rows: Rows, cards: Cards | None) -> IntArray:
+        def ask(rows: Rows, cards: BestCards | None) -> IntArray:
             counted, used = used_cards(shape, rows)
             points = tenfold_priorities(counted, rows) - used.sum(1)
             return truncated(points, TENFOLD * counted.sum(1))

@@ -15,7 +15,7 @@ from kubeshare_py.cluster.columns import ABSENT, UNHEALTHY, IntArray
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.points import CardRank, Cards, RowScore
+from kubeshare_py.framework.points import BestCards, CardRank, RowScore
 from kubeshare_py.framework.scores import MAX_SCORE
 
 #: A point is ten thousandths of a card.
@@ -45,7 +45,7 @@ class KubeShareOpportunistic:
         if shape.claim is None or shape.guarantee:
             return None
 
-        def ask(rows: Rows, cards: Cards | None) -> IntArray:
+        def ask(rows: Rows, cards: BestCards | None) -> IntArray:
             counted, used = used_cards(shape, rows)
             total, idle = used.sum(1), (counted & (used == 0)).sum(1)
             cells = counted.sum(1)
@@ -67,7 +67,7 @@ def used_cards(shape: Shape, rows: Rows) -> tuple[IntArray, IntArray]:
     """Which cards count (0 or 1), and the used milli of each; (k, width) int64 both."""
     counted = (rows.column("flags") & (ABSENT | UNHEALTHY)) == 0
     claim = shape.claim
-    if claim is not None and (claim.models or claim.wish is not None):
+    if claim is not None and (claim.models or claim.preferred is not None):
         numbers, names = rows.models()
         counted &= np.array([claim.takes(name) for name in names]).take(numbers)
     used = WHOLE_MILLI - np.clip(rows.column("free_milli"), 0, WHOLE_MILLI)

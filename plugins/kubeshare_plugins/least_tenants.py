@@ -5,7 +5,7 @@ import numpy as np
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.points import CardRank, Cards, Normaliser, RowScore
+from kubeshare_py.framework.points import BestCards, CardRank, Normaliser, RowScore
 
 _MOST = 100
 
@@ -34,6 +34,6 @@ def _card(rows: Rows) -> IntArray:
     return _MOST - np.minimum(rows.column("tenants"), _MOST)
 
 
-def _row(rows: Rows, cards: Cards | None) -> IntArray:
+def _row(rows: Rows, cards: BestCards | None) -> IntArray:
     assert cards is not None
     return _MOST - np.minimum(cards.of(rows.column("tenants")), _MOST)

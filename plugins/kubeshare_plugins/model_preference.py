@@ -17,7 +17,13 @@ from kubeshare_py.framework.claims.card_groups import (
     tier_points,
 )
 from kubeshare_py.framework.model_table import ModelTable
-from kubeshare_py.framework.points import Among, CardRank, Cards, Normaliser, RowScore
+from kubeshare_py.framework.points import (
+    BestCards,
+    CardPreselection,
+    CardRank,
+    Normaliser,
+    RowScore,
+)
 
 #: The number of model names while the cluster has one model: "" for empty slots, and it.
 _ONE_MODEL = 2
@@ -37,14 +43,14 @@ class ModelPreference:
     def score(self, shape: Shape) -> RowScore | None:
         """Only for pods that prefer some models."""
         claim = shape.claim
-        points = tier_points(claim.wish) if claim is not None else None
+        points = tier_points(claim.preferred) if claim is not None else None
         if claim is None or points is None:
             return None
         if claim.count == 1:
             return partial(best_card, points)
         fitting_of, count = fitting_cards(claim), claim.count
 
-        def worst_card(rows: Rows, cards: Cards | None) -> IntArray:
+        def worst_card(rows: Rows, cards: BestCards | None) -> IntArray:
             fitting = fitting_of(rows)
             if claim.one_model or claim.one_numa_node:
                 _, worst = chosen_group(claim, fitting, points, rows)
@@ -54,20 +60,20 @@ class ModelPreference:
 
         return worst_card
 
-    def card_score(self, shape: Shape) -> CardRank | Among | None:
+    def card_score(self, shape: Shape) -> CardRank | CardPreselection | None:
         """Weighs more than policies for cards of one model."""
         claim = shape.claim
         if claim is None:
             return None
-        points = tier_points(claim.wish)
+        points = tier_points(claim.preferred)
         if claim.count > 1:
-            return Among(partial(_best_alike, claim.count, points))
+            return CardPreselection(partial(_best_alike, claim.count, points))
         if points is None:
             return None
         return lambda rows: np.maximum(points.of(rows), 0) * WHOLE_MILLI
 
 
-def best_card(points: ModelTable, rows: Rows, cards: Cards | None) -> IntArray:
+def best_card(points: ModelTable, rows: Rows, cards: BestCards | None) -> IntArray:
     """The points of each row's best card, (k,) int64."""
     assert cards is not None
     return np.maximum(cards.of(points.of(rows)), 0)

@@ -22,7 +22,13 @@ from kubeshare_py.framework.claims.card_groups import (
     nth_best,
 )
 from kubeshare_py.framework.model_table import ModelTable
-from kubeshare_py.framework.points import Among, CardRank, Cards, Normaliser, RowScore
+from kubeshare_py.framework.points import (
+    BestCards,
+    CardPreselection,
+    CardRank,
+    Normaliser,
+    RowScore,
+)
 from kubeshare_py.framework.scores import MAX_SCORE
 
 _Amount = Annotated[int, Meta(ge=1, le=10**9)]
@@ -31,22 +37,22 @@ _Amount = Annotated[int, Meta(ge=1, le=10**9)]
 _A_POINT = 10
 
 
-class Worth(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ModelValue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a model costs and how fast it is, in any units that are the same for all models."""
 
     price: _Amount
     speed: _Amount
 
 
-def _cheapness(worth: Worth) -> Fraction:
+def _cheapness(worth: ModelValue) -> Fraction:
     return Fraction(-worth.price)
 
 
-def _speed(worth: Worth) -> Fraction:
+def _speed(worth: ModelValue) -> Fraction:
     return Fraction(worth.speed)
 
 
-def _value(worth: Worth) -> Fraction:
+def _value(worth: ModelValue) -> Fraction:
     return Fraction(worth.speed, worth.price)
 
 
@@ -76,7 +82,7 @@ class ModelWorth:
             part = name_part(name)
             if part is None:
                 raise ArgumentError(f"models[{name}]: must be the name of a model or words of it")
-            table[part] = _GOALS[goal](checked(one, Worth, f"models[{name}]"))
+            table[part] = _GOALS[goal](checked(one, ModelValue, f"models[{name}]"))
         self._points = _in_proportion(table)
 
     def score(self, shape: Shape) -> RowScore | None:
@@ -89,7 +95,7 @@ class ModelWorth:
             return partial(best_card, points)
         fitting_of, count = fitting_cards(claim), claim.count
 
-        def worst_card(rows: Rows, cards: Cards | None) -> IntArray:
+        def worst_card(rows: Rows, cards: BestCards | None) -> IntArray:
             fitting = fitting_of(rows)
             if claim.one_model or claim.one_numa_node:
                 fitting, _ = chosen_group(claim, fitting, None, rows)
@@ -98,14 +104,14 @@ class ModelWorth:
 
         return worst_card
 
-    def card_score(self, shape: Shape) -> CardRank | Among | None:
+    def card_score(self, shape: Shape) -> CardRank | CardPreselection | None:
         """The same for each card; of several cards, those that are worth most."""
         claim = shape.claim
         if claim is None or not self._points:
             return None
         points = ModelTable(self._points_of, empty=WORTHLESS)
         if claim.count > 1:
-            return Among(partial(best_cards, claim.count, points))
+            return CardPreselection(partial(best_cards, claim.count, points))
         return lambda rows: np.maximum(points.of(rows), 0) * _A_POINT
 
     def _points_of(self, model: str) -> int:

@@ -9,7 +9,7 @@ from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.points import Depends, Ground, RowFilter, RowRoom
+from kubeshare_py.framework.points import Depends, Ground, RowFilter, RowHeadroom
 from kubeshare_py.framework.reasons import ReasonTable
 
 # Below any free amount: a resource that is not asked for is never short, not even an overdrawn one.
@@ -70,7 +70,7 @@ class NodeResourcesFit:
 
         return ask
 
-    def may_fit(self, shape: Shape, ledger: Ledger, row: int) -> bool:
+    def queueing_hint(self, shape: Shape, ledger: Ledger, row: int) -> bool:
         """Compare the pod's resources with the row's free amounts, in plain integers."""
         free, columns = ledger.columns.free[row].tolist(), ledger.columns.resources
         return all(
@@ -79,7 +79,7 @@ class NodeResourcesFit:
             if amount > 0
         )
 
-    def at_most(self, shape: Shape) -> RowRoom | None:
+    def capacity_bound(self, shape: Shape) -> RowHeadroom | None:
         """How many such requests each row's free amounts hold."""
         asked = dict(_amounts(shape))
 

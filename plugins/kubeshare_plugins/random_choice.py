@@ -5,7 +5,7 @@ import numpy as np
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.points import CardRank, Cards, RowScore
+from kubeshare_py.framework.points import BestCards, CardRank, RowScore
 from kubeshare_py.framework.scores import MAX_SCORE
 
 # Large, so that two cards hardly ever draw the same number.
@@ -45,5 +45,5 @@ class Random:
         return draw
 
 
-def _nothing(rows: Rows, cards: Cards | None) -> IntArray:
+def _nothing(rows: Rows, cards: BestCards | None) -> IntArray:
     return np.zeros(len(rows.index), np.int64)

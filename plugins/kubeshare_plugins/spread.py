@@ -6,9 +6,9 @@ from kubeshare_py.cluster.columns import CPU, MEMORY, IntArray
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.points import ByRoom, CardRank, Cards, Normaliser, RowScore
+from kubeshare_py.framework.points import BestCards, ByHeadroom, CardRank, Normaliser, RowScore
 
-_EMPTIEST = ByRoom(np.arange(WHOLE_MILLI + 1))
+_EMPTIEST = ByHeadroom(np.arange(WHOLE_MILLI + 1))
 
 
 class Spread:
@@ -28,17 +28,17 @@ class Spread:
         return _EMPTIEST
 
 
-def _gpu_room(rows: Rows, cards: Cards | None) -> IntArray:
+def _gpu_room(rows: Rows, cards: BestCards | None) -> IntArray:
     """The free share of the node's GPUs in percent."""
     return 100 - rows.column("gpu_used_percent")
 
 
-def _share_room(rows: Rows, cards: Cards | None) -> IntArray:
+def _share_room(rows: Rows, cards: BestCards | None) -> IntArray:
     assert cards is not None
-    return cards.of(rows.column("room")) * 8 // 100 + _gpu_room(rows, None) // 5
+    return cards.of(rows.column("headroom")) * 8 // 100 + _gpu_room(rows, None) // 5
 
 
-def _machine_room(rows: Rows, cards: Cards | None) -> IntArray:
+def _machine_room(rows: Rows, cards: BestCards | None) -> IntArray:
     """The mean of free cpu and memory in percent, as kube-scheduler's LeastAllocated; (k,)."""
     capacity = np.maximum(rows.column("allocatable")[:, [CPU, MEMORY]], 1)
     free = np.clip(rows.column("free")[:, [CPU, MEMORY]], 0, capacity)

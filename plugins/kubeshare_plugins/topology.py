@@ -10,15 +10,22 @@ from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.points import BestSet, ByRoom, CardRank, Cards, Normaliser, RowScore
+from kubeshare_py.framework.points import (
+    BestCards,
+    ByHeadroom,
+    CardRank,
+    CardSetScore,
+    Normaliser,
+    RowScore,
+)
 from kubeshare_py.topology.card_sets import CardSets
-from kubeshare_py.topology.company import Company
+from kubeshare_py.topology.gang_context import GangContext
 from kubeshare_py.topology.islands import intact
 from kubeshare_py.topology.rings import PositionSet
 
 #: Equal for all cards: other policies decide, and among idle cards that they rank equal, the column
-#: `keep` does.
-_IN_ORDER = ByRoom(np.zeros(WHOLE_MILLI + 1, np.int64), keeps=True)
+#: `break_order` does.
+_IN_ORDER = ByHeadroom(np.zeros(WHOLE_MILLI + 1, np.int64), keeps=True)
 
 # The 100 points of a node: the speed of its best idle cards relative to the best that its board can
 # do, that speed itself, and islands that stay intact. With the default weight of 10, half the speed
@@ -53,18 +60,18 @@ class Topology:
             return None
         return partial(self._points, claim.count)
 
-    def card_score(self, shape: Shape) -> CardRank | BestSet | None:
+    def card_score(self, shape: Shape) -> CardRank | CardSetScore | None:
         """A set for several whole cards, otherwise a rank for each card."""
         claim = shape.claim
         if claim is not None and claim.exclusive and claim.count > 1:
-            return BestSet(partial(_best, claim.count), partial(_nearest, claim.count))
+            return CardSetScore(partial(_best, claim.count), partial(_nearest, claim.count))
         return _IN_ORDER
 
-    def together(self, count: int) -> RowScore:
+    def gang_score(self, count: int) -> RowScore:
         """A gang on one node is scored like one pod with so many cards."""
         return partial(self._points, count)
 
-    def _points(self, count: int, rows: Rows, cards: Cards | None) -> IntArray:
+    def _points(self, count: int, rows: Rows, cards: BestCards | None) -> IntArray:
         boards, idle = rows.column("board"), rows.column("idle_cards")
         points = np.zeros(len(boards), np.int64)
         for number in sorted({*boards.tolist()}):
@@ -119,9 +126,11 @@ def _best(count: int, rows: Rows, fits: NDArray[np.bool_]) -> tuple[int, ...]:
     return _set(count, rows, fits, lambda sets, there: sets.choose(there, count))
 
 
-def _nearest(count: int, rows: Rows, fits: NDArray[np.bool_], company: Company) -> tuple[int, ...]:
+def _nearest(
+    count: int, rows: Rows, fits: NDArray[np.bool_], gang_context: GangContext
+) -> tuple[int, ...]:
     """The best of the cards that fit for a member of a gang."""
-    return _set(count, rows, fits, lambda sets, there: sets.part(there, count, company))
+    return _set(count, rows, fits, lambda sets, there: sets.part(there, count, gang_context))
 
 
 def _set(
@@ -130,7 +139,7 @@ def _set(
     fits: NDArray[np.bool_],
     choose: Callable[[CardSets, PositionSet], PositionSet],
 ) -> tuple[int, ...]:
-    bits: list[int] = rows.column("bit")[0].tolist()
+    bits: list[int] = rows.column("position_bit")[0].tolist()
     slots = np.flatnonzero(fits).tolist()
     there = PositionSet(sum(bits[slot] for slot in slots))
     chosen = choose(rows.boards[rows.column("board").item(0)], there)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kubeshare_py.dialects.reach import Reach, reach
+from kubeshare_py.dialects.card_visibility import CardVisibility, card_visibility
 from kubeshare_py.isolation.containers import CAPABILITIES, CARDS, VOID
 from tests.admission.patched import env_of, patched
 from tests.architecture.sources import ROOT
@@ -70,7 +70,7 @@ def test_its_containers_see_the_card_that_the_scheduler_chooses(pod: Json) -> No
     found = [env_of(made, kind, at) for kind, ones in kinds.items() for at in range(len(ones))]
     assert found
     for environment in found:
-        if reach(labels) is Reach.VOID:
+        if card_visibility(labels) is CardVisibility.VOID:
             assert environment[VOID.name] == VOID.value
         else:
             assert environment[CARDS.name] == CARDS.field_path

@@ -1,5 +1,5 @@
 from kubeshare_py.admission.policy_table import injections, template
-from kubeshare_py.dialects.reach import Reach
+from kubeshare_py.dialects.card_visibility import CardVisibility
 from kubeshare_py.domain.isolation import IsolationBackend, IsolationChoice
 from kubeshare_py.isolation.containers import injection
 from tests.controlplane.cel_template import PLUGINS, TEMPLATE, plugins
@@ -12,14 +12,14 @@ def test_the_charts_tables_are_those_of_the_code() -> None:
 
 def test_a_pods_column_is_its_reach_or_that_of_its_back_end() -> None:
     table = injections()
-    for reach in Reach:
+    for reach in CardVisibility:
         for backend in IsolationBackend:
-            column = backend if reach is Reach.SHARE else reach
+            column = backend if reach is CardVisibility.SHARE else reach
             assert table[column] == injection(reach, backend)
 
 
 def test_no_back_end_is_named_like_a_reach() -> None:
-    assert not {*Reach} & {*IsolationBackend}
+    assert not {*CardVisibility} & {*IsolationBackend}
 
 
 def test_the_first_of_a_profile_is_taken_in_cel_as_in_python() -> None:

@@ -12,6 +12,7 @@ from msgspec import inspect
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.configuration.leader_election import seconds
 from kubeshare_py.configuration.scheduler import (
+    FORMER_KEYS,
     Points,
     ProfileConfiguration,
     SchedulerConfiguration,
@@ -109,7 +110,7 @@ def test_the_results_policy_guards_exactly_the_schedulers_annotations() -> None:
     assert keys == {
         results.ALLOCATION, results.GPU_UUID, results.GPU_MODEL, results.GPU_MEM, results.CELL_ID,
         results.MANAGER_PORT, results.FENCE, results.MEMORY_MIB, results.MPS_THREADS,
-        results.MPS_MEMORY, results.EARMARK,
+        results.MPS_MEMORY, results.RESERVATION,
     }  # fmt: skip
     assert all(results.is_result(key) for key in keys)
     [pattern] = re.findall(r"matches\('(.*)'\)", text)
@@ -135,7 +136,7 @@ def test_they_let_through_what_the_code_writes() -> None:
     for said in ("PodScheduled", "Unschedulable", "DisruptionTarget", preemption.REASON):
         assert f"'{said}'" in text
     assert f"'{gang_repair.REASON}'" in text
-    assert {*re.findall(r"'(sharedgpu/[^']*)'", text)} == {results.EARMARK}
+    assert {*re.findall(r"'(sharedgpu/[^']*)'", text)} == {results.RESERVATION}
     for what in ("status", "deletions"):
         text = expressions(policy(f"token-{what}")[0])
         assert f'schedulerName in ["{read(None).profiles[0].scheduler_name}"]' in text
@@ -164,7 +165,7 @@ def test_the_default_configuration_is_the_schedulers() -> None:
 
 def test_the_values_let_through_every_setting_that_is_not_the_charts_own() -> None:
     settings = fields(read(None), SchedulerConfiguration)
-    assert known(SCHEMA["properties"]["config"]) == settings - OURS
+    assert known(SCHEMA["properties"]["config"]) == (settings - OURS) | {*FORMER_KEYS}
     assert settings >= OURS
 
 
@@ -190,6 +191,7 @@ def assert_alike(kind: inspect.Type, schema: dict[str, Any], path: str) -> None:
     if isinstance(kind, inspect.StructType):
         assert schema["additionalProperties"] is False, path
         here = {one.encode_name: one.type for one in kind.fields}
+        here |= {old: here[new] for old, new in FORMER_KEYS.items() if new in here}
         assert {*schema["properties"]} <= {*here}, path
         for name, inner in schema["properties"].items():
             assert_alike(here[name], inner, f"{path}.{name}".removeprefix("."))

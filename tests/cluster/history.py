@@ -15,11 +15,11 @@ from kubeshare_py.domain.gpu import PeerLink
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
 from kubeshare_py.domain.node import Taint
 from tests.builders import a_gpu, a_node
-from tests.cluster.books import Held, LedgerBooks, Resources
+from tests.cluster.reference_model import Held, ReferenceModel, Resources
 
 NAMES = tuple(NodeName(f"n{number}") for number in range(4))
 PODS = tuple(PodUid(f"p{number}") for number in range(6))
-EARMARKED = tuple(PodUid(f"e{number}") for number in range(4))
+RESERVED = tuple(PodUid(f"e{number}") for number in range(4))
 RESOURCES: tuple[Resources, ...] = (
     (),
     (("cpu", 700),),
@@ -40,7 +40,7 @@ class History:
 
     def __init__(self) -> None:
         self.ledger = Ledger()
-        self.books = LedgerBooks()
+        self.reference = ReferenceModel()
         self.ports = 0
         self.actions: tuple[Callable[[int, int, int], None], ...] = (
             self.put_node,
@@ -51,7 +51,7 @@ class History:
             self.charge,
             self.charge,
             self.release,
-            self.earmark,
+            self.reservation,
             self.dissolve,
             self.linger,
             self.linger,
@@ -65,14 +65,14 @@ class History:
             gpus = tuple(a_gpu(f"{name}-{slot}", memory_bytes=1000) for slot in range(cards))
             self.ledger.put_node(node)
             self.ledger.put_cards(name, gpus)
-            self.books.nodes[name] = node
-            self.books.cards[name] = {gpu.uuid: gpu for gpu in gpus}
+            self.reference.nodes[name] = node
+            self.reference.cards[name] = {gpu.uuid: gpu for gpu in gpus}
 
     def step(self, step: Step) -> None:
         """One thing happens, and every row that it changed is in the logs."""
         action, which, what, how = step
-        ledger, books = self.ledger, self.books
-        before = {name: books.all_of(name) for name in NAMES}
+        ledger, reference = self.ledger, self.reference
+        before = {name: reference.all_of(name) for name in NAMES}
         rows = dict(ledger.columns.row_of)
         changed, relabelled, improved = (
             ledger.changed.end,
@@ -81,30 +81,30 @@ class History:
         )
         room = {name: self.room(name) for name in NAMES}
         self.actions[action % len(self.actions)](which, what, how)
-        books.settle()
+        reference.settle()
         rows.update(ledger.columns.row_of)
         logged = logged_since(ledger.changed.since(changed, 99))
         for name in NAMES:
-            if books.all_of(name) != before[name] and name in rows:
+            if reference.all_of(name) != before[name] and name in rows:
                 assert rows[name] in logged
             if more(self.room(name), room[name]):
                 assert rows[name] in logged_since(ledger.improved.since(improved, 99))
             was = before[name]
-            if (was[0] if was else None) != books.nodes.get(name):
+            if (was[0] if was else None) != reference.nodes.get(name):
                 assert rows[name] in logged_since(ledger.relabelled.since(relabelled, 99))
 
     def room(self, name: NodeName) -> dict[str, int]:
         """What a node could take: free amounts while it is shown, and room on its cards."""
-        if name not in self.books.nodes:
+        if name not in self.reference.nodes:
             return {}
-        cards = {uuid: self.books.card(name, uuid) for uuid in self.books.known(name)}
+        cards = {uuid: self.reference.card(name, uuid) for uuid in self.reference.known(name)}
         rooms = {
             # An overdrawn card takes nobody, as one with flags: less than -1 is no less.
             f"{uuid} {column}": max(card[column], -1)
             for uuid, card in cards.items()
-            for column in ("room", "share_room")
+            for column in ("headroom", "share_headroom")
         }
-        return {**self.books.free(name), **rooms, "shown": 1}
+        return {**self.reference.free(name), **rooms, "shown": 1}
 
     def put_node(self, which: int, what: int, how: int) -> None:
         """A node is added or changed."""
@@ -116,16 +116,16 @@ class History:
         if how % 3 == 2:
             node = replace(node, taints=(Taint("k", str(what)),), labels={"zone": str(what)})
         self.ledger.put_node(node)
-        self.books.nodes[name] = node
+        self.reference.nodes[name] = node
 
     def drop_node(self, which: int, what: int, how: int) -> None:
         """A node is not shown any more."""
         name = NAMES[which % len(NAMES)]
         self.ledger.drop_node(name)
-        self.books.nodes.pop(name, None)
-        self.books.held = {
+        self.reference.nodes.pop(name, None)
+        self.reference.held = {
             uid: held
-            for uid, held in self.books.held.items()
+            for uid, held in self.reference.held.items()
             if held.node != name or not held.lingers
         }
 
@@ -147,7 +147,7 @@ class History:
             if (what * 7 + how) >> slot & 1
         )
         self.ledger.put_cards(name, gpus)
-        self.books.cards[name] = {gpu.uuid: gpu for gpu in gpus}
+        self.reference.cards[name] = {gpu.uuid: gpu for gpu in gpus}
 
     def charge(self, which: int, what: int, how: int) -> None:
         """A pod holds something, instead of what it held before."""
@@ -181,9 +181,9 @@ class History:
         """A pod, perhaps one that nobody knows, holds nothing any more."""
         uid = PODS[what % len(PODS)]
         self.ledger.release(uid)
-        held = self.books.held.get(uid)
+        held = self.reference.held.get(uid)
         if held is not None and not held.lingers:
-            del self.books.held[uid]
+            del self.reference.held[uid]
 
     def linger(self, which: int, what: int, how: int) -> None:
         """A pod vanishes, and keeps its cards and its port where its node is shown."""
@@ -191,40 +191,40 @@ class History:
         if not uids:
             return
         uid = uids[what % len(uids)]
-        held = self.books.held[uid]
+        held = self.reference.held[uid]
         cards = held.allocation is not None and held.allocation.cards
-        stays = bool(cards) and held.node in self.books.nodes
+        stays = bool(cards) and held.node in self.reference.nodes
         assert self.ledger.linger(uid) == stays
-        del self.books.held[uid]
+        del self.reference.held[uid]
         if stays:
-            self.books.held[uid] = replace(held, resources=(), lingers=True)
+            self.reference.held[uid] = replace(held, resources=(), lingers=True)
 
     def end_lingering(self, which: int, what: int, how: int) -> None:
         """A pod, perhaps one that does not linger, keeps nothing any more."""
         uid = PODS[what % len(PODS)]
         self.ledger.end_lingering(uid)
-        held = self.books.held.get(uid)
+        held = self.reference.held.get(uid)
         if held is not None and held.lingers:
-            del self.books.held[uid]
+            del self.reference.held[uid]
 
-    def earmark(self, which: int, what: int, how: int) -> None:
+    def reservation(self, which: int, what: int, how: int) -> None:
         """A place is to be a pod's, instead of the one that was."""
-        uid = EARMARKED[what % len(EARMARKED)]
+        uid = RESERVED[what % len(RESERVED)]
         held = self.some(which, what, how)
-        self.ledger.earmark(uid, held.node, held.resources, held.allocation)
-        self.put(uid, replace(held, is_earmark=True))
+        self.ledger.reserve(uid, held.node, held.resources, held.allocation)
+        self.put(uid, replace(held, is_reservation=True))
 
     def put(self, uid: PodUid, held: Held) -> None:
         """First what was held goes, and with it perhaps the last of a node that is not shown."""
-        self.books.held.pop(uid, None)
-        self.books.settle()
-        self.books.held[uid] = held
+        self.reference.held.pop(uid, None)
+        self.reference.settle()
+        self.reference.held[uid] = held
 
     def dissolve(self, which: int, what: int, how: int) -> None:
-        """A pod, perhaps one without an earmark, is to have none any more."""
-        uid = EARMARKED[what % len(EARMARKED)]
+        """A pod, perhaps one without a reservation, is to have none any more."""
+        uid = RESERVED[what % len(RESERVED)]
         self.ledger.dissolve(uid)
-        self.books.held.pop(uid, None)
+        self.reference.held.pop(uid, None)
 
 
 def logged_since(rows: object) -> set[int]:

@@ -204,10 +204,10 @@ def test_what_is_tried_with_a_pod_whose_node_is_not_shown_changes_nothing() -> N
 
 
 @pytest.mark.parametrize("kept", [0, 1])
-def test_an_earmark_on_a_node_that_is_not_shown_minds_the_pods_there(kept: int) -> None:
+def test_an_reservation_on_a_node_that_is_not_shown_minds_the_pods_there(kept: int) -> None:
     ledger, place = Ledger(), a_charge(N9, CARDS[:kept])
     put(ledger, PODS[0], a_charge(N9, CARDS[:1]))
-    ledger.earmark(PODS[1], N9, place.resources, place.allocation)
+    ledger.reserve(PODS[1], N9, place.resources, place.allocation)
     row = ledger.columns.row_of[N9]
     assert ledger.columns.tenants[row, 0] == 1 + kept
     ledger.dissolve(PODS[1])

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from kubeshare_py.cluster.columns import FIXED_RESOURCES, LABEL_COLUMNS_KEPT
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.numbering import SPARE_VALUES, Numbering
-from kubeshare_py.cluster.tally import MOST_STRAYS
+from kubeshare_py.cluster.usage_accounting import MOST_STRAYS
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.gpu import PeerLink
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
 from kubeshare_py.domain.node import Taint
-from kubeshare_py.topology.boards import SPARE_BOARDS
+from kubeshare_py.topology.node_topologies import SPARE_BOARDS
 from tests.builders import a_gpu, a_node
 from tests.scale import examples
 
@@ -147,13 +147,13 @@ def test_values_in_use_are_kept_however_many(count: int) -> None:
     assert not numbering.is_crowded
 
 
-def test_earmarks_are_not_lifted_from_a_column_that_went() -> None:
+def test_reservations_are_not_lifted_from_a_column_that_went() -> None:
     ledger, node = a_ledger(), a_node("n2")
     nic = replace(node, allocatable=(*node.allocatable, ("example.com/nic", 5)))
     ledger.put_node(nic)
     held = Allocation(token=DecisionToken("t"), cards=(CardCharge(GpuUuid("n1-0"), 100, 7),))
     ledger.charge(PodUid("p"), N1, (("example.com/nic", 4),), None)
-    ledger.earmark(PodUid("e"), N1, (("example.com/nic", 3),), held)
+    ledger.reserve(PodUid("e"), N1, (("example.com/nic", 3),), held)
     for _ in range(2):
         ledger.lift([PodUid("e")])
         ledger.lay([PodUid("e")])

@@ -129,7 +129,7 @@ def test_a_parent_decides_about_its_instances_and_they_about_it() -> None:
 def test_a_place_that_is_kept_for_a_pod_counts_as_held() -> None:
     ledger = a_ledger({A: cards("GPU-0"), B: ()})
     hold(ledger, "victim", A, "GPU-0")
-    ledger.earmark(PodUid("p"), A, (), holding("GPU-0"))
+    ledger.reserve(PodUid("p"), A, (), holding("GPU-0"))
     ledger.put_cards(B, cards("GPU-0"))
     ledger.release(PodUid("victim"))
     assert counted(ledger) == {(A, "GPU-0")}
@@ -244,7 +244,7 @@ def take(step: tuple[object, ...], ledger: Ledger, facts: Facts) -> None:
             ledger.put_silent(frozenset(facts.silent))
         case ("pod" | "kept" as how, str(pod), str(node), str(uuid)):
             facts.pods[PodUid(pod)] = (NodeName(node), GpuUuid(uuid))
-            put = ledger.charge if how == "pod" else ledger.earmark
+            put = ledger.charge if how == "pod" else ledger.reserve
             put(PodUid(pod), NodeName(node), (), holding(uuid))
         case ("gone", str(pod)):
             facts.pods.pop(PodUid(pod), None)

@@ -14,41 +14,41 @@ from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
 from kubeshare_py.domain.node import Node, Taint
 from tests.builders import a_gpu, a_node
-from tests.cluster.books import LedgerBooks
-from tests.cluster.history import EARMARKED, NAMES, PODS, STEPS, History, Step
+from tests.cluster.history import NAMES, PODS, RESERVED, STEPS, History, Step
+from tests.cluster.reference_model import ReferenceModel
 from tests.scale import examples, seeds
 
 
 def check(history: History) -> None:
-    ledger, books = history.ledger, history.books
+    ledger, reference = history.ledger, history.reference
     columns = ledger.columns
-    assert columns.row_of.keys() == books.kept
-    assert columns.resources.keys() == books.offered()
+    assert columns.row_of.keys() == reference.kept
+    assert columns.resources.keys() == reference.offered()
     assert len({*columns.resources.values()}) == len(columns.resources)
     assert len({*columns.row_of.values()}) == len(columns.row_of)
     for name, row in columns.row_of.items():
         assert columns.names[row] == name
         check_node(history, name, row)
-        if name in books.nodes:  # cards of a node that is not shown are nobody's business yet
-            check_cards(books, ledger, name, row)
-    assert {*ledger.overcommitted()} == books.overcommitted()
+        if name in reference.nodes:  # cards of a node that is not shown are nobody's business yet
+            check_cards(reference, ledger, name, row)
+    assert {*ledger.overcommitted()} == reference.overcommitted()
     for row in range(columns.rows):
         if row not in columns.row_of.values():
             check_unused(ledger, row)
 
 
 def check_node(history: History, name: NodeName, row: int) -> None:
-    ledger, books = history.ledger, history.books
+    ledger, reference = history.ledger, history.reference
     columns = ledger.columns
-    assert columns.present[row] == (name in books.nodes)
+    assert columns.present[row] == (name in reference.nodes)
     for table, expected in (
-        (columns.allocatable, books.allocatable(name)),
-        (columns.free, books.free(name)),
+        (columns.allocatable, reference.allocatable(name)),
+        (columns.free, reference.free(name)),
     ):
         for resource, at in columns.resources.items():
             assert table[row, at] == expected.get(resource, 0)
         assert not np.delete(table[row], [*columns.resources.values()]).any()
-    node = books.nodes.get(name)
+    node = reference.nodes.get(name)
     if node is not None:
         assert columns.nodes[row] == node
         assert columns.unschedulable[row] == node.unschedulable
@@ -57,20 +57,22 @@ def check_node(history: History, name: NodeName, row: int) -> None:
         assert zones.values[node.labels.get("zone")] == zones.codes[row]
 
 
-def check_cards(books: LedgerBooks, ledger: Ledger, name: NodeName, row: int) -> None:
+def check_cards(reference: ReferenceModel, ledger: Ledger, name: NodeName, row: int) -> None:
     columns = ledger.columns
     totals = columns.gpu_count[row], columns.gpu_free_milli[row], columns.gpu_used_percent[row]
-    assert totals == books.gpu_totals(name)
-    assert columns.uuids[row] == books.uuids(name)
-    for slot, uuid in enumerate(books.uuids(name)):
-        expected = {**books.card(name, uuid), **books.joined(name, uuid)}
+    assert totals == reference.gpu_totals(name)
+    assert columns.uuids[row] == reference.uuids(name)
+    for slot, uuid in enumerate(reference.uuids(name)):
+        expected = {**reference.card(name, uuid), **reference.joined(name, uuid)}
         found = {column: getattr(columns, column)[row, slot].item() for column in expected}
         assert found == expected
-        gpu = books.known(name).get(uuid)
+        gpu = reference.known(name).get(uuid)
         assert columns.model_names[columns.model[row, slot]] == (gpu.model if gpu else "")
-    idle = [uuid for uuid in books.known(name) if books.card(name, uuid)["idle"]]
-    assert columns.idle_cards[row] == sum(books.joined(name, uuid)["bit"] for uuid in idle)
-    for slot in range(len(books.uuids(name)), columns.width):
+    idle = [uuid for uuid in reference.known(name) if reference.card(name, uuid)["idle"]]
+    assert columns.idle_cards[row] == sum(
+        reference.joined(name, uuid)["position_bit"] for uuid in idle
+    )
+    for slot in range(len(reference.uuids(name)), columns.width):
         check_empty(ledger, row, slot)
 
 
@@ -132,8 +134,8 @@ def test_nothing_is_left_of_a_history_that_is_undone(steps: list[Step]) -> None:
     for name in NAMES:
         history.drop_node(NAMES.index(name), 0, 0)
         history.ledger.put_cards(name, ())
-        history.books.cards[name] = {}
-    history.books.settle()
+        history.reference.cards[name] = {}
+    history.reference.settle()
     check(history)
     assert history.ledger.columns.row_of == {}
     assert sorted(history.ledger.columns.free_rows) == [*range(history.ledger.columns.rows)]
@@ -166,31 +168,31 @@ def test_charges_that_are_taken_back_have_never_been(
 
 
 @examples(100)
-@given(STEPS, st.sets(st.sampled_from((*PODS, *EARMARKED))))
+@given(STEPS, st.sets(st.sampled_from((*PODS, *RESERVED))))
 def test_what_is_left_out_for_a_while_has_never_been_away(
     steps: list[Step], left_out: set[PodUid]
 ) -> None:
     history = History()
     for step in steps:
         history.step(step)
-    ledger, books = history.ledger, history.books
+    ledger, reference = history.ledger, history.reference
     before, improved = everything(ledger), ledger.improved.end
-    away = {uid: held for uid, held in sorted(books.held.items()) if uid in left_out}
-    earmarks = [uid for uid, held in away.items() if held.is_earmark]
-    ledger.lift(earmarks)
+    away = {uid: held for uid, held in sorted(reference.held.items()) if uid in left_out}
+    reservations = [uid for uid, held in away.items() if held.is_reservation]
+    ledger.lift(reservations)
     for uid in away:
-        if uid not in earmarks:
+        if uid not in reservations:
             ledger.set_aside(uid)
-        del books.held[uid]
-    for name in books.kept & books.names():  # rows of nodes that nobody else knows are kept
+        del reference.held[uid]
+    for name in reference.kept & reference.names():  # rows of nodes that nobody else knows are kept
         check_node(history, name, ledger.columns.row_of[name])
-        if name in books.nodes and not {h.node for h in away.values()} & {name}:
-            check_cards(books, ledger, name, ledger.columns.row_of[name])
-    ledger.lay(earmarks)
+        if name in reference.nodes and not {h.node for h in away.values()} & {name}:
+            check_cards(reference, ledger, name, ledger.columns.row_of[name])
+    ledger.lay(reservations)
     for uid, held in away.items():
-        if uid not in earmarks:
+        if uid not in reservations:
             ledger.put_back(uid)
-        books.held[uid] = held
+        reference.held[uid] = held
     assert everything(ledger) == before
     assert ledger.improved.end == improved
 
@@ -213,16 +215,16 @@ def test_a_restarted_ledger_is_the_same_in_whatever_order_it_hears(steps: list[S
     for number in range(len(PODS)):  # nobody tells a restarted one of pods that are gone
         history.end_lingering(0, number, 0)
     again = History()
-    again.books = history.books
-    for uid, held in sorted(history.books.held.items(), reverse=True):
-        put = again.ledger.earmark if held.is_earmark else again.ledger.charge
+    again.reference = history.reference
+    for uid, held in sorted(history.reference.held.items(), reverse=True):
+        put = again.ledger.reserve if held.is_reservation else again.ledger.charge
         put(uid, held.node, held.resources, held.allocation)
-    for name, cards in sorted(history.books.cards.items()):
+    for name, cards in sorted(history.reference.cards.items()):
         again.ledger.put_cards(name, tuple(cards.values()))
-    for node in history.books.nodes.values():
+    for node in history.reference.nodes.values():
         again.ledger.put_node(node)
-    again.books.kept.clear()
-    again.books.settle()
+    again.reference.kept.clear()
+    again.reference.settle()
     check(again)
 
 

@@ -28,7 +28,7 @@ def share(ledger: Ledger, name: str, card: int, milli: int = 500) -> None:
 
 def open_cards(ledger: Ledger) -> list[int]:
     row = ledger.columns.row_of[N1]
-    return [slot for slot, room in enumerate(ledger.columns.room[row].tolist()) if room >= 0]
+    return [slot for slot, room in enumerate(ledger.columns.headroom[row].tolist()) if room >= 0]
 
 
 def test_as_many_idle_cards_are_held_back_as_native_pods_hold() -> None:
@@ -87,6 +87,6 @@ def test_a_card_that_is_held_back_breaks_its_island() -> None:
     row = ledger.columns.row_of[N1]
     native(ledger, "a", 1)
     assert ledger.columns.idle_cards[row] == 0b011
-    assert ledger.columns.keep[row].tolist()[:3] == [1, 2, 0]
+    assert ledger.columns.break_order[row].tolist()[:3] == [1, 2, 0]
     ledger.release(PodUid("a"))
     assert ledger.columns.idle_cards[row] == 0b111

@@ -10,7 +10,7 @@ import msgspec
 
 from kubeshare_py.domain.card_reading import JudgedCard, NodeReading
 from kubeshare_py.domain.identity import GpuUuid
-from kubeshare_py.edges.node.card_reports import Report
+from kubeshare_py.edges.node.card_reports import CardReport
 from kubeshare_py.node_agent.history import History
 
 #: How long (s) a reading may take on a busy machine.
@@ -29,14 +29,14 @@ class Reader:
         self._reports = 0
         self.history = History()
 
-    def report(self) -> Report:
+    def report(self) -> CardReport:
         """The next one."""
         assert self._process.stdout is not None
         ready, _, _ = select.select([self._process.stdout], [], [], PATIENCE_S)
         assert ready, "no answer"
         line = self._process.stdout.readline()
         assert line, f"it ended with {self._process.wait()}"
-        report = msgspec.json.decode(line, type=Report)
+        report = msgspec.json.decode(line, type=CardReport)
         if report.reading is not None:
             self._reports += 1
             self.history.take(report.reading, float(self._reports))
@@ -66,7 +66,7 @@ class Reader:
             self.report()
         raise AssertionError("it goes on")
 
-    def until_told(self, wanted: Callable[[Report], object]) -> Report:
+    def until_told(self, wanted: Callable[[CardReport], object]) -> CardReport:
         """Read until a report is as wanted."""
         for _ in range(SOON):
             report = self.report()

@@ -16,7 +16,7 @@ import msgspec
 import yarl
 from aiohttp import web
 
-from kubeshare_py.embedded_cluster.apiserver.requests import Answer
+from kubeshare_py.embedded_cluster.apiserver.requests import ApiAnswer
 from kubeshare_py.embedded_cluster.protocol.messages import ApiRequest, ApiResponse
 from kubeshare_py.embedded_cluster.protocol.status import failure
 from kubeshare_py.embedded_cluster.serving.server import ADMIN, SCHEDULER, ApiServer
@@ -57,7 +57,7 @@ class FrontServer(ApiServer):
         """Answer 410 to watches from versions older than the next watch that is asked for."""
         self._oldest = None
 
-    async def perform(self, asked: ApiRequest, request: web.Request) -> Answer:
+    async def perform(self, asked: ApiRequest, request: web.Request) -> ApiAnswer:
         """Forward it; a watch is forwarded by `send`."""
         if _is_watch(request):
             return ApiResponse()
@@ -70,7 +70,7 @@ class FrontServer(ApiServer):
                 headers=_kept(response, {"content-type"}),
             )
 
-    async def send(self, request: web.Request, answer: Answer) -> web.StreamResponse:
+    async def send(self, request: web.Request, answer: ApiAnswer) -> web.StreamResponse:
         """Send what was answered, or stream a watch for as long as both sides want."""
         if not _is_watch(request):
             return await super().send(request, answer)

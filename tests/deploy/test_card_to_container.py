@@ -17,8 +17,8 @@ import pytest
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.config import load
 from kubeshare_py.edges.kube.errors import KubeError
-from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject
-from kubeshare_py.embedded_cluster.nodes.card_runtime import Given, folders, given
+from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
+from kubeshare_py.embedded_cluster.nodes.card_runtime import RuntimeCards, folders, given
 from kubeshare_py.embedded_cluster.nodes.environment import pod_environment
 from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from kubeshare_py.isolation.containers import CAPABILITIES, DEVICE_VARIABLES
@@ -196,7 +196,7 @@ def check(pod: Json, ask: Ask, board: set[str]) -> list[str]:
     assert board.issuperset(named)
     for container in (*pod["spec"]["initContainers"], *pod["spec"]["containers"]):
         environment = environments[container["name"]]
-        assert given(environment, CUDA) == Given(tuple(named), ask.limit_mib)
+        assert given(environment, CUDA) == RuntimeCards(tuple(named), ask.limit_mib)
         found = {f"{path} {below}" for path, below in folders(container, environment).items()}
         assert found == {one.replace(" ", f" {cards}/") for one in ask.folders}
     return named
@@ -236,7 +236,7 @@ async def test_who_goes_past_the_scheduler_sees_no_card(whole: Whole) -> None:
         await bound_past(stage, kind, ASKS[kind].labels)
         for environment in started(await stage.running(kind)).values():
             assert environment["NVIDIA_VISIBLE_DEVICES"] == ""
-            assert given(environment, CUDA) == Given()
+            assert given(environment, CUDA) == RuntimeCards()
     await bound_past(stage, "mps", ASKS["mps"].labels)
     pod = await stage.until("mps", lambda pod: "containerStatuses" in pod["status"])
     waiting = pod["status"]["containerStatuses"][0]["state"]["waiting"]
@@ -264,14 +264,14 @@ async def test_who_asks_for_no_card_gets_none_and_the_fence_stands(
     added = {"spec": {"ephemeralContainers": [debug]}}
     await stage.client.strategic_patch(f"{PODS}/sharing/ephemeralcontainers", added)
     pod = await stage.pod("sharing")
-    environment = pod_environment(msgspec.convert(pod, LooseObject), "", "")["debug"]
+    environment = pod_environment(msgspec.convert(pod, UnstructuredObject), "", "")["debug"]
     assert environment == {"NVIDIA_VISIBLE_DEVICES": "void", "MINE": "cards void"}
-    assert given(environment, CUDA) == Given()
+    assert given(environment, CUDA) == RuntimeCards()
     # A pod of kube-scheduler's.
     plain = {"metadata": {"name": "plain"}, "spec": spec(schedulerName="default-scheduler")}
     await stage.client.create(PODS, plain)
     told = started(await stage.running("plain"))
-    assert {given(environment, CUDA) for environment in told.values()} == {Given()}
+    assert {given(environment, CUDA) for environment in told.values()} == {RuntimeCards()}
     # A Binding of a scheduler that does not lead.
     await stage.client.create(
         PODS, {"metadata": {"name": "late"}, "spec": spec(schedulerName="nobody")}

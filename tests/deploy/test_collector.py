@@ -23,7 +23,8 @@ pytestmark = pytest.mark.real_only("it needs controllers, kube-scheduler and Hel
 NAME = "kubeshare-collector"
 DAEMONS = f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets/{NAME}"
 SLICES = f"/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}/endpointslices"
-#: Where it can write, as whom it runs, what it may do (https://man7.org/linux/man-pages/man5/proc_pid_status.5.html).
+#: Where it can write, as whom it runs, what it may do
+#: (https://man7.org/linux/man-pages/man5/proc_pid_status.5.html).
 WRITABLE = """
 import os, pathlib
 left = []
@@ -184,7 +185,7 @@ async def test_it_reads_cards_with_what_it_may(
         pytest.skip(NO_COMPILER)
     driver = tmp_path / "driver"
     driver.mkdir()
-    board = Board("hgx-h100-mig", driver, build(driver, program))
+    topology = Board("hgx-h100-mig", driver, build(driver, program))
     daemons = await stage.client.get(DAEMONS)
     container = Container(
         spec=daemons["spec"]["template"]["spec"],
@@ -194,7 +195,7 @@ async def test_it_reads_cards_with_what_it_may(
         volumes={"/driver": driver},
         environment={
             "LD_LIBRARY_PATH": "/driver",
-            "FAKE_NVML_BOARD": f"/driver/{board.path.name}",
+            "FAKE_NVML_BOARD": f"/driver/{topology.path.name}",
             "NODE_NAME": "n1",
         },
     )

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubeshare_py.edges.cli.access import Access
+from kubeshare_py.edges.cli.access import ApiAccess
 from kubeshare_py.edges.cli.state_client import StateClient
 from kubeshare_py.embedded_cluster.serving.server import ADMIN
 from kubeshare_py.isolation.mps import DAEMONS
@@ -107,7 +107,7 @@ class Asked:
 
     def __init__(self, stage: Stage, port: int) -> None:
         # Its certificate is its own; whom to trust is not what this is about.
-        access = Access(scheduler=f"https://127.0.0.1:{port}", insecure_skip_tls_verify=True)
+        access = ApiAccess(scheduler=f"https://127.0.0.1:{port}", insecure_skip_tls_verify=True)
         token = stage.cluster.server.tokens[ADMIN]
         self._client = StateClient(access, {"KUBESHARE_TOKEN": token})
 

@@ -12,8 +12,8 @@ import yaml
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.edges.node.mps_launcher import proofs_of
-from kubeshare_py.edges.node.node_signs import CDI, GEMINI
-from kubeshare_py.edges.node.node_signs import MPS as MPS_ALIVE
+from kubeshare_py.edges.node.node_probe import CDI, GEMINI
+from kubeshare_py.edges.node.node_probe import MPS as MPS_ALIVE
 from kubeshare_py.edges.scheduler.configuration_file import load
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.isolation.backends import BACKENDS as ALL_BACKENDS

@@ -15,7 +15,7 @@ import aiohttp
 import msgspec
 import pytest
 
-from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject
+from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
 from kubeshare_py.embedded_cluster.nodes.environment import pod_environment
 from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from tests.collector.collectors import Collector, start
@@ -162,7 +162,7 @@ async def collector_of(
 ) -> AsyncIterator[Collector]:
     """The process in one pod of the DaemonSet, with the driver of its node; it reads often."""
     [container] = pod["spec"]["containers"]
-    told = pod_environment(msgspec.convert(pod, LooseObject), "", "")[container["name"]]
+    told = pod_environment(msgspec.convert(pod, UnstructuredObject), "", "")[container["name"]]
     assert container["command"][1:] == ["-m", "kubeshare_cmd.collector"]
     process = await start(
         {**boards[pod["spec"]["nodeName"]].environment, **told},

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubeshare_py.dialects.sharedgpu import Asked, read
+from kubeshare_py.dialects.sharedgpu import ParsedRequest, read
 from kubeshare_py.domain.pod import PodGroup
 from kubeshare_py.domain.request import GpuClaim, GpuRequest, InvalidRequest
 
@@ -15,7 +15,7 @@ NUMA_BIND = "sharedgpu/numa_bind"
 HEADCOUNT, THRESHOLD = "sharedgpu/group_headcount", "sharedgpu/group_threshold"
 
 
-def asked(**labels: str) -> Asked:
+def asked(**labels: str) -> ParsedRequest:
     return read({f"sharedgpu/{name}": value for name, value in labels.items()})
 
 
@@ -43,7 +43,7 @@ def group_of(headcount: str, threshold: str) -> PodGroup | None:
 
 
 def test_half_a_card_is_a_shared_opportunistic_pod() -> None:
-    assert asked(gpu_limit="1.0", gpu_request="0.5") == Asked(
+    assert asked(gpu_limit="1.0", gpu_request="0.5") == ParsedRequest(
         request=GpuRequest(
             claim=GpuClaim(milli=500), dialect="sharedgpu", limit_milli=1000, needs_port=True
         )
@@ -191,7 +191,7 @@ def test_above_one_only_equal_whole_numbers(limit: str, request_: str | None, la
 @pytest.mark.parametrize("request_", [None, "0", "0.00"])
 def test_zero_means_no_gpu(limit: str, request_: str | None) -> None:
     labels = {"gpu_limit": limit} | ({} if request_ is None else {"gpu_request": request_})
-    assert asked(**labels, gpu_mem="not even read") == Asked()
+    assert asked(**labels, gpu_mem="not even read") == ParsedRequest()
 
 
 @pytest.mark.parametrize(("limit", "milli"), [("1.0", 1000), ("0.5", 500), ("2.0", 2000)])
@@ -349,7 +349,7 @@ def test_a_group_without_all_three_parts_is_no_group(missing: str, how: str) -> 
         labels[missing] = ""
     else:
         del labels[missing]
-    assert asked(**labels) == Asked()
+    assert asked(**labels) == ParsedRequest()
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from kubeshare_py.dialects.sharedgpu import read
 from kubeshare_py.dialects.sharedgpu_models import LONGEST, MOST_NAMES
-from kubeshare_py.domain.gpu_models import ModelWish
+from kubeshare_py.domain.gpu_models import PreferredModels
 from kubeshare_py.domain.request import GpuClaim, InvalidRequest
 
 SHARE = {"sharedgpu/gpu_limit": "1", "sharedgpu/gpu_request": "0.5"}
@@ -48,23 +48,23 @@ def problem_of(labels: dict[str, str] = SHARE, **annotations: str) -> InvalidReq
 def test_commas_are_between_equals_and_arrows_before_worse_ones(
     text: str, tiers: tuple[tuple[str, ...], ...]
 ) -> None:
-    assert claim_of(gpu_models=text).wish == ModelWish(tiers=tiers)
+    assert claim_of(gpu_models=text).preferred == PreferredModels(tiers=tiers)
 
 
 def test_models_may_be_denied_with_or_without_an_order() -> None:
-    assert claim_of(gpu_models_denied="T4, MIG").wish == ModelWish(denied=("T4", "MIG"))
+    assert claim_of(gpu_models_denied="T4, MIG").preferred == PreferredModels(denied=("T4", "MIG"))
     both = claim_of(gpu_models="A100 > *", gpu_models_denied="MIG")
-    assert both.wish == ModelWish(tiers=(("A100",), ("*",)), denied=("MIG",))
+    assert both.preferred == PreferredModels(tiers=(("A100",), ("*",)), denied=("MIG",))
 
 
 def test_the_exact_label_stays_beside_it() -> None:
     claim = claim_of({**SHARE, "sharedgpu/gpu_model": "Tesla-T4"}, gpu_models="T4")
-    assert (claim.models, claim.wish) == (("Tesla-T4",), ModelWish(tiers=(("T4",),)))
+    assert (claim.models, claim.preferred) == (("Tesla-T4",), PreferredModels(tiers=(("T4",),)))
 
 
 def test_a_single_name_may_be_a_label() -> None:
-    assert claim_of({**SHARE, MODELS: "A100"}).wish == ModelWish(tiers=(("A100",),))
-    assert claim_of({**SHARE, MODELS: "A100"}, gpu_models="A100").wish is not None
+    assert claim_of({**SHARE, MODELS: "A100"}).preferred == PreferredModels(tiers=(("A100",),))
+    assert claim_of({**SHARE, MODELS: "A100"}, gpu_models="A100").preferred is not None
 
 
 def test_a_label_and_an_annotation_that_differ_are_refused() -> None:
@@ -79,7 +79,7 @@ def test_nothing_is_said_by_empty_values(said: dict[str, str]) -> None:
     found = read(SHARE, said)
     assert found == read(SHARE)
     assert found.request is not None
-    assert found.request.claim.wish is None
+    assert found.request.claim.preferred is None
 
 
 @pytest.mark.parametrize(

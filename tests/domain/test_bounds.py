@@ -7,7 +7,7 @@ import pytest
 
 from kubeshare_py.domain import bounds
 from kubeshare_py.domain.allocation import CardCharge
-from kubeshare_py.domain.bounds import Bound
+from kubeshare_py.domain.bounds import AmountRange
 from kubeshare_py.domain.gpu import PeerLink
 from kubeshare_py.domain.group_objects import GroupApi, PodGroupObject
 from kubeshare_py.domain.identity import GpuUuid
@@ -33,10 +33,10 @@ def of_a_gpu(field: str) -> Callable[[int], object]:
 
 
 def of_a_group(amount: int) -> PodGroupObject:
-    return PodGroupObject(api=GroupApi.KUBERNETES, namespace="n", name="g", minimum=amount)
+    return PodGroupObject(api=GroupApi.KUBERNETES, namespace="n", name="g", min_member=amount)
 
 
-MAKERS: dict[str, tuple[Bound, Callable[[int], object]]] = {
+MAKERS: dict[str, tuple[AmountRange, Callable[[int], object]]] = {
     **{field: (bound, of_a_gpu(field)) for field, bound in OF_A_GPU.items()},
     "peer": (bounds.CARD_INDEX, lambda amount: PeerLink(amount, "NV1", 1)),
     "speed": (bounds.LINK_SPEED, lambda amount: PeerLink(1, "NV1", amount)),
@@ -80,6 +80,6 @@ def test_names_of_cards_have_a_length(fields: dict[str, Any], said: str) -> None
 
 
 def test_a_number_is_shown_as_long_as_it_can_be_read() -> None:
-    assert Bound(0, 9).problem(5) == ""
-    assert Bound(0, 9).problem(10**20) == f"{10**20} is not within 0…9"
-    assert Bound(0, 9).problem(10**5000) == "with more than 24 digits is not within 0…9"
+    assert AmountRange(0, 9).problem(5) == ""
+    assert AmountRange(0, 9).problem(10**20) == f"{10**20} is not within 0…9"
+    assert AmountRange(0, 9).problem(10**5000) == "with more than 24 digits is not within 0…9"

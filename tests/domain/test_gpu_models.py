@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubeshare_py.domain.gpu_models import ModelWish, name_part, names_model
+from kubeshare_py.domain.gpu_models import PreferredModels, name_part, names_model
 
 A100, L40S = "NVIDIA-A100-SXM4-40GB", "NVIDIA-L40S"
 
@@ -58,23 +58,23 @@ def test_pieces_are_found_one_behind_the_other() -> None:
 
 
 def test_the_first_tier_that_names_a_model_counts() -> None:
-    wish = ModelWish(tiers=(("A100-SXM4",), ("A100", "H100"), ("*",)))
+    wish = PreferredModels(tiers=(("A100-SXM4",), ("A100", "H100"), ("*",)))
     found = [wish.tier(model) for model in (A100, "NVIDIA-A100-PCIE-40GB", "NVIDIA-H100", L40S)]
     assert found == [0, 1, 1, 2]
 
 
 def test_what_is_denied_is_in_no_tier() -> None:
-    wish = ModelWish(tiers=(("A100",), ("*",)), denied=("MIG", "T4"))
+    wish = PreferredModels(tiers=(("A100",), ("*",)), denied=("MIG", "T4"))
     assert wish.tier(f"{A100}-MIG-1g.5gb") is None
     assert wish.denies("Tesla-T4")
     assert (wish.tier(A100), wish.tier(L40S)) == (0, 1)
 
 
 def test_without_tiers_all_but_the_denied_will_do() -> None:
-    wish = ModelWish(denied=("T4",))
+    wish = PreferredModels(denied=("T4",))
     assert (wish.tier(A100), wish.tier("Tesla-T4")) == (0, None)
 
 
 def test_a_wish_is_told_in_words() -> None:
-    assert str(ModelWish(tiers=(("H100", "H200"), ("*",)))) == "H100, H200 > *"
-    assert str(ModelWish(denied=("T4", "MIG"))) == "any model but not T4, MIG"
+    assert str(PreferredModels(tiers=(("H100", "H200"), ("*",)))) == "H100, H200 > *"
+    assert str(PreferredModels(denied=("T4", "MIG"))) == "any model but not T4, MIG"

@@ -13,10 +13,10 @@ from kubeshare_py.domain.identity import PodKey
 from kubeshare_py.edges.kube.certificates import make_certificates
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.config import load
-from kubeshare_py.edges.scheduler.state.state_access import Access
+from kubeshare_py.edges.scheduler.state.state_access import StateAccess
 from kubeshare_py.edges.scheduler.state.state_api import StateApi, Views
 from kubeshare_py.edges.scheduler.state.state_server import serve
-from kubeshare_py.embedded_cluster.apiserver.requests import Answer
+from kubeshare_py.embedded_cluster.apiserver.requests import ApiAnswer
 from kubeshare_py.embedded_cluster.protocol.messages import ApiRequest, ApiResponse
 from kubeshare_py.embedded_cluster.serving.server import ApiServer
 from kubeshare_py.manifests.state_group import GROUP
@@ -72,7 +72,7 @@ async def served(folder: Path, *tokens: str) -> AsyncIterator[Served]:
         ready=lambda: state.ready,
         cluster=lambda _: shown(),
         why=why,
-        others=StateApi(views, Access(tokens=(TOKEN,))).routes(),
+        others=StateApi(views, StateAccess(tokens=(TOKEN,))).routes(),
     ) as url:
         state.url = url
         yield state
@@ -85,7 +85,7 @@ class Forwarding(ApiServer):
     #: Of the last request of all.
     headers: Sequence[tuple[str, str]] = ()
 
-    async def perform(self, asked: ApiRequest, request: web.Request) -> Answer:
+    async def perform(self, asked: ApiRequest, request: web.Request) -> ApiAnswer:
         self.headers = [*request.headers.items()]
         if self.target is None or not asked.path.startswith(f"/apis/{GROUP}"):
             return await super().perform(asked, request)

@@ -13,12 +13,12 @@ from kubeshare_py.edges.kube.delegated_auth import (
     KEPT_S,
     NOT_VALID,
     Denial,
-    Path,
-    Reading,
-    User,
+    NonResourceAttributes,
+    ResourceAttributes,
+    UserInfo,
     forbidden,
 )
-from kubeshare_py.edges.scheduler.state.state_access import Access
+from kubeshare_py.edges.scheduler.state.state_access import StateAccess
 from kubeshare_py.edges.scheduler.state.state_api import StateApi, Views
 from kubeshare_py.scheduling.explain.visibility import Sees
 from kubeshare_py.views.view import ClusterView, WhyView
@@ -33,19 +33,22 @@ class Rights:
     """What users may do: (verb, resource, namespace), "" for the whole cluster."""
 
     of: dict[str, set[tuple[str, str, str]]] = field(default_factory=dict)
-    asked: list[Path | Reading] = field(default_factory=list)
+    asked: list[NonResourceAttributes | ResourceAttributes] = field(default_factory=list)
     away: bool = False
 
-    async def user(self, token: str) -> User | Denial:
-        return User(token) if token in self.of else NOT_VALID
+    async def user(self, token: str) -> UserInfo | Denial:
+        return UserInfo(token) if token in self.of else NOT_VALID
 
     async def refuses(
-        self, user: User, asked: Path | Reading, kept_s: float = KEPT_S
+        self,
+        user: UserInfo,
+        asked: NonResourceAttributes | ResourceAttributes,
+        kept_s: float = KEPT_S,
     ) -> Denial | None:
         self.asked.append(asked)
         if self.away:
             return Denial(HTTPStatus.SERVICE_UNAVAILABLE, "the API server cannot be asked")
-        assert isinstance(asked, Reading)
+        assert isinstance(asked, ResourceAttributes)
         own = self.of.get(user.username, set())
         places = {"", asked.namespace}
         allowed = any((asked.verb, asked.resource, place) in own for place in places)
@@ -83,9 +86,9 @@ async def state_of(rights: Rights, *tokens: str) -> AsyncIterator[State]:
         held[0].seen[:] = [one for one in ("default", "team") if sees(one)]
         return a_why() if key == PodKey("default", "train") else None
 
-    def forwarded(request: web.Request) -> User | None:
+    def forwarded(request: web.Request) -> UserInfo | None:
         name = request.headers.get("X-Remote-User")
-        return User(name) if name else None
+        return UserInfo(name) if name else None
 
     views = Views(
         ready=lambda: held[0].ready,
@@ -93,7 +96,7 @@ async def state_of(rights: Rights, *tokens: str) -> AsyncIterator[State]:
         pods=lambda namespace, sees: shown(sees),
         why=why,
     )
-    access = Access(
+    access = StateAccess(
         tokens=tokens,
         reviews=rights,
         forwarded=forwarded,

@@ -9,12 +9,12 @@ from typing import Any
 
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.watch import follow
-from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject
+from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
 from kubeshare_py.embedded_cluster.nodes.cluster_file import read_cluster
 from kubeshare_py.embedded_cluster.serving.server import ApiServer
 from kubeshare_py.embedded_cluster.serving.simulated_controllers import SimulatedControllers
 from kubeshare_py.embedded_cluster.serving.simulated_kubelets import SimulatedKubelets
-from kubeshare_py.manifests.watch import Codec, Listed
+from kubeshare_py.manifests.watch import Codec, ListResult
 from tests.embedded_cluster.embedded import cluster
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -46,11 +46,11 @@ class Simulated:
 
     async def bind_everything(self, node: str) -> None:
         """Bind every pod that appears, until cancelled."""
-        codec: Codec[LooseObject] = Codec(LooseObject)
+        codec: Codec[UnstructuredObject] = Codec(UnstructuredObject)
         bound: set[str] = set()
         async with aclosing(follow(self.client, PODS, codec)) as batches:
             async for batch in batches:
-                if isinstance(batch, Listed):
+                if isinstance(batch, ListResult):
                     pods = batch.items
                 else:
                     pods = [line.item for line in batch.changed if line.item is not None]
@@ -60,14 +60,14 @@ class Simulated:
                         await self.bind(pod.metadata.name, node)
 
     async def until(
-        self, path: str, condition: Callable[[dict[str, LooseObject]], bool]
-    ) -> dict[str, LooseObject]:
+        self, path: str, condition: Callable[[dict[str, UnstructuredObject]], bool]
+    ) -> dict[str, UnstructuredObject]:
         """Watch what `path` lists, by name, until the condition holds."""
-        present: dict[str, LooseObject] = {}
-        codec: Codec[LooseObject] = Codec(LooseObject)
+        present: dict[str, UnstructuredObject] = {}
+        codec: Codec[UnstructuredObject] = Codec(UnstructuredObject)
         async with asyncio.timeout(20), aclosing(follow(self.client, path, codec)) as batches:
             async for batch in batches:
-                if isinstance(batch, Listed):
+                if isinstance(batch, ListResult):
                     present = {item.metadata.name: item for item in batch.items}
                     if condition(present):
                         return present
@@ -82,7 +82,7 @@ class Simulated:
                         return present
         raise AssertionError("a watch never ends")
 
-    async def phase(self, name: str, phase: str) -> LooseObject:
+    async def phase(self, name: str, phase: str) -> UnstructuredObject:
         """Wait for a pod's phase."""
         found = await self.until(
             PODS, lambda pods: name in pods and pods[name].status.get("phase") == phase
@@ -90,13 +90,13 @@ class Simulated:
         return found[name]
 
 
-async def pods_over_time(client: KubeClient) -> AsyncGenerator[dict[str, LooseObject], None]:
+async def pods_over_time(client: KubeClient) -> AsyncGenerator[dict[str, UnstructuredObject], None]:
     """All pods by uid after each single change."""
-    codec: Codec[LooseObject] = Codec(LooseObject)
-    present: dict[str, LooseObject] = {}
+    codec: Codec[UnstructuredObject] = Codec(UnstructuredObject)
+    present: dict[str, UnstructuredObject] = {}
     async with aclosing(follow(client, PODS, codec)) as batches:
         async for batch in batches:
-            if isinstance(batch, Listed):
+            if isinstance(batch, ListResult):
                 present = {pod.uid: pod for pod in batch.items}
                 yield present
                 continue

@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from kubeshare_py.domain.identity import GpuUuid
-from kubeshare_py.inventory.made_up_uuids import made_up_uuid
+from kubeshare_py.inventory.synthetic_uuids import synthetic_uuid
 
 BOARDS = Path(__file__).with_name("boards")
 NAMES = sorted(path.stem for path in BOARDS.glob("*.yaml"))
@@ -103,7 +103,7 @@ def _compiled(name: str, described: Mapping[str, Any]) -> Iterator[tuple[str, ob
         for index in range(count)
     ]
     for index, card in enumerate(cards):
-        yield f"card.{index}.uuid", made_up_uuid(name, index)
+        yield f"card.{index}.uuid", synthetic_uuid(name, index)
         for key, value in _card(card):
             yield f"card.{index}.{key}", value
         for number, part in card.get("mig", {}).items():
@@ -166,4 +166,4 @@ def _bus(index: int) -> str:
 
 
 def _part_uuid(name: str, index: int, number: int) -> str:
-    return made_up_uuid(f"{name}/{index}", number).replace("GPU-", "MIG-")
+    return synthetic_uuid(f"{name}/{index}", number).replace("GPU-", "MIG-")

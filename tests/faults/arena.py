@@ -22,12 +22,12 @@ from kubeshare_py.embedded_cluster.serving.persistence import persist
 from kubeshare_py.embedded_cluster.serving.server import ADMIN, SCHEDULER
 from tests.builders import NO_PREEMPTION
 from tests.controlplane.running import ControlPlane
-from tests.faults.books import Books, Card
 from tests.faults.cards_file import CardsFile
 from tests.faults.ground import Ground, embedded_ground, real_ground
 from tests.faults.history import follow
 from tests.faults.pace import FAST, TRUE, Pace
 from tests.faults.proxy import FaultProxy
+from tests.faults.reference_model import Card, ReferenceModel
 from tests.faults.schedulers import Processes, Schedulers, Tasks
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -51,7 +51,7 @@ class Arena:
 
     ground: Ground
     proxy: FaultProxy
-    books: Books
+    reference: ReferenceModel
     cards: CardsFile
     nodes: Sequence[SimulatedNode]
     schedulers: Schedulers
@@ -60,13 +60,15 @@ class Arena:
     session: aiohttp.ClientSession
 
     @asynccontextmanager
-    async def keeping(self, books: Books) -> AsyncIterator[Books]:
+    async def keeping(self, reference: ReferenceModel) -> AsyncIterator[ReferenceModel]:
         """Keep these books, from a list of now on."""
         started = asyncio.Event()
-        following = self.group.create_task(follow(books, self.session, self.ground.url, started))
+        following = self.group.create_task(
+            follow(reference, self.session, self.ground.url, started)
+        )
         await started.wait()
         try:
-            yield books
+            yield reference
         finally:
             following.cancel()
 
@@ -139,7 +141,7 @@ async def arena(
     """A cluster of this cluster file; no scheduler yet and good weather."""
     elect, preempts = options.get("elect", False), options.get("preempts", False)
     nodes, pace = read_cluster(text), pace_of(plane, **options)
-    books = Books(_cards(nodes), preempts=preempts)
+    reference = ReferenceModel(_cards(nodes), preempts=preempts)
     cards = CardsFile(folder / "cards.yaml", nodes)
     cards.write()
     async with AsyncExitStack() as stack:
@@ -169,9 +171,9 @@ async def arena(
             stack.enter_context(tasks.listening())
         for name, (value, policy) in CLASSES.items() if preempts else ():
             await ground.client.create(PRIORITY_CLASSES, _priority_class(name, value, policy))
-        found = Arena(ground, proxy, books, cards, nodes, schedulers, pace, group, session)
+        found = Arena(ground, proxy, reference, cards, nodes, schedulers, pace, group, session)
         try:
-            async with found.keeping(books):
+            async with found.keeping(reference):
                 yield found
         finally:
             await schedulers.kill()
@@ -197,7 +199,7 @@ def _configuration(
         profiles=read({} if preempts else NO_PREEMPTION).profiles,
         leader_election=election,
         # A card may lie idle for a pod that starves, and the books do not know for whom.
-        earmark_seconds=0.0 if preempts else SchedulerConfiguration().earmark_seconds,
+        reservation_seconds=0.0 if preempts else SchedulerConfiguration().reservation_seconds,
         # Pods of an arena go by force. The books count what is there.
         forced_delete_hold_seconds=1.0,
         inventory=Inventory(source="file", path=str(cards), interval_seconds=1.0),

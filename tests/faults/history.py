@@ -8,30 +8,30 @@ import json
 
 import aiohttp
 
-from tests.faults.books import Books
+from tests.faults.reference_model import ReferenceModel
 
 _AGAIN_S = 0.1
 
 
 async def follow(
-    books: Books, session: aiohttp.ClientSession, url: str, started: asyncio.Event
+    reference: ReferenceModel, session: aiohttp.ClientSession, url: str, started: asyncio.Event
 ) -> None:
     """List once, then watch from there, for ever; the server may come and go.
 
     `started`: from now on nothing is missed, whatever the server forgets.
     """
-    version = await _list(books, session, url)
+    version = await _list(reference, session, url)
     while True:
         try:
-            version = await _watch(books, session, url, version, started)
+            version = await _watch(reference, session, url, version, started)
         except (aiohttp.ClientError, ConnectionError, TimeoutError):
             await asyncio.sleep(_AGAIN_S)
         if not version:
-            books.gaps += 1
-            version = await _list(books, session, url)
+            reference.gaps += 1
+            version = await _list(reference, session, url)
 
 
-async def _list(books: Books, session: aiohttp.ClientSession, url: str) -> str:
+async def _list(reference: ReferenceModel, session: aiohttp.ClientSession, url: str) -> str:
     while True:
         try:
             async with session.get(f"{url}/api/v1/pods") as answer:
@@ -41,12 +41,16 @@ async def _list(books: Books, session: aiohttp.ClientSession, url: str) -> str:
         except (aiohttp.ClientError, ConnectionError):
             pass
         await asyncio.sleep(_AGAIN_S)
-    books.listed(found["items"])
+    reference.listed(found["items"])
     return str(found["metadata"]["resourceVersion"])
 
 
 async def _watch(
-    books: Books, session: aiohttp.ClientSession, url: str, version: str, started: asyncio.Event
+    reference: ReferenceModel,
+    session: aiohttp.ClientSession,
+    url: str,
+    version: str,
+    started: asyncio.Event,
 ) -> str:
     """Read one watch to its end; answers where to go on, "" when history is lost."""
     query = {"watch": "1", "resourceVersion": version, "allowWatchBookmarks": "true"}
@@ -66,7 +70,7 @@ async def _watch(
                         return ""
                     version = change["object"]["metadata"]["resourceVersion"]
                     if change["type"] != "BOOKMARK":
-                        books.changed(change["type"], change["object"])
+                        reference.changed(change["type"], change["object"])
         except aiohttp.ClientError:
             pass  # Cut: the next watch goes on from the last line.
     return version

@@ -34,7 +34,7 @@ async def sent_late(found: Arena) -> int:
     """It arrives when the successor has given the card to `second`; what the API server says."""
     held = await under_way(found)
     found.schedulers.start(1)
-    assert await found.books.until(lambda: found.books.bound() == 1, found.pace.settles_s)
+    assert await found.reference.until(lambda: found.reference.bound() == 1, found.pace.settles_s)
     held.let_go.set()
     return await held.answered
 

@@ -9,7 +9,7 @@ from functools import partial
 from kubeshare_py.configuration.leader_election import seconds
 from kubeshare_py.embedded_cluster.serving.persistence import persist
 from tests.faults.arena import CLASSES, Arena, pod, share
-from tests.faults.gang_books import leaves
+from tests.faults.gang_reference import leaves
 from tests.faults.schedulers import Processes
 
 GANG_REQUESTS = ["0.3", "0.5", "1.0", "2"]
@@ -28,7 +28,7 @@ class Storm:
         self._arena = arena
         self._schedulers = schedulers
         self._rng = random.Random(seed)
-        self._ranks = ["", "", *CLASSES] if arena.books.preempts else []
+        self._ranks = ["", "", *CLASSES] if arena.reference.preempts else []
         self._names: list[str] = []
         self._gangs: list[list[str]] = []
         self._closed: set[str] = set()
@@ -38,7 +38,7 @@ class Storm:
     @property
     def kept(self) -> set[str]:
         """Pods that were created and that neither anybody deleted nor the scheduler evicted."""
-        return set(self._names) - self._arena.books.evictions.names()
+        return set(self._names) - self._arena.reference.evictions.names()
 
     async def blow(self, faults: int) -> None:
         """Go on until so many faults have happened; schedulers are killed now and then."""
@@ -64,7 +64,7 @@ class Storm:
         while True:
             held = [
                 pod["metadata"]["name"]
-                for pod in self._arena.books.pods.values()
+                for pod in self._arena.reference.pods.values()
                 if leaves(pod) and pod["metadata"].get("finalizers")
             ]
             for name in held:

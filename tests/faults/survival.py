@@ -18,7 +18,7 @@ MANY_LATE = [*OF_REQUESTS, *[Kind.DELAYED] * 10]
 
 async def survive(found: Arena, *, seed: int, faults: int, schedulers: int = 1) -> None:
     """So many faults; then every pod that fits is bound, and none was lost or took too much."""
-    storm, books, proxy = Storm(found, seed, schedulers), found.books, found.proxy
+    storm, reference, proxy = Storm(found, seed, schedulers), found.reference, found.proxy
     proxy.weather = (
         Weather(seed) if schedulers == 1 else Weather(seed, requests=0.5, kinds=MANY_LATE)
     )
@@ -28,28 +28,31 @@ async def survive(found: Arena, *, seed: int, faults: int, schedulers: int = 1) 
     await storm.blow(faults)
     calmed = now()
     await storm.calm()
-    settled = await books.until(
+    settled = await reference.until(
         lambda: (
-            not books.overlooked()
-            and storm.kept <= books.names()
-            and not books.evictions.nominations()
+            not reference.overlooked()
+            and storm.kept <= reference.names()
+            and not reference.evictions.nominations()
         ),
         found.pace.settles_s,
     )
     letting_go.cancel()
-    wrong = [*books.problems, *books.evictions.undue(await found.events())]
-    wrong += books.evictions.unplanned(found.schedulers.said("preempt"))
-    if not settled or wrong or books.gaps:
-        lost = sorted(storm.kept - books.names())
-        left = books.evictions.nominations()
-        what = f"seed {seed}: {wrong} {books.overlooked()}, {books.gaps} gaps, lost {lost}, {left}"
+    wrong = [*reference.problems, *reference.evictions.undue(await found.events())]
+    wrong += reference.evictions.unplanned(found.schedulers.said("preempt"))
+    if not settled or wrong or reference.gaps:
+        lost = sorted(storm.kept - reference.names())
+        left = reference.evictions.nominations()
+        what = (
+            f"seed {seed}: {wrong} {reference.overlooked()}, {reference.gaps} gaps, lost {lost}, "
+            f"{left}"
+        )
         said = found.schedulers.last_words()
-        pytest.fail("\n".join([what, *proxy.last, *books.last, *said]))
+        pytest.fail("\n".join([what, *proxy.last, *reference.last, *said]))
     assert proxy.counts.total() >= faults
     print(
         f"\nseed {seed}: {proxy.counts.total()} faults in {calmed - started:.0f} s, all well "
         f"after {now() - calmed:.0f} s; {storm.made} pods, {storm.kills} kills, "
         f"{storm.pauses} pauses, {storm.outages} outages, {found.schedulers.resigned} "
-        f"resignations, {len(books.evictions.evicted)} evictions, {books.versions} versions: "
-        + ", ".join(f"{kind} {count}" for kind, count in sorted(proxy.counts.items()))
+        f"resignations, {len(reference.evictions.evicted)} evictions, {reference.versions} "
+        "versions: " + ", ".join(f"{kind} {count}" for kind, count in sorted(proxy.counts.items()))
     )

@@ -6,9 +6,9 @@ import pytest
 
 from kubeshare_py.edges.kube.errors import KubeError
 from tests.faults.arena import PODS, Arena, pod, share
-from tests.faults.books import Books
 from tests.faults.conftest import Play
 from tests.faults.ground import EmbeddedGround
+from tests.faults.reference_model import ReferenceModel
 from tests.faults.weather import Weather
 
 KILLS, RESTARTS, HALVES = 3, 2, 24
@@ -22,8 +22,10 @@ async def create_halves(found: Arena, *names: object) -> None:
 
 
 async def until_bound(found: Arena, wanted: int) -> None:
-    books = found.books
-    assert await books.until(lambda: books.bound() >= wanted, found.pace.settles_s), books.bound()
+    reference = found.reference
+    assert await reference.until(lambda: reference.bound() >= wanted, found.pace.settles_s), (
+        reference.bound()
+    )
 
 
 async def killed_in_a_burst(found: Arena) -> None:
@@ -39,7 +41,7 @@ async def killed_in_a_burst(found: Arena) -> None:
     found.proxy.calm()
     found.schedulers.start()
     await until_bound(found, HALVES)
-    assert not found.books.problems
+    assert not found.reference.problems
 
 
 def test_a_process_killed_again_and_again_in_a_burst(play: Play) -> None:
@@ -55,7 +57,7 @@ async def comes_back(found: Arena) -> None:
         await found.ground.stop()
         await found.ground.start()
     await until_bound(found, HALVES)
-    assert not found.books.problems
+    assert not found.reference.problems
 
 
 def test_an_api_server_that_goes_and_comes_back_costs_a_pause(play: Play) -> None:
@@ -89,8 +91,10 @@ async def forgets(found: Arena) -> None:
     await found.proxy.accept()
     await until_bound(found, HALVES)
     await create_halves(found, "more")
-    assert await found.books.until(lambda: not found.books.overlooked(), found.pace.settles_s)
-    assert (found.books.bound(), found.books.problems) == (HALVES, [])
+    assert await found.reference.until(
+        lambda: not found.reference.overlooked(), found.pace.settles_s
+    )
+    assert (found.reference.bound(), found.reference.problems) == (HALVES, [])
 
 
 def test_what_a_server_has_forgotten_is_listed_anew(play: Play) -> None:
@@ -100,16 +104,16 @@ def test_what_a_server_has_forgotten_is_listed_anew(play: Play) -> None:
 async def restored(found: Arena) -> None:
     assert isinstance(found.ground, EmbeddedGround)
     found.schedulers.start()
-    server, books = found.ground.server, found.books
+    server, reference = found.ground.server, found.reference
     await create_halves(found, "kept")
     await until_bound(found, 1)
     backup = server.service.store.backup()
     await create_halves(found, *range(10))
-    assert await books.until(lambda: len(books.waiting()) == 9, found.pace.settles_s)
+    assert await reference.until(lambda: len(reference.waiting()) == 9, found.pace.settles_s)
     await server.stop()
     server.service.store.restore(backup)
     await server.start()
-    async with found.keeping(Books(books.cards)) as again:
+    async with found.keeping(ReferenceModel(reference.cards)) as again:
         await create_halves(found, "new")
         assert await again.until(
             lambda: again.bound() == 2 and not again.waiting(), found.pace.settles_s

@@ -7,8 +7,8 @@ from functools import partial
 import pytest
 
 from tests.faults.arena import Arena, pod, share
-from tests.faults.books import Books
 from tests.faults.conftest import Play
+from tests.faults.reference_model import ReferenceModel
 from tests.faults.survival import TIGHT
 from tests.faults.weather import Weather
 from tests.scale import seeds
@@ -28,13 +28,13 @@ async def create_gang(found: Arena, name: str, size: int, asked: str, rank: str)
 
 
 async def until_settled(found: Arena) -> None:
-    books, left = found.books, found.books.evictions
-    settled = await books.until(
-        lambda: not books.overlooked() and books.is_settled(), found.pace.settles_s
+    reference, left = found.reference, found.reference.evictions
+    settled = await reference.until(
+        lambda: not reference.overlooked() and reference.is_settled(), found.pace.settles_s
     )
-    wrong = [*books.problems, *left.undue(await found.events())]
+    wrong = [*reference.problems, *left.undue(await found.events())]
     wrong += left.unplanned(found.schedulers.said("preempt"))
-    assert settled, (books.overlooked(), left.torn(), left.nominations())
+    assert settled, (reference.overlooked(), left.torn(), left.nominations())
     assert not wrong
 
 
@@ -43,12 +43,16 @@ async def go_whole(found: Arena) -> None:
     found.schedulers.start()
     for number in range(CARDS // 4):
         await create_gang(found, f"gang-{number}", 4, "1.0", "low")
-    assert await found.books.until(lambda: found.books.bound() == CARDS, found.pace.settles_s)
+    assert await found.reference.until(
+        lambda: found.reference.bound() == CARDS, found.pace.settles_s
+    )
     found.proxy.weather = Weather(5, requests=1.0, watches=0.0, where=DELETIONS)
     await found.create(pod("urgent", share("1.0"), priorityClassName="high"))
-    assert await found.books.until(lambda: found.books.is_bound("urgent"), found.pace.settles_s)
+    assert await found.reference.until(
+        lambda: found.reference.is_bound("urgent"), found.pace.settles_s
+    )
     await until_settled(found)
-    assert len(found.books.evictions.evicted) == 4
+    assert len(found.reference.evictions.evicted) == 4
 
 
 def test_a_gang_that_gives_way_goes_whole_whatever_is_answered(play: Play) -> None:
@@ -57,7 +61,7 @@ def test_a_gang_that_gives_way_goes_whole_whatever_is_answered(play: Play) -> No
 
 async def gain(found: Arena, *, seed: int) -> None:
     """Nothing goes wrong, nobody deletes anything, no pod ends, and one comes after the other."""
-    rng, books = random.Random(seed), found.books
+    rng, reference = random.Random(seed), found.reference
     found.schedulers.start()
     for number in range(NEWCOMERS):
         rank = rng.choice(["low", "middle", "high", "polite"])
@@ -67,17 +71,17 @@ async def gain(found: Arena, *, seed: int) -> None:
             asked = rng.choice(["0.3", "0.5", "1.0", "2"])
             new = [f"pod-{number}"]
             await found.create(pod(new[0], share(asked), priorityClassName=rank))
-        assert await books.until(partial(_are_there, books, new), found.pace.settles_s)
+        assert await reference.until(partial(_are_there, reference, new), found.pace.settles_s)
         await until_settled(found)
-    assert books.evictions.evicted
-    assert books.evictions.in_vain(await found.events()) == []
-    assert books.fed() == []
+    assert reference.evictions.evicted
+    assert reference.evictions.in_vain(await found.events()) == []
+    assert reference.fed() == []
     plans = Counter(line["pod"] for line in found.schedulers.said("preempt"))
     assert [name for name, count in plans.items() if count > 1] == [], "what was freed went away"
 
 
-def _are_there(books: Books, names: list[str]) -> bool:
-    return {*names} <= books.names()
+def _are_there(reference: ReferenceModel, names: list[str]) -> bool:
+    return {*names} <= reference.names()
 
 
 @pytest.mark.parametrize("seed", seeds(SEEDS))

@@ -24,7 +24,9 @@ async def is_led(found: Arena) -> str:
     """One leads and has bound a pod; another stands by. Answers who leads."""
     found.schedulers.start(0)
     await found.create(pod("first", share("0.7")))
-    assert await found.books.until(lambda: found.books.is_bound("first"), found.pace.settles_s)
+    assert await found.reference.until(
+        lambda: found.reference.is_bound("first"), found.pace.settles_s
+    )
     found.schedulers.start(1)
     await until(found, lambda: stands_by(found))
     return await holder(found)
@@ -51,10 +53,16 @@ async def leads_on(found: Arena) -> None:
         began = await renewed_at(found)
         await found.create(pod(f"meanwhile-{number}", share("0.7")))
         await asyncio.sleep(0.7 * hang_s)
-        assert not found.books.is_bound(f"meanwhile-{number}")
+        assert not found.reference.is_bound(f"meanwhile-{number}")
         assert await renewed_at(found) > began
-        assert await found.books.until(lambda: not found.books.overlooked(), found.pace.settles_s)
-    assert (await holder(found), found.schedulers.resigned, found.books.problems) == (term, 0, [])
+        assert await found.reference.until(
+            lambda: not found.reference.overlooked(), found.pace.settles_s
+        )
+    assert (await holder(found), found.schedulers.resigned, found.reference.problems) == (
+        term,
+        0,
+        [],
+    )
 
 
 def test_a_leader_whose_loop_takes_nearly_the_renew_deadline_goes_on_leading(play: Play) -> None:
@@ -62,11 +70,11 @@ def test_a_leader_whose_loop_takes_nearly_the_renew_deadline_goes_on_leading(pla
 
 
 async def is_followed(found: Arena) -> None:
-    books, term = found.books, await is_led(found)
+    reference, term = found.reference, await is_led(found)
     processes(found).hang(0, FAR_TOO_LONG * seconds(found.pace.election.lease_duration))
     for number in range(6):
         await found.create(pod(f"half-{number}", share("0.5")))
-    assert await books.until(lambda: not books.overlooked(), found.pace.settles_s)
+    assert await reference.until(lambda: not reference.overlooked(), found.pace.settles_s)
     assert await holder(found) != term
 
     async def has_ended() -> bool:
@@ -77,7 +85,7 @@ async def is_followed(found: Arena) -> None:
     assert "_hang (" in hung["where"]
     [lost] = found.schedulers.said("lost")
     assert "taken over by" in lost["message"] or "the event loop hangs" in lost["message"]
-    assert (books.bound(), books.problems) == (7, [])
+    assert (reference.bound(), reference.problems) == (7, [])
 
 
 @pytest.mark.long

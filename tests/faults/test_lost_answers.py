@@ -10,16 +10,16 @@ PODS, LEAST_LOST = 360, 300
 
 
 async def nearly_all_lost(found: Arena) -> None:
-    books, proxy = found.books, found.proxy
+    reference, proxy = found.reference, found.proxy
     proxy.weather = Weather(3, requests=0.9, watches=0.0, where="/binding$", kinds=ANSWERS_LOST)
     found.schedulers.start()
     for number in range(PODS):
         await found.create(pod(f"pod-{number}", share("0.05")))
-    settled = await books.until(lambda: books.bound() == PODS, found.pace.settles_s)
+    settled = await reference.until(lambda: reference.bound() == PODS, found.pace.settles_s)
     lost = proxy.counts.total()
-    assert settled, f"{books.bound()} are bound, {lost} answers were lost"
+    assert settled, f"{reference.bound()} are bound, {lost} answers were lost"
     assert lost >= LEAST_LOST
-    assert not books.problems
+    assert not reference.problems
     print(f"\n{lost} answers lost")
 
 

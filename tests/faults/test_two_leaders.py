@@ -23,11 +23,11 @@ PODS = "/api/v1/pods"
 
 
 async def is_in_time(found: Arena) -> None:
-    books = found.books
+    reference = found.reference
     assert await sent_in_time(found) == 201
-    assert await books.until(lambda: books.is_bound("first"), found.pace.settles_s)
-    assert await books.until(lambda: not books.overlooked(), found.pace.settles_s)
-    assert (books.is_bound("second"), books.problems) == (False, [])
+    assert await reference.until(lambda: reference.is_bound("first"), found.pace.settles_s)
+    assert await reference.until(lambda: not reference.overlooked(), found.pace.settles_s)
+    assert (reference.is_bound("second"), reference.problems) == (False, [])
 
 
 @LONG
@@ -44,23 +44,23 @@ class Deaf(Weather):
 
 async def is_listed(found: Arena) -> None:
     """The successor has not heard that the card was given to `urgent`; it knows `patient`."""
-    books, patch = found.books, found.ground.client.merge_patch
+    reference, patch = found.reference, found.ground.client.merge_patch
     found.schedulers.start(0)
     await patch(NODE, {"spec": {"unschedulable": True}})
     await found.create(pod("patient", share("0.7")))
-    assert await books.until(lambda: books.reason("patient") != "", found.pace.settles_s)
+    assert await reference.until(lambda: reference.reason("patient") != "", found.pace.settles_s)
     found.proxy.weather = Deaf(0)
     found.schedulers.start(1)
     await asyncio.sleep(0.2 * found.pace.longest_watch_s)
     assert found.proxy.counts[Kind.SILENT] == 1
     await found.create(pod("urgent", share("0.7", priority="100")))
     await patch(NODE, {"spec": {"unschedulable": None}})
-    assert await books.until(lambda: books.is_bound("urgent"), found.pace.settles_s)
+    assert await reference.until(lambda: reference.is_bound("urgent"), found.pace.settles_s)
     await found.schedulers.kill(0)
     found.proxy.calm()
     await found.create(pod("small", share("0.1")))
-    assert await books.until(lambda: books.is_bound("small"), found.pace.settles_s)
-    assert (books.is_bound("patient"), books.problems) == (False, [])
+    assert await reference.until(lambda: reference.is_bound("small"), found.pace.settles_s)
+    assert (reference.is_bound("patient"), reference.problems) == (False, [])
 
 
 @LONG
@@ -69,11 +69,11 @@ def test_a_successor_asks_what_it_may_not_have_heard_while_it_stood_by(play: Pla
 
 
 async def is_reported(found: Arena) -> None:
-    books = found.books
+    reference = found.reference
     assert await sent_late(found) == 201
-    assert await books.until(lambda: books.bound() == 2, found.pace.settles_s)
-    [card] = books.cards
-    assert books.problems[0] == f"{card} gives 1400 milli"
+    assert await reference.until(lambda: reference.bound() == 2, found.pace.settles_s)
+    [card] = reference.cards
+    assert reference.problems[0] == f"{card} gives 1400 milli"
     await until_overcommitted(found, 1)
     [said] = found.schedulers.said("overcommit")
     assert said["card"] == card
@@ -97,7 +97,9 @@ async def is_led_all_the_same(found: Arena) -> None:
     await found.ground.client.merge_patch(LEASE, {"spec": forged})
     found.schedulers.start(0)
     await found.create(pod("first", share("0.7")))
-    assert await found.books.until(lambda: found.books.is_bound("first"), found.pace.settles_s)
+    assert await found.reference.until(
+        lambda: found.reference.is_bound("first"), found.pace.settles_s
+    )
 
     async def is_mended() -> bool:
         spec = (await found.ground.client.get(LEASE))["spec"]
@@ -106,7 +108,7 @@ async def is_led_all_the_same(found: Arena) -> None:
     assert await is_mended()
     await found.ground.client.merge_patch(LEASE, {"spec": {"leaseTransitions": 2**31 - 1}})
     await until(found, is_mended)
-    assert (found.schedulers.resigned, found.books.problems) == (0, [])
+    assert (found.schedulers.resigned, found.reference.problems) == (0, [])
 
 
 def test_numbers_that_somebody_forged_on_the_lease_keep_nobody_from_leading(play: Play) -> None:

@@ -58,13 +58,13 @@ async def until_heard(plane: ControlPlane, own: Path, *, in_force: bool) -> None
 
 
 async def is_refused(found: Arena) -> None:
-    books = found.books
+    reference = found.reference
     assert await sent_late(found) == 403
     await found.delete("second")
-    assert await books.until(
-        lambda: books.names() == {"first"} and books.bound() == 1, found.pace.settles_s
+    assert await reference.until(
+        lambda: reference.names() == {"first"} and reference.bound() == 1, found.pace.settles_s
     )
-    assert not books.problems
+    assert not reference.problems
 
 
 def test_a_binding_that_a_deposed_leader_sent_is_refused_when_it_arrives(play: Play) -> None:

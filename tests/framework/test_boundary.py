@@ -14,13 +14,19 @@ from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.framework.answer_checks import SortKeys
-from kubeshare_py.framework.asks import Asker
 from kubeshare_py.framework.boundary import MOST_TEXT, Boundary, Failures, PluginFailed
+from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.per_node import PerNodeFilter, PerNodeScore
-from kubeshare_py.framework.points import Among, BestSet, ByRoom, CardQuestion, Depends
+from kubeshare_py.framework.points import (
+    ByHeadroom,
+    CardPreselection,
+    CardQuestion,
+    CardSetScore,
+    Depends,
+)
 from kubeshare_py.framework.scheduler_profile import Profile
 from tests.builders import a_claim, a_node, a_shape, some_gpus, whole
-from tests.framework.test_asks import PROFILES, SHAPES
+from tests.framework.test_evaluator import PROFILES, SHAPES
 from tests.plugins.random_clusters import CLAIMS, NODES, Nodes, random_cluster
 from tests.scale import examples
 
@@ -68,7 +74,7 @@ def a_ledger() -> Ledger:
     return ledger
 
 
-def asker(**points: Any) -> Asker:
+def evaluator(**points: Any) -> Evaluator:
     default = PROFILES["no scores"]
     given: dict[str, Any] = {
         "filters": default.filters,
@@ -79,12 +85,12 @@ def asker(**points: Any) -> Asker:
         weighted = point in ("scores", "card_scores")
         given[point] = [*given.get(point, ()), (plugin, 1) if weighted else plugin]
     profile = Profile(scheduler_name="test", queue_sort=PrioritySort(), **given)
-    return Asker(profile, a_ledger())
+    return Evaluator(profile, a_ledger())
 
 
 def fails(shape: Shape, **points: Any) -> str:
     """What is said of a shape that fits but for a plugin; another one is not concerned."""
-    found = asker(**points)
+    found = evaluator(**points)
     assert found.best(shape) is None
     assert list(found.failed) == [shape]
     assert found.boundary.failures.total >= 1
@@ -98,7 +104,7 @@ def fails(shape: Shape, **points: Any) -> str:
     return diagnosis.message.removeprefix("plugin Odd failed: ")
 
 
-def found_rows(found: Asker) -> Any:
+def found_rows(found: Evaluator) -> Any:
     return found._ledger.what_if(np.arange(2))
 
 
@@ -149,16 +155,24 @@ def test_wrong_answers_are_failures(point: str, shape: Shape, answer: Any, said:
         ("filters", 5, "answered 5, not a function or None"),
         ("scores", "x", "answered 'x', not a function or None"),
         ("card_filters", raising, "not a CardQuestion or None"),
-        ("card_filters", CardQuestion(raising, raising, 5000), "answered 5000, not a least_room"),
-        ("card_scores", ByRoom(np.ones(7, np.int64)), "not 1001 ranks of 0 or more"),
-        ("card_scores", ByRoom(np.full(1001, -1)), "not 1001 ranks of 0 or more"),
-        ("card_scores", BestSet(lambda rows, fits: (0, 0)), "(0, 0), not 2 different cards"),
-        ("card_scores", BestSet(lambda rows, fits: (0,)), "(0,), not 2 different cards"),
-        ("card_scores", BestSet(lambda rows, fits: (0, 9)), "(0, 9), not 2 different cards"),
-        ("card_scores", BestSet(raising), "ValueError: cannot read this"),
-        ("card_scores", Among(lambda rows, fits: fits & False), "at least 2 of the cards"),
-        ("card_scores", Among(lambda rows, fits: fits[:1]), "at least 2 of the cards"),
-        ("card_scores", Among(raising), "ValueError: cannot read this"),
+        (
+            "card_filters",
+            CardQuestion(raising, raising, 5000),
+            "answered 5000, not a least_headroom",
+        ),
+        ("card_scores", ByHeadroom(np.ones(7, np.int64)), "not 1001 ranks of 0 or more"),
+        ("card_scores", ByHeadroom(np.full(1001, -1)), "not 1001 ranks of 0 or more"),
+        ("card_scores", CardSetScore(lambda rows, fits: (0, 0)), "(0, 0), not 2 different cards"),
+        ("card_scores", CardSetScore(lambda rows, fits: (0,)), "(0,), not 2 different cards"),
+        ("card_scores", CardSetScore(lambda rows, fits: (0, 9)), "(0, 9), not 2 different cards"),
+        ("card_scores", CardSetScore(raising), "ValueError: cannot read this"),
+        (
+            "card_scores",
+            CardPreselection(lambda rows, fits: fits & False),
+            "at least 2 of the cards",
+        ),
+        ("card_scores", CardPreselection(lambda rows, fits: fits[:1]), "at least 2 of the cards"),
+        ("card_scores", CardPreselection(raising), "ValueError: cannot read this"),
     ],
 )
 def test_what_is_prepared_is_checked_too(point: str, prepared: Any, said: str) -> None:
@@ -166,7 +180,7 @@ def test_what_is_prepared_is_checked_too(point: str, prepared: Any, said: str) -
 
 
 def test_a_score_of_rows_that_do_not_fit_does_not_matter() -> None:
-    found = asker(scores=Plugin(np.array([50, 50] + [-1] * (K - 2))))
+    found = evaluator(scores=Plugin(np.array([50, 50] + [-1] * (K - 2))))
     assert found.best(ONE) is not None
     assert not found.failed
 
@@ -175,7 +189,7 @@ def test_a_function_of_one_node_names_the_node() -> None:
     def points(shape: Shape, node: Any) -> int:
         return 100 - int("cheap" if node.name == "n2" else 30)
 
-    found = asker(scores=PerNodeScore("Cheap", points))
+    found = evaluator(scores=PerNodeScore("Cheap", points))
     text = "plugin Cheap failed on node n2: ValueError: invalid literal for int() with base 10: "
     assert found.best(ONE) is None
     assert found.diagnose(ONE).message == f"{text}'cheap'"
@@ -187,12 +201,12 @@ def test_a_function_of_one_node_names_the_node() -> None:
     [(None, "None, not an integer"), (0.5, "0.5, not"), (float("nan"), "nan, not"), ("7", "'7'")],
 )
 def test_a_function_of_one_node_answers_integers(answer: Any, said: str) -> None:
-    found = asker(scores=PerNodeScore("Cheap", lambda shape, node: answer))
+    found = evaluator(scores=PerNodeScore("Cheap", lambda shape, node: answer))
     assert found.diagnose(ONE).message.startswith(
         f"plugin Cheap failed on node n1: answered {said}"
     )
     fits = PerNodeFilter("Disk", lambda shape, node: answer, reason="node(s) had no disk")
-    found = asker(filters=fits)
+    found = evaluator(filters=fits)
     assert "not True or False" in found.diagnose(ONE).message
 
 
@@ -204,7 +218,7 @@ def test_a_shape_that_failed_is_not_asked_about_until_it_is_tried_again() -> Non
         asked.append(node.name)
         return int("x") if broken and node.name == "n1" else 1
 
-    found = asker(scores=PerNodeScore("Cheap", points))
+    found = evaluator(scores=PerNodeScore("Cheap", points))
     for _ in range(3):
         assert found.best(ONE) is None
         found._ledger.put_node(a_node("n1", labels={"a": str(len(asked))}))
@@ -220,17 +234,20 @@ def test_a_shape_that_failed_is_not_asked_about_until_it_is_tried_again() -> Non
 
 def test_a_hint_or_a_bound_that_fails_lets_the_shape_be_tried() -> None:
     class Odd(Plugin):
-        def may_fit(self, shape: Shape, ledger: Ledger, row: int) -> bool:
+        def queueing_hint(self, shape: Shape, ledger: Ledger, row: int) -> bool:
             raise KeyError(row)
 
-        def at_most(self, shape: Shape) -> Any:
+        def capacity_bound(self, shape: Shape) -> Any:
             raise KeyError("x")
 
-    found = asker(filters=Odd(None))
+    found = evaluator(filters=Odd(None))
     assert found.may_fit(ONE, 0)
     with pytest.raises(PluginFailed, match="plugin Odd failed: KeyError: 'x'"):
         found.bounds(ONE)
-    assert found.boundary.failures.counts == {("Odd", "Hint"): 1, ("Odd", "AtMost"): 1}
+    assert found.boundary.failures.counts == {
+        ("Odd", "QueueingHint"): 1,
+        ("Odd", "CapacityBound"): 1,
+    }
 
 
 def test_texts_are_bounded_and_on_one_line() -> None:
@@ -296,10 +313,10 @@ def test_plugins_of_this_project_answer_as_their_contracts_say(
 ) -> None:
     ledger = random_cluster(nodes).ledger
     for profile in PROFILES.values():
-        found = Asker(replace(profile, trusted=frozenset()), ledger)
+        found = Evaluator(replace(profile, trusted=frozenset()), ledger)
         for shape in (*SHAPES, *(a_shape(claim) for claim in claims)):
             found.best(shape)
             found.masks(shape)
-            found.room(shape, ledger.what_if(np.arange(ledger.columns.rows)))
+            found.headroom(shape, ledger.what_if(np.arange(ledger.columns.rows)))
         assert not found.failed
         assert found.boundary.failures.total == 0

@@ -8,13 +8,13 @@ from hypothesis import given
 
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.allocation import Allocation, CardCharge
-from kubeshare_py.domain.gpu_models import ModelWish
+from kubeshare_py.domain.gpu_models import PreferredModels
 from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
 from kubeshare_py.domain.request import GpuClaim
-from kubeshare_py.framework.asks import Asker
+from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.impossible import impossible
 from tests.builders import GIB, a_claim, a_gpu, a_node, a_shape, whole
-from tests.framework.test_asks import PROFILES
+from tests.framework.test_evaluator import PROFILES
 from tests.plugins.random_clusters import CLAIMS, NODES, Nodes, random_cluster
 from tests.scale import examples
 
@@ -71,7 +71,7 @@ def a_ledger() -> Ledger:
             "impossible: no node has a GPU of a model that it takes; there are H100 and T4",
         ),
         (
-            a_claim(100, wish=ModelWish(denied=("h100", "t4"))),
+            a_claim(100, preferred=PreferredModels(denied=("h100", "t4"))),
             "impossible: no node has a GPU of a model that it takes; there are H100 and T4",
         ),
         (a_claim(1000, memory_bytes=80 * GIB), ""),
@@ -139,7 +139,7 @@ def test_of_equally_large_nodes_the_first_by_name_is_named() -> None:
 def test_what_fits_an_empty_cluster_is_not_impossible(nodes: Nodes, claim: GpuClaim) -> None:
     shape = a_shape(claim)
     empty = random_cluster([(cards, []) for cards, _ in nodes]).ledger
-    fits = Asker(PROFILES["default"], empty).best(shape) is not None
+    fits = Evaluator(PROFILES["default"], empty).best(shape) is not None
     said = impossible(shape, empty)
     assert not (fits and said)
     # However much is held, the same is said of the same cards.

@@ -11,13 +11,13 @@ from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import GpuClaim
-from kubeshare_py.framework.asks import Asker, Choice
+from kubeshare_py.framework.evaluator import Choice, Evaluator
 from kubeshare_py.framework.ledger_fit import unguarded
 from kubeshare_py.framework.points import Ground
 from kubeshare_py.framework.profile_warnings import warnings
 from kubeshare_py.framework.scheduler_profile import Profile
 from tests.builders import GIB, a_claim, a_gpu, a_machine, a_node, a_shape, some_gpus, whole
-from tests.framework.test_asks import PROFILES
+from tests.framework.test_evaluator import PROFILES
 from tests.plugins.random_clusters import CLAIMS, NODES, Nodes, random_cluster
 from tests.scale import examples
 
@@ -45,7 +45,7 @@ def refused(ledger: Ledger, shape: Shape, name: str, *slots: int) -> str | None:
 @given(NODES, CLAIMS)
 def test_rows_fit_where_the_ledger_would_take_the_claim(nodes: Nodes, claim: GpuClaim) -> None:
     ledger, shape = random_cluster(nodes).ledger, a_shape(claim)
-    fits = Asker(BARE, ledger).masks(shape) == 0
+    fits = Evaluator(BARE, ledger).masks(shape) == 0
     for name, row in ledger.columns.row_of.items():
         enough = 0
         for slot in range(len(ledger.columns.uuids[row])):
@@ -61,9 +61,9 @@ def test_the_ledger_takes_what_the_default_profile_chooses(
     nodes: Nodes, claims: list[GpuClaim]
 ) -> None:
     ledger = random_cluster(nodes).ledger
-    asker = Asker(PROFILES["default"], ledger)
+    evaluator = Evaluator(PROFILES["default"], ledger)
     for claim in claims:
-        choice = asker.best(a_shape(claim))
+        choice = evaluator.best(a_shape(claim))
         if choice is not None:
             name = ledger.columns.names[choice.row] or ""
             assert refused(ledger, a_shape(claim), name, *choice.slots) is None

@@ -10,7 +10,7 @@ from kubeshare_py.domain.events import BindRefused, BindUnknown, Bound
 from kubeshare_py.domain.identity import DecisionToken, NodeName, PodKey, PodUid
 from kubeshare_py.manifests.binding import Doubt, read_outcome, read_refusal
 from kubeshare_py.manifests.initial_list import InitialList
-from kubeshare_py.manifests.reports import read_told
+from kubeshare_py.manifests.reports import read_published
 from kubeshare_py.manifests.watch import BOOKMARK, ERROR, INITIAL_EVENTS_END
 from tests.fuzz import odd
 from tests.fuzz.family import Family, loaded, said, text_at
@@ -102,7 +102,7 @@ def judge_outcome(given: list[object]) -> None:
     # Names of nodes are as long as an API server lets them be.
     if isinstance(outcome, BindRefused | BindUnknown) and len(node) < 300:
         said(outcome.message)
-    told = read_told(body, PodUid("u1"))
+    told = read_published(body, PodUid("u1"))
     assert told is None or not is_json or not node
 
 

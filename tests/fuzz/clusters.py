@@ -13,7 +13,7 @@ from kubeshare_py.domain.effects import (
     Effect,
     Evict,
     ReportOvercommit,
-    ReportTrouble,
+    ReportPodWarning,
     ReportWaiting,
 )
 from kubeshare_py.domain.events import (
@@ -29,7 +29,7 @@ from kubeshare_py.domain.group_objects import GroupApi
 from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.domain.node import Node
 from kubeshare_py.inventory.card_annotation import ANNOTATION, write_cards
-from kubeshare_py.inventory.told_by_nodes import ToldByNodes
+from kubeshare_py.inventory.node_annotations import NodeAnnotations
 from kubeshare_py.manifests import events, node
 from kubeshare_py.manifests.binding import annotation_problem, binding_annotations
 from kubeshare_py.manifests.node import NodeFields
@@ -42,7 +42,7 @@ from tests.builders import a_machine, some_gpus
 from tests.fuzz import odd
 from tests.fuzz.family import Family, said
 from tests.fuzz.objects import BUDGETS, KEYS, NODES, POD_TEXTS, PODGROUPS, PODS
-from tests.scheduling.books import Books, Holding
+from tests.scheduling.reference_model import Holding, ReferenceModel
 from tests.valid_objects import BUDGET, GROUPS, NODE
 
 _NODE, _BUDGET = json.dumps(NODE), json.dumps(BUDGET)
@@ -52,7 +52,7 @@ _ROUNDS = 40
 _GOOD = "the-good"
 
 
-class LedgerBooks(Books):
+class LedgerReference(ReferenceModel):
     """What pods hold, added up; a Bind must take what is there and free."""
 
     def effect(self, effect: Effect) -> None:
@@ -98,8 +98,8 @@ class World:
 
     def __init__(self) -> None:
         self.machine: Machine = a_machine({})
-        self.books = LedgerBooks()
-        self.nodes = ToldByNodes()
+        self.reference = LedgerReference()
+        self.nodes = NodeAnnotations()
         self.now = 0.0
         self.bound: set[PodUid] = set()
         self.effects: list[Effect] = []
@@ -113,10 +113,10 @@ class World:
         for event in happened:
             if event is None:
                 continue
-            self.books.event(event, self.now)
+            self.reference.event(event, self.now)
             for effect in self.machine.handle(event, self.now):
                 self.effects.append(effect)
-                self.books.effect(effect)
+                self.reference.effect(effect)
                 self._take(effect)
 
     def cards(self, name: str, text: str) -> None:
@@ -149,7 +149,7 @@ class World:
                 told = waiting_patch(effect.uid, effect.diagnosis.message, None)
                 message = told["status"]["conditions"][0]["message"]
                 assert message.isprintable()
-            case ReportTrouble() | ReportOvercommit():
+            case ReportPodWarning() | ReportOvercommit():
                 said(effect.note)
             case Evict():
                 said(effect.message)
@@ -176,12 +176,12 @@ def _lived(steps: list[list[Any]]) -> World:
     good = events.POD_EVENTS.event("ADDED", msgspec.convert(_good_pod(), type=PodFields))
     world.handle(good)
     world.settle()
-    pod = world.books.pods[PodUid(_GOOD)]
-    fits = world.books.fits_somewhere(pod) if PodUid(_GOOD) not in world.bound else None
+    pod = world.reference.pods[PodUid(_GOOD)]
+    fits = world.reference.fits_somewhere(pod) if PodUid(_GOOD) not in world.bound else None
     assert fits is None, f"a good pod waits, although it fits on {fits}"
     view = cluster_view(world.machine)
     msgspec.json.encode(view)
-    for one in [*world.books.pods.values()][:5]:
+    for one in [*world.reference.pods.values()][:5]:
         found = why(world.machine, one.key)
         assert found is None or len(found.message) <= 4096
     return world

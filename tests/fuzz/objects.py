@@ -118,7 +118,7 @@ def group_event(fields: PodGroupFields) -> object:
     found = [events.pod_group_events(api).event("ADDED", fields) for api in GroupApi]
     for one in found:
         assert isinstance(one, PodGroupSeen)
-        assert 1 <= one.group.minimum <= 1_000_000
+        assert 1 <= one.group.min_member <= 1_000_000
         if one.group.unsupported:
             said(listed(one.group.unsupported))
         for field in one.group.unsupported:

@@ -13,7 +13,7 @@ from aiohttp import web
 
 from kubeshare_py.domain.identity import PodKey
 from kubeshare_py.edges.process.bounded_server import listening
-from kubeshare_py.edges.scheduler.state.state_access import Access
+from kubeshare_py.edges.scheduler.state.state_access import StateAccess
 from kubeshare_py.edges.scheduler.state.state_api import StateApi, Views
 from kubeshare_py.scheduling.explain.visibility import Sees
 from kubeshare_py.views.view import ClusterView, WhyView
@@ -72,7 +72,7 @@ class _State:
             why=lambda key, sees: _why(key),
         )
         app = web.Application()
-        app.add_routes(StateApi(views, Access(tokens=(_TOKEN,))).routes())
+        app.add_routes(StateApi(views, StateAccess(tokens=(_TOKEN,))).routes())
         entered = self._stack.enter_async_context(listening(app, "127.0.0.1", 0, shutdown_s=0.1))
         [(_, self._port)] = self._loop.run_until_complete(entered)
 

@@ -52,12 +52,12 @@ def _odd_labels(rng: Random) -> Any:
 def judge_labels(given: Any) -> None:
     """The dialect's reading, against sums of our own."""
     labels, annotations = given
-    asked = sharedgpu.read(labels, annotations)
+    parsed = sharedgpu.read(labels, annotations)
     backwards = dict(reversed(labels.items())), dict(reversed(annotations.items()))
-    assert asked == sharedgpu.read(*backwards), "the order of labels matters"
+    assert parsed == sharedgpu.read(*backwards), "the order of labels matters"
     problem = first_problem(labels, annotations)
     assert problem == first_problem(*backwards)
-    for one in (asked.problem, problem):
+    for one in (parsed.problem, problem):
         if one is not None:
             said(str(one), one.field[:60])
             assert one.field.removeprefix("label ").removeprefix("annotation ") in (
@@ -65,13 +65,13 @@ def judge_labels(given: Any) -> None:
                 *annotations,
                 *LABELS,
             )
-    assert -1 <= asked.priority <= 100
-    if asked.group is not None:
-        assert GROUP_MEMBERS.allows(asked.group.headcount)
-        assert 0 <= asked.group.min_available <= asked.group.headcount
-    if asked.request is not None:
-        assert asked.problem is None
-        _amounts(asked.request, labels)
+    assert -1 <= parsed.priority <= 100
+    if parsed.group is not None:
+        assert GROUP_MEMBERS.allows(parsed.group.headcount)
+        assert 0 <= parsed.group.min_available <= parsed.group.headcount
+    if parsed.request is not None:
+        assert parsed.problem is None
+        _amounts(parsed.request, labels)
 
 
 def _amounts(request: GpuRequest, labels: dict[str, str]) -> None:

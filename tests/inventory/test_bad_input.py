@@ -6,7 +6,7 @@ Each case keeps what is known and says where to look.
 import pytest
 
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.inventory.changes import Step, next_reading
+from kubeshare_py.inventory.changes import InventoryStep, next_reading
 from kubeshare_py.inventory.reading import LATE_AFTER_S, Reading
 from kubeshare_py.inventory.series import Series
 from tests.inventory.vector import (
@@ -149,7 +149,7 @@ def test_another_jobs_series_count_for_nothing_and_are_told_of_once() -> None:
 # --- clocks ---------------------------------------------------------------------------------------
 
 
-def at(value: float, unix_now: float, now: float, previous: Reading) -> Step:
+def at(value: float, unix_now: float, now: float, previous: Reading) -> InventoryStep:
     vector = (capacity("a", "GPU-1", value=value), up("a"))
     return next_reading(previous, vector, now, unix_now=unix_now)
 

@@ -7,8 +7,8 @@ import pytest
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.embedded_cluster.nodes.cluster_file import read_cluster
 from kubeshare_py.embedded_cluster.nodes.collectors import Collectors
-from kubeshare_py.inventory.changes import Step, next_reading
-from kubeshare_py.inventory.collector_page import Page, no_answer, read_page, wiring_of_page
+from kubeshare_py.inventory.changes import InventoryStep, next_reading
+from kubeshare_py.inventory.collector_page import ScrapedPage, no_answer, read_page, wiring_of_page
 from kubeshare_py.inventory.reading import Reading
 from kubeshare_py.inventory.wiring_series import Remark, wirings
 from tests.inventory.vector import A, states, uuids
@@ -20,11 +20,11 @@ gpu_capacity{index="1",memory="100",model="Tesla-T4",node="a",uuid="GPU-2"} 1.7e
 """
 
 
-def page(text: str) -> Page:
+def page(text: str) -> ScrapedPage:
     return read_page(text, A, "10.0.0.1:9004")
 
 
-def read(previous: Reading, *pages: Page) -> Step:
+def read(previous: Reading, *pages: ScrapedPage) -> InventoryStep:
     return next_reading(previous, [one for page in pages for one in page.vector], 0.0)
 
 
@@ -105,7 +105,7 @@ def test_a_page_that_is_cut_off_is_none() -> None:
 
 
 def test_pages_of_many_nodes_are_one_vector() -> None:
-    def of(nodes: Iterable[str]) -> list[Page]:
+    def of(nodes: Iterable[str]) -> list[ScrapedPage]:
         texts = [
             (node, OF_KUBESHARE.replace('"a"', f'"{node}"').replace("GPU", f"GPU-{node}"))
             for node in nodes

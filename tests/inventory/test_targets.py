@@ -1,15 +1,15 @@
 """Which of several collectors on a node is asked."""
 
-from kubeshare_py.inventory.targets import Target, chosen
+from kubeshare_py.inventory.targets import ScrapeTarget, chosen
 from tests.inventory.vector import A, B
 
 
 def test_each_node_has_one_that_stays_and_is_ready() -> None:
-    ending = Target(node=A, host="10.0.0.1", is_ending=True)
-    starting = Target(node=A, host="10.0.0.3", is_ready=False)
-    ready = Target(node=A, host="10.0.0.4")
-    twin = Target(node=A, host="10.0.0.5")
-    b = Target(node=B, host="10.0.0.2", is_ready=False)
+    ending = ScrapeTarget(node=A, host="10.0.0.1", is_ending=True)
+    starting = ScrapeTarget(node=A, host="10.0.0.3", is_ready=False)
+    ready = ScrapeTarget(node=A, host="10.0.0.4")
+    twin = ScrapeTarget(node=A, host="10.0.0.5")
+    b = ScrapeTarget(node=B, host="10.0.0.2", is_ready=False)
     for targets, first in (
         ((ending, starting, ready, twin), ready),
         ((twin, ready), ready),

@@ -1,7 +1,7 @@
 """Instant vectors of collectors, and what a reading makes of them."""
 
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.inventory.changes import Step, next_reading
+from kubeshare_py.inventory.changes import InventoryStep, next_reading
 from kubeshare_py.inventory.reading import Reading
 from kubeshare_py.inventory.series import Series
 from kubeshare_py.inventory.series_selectors import parse_matchers
@@ -31,11 +31,11 @@ def up(node: str, value: float = 1) -> Series:
     return Series(labels, value)
 
 
-def read(previous: Reading, *vector: Series, now: float = 0.0) -> Step:
+def read(previous: Reading, *vector: Series, now: float = 0.0) -> InventoryStep:
     return next_reading(previous, vector, now, parse_matchers('job="kubeshare-collector"'))
 
 
-def uuids(step: Step) -> dict[str, list[str]]:
+def uuids(step: InventoryStep) -> dict[str, list[str]]:
     return {node: [card.uuid for card in cards] for node, cards in step.changed}
 
 
@@ -64,6 +64,6 @@ def without(series: Series, *labels: str) -> Series:
     )
 
 
-def states(step: Step) -> dict[str, dict[str, bool]]:
+def states(step: InventoryStep) -> dict[str, dict[str, bool]]:
     """Which cards are healthy, of the nodes that changed."""
     return {node: {card.uuid: card.healthy for card in cards} for node, cards in step.changed}

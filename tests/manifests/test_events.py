@@ -25,9 +25,9 @@ from kubeshare_py.manifests.watch import (
     MODIFIED,
     Changes,
     Codec,
-    Line,
-    Listed,
+    ListResult,
     Problem,
+    WatchLine,
 )
 from tests.manifests.written import pod_fields
 
@@ -35,11 +35,11 @@ NODE = msgspec.json.decode(b'{"metadata":{"name":"n"}}', type=NodeFields)
 GONE = PodGone(PodUid("u"))
 
 
-def a_list(translation: Translation[Any, Any], *found: Any) -> Listed[Any]:
+def a_list(translation: Translation[Any, Any], *found: Any) -> ListResult[Any]:
     """What a watch makes of a list of these objects, and of those that cannot be decoded."""
     problems = [one for one in found if isinstance(one, Problem)]
     items = [translation.reduce(one) for one in found if not isinstance(one, Problem)]
-    return Listed(items=items, problems=problems, asked_at=7.0)
+    return ListResult(items=items, problems=problems, asked_at=7.0)
 
 
 @pytest.mark.parametrize("change", [ADDED, MODIFIED])
@@ -105,10 +105,10 @@ def test_a_list_has_the_unfinished_pods_and_says_which_others_there_are() -> Non
 def test_changes_keep_their_order_and_what_cannot_be_read_is_told_among_them() -> None:
     unreadable = Problem(text="odd", name="x")
     lines = [
-        Line(type=ADDED, item=NODE),
-        Line(type=MODIFIED, problem=unreadable),
-        Line(type=BOOKMARK),
-        Line(type=DELETED, item=NODE),
+        WatchLine(type=ADDED, item=NODE),
+        WatchLine(type=MODIFIED, problem=unreadable),
+        WatchLine(type=BOOKMARK),
+        WatchLine(type=DELETED, item=NODE),
     ]
     found = list(NODE_EVENTS.events(Changes(changed=lines)))
     assert found == [NodeSeen(node.to_domain(NODE)), unreadable, NodeGone(NodeName("n"))]
@@ -117,7 +117,9 @@ def test_changes_keep_their_order_and_what_cannot_be_read_is_told_among_them() -
 @pytest.mark.parametrize("is_list", [True, False])
 def test_an_allocation_that_cannot_be_read_is_told_before_its_pod(is_list: bool) -> None:
     odd = pod_fields({"nodeName": "n"}, annotations={"sharedgpu/allocation": "{"})
-    news = a_list(POD_EVENTS, odd) if is_list else Changes(changed=[Line(type=ADDED, item=odd)])
+    news = (
+        a_list(POD_EVENTS, odd) if is_list else Changes(changed=[WatchLine(type=ADDED, item=odd)])
+    )
     (bad, event) = POD_EVENTS.events(news)
     assert isinstance(bad, BadAllocation)
     assert (bad.key, bad.text) == (PodKey("ns", "p"), pod.to_domain(odd).allocation_problem)

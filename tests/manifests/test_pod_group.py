@@ -27,18 +27,18 @@ def described(api: GroupApi, **spec: Any) -> PodGroupObject:
 
 def test_the_plugin_s_group_has_a_least_number_of_members() -> None:
     group = described(X, minMember=4, minResources={"cpu": "4"}, scheduleTimeoutSeconds=10)
-    assert group == PodGroupObject(api=X, namespace="ns", name="train", minimum=4)
+    assert group == PodGroupObject(api=X, namespace="ns", name="train", min_member=4)
 
 
 @pytest.mark.parametrize("spec", [{}, {"minMember": 0}, {"minMember": None}])
 def test_without_a_least_number_each_goes_for_itself(spec: dict[str, Any]) -> None:
-    assert described(X, **spec).minimum == 1
+    assert described(X, **spec).min_member == 1
 
 
 def test_kubernetes_group_names_its_policy() -> None:
-    assert described(K8S, schedulingPolicy={"gang": {"minCount": 3}}).minimum == 3
+    assert described(K8S, schedulingPolicy={"gang": {"minCount": 3}}).min_member == 3
     basic = described(K8S, schedulingPolicy={"basic": {}})
-    assert (basic.minimum, basic.unsupported) == (1, ())
+    assert (basic.min_member, basic.unsupported) == (1, ())
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_a_place_is_the_name_of_a_label(text: str) -> None:
 def test_a_watch_tells_what_is_there_and_what_is_gone() -> None:
     seen = pod_group_events(X).event("MODIFIED", fields(minMember=2))
     assert isinstance(seen, PodGroupSeen)
-    assert seen.group.minimum == 2
+    assert seen.group.min_member == 2
     assert pod_group_events(X).event("DELETED", fields()) == PodGroupGone(X, "ns", "train")
     assert pod_group_events(X).event("BOOKMARK", fields()) is None
 

@@ -4,13 +4,13 @@ import re
 
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.manifests.reports import (
+    PublishedCondition,
     Regarding,
     ReportedEvent,
-    Told,
     disruption_patch,
     event_body,
     micro_time,
-    read_told,
+    read_published,
     regarding_part,
     regarding_pod,
     shortened,
@@ -36,22 +36,22 @@ def condition(status: str, reason: str, message: str = "full") -> dict[str, str]
 
 
 def test_what_a_pod_says_already_is_read() -> None:
-    assert read_told(pod(), UID) == Told(status_is_false=False, message=None)
-    assert read_told(pod(condition("False", "Unschedulable")), UID) == Told(
+    assert read_published(pod(), UID) == PublishedCondition(status_is_false=False, message=None)
+    assert read_published(pod(condition("False", "Unschedulable")), UID) == PublishedCondition(
         status_is_false=True, message="full"
     )
-    assert read_told(pod(condition("False", "SchedulingGated")), UID) == Told(
+    assert read_published(pod(condition("False", "SchedulingGated")), UID) == PublishedCondition(
         status_is_false=True, message=None
     )
-    assert read_told(pod(condition("Unknown", "x")), UID) == Told(
+    assert read_published(pod(condition("Unknown", "x")), UID) == PublishedCondition(
         status_is_false=False, message=None
     )
 
 
 def test_another_pod_a_bound_one_and_nonsense_need_not_be_told() -> None:
-    assert read_told(pod(uid="other"), UID) is None
-    assert read_told(pod(node="n1"), UID) is None
-    assert read_told(b"<html>", UID) is None
+    assert read_published(pod(uid="other"), UID) is None
+    assert read_published(pod(node="n1"), UID) is None
+    assert read_published(b"<html>", UID) is None
 
 
 def test_the_time_of_the_transition_is_only_sent_when_the_status_changed() -> None:

@@ -15,13 +15,13 @@ from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
 from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.asks import Asker
+from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.points import (
-    Among,
-    BestSet,
+    BestCards,
     CardFilter,
-    Cards,
+    CardPreselection,
     CardScore,
+    CardSetScore,
     Explain,
     Filter,
     Score,
@@ -36,7 +36,7 @@ class SmallCluster:
     def __init__(self, *plugins: object, weights: Mapping[str, int] | None = None) -> None:
         self.plugins = plugins
         self.ledger = Ledger()
-        self.asker = Asker(
+        self.evaluator = Evaluator(
             Profile(
                 scheduler_name="small",
                 queue_sort=PrioritySort(),
@@ -100,15 +100,17 @@ class SmallCluster:
     def where(self, shape: Shape) -> set[str]:
         """The nodes that it fits."""
         names = self.ledger.columns.names
-        return {str(names[row]) for row in np.flatnonzero(self.asker.masks(shape) == 0).tolist()}
+        return {
+            str(names[row]) for row in np.flatnonzero(self.evaluator.masks(shape) == 0).tolist()
+        }
 
     def why(self, shape: Shape) -> dict[str, int]:
         """How many nodes give which reason."""
-        return dict(self.asker.diagnose(shape).counts)
+        return dict(self.evaluator.diagnose(shape).counts)
 
     def best(self, shape: Shape) -> tuple[str, list[str]] | None:
         """The chosen node and cards."""
-        choice = self.asker.best(shape)
+        choice = self.evaluator.best(shape)
         if choice is None:
             return None
         columns = self.ledger.columns
@@ -117,7 +119,7 @@ class SmallCluster:
 
     def may_fit(self, shape: Shape, node: str = "n1") -> bool:
         """The hints' word on one node."""
-        return self.asker.may_fit(shape, self.ledger.columns.row_of[NodeName(node)])
+        return self.evaluator.may_fit(shape, self.ledger.columns.row_of[NodeName(node)])
 
     def explain(self, shape: Shape, node: str = "n1") -> list[Shortfall]:
         """What is missing on one node, by the plugins that can tell."""
@@ -139,7 +141,7 @@ class SmallCluster:
         names = [str(self.ledger.columns.names[row]) for row in used]
         return dict(zip(names, points.tolist(), strict=True))
 
-    def _best_cards(self, shape: Shape) -> Cards | None:
+    def _best_cards(self, shape: Shape) -> BestCards | None:
         """Each row's first card by rank, whether or not the shape fits."""
         if shape.claim is None or shape.claim.count > 1:
             return None
@@ -147,7 +149,7 @@ class SmallCluster:
         ranks = [p.card_score(shape) for p in self.plugins if isinstance(p, CardScore)]
         total = np.where(rows.column("flags") == 0, 0, -1)
         for rank in ranks:
-            if rank is not None and not isinstance(rank, BestSet | Among):
+            if rank is not None and not isinstance(rank, CardSetScore | CardPreselection):
                 total = np.where(total < 0, total, rank(rows))
         slot = total.argmax(1)
-        return Cards(slot, slot + np.arange(len(slot)) * total.shape[1])
+        return BestCards(slot, slot + np.arange(len(slot)) * total.shape[1])

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.domain.request import GpuClaim
-from kubeshare_py.framework.asks import Asker
+from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.profile_making import profiles
 from tests.builders import a_claim, a_shape, whole
-from tests.cluster.books import Amounts
 from tests.cluster.history import History, Step
+from tests.cluster.reference_model import Amounts
 from tests.scale import examples
 
 CLAIMS = (
@@ -44,12 +44,14 @@ Rank = Callable[[Amounts], int]
 Points = Callable[[Amounts, int], int]
 SHARES: dict[str, tuple[Rank, Points]] = {
     "BinPack": (
-        lambda card: -card["room"],
-        lambda card, used: (1000 - card["room"]) // 20 + 50 if card["room"] < 1000 else used // 2,
+        lambda card: -card["headroom"],
+        lambda card, used: (
+            (1000 - card["headroom"]) // 20 + 50 if card["headroom"] < 1000 else used // 2
+        ),
     ),
     "Spread": (
-        lambda card: card["room"],
-        lambda card, used: card["room"] * 8 // 100 + (100 - used) // 5,
+        lambda card: card["headroom"],
+        lambda card, used: card["headroom"] * 8 // 100 + (100 - used) // 5,
     ),
     "LeastTenants": (lambda card: -card["tenants"], lambda card, used: 100 - card["tenants"]),
 }
@@ -60,11 +62,11 @@ WHOLE: dict[str, Callable[[int], int]] = {
 }
 
 
-def asker(policy: str, history: History) -> Asker:
+def evaluator(policy: str, history: History) -> Evaluator:
     only: dict[str, Any] = {"disabled": [{"name": "*"}], "enabled": [{"name": policy}]}
     document = {"profiles": [{"plugins": {"score": only, "cardScore": only}}]}
     (profile,) = profiles(read(document), IN_TREE)
-    return Asker(profile, history.ledger)
+    return Evaluator(profile, history.ledger)
 
 
 def takes(card: Amounts, claim: GpuClaim) -> bool:
@@ -80,10 +82,10 @@ def takes(card: Amounts, claim: GpuClaim) -> bool:
 def plain_choice(
     policy: str, history: History, claim: GpuClaim, fitting: set[int]
 ) -> tuple[int, list[str]] | None:
-    books, rank = history.books, SHARES[policy][0]
+    reference, rank = history.reference, SHARES[policy][0]
     best: tuple[int, int, list[str]] | None = None
     for name, row in sorted(history.ledger.columns.row_of.items(), key=lambda entry: entry[1]):
-        cards = {uuid: books.card(name, uuid) for uuid in books.known(name)}
+        cards = {uuid: reference.card(name, uuid) for uuid in reference.known(name)}
         ranked = sorted(
             (uuid for uuid, card in cards.items() if takes(card, claim)),
             key=lambda uuid: (-rank(cards[uuid]), uuid),
@@ -91,7 +93,7 @@ def plain_choice(
         assert row not in fitting or len(ranked) >= claim.count
         if row not in fitting:
             continue
-        used = books.gpu_totals(name)[2]
+        used = reference.gpu_totals(name)[2]
         alone = claim.count == 1
         points = SHARES[policy][1](cards[ranked[0]], used) if alone else WHOLE[policy](used)
         if best is None or points > best[0]:
@@ -107,7 +109,7 @@ def test_the_best_node_and_card_are_chosen(
 ) -> None:
     history = History()
     history.begin(2)
-    asked = asker(policy, history)
+    asked = evaluator(policy, history)
     for step, claim in zip(steps, claims, strict=False):
         history.step(step)
         shape = a_shape(claim, cpu=0)

@@ -179,8 +179,8 @@ def test_a_card_fits_exactly_when_nothing_speaks_against_it(
         allowed, reasons = question.fits(rows), question.reasons(rows)
         assert (allowed == (reasons == 0)).all()
         assert (reasons >= 0).all()
-        if question.least_room is not None:
-            assert ((rows.column("room") >= question.least_room) == allowed).all()
+        if question.least_headroom is not None:
+            assert ((rows.column("headroom") >= question.least_headroom) == allowed).all()
 
 
 @examples(200)

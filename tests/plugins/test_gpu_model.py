@@ -7,7 +7,7 @@ import pytest
 from kubeshare_plugins.gpu_fit import GpuFit
 from kubeshare_plugins.gpu_model import GpuModel
 from kubeshare_py.domain.diagnosis import Shortfall
-from kubeshare_py.domain.gpu_models import ModelWish
+from kubeshare_py.domain.gpu_models import PreferredModels
 from kubeshare_py.domain.pod import Shape
 from tests.builders import a_claim, a_gpu, a_shape, whole
 from tests.plugins.small_cluster import SmallCluster
@@ -78,7 +78,7 @@ def test_a_node_that_has_other_models_only_is_told_in_one_line(cluster: SmallClu
 
 def wishing(*tiers: str, denied: tuple[str, ...] = (), **fields: Any) -> Shape:
     parts = tuple(tuple(tier.split(",")) for tier in tiers)
-    return a_shape(a_claim(wish=ModelWish(tiers=parts, denied=denied), **fields))
+    return a_shape(a_claim(preferred=PreferredModels(tiers=parts, denied=denied), **fields))
 
 
 def test_parts_of_names_will_do(cluster: SmallCluster) -> None:

@@ -10,25 +10,25 @@ from kubeshare_plugins.gpu_model import GpuModel
 from kubeshare_plugins.model_preference import ModelPreference
 from kubeshare_plugins.topology import Topology
 from kubeshare_py.configuration.scheduler import read
-from kubeshare_py.domain.gpu_models import ModelWish
+from kubeshare_py.domain.gpu_models import PreferredModels
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import GpuClaim
-from kubeshare_py.framework.asks import Asker
+from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.profile_making import profiles
 from tests.builders import a_claim, a_gpu, a_shape, whole
 from tests.plugins.small_cluster import SmallCluster
 from tests.scale import examples
 
 
-def order(*tiers: str, denied: tuple[str, ...] = ()) -> ModelWish:
-    return ModelWish(tiers=tuple(tuple(tier.split(",")) for tier in tiers), denied=denied)
+def order(*tiers: str, denied: tuple[str, ...] = ()) -> PreferredModels:
+    return PreferredModels(tiers=tuple(tuple(tier.split(",")) for tier in tiers), denied=denied)
 
 
 def a_cluster(**models: str) -> SmallCluster:
     """Nodes with cards <node>-0, <node>-1 … of models by letter, under the default profile."""
     cluster = SmallCluster()
     (profile,) = profiles(read(None), IN_TREE)
-    cluster.asker = Asker(profile, cluster.ledger)
+    cluster.evaluator = Evaluator(profile, cluster.ledger)
     for node, letters in models.items():
         cards = [a_gpu(f"{node}-{at}", index=at, model=letter) for at, letter in enumerate(letters)]
         cluster.node(node, *cards)
@@ -40,8 +40,8 @@ def taken(cluster: SmallCluster, claim: GpuClaim) -> list[str]:
     return [] if best is None else best[1]
 
 
-def share(wish: ModelWish, milli: int = 400) -> GpuClaim:
-    return a_claim(milli, wish=wish)
+def share(wish: PreferredModels, milli: int = 400) -> GpuClaim:
+    return a_claim(milli, preferred=wish)
 
 
 def test_the_first_choice_is_taken_before_a_fuller_card() -> None:
@@ -78,8 +78,8 @@ def test_within_a_node_the_better_card_is_taken_even_if_it_is_idle() -> None:
 
 def test_several_cards_go_where_the_worst_of_them_is_best() -> None:
     cluster = a_cluster(n1="abbb", n2="bb", n3="cc")
-    assert taken(cluster, whole(2, wish=order("a", "c", "b"))) == ["n3-0", "n3-1"]
-    assert taken(cluster, whole(2, wish=order("a", "b", "c")))[0] in ("n1-1", "n2-0")
+    assert taken(cluster, whole(2, preferred=order("a", "c", "b"))) == ["n3-0", "n3-1"]
+    assert taken(cluster, whole(2, preferred=order("a", "b", "c")))[0] in ("n1-1", "n2-0")
 
 
 def test_several_cards_are_of_one_model_where_there_are_enough_of_it() -> None:
@@ -90,19 +90,19 @@ def test_several_cards_are_of_one_model_where_there_are_enough_of_it() -> None:
 
 def test_of_mixed_models_the_better_ones_are_among_those_taken() -> None:
     cluster = a_cluster(n1="abcab")
-    assert taken(cluster, whole(3, wish=order("b", "a", "c"))) == ["n1-0", "n1-1", "n1-4"]
+    assert taken(cluster, whole(3, preferred=order("b", "a", "c"))) == ["n1-0", "n1-1", "n1-4"]
 
 
 def test_cards_of_one_model_are_left_to_their_links() -> None:
     cluster = SmallCluster(GpuFit(), GpuModel(), ModelPreference(), BinPack(), Topology())
     letters = "abab"
     cluster.node("n1", *(a_gpu(f"n1-{at}", index=at, model=m) for at, m in enumerate(letters)))
-    assert taken(cluster, whole(2, wish=order("b", "a"))) == ["n1-1", "n1-3"]
+    assert taken(cluster, whole(2, preferred=order("b", "a"))) == ["n1-1", "n1-3"]
 
 
 def test_who_prefers_nothing_is_not_asked() -> None:
     plugin = ModelPreference()
-    for shape in (a_shape(), a_shape(a_claim()), a_shape(a_claim(wish=order("a,b")))):
+    for shape in (a_shape(), a_shape(a_claim()), a_shape(a_claim(preferred=order("a,b")))):
         assert plugin.score(shape) is None
         assert plugin.card_score(shape) is None
 
@@ -154,7 +154,7 @@ def test_the_choice_is_never_refused_by_the_pod_and_none_is_better(
                 free.setdefault(f"n{number}", []).append((f"n{number}-{at}", letter))
     model_of = {card: letter for cards in free.values() for card, letter in cards}
     wish = order(*tiers, denied=(denied,))
-    claim = whole(count, wish=wish) if count > 1 else share(wish)
+    claim = whole(count, preferred=wish) if count > 1 else share(wish)
     chosen = taken(cluster, claim)
     worst = [
         sorted(tier for _, letter in cards if (tier := tier_of(letter, tiers, denied)) is not None)
@@ -186,8 +186,8 @@ def test_scores_are_absolute() -> None:
         "n4": 0,
         "n5": 50,
     }
-    two = a_shape(whole(2, wish=order("a", "b", "c")))
+    two = a_shape(whole(2, preferred=order("a", "b", "c")))
     scores = score_of(two, n1="ab", n2="aacc", n3="acc", n4="a")
     assert scores == {"n1": 50, "n2": 100, "n3": 0, "n4": 0}
-    alike = a_shape(whole(2, wish=order("a", "b", "c"), one_model=True))
+    alike = a_shape(whole(2, preferred=order("a", "b", "c"), one_model=True))
     assert score_of(alike, n1="abcc", n2="abb") == {"n1": 0, "n2": 50}

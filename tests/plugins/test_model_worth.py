@@ -7,7 +7,7 @@ import pytest
 from kubeshare_plugins.gpu_fit import GpuFit
 from kubeshare_plugins.gpu_model import GpuModel
 from kubeshare_plugins.model_worth import ModelWorth
-from kubeshare_py.domain.gpu_models import ModelWish
+from kubeshare_py.domain.gpu_models import PreferredModels
 from kubeshare_py.framework.arguments import ArgumentError
 from tests.builders import a_claim, a_gpu, a_shape, whole
 from tests.plugins.small_cluster import SmallCluster
@@ -49,7 +49,7 @@ def test_points_are_in_proportion_from_the_worst_to_the_best(
 def test_the_cheapest_that_will_do_is_taken() -> None:
     cluster = a_cluster("cheapest", h="H100", a="A100", t="T4")
     assert cluster.best(ONE) == ("t", ["t-0"])
-    not_t4 = a_shape(a_claim(400, wish=ModelWish(denied=("T4",))))
+    not_t4 = a_shape(a_claim(400, preferred=PreferredModels(denied=("T4",))))
     assert cluster.best(not_t4) == ("a", ["a-0"])
     cluster.hold("a", "a-0", 700)
     assert cluster.best(not_t4) == ("h", ["h-0"])

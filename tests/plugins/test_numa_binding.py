@@ -110,4 +110,4 @@ def test_a_choice_is_near_one_numa_node_and_missing_only_if_there_is_none(
     assert {*found} <= {*idle}
     assert len({*found}) == (count if possible else 0)
     assert len({numa[at] for at in found}) <= 1
-    assert np.count_nonzero(cluster.asker.masks(a_shape(claim)) == 0) == bool(possible)
+    assert np.count_nonzero(cluster.evaluator.masks(a_shape(claim)) == 0) == bool(possible)

@@ -9,7 +9,7 @@ from kubeshare_plugins.gpu_model import GpuModel
 from kubeshare_plugins.numa_binding import NumaBinding
 from kubeshare_plugins.one_model import OneModel
 from kubeshare_py.domain.diagnosis import Shortfall
-from kubeshare_py.domain.gpu_models import ModelWish
+from kubeshare_py.domain.gpu_models import PreferredModels
 from kubeshare_py.domain.request import GpuClaim
 from tests.builders import a_claim, a_gpu, a_shape, whole
 from tests.plugins.small_cluster import SmallCluster
@@ -50,16 +50,16 @@ def test_of_models_with_enough_the_one_with_the_fewest_is_used_up() -> None:
 
 def test_the_model_that_the_pod_prefers_comes_first() -> None:
     cluster = a_cluster("aaaabbb")
-    wish = ModelWish(tiers=(("a",), ("b",)))
-    assert taken(cluster, alike(2, wish=wish)) == ["0", "1"]
-    assert taken(cluster, alike(5, wish=wish)) == []
+    wish = PreferredModels(tiers=(("a",), ("b",)))
+    assert taken(cluster, alike(2, preferred=wish)) == ["0", "1"]
+    assert taken(cluster, alike(5, preferred=wish)) == []
     cluster.hold_all("n1", ["n1-0", "n1-1", "n1-2"], 1000, exclusive=True)
-    assert taken(cluster, alike(2, wish=wish)) == ["4", "5"]
+    assert taken(cluster, alike(2, preferred=wish)) == ["4", "5"]
 
 
 def test_only_cards_that_the_pod_takes_count() -> None:
     cluster = a_cluster("aabbbb")
-    assert taken(cluster, alike(2, wish=ModelWish(denied=("a",)))) == ["2", "3"]
+    assert taken(cluster, alike(2, preferred=PreferredModels(denied=("a",)))) == ["2", "3"]
     assert taken(cluster, alike(2, models=("b",))) == ["2", "3"]
 
 
@@ -114,8 +114,8 @@ def test_the_best_model_with_enough_is_taken_and_missing_only_if_there_is_none(
     cluster = a_cluster("".join(model for model, _ in cards), "".join(str(n) for _, n in cards))
     for at in held & {*range(len(cards))}:
         cluster.hold("n1", f"n1-{at}", 1000)
-    wish = ModelWish(tiers=tuple((model,) for model in order))
-    found = [int(card) for card in taken(cluster, alike(count, wish=wish, one_numa_node=near))]
+    wish = PreferredModels(tiers=tuple((model,) for model in order))
+    found = [int(card) for card in taken(cluster, alike(count, preferred=wish, one_numa_node=near))]
     idle = [cards[at] for at in range(len(cards)) if at not in held]
     groups = [
         [card for card in idle if card[0] == model and (not near or card[1] == numa)]

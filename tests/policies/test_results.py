@@ -7,8 +7,8 @@ from functools import partial
 import pytest
 
 from kubeshare_py.edges.kube.watch import follow
-from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject
-from kubeshare_py.manifests.watch import Codec, Listed
+from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
+from kubeshare_py.manifests.watch import Codec, ListResult
 from tests.policies.conftest import PODS, Cluster, binding, pod, refused, until_let_through
 
 UUID = "sharedgpu/gpu_uuid"
@@ -81,13 +81,13 @@ async def test_a_controller_says_why_it_cannot_copy_a_placed_pod(cluster: Cluste
     jobs = "/apis/batch/v1/namespaces/default/jobs"
     await cluster.admin.create(jobs, kind | job)
     selector = {"fieldSelector": "involvedObject.name=copies,reason=FailedCreate"}
-    codec: Codec[LooseObject] = Codec(LooseObject)
+    codec: Codec[UnstructuredObject] = Codec(UnstructuredObject)
     async with (
         asyncio.timeout(20),
         aclosing(follow(cluster.admin, EVENTS, codec, selector=selector)) as batches,
     ):
         async for batch in batches:
-            if not isinstance(batch, Listed) or batch.items:
+            if not isinstance(batch, ListResult) or batch.items:
                 break
     [event, *_] = await cluster.admin.list_all(EVENTS, selector)
     assert f"only kubeshare-scheduler writes {UUID}" in event["message"]

@@ -15,7 +15,7 @@ from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.config import load
 from kubeshare_py.edges.kube.errors import KubeError
-from kubeshare_py.edges.kube.own_authority import API_SERVICES
+from kubeshare_py.edges.kube.self_signed_ca import API_SERVICES
 from kubeshare_py.edges.scheduler.writes.evictions import evict, nominate
 from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from kubeshare_py.manifests.reports import (
@@ -126,8 +126,8 @@ async def test_a_pod_is_nominated_and_not_any_more(thief: Thief) -> None:
         await nominate(thief.client, Nominate(uid, key, node, cards))
         found = await thief.admin.get(f"{PODS}/waits")
         assert found["status"].get("nominatedNodeName") == node
-        earmark = found["metadata"].get("annotations", {}).get("sharedgpu/earmark")
-        assert earmark == (",".join(cards) or None)
+        reservation = found["metadata"].get("annotations", {}).get("sharedgpu/earmark")
+        assert reservation == (",".join(cards) or None)
 
 
 async def test_a_bound_pod_is_evicted(thief: Thief) -> None:

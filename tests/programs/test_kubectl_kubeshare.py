@@ -13,7 +13,7 @@ import yaml
 from rich.console import Console
 
 from kubeshare_cmd.kubectl_kubeshare import main
-from kubeshare_py.edges.cli.access import Access
+from kubeshare_py.edges.cli.access import ApiAccess
 from kubeshare_py.edges.cli.state_client import StateClient
 from kubeshare_py.programs.kubectl_kubeshare import answer
 from kubeshare_py.programs.kubectl_question import Question
@@ -29,8 +29,8 @@ Captured = pytest.CaptureFixture[str]
 CARDS = [line.plain for line in table_lines(card_table(a_small_view(), a_small_view().nodes), None)]
 
 
-def direct(state: Served) -> Access:
-    return Access(scheduler=state.url, ca_file=state.ca_file, token_file=state.token_file)
+def direct(state: Served) -> ApiAccess:
+    return ApiAccess(scheduler=state.url, ca_file=state.ca_file, token_file=state.token_file)
 
 
 def console(terminal: bool = False, width: int = 200, **environ: str) -> Console:
@@ -143,7 +143,7 @@ async def test_pods_of_the_contexts_namespace_of_another_and_of_all(tmp_path: Pa
     async with behind_api_server(tmp_path) as (behind, _):
         path = tmp_path / "kubeconfig"
         path.write_text(path.read_text().replace("namespace: default", "namespace: team"))
-        access = Access(kubeconfig=behind.kubeconfig)
+        access = ApiAccess(kubeconfig=behind.kubeconfig)
         question = Question(command="pods", output="json", access=access)
         other = replace(access, namespace="default")
         for asked, names in (
@@ -164,7 +164,7 @@ async def test_pods_and_nodes_are_chosen_by_labels(tmp_path: Path) -> None:
         await behind.client.create(
             "/api/v1/nodes", {"metadata": {"name": "n2", "labels": {"zone": "a"}}}
         )
-        access = Access(kubeconfig=behind.kubeconfig)
+        access = ApiAccess(kubeconfig=behind.kubeconfig)
         question = Question(command="pods", output="name", access=access)
         for asked, names in (
             (replace(question, selector="app=a"), "pod/one\n"),
@@ -183,7 +183,7 @@ async def test_pods_and_nodes_are_chosen_by_labels(tmp_path: Path) -> None:
 
 async def test_where_there_is_nothing_that_is_said_beside_the_output(tmp_path: Path) -> None:
     async with behind_api_server(tmp_path) as (behind, state):
-        access = Access(kubeconfig=behind.kubeconfig, namespace="empty")
+        access = ApiAccess(kubeconfig=behind.kubeconfig, namespace="empty")
         found = await ask(Question(command="pods", access=access))
         assert found == (0, "", "No pods of the scheduler found in empty namespace.\n")
         state.view = a_view(inventory="unread")
@@ -251,7 +251,7 @@ async def test_why_of_an_unknown_pod_says_whose_it_is(tmp_path: Path) -> None:
         await behind.client.merge_patch(f"{path}/ended/status", {"status": {"phase": "Succeeded"}})
         said = {"type": "PodScheduled", "status": "False", "message": "0/3 nodes"}
         await behind.client.merge_patch(f"{path}/plain/status", {"status": {"conditions": [said]}})
-        access = Access(kubeconfig=behind.kubeconfig)
+        access = ApiAccess(kubeconfig=behind.kubeconfig)
         for command_name in ("why", "pods"):
             for name, told in (
                 ("none", 'Error from server (NotFound): pods "none" not found'),
@@ -300,7 +300,7 @@ async def test_a_watch_prints_what_changes_and_outlives_a_failure(tmp_path: Path
             state.view = replace(small, pods=pods or ())
             return True
 
-        access = Access(kubeconfig=behind.kubeconfig)
+        access = ApiAccess(kubeconfig=behind.kubeconfig)
         question = Question(command="pods", watch=True, all_namespaces=True, access=access)
         code, out, err = await ask(question, wait=wait)
     assert code == 0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from kubeshare_py.edges.cli.access import Access
+from kubeshare_py.edges.cli.access import ApiAccess
 from kubeshare_py.edges.cli.state_client import StateClient
 from kubeshare_py.programs.kubectl_question import Question
 from kubeshare_py.programs.kubectl_top import top
@@ -27,7 +27,7 @@ def printed(to: Console) -> str:
 
 
 async def shown(
-    access: Access, *, terminal: bool, wait: Callable[[float], bool], once: bool = False
+    access: ApiAccess, *, terminal: bool, wait: Callable[[float], bool], once: bool = False
 ) -> tuple[int, str, str]:
     out, err = console(terminal=terminal), console(terminal=False)
     client = StateClient(access, {"HOME": "/nonexistent"})
@@ -39,8 +39,8 @@ async def shown(
     return code, printed(out), printed(err)
 
 
-def direct(state: Served) -> Access:
-    return Access(scheduler=state.url, ca_file=state.ca_file, token_file=state.token_file)
+def direct(state: Served) -> ApiAccess:
+    return ApiAccess(scheduler=state.url, ca_file=state.ca_file, token_file=state.token_file)
 
 
 def never(_: float) -> bool:
@@ -66,7 +66,7 @@ async def test_it_draws_until_the_user_quits_and_says_when_nothing_answers(tmp_p
             behind.server.target = None if len(looks) == 1 else state
             return len(looks) < 3
 
-        access = Access(kubeconfig=behind.kubeconfig)
+        access = ApiAccess(kubeconfig=behind.kubeconfig)
         code, drawn, err = await shown(access, terminal=True, wait=wait)
     assert (code, err, looks) == (0, "", ["2.0"] * 3)
     screens = drawn.split("Every 2 s; q or Ctrl-C ends.")

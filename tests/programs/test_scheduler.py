@@ -72,6 +72,16 @@ async def test_check_config_warns_of_what_a_profile_does_not_look_at(tmp_path: P
     assert "without GpuModel, or a plugin in its place" in rest[0]
 
 
+async def test_check_config_warns_of_a_key_of_an_earlier_version(tmp_path: Path) -> None:
+    (tmp_path / "old.yaml").write_text("earmarkSeconds: 5")
+    code, printed, errors = await run(
+        tmp_path, "scheduler", "--check-config", "--config", "old.yaml"
+    )
+    assert (code, yaml.safe_load(printed)["reservationSeconds"]) == (0, 5.0)
+    warning = "old.yaml: earmarkSeconds is called reservationSeconds now"
+    assert errors == f"kubeshare-scheduler: warning: {warning}\n"
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [

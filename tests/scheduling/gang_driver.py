@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from kubeshare_py.domain.effects import Bind, Evict, ReportTrouble, ReportWaiting
+from kubeshare_py.domain.effects import Bind, Evict, ReportPodWarning, ReportWaiting
 from kubeshare_py.domain.events import BindSlotsFree, Bound, PodGone, PodSeen
 from kubeshare_py.domain.pod import Pod, PodGroup
 from kubeshare_py.domain.request import GpuClaim
@@ -62,7 +62,7 @@ class GangDriver(Driver):
                     self.told[effect.key.name] = effect.diagnosis.message
                 elif isinstance(effect, Evict):
                     self.evicted.append(effect.key.name)
-                elif isinstance(effect, ReportTrouble):
+                elif isinstance(effect, ReportPodWarning):
                     self.troubles.append(effect.key.name)
             wake_at = self.machine.wake_at(self.now)
             if wake_at is None or wake_at > self.now or self.machine.unanswered >= 64:

@@ -20,7 +20,7 @@ from kubeshare_py.domain.group_objects import GroupApi, GroupReference, PodGroup
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.pod import PodGroup, Shape
 from tests.builders import a_claim, a_gpu, a_machine, a_pod, a_shape, whole
-from tests.scheduling.gang_books import GangBooks
+from tests.scheduling.gang_reference import GangReference
 from tests.scheduling.world import ACTIONS, NODES, Step, World, scrambled
 
 GANG_ACTIONS = ACTIONS + 14
@@ -38,11 +38,11 @@ GANG_SHAPES = (
 class GangWorld(World):
     """Runs a history; what the machine decides about gangs passes books of its own."""
 
-    books: GangBooks
+    reference: GangReference
 
     def __init__(self, document: object = None) -> None:
         super().__init__(document)
-        self.books = GangBooks()
+        self.reference = GangReference()
         self.jobs: dict[str, tuple[PodGroup, tuple[Shape, ...], int]] = {}
         self.finished: dict[PodUid, FinishedMember] = {}
         self.evictions: list[PodUid] = []
@@ -184,7 +184,7 @@ class GangWorld(World):
 
     def put_object(self, name: str, least: int) -> None:
         """There is such a PodGroup."""
-        found = PodGroupObject(api=X, namespace="default", name=name, minimum=least)
+        found = PodGroupObject(api=X, namespace="default", name=name, min_member=least)
         self.objects[name] = found
         self.tell(PodGroupSeen(found))
 
@@ -218,8 +218,8 @@ class GangWorld(World):
     def begin_anew(self) -> None:
         """A scheduler that knows nothing."""
         self.machine = a_machine(self.document, name=f"test-{self.count}")
-        self.books = GangBooks(
-            minds_models=self.books.minds_models, minds_cordons=self.books.minds_cordons
+        self.reference = GangReference(
+            minds_models=self.reference.minds_models, minds_cordons=self.reference.minds_cordons
         )
 
     def deliver(self, which: int, how: int) -> None:

@@ -12,7 +12,7 @@ from kubeshare_py.domain.effects import Bind
 from kubeshare_py.domain.events import InventoryRead, PodGone
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodUid
-from kubeshare_py.topology.board import board_of
+from kubeshare_py.topology.node_topology import topology_of
 from tests.builders import a_claim, a_machine, a_pod, a_shape, whole
 from tests.scale import examples
 from tests.scheduling.boarded import placed_on
@@ -49,7 +49,7 @@ class Books:
         self.held: dict[PodUid, Bind] = {}
 
     def matrix(self, node: NodeName) -> plain.Matrix:
-        return board_of(self.cards[node]).bandwidth
+        return topology_of(self.cards[node]).bandwidth
 
     def used(self, uuid: GpuUuid) -> list[int]:
         return [

@@ -99,5 +99,7 @@ def test_pods_are_neither_forgotten_nor_placed_twice(seed: int) -> None:
     for number in range(4):
         world = World()
         run(world, some_steps(seed * 1000 + number, 70), seed)
-        left = {pod.key.name: world.books.fits_somewhere(pod) for pod in world.books.waiting()}
+        left = {
+            pod.key.name: world.reference.fits_somewhere(pod) for pod in world.reference.waiting()
+        }
         assert {name: node for name, node in left.items() if node} == {}

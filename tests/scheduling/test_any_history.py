@@ -41,7 +41,7 @@ def test_no_placement_takes_more_than_is_free(steps: list[Step]) -> None:
 @given(STEPS)
 def test_no_pod_is_left_waiting_where_it_fits(steps: list[Step]) -> None:
     world = run(steps)
-    left = {pod.key.name: world.books.fits_somewhere(pod) for pod in world.books.waiting()}
+    left = {pod.key.name: world.reference.fits_somewhere(pod) for pod in world.reference.waiting()}
     assert {name: node for name, node in left.items() if node} == {}
 
 
@@ -50,7 +50,9 @@ def test_long_histories_are_neither_too_greedy_nor_forgetful(seed: int) -> None:
     # Hypothesis prefers short histories; full clusters and late answers need long ones.
     for number in range(30):
         world = run(some_steps(seed * 1000 + number, 80))
-        left = {pod.key.name: world.books.fits_somewhere(pod) for pod in world.books.waiting()}
+        left = {
+            pod.key.name: world.reference.fits_somewhere(pod) for pod in world.reference.waiting()
+        }
         assert {name: node for name, node in left.items() if node} == {}, f"number {number}"
 
 

@@ -28,9 +28,9 @@ from kubeshare_py.domain.group_objects import GroupApi
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.inventory.card_annotation import ANNOTATION, write_cards
 from kubeshare_py.inventory.changes import next_reading
+from kubeshare_py.inventory.node_annotations import NodeAnnotations
 from kubeshare_py.inventory.reading import Reading
 from kubeshare_py.inventory.series import Series
-from kubeshare_py.inventory.told_by_nodes import ToldByNodes
 from kubeshare_py.inventory.wiring_series import wirings
 from kubeshare_py.manifests import events
 from kubeshare_py.manifests.binding import annotation_problem, binding_annotations
@@ -82,7 +82,7 @@ class World:
         line = _nodes.line(_line(node))
         if line.item is not None:
             self.handle(events.NODE_EVENTS.event(line.type, line.item))
-            found = ToldByNodes()
+            found = NodeAnnotations()
             annotations = line.item.metadata.annotations or {}
             found.take(NodeName(line.item.metadata.name), annotations.get(ANNOTATION, ""))
             self.handle(found.read())

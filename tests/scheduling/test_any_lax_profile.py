@@ -71,8 +71,8 @@ def lax_world(without: Sequence[str]) -> World:
 
 
 def loosen(world: World, without: Sequence[str]) -> None:
-    world.books.minds_models = "GpuModel" not in without
-    world.books.minds_cordons = "NodeUnschedulable" not in without
+    world.reference.minds_models = "GpuModel" not in without
+    world.reference.minds_cordons = "NodeUnschedulable" not in without
 
 
 def finish(world: World, steps: Sequence[Step]) -> None:
@@ -81,7 +81,7 @@ def finish(world: World, steps: Sequence[Step]) -> None:
     for step in steps:
         world.step(step)
     world.settle()
-    left = {pod.key.name: world.books.fits_somewhere(pod) for pod in world.books.waiting()}
+    left = {pod.key.name: world.reference.fits_somewhere(pod) for pod in world.reference.waiting()}
     assert {name: node for name, node in left.items() if node} == {}
 
 

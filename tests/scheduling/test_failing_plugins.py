@@ -18,7 +18,7 @@ from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.domain.preemption import Preemptor
 from kubeshare_py.framework.per_node import NodeState, PerNodeScore
-from kubeshare_py.framework.points import Depends, RowFilter, RowRoom
+from kubeshare_py.framework.points import Depends, RowFilter, RowHeadroom
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.framework.reasons import ReasonTable
 from kubeshare_py.scheduling.explain.explanation import why
@@ -88,11 +88,11 @@ class Everywhere:
     def filter(self, shape: Shape, reasons: ReasonTable) -> RowFilter | None:
         return None
 
-    def may_fit(self, shape: Shape, ledger: Ledger, row: int) -> bool:
+    def queueing_hint(self, shape: Shape, ledger: Ledger, row: int) -> bool:
         self.fail()
         return True
 
-    def at_most(self, shape: Shape) -> RowRoom | None:
+    def capacity_bound(self, shape: Shape) -> RowHeadroom | None:
         def bound(rows: Rows) -> IntArray:
             self.fail()
             many: IntArray = rows.index * 0 + 1000
@@ -107,7 +107,7 @@ class Everywhere:
 
 def told(made: GangDriver, name: str) -> str:
     """What the pod's owner was told last, if it is about this very pod."""
-    said = made.machine.records[a_pod(name).uid].told
+    said = made.machine.records[a_pod(name).uid].reported
     return "" if said is None else said.message
 
 

@@ -53,9 +53,9 @@ def test_a_freed_card_wakes_nobody_whom_it_cannot_help() -> None:
     driver.decide()
     driver.tell(PodGone(small.uid))
     driver.decide()
-    line = driver.machine.queue.line_of(a_pod("big").uid)
-    assert line is not None
-    assert line.blocked
+    shape_queue = driver.machine.queue.queue_of(a_pod("big").uid)
+    assert shape_queue is not None
+    assert shape_queue.unschedulable
 
 
 def test_nothing_is_placed_before_pods_and_nodes_are_known() -> None:
@@ -425,9 +425,9 @@ def test_new_numbers_are_reported_once_to_each_pod_newcomers_included() -> None:
     driver.tell(NodeSeen(a_node("n3")))
     driver.now = 2.0
     # A line that is woken and blocked again, with somebody new in it and one more node.
-    line = driver.machine.queue.line_of(a_pod("p").uid)
-    assert line is not None
-    driver.machine.queue.wake(line)
+    shape_queue = driver.machine.queue.queue_of(a_pod("p").uid)
+    assert shape_queue is not None
+    driver.machine.queue.activate(shape_queue)
     effects = driver.tell(PodSeen(a_pod("q", a_shape(whole(2)))), BindSlotsFree(64))
     told = [effect.key.name for effect in effects if isinstance(effect, ReportWaiting)]
     assert sorted(told) == ["p", "q"]

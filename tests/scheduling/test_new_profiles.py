@@ -107,12 +107,12 @@ def test_what_was_known_of_the_lines_is_forgotten() -> None:
     pod = a_pod("big", a_shape(a_claim(100), cpu=1_000_000))
     machine.handle(PodSeen(pod), 0.0)
     machine.handle(BindSlotsFree(9), 0.0)
-    line = machine.queue.line_of(pod.uid)
-    assert line is not None
-    assert line.blocked
+    shape_queue = machine.queue.queue_of(pod.uid)
+    assert shape_queue is not None
+    assert shape_queue.unschedulable
     machine.use_profiles(profiles(), 0.1)
-    assert not line.blocked, "its timer finds nothing to report"
-    assert machine.queue.line_of(pod.uid) is not line
+    assert not shape_queue.unschedulable, "its timer finds nothing to report"
+    assert machine.queue.queue_of(pod.uid) is not shape_queue
 
 
 def told(effects: list[Effect]) -> str:
@@ -128,12 +128,12 @@ def test_the_ledger_stays_and_nobody_is_forgotten(before: list[Step], after: lis
         world.step(step)
     held = picture(world.machine)
     for effect in world.machine.use_profiles(profiles(SPREAD), world.now):
-        world.books.effect(effect)
+        world.reference.effect(effect)
     assert_same(held, picture(world.machine))
     for step in after:
         world.step(step)
     world.settle()
-    left = {pod.key.name: world.books.fits_somewhere(pod) for pod in world.books.waiting()}
+    left = {pod.key.name: world.reference.fits_somewhere(pod) for pod in world.reference.waiting()}
     assert {name: node for name, node in left.items() if node} == {}
 
 

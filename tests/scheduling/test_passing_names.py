@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from kubeshare_py.cluster.numbering import SPARE_VALUES
-from kubeshare_py.cluster.tally import MOST_STRAYS
+from kubeshare_py.cluster.usage_accounting import MOST_STRAYS
 from kubeshare_py.domain.allocation import Allocation, CardCharge
-from kubeshare_py.domain.effects import ReportTrouble, Trouble
+from kubeshare_py.domain.effects import PodWarning, ReportPodWarning
 from kubeshare_py.domain.events import InventoryRead, NodeSeen, PodGone, PodSeen
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey
 from kubeshare_py.domain.pod import Pod
@@ -92,9 +92,9 @@ def test_a_pod_that_others_placed_on_cards_that_are_not_there_is_told_and_charge
         allocation=Allocation(token=DecisionToken("theirs"), cards=cards),
     )
     effects = driver.tell(PodSeen(theirs))
-    notes = {one.trouble: one.note for one in effects if isinstance(one, ReportTrouble)}
+    notes = {one.warning: one.note for one in effects if isinstance(one, ReportPodWarning)}
     named = ", ".join(f"GPU-{at:03}" for at in range(8))
-    assert notes[Trouble.UNKNOWN_CARDS] == (
+    assert notes[PodWarning.UNKNOWN_CARDS] == (
         f"n1 does not have {named}, 92 more: charged once it has them"
     )
     assert driver.machine.ledger.columns.width == 1 + MOST_STRAYS
@@ -115,5 +115,7 @@ def test_cards_that_are_there_are_no_trouble() -> None:
         token=DecisionToken("theirs"), cards=(CardCharge(GpuUuid("GPU-n1-0"), 500, 1),)
     )
     pod = a_pod("theirs", a_shape(a_claim(500)), node_name=N1, allocation=held)
-    troubles = [one.trouble for one in driver.tell(PodSeen(pod)) if isinstance(one, ReportTrouble)]
-    assert troubles == [Trouble.NOT_OURS]
+    troubles = [
+        one.warning for one in driver.tell(PodSeen(pod)) if isinstance(one, ReportPodWarning)
+    ]
+    assert troubles == [PodWarning.NOT_OURS]

@@ -106,4 +106,4 @@ def test_nor_does_the_leader_remember_pods_that_left_a_gang_that_waits() -> None
         driver.tell(PodGone(joined.uid))
         driver.decide()
     (gang,) = driver.machine.gangs.by_key.values()
-    assert len(gang.untold) < 9
+    assert len(gang.unreported) < 9

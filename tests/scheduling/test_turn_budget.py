@@ -10,10 +10,10 @@ import pytest
 from kubeshare_py.domain.events import BindSlotsFree, PodGone, PodSeen, TimePassed
 from kubeshare_py.domain.label_selector import Requirement
 from kubeshare_py.domain.pod import NodeTerm, Pod, PodGroup, Shape
-from kubeshare_py.framework.asking_cost import ASKING, preparing
-from kubeshare_py.framework.asks import SHAPES_KEPT
-from kubeshare_py.scheduling.binding.cycle import LOOK, ROWS_A_TURN
-from kubeshare_py.scheduling.reservations.starvation import LINES_AT_ONCE
+from kubeshare_py.framework.evaluation_cost import ASKING, preparing
+from kubeshare_py.framework.evaluator import SHAPES_KEPT
+from kubeshare_py.scheduling.binding.assume import LOOK, ROWS_A_TURN
+from kubeshare_py.scheduling.reservations.reservation_policy import QUEUES_AT_ONCE
 from tests.builders import a_claim, a_machine, a_pod, a_shape, whole
 from tests.scheduling.driver import Driver
 
@@ -41,9 +41,9 @@ class Counted(Driver):
     most = 0
 
     def turn(self) -> None:
-        before = self.machine.askers["kubeshare-scheduler"].work.cost
+        before = self.machine.evaluators["kubeshare-scheduler"].work.cost
         self.tell(BindSlotsFree(64))
-        cost = self.machine.askers["kubeshare-scheduler"].work.cost - before
+        cost = self.machine.evaluators["kubeshare-scheduler"].work.cost - before
         self.most = max(self.most, cost)
 
     def until_quiet(self) -> int:
@@ -124,9 +124,9 @@ def test_no_turn_imports_anything() -> None:
     assert ran.stdout == "[]\n"
 
 
-@pytest.mark.parametrize("lines", [3, 4 * LINES_AT_ONCE])
+@pytest.mark.parametrize("lines", [3, 4 * QUEUES_AT_ONCE])
 def test_the_first_of_many_lines_is_looked_for_in_several_turns(lines: int) -> None:
-    driver = Counted({"n1": 2}, machine=a_machine(earmark_after_s=60.0))
+    driver = Counted({"n1": 2}, machine=a_machine(reservation_after_s=60.0))
     driver.place(a_pod("tenant", a_shape(a_claim(500))))
     for number in range(lines):
         shape = replace(a_shape(whole(2)), resources=(("cpu", 1_000 + number),))
@@ -135,13 +135,13 @@ def test_the_first_of_many_lines_is_looked_for_in_several_turns(lines: int) -> N
     driver.until_quiet()
     driver.now += 300.0
     driver.tell(TimePassed())
-    assert driver.machine.earmarks.starving() is None
+    assert driver.machine.reservations.starving() is None
     driver.most = 0
-    assert driver.until_quiet() >= lines // LINES_AT_ONCE
-    holder = driver.machine.earmarks.starving()
-    assert holder is not None
-    assert holder.nominee == "uid-w2"
-    assert driver.most < ROWS_A_TURN + LOOK * LINES_AT_ONCE + 3 * (preparing(shape, 16) + ASKING)
+    assert driver.until_quiet() >= lines // QUEUES_AT_ONCE
+    reservation = driver.machine.reservations.starving()
+    assert reservation is not None
+    assert reservation.nominee == "uid-w2"
+    assert driver.most < ROWS_A_TURN + LOOK * QUEUES_AT_ONCE + 3 * (preparing(shape, 16) + ASKING)
 
 
 def gangs_that_do_not_fit(driver: Counted, shapes: list[list[Shape]]) -> Pod:
@@ -162,7 +162,7 @@ def test_a_gang_of_many_costly_shapes_is_looked_at_over_several_turns() -> None:
     shapes = [with_terms(number, 100) for number in range(PODS // 4)]
     full = gangs_that_do_not_fit(driver, [shapes])
     for shape in shapes:
-        driver.machine.askers["kubeshare-scheduler"].forget(shape)
+        driver.machine.evaluators["kubeshare-scheduler"].forget(shape)
     driver.tell(PodGone(full.uid))
     one = preparing(shapes[0], 16) + 4 * ASKING
     assert driver.until_quiet() >= len(shapes) * preparing(shapes[0], 16) // (2 * ROWS_A_TURN)
@@ -183,8 +183,8 @@ def test_looks_at_gangs_take_several_turns_though_all_is_known_of_their_shapes()
 
 def test_counting_why_a_shape_fits_nowhere_costs_as_much_as_asking_about_all_rows() -> None:
     driver = Counted({f"n{number}": 1 for number in range(300)})
-    shape, asker = with_terms(0, 1), driver.machine.askers["kubeshare-scheduler"]
-    assert asker.best(shape) is None
-    before = asker.work.cost
-    asker.diagnose(shape)
-    assert asker.work.cost - before >= 300
+    shape, evaluator = with_terms(0, 1), driver.machine.evaluators["kubeshare-scheduler"]
+    assert evaluator.best(shape) is None
+    before = evaluator.work.cost
+    evaluator.diagnose(shape)
+    assert evaluator.work.cost - before >= 300

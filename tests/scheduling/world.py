@@ -31,7 +31,7 @@ from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.request import InvalidRequest
 from tests.builders import GIB, a_claim, a_gpu, a_machine, a_node, a_pod, a_shape, whole
-from tests.scheduling.books import Books
+from tests.scheduling.reference_model import ReferenceModel
 
 SHAPES = (
     a_shape(a_claim(300)),
@@ -67,7 +67,7 @@ class World:
     def __init__(self, document: object = None) -> None:
         self.document = document
         self.machine = a_machine(document)
-        self.books = Books()
+        self.reference = ReferenceModel()
         self.now = 0.0
         self.stored: dict[PodUid, Pod] = {}
         self.nodes: dict[NodeName, Node] = {}
@@ -93,10 +93,10 @@ class World:
 
     def tell(self, event: Event) -> None:
         """Hand an event to the machine, and both to the books."""
-        self.books.event(event, self.now)
+        self.reference.event(event, self.now)
         effects = self.machine.handle(event, self.now)
         self.log.append((event, self.now, tuple(effects)))
-        self.books.effects(effects)
+        self.reference.effects(effects)
         for effect in effects:
             if isinstance(effect, Bind):
                 self.sent.append(effect)

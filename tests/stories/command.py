@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
-from kubeshare_py.edges.cli.access import Access
+from kubeshare_py.edges.cli.access import ApiAccess
 from kubeshare_py.edges.cli.state_client import StateClient
 from kubeshare_py.programs.kubectl_kubeshare import answer
 from kubeshare_py.programs.kubectl_question import Question
@@ -19,7 +19,7 @@ async def kubectl_kubeshare(
     """Exit code, stdout, stderr; in a thread, since it waits for answers."""
     out, err = Console(file=StringIO(), width=200), Console(file=StringIO(), width=200)
     of_kubectl = {name: asked.pop(name, None) for name in ("as_user", "namespace")}
-    access = Access(kubeconfig=str(kubeconfig), **of_kubectl)
+    access = ApiAccess(kubeconfig=str(kubeconfig), **of_kubectl)
     question = Question(
         command=command, names=names or asked.pop("names", ()), access=access, **asked
     )

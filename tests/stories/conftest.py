@@ -18,13 +18,13 @@ from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.watch import follow
 from kubeshare_py.edges.scheduler.writes.kube_api import HAND_OVER_S
-from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject
+from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
 from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode, read_cluster
 from kubeshare_py.embedded_cluster.programs.scheduler import running_scheduler
 from kubeshare_py.embedded_cluster.protocol.messages import ApiRequest
 from kubeshare_py.embedded_cluster.serving.cluster import EmbeddedCluster
 from kubeshare_py.embedded_cluster.serving.faults import Fault
-from kubeshare_py.manifests.watch import Codec, Listed
+from kubeshare_py.manifests.watch import Codec, ListResult
 from kubeshare_py.scheduling.machine import Machine
 from tests.conftest import NewCluster
 from tests.stories.observer import Observer
@@ -155,7 +155,7 @@ class Stage:
         self, path: str, name: str, wanted: Callable[[Json], bool], timeout_s: float = 30
     ) -> Json:
         last: Json = {}
-        codec: Codec[LooseObject] = Codec(LooseObject)
+        codec: Codec[UnstructuredObject] = Codec(UnstructuredObject)
         try:
             async with (
                 asyncio.timeout(timeout_s),
@@ -169,8 +169,8 @@ class Stage:
                 ) as stream,
             ):
                 async for news in stream:
-                    changed = [] if isinstance(news, Listed) else [c.item for c in news.changed]
-                    items = news.items if isinstance(news, Listed) else changed
+                    changed = [] if isinstance(news, ListResult) else [c.item for c in news.changed]
+                    items = news.items if isinstance(news, ListResult) else changed
                     if items:
                         last = await self.client.get(f"{path}/{name}")
                         if wanted(last):
@@ -201,14 +201,14 @@ class Stage:
     async def gone(self, name: str) -> None:
         """Delete a pod and wait until it is gone."""
         await self.delete(name)
-        codec: Codec[LooseObject] = Codec(LooseObject)
+        codec: Codec[UnstructuredObject] = Codec(UnstructuredObject)
         selector = {"fieldSelector": f"metadata.name={name}"}
         async with (
             asyncio.timeout(30),
             aclosing(follow(self.client, PODS, codec, selector=selector)) as stream,
         ):
             async for news in stream:
-                if isinstance(news, Listed):
+                if isinstance(news, ListResult):
                     if not news.items:
                         return
                 elif any(change.type == "DELETED" for change in news.changed):
@@ -219,7 +219,7 @@ class Stage:
 
     async def until_all(self, wanted: Callable[[list[Json]], bool], path: str = PODS) -> list[Json]:
         """Wait until all the objects together look like this."""
-        codec: Codec[LooseObject] = Codec(LooseObject)
+        codec: Codec[UnstructuredObject] = Codec(UnstructuredObject)
         found: list[Json] = []
         try:
             async with asyncio.timeout(30), aclosing(follow(self.client, path, codec)) as stream:
@@ -306,7 +306,9 @@ async def empty_stage(tmp_path: Path, nodes: str, new_cluster: NewCluster) -> As
     async with new_cluster(tmp_path, found) as cluster, asyncio.TaskGroup() as group:
         watching = group.create_task(observer.run(cluster.client))
         yield Stage(cluster, found, tmp_path, observer)
-        observer.listed(msgspec.convert(await cluster.client.list_all(PODS), list[LooseObject]))
+        observer.listed(
+            msgspec.convert(await cluster.client.list_all(PODS), list[UnstructuredObject])
+        )
         watching.cancel()
     assert not observer.problems
 

@@ -10,9 +10,9 @@ from contextlib import aclosing
 
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.watch import follow
-from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject, is_finished
+from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject, is_finished
 from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode
-from kubeshare_py.manifests.watch import Codec, Listed
+from kubeshare_py.manifests.watch import Codec, ListResult
 
 WHOLE = 1000
 
@@ -26,23 +26,23 @@ class Observer:
         }
         self._home: dict[str, str] = {card.uuid: node.name for node in nodes for card in node.cards}
         #: Bound pods by node and uid: all that a version may have made wrong is on one node.
-        self._on: defaultdict[str, dict[str, LooseObject]] = defaultdict(dict)
+        self._on: defaultdict[str, dict[str, UnstructuredObject]] = defaultdict(dict)
         self._node_of: dict[str, str] = {}
         self.problems: list[str] = []
 
     async def run(self, client: KubeClient) -> None:
         """Watch until cancelled."""
-        codec: Codec[LooseObject] = Codec(LooseObject)
+        codec: Codec[UnstructuredObject] = Codec(UnstructuredObject)
         async with aclosing(follow(client, "/api/v1/pods", codec)) as stream:
             async for news in stream:
-                if isinstance(news, Listed):
+                if isinstance(news, ListResult):
                     self.listed(news.items)
                     continue
                 for change in news.changed:
                     if change.item is not None:
                         self.seen(change.type, change.item)
 
-    def listed(self, pods: Iterable[LooseObject]) -> None:
+    def listed(self, pods: Iterable[UnstructuredObject]) -> None:
         """All pods at one instant."""
         self._on.clear()
         for pod in pods:
@@ -50,7 +50,7 @@ class Observer:
         for node in self._on:
             self._judge(node)
 
-    def seen(self, change: str, pod: LooseObject) -> None:
+    def seen(self, change: str, pod: UnstructuredObject) -> None:
         """One pod changed."""
         node = self._put(pod)
         if change == "DELETED":
@@ -58,7 +58,7 @@ class Observer:
         if node:
             self._judge(node)
 
-    def _put(self, pod: LooseObject) -> str:
+    def _put(self, pod: UnstructuredObject) -> str:
         """Take a pod in; where it is, "" for nowhere. A pod that has a node keeps it."""
         node, before = pod.spec.get("nodeName", ""), self._node_of.get(pod.uid, "")
         self._check(not before or before == node, f"{pod.key} moved from {before} to {node}")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import aiohttp
 
-from kubeshare_py.edges.kube.own_authority import API_SERVICES
+from kubeshare_py.edges.kube.self_signed_ca import API_SERVICES
 from kubeshare_py.manifests.state_group import API_SERVICE
 from tests.stories.conftest import Stage
 
@@ -20,7 +20,7 @@ class SchedulerPort:
     async def fetch(self, path: str, headers: Mapping[str, str] | None = None) -> tuple[int, str]:
         """GET it, with other headers if there are some."""
         sent = self.headers if headers is None else headers
-        # Whose certificate it is has tests of its own (tests/edges/kube/test_own_authority.py).
+        # Whose certificate it is has tests of its own (tests/edges/kube/test_self_signed_ca.py).
         async with (
             aiohttp.ClientSession(headers=dict(sent)) as session,
             session.get(self.url + path, ssl=False) as got,

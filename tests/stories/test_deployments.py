@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kubeshare_py.edges.kube.errors import KubeError
-from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject, is_ready
+from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject, is_ready
 from tests.embedded_cluster.simulated import pods_over_time
 from tests.stories.conftest import PODS, VISIBLE, Json, Stage, bound, card, gpu
 
@@ -74,7 +74,7 @@ async def rolled_out(stage: Stage, name: str) -> Json:
     return await stage.until_in(DEPLOYMENTS, name, done)
 
 
-def staying(pods: dict[str, LooseObject], image: str = "") -> list[LooseObject]:
+def staying(pods: dict[str, UnstructuredObject], image: str = "") -> list[UnstructuredObject]:
     """Pods that nobody deleted, of one image or of all."""
     return [
         pod

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.embedded_cluster.controllers.loose_objects import Json
+from kubeshare_py.embedded_cluster.controllers.unstructured import Json
 from kubeshare_py.scheduling.explain.explanation import cluster_view
 from kubeshare_py.scheduling.machine import Machine
 from tests.stories.command import kubectl_kubeshare

@@ -102,7 +102,7 @@ async def test_what_is_bound_of_a_gang_that_cannot_be_completed_is_deleted(
 
 async def test_a_gang_is_not_starved_by_a_stream_of_small_pods(empty_stage: Stage) -> None:
     stage = empty_stage
-    async with stage.scheduler({"earmarkSeconds": 1}):
+    async with stage.scheduler({"reservationSeconds": 1}):
         await stage.cluster.apply(job("filler", 60, gpu("1.0")))
         await stage.until_all(lambda pods: len(bound(pods)) == 60)
         for number in range(8):

@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_py.domain.printable import printable
-from kubeshare_py.terminal.grid import Column, Row, grid, names_in, shortened
+from kubeshare_py.terminal.grid import GridColumn, Row, grid, names_in, shortened
 
-COLUMNS = (Column(header="NAME", least=8), Column(header="STATE"))
+COLUMNS = (GridColumn(header="NAME", least=8), GridColumn(header="STATE"))
 
 
 def plain(rows: list[Row], width: int | None) -> list[str]:

@@ -143,7 +143,7 @@ def test_plain_lines_tell_then_only_what_changes() -> None:
     one, two, big = before.pods
     sick = replace(n2, silent=True, cards=(replace(n2.cards[0], healthy=False), n2.cards[1]))
     held = HoldingView(uuid="GPU-n1-1", index=1, milli=1000)
-    bound = replace(big, state="binding", node="n1", holds=(held,), message="")
+    bound = replace(big, state="assumed", node="n1", holds=(held,), message="")
     after = replace(before, nodes=(n1, sick), pods=(bound, two), inventory="no answer")
     assert one not in after.pods
     assert change_lines(before, before) == []
@@ -155,12 +155,12 @@ def test_plain_lines_tell_then_only_what_changes() -> None:
         "pod default/one gone",
         "pod team/big being bound to n1 GPU 1 (4 GPUs)",
     ]
-    assumed = replace(after, pods=(replace(bound, state="assumed"), two))
+    assumed = replace(after, pods=(replace(bound, state="unconfirmed"), two))
     assert change_lines(after, assumed) == []
 
 
 def test_plain_lines_do_not_say_what_nobody_understood() -> None:
     before = a_small_view()
-    typo = replace(before.pods[2], state="held", count=0, message="gpu_limit: must be a number")
+    typo = replace(before.pods[2], state="gated", count=0, message="gpu_limit: must be a number")
     (line,) = change_lines(before, replace(before, pods=(*before.pods[:2], typo)))
-    assert line == "pod team/big held: gpu_limit: must be a number"
+    assert line == "pod team/big gated: gpu_limit: must be a number"

@@ -270,16 +270,16 @@ def test_a_watched_table_prints_what_is_new_changed_or_gone() -> None:
     before = pod_table([one, two], NOW, with_namespace=False)
     later = pod_table([one, two], NOW + 600, with_namespace=False)
     assert changed_lines(before, later, None) == []
-    after = pod_table([moved, a_pod_view("new", "held")], NOW + 600, with_namespace=False)
+    after = pod_table([moved, a_pod_view("new", "gated")], NOW + 600, with_namespace=False)
     lines = [line.plain.split()[:2] for line in changed_lines(before, after, None)]
-    assert lines == [["two", "bound"], ["new", "held"], ["one", "gone"]]
+    assert lines == [["two", "bound"], ["new", "gated"], ["one", "gone"]]
 
 
 def test_why_says_of_each_node_what_is_kept_there_for_which_pod() -> None:
     kept = "1 card is kept for pod default/urgent by preemption"
-    node = NodeWhy(name="n1", fits=False, reasons=("GPU earmarked for other pods",), kept=(kept,))
+    node = NodeWhy(name="n1", fits=False, reasons=("GPU reserved for other pods",), kept=(kept,))
     text = why_report(replace(a_why(), nodes=(node,), advice=()), None).plain
-    assert f"n1: GPU earmarked for other pods; {kept}" in text.splitlines()
+    assert f"n1: GPU reserved for other pods; {kept}" in text.splitlines()
 
 
 def test_why_begins_with_the_answer_and_ends_with_what_would_help() -> None:
@@ -300,7 +300,7 @@ What would make it fit:
 
 
 def test_why_says_not_that_a_pod_asks_for_nothing_when_nobody_understood_it() -> None:
-    pod = a_pod_view("odd", "held", count=0, milli=0)
+    pod = a_pod_view("odd", "gated", count=0, milli=0)
     said = why_report(WhyView(pod=pod, message='sharedgpu/gpu_limit="x": must be …'), None).plain
     assert said == 'default/odd is held back: sharedgpu/gpu_limit="x": must be …'
     assert "no GPU" not in "\n".join(plain(pod_table([pod], NOW, with_namespace=False)))
@@ -409,9 +409,9 @@ def test_why_says_of_each_node_what_the_back_end_lacks_there() -> None:
 
 def test_why_of_a_gang_says_how_many_members_each_node_would_take() -> None:
     nodes = (
-        NodeWhy(name="n1", fits=True, room=3),
-        NodeWhy(name="n2", fits=True, room=1),
-        NodeWhy(name="n3", fits=False, room=0, reasons=("no GPU",)),
+        NodeWhy(name="n1", fits=True, headroom=3),
+        NodeWhy(name="n2", fits=True, headroom=1),
+        NodeWhy(name="n3", fits=False, headroom=0, reasons=("no GPU",)),
     )
     pod = a_pod_view("p", "waiting")
     lines = why_report(WhyView(pod=pod, message="", nodes=nodes), None).plain.splitlines()

@@ -10,7 +10,7 @@ from kubeshare_py.views.view import (
     NodeView,
     NodeWhy,
     PodView,
-    Tenant,
+    TenantView,
     WhyView,
 )
 from tests.builders import GIB, MODEL
@@ -19,12 +19,12 @@ from tests.builders import GIB, MODEL
 NOW = 1767323045.0 + 5400
 
 
-def a_tenant(name: str = "a", milli: int = 500, gib: int = 20, **fields: Any) -> Tenant:
+def a_tenant(name: str = "a", milli: int = 500, gib: int = 20, **fields: Any) -> TenantView:
     given: dict[str, Any] = {"namespace": "default", **fields}
-    return Tenant(name=name, milli=milli, memory_bytes=gib * GIB, **given)
+    return TenantView(name=name, milli=milli, memory_bytes=gib * GIB, **given)
 
 
-def a_card(index: int, *tenants: Tenant, node: str = "n1", **fields: Any) -> CardView:
+def a_card(index: int, *tenants: TenantView, node: str = "n1", **fields: Any) -> CardView:
     given: dict[str, Any] = {
         "model": MODEL,
         "memory_bytes": 40 * GIB,

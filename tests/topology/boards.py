@@ -11,7 +11,7 @@ from kubeshare_py.domain.card_reading import BusPath, CardLink, CardReading, Far
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.node_agent.links import card_links
-from kubeshare_py.topology.board import Board, board_of
+from kubeshare_py.topology.node_topology import NodeTopology, topology_of
 from kubeshare_py.topology.rings import PositionSet
 from kubeshare_py.topology.wiring import with_links
 from tests.builders import a_gpu
@@ -106,8 +106,8 @@ BOARDS: dict[str, tuple[Gpu, ...]] = {
 }
 
 
-def board(name: str) -> Board:
-    return board_of(BOARDS[name])
+def board(name: str) -> NodeTopology:
+    return topology_of(BOARDS[name])
 
 
 def bits(*positions: int) -> PositionSet:

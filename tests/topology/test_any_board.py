@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_py.domain.gpu import Gpu, PeerLink
-from kubeshare_py.topology.board import Board, board_of
-from kubeshare_py.topology.boards import Boards
 from kubeshare_py.topology.card_sets import CardSets
+from kubeshare_py.topology.node_topologies import NodeTopologies
+from kubeshare_py.topology.node_topology import NodeTopology, topology_of
 from kubeshare_py.topology.rings import PositionSet, members
 from tests.builders import a_gpu
 from tests.scale import examples
@@ -53,8 +53,8 @@ STEPS = st.lists(st.tuples(st.sampled_from("tttsg"), st.integers(0, 7)), max_siz
 class Books:
     """Who holds which cards."""
 
-    def __init__(self, board: Board) -> None:
-        self.board = board
+    def __init__(self, topology: NodeTopology) -> None:
+        self.board = topology
         self.held: list[frozenset[int]] = []
 
     @property
@@ -108,8 +108,8 @@ def run(sets: CardSets, steps: list[tuple[str, int]]) -> list[tuple[int, ...]]:
 def test_no_history_takes_too_much_or_breaks_an_island_without_need(
     cards: list[Gpu], steps: list[tuple[str, int]]
 ) -> None:
-    board = board_of(cards)
-    assert run(CardSets(board), steps) == run(CardSets(board), steps)
+    topology = topology_of(cards)
+    assert run(CardSets(topology), steps) == run(CardSets(topology), steps)
 
 
 @examples(60)
@@ -117,7 +117,7 @@ def test_no_history_takes_too_much_or_breaks_an_island_without_need(
 def test_equal_hardware_is_one_board_whatever_its_cards_are_called(
     cards: list[Gpu], seed: int
 ) -> None:
-    known = Boards()
+    known = NodeTopologies()
     first = known.number(cards)
     renamed = [
         a_gpu(f"GPU-{Random(seed + card.index).random()}", index=card.index, links=card.links,
@@ -126,20 +126,22 @@ def test_equal_hardware_is_one_board_whatever_its_cards_are_called(
     ]  # fmt: skip
     Random(seed).shuffle(renamed)
     assert known.number(renamed) == first
-    assert [sets.board for sets in known.sets] == [Board(()), board_of(cards)]
+    assert [sets.board for sets in known.sets] == [NodeTopology(()), topology_of(cards)]
 
 
 @examples(100)
 @given(cards=boards(most=8))
 def test_every_board_makes_sense(cards: list[Gpu]) -> None:
-    board = board_of(cards)
-    for one, row in enumerate(board.bandwidth):
-        assert len(row) == board.count
+    topology = topology_of(cards)
+    for one, row in enumerate(topology.bandwidth):
+        assert len(row) == topology.count
         assert row[one] == 0
-        assert all(row[other] == board.bandwidth[other][one] >= 0 for other in range(board.count))
-    for level in CardSets(board).islands:
+        assert all(
+            row[other] == topology.bandwidth[other][one] >= 0 for other in range(topology.count)
+        )
+    for level in CardSets(topology).islands:
         taken = [card for island in level for card in members(island)]
-        assert len(taken) == len({*taken}) <= board.count
+        assert len(taken) == len({*taken}) <= topology.count
 
 
 @examples(40)
@@ -147,7 +149,7 @@ def test_every_board_makes_sense(cards: list[Gpu]) -> None:
 def test_any_board_is_searched_as_the_plain_way_does(
     cards: list[Gpu], idle: int, count: int
 ) -> None:
-    board = board_of(cards)
-    there = members(PositionSet(idle & (1 << board.count) - 1))
-    found = members(CardSets(board).choose(bits(*there), count))
-    assert frozenset(found) == plain.best(board.bandwidth, there, count)
+    topology = topology_of(cards)
+    there = members(PositionSet(idle & (1 << topology.count) - 1))
+    found = members(CardSets(topology).choose(bits(*there), count))
+    assert frozenset(found) == plain.best(topology.bandwidth, there, count)

@@ -7,8 +7,8 @@ from kubeshare_py.domain.card_reading import CardLink
 from kubeshare_py.domain.gpu import Gpu, PeerLink
 from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.topology.bandwidth import BUS_PERCENT, nvlinks, speed
-from kubeshare_py.topology.board import board_of
 from kubeshare_py.topology.card_graph import NODE, card_graph
+from kubeshare_py.topology.node_topology import topology_of
 from kubeshare_py.topology.wiring import with_links
 from tests.builders import a_gpu
 from tests.topology.boards import BOARDS, board, linked, uuid
@@ -23,7 +23,7 @@ def kinds(cards: tuple[Gpu, ...]) -> dict[str, int]:
 
 
 def between(links: dict[tuple[int, int], tuple[str, int]], count: int = 2) -> int:
-    return board_of(linked(count, links)).bandwidth[0][1]
+    return topology_of(linked(count, links)).bandwidth[0][1]
 
 
 def test_cards_behind_switches_hang_on_one_and_not_on_each_other() -> None:
@@ -88,7 +88,7 @@ def test_a_card_is_no_way_for_others() -> None:
 
 def test_the_slower_bus_decides() -> None:
     links = {(0, 1): ("PIX", 16_000), (0, 2): ("PIX", 16_000), (1, 2): ("PIX", 64_000)}
-    matrix = board_of(linked(3, links)).bandwidth
+    matrix = topology_of(linked(3, links)).bandwidth
     assert matrix == ((0, 16_000, 16_000), (16_000, 0, 64_000), (16_000, 64_000, 0))
 
 
@@ -97,7 +97,7 @@ def test_where_the_ends_differ_the_lesser_counts() -> None:
         a_gpu("a", index=0, links=(PeerLink(1, "NV4", 0),)),
         a_gpu("b", index=1, links=(PeerLink(0, "NV2", 0), PeerLink(7, "NV4", 0))),
     ]
-    assert board_of(cards).bandwidth[0][1] == 100_000
+    assert topology_of(cards).bandwidth[0][1] == 100_000
 
 
 def test_words_that_nobody_knows_are_no_links() -> None:
@@ -108,7 +108,7 @@ def test_words_that_nobody_knows_are_no_links() -> None:
 
 def test_of_one_numa_node_is_better_than_nothing() -> None:
     cards = [a_gpu(uuid(at), index=at, numa_node=(0, 1, 0, None)[at]) for at in range(4)]
-    assert board_of(cards).bandwidth == ((0, 0, 1, 0), (0, 0, 0, 0), (1, 0, 0, 0), (0, 0, 0, 0))
+    assert topology_of(cards).bandwidth == ((0, 0, 1, 0), (0, 0, 0, 0), (1, 0, 0, 0), (0, 0, 0, 0))
 
 
 def test_links_are_told_by_uuid_and_kept_by_index() -> None:

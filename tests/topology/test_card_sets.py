@@ -4,8 +4,8 @@ from itertools import combinations
 
 import pytest
 
-from kubeshare_py.topology.board import Board, board_of
 from kubeshare_py.topology.card_sets import CardSets
+from kubeshare_py.topology.node_topology import NodeTopology, topology_of
 from kubeshare_py.topology.rings import PositionSet, members
 from tests.builders import a_gpu
 from tests.topology import plain
@@ -103,11 +103,11 @@ def test_without_any_link_told_the_lowest_are_taken() -> None:
 def test_nothing_is_chosen_of_too_few() -> None:
     assert chosen("dgx-1v", 5, 0, 1, 2, 3) == ()
     assert chosen("single", 1, 0) == ()
-    assert CardSets(Board(())).choose(PositionSet(0), 1) == 0
+    assert CardSets(NodeTopology(())).choose(PositionSet(0), 1) == 0
 
 
 def test_sixteen_cards_behind_switches_are_chosen_as_eight_are() -> None:
-    sets = CardSets(board_of(described(" ".join([TWO_SOCKETS, TWO_SOCKETS]), {"to_switch": 6})))
+    sets = CardSets(topology_of(described(" ".join([TWO_SOCKETS, TWO_SOCKETS]), {"to_switch": 6})))
     assert members(sets.choose(PositionSet(0xFFFF), 10)) == tuple(range(10))
     assert members(sets.choose(PositionSet(0xFFFF & ~bits(0, 5)), 4)) == (1, 2, 3, 4)
     assert sets.choose(PositionSet(0xFF), 9) == 0
@@ -117,16 +117,16 @@ def test_sixteen_cards_behind_switches_are_chosen_as_eight_are() -> None:
 def test_on_a_large_board_islands_are_kept_too() -> None:
     pairs = {f"{2 * pair}-{2 * pair + 1}": 4 for pair in range(8)}
     places = " ".join([*["0.0.0.0"] * 8, *["1.0.0.0"] * 8])
-    sets = CardSets(board_of(described(places, {"pairs": pairs})))
+    sets = CardSets(topology_of(described(places, {"pairs": pairs})))
     assert members(sets.choose(PositionSet(0xFFFF & ~bits(3)), 2)) == (0, 1)
     assert members(sets.choose(PositionSet(0xFFFF & ~bits(3)), 1)) == (2,)
     assert members(sets.choose(PositionSet(0xFFFF & ~bits(3)), 8)) == (8, 9, 10, 11, 12, 13, 14, 15)
     assert sets.order(bits(0, 1, 2, 4, 5))[0] == 2
 
 
-def instances(parents: int, each: int) -> Board:
+def instances(parents: int, each: int) -> NodeTopology:
     """Cards that are divided, four to a NUMA node."""
-    return board_of(
+    return topology_of(
         [
             a_gpu(
                 f"MIG-{parent}-{part}", index=parent, parent=f"GPU-{parent}", numa_node=parent // 4
@@ -150,7 +150,7 @@ def test_instances_are_taken_from_one_card_so_that_others_can_be_divided_anew() 
 def test_instances_and_whole_cards_share_a_node() -> None:
     whole = linked(4, {(2, 3): ("NV18", 900_000)})[2:]
     parts = [a_gpu(f"MIG-{part}", index=0, parent="GPU-00") for part in range(3)]
-    sets = CardSets(board_of([*whole, *parts]))
+    sets = CardSets(topology_of([*whole, *parts]))
     assert members(sets.choose(PositionSet(0b11111), 2)) == (3, 4)
     assert members(sets.choose(PositionSet(0b11111), 1)) == (0,)
     assert members(sets.choose(PositionSet(0b10111), 2)) == (0, 1)
@@ -158,5 +158,5 @@ def test_instances_and_whole_cards_share_a_node() -> None:
 
 def test_the_choice_does_not_depend_on_the_order_in_which_cards_are_told() -> None:
     cards = BOARDS["dgx-1v"]
-    assert board_of(cards[::-1]) == board_of(cards)
+    assert topology_of(cards[::-1]) == topology_of(cards)
     assert uuid(3) == "GPU-03"

@@ -2,10 +2,10 @@
 
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.topology.board import board_of
 from kubeshare_py.topology.cards_in_cells import CardsInCells, leaves_by_node, with_cells
 from kubeshare_py.topology.cells import Cells
 from kubeshare_py.topology.islands import islands
+from kubeshare_py.topology.node_topology import topology_of
 from kubeshare_py.topology.rings import members
 from tests.builders import MODEL, a_gpu
 from tests.topology.boards import BOARDS
@@ -126,7 +126,7 @@ def test_cards_that_nobody_listed_are_noted() -> None:
 
 def levels(listed: str, node: str, there: list[Gpu]) -> list[list[tuple[int, ...]]]:
     told = with_cells(leaves_by_node(cells(listed)), NodeName(node), there).cards
-    return [sorted(map(members, level)) for level in islands(board_of(told).bandwidth)]
+    return [sorted(map(members, level)) for level in islands(topology_of(told).bandwidth)]
 
 
 def test_where_no_links_are_told_cells_tell_what_is_near() -> None:

@@ -25,7 +25,7 @@ MOST_HELD_BYTES = 8 * MOST_BYTES
 PATIENCE_S = 5.0
 
 #: The answer's body to a review's; None if it is no review.
-Answers = Callable[[bytes], bytes | None]
+AdmissionResponder = Callable[[bytes], bytes | None]
 
 
 @asynccontextmanager
@@ -34,8 +34,8 @@ async def serve(
     port: int,
     context: ssl.SSLContext,
     *,
-    pods: Answers,
-    others: Answers,
+    pods: AdmissionResponder,
+    others: AdmissionResponder,
     problem: Callable[[], str],
     patience_s: float = PATIENCE_S,
 ) -> AsyncIterator[str]:
@@ -50,8 +50,8 @@ async def serve(
         "/others": _handler(others, bodies, patience_s),
     }
     app.add_routes([web.post(path, handler) for path, handler in reviews.items()])
-    alive = probes.Check("ping", lambda: "")
-    trusted = probes.Check("certificate", problem)
+    alive = probes.HealthCheck("ping", lambda: "")
+    trusted = probes.HealthCheck("certificate", problem)
     app.add_routes(probes.routes(lambda: [alive], lambda: [alive, trusted]))
     async with AsyncExitStack() as stack:
         try:
@@ -64,7 +64,7 @@ async def serve(
         yield url("https", address or "127.0.0.1", addresses[0][1])
 
 
-def _handler(answers: Answers, bodies: "_Bodies", patience_s: float) -> Handler:
+def _handler(answers: AdmissionResponder, bodies: "_Bodies", patience_s: float) -> Handler:
     async def handler(request: web.Request) -> web.StreamResponse:
         if (request.content_length or 0) > MOST_BYTES:
             raise web.HTTPRequestEntityTooLarge(MOST_BYTES, request.content_length or 0)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
+class ApiAccess:
     """All are optional. Names and meanings are kubectl's; `scheduler` bypasses the API server.
 
     `as_user_extra` are KEY=VALUE. `ca_file` is the authority of `scheduler`, `token_file` has a

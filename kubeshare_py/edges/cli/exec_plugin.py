@@ -24,7 +24,7 @@ NEVER, IF_AVAILABLE, ALWAYS = "Never", "IfAvailable", "Always"
 _EXTENSION = "client.authentication.k8s.io/exec"
 
 
-class _Status(msgspec.Struct):
+class _ExecStatus(msgspec.Struct):
     token: str = ""
     client_certificate: str = msgspec.field(default="", name="clientCertificateData")
     client_key: str = msgspec.field(default="", name="clientKeyData")
@@ -34,7 +34,7 @@ class _Status(msgspec.Struct):
 class _ExecCredential(msgspec.Struct):
     kind: str
     api_version: str = msgspec.field(name="apiVersion")
-    status: _Status | None = None
+    status: _ExecStatus | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +142,7 @@ def _credentials(source: str, output: bytes, version: str) -> PluginCredentials:
         raise KubeConfigError(f"{source} gave no ExecCredential: {error}") from error
     if (answer.kind, answer.api_version) != ("ExecCredential", version):
         raise KubeConfigError(f"{source} gave {answer.kind} {answer.api_version}, not {version}")
-    status = answer.status or _Status()
+    status = answer.status or _ExecStatus()
     if bool(status.client_certificate) != bool(status.client_key):
         raise KubeConfigError(f"{source} gave a client certificate without its key or a key alone")
     if not status.token and not status.client_certificate:

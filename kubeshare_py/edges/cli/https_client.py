@@ -49,7 +49,7 @@ class HttpAnswer:
     body: bytes
 
 
-class _Connection(http.client.HTTPConnection):
+class _HttpsConnection(http.client.HTTPConnection):
     """A connection to an origin through its proxy; TLS checks the name in its certificate."""
 
     def __init__(self, origin: Origin) -> None:
@@ -108,7 +108,7 @@ class HttpsClient:
 
     def _get(self, path: str, accept: str) -> HttpAnswer:
         if self._connection is None:
-            self._connection = _Connection(self.origin)
+            self._connection = _HttpsConnection(self.origin)
         send = self._connection
         send.putrequest("GET", urlsplit(self.origin.url).path.rstrip("/") + path)
         for name, value in self._headers(accept):

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kubeshare_py.edges.cli.access import Access
+from kubeshare_py.edges.cli.access import ApiAccess
 from kubeshare_py.edges.cli.exec_plugin import PluginCredentials, cluster_info, run_plugin
 from kubeshare_py.edges.cli.kubeconfig_file import (
     Kubeconfig,
@@ -36,7 +36,7 @@ class Configured:
 
     def __init__(
         self,
-        access: Access,
+        access: ApiAccess,
         *,
         environ: Mapping[str, str] = os.environ,
         service_account: Path = SERVICE_ACCOUNT,
@@ -170,7 +170,7 @@ class Configured:
 
 
 def kubeconfig_names(
-    access: Access, kind: str, *, environ: Mapping[str, str] = os.environ
+    access: ApiAccess, kind: str, *, environ: Mapping[str, str] = os.environ
 ) -> list[str]:
     """The names of all contexts, clusters or users (`kind`), for completion."""
     try:

@@ -6,12 +6,12 @@ from urllib.parse import quote, urlencode
 from kubeshare_py.edges.cli.https_client import JSON, HttpAnswer
 from kubeshare_py.edges.cli.state_client import api_server_says
 from kubeshare_py.edges.cli.state_errors import NotFound, StateUnreachable
-from kubeshare_py.edges.cli.state_ways import ApiServerWay
+from kubeshare_py.edges.cli.state_routes import ApiServerRoute
 from kubeshare_py.manifests.undecodable import UNDECODABLE
 from kubeshare_py.manifests.workloads import (
     POD,
     ForeignPod,
-    Named,
+    NamedWorkload,
     Workload,
     foreign_pod,
     names_in_list,
@@ -24,7 +24,7 @@ _PAGE = 500
 _NAMES_ONLY = f"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,{JSON}"
 
 
-def find_pod(api: ApiServerWay, namespace: str, name: str) -> ForeignPod:
+def find_pod(api: ApiServerRoute, namespace: str, name: str) -> ForeignPod:
     """Read a pod. Raises NotFound with the API server's message, StateError for other answers."""
     body = _object(api, POD, namespace, name)
     try:
@@ -33,18 +33,18 @@ def find_pod(api: ApiServerWay, namespace: str, name: str) -> ForeignPod:
         raise _strange(api, error) from error
 
 
-def matching_pods(api: ApiServerWay, namespace: str | None, selector: str) -> set[PodName]:
+def matching_pods(api: ApiServerRoute, namespace: str | None, selector: str) -> set[PodName]:
     """The pods of one namespace or all (None) with these labels. Raises StateError."""
     inside = "" if namespace is None else f"/namespaces/{quote(namespace, safe='')}"
     return _matching(api, f"{POD.api}{inside}/pods", selector)
 
 
-def matching_nodes(api: ApiServerWay, selector: str) -> set[str]:
+def matching_nodes(api: ApiServerRoute, selector: str) -> set[str]:
     """The nodes with these labels. Raises StateError."""
     return {name for _, name in _matching(api, "/api/v1/nodes", selector)}
 
 
-def pods_of(api: ApiServerWay, namespace: str, workload: Named) -> set[PodName]:
+def pods_of(api: ApiServerRoute, namespace: str, workload: NamedWorkload) -> set[PodName]:
     """The pods that a Job, Deployment … selects. Raises StateError, and NotFound."""
     body = _object(api, workload.kind, namespace, workload.name)
     try:
@@ -54,7 +54,7 @@ def pods_of(api: ApiServerWay, namespace: str, workload: Named) -> set[PodName]:
     return matching_pods(api, namespace, selector)
 
 
-def _matching(api: ApiServerWay, path: str, selector: str) -> set[PodName]:
+def _matching(api: ApiServerRoute, path: str, selector: str) -> set[PodName]:
     """All pages of a list, names only: the API server sends only metadata if asked to."""
     query = {"labelSelector": selector, "limit": str(_PAGE)}
     found: set[PodName] = set()
@@ -69,16 +69,16 @@ def _matching(api: ApiServerWay, path: str, selector: str) -> set[PodName]:
             return found
 
 
-def _object(api: ApiServerWay, kind: Workload, namespace: str, name: str) -> bytes:
+def _object(api: ApiServerRoute, kind: Workload, namespace: str, name: str) -> bytes:
     return _got(api, kind.path(quote(namespace, safe=""), quote(name, safe=""))).body
 
 
-def _got(api: ApiServerWay, path: str, *, accept: str = JSON) -> HttpAnswer:
+def _got(api: ApiServerRoute, path: str, *, accept: str = JSON) -> HttpAnswer:
     answer = api.get(path, accept=accept)
     if answer.status != HTTPStatus.OK:
         raise api_server_says(answer, f"the API server at {api.server()}")
     return answer
 
 
-def _strange(api: ApiServerWay, error: Exception) -> StateUnreachable:
+def _strange(api: ApiServerRoute, error: Exception) -> StateUnreachable:
     return StateUnreachable(f"the API server at {api.server()} answers no Kubernetes: {error}")

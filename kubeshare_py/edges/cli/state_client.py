@@ -9,13 +9,13 @@ from urllib.parse import quote
 
 import msgspec
 
-from kubeshare_py.edges.cli.access import Access
+from kubeshare_py.edges.cli.access import ApiAccess
 from kubeshare_py.edges.cli.https_client import HttpAnswer, HttpsClient
 from kubeshare_py.edges.cli.state_errors import NotFound, StateError, StateRefused, StateUnreachable
-from kubeshare_py.edges.cli.state_ways import (
+from kubeshare_py.edges.cli.state_routes import (
     TOKEN_VARIABLE,
-    ApiServerWay,
-    direct_way,
+    ApiServerRoute,
+    direct_route,
     token_for_scheduler,
 )
 from kubeshare_py.views.view import ClusterView, WhyView
@@ -24,7 +24,7 @@ from kubeshare_py.views.view import ClusterView, WhyView
 GROUP = "/apis/state.kubeshare.io/v1"
 _APISERVICE = "v1.state.kubeshare.io"
 _TOKEN_HELP = f"give the scheduler's token with --token-file or {TOKEN_VARIABLE}"
-_View = TypeVar("_View", ClusterView, WhyView)
+_StateView = TypeVar("_StateView", ClusterView, WhyView)
 
 
 class ErrorMessage(msgspec.Struct):
@@ -36,10 +36,10 @@ class ErrorMessage(msgspec.Struct):
 class StateClient:
     """The scheduler's state, by the way that the command line chose."""
 
-    def __init__(self, access: Access, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, access: ApiAccess, environ: Mapping[str, str] = os.environ) -> None:
         self._access = access
         self._environ = environ
-        self.api = ApiServerWay(access, environ)
+        self.api = ApiServerRoute(access, environ)
         self._direct: HttpsClient | None = None
 
     def cards(self, *, topology: bool = False) -> ClusterView:
@@ -72,7 +72,7 @@ class StateClient:
         pods = sorted(view.pods, key=lambda pod: (pod.namespace, pod.name, pod.uid))
         return replace(view, pods=tuple(pods))
 
-    def _fetch(self, path: str, direct: str, kind: type[_View]) -> _View:
+    def _fetch(self, path: str, direct: str, kind: type[_StateView]) -> _StateView:
         if self._access.scheduler is None:
             answer, via = self.api.get(path), f"the API server at {self.api.server()}"
         else:
@@ -90,7 +90,7 @@ class StateClient:
     def _opened(self, url: str) -> HttpsClient:
         if self._direct is None:
             token = token_for_scheduler(self._access, self._environ)
-            self._direct = direct_way(self._access, url, token)
+            self._direct = direct_route(self._access, url, token)
         return self._direct
 
     def _refusal(self, answer: HttpAnswer, via: str) -> StateError:

@@ -10,33 +10,33 @@ from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.node import Node
 from kubeshare_py.edges.process import decision_log
 from kubeshare_py.inventory.card_annotation import ANNOTATION
-from kubeshare_py.inventory.told_by_nodes import ToldByNodes
+from kubeshare_py.inventory.node_annotations import NodeAnnotations
 from kubeshare_py.manifests.node import NodeFields
-from kubeshare_py.manifests.watch import DELETED, Changes, Listed
+from kubeshare_py.manifests.watch import DELETED, Changes, ListResult
 
 
 @dataclass(slots=True)
 class AnnotatedNodes:
     """Reads the annotations from the scheduler's own watch of nodes."""
 
-    told: ToldByNodes = field(default_factory=ToldByNodes)
+    reported: NodeAnnotations = field(default_factory=NodeAnnotations)
     _news: asyncio.Event = field(default_factory=asyncio.Event)
 
     def seen(self, node: NodeFields) -> None:
         """Take a node, from a list or a change."""
         name = NodeName(node.metadata.name)
-        if self.told.take(name, (node.metadata.annotations or {}).get(ANNOTATION, "")):
+        if self.reported.take(name, (node.metadata.annotations or {}).get(ANNOTATION, "")):
             self._news.set()
 
-    def heed(self, news: Listed[Node] | Changes[NodeFields]) -> None:
+    def heed(self, news: ListResult[Node] | Changes[NodeFields]) -> None:
         """Take a list, whose nodes were all seen, or changes."""
-        if isinstance(news, Listed):
-            self.told.only(node.name for node in news.items)
+        if isinstance(news, ListResult):
+            self.reported.only(node.name for node in news.items)
             self._news.set()
             return
         for line in news.changed:
             if line.item is not None and line.type == DELETED:
-                self.told.gone(NodeName(line.item.metadata.name))
+                self.reported.gone(NodeName(line.item.metadata.name))
                 self._news.set()
             elif line.item is not None:
                 self.seen(line.item)
@@ -51,11 +51,11 @@ class AnnotatedNodes:
         said: tuple[str, ...] = ()
         while True:
             self._news.clear()
-            read = self.told.read()
-            for line in self.told.diagnostics:
+            read = self.reported.read()
+            for line in self.reported.diagnostics:
                 if line not in said:
                     decision_log.warn("inventory", message=line)
-            said = self.told.diagnostics
+            said = self.reported.diagnostics
             heard()
             yield read
             while not self._news.is_set():

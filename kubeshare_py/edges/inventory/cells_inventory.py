@@ -22,7 +22,7 @@ from kubeshare_py.topology.cells_file import CellsError, read_cells
 
 INTERVAL_S = 2.0
 
-_Cards = tuple[Gpu, ...]
+_NodeCards = tuple[Gpu, ...]
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ class CellsInventory:
     _leaves: Leaves = field(default_factory=dict)
     _notes: tuple[str, ...] = ()
     #: The cards of all nodes, as the inventory reported them.
-    _cards: dict[NodeName, _Cards] = field(default_factory=dict)
+    _cards: dict[NodeName, _NodeCards] = field(default_factory=dict)
     _of_nodes: dict[NodeName, tuple[str, ...]] = field(default_factory=dict)
     _silent: tuple[NodeName, ...] = ()
     _has_read: bool = False
@@ -89,7 +89,7 @@ class CellsInventory:
         self._leaves, self._notes = leaves_by_node(cells), cells.notes
         return True
 
-    def _joined(self, node: NodeName, cards: _Cards) -> _Cards:
+    def _joined(self, node: NodeName, cards: _NodeCards) -> _NodeCards:
         if node not in self._leaves:
             self._of_nodes.pop(node, None)
             return cards

@@ -1,4 +1,4 @@
-"""Requests one collector's page over HTTP: the result is always a `Page`."""
+"""Requests one collector's page over HTTP: the result is always a `ScrapedPage`."""
 
 import asyncio
 import ssl
@@ -9,10 +9,10 @@ from typing import Self
 
 import aiohttp
 
-from kubeshare_py.edges.inventory.inventory_reports import Access, ScrapeStart
+from kubeshare_py.edges.inventory.inventory_reports import ScrapeAccess, ScrapeStart
 from kubeshare_py.exporters.gpu_capacity import PATH
-from kubeshare_py.inventory.collector_page import Page, no_answer, read_page
-from kubeshare_py.inventory.targets import Target
+from kubeshare_py.inventory.collector_page import ScrapedPage, no_answer, read_page
+from kubeshare_py.inventory.targets import ScrapeTarget
 
 #: The most seconds until a page has arrived, or an interval if that is shorter.
 MOST_TIMEOUT_S = 4.0
@@ -62,7 +62,7 @@ class CollectorClient:
         if self._session is not None:
             await self._session.close()
 
-    async def ask(self, target: Target) -> Page:
+    async def ask(self, target: ScrapeTarget) -> ScrapedPage:
         """The collector's page, or a page that says why there is none."""
         host = f"[{target.host}]" if ":" in target.host else target.host
         instance = f"{host}:{self.start.port}"
@@ -96,7 +96,7 @@ class CollectorClient:
                 raise _Refused(f"HTTP {answer.status} {said}".rstrip())
             return (await _body(answer)).decode(), answer.content_type == _OPENMETRICS
 
-    def _tls(self, access: Access) -> ssl.SSLContext:
+    def _tls(self, access: ScrapeAccess) -> ssl.SSLContext:
         """A context with the CA as its file is now."""
         stamp = (0, 0)
         if access.ca_file:
@@ -119,7 +119,7 @@ async def _body(answer: aiohttp.ClientResponse) -> bytes:
     return b"".join(pieces)
 
 
-def _authorization(access: Access) -> dict[str, str]:
+def _authorization(access: ScrapeAccess) -> dict[str, str]:
     """The bearer token, read again each time because the kubelet renews the file."""
     if not access.token_file:
         return {}

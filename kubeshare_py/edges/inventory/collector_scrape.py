@@ -7,22 +7,27 @@ from dataclasses import dataclass, field
 from kubeshare_py.domain.events import InventoryFailed, InventoryRead
 from kubeshare_py.edges.inventory import inventory_child
 from kubeshare_py.edges.inventory.inventory_child import Child, Send
-from kubeshare_py.edges.inventory.inventory_reports import Access, ScrapeStart, Told, line
+from kubeshare_py.edges.inventory.inventory_reports import (
+    ScrapeAccess,
+    ScrapeStart,
+    TargetsUpdate,
+    line,
+)
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.watch import follow
 from kubeshare_py.edges.process import decision_log
 from kubeshare_py.edges.process.backoff import Backoff
 from kubeshare_py.inventory.reading import Reading
-from kubeshare_py.inventory.targets import Target
+from kubeshare_py.inventory.targets import ScrapeTarget
 from kubeshare_py.manifests.collector_pod import CollectorPod
-from kubeshare_py.manifests.watch import DELETED, Changes, Codec, Listed
+from kubeshare_py.manifests.watch import DELETED, Changes, Codec, ListResult
 
 
 @dataclass(slots=True)
 class CollectorTargets:
     """The collectors by their pods; changes are sent to the process that asks them."""
 
-    _targets: dict[str, Target] = field(default_factory=dict)
+    _targets: dict[str, ScrapeTarget] = field(default_factory=dict)
     _is_listed: bool = False
     _send: Send | None = None
 
@@ -45,19 +50,19 @@ class CollectorTargets:
         """Send changes with `send` from now on, and at once all that is known. None: to nothing."""
         self._send = send
         if self._is_listed:
-            self._tell(Told(targets={**self._targets}, all=True))
+            self._tell(TargetsUpdate(targets={**self._targets}, all=True))
 
-    def take(self, news: Listed[CollectorPod] | Changes[CollectorPod]) -> None:
+    def take(self, news: ListResult[CollectorPod] | Changes[CollectorPod]) -> None:
         """Pods came, changed or went."""
-        if isinstance(news, Listed):
+        if isinstance(news, ListResult):
             found = {pod.metadata.name: _target(pod) for pod in news.items}
             self._targets = {name: target for name, target in found.items() if target}
             self._is_listed = True
             problems = news.problems
-            told = Told(targets={**self._targets}, all=True)
+            told = TargetsUpdate(targets={**self._targets}, all=True)
         else:
             problems = [line.problem for line in news.changed if line.problem]
-            changed: dict[str, Target | None] = {}
+            changed: dict[str, ScrapeTarget | None] = {}
             for one in news.changed:
                 if one.item is not None:
                     gone = one.type == DELETED
@@ -74,12 +79,12 @@ class CollectorTargets:
                     self._targets[name] = target
             if not changed:
                 return
-            told = Told(targets=changed)
+            told = TargetsUpdate(targets=changed)
         for problem in problems:
             decision_log.warn("unreadable", object=problem.name, message=problem.text)
         self._tell(told)
 
-    def _tell(self, told: Told) -> None:
+    def _tell(self, told: TargetsUpdate) -> None:
         if self._send is not None:
             self._send(line(told))
 
@@ -90,7 +95,7 @@ async def readings(
     scheme: str,
     port: int,
     interval_s: float,
-    access: Access,
+    access: ScrapeAccess,
     backoff: Backoff | None = None,
     heard: Callable[[], None] = lambda: None,
 ) -> AsyncGenerator[InventoryRead | InventoryFailed, None]:
@@ -115,11 +120,11 @@ async def readings(
             yield event
 
 
-def _target(pod: CollectorPod) -> Target | None:
+def _target(pod: CollectorPod) -> ScrapeTarget | None:
     """The address of a collector; None while it cannot answer."""
     if not pod.can_answer:
         return None
-    return Target(
+    return ScrapeTarget(
         node=pod.node,
         host=pod.status.pod_ip,
         is_ready=pod.is_ready,

@@ -18,7 +18,7 @@ from kubeshare_py.domain.events import InventoryFailed, InventoryRead
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.readiness import one_object as one_readiness
-from kubeshare_py.edges.inventory.inventory_reports import Failure, News, Report, Wired
+from kubeshare_py.edges.inventory.inventory_reports import Failure, InventoryReport, News, Wired
 from kubeshare_py.edges.process.backoff import Backoff
 from kubeshare_py.edges.process.module_process import module_process
 from kubeshare_py.inventory.reading import Reading
@@ -32,7 +32,7 @@ NODES_A_TURN = 50
 _NOTHING = Wiring()
 
 _log = logging.getLogger(__name__)
-_reports: msgspec.json.Decoder[Report] = msgspec.json.Decoder(Report)
+_reports: msgspec.json.Decoder[InventoryReport] = msgspec.json.Decoder(InventoryReport)
 
 #: Sends a line to the present process.
 Send = Callable[[bytes], object]
@@ -63,7 +63,7 @@ async def readings(
 
     `heard` is called for each reading that succeeded.
     """
-    known = _Known()
+    known = _InventorySoFar()
     backoff = backoff or Backoff()
     while True:
         problem = "it ended"
@@ -83,7 +83,7 @@ async def readings(
 
 
 @dataclass(slots=True, kw_only=True)
-class _Known:
+class _InventorySoFar:
     """The sum of the reports so far; `cards` as reported, without their wiring."""
 
     cards: dict[NodeName, tuple[Gpu, ...]] = field(default_factory=dict)
@@ -95,7 +95,7 @@ class _Known:
     has_read: bool = False
     failure: str | None = None
 
-    def events(self, report: Report) -> Iterator[InventoryRead | InventoryFailed]:
+    def events(self, report: InventoryReport) -> Iterator[InventoryRead | InventoryFailed]:
         """Take in a report, some nodes at a time; yields nothing if it has no news."""
         if isinstance(report, Failure):
             failed = self.fail(report.message)
@@ -132,7 +132,7 @@ class _Known:
                 if not still_counts(self.cards.get(node, cards), cards):
                     self.wirings.pop(node, None)
             self.cards.update(part)
-            yield self._told([node for node, _ in part], more)
+            yield self._reported([node for node, _ in part], more)
 
     def _wired(self, report: Wired) -> Iterator[InventoryRead]:
         """Yield what differs; the wiring of nodes without cards is kept until they have some."""
@@ -145,9 +145,9 @@ class _Known:
         self.wirings.update((node, kinds[number]) for node, number in report.nodes)
         there = [node for node in changed if self.cards.get(node)] if self.has_read else []
         for part, more in _parts(there):
-            yield self._told(part, more)
+            yield self._reported(part, more)
 
-    def _told(self, nodes: Sequence[NodeName], more: bool) -> InventoryRead:
+    def _reported(self, nodes: Sequence[NodeName], more: bool) -> InventoryRead:
         """The cards of these nodes with their wiring."""
         return InventoryRead(
             tuple(
@@ -179,7 +179,7 @@ class _Known:
         self.diagnostics = found
 
 
-async def _reported(child: Child, known: Reading) -> AsyncGenerator[Report, None]:
+async def _reported(child: Child, known: Reading) -> AsyncGenerator[InventoryReport, None]:
     """One child's reports until it ends; in any case it is ended and waited for."""
     async with module_process(child.module) as process:
         if process.stdin is None or process.stdout is None:

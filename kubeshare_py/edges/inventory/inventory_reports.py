@@ -6,9 +6,9 @@ import msgspec
 
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.inventory.changes import Step
+from kubeshare_py.inventory.changes import InventoryStep
 from kubeshare_py.inventory.reading import Reading
-from kubeshare_py.inventory.targets import Target
+from kubeshare_py.inventory.targets import ScrapeTarget
 from kubeshare_py.topology.wiring import Wiring
 
 #: With 8 cards each, decoding a line takes about 2 ms, and adding the wiring 5 ms.
@@ -17,7 +17,7 @@ NODES_PER_LINE = 125
 MOST_DIAGNOSTICS = 50
 
 
-class Access(msgspec.Struct, frozen=True, kw_only=True):
+class ScrapeAccess(msgspec.Struct, frozen=True, kw_only=True):
     """Access to a server: files with a bearer token and with the CA of its certificate.
 
     `server_name` is the name in the certificate, "" for the host that is asked.
@@ -34,7 +34,7 @@ class Start(msgspec.Struct, kw_only=True):
     url: str
     selector: str
     interval_s: float
-    access: Access
+    access: ScrapeAccess
     known: Reading
 
 
@@ -44,17 +44,17 @@ class ScrapeStart(msgspec.Struct, kw_only=True):
     scheme: str
     port: int
     interval_s: float
-    access: Access
+    access: ScrapeAccess
     known: Reading
 
 
-class Told(msgspec.Struct, kw_only=True):
+class TargetsUpdate(msgspec.Struct, kw_only=True):
     """The collectors, by pod; None for one that is gone.
 
     `all`: there are no others.
     """
 
-    targets: dict[str, Target | None]
+    targets: dict[str, ScrapeTarget | None]
     all: bool = False
 
 
@@ -84,10 +84,12 @@ class Failure(msgspec.Struct, kw_only=True, tag="failure"):
     message: str
 
 
-Report = News | Wired | Failure
+InventoryReport = News | Wired | Failure
 
 
-def news_lines(step: Step, known: Reading, diagnostics: tuple[str, ...] = ()) -> list[bytes]:
+def news_lines(
+    step: InventoryStep, known: Reading, diagnostics: tuple[str, ...] = ()
+) -> list[bytes]:
     """A reading's changes since `known`, split so that decoding a line never takes long."""
     rest = step.changed
     parts = []
@@ -119,7 +121,7 @@ def wired_line(news: Iterable[tuple[NodeName, Wiring]]) -> list[bytes]:
     return [line(Wired(kinds=tuple(kinds), nodes=nodes))] if nodes else []
 
 
-def line(message: Report | Start | ScrapeStart | Told) -> bytes:
+def line(message: InventoryReport | Start | ScrapeStart | TargetsUpdate) -> bytes:
     """One message as a line."""
     return msgspec.json.encode(message) + b"\n"
 

@@ -8,7 +8,7 @@ from kubeshare_py.domain.events import InventoryFailed, InventoryRead
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges.inventory import collector_scrape, inventory_file, prometheus
 from kubeshare_py.edges.inventory.collector_scrape import CollectorTargets
-from kubeshare_py.edges.inventory.inventory_reports import Access
+from kubeshare_py.edges.inventory.inventory_reports import ScrapeAccess
 
 #: Sources whose readings depend on the set of nodes.
 OF_NODES = frozenset({"file", "annotation"})
@@ -32,7 +32,7 @@ def readings(
         return inventory_file.readings(
             settings.path, nodes, interval_s=settings.interval_seconds, sleep=sleep, heard=heard
         )
-    access = Access(
+    access = ScrapeAccess(
         token_file=settings.bearer_token_file,
         ca_file=settings.ca_file,
         server_name=settings.server_name,

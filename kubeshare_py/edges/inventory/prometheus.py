@@ -6,7 +6,7 @@ from contextlib import aclosing
 from kubeshare_py.domain.events import InventoryFailed, InventoryRead
 from kubeshare_py.edges.inventory import inventory_child
 from kubeshare_py.edges.inventory.inventory_child import Child
-from kubeshare_py.edges.inventory.inventory_reports import Access, Start, line
+from kubeshare_py.edges.inventory.inventory_reports import ScrapeAccess, Start, line
 from kubeshare_py.edges.process.backoff import Backoff
 from kubeshare_py.inventory.reading import Reading
 from kubeshare_py.inventory.series_selectors import parse_matchers
@@ -20,7 +20,7 @@ async def readings(
     *,
     selector: str = SELECTOR,
     interval_s: float = INTERVAL_S,
-    access: Access | None = None,
+    access: ScrapeAccess | None = None,
     backoff: Backoff | None = None,
     heard: Callable[[], None] = lambda: None,
 ) -> AsyncGenerator[InventoryRead | InventoryFailed, None]:
@@ -38,7 +38,7 @@ async def readings(
                 url=url,
                 selector=selector,
                 interval_s=interval_s,
-                access=access or Access(),
+                access=access or ScrapeAccess(),
                 known=known,
             )
         )

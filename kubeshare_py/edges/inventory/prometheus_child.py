@@ -24,8 +24,8 @@ from urllib3 import Retry
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges.inventory.bounded_session import bounded_session
 from kubeshare_py.edges.inventory.inventory_reports import (
-    Access,
     Failure,
+    ScrapeAccess,
     Start,
     line,
     news_lines,
@@ -51,7 +51,7 @@ _SYSTEM_ERROR = re.compile(r"\[Errno -?\d+\] ([^'\")]+)")
 _MOST_SAID, _MOST_JOBS = 500, 20
 
 
-class _Unanswered(Exception):
+class _QueryFailed(Exception):
     """Prometheus gave no usable answer; the text says why."""
 
 
@@ -68,29 +68,29 @@ def main() -> None:
         client = PrometheusConnect(
             url=start.url.rstrip("/"), session=session, retry=Retry(total=0), timeout=TIMEOUT_S
         )
-        asker = _Asker(client, start, remarks)
-        lines = asker.read()
-        nodes = asker.unwired()
+        evaluator = _Querier(client, start, remarks)
+        lines = evaluator.read()
+        nodes = evaluator.unwired()
         # A few new nodes are reported together with their wiring; otherwise the wiring follows the
         # cards.
         if nodes and len(nodes) < NODES_A_PORTION and not start.known.cards:
-            lines = asker.wire(nodes) + lines
+            lines = evaluator.wire(nodes) + lines
         while True:
             _tell(lines)
             gc.collect()
-            if _wire_until(asker, time.monotonic() + start.interval_s):
+            if _wire_until(evaluator, time.monotonic() + start.interval_s):
                 return
-            lines = asker.read()
+            lines = evaluator.read()
 
 
-def _wire_until(asker: "_Asker", until: float) -> bool:
+def _wire_until(evaluator: "_Querier", until: float) -> bool:
     """Query wirings until the next reading is due; whether standard input has ended."""
-    nodes = asker.unwired() or asker.wired_long_ago()
+    nodes = evaluator.unwired() or evaluator.wired_long_ago()
     while nodes:
-        _tell(asker.wire(nodes))
+        _tell(evaluator.wire(nodes))
         if _ended(sys.stdin, 0):
             return True
-        nodes = asker.unwired() if time.monotonic() < until else ()
+        nodes = evaluator.unwired() if time.monotonic() < until else ()
     return _ended(sys.stdin, max(until - time.monotonic(), 0))
 
 
@@ -100,7 +100,7 @@ def _tell(lines: Iterable[bytes]) -> None:
     sys.stdout.buffer.flush()
 
 
-def _session(access: Access, remarks: list[str]) -> requests.Session:
+def _session(access: ScrapeAccess, remarks: list[str]) -> requests.Session:
     """A session that adds warnings in answers to `remarks`; the client library drops them."""
 
     session = bounded_session(lambda body: remarks.extend(_remarks(body)))
@@ -122,7 +122,7 @@ def _remarks(body: bytes) -> list[str]:
 
 
 @dataclass(slots=True)
-class _Asker:
+class _Querier:
     """Queries Prometheus; the session leaves warnings in `remarks`."""
 
     client: PrometheusConnect
@@ -146,7 +146,7 @@ class _Asker:
         self._answering = {}
         try:
             vector = self._query(f"{{{NAME_MATCHER},{self.start.selector}}}")
-        except _Unanswered as problem:
+        except _QueryFailed as problem:
             return [line(Failure(message=str(problem)))]
         known = self._known
         step = next_reading(known, vector, time.monotonic(), self._matchers, unix_now=time.time())
@@ -174,7 +174,7 @@ class _Asker:
         instances = [one for node in nodes for one in self._answering.pop(node)]
         try:
             vector = self._query(question(instances, self.start.selector))
-        except _Unanswered as problem:
+        except _QueryFailed as problem:
             # No more before the next reading.
             self._answering = {}
             self._trouble = (f"links of cards: {problem}",)
@@ -191,13 +191,13 @@ class _Asker:
             self.client.headers = _headers(self.start.access.token_file)
             return instant_vector(self.client.custom_query(query))
         except _FAILURES as problem:
-            raise _Unanswered(_said(_why(problem))) from problem
+            raise _QueryFailed(_said(_why(problem))) from problem
         except AnswerProblem as problem:
-            raise _Unanswered(_said(f"not an answer of Prometheus: {problem}")) from problem
+            raise _QueryFailed(_said(f"not an answer of Prometheus: {problem}")) from problem
         except (LookupError, TypeError) as problem:
-            raise _Unanswered("not an answer of Prometheus: no data.result in it") from problem
+            raise _QueryFailed("not an answer of Prometheus: no data.result in it") from problem
         except _MALFORMED as problem:
-            raise _Unanswered(_said(f"not an answer of Prometheus: {problem!r}")) from problem
+            raise _QueryFailed(_said(f"not an answer of Prometheus: {problem!r}")) from problem
 
 
 def _said(text: str) -> str:

@@ -1,7 +1,7 @@
 """The process that asks the collectors themselves and reports only changes.
 
-One JSON line in (`ScrapeStart`), then lines with the collectors (`Told`); one report out per
-interval. It ends when its standard input does, so it never outlives the scheduler.
+One JSON line in (`ScrapeStart`), then lines with the collectors (`TargetsUpdate`); one report out
+per interval. It ends when its standard input does, so it never outlives the scheduler.
 """
 
 import asyncio
@@ -18,15 +18,15 @@ from kubeshare_py.edges.inventory.collector_client import CollectorClient
 from kubeshare_py.edges.inventory.inventory_reports import (
     Failure,
     ScrapeStart,
-    Told,
+    TargetsUpdate,
     line,
     news_lines,
     wired_line,
 )
 from kubeshare_py.inventory.changes import next_reading
-from kubeshare_py.inventory.collector_page import Page, wiring_of_page
+from kubeshare_py.inventory.collector_page import ScrapedPage, wiring_of_page
 from kubeshare_py.inventory.reading import Reading
-from kubeshare_py.inventory.targets import Target, chosen
+from kubeshare_py.inventory.targets import ScrapeTarget, chosen
 from kubeshare_py.inventory.wiring_series import NODES_A_PORTION, Remark, Rounds, wirings
 from kubeshare_py.topology.wiring import Wiring
 
@@ -45,9 +45,9 @@ class Scraper:
     start: ScrapeStart
     client: CollectorClient
     known: Reading = field(init=False)
-    _pods: dict[str, Target] = field(default_factory=dict)
-    _asking: dict[NodeName, tuple[Target, asyncio.Task[None]]] = field(default_factory=dict)
-    _pages: dict[NodeName, Page] = field(default_factory=dict)
+    _pods: dict[str, ScrapeTarget] = field(default_factory=dict)
+    _asking: dict[NodeName, tuple[ScrapeTarget, asyncio.Task[None]]] = field(default_factory=dict)
+    _pages: dict[NodeName, ScrapedPage] = field(default_factory=dict)
     #: Wirings that were not read yet, or changed since.
     _wirings: dict[NodeName, str] = field(default_factory=dict)
     _read_wirings: dict[NodeName, int] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class Scraper:
         self.known = self.start.known
         self._rounds = Rounds(Reading())
 
-    def take(self, told: Told, group: asyncio.TaskGroup) -> None:
+    def take(self, told: TargetsUpdate, group: asyncio.TaskGroup) -> None:
         """Take the present collectors: begin and end asking."""
         if told.all:
             self._pods.clear()
@@ -114,7 +114,7 @@ class Scraper:
             await asyncio.sleep(max(until - now(), 0))
             lines = await self._lines()
 
-    async def _ask(self, target: Target) -> None:
+    async def _ask(self, target: ScrapeTarget) -> None:
         """Ask one collector for ever: at once, and then once per interval."""
         now = asyncio.get_running_loop().time
         while True:
@@ -188,7 +188,7 @@ async def main() -> None:
         scraper = Scraper(start, client)
         tasks = [group.create_task(scraper.report())]
         while text := await lines.readline():
-            scraper.take(msgspec.json.decode(text, type=Told), group)
+            scraper.take(msgspec.json.decode(text, type=TargetsUpdate), group)
         for task in (*tasks, *scraper.tasks()):
             task.cancel()
 

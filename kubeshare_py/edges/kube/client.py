@@ -48,7 +48,7 @@ REPEATABLE = frozenset({"GET", "PATCH"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class KubeAnswer:
     """A successful answer: HTTP status (2xx) and the undecoded body."""
 
     status: int
@@ -85,7 +85,7 @@ class KubeClient:
         self._turn = asyncio.Semaphore(concurrency)
         self._throttled = tenacity.AsyncRetrying(
             retry=tenacity.retry_if_exception(_is_throttled),
-            wait=_wait_as_told,
+            wait=_wait_retry_after,
             stop=tenacity.stop_after_attempt(THROTTLED_ATTEMPTS),
             sleep=sleep,
             reraise=True,
@@ -131,7 +131,7 @@ class KubeClient:
         content_type: str = JSON,
         timeout_s: float = TIMEOUT_S,
         patient: bool = True,
-    ) -> Answer:
+    ) -> KubeAnswer:
         """Send one request; `body` is bytes or anything that msgspec encodes.
 
         Raises KubeError for an answer other than 2xx, KubeUnreachable without an answer, and
@@ -143,7 +143,7 @@ class KubeClient:
         headers = {} if data is None else {"Content-Type": content_type}
         tries = 0
 
-        async def once() -> Answer:
+        async def once() -> KubeAnswer:
             nonlocal tries
             tries += 1
             if tries > 1:
@@ -227,7 +227,7 @@ class KubeClient:
 
     async def _send(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes, timeout_s: float
-    ) -> Answer:
+    ) -> KubeAnswer:
         sent_s = perf_counter()
         try:
             got = await self._transport.send(method, target, headers, body, timeout_s)
@@ -240,7 +240,7 @@ class KubeClient:
         self.contact.answered()
         if got.status >= HTTPStatus.MULTIPLE_CHOICES:
             raise _refusal(got)
-        return Answer(status=got.status, body=got.body)
+        return KubeAnswer(status=got.status, body=got.body)
 
 
 def decode(body: bytes) -> Object:
@@ -251,7 +251,7 @@ def decode(body: bytes) -> Object:
         raise KubeUnreachable(f"not an answer of an API server: {body[:100]!r}") from error
 
 
-def _object(answer: Answer) -> Object:
+def _object(answer: KubeAnswer) -> Object:
     return decode(answer.body)
 
 
@@ -272,7 +272,7 @@ def _is_throttled(error: BaseException) -> bool:
     return isinstance(error, KubeError) and error.status == HTTPStatus.TOO_MANY_REQUESTS
 
 
-def _wait_as_told(state: tenacity.RetryCallState) -> float:
+def _wait_retry_after(state: tenacity.RetryCallState) -> float:
     outcome = state.outcome
     error = cast(KubeError, outcome.exception()) if outcome is not None else KubeError(0)
     told = 1.0 if error.retry_after_s is None else error.retry_after_s

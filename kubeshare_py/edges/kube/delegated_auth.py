@@ -50,7 +50,7 @@ NOT_VALID = Denial(HTTPStatus.UNAUTHORIZED, "a valid bearer token is needed")
 _TOO_MANY = Denial(HTTPStatus.SERVICE_UNAVAILABLE, "too many tokens are being checked")
 
 
-class User(msgspec.Struct, frozen=True):
+class UserInfo(msgspec.Struct, frozen=True):
     """UserInfo of the API server; all of it is part of the second review."""
 
     username: str = ""
@@ -59,7 +59,7 @@ class User(msgspec.Struct, frozen=True):
     extra: dict[str, tuple[str, ...]] = {}
 
 
-class Path(msgspec.Struct, frozen=True):
+class NonResourceAttributes(msgspec.Struct, frozen=True):
     """A request without an object: `verb` is an HTTP method in lower case."""
 
     verb: str
@@ -73,7 +73,7 @@ class Path(msgspec.Struct, frozen=True):
         return f"{self.verb} {self.path} (a ClusterRole with this nonResourceURL is needed)"
 
 
-class Reading(msgspec.Struct, frozen=True, omit_defaults=True):
+class ResourceAttributes(msgspec.Struct, frozen=True, omit_defaults=True):
     """To get or list objects; namespace "" is the whole cluster, name "" every one."""
 
     verb: str
@@ -97,17 +97,17 @@ class _Reviewed(msgspec.Struct):
     """The status of either review."""
 
     authenticated: bool = False
-    user: User = User()
+    user: UserInfo = UserInfo()
     error: str = ""
     allowed: bool = False
     denied: bool = False
 
 
-class _Review(msgspec.Struct):
+class _AuthReview(msgspec.Struct):
     status: _Reviewed
 
 
-class _Answers(Generic[V]):
+class _ReviewCache(Generic[V]):
     """Answers by a digest of their question; beyond `most` the oldest is dropped."""
 
     def __init__(self, most: int) -> None:
@@ -132,8 +132,8 @@ class DelegatedAuth:
         """`clock` gives monotonic seconds."""
         self._client = client
         self._clock = clock
-        self._users: _Answers[User | None] = _Answers(MOST_KEPT)
-        self._allowed: _Answers[bool] = _Answers(MOST_USER_ANSWERS)
+        self._users: _ReviewCache[UserInfo | None] = _ReviewCache(MOST_KEPT)
+        self._allowed: _ReviewCache[bool] = _ReviewCache(MOST_USER_ANSWERS)
         self._turn = asyncio.Semaphore(MOST_ASKED)
         self._waiting = 0
 
@@ -144,9 +144,13 @@ class DelegatedAuth:
         asked.
         """
         user = await self.user(token)
-        return user if isinstance(user, Denial) else await self.refuses(user, Path(verb, path))
+        return (
+            user
+            if isinstance(user, Denial)
+            else await self.refuses(user, NonResourceAttributes(verb, path))
+        )
 
-    async def user(self, token: str) -> User | Denial:
+    async def user(self, token: str) -> UserInfo | Denial:
         """The token's user; 401 if unknown, 503 if the API server cannot be asked."""
         if not token.isascii():
             return NOT_VALID
@@ -155,7 +159,10 @@ class DelegatedAuth:
         return found if isinstance(found, Denial) else found or NOT_VALID
 
     async def refuses(
-        self, user: User, asked: Path | Reading, kept_s: float = KEPT_S
+        self,
+        user: UserInfo,
+        asked: NonResourceAttributes | ResourceAttributes,
+        kept_s: float = KEPT_S,
     ) -> Denial | None:
         """Why the user may not do this: 403, or 503 if the API server cannot be asked.
 
@@ -170,7 +177,7 @@ class DelegatedAuth:
         return None if may else forbidden(user, asked)
 
     async def _answer(
-        self, kept: _Answers[V], key: bytes, kept_s: float, ask: Callable[[], Awaitable[V]]
+        self, kept: _ReviewCache[V], key: bytes, kept_s: float, ask: Callable[[], Awaitable[V]]
     ) -> V | Denial:
         """The cached answer, or a new one, which is cached."""
         known = kept.get(key, self._clock())
@@ -189,14 +196,14 @@ class DelegatedAuth:
         kept.keep(key, self._clock() + kept_s, found)
         return found
 
-    async def _owner(self, token: str) -> User | None:
+    async def _owner(self, token: str) -> UserInfo | None:
         reviewed = await self._review(
             TOKEN_REVIEWS, "authentication.k8s.io/v1", "TokenReview", {"token": token}
         )
         known = reviewed.authenticated and reviewed.user.username
         return reviewed.user if known else None
 
-    async def _may(self, user: User, asked: Path | Reading) -> bool:
+    async def _may(self, user: UserInfo, asked: NonResourceAttributes | ResourceAttributes) -> bool:
         spec = {
             "user": user.username,
             "uid": user.uid,
@@ -213,14 +220,14 @@ class DelegatedAuth:
         body = {"apiVersion": version, "kind": kind, "spec": spec}
         answer = await self._client.request("POST", path, body=body, timeout_s=TIMEOUT_S)
         try:
-            return msgspec.json.decode(answer.body, type=_Review).status
+            return msgspec.json.decode(answer.body, type=_AuthReview).status
         except msgspec.MsgspecError as error:
             raise KubeError(answer.status, "", f"not a {kind}: {error}") from error
 
 
-def forbidden(user: User, asked: Path | Reading) -> Denial:
+def forbidden(user: UserInfo, asked: NonResourceAttributes | ResourceAttributes) -> Denial:
     """A 403 in the words of the API server."""
-    of_objects = isinstance(asked, Reading)
+    of_objects = isinstance(asked, ResourceAttributes)
     who = "User" if of_objects else "user"
     may_not = "cannot" if of_objects else "may not"
     return Denial(HTTPStatus.FORBIDDEN, f'{who} "{user.username}" {may_not} {asked}')

@@ -71,7 +71,7 @@ class _Details(msgspec.Struct):
     retryAfterSeconds: float | None = None
 
 
-class _Status(msgspec.Struct):
+class _ErrorStatus(msgspec.Struct):
     reason: str | None = None
     message: str | None = None
     details: _Details | None = None
@@ -80,10 +80,10 @@ class _Status(msgspec.Struct):
 def kube_error(status: int, phrase: str, retry_after: str, body: bytes) -> KubeError:
     """Read an error answer; `phrase` is the HTTP reason phrase, `retry_after` the header or ""."""
     try:
-        said = msgspec.json.decode(body, type=_Status)
+        said = msgspec.json.decode(body, type=_ErrorStatus)
     except UNDECODABLE:
         # From a proxy, a load balancer, or the server's own panic handler.
-        said = _Status(message=body[:500].decode(errors="replace"))
+        said = _ErrorStatus(message=body[:500].decode(errors="replace"))
     details = said.details or _Details()
     return KubeError(
         status,

@@ -38,7 +38,7 @@ class Reply:
     body: bytes
 
 
-class Connections:
+class HttpConnections:
     """Connections to the host and port of `url`.
 
     Opened on demand, as many as requests are in flight.
@@ -68,8 +68,8 @@ class Connections:
         self._tune = tune
         self._idle_s = idle_s
         self._fixed = _lines({"Host": url.host_port_subcomponent or "", **headers})
-        self._idle: list[_Connection] = []
-        self._all: set[_Connection] = set()
+        self._idle: list[_HttpConnection] = []
+        self._all: set[_HttpConnection] = set()
 
     async def request(
         self,
@@ -108,7 +108,7 @@ class Connections:
         for connection in tuple(self._all):
             connection.abort()
 
-    def _kept(self) -> "_Connection | None":
+    def _kept(self) -> "_HttpConnection | None":
         """The connection that was used last, so that surplus ones age."""
         oldest = asyncio.get_running_loop().time() - self._idle_s
         while self._idle:
@@ -118,10 +118,10 @@ class Connections:
             connection.abort()
         return None
 
-    async def _connect(self) -> "_Connection":
+    async def _connect(self) -> "_HttpConnection":
         async with asyncio.timeout(self._connect_within_s):
             _, made = await asyncio.get_running_loop().create_connection(
-                lambda: _Connection(self._all),
+                lambda: _HttpConnection(self._all),
                 self._host,
                 self._port,
                 ssl=self._tls,
@@ -131,10 +131,10 @@ class Connections:
         return made
 
 
-class _Connection(asyncio.Protocol):
+class _HttpConnection(asyncio.Protocol):
     """One connection with at most one request on it; listens to its parser."""
 
-    def __init__(self, those_open: "set[_Connection]") -> None:
+    def __init__(self, those_open: "set[_HttpConnection]") -> None:
         self.lost = False
         self.reusable = False
         self.used_at = 0.0

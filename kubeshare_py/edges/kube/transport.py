@@ -15,7 +15,7 @@ import yarl
 
 from kubeshare_py.edges.kube.credentials import Credentials
 from kubeshare_py.edges.kube.errors import KubeWithheld
-from kubeshare_py.edges.kube.http_connections import Connections, Reply
+from kubeshare_py.edges.kube.http_connections import HttpConnections, Reply
 
 R = TypeVar("R", aiohttp.ClientResponse, Reply)
 
@@ -31,7 +31,7 @@ STREAM_BUFSIZE = 512 * 1024
 _HEADERS = {"Accept": JSON, "User-Agent": "kubeshare-py"}
 
 
-class _Options(TypedDict, total=False):
+class _RequestOptions(TypedDict, total=False):
     data: bytes | None
     timeout: aiohttp.ClientTimeout
     read_bufsize: int
@@ -42,7 +42,7 @@ class KubeTransport:
     """An async context manager that needs a running event loop.
 
     aiohttp reads large answers, which it requests compressed, and streams. All else goes over
-    `Connections`, unless there is a proxy. A target is a path with its query.
+    `HttpConnections`, unless there is a proxy. A target is a path with its query.
     """
 
     def __init__(self, credentials: Credentials, may_write: Callable[[], bool]) -> None:
@@ -52,7 +52,7 @@ class KubeTransport:
         #: The path of a server behind another one, such as Rancher's.
         self._prefix = yarl.URL(credentials.server).raw_path.rstrip("/")
         self._session: aiohttp.ClientSession | None = None
-        self._connections: Connections | None = None
+        self._connections: HttpConnections | None = None
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
@@ -71,7 +71,7 @@ class KubeTransport:
             cookie_jar=aiohttp.DummyCookieJar(),
         )
         if self._credentials.proxy is None:
-            self._connections = Connections(
+            self._connections = HttpConnections(
                 yarl.URL(self._credentials.server),
                 headers=_HEADERS,
                 tls=self._credentials.ssl_context,
@@ -171,7 +171,7 @@ class KubeTransport:
         method: str,
         target: str,
         headers: Mapping[str, str],
-        **options: Unpack[_Options],
+        **options: Unpack[_RequestOptions],
     ) -> aiohttp.ClientResponse:
         """Send, and wait until the head of the answer has arrived."""
         if self._session is None:

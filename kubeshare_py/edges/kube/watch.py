@@ -18,7 +18,7 @@ import msgspec
 
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.errors import KubeError, KubeFailure, KubeUnreachable
-from kubeshare_py.edges.kube.stream_silence import Patience, complete_lines, heard
+from kubeshare_py.edges.kube.stream_timeout import Patience, complete_lines, with_timeout
 from kubeshare_py.edges.process import decision_log
 from kubeshare_py.edges.process.backoff import Backoff
 from kubeshare_py.manifests.initial_list import InitialList
@@ -30,10 +30,10 @@ from kubeshare_py.manifests.watch import (
     MODIFIED,
     Changes,
     Codec,
-    Line,
-    Listed,
+    ListResult,
     Problem,
     UnreadableAnswer,
+    WatchLine,
 )
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -124,7 +124,7 @@ class FollowOptions(TypedDict, total=False):
 
 def follow(
     client: KubeClient, path: str, codec: Codec[T], **options: Unpack[FollowOptions]
-) -> AsyncGenerator[Listed[T] | Changes[T], None]:
+) -> AsyncGenerator[ListResult[T] | Changes[T], None]:
     """`follow_reduced` with whole objects in the lists."""
     return follow_reduced(client, path, codec, lambda item: item, **options)
 
@@ -135,7 +135,7 @@ async def follow_reduced(
     codec: Codec[T],
     reduce: Callable[[T], R],
     **options: Unpack[FollowOptions],
-) -> AsyncGenerator[Listed[R] | Changes[T], None]:
+) -> AsyncGenerator[ListResult[R] | Changes[T], None]:
     """Yield one Listed, then Changes in batches, and a Listed again when history was lost.
 
     Of each listed object only the result of `reduce` is kept while the others arrive: whole, 50,000
@@ -183,7 +183,7 @@ async def follow_reduced(
                 await _pause(source, "watch", error)
 
 
-async def _list(source: _Source[T, R]) -> tuple[Listed[R], str]:
+async def _list(source: _Source[T, R]) -> tuple[ListResult[R], str]:
     """LIST page by page; a failed page is requested again, an expired continuation raises."""
     # Without resourceVersion the answer is consistent: at least as new as the request.
     query: dict[str, str | int] = {**source.selector, "limit": PAGE_SIZE}
@@ -202,13 +202,15 @@ async def _list(source: _Source[T, R]) -> tuple[Listed[R], str]:
         items += map(source.reduce, page.items)
         problems += page.problems
         if not page.continue_token:
-            return Listed(items=items, problems=problems, asked_at=asked_at), page.resource_version
+            return ListResult(
+                items=items, problems=problems, asked_at=asked_at
+            ), page.resource_version
         query["continue"] = page.continue_token
 
 
 async def _watch(
     source: _Source[T, R], position: _Position
-) -> AsyncGenerator[Listed[R] | Changes[T], None]:
+) -> AsyncGenerator[ListResult[R] | Changes[T], None]:
     """Watch and reconnect until the server has lost our position: then raises _Expired.
 
     Without a position the watch begins with the list: errors before its end are raised, as
@@ -246,7 +248,7 @@ async def _watch(
 
 async def _connection(
     source: _Source[T, R], position: _Position
-) -> AsyncGenerator[Listed[R] | Changes[T], None]:
+) -> AsyncGenerator[ListResult[R] | Changes[T], None]:
     """One watch request, from the position until the server or the network ends it."""
     loop = asyncio.get_running_loop()
     seconds = source.rng.randint(SHORTEST_WATCH_S, LONGEST_WATCH_S)
@@ -271,7 +273,7 @@ async def _connection(
         source.client.stream(
             source.path, query=query, read_timeout_s=seconds + READ_SLACK_S
         ) as chunks,
-        aclosing(heard(chunks, _patience(source, position), look)) as heeded,
+        aclosing(with_timeout(chunks, _patience(source, position), look)) as heeded,
     ):
         position.heard_at = loop.time()
         position.answered = True
@@ -285,7 +287,9 @@ async def _connection(
                 if not initial.resource_version:
                     continue
                 position.resource_version = initial.resource_version
-                yield Listed(items=initial.items(), problems=initial.problems(), asked_at=asked_at)
+                yield ListResult(
+                    items=initial.items(), problems=initial.problems(), asked_at=asked_at
+                )
                 initial = None
             del lines
             changed = _move(position, decoded) if initial is None else []
@@ -297,7 +301,7 @@ async def _connection(
                 raise stop
 
 
-def _move(position: _Position, decoded: list[Line[T]]) -> list[Line[T]]:
+def _move(position: _Position, decoded: list[WatchLine[T]]) -> list[WatchLine[T]]:
     """Advance to the last received version; the lines that are changes."""
     versions = (line.resource_version for line in reversed(decoded))
     version = next(filter(None, versions), "")
@@ -355,7 +359,7 @@ def _is_away(error: KubeFailure, position: _Position) -> bool:
     return not position.answered
 
 
-def _stop(decoded: list[Line[T]]) -> KubeFailure | None:
+def _stop(decoded: list[WatchLine[T]]) -> KubeFailure | None:
     """Why this connection cannot go on: an ERROR event, or bytes that are no event; or None."""
     for line in decoded:
         if line.type == ERROR:

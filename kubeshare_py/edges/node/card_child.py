@@ -3,8 +3,8 @@
 It is a separate process because a call into the driver may never return, or crash it: then it is
 killed and restarted, and the collector goes on answering. Its arguments are the seconds between
 readings, the seconds until a driver that lost a card is opened again, and the folder below which
-the node's own folders are. It writes a JSON line (`Report`) per reading and ends when its standard
-input does. Modules that it does not import save memory on every node.
+the node's own folders are. It writes a JSON line (`CardReport`) per reading and ends when its
+standard input does. Modules that it does not import save memory on every node.
 """
 
 import ctypes
@@ -16,8 +16,8 @@ import sys
 import time
 from dataclasses import asdict, replace
 
-from kubeshare_py.edges.node.card_reports import Report
-from kubeshare_py.edges.node.node_signs import NodeSigns
+from kubeshare_py.edges.node.card_reports import CardReport
+from kubeshare_py.edges.node.node_probe import NodeProbe
 from kubeshare_py.edges.node.nvml_cards import NvmlCards
 from kubeshare_py.edges.process import idle_memory
 from kubeshare_py.node_agent.card_reader import CardReader
@@ -34,7 +34,7 @@ def main(interval_s: float, reopen_s: float, root: str = "/") -> None:
     """Report cards until standard input ends."""
     _end_with_parent()
     idle_memory.give_back()
-    reader, signs = NvmlCards(reopen_s), NodeSigns(root)
+    reader, signs = NvmlCards(reopen_s), NodeProbe(root)
     while True:
         began = time.monotonic()
         print(json.dumps(asdict(_report(reader, signs))), flush=True)
@@ -49,11 +49,11 @@ def _end_with_parent() -> None:
         prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
 
 
-def _report(reader: CardReader, signs: NodeSigns) -> Report:
+def _report(reader: CardReader, signs: NodeProbe) -> CardReport:
     try:
-        return Report(reading=replace(plausible(reader.read()), signs=signs.look()))
+        return CardReport(reading=replace(plausible(reader.read()), signs=signs.look()))
     except OSError as error:
-        return Report(failure=str(error))
+        return CardReport(failure=str(error))
 
 
 def _ended(reader: CardReader, began: float, interval_s: float) -> bool:

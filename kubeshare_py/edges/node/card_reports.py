@@ -6,7 +6,7 @@ from kubeshare_py.domain.card_reading import NodeReading
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class CardReport:
     """A reading, or why nothing could be read."""
 
     reading: NodeReading | None = None

@@ -13,7 +13,7 @@ import msgspec
 
 from kubeshare_py.domain.card_reading import CardLink, JudgedCard, NodeReading
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.edges.node.card_reports import Report
+from kubeshare_py.edges.node.card_reports import CardReport
 from kubeshare_py.edges.process import decision_log
 from kubeshare_py.edges.process.module_process import module_process
 from kubeshare_py.exporters.collector_metrics import FAILED, HUNG, READ, CollectorFigures
@@ -25,14 +25,14 @@ ROOT = Path("/")
 #: The process is replaced after this many times the staleness time.
 _PATIENCE = 2
 
-_reports = msgspec.json.Decoder(Report)
+_reports = msgspec.json.Decoder(CardReport)
 
 
-class CardProblem(Exception):
+class CardsUnreadable(Exception):
     """The cards cannot be read; the text says why."""
 
 
-class DriverHangs(CardProblem):
+class DriverHangs(CardsUnreadable):
     """A call into the driver does not return."""
 
 
@@ -68,17 +68,17 @@ class CardSampler:
                 await self._listen()
             except DriverHangs as error:
                 self._failed(HUNG, str(error))
-            except (CardProblem, OSError) as error:
+            except (CardsUnreadable, OSError) as error:
                 self._failed(FAILED, str(error))
             await asyncio.sleep(self.interval_s)
 
     async def once(self) -> None:
-        """Read once. Raises CardProblem."""
+        """Read once. Raises CardsUnreadable."""
         async with self._child() as process:
             report = await self._report(process, self.stale_after_s)
         self._take(report)
         if report.reading is None:
-            raise CardProblem(report.failure)
+            raise CardsUnreadable(report.failure)
 
     def took(self, reading: NodeReading) -> None:
         """Take in a reading, and log what is new."""
@@ -139,14 +139,14 @@ class CardSampler:
             async with self._child() as process:
                 while True:
                     self._take(await self._report(process, _PATIENCE * self.stale_after_s))
-        except CardProblem:
+        except CardsUnreadable:
             # A process stuck in the driver cannot be killed: no second one is started meanwhile.
             await process.wait()
             raise
 
-    async def _report(self, process: Process, patience_s: float) -> Report:
+    async def _report(self, process: Process, patience_s: float) -> CardReport:
         if process.stdout is None:
-            raise CardProblem("no pipe from the process that asks the driver")
+            raise CardsUnreadable("no pipe from the process that asks the driver")
         try:
             async with asyncio.timeout(patience_s):
                 line = await process.stdout.readline()
@@ -155,10 +155,10 @@ class CardSampler:
         except TimeoutError as error:
             raise DriverHangs(f"the driver gave no answer for {patience_s:.0f} s") from error
         except (ValueError, msgspec.MsgspecError) as error:
-            raise CardProblem(f"the process that asks the driver said: {error}") from error
-        raise CardProblem(f"the process that asks the driver ended with {await process.wait()}")
+            raise CardsUnreadable(f"the process that asks the driver said: {error}") from error
+        raise CardsUnreadable(f"the process that asks the driver ended with {await process.wait()}")
 
-    def _take(self, report: Report) -> None:
+    def _take(self, report: CardReport) -> None:
         if report.reading is None:
             self._failed(FAILED, report.failure)
         else:

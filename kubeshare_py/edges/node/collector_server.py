@@ -12,7 +12,7 @@ from kubeshare_py.edges.node.card_sampler import CardSampler
 from kubeshare_py.edges.process import idle_memory, probes
 from kubeshare_py.edges.process.bounded_server import listening
 from kubeshare_py.edges.process.build import running_build, say_listening, url
-from kubeshare_py.edges.process.probes import Check
+from kubeshare_py.edges.process.probes import HealthCheck
 from kubeshare_py.exporters.build_info import build_collector
 from kubeshare_py.exporters.collector_metrics import CollectorFigures, cards_text, page
 from kubeshare_py.exporters.gpu_capacity import PATH
@@ -44,8 +44,8 @@ class CollectorPage:
 
     def routes(self) -> list[web.RouteDef]:
         """The routes of the page and of probes."""
-        live = [Check("ping", lambda: "")]
-        ready = [*live, Check("cards", self._sampler.unread)]
+        live = [HealthCheck("ping", lambda: "")]
+        ready = [*live, HealthCheck("cards", self._sampler.unread)]
         return [web.get(PATH, self._answer), *probes.routes(lambda: live, lambda: ready)]
 
     def text(self, accept: str) -> tuple[bytes, str]:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.edges.node import mps_child
-from kubeshare_py.edges.process import decision_log, proof_of_life
+from kubeshare_py.edges.process import decision_log, liveness_lock
 from kubeshare_py.node_agent.mps_daemons import MpsDaemons
 
 PROGRAM = "nvidia-cuda-mps-control"
@@ -102,7 +102,7 @@ class MpsLauncher:
                     answers = await self._tell(uuid, self._folder / uuid, _QUESTION)
                 if answers:
                     self._proofs.mkdir(_OWN, parents=True, exist_ok=True)
-                    with proof_of_life.shown(self._proofs / uuid):
+                    with liveness_lock.shown(self._proofs / uuid):
                         decision_log.inform("mps-answers", card=uuid)
                         await asyncio.get_running_loop().create_future()
             except OSError as error:

@@ -21,7 +21,7 @@ from kubeshare_py.node_agent import nvidia
 _NUMA_WORDS = 16
 
 
-class Answers:
+class NvmlAnswers:
     """Questions about one card or MIG instance, whose uuid is `card`."""
 
     def __init__(self, nvml: Nvml, card: str, handle: object) -> None:

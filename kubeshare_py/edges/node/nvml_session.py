@@ -16,7 +16,7 @@ from kubeshare_py.domain.card_reading import (
 )
 from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.edges.node.nvml import WHOLE_CARD, ErrorEvents, Nvml, NvmlFailed
-from kubeshare_py.edges.node.nvml_answers import Answers
+from kubeshare_py.edges.node.nvml_answers import NvmlAnswers
 from kubeshare_py.node_agent import nvidia
 
 #: The most instances of one card; NVIDIA's have seven at most.
@@ -105,7 +105,7 @@ class NvmlSession:
 
     def _card(self, index: int, handle: object, uuid: GpuUuid) -> CardReading:
         """One card; its memory is 0 if it cannot be read."""
-        answers = Answers(self._nvml, uuid, handle)
+        answers = NvmlAnswers(self._nvml, uuid, handle)
         fixed = self._fixed.get(uuid) or self._first(index, answers, uuid)
         memory = answers.memory()
         if not fixed.model or memory is None:
@@ -125,7 +125,7 @@ class NvmlSession:
             **given,
         )
 
-    def _first(self, index: int, answers: Answers, uuid: GpuUuid) -> CardReading:
+    def _first(self, index: int, answers: NvmlAnswers, uuid: GpuUuid) -> CardReading:
         return CardReading(
             uuid=uuid,
             index=index,
@@ -139,7 +139,7 @@ class NvmlSession:
     def _parts(self, card: CardReading, handle: object) -> Iterator[CardReading]:
         """Its MIG instances."""
         holes = (pynvml.NVML_ERROR_NOT_FOUND, pynvml.NVML_ERROR_INVALID_ARGUMENT)
-        whole = Answers(self._nvml, card.uuid, handle)
+        whole = NvmlAnswers(self._nvml, card.uuid, handle)
         most = whole.ask("nvmlDeviceGetMaxMigDeviceCount") or 0
         for number in range(min(most, _MOST_INSTANCES)):
             part = whole.ask("nvmlDeviceGetMigDeviceHandleByIndex", number, silent=holes)
@@ -149,7 +149,7 @@ class NvmlSession:
 
     def _part(self, card: CardReading, handle: object, uuid: GpuUuid) -> CardReading:
         """One MIG instance; its memory is 0 if it cannot be read."""
-        answers = Answers(self._nvml, uuid, handle)
+        answers = NvmlAnswers(self._nvml, uuid, handle)
         name, memory = answers.ask("nvmlDeviceGetName"), answers.memory()
         instance = answers.ask("nvmlDeviceGetGpuInstanceId")
         if instance is not None:

@@ -64,7 +64,7 @@ async def listening(
     At the end requests get `shutdown_s` to be answered, then every connection is closed, kept-alive
     ones included. Raises OSError if it cannot listen.
     """
-    connections = _Connections(context, bounds or Bounds())
+    connections = _BoundedConnections(context, bounds or Bounds())
     app.middlewares.insert(0, connections.middleware())
     runner = web.AppRunner(
         app,
@@ -155,7 +155,7 @@ def _quiet_logger() -> logging.Logger:
 
 
 @dataclass(eq=False, slots=True)
-class _Connection:
+class _BoundedConnection:
     """`opening` until its handshake is done; `due` is when it is closed; `request` if busy."""
 
     handler: web.RequestHandler
@@ -178,20 +178,20 @@ class _Connection:
             self.handler.transport.abort()
 
 
-_Waiting = dict[web.RequestHandler, _Connection]
+_WaitingConnection = dict[web.RequestHandler, _BoundedConnection]
 
 
 @dataclass(eq=False, slots=True)
-class _Connections:
+class _BoundedConnections:
     """The connections of one server; dicts are ordered by insertion."""
 
     context: ssl.SSLContext | None
     bounds: Bounds
     server: web.Server | None = None
     #: Connections without a request so far, those between two requests, those with one.
-    strangers: _Waiting = field(default_factory=dict)
-    idle: _Waiting = field(default_factory=dict)
-    busy: _Waiting = field(default_factory=dict)
+    strangers: _WaitingConnection = field(default_factory=dict)
+    idle: _WaitingConnection = field(default_factory=dict)
+    busy: _WaitingConnection = field(default_factory=dict)
     #: The timer of each listener that pauses because it could accept nothing.
     paused: dict[socket.socket, asyncio.TimerHandle] = field(default_factory=dict)
 
@@ -203,7 +203,7 @@ class _Connections:
             own = request.protocol
             self.strangers.pop(own, None)
             self.idle.pop(own, None)
-            self.busy[own] = _Connection(own, _now() + self.bounds.busy_s, request=request)
+            self.busy[own] = _BoundedConnection(own, _now() + self.bounds.busy_s, request=request)
             try:
                 return await handler(request)
             except web.RequestPayloadError:
@@ -214,7 +214,7 @@ class _Connections:
                 return web.Response(status=HTTPStatus.BAD_REQUEST)  # The client left.
             finally:
                 self.busy.pop(own, None)
-                self.idle[own] = _Connection(own, _now() + self.bounds.idle_s)
+                self.idle[own] = _BoundedConnection(own, _now() + self.bounds.idle_s)
 
         return noted
 
@@ -254,13 +254,13 @@ class _Connections:
             raise RuntimeError("there is no server yet")
         accepted.setblocking(False)
         own = self.server()
-        connection = _Connection(own, _now() + self.bounds.head_s, accepted=accepted)
+        connection = _BoundedConnection(own, _now() + self.bounds.head_s, accepted=accepted)
         connection.opening = asyncio.get_running_loop().create_task(
             self._opened(accepted, connection)
         )
         self.strangers[own] = connection
 
-    async def _opened(self, accepted: socket.socket, connection: _Connection) -> None:
+    async def _opened(self, accepted: socket.socket, connection: _BoundedConnection) -> None:
         loop = asyncio.get_running_loop()
         try:
             await loop.connect_accepted_socket(

@@ -22,8 +22,8 @@ from kubeshare_py.domain.effects import (
     Overuse,
     Preempt,
     ReportOvercommit,
+    ReportPodWarning,
     ReportScheduled,
-    ReportTrouble,
     ReportWaiting,
 )
 
@@ -97,9 +97,9 @@ def decided(effect: Effect, **about: object) -> None:
         case ReportScheduled():
             # Not a decision: the API server stored the one that was logged.
             _line("bound", effect, {"node": effect.node, **about}, logging.DEBUG)
-        case ReportTrouble():
+        case ReportPodWarning():
             pod = {"pod": str(effect.key), "uid": effect.uid}
-            warn("trouble", **pod, reason=effect.trouble, message=effect.note, **about)
+            warn("pod warning", **pod, reason=effect.warning, message=effect.note, **about)
         case ReportOvercommit():
             _overuse(effect, **about)
         case Lingers() | LogPluginFailure():

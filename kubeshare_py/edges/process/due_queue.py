@@ -10,7 +10,7 @@ V = TypeVar("V")
 
 
 @dataclass(slots=True)
-class _Entry(Generic[V]):
+class _DueEntry(Generic[V]):
     value: V
     due: float
     number: int
@@ -23,7 +23,7 @@ class DueQueue(Generic[K, V]):
     """
 
     def __init__(self) -> None:
-        self._queued: dict[K, _Entry[V]] = {}
+        self._queued: dict[K, _DueEntry[V]] = {}
         self._heap: list[tuple[float, int, K]] = []
         self._taken: set[K] = set()
         self._numbers = itertools.count()
@@ -46,7 +46,7 @@ class DueQueue(Generic[K, V]):
             entry.value = value
             return
         number = next(self._numbers)
-        self._queued[key] = _Entry(value, due, number)
+        self._queued[key] = _DueEntry(value, due, number)
         heapq.heappush(self._heap, (due, number, key))
 
     def discard(self, key: K) -> None:

@@ -15,7 +15,7 @@ PATHS = ("/livez", "/readyz", "/healthz")
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class HealthCheck:
     """`problem` gives what is wrong now, "" if nothing is."""
 
     name: str
@@ -23,7 +23,7 @@ class Check:
 
 
 def routes(
-    live: Callable[[], Sequence[Check]], ready: Callable[[], Sequence[Check]]
+    live: Callable[[], Sequence[HealthCheck]], ready: Callable[[], Sequence[HealthCheck]]
 ) -> list[web.RouteDef]:
     """The routes; /healthz is an old name for everything."""
     found = []
@@ -33,7 +33,7 @@ def routes(
     return found
 
 
-def _handler(name: str, checks: Callable[[], Sequence[Check]]) -> Handler:
+def _handler(name: str, checks: Callable[[], Sequence[HealthCheck]]) -> Handler:
     async def handler(request: web.Request) -> web.StreamResponse:
         only = request.match_info.get("check")
         wanted = [one for one in checks() if only in (None, one.name)]
@@ -44,7 +44,7 @@ def _handler(name: str, checks: Callable[[], Sequence[Check]]) -> Handler:
     return handler
 
 
-def _answer(name: str, checks: Sequence[Check], request: web.Request) -> web.Response:
+def _answer(name: str, checks: Sequence[HealthCheck], request: web.Request) -> web.Response:
     excluded = set(request.query.getall("exclude", []))
     lines, failed = [], False
     for check in checks:

@@ -1,11 +1,14 @@
 """Reads a configuration file into the typed configuration, and prints one."""
 
+from collections.abc import Callable
+
 import yaml
 
 from kubeshare_py.configuration.scheduler import (
     ConfigurationError,
     SchedulerConfiguration,
     effective,
+    former_keys,
     read,
 )
 from kubeshare_py.documents.problems import DocumentProblem
@@ -14,15 +17,20 @@ from kubeshare_py.edges.process.document_files import read_bytes
 from kubeshare_py.inventory.series_selectors import SelectorProblem, parse_matchers
 
 
-def load(path: str | None) -> SchedulerConfiguration:
+def load(
+    path: str | None, warn: Callable[[str], object] = lambda warning: None
+) -> SchedulerConfiguration:
     """The configuration in this file, or the defaults without one.
+
+    `warn` is called with a sentence for each key of an earlier version that the file has.
 
     Raises ConfigurationError, which names the file and the path of the error in it.
     """
     if path is None:
         return read(None)
     try:
-        configuration = read(read_yaml(read_bytes(path), path))
+        document = read_yaml(read_bytes(path), path)
+        configuration = read(document)
         _check_selector(configuration.inventory.selector)
     except OSError as error:
         raise ConfigurationError(f"{path}: {error.strerror}") from error
@@ -30,6 +38,8 @@ def load(path: str | None) -> SchedulerConfiguration:
         raise ConfigurationError(str(problem)) from problem
     except ConfigurationError as error:
         raise ConfigurationError(f"{path}: {error}") from error
+    for warning in former_keys(document):
+        warn(f"{path}: {warning}")
     return configuration
 
 

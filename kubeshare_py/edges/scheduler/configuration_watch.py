@@ -7,16 +7,17 @@ take effect at the next start. A file that cannot be used changes nothing.
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 
 from kubeshare_py.configuration.scheduler import ConfigurationError, SchedulerConfiguration
+from kubeshare_py.edges.process import decision_log
+from kubeshare_py.edges.process.backoff import Sleep
 from kubeshare_py.edges.scheduler import configuration_file
 from kubeshare_py.framework.profile_making import PluginFactory, profiles
 from kubeshare_py.framework.scheduler_profile import Profile
 
 INTERVAL_S = 2.0
-Sleep = Callable[[float], Awaitable[object]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +53,7 @@ async def updates(
         if stamp != seen:
             seen = stamp
             try:
-                found = await asyncio.to_thread(configuration_file.load, path)
+                found = await asyncio.to_thread(configuration_file.load, path, _warn)
                 if found != used:
                     yield _update(found, running, factories)
                     used = found
@@ -81,6 +82,10 @@ def _update(
         if name != "profiles" and getattr(found, name) != getattr(running, name)
     )
     return Update(profiles=profiles(found, factories), for_restart=changed)
+
+
+def _warn(warning: str) -> None:
+    decision_log.warn("configuration", message=warning)
 
 
 def _stamp(path: str) -> tuple[int, int, int] | None:

@@ -17,7 +17,7 @@ from kubeshare_py.domain.effects import (
     LogPluginFailure,
     Nominate,
     Preempt,
-    ReportTrouble,
+    ReportPodWarning,
     ReportWaiting,
 )
 from kubeshare_py.domain.events import BindSlotsFree, Event, InventoryFailed, InventoryRead
@@ -32,7 +32,7 @@ from kubeshare_py.edges.kube.watch import follow_reduced
 from kubeshare_py.edges.process import decision_log
 from kubeshare_py.edges.scheduler.configuration_watch import Updates
 from kubeshare_py.edges.scheduler.leader_lease import LeadershipLost
-from kubeshare_py.edges.scheduler.vital_signs import VitalSigns
+from kubeshare_py.edges.scheduler.process_health import ProcessHealth
 from kubeshare_py.edges.scheduler.watched_events import logged
 from kubeshare_py.edges.scheduler.writes.kube_api import KubeApi
 from kubeshare_py.framework.profile_warnings import warnings
@@ -41,8 +41,8 @@ from kubeshare_py.inventory.portions import CARDS_A_PORTION, portions
 from kubeshare_py.manifests.budget import BudgetFields
 from kubeshare_py.manifests.events import BUDGET_EVENTS, NODE_EVENTS, R, T, Translation
 from kubeshare_py.manifests.node import NodeFields
-from kubeshare_py.manifests.watch import Changes, Codec, Listed
-from kubeshare_py.scheduling.binding import outsiders
+from kubeshare_py.manifests.watch import Changes, Codec, ListResult
+from kubeshare_py.scheduling.binding import external_binds
 from kubeshare_py.scheduling.explain.figures import ledger_figures
 from kubeshare_py.scheduling.machine import MOST_UNANSWERED, Machine
 
@@ -65,7 +65,7 @@ class DecisionLoop:
     api: KubeApi
     group: asyncio.TaskGroup
     news: asyncio.Event
-    signs: VitalSigns
+    health: ProcessHealth
     #: For the inventory from annotations.
     annotated: AnnotatedNodes | None = None
     leads: bool = False
@@ -88,9 +88,11 @@ class DecisionLoop:
         self.leads = True
         self._warn_of([*self.machine.profiles.values()])
         for record in self.machine.records.values():
-            if record.told is not None:
-                self.api.report(ReportWaiting(record.pod.uid, record.pod.key, record.told))
-        self._perform(outsiders.standing(self.machine.records.values(), self.machine.profiles), 0.0)
+            if record.reported is not None:
+                self.api.report(ReportWaiting(record.pod.uid, record.pod.key, record.reported))
+        self._perform(
+            external_binds.standing(self.machine.records.values(), self.machine.profiles), 0.0
+        )
 
     async def heed(self, campaign: Awaitable[None]) -> None:
         """Take part in an election, and perform no effect from the moment that it is lost.
@@ -128,20 +130,20 @@ class DecisionLoop:
         translation: Translation[T, R],
         *,
         reduce: Callable[[T], R] | None = None,
-        told: Callable[[Listed[R] | Changes[T]], None] = lambda news: None,
+        told: Callable[[ListResult[R] | Changes[T]], None] = lambda news: None,
     ) -> None:
         """Follow one resource for ever.
 
         `reduce` replaces the translation's for listed objects; `told` is called with each list or
         batch of changes after the machine has handled its events.
         """
-        connected = self.signs.watching(path.rpartition("/")[2])
+        connected = self.health.watching(path.rpartition("/")[2])
         reduce = reduce or translation.reduce
         watched = follow_reduced(client, path, codec, reduce, connected=connected)
         async with aclosing(watched) as stream:
             async for news in stream:
                 await self.tell(logged(translation.events(news)))
-                if isinstance(news, Listed):
+                if isinstance(news, ListResult):
                     # Objects of a list stay: no garbage collection needs to look at them again.
                     gc.freeze()
                 told(news)
@@ -155,11 +157,11 @@ class DecisionLoop:
                 self.annotated.seen(node)
             return NODE_EVENTS.reduce(node)
 
-        def told(news: Listed[Node] | Changes[NodeFields]) -> None:
+        def told(news: ListResult[Node] | Changes[NodeFields]) -> None:
             if self.annotated is not None:
                 self.annotated.heed(news)
             self._nodes_news.set()
-            if isinstance(news, Listed):
+            if isinstance(news, ListResult):
                 self._nodes_listed.set()
                 self._say_what_is_there()
 
@@ -180,10 +182,10 @@ class DecisionLoop:
         if self.annotated is not None:
             source = self.annotated.readings(self._nodes_heard, settings.interval_seconds)
         else:
-            source = readings(settings, nodes, targets, self.signs.inventory_read, self._rest)
+            source = readings(settings, nodes, targets, self.health.inventory_read, self._rest)
         async with asyncio.TaskGroup() as group:
             if settings.source in OF_TARGETS:
-                connected = self.signs.watching("collectors")
+                connected = self.health.watching("collectors")
                 group.create_task(
                     targets.follow(client, settings.namespace, settings.pod_selector, connected)
                 )
@@ -222,8 +224,8 @@ class DecisionLoop:
 
     def _nodes_heard(self) -> None:
         """An inventory from nodes is as new as their watch."""
-        if not self.signs.lost_s("nodes"):
-            self.signs.inventory_read()
+        if not self.health.lost_s("nodes"):
+            self.health.inventory_read()
 
     async def _rest(self, seconds: float) -> None:
         """Sleep; shorter if nodes come or go."""
@@ -239,7 +241,7 @@ class DecisionLoop:
         """Apply new profiles, while there may be updates; log unusable ones."""
         async with aclosing(updates) as stream:
             async for update in stream:
-                self.signs.tallies.reload(applied=not update.problem)
+                self.health.tallies.reload(applied=not update.problem)
                 if update.problem:
                     decision_log.warn("configuration", message=update.problem)
                     continue
@@ -272,16 +274,16 @@ class DecisionLoop:
         began_s = perf_counter()
         effects = self.machine.handle(event, asyncio.get_running_loop().time())
         took_s = perf_counter() - began_s
-        self.signs.handled(event, effects, took_s)
+        self.health.handled(event, effects, took_s)
         self._perform(effects, took_s)
 
     def _perform(self, effects: Iterable[Effect], took_s: float) -> None:
         for effect in effects:
             if not self.leads:
                 continue  # the leader reports
-            decision_log.decided(effect, **self.signs.about(effect, took_s))
-            if isinstance(effect, ReportTrouble):
-                self.signs.tallies.trouble(effect.trouble)
+            decision_log.decided(effect, **self.health.about(effect, took_s))
+            if isinstance(effect, ReportPodWarning):
+                self.health.tallies.warning(effect.warning)
             match effect:
                 case Bind():
                     self._begin(self._bind(effect))
@@ -290,7 +292,7 @@ class DecisionLoop:
                 case Nominate():
                     self._begin(self.api.nominate(effect))
                 case Preempt():
-                    self.signs.tallies.preempted(len(effect.plan.victims))
+                    self.health.tallies.preempted(len(effect.plan.victims))
                 case LogPluginFailure() | Lingers():
                     pass  # it is in the log
                 case _:

@@ -10,17 +10,17 @@ from kubeshare_py.configuration.scheduler import SchedulerConfiguration
 from kubeshare_py.edges.kube.certificate_files import CertificateFiles
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.delegated_auth import MOST_ASKED, DelegatedAuth
-from kubeshare_py.edges.kube.own_authority import OwnAuthority, Pace, api_service
+from kubeshare_py.edges.kube.self_signed_ca import Pace, SelfSignedCa, api_service
 from kubeshare_py.edges.process import probes
 from kubeshare_py.edges.scheduler import health
 from kubeshare_py.edges.scheduler.configured_files import accepted_tokens
 from kubeshare_py.edges.scheduler.leadership import Leadership
 from kubeshare_py.edges.scheduler.metrics_page import MetricsPage
+from kubeshare_py.edges.scheduler.process_health import ProcessHealth
 from kubeshare_py.edges.scheduler.state.front_proxy import FrontProxy
-from kubeshare_py.edges.scheduler.state.state_access import Access
+from kubeshare_py.edges.scheduler.state.state_access import StateAccess
 from kubeshare_py.edges.scheduler.state.state_api import StateApi, Views
 from kubeshare_py.edges.scheduler.state.state_server import serve
-from kubeshare_py.edges.scheduler.vital_signs import VitalSigns
 from kubeshare_py.edges.scheduler.writes.report_lane import ReportLane
 from kubeshare_py.manifests.state_group import API_SERVICE
 from kubeshare_py.scheduling.explain.explanation import cluster_portions, pod_portions, why
@@ -36,7 +36,7 @@ PACE = Pace(retry_s=0.25)
 async def endpoints(
     configuration: SchedulerConfiguration,
     client: KubeClient,
-    signs: VitalSigns,
+    process_health: ProcessHealth,
     reports: ReportLane,
     leadership: Leadership,
 ) -> AsyncIterator[str]:
@@ -45,12 +45,16 @@ async def endpoints(
     Access reviews use the credentials of `client`, but on connections of their own: not behind
     binds, and also while another process leads.
     """
-    machine, interval_s = signs.machine, configuration.inventory.interval_seconds
+    machine, interval_s = process_health.machine, configuration.inventory.interval_seconds
     page = MetricsPage(
-        signs, lambda: (reports.queued, reports.dropped), client.tallies, leadership.figures
+        process_health,
+        lambda: (reports.queued, reports.dropped),
+        client.tallies,
+        leadership.figures,
     )
     checks = probes.routes(
-        lambda: health.live_checks(signs), lambda: health.ready_checks(signs, interval_s)
+        lambda: health.live_checks(process_health),
+        lambda: health.ready_checks(process_health, interval_s),
     )
     async with AsyncExitStack() as stack:
         asking = await stack.enter_async_context(client.another(concurrency=MOST_ASKED))
@@ -58,8 +62,8 @@ async def endpoints(
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kubeshare-")))
         certificate = _certificate(configuration, own, folder)
         proxy = FrontProxy(own, certificate.context)
-        reviews = DelegatedAuth(asking, signs.clock)
-        access = Access(
+        reviews = DelegatedAuth(asking, process_health.clock)
+        access = StateAccess(
             tokens=accepted_tokens(configuration.server.token_file),
             reviews=reviews,
             forwarded=proxy.user,
@@ -98,7 +102,7 @@ def _views(machine: Machine) -> Views:
 
 def _certificate(
     configuration: SchedulerConfiguration, client: KubeClient, folder: Path
-) -> CertificateFiles | OwnAuthority:
+) -> CertificateFiles | SelfSignedCa:
     """The certificate of the files; or a self-made one, which is added to the APIService."""
     settings = configuration.server
     if settings.certificate_file:
@@ -107,4 +111,4 @@ def _certificate(
     host = f"{settings.service}.{configuration.leader_election.resource_namespace}"
     names = (f"{host}.svc", host, "localhost")
     caller = api_service(API_SERVICE) if settings.api_service else None
-    return OwnAuthority(client, caller, names, folder, PACE)
+    return SelfSignedCa(client, caller, names, folder, PACE)

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, 
 
 from kubeshare_py.domain.lease import LeaderFigures
 from kubeshare_py.edges.process.build import running_build
-from kubeshare_py.edges.scheduler.vital_signs import VitalSigns
+from kubeshare_py.edges.scheduler.process_health import ProcessHealth
 from kubeshare_py.exporters.build_info import build_values
 from kubeshare_py.exporters.card_metrics import CardPage
 from kubeshare_py.exporters.client_metrics import RequestTallies, leader_values
@@ -37,13 +37,13 @@ class MetricsPage:
 
     def __init__(
         self,
-        signs: VitalSigns,
+        process_health: ProcessHealth,
         reports: Callable[[], tuple[int, int]],
         requests: RequestTallies,
         leader: Callable[[], LeaderFigures | None],
     ) -> None:
         """`reports` gives how many are queued now and how many were dropped so far."""
-        self._signs = signs
+        self._health = process_health
         self._reports = reports
         self._requests = requests
         self._leader = leader
@@ -59,17 +59,17 @@ class MetricsPage:
 
     async def chunks(self) -> list[bytes]:
         """The text in pieces; each took some milliseconds to make."""
-        signs, machine = self._signs, self._signs.machine
+        process_health, machine = self._health, self._health.machine
         queued, dropped = self._reports()
         process = ProcessFigures(
             attempts=self._attempts(),
             queue_moves=dict(machine.moves.counts()),
             preemption_attempts=machine.attempts.preemptions,
             preemptors_exhausted=machine.attempts.exhausted,
-            inventory_age_s=signs.inventory_age_s(),
+            inventory_age_s=process_health.inventory_age_s(),
             reports_queued=queued,
             reports_dropped=dropped,
-            loop_lag_s=signs.lag_s,
+            loop_lag_s=process_health.lag_s,
             plugin_failures=dict(machine.boundary.failures.counts.items()),
         )
         ledger, pods = ledger_figures(machine), PodFigures()
@@ -77,7 +77,7 @@ class MetricsPage:
             pods = counted
             await asyncio.sleep(0)
         values = {
-            **scheduler_values(ledger, pods, process, signs.tallies),
+            **scheduler_values(ledger, pods, process, process_health.tallies),
             **self._requests.values(),
             **leader_values(self._leader()),
             **self._build,
@@ -93,12 +93,12 @@ class MetricsPage:
 
     def _attempts(self) -> Mapping[tuple[str, ...], int]:
         """Counts, zeros included: a rate needs to know where a count began."""
-        attempts = self._signs.machine.attempts
+        attempts = self._health.machine.attempts
         tries = (attempts.scheduled, attempts.unschedulable, attempts.failed)
         return {
             (result, profile): counts.get(profile, 0)
             for result, counts in zip(RESULTS, tries, strict=True)
-            for profile in self._signs.machine.profiles
+            for profile in self._health.machine.profiles
         }
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:

@@ -15,6 +15,7 @@ from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.errors import KubeError
 from kubeshare_py.edges.kube.watch import follow_reduced
 from kubeshare_py.edges.process import decision_log
+from kubeshare_py.edges.process.backoff import Sleep
 from kubeshare_py.edges.scheduler.watched_events import logged
 from kubeshare_py.manifests.events import pod_group_events
 from kubeshare_py.manifests.pod_group import PATHS, PodGroupFields
@@ -27,7 +28,6 @@ NOT_INSTALLED = "is not installed in this cluster"
 FORBIDDEN = "may not be read by the scheduler"
 
 Tell = Callable[[Iterable[Event]], Awaitable[None]]
-Sleep = Callable[[float], Awaitable[None]]
 
 
 async def watch_pod_groups(

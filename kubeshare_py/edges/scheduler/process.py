@@ -11,7 +11,7 @@ import uvloop
 
 from kubeshare_py.edges.kube.credential_reading import KubeConfigError
 from kubeshare_py.edges.process import decision_log
-from kubeshare_py.edges.process.until_told import until_told
+from kubeshare_py.edges.process.run_until_signal import until_signal
 from kubeshare_py.edges.scheduler.leader_lease import LeadershipLost
 
 #: Most objects of a turn are freed by their reference counts: searching cycles among them every 700
@@ -42,7 +42,7 @@ def run(
     decision_log.set_up(log_level)
     collect_in_short_turns()
     try:
-        uvloop.run(until_told(_without_old_cycles(work, look_again_s)))
+        uvloop.run(until_signal(_without_old_cycles(work, look_again_s)))
     except KubeConfigError as error:
         decision_log.warn("credentials", message=str(error))
         return UNREACHABLE

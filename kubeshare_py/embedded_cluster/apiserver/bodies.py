@@ -14,8 +14,8 @@ from kubeshare_py.embedded_cluster.protocol.messages import JSON, ApiRequest
 from kubeshare_py.embedded_cluster.protocol.protobuf import NotReadable, decode_protobuf
 from kubeshare_py.embedded_cluster.protocol.resources import Admission, Pruned, Resource
 from kubeshare_py.embedded_cluster.protocol.status import (
+    ApiRefusal,
     Json,
-    Refusal,
     bad_request,
     invalid,
     unsupported_media_type,
@@ -33,7 +33,7 @@ _HINT = (
 )
 
 
-class NotDecodable(Refusal):
+class NotDecodable(ApiRefusal):
     """The body is no such object: 400, or 422 if a patch made it so."""
 
     def __init__(self, kind: str, api_version: str, why: str) -> None:

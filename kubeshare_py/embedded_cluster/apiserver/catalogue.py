@@ -6,7 +6,7 @@ from kubeshare_py.embedded_cluster.apiserver.discovery import with_reviews
 from kubeshare_py.embedded_cluster.crd.crd_kind import DEFINITIONS
 from kubeshare_py.embedded_cluster.crd.custom_kinds import defined_kinds
 from kubeshare_py.embedded_cluster.protocol.resources import Resource
-from kubeshare_py.embedded_cluster.protocol.store import ApiStore, Entry
+from kubeshare_py.embedded_cluster.protocol.store import ApiStore, StoredObject
 
 
 class Catalogue:
@@ -21,7 +21,7 @@ class Catalogue:
         self._served_fixed = with_reviews(fixed)
         self._rows = {(row.api_version, row.plural): row for row in self._served_fixed}
         self._groups = {row.group for row in self._served_fixed}
-        self._entries: tuple[Entry, ...] = ()
+        self._entries: tuple[StoredObject, ...] = ()
         self._custom: tuple[Resource, ...] = ()
 
     def __iter__(self) -> Iterator[Resource]:

@@ -14,7 +14,7 @@ from kubeshare_py.embedded_cluster.crd.crd_conditions import (
     INSTANCES_GONE,
     NAMES_ACCEPTED,
     NOT_ACCEPTED,
-    Condition,
+    CrdCondition,
     is_true,
     with_conditions,
 )
@@ -22,7 +22,7 @@ from kubeshare_py.embedded_cluster.crd.crd_kind import CLEANUP, DEFINITIONS
 from kubeshare_py.embedded_cluster.crd.custom_kinds import defined_kinds
 from kubeshare_py.embedded_cluster.protocol.messages import ApiRequest, Call
 from kubeshare_py.embedded_cluster.protocol.status import Json
-from kubeshare_py.embedded_cluster.protocol.store import ApiStore, Entry
+from kubeshare_py.embedded_cluster.protocol.store import ApiStore, StoredObject
 
 BUCKET = DEFINITIONS.store_bucket
 _SINGLE = (("plural", "Plural"), ("singular", "Singular"))
@@ -41,7 +41,7 @@ def settle(store: ApiStore, now: float, rng: random.Random) -> None:
                 changed |= _accept(store, entry, now)
 
 
-def _accept(store: ApiStore, entry: Entry, now: float) -> bool:
+def _accept(store: ApiStore, entry: StoredObject, now: float) -> bool:
     """Accept names that no other definition of the group has; then establish the kind."""
     definition = entry.object
     names = definition["spec"]["names"]
@@ -58,14 +58,14 @@ def _accept(store: ApiStore, entry: Entry, now: float) -> bool:
     return _put(store, entry, with_conditions(held, now, NAMES_ACCEPTED, ESTABLISHED))
 
 
-def _put(store: ApiStore, entry: Entry, definition: Json) -> bool:
+def _put(store: ApiStore, entry: StoredObject, definition: Json) -> bool:
     if definition == entry.object:
         return False
     store.put(BUCKET, {**definition, "metadata": dict(definition["metadata"])})
     return True
 
 
-def _accepted(store: ApiStore, definition: Json) -> tuple[Json, Condition | None]:
+def _accepted(store: ApiStore, definition: Json) -> tuple[Json, CrdCondition | None]:
     """The accepted names of a definition, and the last conflict, if any."""
     wanted, held = definition["spec"]["names"], definition["status"]["acceptedNames"]
     resources, kinds = _taken(store, definition)
@@ -113,13 +113,13 @@ def _taken(store: ApiStore, definition: Json) -> tuple[set[str], set[str]]:
     return resources, kinds
 
 
-def _conflict(shown: str, names: list[str]) -> Condition:
+def _conflict(shown: str, names: list[str]) -> CrdCondition:
     texts = [f'"{name}" is already in use' for name in names]
     message = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-    return Condition("NamesAccepted", False, f"{shown}Conflict", message)
+    return CrdCondition("NamesAccepted", False, f"{shown}Conflict", message)
 
 
-def _clean_up(store: ApiStore, entry: Entry, now: float, rng: random.Random) -> bool:
+def _clean_up(store: ApiStore, entry: StoredObject, now: float, rng: random.Random) -> bool:
     """Delete all objects of a definition being deleted; without any, remove it."""
     definition = entry.object
     finalizers = definition["metadata"].get("finalizers") or []

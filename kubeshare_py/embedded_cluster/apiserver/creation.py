@@ -14,9 +14,9 @@ from kubeshare_py.embedded_cluster.protocol.messages import ApiResponse, Call
 from kubeshare_py.embedded_cluster.protocol.names import generated_name, metadata_causes
 from kubeshare_py.embedded_cluster.protocol.rendering import object_body
 from kubeshare_py.embedded_cluster.protocol.status import (
+    ApiRefusal,
     Json,
-    Named,
-    Refusal,
+    StatusSubject,
     already_exists,
     bad_request,
     failure,
@@ -25,7 +25,7 @@ from kubeshare_py.embedded_cluster.protocol.status import (
     not_found,
     wrong,
 )
-from kubeshare_py.embedded_cluster.protocol.store import Entry
+from kubeshare_py.embedded_cluster.protocol.store import StoredObject
 from kubeshare_py.embedded_cluster.protocol.times import timestamp
 
 Headers = Sequence[tuple[str, str]]
@@ -70,7 +70,7 @@ def create_object(call: Call, body: Json, warnings: Headers) -> ApiResponse:
     if held is not None:
         going = "deletionTimestamp" in held.object["metadata"]
         raise already_exists(resource.named(metadata["name"]), going=going)
-    entry = Entry(obj) if is_dry_run(call) else call.store.put(resource.store_bucket, obj)
+    entry = StoredObject(obj) if is_dry_run(call) else call.store.put(resource.store_bucket, obj)
     return ApiResponse(status=201, body=object_body(view_of(call), entry), headers=warnings)
 
 
@@ -86,7 +86,7 @@ def _check_new_metadata(call: Call, metadata: Json) -> None:
     resource = call.resource
     if metadata.pop("resourceVersion", ""):
         message = "resourceVersion should not be set on objects to be created"
-        raise Refusal(failure(500, "", message))
+        raise ApiRefusal(failure(500, "", message))
     if not resource.namespaced:
         metadata.pop("namespace", None)
         return
@@ -97,7 +97,7 @@ def _check_new_metadata(call: Call, metadata: Json) -> None:
     metadata["namespace"] = call.namespace
     namespace = call.store.get("namespaces.", "", call.namespace)
     if namespace is None:
-        raise not_found(Named("namespaces", call.namespace))
+        raise not_found(StatusSubject("namespaces", call.namespace))
     if "deletionTimestamp" in namespace.object["metadata"]:
         why = (
             f"unable to create new content in namespace {call.namespace} because it is being "

@@ -4,16 +4,16 @@ from kubeshare_py.embedded_cluster.apiserver.bodies import NotDecodable, decode_
 from kubeshare_py.embedded_cluster.apiserver.reads import existing, selected, view_of
 from kubeshare_py.embedded_cluster.protocol import pruning as api_pruning
 from kubeshare_py.embedded_cluster.protocol.messages import ApiResponse, Call, json_response
-from kubeshare_py.embedded_cluster.protocol.rendering import Page, list_body, object_body
+from kubeshare_py.embedded_cluster.protocol.rendering import ListPage, list_body, object_body
 from kubeshare_py.embedded_cluster.protocol.resources import Resource
 from kubeshare_py.embedded_cluster.protocol.status import (
     Json,
-    Named,
+    StatusSubject,
     bad_request,
     conflict,
     success,
 )
-from kubeshare_py.embedded_cluster.protocol.store import ApiStore, Entry
+from kubeshare_py.embedded_cluster.protocol.store import ApiStore, StoredObject
 from kubeshare_py.embedded_cluster.protocol.times import timestamp
 from kubeshare_py.views.ages import seconds
 
@@ -32,7 +32,7 @@ def delete(call: Call) -> ApiResponse:
     if gone is None or call.resource.returns_deleted:
         kept = gone or call.store.get(call.resource.store_bucket, call.namespace, call.name)
         return ApiResponse(body=object_body(view_of(call), kept or entry))
-    details = Named(
+    details = StatusSubject(
         call.resource.plural, call.name, call.resource.group, gone.object["metadata"]["uid"]
     )
     return json_response(success(200, details.details()))
@@ -44,7 +44,7 @@ def delete_collection(call: Call) -> ApiResponse:
     found = selected(call)
     for entry in found:
         delete_entry(call, entry, options)
-    return ApiResponse(body=list_body(view_of(call), found, Page(revision=call.store.revision)))
+    return ApiResponse(body=list_body(view_of(call), found, ListPage(revision=call.store.revision)))
 
 
 def delete_options(call: Call) -> Json:
@@ -68,7 +68,7 @@ def delete_options(call: Call) -> Json:
     return options
 
 
-def delete_entry(call: Call, entry: Entry, options: Json) -> Entry | None:
+def delete_entry(call: Call, entry: StoredObject, options: Json) -> StoredObject | None:
     """Delete or begin to; the last state if it is gone, None if it remains for now."""
     resource, store, old = call.resource, call.store, entry.object
     _check_preconditions(call, old["metadata"], options.get("preconditions") or {})
@@ -96,7 +96,7 @@ def namespace_of(obj: Json) -> str:
     return namespace
 
 
-def finish_if_done(store: ApiStore, resource: Resource, entry: Entry) -> bool:
+def finish_if_done(store: ApiStore, resource: Resource, entry: StoredObject) -> bool:
     """Remove an object being deleted once nothing holds it any more."""
     metadata = entry.object["metadata"]
     held = metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds")
@@ -111,7 +111,7 @@ def finish_if_done(store: ApiStore, resource: Resource, entry: Entry) -> bool:
     return True
 
 
-def _keep_or_finish(call: Call, entry: Entry, metadata: Json) -> Entry | None:
+def _keep_or_finish(call: Call, entry: StoredObject, metadata: Json) -> StoredObject | None:
     resource, store = call.resource, call.store
     obj = {**entry.object, "metadata": metadata}
     if resource.ending is not None and "deletionTimestamp" not in entry.object["metadata"]:

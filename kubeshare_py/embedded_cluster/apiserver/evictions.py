@@ -13,15 +13,15 @@ from kubeshare_py.embedded_cluster.kinds.budgets import ALWAYS_ALLOW, BUDGETS
 from kubeshare_py.embedded_cluster.protocol.label_selectors import selects
 from kubeshare_py.embedded_cluster.protocol.messages import ApiResponse, Call, json_response
 from kubeshare_py.embedded_cluster.protocol.status import (
+    ApiRefusal,
     Json,
-    Named,
-    Refusal,
+    StatusSubject,
     bad_request,
     conflict,
     failure,
     success,
 )
-from kubeshare_py.embedded_cluster.protocol.store import ApiStore, Entry
+from kubeshare_py.embedded_cluster.protocol.store import ApiStore, StoredObject
 from kubeshare_py.embedded_cluster.protocol.times import timestamp
 
 _UNGUARDED = ("Pending", "Succeeded", "Failed")
@@ -62,7 +62,7 @@ def _ask_budget(call: Call, pod: Json, *, is_real: bool) -> None:
         return
     budgets = _budgets_of(call.store, pod)
     if len(budgets) > 1:
-        raise Refusal(failure(500, "", _SEVERAL))
+        raise ApiRefusal(failure(500, "", _SEVERAL))
     for budget in budgets:
         if _is_ready(pod) or not _lets_unready_go(budget):
             _check(budget)
@@ -118,13 +118,13 @@ def _reason(status: Json) -> str:
     return "does not allow evicting pods currently"
 
 
-def _too_many(why: str, retry_s: int = 0) -> Refusal:
+def _too_many(why: str, retry_s: int = 0) -> ApiRefusal:
     details: Json = {"causes": [{"reason": "DisruptionBudget", "message": why}]}
     headers = {}
     if retry_s:
         details["retryAfterSeconds"] = retry_s
         headers["Retry-After"] = str(retry_s)
-    return Refusal(failure(429, "TooManyRequests", _REFUSED, details), headers)
+    return ApiRefusal(failure(429, "TooManyRequests", _REFUSED, details), headers)
 
 
 def _with_one_less(budget: Json, pod: str, now: float) -> Json:
@@ -149,10 +149,10 @@ def _check_preconditions(held: Json, wanted: Json) -> None:
                 f"the {shown} in the precondition ({wanted[key]}) does not match the {shown} in "
                 f"record ({held[key]}). The object {more}"
             )
-            raise conflict(Named("Pod", held["name"]), why)
+            raise conflict(StatusSubject("Pod", held["name"]), why)
 
 
-def _marked(call: Call, entry: Entry) -> Entry:
+def _marked(call: Call, entry: StoredObject) -> StoredObject:
     """The pod with a condition that says why it is evicted."""
     pod = entry.object
     fresh = {

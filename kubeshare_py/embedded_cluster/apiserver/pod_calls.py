@@ -13,9 +13,9 @@ from kubeshare_py.embedded_cluster.apiserver.deletion import PODS
 from kubeshare_py.embedded_cluster.apiserver.reads import existing
 from kubeshare_py.embedded_cluster.protocol.messages import ApiResponse, Call, json_response
 from kubeshare_py.embedded_cluster.protocol.status import (
+    ApiRefusal,
     Json,
-    Named,
-    Refusal,
+    StatusSubject,
     bad_request,
     conflict,
     failure,
@@ -71,14 +71,14 @@ def _check_target(target: Json) -> None:
     elif not target.get("name"):
         problem = "target.name: Required value"
     if problem:
-        raise Refusal(failure(500, "", problem))
+        raise ApiRefusal(failure(500, "", problem))
 
 
 def _check_preconditions(name: str, held: Json, wanted: Json) -> None:
     for key, shown in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
         if key in wanted and wanted[key] != held[key]:
             raise conflict(
-                Named("pods", name),
+                StatusSubject("pods", name),
                 f"Precondition failed: {shown} in precondition: {wanted[key]}, "
                 f"{shown} in object meta: {held[key]}",
             )
@@ -93,7 +93,7 @@ def _check_unbound(name: str, pod: Json) -> None:
     elif pod["spec"].get("schedulingGates"):
         why = f"pod {name} has non-empty .spec.schedulingGates"
     if why:
-        raise conflict(Named("pods/binding", name), why)
+        raise conflict(StatusSubject("pods/binding", name), why)
 
 
 def _bound(call: Call, pod: Json, binding: Json, node: str) -> Json:

@@ -15,15 +15,15 @@ from kubeshare_py.embedded_cluster.protocol.list_selectors import (
 )
 from kubeshare_py.embedded_cluster.protocol.messages import ApiResponse, Call, WatchAnswer
 from kubeshare_py.embedded_cluster.protocol.rendering import (
-    Page,
-    View,
+    ListPage,
+    Rendering,
     list_body,
     negotiate,
     object_body,
 )
 from kubeshare_py.embedded_cluster.protocol.status import (
-    Cause,
-    Refusal,
+    ApiRefusal,
+    StatusCause,
     bad_request,
     expired,
     failure,
@@ -32,7 +32,7 @@ from kubeshare_py.embedded_cluster.protocol.status import (
     not_found,
     unsupported,
 )
-from kubeshare_py.embedded_cluster.protocol.store import Entry
+from kubeshare_py.embedded_cluster.protocol.store import StoredObject
 from kubeshare_py.embedded_cluster.protocol.watches import Subscription
 
 _MATCHES = ("Exact", "NotOlderThan")
@@ -53,7 +53,7 @@ def get(call: Call) -> ApiResponse:
     return ApiResponse(body=object_body(view, existing(call)))
 
 
-def existing(call: Call) -> Entry:
+def existing(call: Call) -> StoredObject:
     """The object the URL names; 404 without one."""
     entry = call.store.get(call.resource.store_bucket, call.namespace, call.name)
     if entry is None:
@@ -61,7 +61,7 @@ def existing(call: Call) -> Entry:
     return entry
 
 
-def view_of(call: Call) -> View:
+def view_of(call: Call) -> Rendering:
     """How this client wants to see things."""
     return negotiate(call.request.accept, call.resource, call.option("includeObject"), call.now)
 
@@ -96,7 +96,7 @@ def selection(call: Call) -> Predicate:
     return lambda obj: all(test(obj) for test in tests)
 
 
-def selected(call: Call) -> list[Entry]:
+def selected(call: Call) -> list[StoredObject]:
     """The objects the selectors match."""
     matches = selection(call)
     return [entry for entry in _scope(call, call.store.revision) if matches(entry.object)]
@@ -132,7 +132,7 @@ def watch(call: Call) -> WatchAnswer:
     )
 
 
-def _scope(call: Call, revision: int) -> list[Entry]:
+def _scope(call: Call, revision: int) -> list[StoredObject]:
     """Everything under the URL as of a revision; later pages of a list show the past."""
     namespace = call.namespace if call.resource.namespaced and call.namespace else None
     if revision == call.store.revision:
@@ -140,17 +140,19 @@ def _scope(call: Call, revision: int) -> list[Entry]:
     return call.store.entries_at(call.resource.store_bucket, namespace, revision)
 
 
-def _page(call: Call, found: Sequence[Entry], revision: int) -> tuple[Sequence[Entry], Page]:
+def _page(
+    call: Call, found: Sequence[StoredObject], revision: int
+) -> tuple[Sequence[StoredObject], ListPage]:
     limit = _integer(call, "limit")
     if not limit or len(found) <= limit:
-        return found, Page(revision=revision)
+        return found, ListPage(revision=revision)
     filtered = call.option("labelSelector") or call.option("fieldSelector")
     token = _encode(_Continue(revision, *_key(found[limit - 1])))
     remaining = None if filtered else len(found) - limit
-    return found[:limit], Page(revision=revision, next=token, remaining=remaining)
+    return found[:limit], ListPage(revision=revision, next=token, remaining=remaining)
 
 
-def _key(entry: Entry) -> tuple[str, str]:
+def _key(entry: StoredObject) -> tuple[str, str]:
     metadata = entry.object["metadata"]
     return metadata.get("namespace", ""), metadata["name"]
 
@@ -185,7 +187,7 @@ def _continuation(call: Call) -> _Continue | None:
 def _list_revision(call: Call) -> int:
     """The revision a list shows; refuses what it may not ask of resourceVersion and friends."""
     match = call.option("resourceVersionMatch")
-    causes: list[Cause] = []
+    causes: list[StatusCause] = []
     if call.option("sendInitialEvents"):
         text = "sendInitialEvents is forbidden for list"
         causes.append(not_allowed("sendInitialEvents", text))
@@ -237,10 +239,10 @@ def _timeout(call: Call) -> float | None:
     return float(_integer(call, "timeoutSeconds")) or None
 
 
-def _too_new(wanted: int, current: int) -> Refusal:
+def _too_new(wanted: int, current: int) -> ApiRefusal:
     details: dict[str, Any] = {
         "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
         "retryAfterSeconds": 1,
     }
     message = f"Timeout: Too large resource version: {wanted}, current: {current}"
-    return Refusal(failure(504, "Timeout", message, details), {"Retry-After": "1"})
+    return ApiRefusal(failure(504, "Timeout", message, details), {"Retry-After": "1"})

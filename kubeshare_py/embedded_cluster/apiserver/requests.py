@@ -20,7 +20,7 @@ from kubeshare_py.embedded_cluster.apiserver import scale as api_scale
 from kubeshare_py.embedded_cluster.apiserver import updates as api_updates
 from kubeshare_py.embedded_cluster.apiserver.catalogue import Catalogue
 from kubeshare_py.embedded_cluster.apiserver.crd_control import settle
-from kubeshare_py.embedded_cluster.apiserver.reviews import REVIEWS, Access, review
+from kubeshare_py.embedded_cluster.apiserver.reviews import REVIEWS, AccessGrants, review
 from kubeshare_py.embedded_cluster.kinds.kinds import KINDS
 from kubeshare_py.embedded_cluster.kinds.priorities import SYSTEM_CLASSES
 from kubeshare_py.embedded_cluster.protocol.messages import (
@@ -33,8 +33,8 @@ from kubeshare_py.embedded_cluster.protocol.messages import (
 from kubeshare_py.embedded_cluster.protocol.mutation import Mutation, unchanged
 from kubeshare_py.embedded_cluster.protocol.resources import Resource
 from kubeshare_py.embedded_cluster.protocol.status import (
+    ApiRefusal,
     Json,
-    Refusal,
     method_not_allowed,
     no_such_resource,
     not_found,
@@ -51,8 +51,8 @@ _NO_PAGE = ApiResponse(
 )
 _PREFIXES = {"api": 2, "apis": 3}
 
-Answer = ApiResponse | WatchAnswer
-Handler = Callable[[Call], Answer]
+ApiAnswer = ApiResponse | WatchAnswer
+Handler = Callable[[Call], ApiAnswer]
 
 _OBJECT: dict[str, tuple[str, Handler]] = {
     "GET": ("get", api_reads.get),
@@ -96,7 +96,7 @@ class ApiService:
         kinds: Sequence[Resource] = KINDS,
     ) -> None:
         self.store = store or ApiStore()
-        self.access = Access()
+        self.access = AccessGrants()
         #: What is done to new pods.
         self.mutation: Mutation = unchanged
         #: What other servers serve, as they say themselves: shown, and never asked for here.
@@ -108,18 +108,18 @@ class ApiService:
                 body = msgspec.json.encode(one)
                 self.handle(ApiRequest(method="POST", path=path, body=body), now)
 
-    def handle(self, request: ApiRequest, now: float) -> Answer:
+    def handle(self, request: ApiRequest, now: float) -> ApiAnswer:
         """Answer one request; `now` in seconds since 1970."""
         self.store.now = now
         try:
             answer = self._answer(request, now)
-        except Refusal as refusal:
+        except ApiRefusal as refusal:
             return refusal_response(refusal)
         if request.method != "GET":
             settle(self.store, now, self._rng)
         return answer
 
-    def _answer(self, request: ApiRequest, now: float) -> Answer:
+    def _answer(self, request: ApiRequest, now: float) -> ApiAnswer:
         path = request.path.rstrip("/") or "/"
         parts = path.strip("/").split("/")
         if parts[0] == "apis" and parts[1:2] and not self._serves(parts[1:3]):
@@ -150,7 +150,7 @@ class ApiService:
             return api_openapi.openapi(path, request.accept, self._kinds.served())
         return _NO_PAGE
 
-    def _resource(self, request: ApiRequest, parts: list[str], now: float) -> Answer:
+    def _resource(self, request: ApiRequest, parts: list[str], now: float) -> ApiAnswer:
         depth = _PREFIXES[parts[0]]
         namespace, rest = "", parts[depth:]
         if rest[0] == "namespaces" and rest[2:] not in ([], ["status"]):
@@ -179,7 +179,7 @@ class ApiService:
         return _warned(answer, resource) if resource.warning else answer
 
 
-def _warned(answer: Answer, resource: Resource) -> Answer:
+def _warned(answer: ApiAnswer, resource: Resource) -> ApiAnswer:
     if not isinstance(answer, ApiResponse):
         return answer
     warning = ("Warning", f'299 - "{resource.warning}"')

@@ -13,7 +13,7 @@ from kubeshare_py.embedded_cluster.protocol.messages import (
     ADMIN_GROUPS,
     ApiRequest,
     ApiResponse,
-    User,
+    RequestUser,
     json_response,
 )
 from kubeshare_py.embedded_cluster.protocol.resources import READ_VERBS, Resource
@@ -21,7 +21,7 @@ from kubeshare_py.embedded_cluster.protocol.status import Json, bad_request, met
 
 
 @dataclass(slots=True)
-class Access:
+class AccessGrants:
     """The users of tokens, and the rights that reviews report to other servers.
 
     This server allows every known user everything. `paths` are nonResourceURLs by user, with a
@@ -29,12 +29,12 @@ class Access:
     all namespaces. Administrators may read all.
     """
 
-    user_of: Callable[[str], User | None] = lambda token: None
+    user_of: Callable[[str], RequestUser | None] = lambda token: None
     paths: dict[str, list[str]] = field(default_factory=dict)
     objects: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
 
 
-def review(request: ApiRequest, resource: Resource, access: Access) -> ApiResponse:
+def review(request: ApiRequest, resource: Resource, access: AccessGrants) -> ApiResponse:
     """POST of any review; the spec is not repeated in the answer."""
     if request.method != "POST":
         raise method_not_allowed()
@@ -43,7 +43,7 @@ def review(request: ApiRequest, resource: Resource, access: Access) -> ApiRespon
     return json_response({**body, "status": status}, 201)
 
 
-def _token(request: ApiRequest, access: Access) -> Json:
+def _token(request: ApiRequest, access: AccessGrants) -> Json:
     token = _spec(request).get("token")
     user = access.user_of(token) if isinstance(token, str) and token else None
     if user is None:
@@ -52,7 +52,7 @@ def _token(request: ApiRequest, access: Access) -> Json:
     return {"authenticated": True, "user": _user_info(user)}
 
 
-def _access(request: ApiRequest, access: Access) -> Json:
+def _access(request: ApiRequest, access: AccessGrants) -> Json:
     spec = _spec(request)
     if ADMIN_GROUPS[0] in (spec.get("groups") or []):
         return {"allowed": True}
@@ -72,11 +72,11 @@ def _may_read(held: Collection[tuple[str, str]], asked: Json) -> bool:
     return reads and bool({(name, ""), (name, namespace or "")} & {*held})
 
 
-def _self(request: ApiRequest, _access: Access) -> Json:
+def _self(request: ApiRequest, _access: AccessGrants) -> Json:
     return {"userInfo": _user_info(request.user)}
 
 
-def _self_access(_request: ApiRequest, _access: Access) -> Json:
+def _self_access(_request: ApiRequest, _access: AccessGrants) -> Json:
     return {"allowed": True}
 
 
@@ -95,11 +95,11 @@ def _spec(request: ApiRequest) -> Json:
     return spec
 
 
-def _user_info(user: User) -> Json:
+def _user_info(user: RequestUser) -> Json:
     return {"username": user.name, "groups": list(user.groups)}
 
 
-REVIEWS: Mapping[str, Callable[[ApiRequest, Access], Json]] = {
+REVIEWS: Mapping[str, Callable[[ApiRequest, AccessGrants], Json]] = {
     "TokenReview": _token,
     "SubjectAccessReview": _access,
     "SelfSubjectReview": _self,

@@ -16,8 +16,8 @@ from kubeshare_py.embedded_cluster.protocol.merge import PatchProblem, json_patc
 from kubeshare_py.embedded_cluster.protocol.messages import ApiResponse, Call, json_response
 from kubeshare_py.embedded_cluster.protocol.resources import Scale
 from kubeshare_py.embedded_cluster.protocol.status import (
+    ApiRefusal,
     Json,
-    Refusal,
     bad_request,
     failure,
     invalid,
@@ -25,7 +25,7 @@ from kubeshare_py.embedded_cluster.protocol.status import (
     unsupported_media_type,
     wrong,
 )
-from kubeshare_py.embedded_cluster.protocol.store import Entry
+from kubeshare_py.embedded_cluster.protocol.store import StoredObject
 
 KIND, API_VERSION = "Scale", "autoscaling/v1"
 _JSON_PATCH = "application/json-patch+json"
@@ -47,7 +47,7 @@ def update(call: Call) -> ApiResponse:
 
 
 def patch(call: Call) -> ApiResponse:
-    """PATCH: the patch is one of the Scale, not of the object. Raises Refusal."""
+    """PATCH: the patch is one of the Scale, not of the object. Raises ApiRefusal."""
     kind = media_type(call.request.content_type)
     merges = _MERGES[:1] if call.resource.definition else _MERGES
     if kind not in (_JSON_PATCH, *merges):
@@ -59,7 +59,7 @@ def patch(call: Call) -> ApiResponse:
         patched = (json_patch if kind == _JSON_PATCH else merge_patch)(original, document)
     except PatchProblem as error:
         message = "the server rejected our request due to an error in our request"
-        raise Refusal(failure(422, "Invalid", message, {})) from error
+        raise ApiRefusal(failure(422, "Invalid", message, {})) from error
     if not isinstance(patched, dict):
         raise bad_request("a patch must leave an object")
     try:
@@ -70,7 +70,7 @@ def patch(call: Call) -> ApiResponse:
     return _change(call, entry, body)
 
 
-def _scale_of(call: Call, entry: Entry, missing: int | None = None) -> Json:
+def _scale_of(call: Call, entry: StoredObject, missing: int | None = None) -> Json:
     scale, obj = _paths(call), call.resource.present(entry.object)
     replicas = value_at(obj, scale.wanted)
     if replicas is None:
@@ -79,7 +79,7 @@ def _scale_of(call: Call, entry: Entry, missing: int | None = None) -> Json:
         message = f'the spec replicas field ".{".".join(scale.wanted)}" does not exist'
         details = {"causes": [{"message": message}]}
         text = f"Internal error occurred: {message}"
-        raise Refusal(failure(500, "InternalError", text, details))
+        raise ApiRefusal(failure(500, "InternalError", text, details))
     metadata = obj["metadata"]
     status: Json = {"replicas": value_at(obj, scale.present) or 0}
     if selector := scale.selector(obj):
@@ -93,7 +93,7 @@ def _scale_of(call: Call, entry: Entry, missing: int | None = None) -> Json:
     }
 
 
-def _change(call: Call, entry: Entry, wanted: Json) -> ApiResponse:
+def _change(call: Call, entry: StoredObject, wanted: Json) -> ApiResponse:
     body = call.resource.present(msgspec.json.decode(entry.body()))
     holder = body
     *outer, last = _paths(call).wanted

@@ -32,9 +32,9 @@ from kubeshare_py.embedded_cluster.protocol.names import finalizer_causes, metad
 from kubeshare_py.embedded_cluster.protocol.rendering import object_body
 from kubeshare_py.embedded_cluster.protocol.resources import Resource
 from kubeshare_py.embedded_cluster.protocol.status import (
-    Cause,
+    ApiRefusal,
     Json,
-    Refusal,
+    StatusCause,
     bad_request,
     conflict,
     failure,
@@ -44,7 +44,7 @@ from kubeshare_py.embedded_cluster.protocol.status import (
     unsupported_media_type,
     wrong,
 )
-from kubeshare_py.embedded_cluster.protocol.store import Entry
+from kubeshare_py.embedded_cluster.protocol.store import StoredObject
 
 _JSON_PATCH = "application/json-patch+json"
 _MERGE = "application/merge-patch+json"
@@ -133,16 +133,16 @@ def _patched(kind: str, resource: Resource, original: Json, document: Any) -> An
     except PatchProblem as error:
         message = "the server rejected our request due to an error in our request"
         if kind == _JSON_PATCH:
-            raise Refusal(failure(422, "Invalid", message, {})) from error
+            raise ApiRefusal(failure(422, "Invalid", message, {})) from error
         raise bad_request(str(error)) from error
 
 
-def _replace(call: Call, entry: Entry, body: Json, warnings: Headers) -> ApiResponse:
+def _replace(call: Call, entry: StoredObject, body: Json, warnings: Headers) -> ApiResponse:
     stored = change(call, entry, body)
     return ApiResponse(body=object_body(view_of(call), stored), headers=warnings)
 
 
-def change(call: Call, entry: Entry, body: Json) -> Entry:
+def change(call: Call, entry: StoredObject, body: Json) -> StoredObject:
     """Store what this URL may change of an object, checked; `body` is changed too."""
     resource = call.resource
     # Custom objects are read as their definition is now, whatever it was when they were stored.
@@ -210,7 +210,7 @@ def _merged(call: Call, old: Json, body: Json) -> Json:
     return body
 
 
-def _update_causes(call: Call, new: Json, old: Json) -> list[Cause]:
+def _update_causes(call: Call, new: Json, old: Json) -> list[StatusCause]:
     resource = call.resource
     causes = metadata_causes(new["metadata"], name_is_label=resource.name_is_label)
     causes += finalizer_causes(old["metadata"], new["metadata"])
@@ -222,13 +222,13 @@ def _update_causes(call: Call, new: Json, old: Json) -> list[Cause]:
     return causes or resource.update_causes(new, old)
 
 
-def _stored(call: Call, entry: Entry, new: Json) -> Entry:
+def _stored(call: Call, entry: StoredObject, new: Json) -> StoredObject:
     """Store what changed; a patch without effect keeps the resourceVersion."""
     if new == entry.object:
         return entry
     if is_dry_run(call):
-        return Entry(new)
-    changed = Entry(new)
+        return StoredObject(new)
+    changed = StoredObject(new)
     if finish_if_done(call.store, call.resource, changed):
         return changed
     return call.store.put(call.resource.store_bucket, new)

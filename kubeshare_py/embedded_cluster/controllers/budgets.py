@@ -9,10 +9,14 @@ from dataclasses import dataclass
 
 from kubeshare_py.embedded_cluster.controllers.controller_work import (
     ControllerEvent,
-    Work,
+    ControllerWork,
     status_patch,
 )
-from kubeshare_py.embedded_cluster.controllers.loose_objects import Json, LooseObject, is_ready
+from kubeshare_py.embedded_cluster.controllers.unstructured import (
+    Json,
+    UnstructuredObject,
+    is_ready,
+)
 from kubeshare_py.embedded_cluster.protocol.int_or_percent import amount_of
 from kubeshare_py.embedded_cluster.protocol.times import timestamp
 from kubeshare_py.views.ages import seconds
@@ -40,19 +44,22 @@ class Controlled:
 
 
 #: Finds a pod's controller; None if it has none; raises NoScale.
-FindController = Callable[[LooseObject], Controlled | None]
+FindController = Callable[[UnstructuredObject], Controlled | None]
 
 
 @dataclass(frozen=True, slots=True)
-class _Target:
+class _BudgetTarget:
     expected: int
     healthy: int
     unmanaged: bool = False
 
 
 def work_for(
-    budget: LooseObject, pods: Sequence[LooseObject], controller: FindController, now: float
-) -> Work:
+    budget: UnstructuredObject,
+    pods: Sequence[UnstructuredObject],
+    controller: FindController,
+    now: float,
+) -> ControllerWork:
     """The writes for a budget, given the pods that it selects."""
     events = [] if pods else [ControllerEvent("Normal", "NoPods", "No matching pods found")]
     try:
@@ -65,7 +72,7 @@ def work_for(
     status = _status(budget, target, _healthy(pods, disrupted), disrupted, now)
     patch = status_patch(budget, status)
     until = (seconds(text) + DELETION_S for text in disrupted.values())
-    return Work(
+    return ControllerWork(
         status=patch,
         events=tuple(events) if patch is not None else (),
         look_at=min(until, default=None),
@@ -93,11 +100,13 @@ def _condition(before: Json, holds: bool, reason: str, now: float) -> Json:
     }
 
 
-def _target(spec: Json, pods: Sequence[LooseObject], controller: FindController) -> _Target:
+def _target(
+    spec: Json, pods: Sequence[UnstructuredObject], controller: FindController
+) -> _BudgetTarget:
     """The expected number of pods, and the needed number of healthy ones."""
     most_missing, least = spec.get("maxUnavailable"), spec.get("minAvailable")
     if most_missing is None and not isinstance(least, str):
-        return _Target(len(pods) if least is not None else 0, least or 0)
+        return _BudgetTarget(len(pods) if least is not None else 0, least or 0)
     scales: dict[str, int] = {}
     unmanaged = False
     for pod in pods:
@@ -107,12 +116,14 @@ def _target(spec: Json, pods: Sequence[LooseObject], controller: FindController)
             scales[found.uid] = found.scale
     expected = sum(scales.values())
     if most_missing is None:
-        return _Target(expected, amount_of(least, expected, up=True), unmanaged)
+        return _BudgetTarget(expected, amount_of(least, expected, up=True), unmanaged)
     healthy = max(expected - amount_of(most_missing, expected, up=True), 0)
-    return _Target(expected, healthy, unmanaged)
+    return _BudgetTarget(expected, healthy, unmanaged)
 
 
-def _disrupted(budget: LooseObject, pods: Sequence[LooseObject], now: float) -> dict[str, str]:
+def _disrupted(
+    budget: UnstructuredObject, pods: Sequence[UnstructuredObject], now: float
+) -> dict[str, str]:
     """Pods with a granted eviction whose deletion no watch has shown yet."""
     granted = budget.status.get("disruptedPods") or {}
     names = (pod.metadata.name for pod in pods if pod.metadata.deletionTimestamp is None)
@@ -123,7 +134,7 @@ def _disrupted(budget: LooseObject, pods: Sequence[LooseObject], now: float) -> 
     }
 
 
-def _healthy(pods: Sequence[LooseObject], disrupted: dict[str, str]) -> int:
+def _healthy(pods: Sequence[UnstructuredObject], disrupted: dict[str, str]) -> int:
     return sum(
         is_ready(pod)
         for pod in pods
@@ -132,7 +143,11 @@ def _healthy(pods: Sequence[LooseObject], disrupted: dict[str, str]) -> int:
 
 
 def _status(
-    budget: LooseObject, target: _Target, healthy: int, disrupted: dict[str, str], now: float
+    budget: UnstructuredObject,
+    target: _BudgetTarget,
+    healthy: int,
+    disrupted: dict[str, str],
+    now: float,
 ) -> Json:
     spare = max(healthy - target.healthy, 0) if target.expected > 0 else 0
     generation = budget.metadata.generation
@@ -151,7 +166,7 @@ def _status(
     return {**status, "conditions": [*_others(present), fresh]}
 
 
-def _failed(budget: LooseObject, why: str, now: float) -> Work:
+def _failed(budget: UnstructuredObject, why: str, now: float) -> ControllerWork:
     """The status while the number of pods is unknown: no eviction is granted."""
     present = budget.status.get("conditions") or []
     before: Json = next((one for one in present if one.get("type") == ALLOWED), {})
@@ -163,7 +178,7 @@ def _failed(budget: LooseObject, why: str, now: float) -> Work:
     patch = status_patch(budget, status)
     message = f"Failed to calculate the number of expected pods: {why}"
     event = ControllerEvent("Warning", "CalculateExpectedPodCountFailed", message)
-    return Work(status=patch, events=(event,) if patch is not None else ())
+    return ControllerWork(status=patch, events=(event,) if patch is not None else ())
 
 
 def _others(conditions: Sequence[Json]) -> list[Json]:

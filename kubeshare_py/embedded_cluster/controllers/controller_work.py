@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from kubeshare_py.embedded_cluster.controllers.loose_objects import Json, LooseObject
-from kubeshare_py.embedded_cluster.controllers.object_kinds import Kind
+from kubeshare_py.embedded_cluster.controllers.object_kinds import ObjectKind
+from kubeshare_py.embedded_cluster.controllers.unstructured import Json, UnstructuredObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Creation:
 class Deletion:
     """An object to be deleted."""
 
-    object: LooseObject
+    object: UnstructuredObject
     done: ControllerEvent | None = None
 
 
@@ -49,13 +49,13 @@ class Deletion:
 class Change:
     """A merge patch of an object as it was seen: refused if it has changed since."""
 
-    object: LooseObject
+    object: UnstructuredObject
     body: Json
     done: ControllerEvent | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class ControllerWork:
     """The work for one object.
 
     Creations, deletions and changes are of the role's dependents. `status` is a merge patch body,
@@ -71,13 +71,13 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Role:
+class ControllerRole:
     """The kinds of a controller. `component` is the source of its events."""
 
     component: str
-    owner: Kind
-    dependents: Kind
-    watched: tuple[Kind, ...]
+    owner: ObjectKind
+    dependents: ObjectKind
+    watched: tuple[ObjectKind, ...]
 
 
 def new_pod(body: Json) -> Creation:
@@ -85,7 +85,7 @@ def new_pod(body: Json) -> Creation:
     return Creation(body=body, made=_POD_MADE, refused=_POD_REFUSED)
 
 
-def surplus_pod(pod: LooseObject) -> Deletion:
+def surplus_pod(pod: UnstructuredObject) -> Deletion:
     """A pod to delete, with the usual event."""
     return Deletion(object=pod, done=_POD_DELETED)
 
@@ -104,7 +104,7 @@ def difference(old: Json, new: Json) -> Json:
 
 
 def status_patch(
-    owner: LooseObject, status: Json, annotations: Mapping[str, str] | None = None
+    owner: UnstructuredObject, status: Json, annotations: Mapping[str, str] | None = None
 ) -> Json | None:
     """The patch of /status to this status and these annotations; None if nothing changes."""
     changed = difference(owner.status, status)
@@ -117,7 +117,7 @@ def status_patch(
     return {"metadata": metadata, "status": changed}
 
 
-def changed_annotations(found: LooseObject, wanted: Mapping[str, str]) -> dict[str, str]:
+def changed_annotations(found: UnstructuredObject, wanted: Mapping[str, str]) -> dict[str, str]:
     """The annotations that an object does not have yet."""
     present = found.metadata.annotations or {}
     return {name: text for name, text in wanted.items() if present.get(name) != text}

@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject
 from kubeshare_py.embedded_cluster.controllers.ownership import controller_of
+from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
 
 #: Stands for the time of an accepted deletion that was not seen yet.
 _ACCEPTED = "accepted"
 
 #: All of one owner ("owner", uid), or all unowned ones ("namespace", name).
-_Group = tuple[str, str]
+_DependentGroup = tuple[str, str]
 
 
 class Dependents:
@@ -21,14 +21,14 @@ class Dependents:
         """`touched` is called with the uid of every owner, of that kind, that needs work."""
         self._owner_kind = owner_kind
         self._touched = touched
-        self._known: dict[str, LooseObject] = {}
-        self._groups: dict[_Group, set[str]] = {}
+        self._known: dict[str, UnstructuredObject] = {}
+        self._groups: dict[_DependentGroup, set[str]] = {}
         self._spaces: dict[str, set[str]] = {}
         self._created: dict[str, float] = {}
         self._deleted: set[str] = set()
         self._gone: set[str] = set()
 
-    def listed(self, found: Iterable[LooseObject], asked_at: float) -> None:
+    def listed(self, found: Iterable[UnstructuredObject], asked_at: float) -> None:
         """Take in all objects as of after `asked_at` (s), of the clock of `created`.
 
         One that was created later may be missing from the list and is kept.
@@ -40,12 +40,12 @@ class Dependents:
         for one in present.values():
             self._take(one)
 
-    def seen(self, found: LooseObject) -> None:
+    def seen(self, found: UnstructuredObject) -> None:
         """Take in an object as it is now."""
         self._created.pop(found.uid, None)
         self._take(found)
 
-    def created(self, found: LooseObject, now: float) -> None:
+    def created(self, found: UnstructuredObject, now: float) -> None:
         """Take in the answer to a creation; the watch may have shown it before, or its end."""
         if found.uid not in self._known and found.uid not in self._gone:
             self._created[found.uid] = now
@@ -66,19 +66,19 @@ class Dependents:
         """Record that no creation is under way any more."""
         self._gone.clear()
 
-    def of(self, owner: str) -> list[LooseObject]:
+    def of(self, owner: str) -> list[UnstructuredObject]:
         """The objects that the owner with this uid controls."""
         return self._group(("owner", owner))
 
-    def unowned(self, namespace: str) -> list[LooseObject]:
+    def unowned(self, namespace: str) -> list[UnstructuredObject]:
         """The objects of a namespace without a controller."""
         return self._group(("namespace", namespace))
 
-    def get(self, uid: str) -> LooseObject | None:
+    def get(self, uid: str) -> UnstructuredObject | None:
         """The object with this uid, whatever its controller."""
         return self._known.get(uid)
 
-    def within(self, namespace: str) -> list[LooseObject]:
+    def within(self, namespace: str) -> list[UnstructuredObject]:
         """All objects of a namespace, whatever their controllers."""
         return [self._known[uid] for uid in sorted(self._spaces.get(namespace, ()))]
 
@@ -86,7 +86,7 @@ class Dependents:
         """The names in use in a namespace."""
         return frozenset(one.metadata.name for one in self.within(namespace))
 
-    def _take(self, found: LooseObject) -> None:
+    def _take(self, found: UnstructuredObject) -> None:
         if found.uid in self._known:
             self._unlink(found.uid)
         if found.uid in self._deleted and found.metadata.deletionTimestamp is None:
@@ -116,16 +116,16 @@ class Dependents:
                 del self._groups[group]
             self._touch(group)
 
-    def _group(self, group: _Group) -> list[LooseObject]:
+    def _group(self, group: _DependentGroup) -> list[UnstructuredObject]:
         return [self._known[uid] for uid in sorted(self._groups.get(group, ()))]
 
-    def _group_of(self, found: LooseObject) -> _Group | None:
+    def _group_of(self, found: UnstructuredObject) -> _DependentGroup | None:
         controller = controller_of(found)
         if controller is None:
             return "namespace", found.metadata.namespace
         return ("owner", controller.uid) if controller.kind == self._owner_kind else None
 
-    def _touch(self, group: _Group) -> None:
+    def _touch(self, group: _DependentGroup) -> None:
         kind, uid = group
         if kind == "owner":
             self._touched(uid)

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from kubeshare_py.embedded_cluster.controllers.loose_objects import Json, LooseObject
 from kubeshare_py.embedded_cluster.controllers.revisions import Revisions
 from kubeshare_py.embedded_cluster.controllers.rollouts import Limits, count, size
+from kubeshare_py.embedded_cluster.controllers.unstructured import Json, UnstructuredObject
 from kubeshare_py.embedded_cluster.protocol.times import timestamp
 from kubeshare_py.views.ages import seconds
 
@@ -23,7 +23,9 @@ _TOO_FEW = (
 Said = tuple[str, str, str]
 
 
-def counted_status(deployment: LooseObject, found: Revisions, limits: Limits, now: float) -> Json:
+def counted_status(
+    deployment: UnstructuredObject, found: Revisions, limits: Limits, now: float
+) -> Json:
     """The status without progress."""
     available = sum(count(one, "availableReplicas") for one in found.all)
     counts = {
@@ -45,7 +47,7 @@ def counted_status(deployment: LooseObject, found: Revisions, limits: Limits, no
 
 
 def with_progress(
-    deployment: LooseObject, status: Json, found: Revisions, limits: Limits, now: float
+    deployment: UnstructuredObject, status: Json, found: Revisions, limits: Limits, now: float
 ) -> Json:
     """The status with the progress of an ongoing rollout."""
     conditions = status["conditions"]
@@ -77,25 +79,25 @@ def is_complete(status: Json, limits: Limits, generation: int) -> bool:
     )
 
 
-def progressing(deployment: LooseObject) -> Json:
+def progressing(deployment: UnstructuredObject) -> Json:
     """The Progressing condition; {} if there is none."""
     conditions = _conditions(deployment)
     return next((one for one in conditions if one["type"] == _PROGRESSING), {})
 
 
-def has_deadline(deployment: LooseObject) -> bool:
+def has_deadline(deployment: UnstructuredObject) -> bool:
     """Whether there is a progress deadline."""
     return bool(deployment.spec.get("progressDeadlineSeconds", _NO_DEADLINE) != _NO_DEADLINE)
 
 
-def deadline(deployment: LooseObject) -> float:
+def deadline(deployment: UnstructuredObject) -> float:
     """When a rollout without progress is given up, as Unix time (s)."""
     updated = progressing(deployment).get("lastUpdateTime")
     started = seconds(updated) if updated else 0.0
     return started + float(deployment.spec["progressDeadlineSeconds"])
 
 
-def pause_said(deployment: LooseObject) -> Said | None:
+def pause_said(deployment: UnstructuredObject) -> Said | None:
     """The condition of a pause that began or ended; None if there was no change."""
     if not has_deadline(deployment):
         return None
@@ -139,7 +141,7 @@ def _renewed(conditions: list[Json], kind: str, said: Said, now: float) -> list[
 
 
 def _progress(
-    deployment: LooseObject, status: Json, found: Revisions, limits: Limits, now: float
+    deployment: UnstructuredObject, status: Json, found: Revisions, limits: Limits, now: float
 ) -> Said | None:
     name = deployment.metadata.name
     what = f'ReplicaSet "{found.new.metadata.name}"' if found.new else f'Deployment "{name}"'
@@ -168,7 +170,7 @@ def _was_complete(status: Json, before: Json) -> bool:
     return only_new and before.get("reason") == NEW_SET_AVAILABLE
 
 
-def _failure(sets: Sequence[LooseObject]) -> Json | None:
+def _failure(sets: Sequence[UnstructuredObject]) -> Json | None:
     for one in sets:
         for condition in one.status.get("conditions") or []:
             if condition["type"] == _FAILURE:
@@ -181,5 +183,5 @@ def _without(conditions: Sequence[Json], kind: str) -> list[Json]:
     return [one for one in conditions if one["type"] != kind]
 
 
-def _conditions(deployment: LooseObject) -> list[Json]:
+def _conditions(deployment: UnstructuredObject) -> list[Json]:
     return list(deployment.status.get("conditions") or [])

@@ -12,9 +12,9 @@ import msgspec
 from kubeshare_py.embedded_cluster.controllers.controller_work import (
     Change,
     ControllerEvent,
+    ControllerWork,
     Creation,
     Deletion,
-    Work,
     changed_annotations,
     status_patch,
 )
@@ -29,8 +29,7 @@ from kubeshare_py.embedded_cluster.controllers.deployment_status import (
     with_progress,
     with_progressing,
 )
-from kubeshare_py.embedded_cluster.controllers.loose_objects import Json, LooseObject
-from kubeshare_py.embedded_cluster.controllers.ownership import Claim
+from kubeshare_py.embedded_cluster.controllers.ownership import OwnershipClaim
 from kubeshare_py.embedded_cluster.controllers.revisions import (
     REVISION,
     Revisions,
@@ -54,6 +53,7 @@ from kubeshare_py.embedded_cluster.controllers.rollouts import (
     scaled_sizes,
     size,
 )
+from kubeshare_py.embedded_cluster.controllers.unstructured import Json, UnstructuredObject
 
 _NO_LIMIT = 2**31 - 1
 #: Added to the deadline, so that whole seconds cannot hide that it has passed.
@@ -61,11 +61,11 @@ _SECOND = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class DeploymentContext:
     """Other inputs: used names of ReplicaSets, whether pods of one run, the time."""
 
     names: frozenset[str]
-    has_pods: Callable[[LooseObject], bool]
+    has_pods: Callable[[UnstructuredObject], bool]
     now: float
 
 
@@ -79,13 +79,15 @@ class _Plan:
     tidy: bool = False
 
 
-def work_for(deployment: LooseObject, claim: Claim, around: Surroundings) -> Work:
+def work_for(
+    deployment: UnstructuredObject, claim: OwnershipClaim, around: DeploymentContext
+) -> ControllerWork:
     """The work for `deployment`, given the ReplicaSets that its selector claims."""
     found = revisions_of(deployment, claim.objects)
     limits = limits_of(deployment.spec)
     if deployment.metadata.deletionTimestamp is not None:
         counted = counted_status(deployment, found, limits, around.now)
-        return Work(change=claim.changes, status=status_patch(deployment, counted))
+        return ControllerWork(change=claim.changes, status=status_patch(deployment, counted))
     plan = _plan(deployment, found, limits, around)
     told = _told(deployment, found, around.now)
     status = counted_status(told, found, limits, around.now)
@@ -95,7 +97,7 @@ def work_for(deployment: LooseObject, claim: Claim, around: Surroundings) -> Wor
         status = with_progress(told, status, found, limits, around.now)
     annotations = new_annotations(deployment, found) if found.new is not None else {}
     noted = {REVISION: annotations[REVISION]} if REVISION in annotations else {}
-    return Work(
+    return ControllerWork(
         change=(*claim.changes, *_changes(deployment, found, limits, plan.sizes, annotations)),
         delete=_outdated(deployment, found) if plan.tidy else (),
         status=status_patch(deployment, status, noted),
@@ -103,7 +105,7 @@ def work_for(deployment: LooseObject, claim: Claim, around: Surroundings) -> Wor
     )
 
 
-def _told(deployment: LooseObject, found: Revisions, now: float) -> LooseObject:
+def _told(deployment: UnstructuredObject, found: Revisions, now: float) -> UnstructuredObject:
     """The Deployment with the condition of a pause, or of an existing ReplicaSet."""
     said = pause_said(deployment)
     is_new = has_deadline(deployment) and not progressing(deployment)
@@ -116,7 +118,9 @@ def _told(deployment: LooseObject, found: Revisions, now: float) -> LooseObject:
     return msgspec.structs.replace(deployment, status=status)
 
 
-def _plan(deployment: LooseObject, found: Revisions, limits: Limits, around: Surroundings) -> _Plan:
+def _plan(
+    deployment: UnstructuredObject, found: Revisions, limits: Limits, around: DeploymentContext
+) -> _Plan:
     spec = deployment.spec
     paused = bool(spec.get("paused"))
     if paused or is_scaling(limits, found.all):
@@ -131,7 +135,7 @@ def _plan(deployment: LooseObject, found: Revisions, limits: Limits, around: Sur
 
 
 def _recreation(
-    deployment: LooseObject, found: Revisions, limits: Limits, around: Surroundings
+    deployment: UnstructuredObject, found: Revisions, limits: Limits, around: DeploymentContext
 ) -> _Plan:
     """Remove old pods first; the new ones wait until they are gone."""
     if live := active(found.old):
@@ -143,19 +147,23 @@ def _recreation(
     return _Plan(sizes={found.new.uid: limits.wanted}, tidy=_is_done(deployment, limits))
 
 
-def _is_done(deployment: LooseObject, limits: Limits) -> bool:
+def _is_done(deployment: UnstructuredObject, limits: Limits) -> bool:
     return is_complete(deployment.status, limits, deployment.metadata.generation)
 
 
 def _beginning(
-    deployment: LooseObject, found: Revisions, status: Json, first: int, around: Surroundings
-) -> Work:
+    deployment: UnstructuredObject,
+    found: Revisions,
+    status: Json,
+    first: int,
+    around: DeploymentContext,
+) -> ControllerWork:
     """Begin a new revision. A name that is in use needs another hash."""
     collisions = deployment.status.get("collisionCount", 0)
     name = set_name(deployment, collisions)
     if name in around.names:
         status = {**status, "collisionCount": collisions + 1}
-        return Work(status=status_patch(deployment, status))
+        return ControllerWork(status=status_patch(deployment, status))
     limits = limits_of(deployment.spec)
     annotations = new_annotations(deployment, found)
     body = new_set(deployment, {**annotations, **noted_sizes(limits)}, first, collisions)
@@ -169,11 +177,11 @@ def _beginning(
         said = ("True", "NewReplicaSetCreated", f'Created new replica set "{name}"')
         status = with_progressing(status, said, around.now)
     noted = {REVISION: annotations[REVISION]}
-    return Work(create=(creation,), status=status_patch(deployment, status, noted))
+    return ControllerWork(create=(creation,), status=status_patch(deployment, status, noted))
 
 
 def _changes(
-    deployment: LooseObject,
+    deployment: UnstructuredObject,
     found: Revisions,
     limits: Limits,
     sizes: Sizes,
@@ -201,7 +209,7 @@ def _changes(
     return tuple(changes)
 
 
-def _outdated(deployment: LooseObject, found: Revisions) -> tuple[Deletion, ...]:
+def _outdated(deployment: UnstructuredObject, found: Revisions) -> tuple[Deletion, ...]:
     """Empty ReplicaSets beyond the history that is kept, the oldest revisions first."""
     limit = deployment.spec.get("revisionHistoryLimit", _NO_LIMIT)
     kept = [one for one in found.old if one.metadata.deletionTimestamp is None]
@@ -221,7 +229,7 @@ def _scaling(before: int, after: int) -> ControllerEvent:
     return ControllerEvent("Normal", "ScalingReplicaSet", text)
 
 
-def _look_at(deployment: LooseObject, status: Json, limits: Limits) -> float | None:
+def _look_at(deployment: UnstructuredObject, status: Json, limits: Limits) -> float | None:
     """When the progress deadline of an ongoing rollout will have passed."""
     before = progressing(deployment)
     if not before or not has_deadline(deployment) or before.get("reason") == TIMED_OUT:

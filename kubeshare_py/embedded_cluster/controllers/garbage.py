@@ -15,17 +15,17 @@ from kubeshare_py.embedded_cluster.controllers.garbage_work import (
     LookForOwner,
     PatchObject,
 )
-from kubeshare_py.embedded_cluster.controllers.loose_objects import Json, LooseObject, Owner
-from kubeshare_py.embedded_cluster.controllers.object_kinds import Kind
+from kubeshare_py.embedded_cluster.controllers.object_kinds import ObjectKind
 from kubeshare_py.embedded_cluster.controllers.ownership import references_without
+from kubeshare_py.embedded_cluster.controllers.unstructured import Json, Owner, UnstructuredObject
 
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    kind: Kind
-    object: LooseObject
+class _KnownObject:
+    kind: ObjectKind
+    object: UnstructuredObject
 
     @property
     def path(self) -> str:
@@ -44,27 +44,27 @@ class _Known:
 class Garbage:
     """The known objects of the given kinds. No work before all are listed."""
 
-    def __init__(self, kinds: Iterable[Kind]) -> None:
+    def __init__(self, kinds: Iterable[ObjectKind]) -> None:
         self._kinds = {(kind.api_version, kind.kind): kind for kind in kinds}
         self._unlisted = set(self._kinds.values())
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, _KnownObject] = {}
         self._dependents: dict[str, set[str]] = {}
         self._absent: set[str] = set()
         self._asked: dict[str, set[type]] = {}
         self._dirty: set[str] = set()
 
-    def watch(self, kind: Kind, others: Iterable[Kind] = ()) -> None:
+    def watch(self, kind: ObjectKind, others: Iterable[ObjectKind] = ()) -> None:
         """Wait for one more kind to be listed; `others` are its other versions."""
         self._unlisted.add(kind)
         for version in (kind, *others):
             self._kinds[version.api_version, version.kind] = kind
 
-    def unwatch(self, kind: Kind) -> None:
+    def unwatch(self, kind: ObjectKind) -> None:
         """Forget a kind and all its objects."""
         self.listed(kind, ())
         self._kinds = {key: held for key, held in self._kinds.items() if held != kind}
 
-    def listed(self, kind: Kind, objects: Iterable[LooseObject]) -> None:
+    def listed(self, kind: ObjectKind, objects: Iterable[UnstructuredObject]) -> None:
         """Take in all objects of a kind; missing ones are gone."""
         present = {found.uid: found for found in objects}
         gone = [uid for uid, known in self._known.items() if known.kind == kind]
@@ -75,10 +75,10 @@ class Garbage:
             self.seen(kind, found)
         self._unlisted.discard(kind)
 
-    def seen(self, kind: Kind, found: LooseObject) -> None:
+    def seen(self, kind: ObjectKind, found: UnstructuredObject) -> None:
         """Take in an object as it is now."""
         before = self._owner_uids(found.uid)
-        known = self._known[found.uid] = _Known(kind, found)
+        known = self._known[found.uid] = _KnownObject(kind, found)
         after = self._owner_uids(found.uid)
         for owner in before - after:
             self._unlink(owner, found.uid)
@@ -135,7 +135,7 @@ class Garbage:
         asked.add(type(work))
         return True
 
-    def _work_for(self, known: _Known) -> list[GarbageWork]:
+    def _work_for(self, known: _KnownObject) -> list[GarbageWork]:
         if known.object.metadata.deletionTimestamp is None:
             return self._judged(known)
         if known.ends_by(ORPHAN):
@@ -144,7 +144,7 @@ class Garbage:
             return self._foreground(known)
         return []
 
-    def _judged(self, known: _Known) -> list[GarbageWork]:
+    def _judged(self, known: _KnownObject) -> list[GarbageWork]:
         """The work for an object that is not being deleted, by whether an owner exists."""
         unknown: list[GarbageWork] = []
         for owner in known.owners:
@@ -159,7 +159,7 @@ class Garbage:
             return [DeleteObject(known.path, known.object.uid)]
         return unknown
 
-    def _orphaning(self, known: _Known) -> list[GarbageWork]:
+    def _orphaning(self, known: _KnownObject) -> list[GarbageWork]:
         uid = known.object.uid
         dependents = self._dependents_of(uid)
         if dependents:
@@ -169,7 +169,7 @@ class Garbage:
             ]
         return [_without_finalizer(known, ORPHAN)]
 
-    def _foreground(self, known: _Known) -> list[GarbageWork]:
+    def _foreground(self, known: _KnownObject) -> list[GarbageWork]:
         uid = known.object.uid
         dependents = self._dependents_of(uid)
         going: list[GarbageWork] = [
@@ -184,7 +184,7 @@ class Garbage:
         )
         return going if blocked else [*going, _without_finalizer(known, FOREGROUND)]
 
-    def _dependents_of(self, uid: str) -> list[_Known]:
+    def _dependents_of(self, uid: str) -> list[_KnownObject]:
         return [self._known[one] for one in sorted(self._dependents.get(uid, ()))]
 
     def _touch(self, uid: str) -> None:
@@ -206,12 +206,12 @@ class Garbage:
                 self._asked.pop(owner, None)
 
 
-def _patch(known: _Known, **metadata: object) -> PatchObject:
+def _patch(known: _KnownObject, **metadata: object) -> PatchObject:
     version = known.object.metadata.resourceVersion
     body: Json = {"metadata": {**metadata, "resourceVersion": version}}
     return PatchObject(known.path, known.object.uid, body)
 
 
-def _without_finalizer(known: _Known, finalizer: str) -> PatchObject:
+def _without_finalizer(known: _KnownObject, finalizer: str) -> PatchObject:
     present = known.object.metadata.finalizers or []
     return _patch(known, finalizers=[one for one in present if one != finalizer])

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from kubeshare_py.embedded_cluster.controllers.loose_objects import Json
+from kubeshare_py.embedded_cluster.controllers.unstructured import Json
 
 
 @dataclass(frozen=True, slots=True)

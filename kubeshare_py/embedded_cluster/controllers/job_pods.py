@@ -2,9 +2,9 @@
 
 import copy
 
-from kubeshare_py.embedded_cluster.controllers.loose_objects import Json, LooseObject
 from kubeshare_py.embedded_cluster.controllers.object_kinds import JOBS
 from kubeshare_py.embedded_cluster.controllers.ownership import controller_of, reference_to
+from kubeshare_py.embedded_cluster.controllers.unstructured import Json, UnstructuredObject
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 _PREFIX = "batch.kubernetes.io/"
@@ -12,7 +12,7 @@ _PREFIX = "batch.kubernetes.io/"
 _LONGEST_PREFIX = 58
 
 
-def pod_of(job: LooseObject, index: int | None = None) -> Json:
+def pod_of(job: UnstructuredObject, index: int | None = None) -> Json:
     """A new pod of `job`, with the completion index of an Indexed Job."""
     template = copy.deepcopy(job.spec.get("template") or {})
     metadata: Json = template.get("metadata") or {}
@@ -40,19 +40,19 @@ def pod_of(job: LooseObject, index: int | None = None) -> Json:
     }
 
 
-def owning_job(pod: LooseObject) -> str | None:
+def owning_job(pod: UnstructuredObject) -> str | None:
     """The uid of the Job that controls a pod."""
     owner = controller_of(pod)
     return owner.uid if owner is not None and owner.kind == JOBS.kind else None
 
 
-def pod_index(pod: LooseObject) -> int | None:
+def pod_index(pod: UnstructuredObject) -> int | None:
     """The completion index of a pod."""
     text = (pod.metadata.annotations or {}).get(INDEX, "")
     return int(text) if text.isascii() and text.isdecimal() else None
 
 
-def _marks(job: LooseObject) -> dict[str, str]:
+def _marks(job: UnstructuredObject) -> dict[str, str]:
     """Labels that an API server adds to the template; added here if it did not."""
     marks = {"controller-uid": job.uid, "job-name": job.metadata.name}
     return {**marks, **{_PREFIX + name: value for name, value in marks.items()}}

@@ -11,17 +11,17 @@ from dataclasses import dataclass
 
 from kubeshare_py.embedded_cluster.controllers.controller_work import (
     ControllerEvent,
+    ControllerWork,
     Creation,
     Deletion,
-    Work,
     new_pod,
     surplus_pod,
 )
 from kubeshare_py.embedded_cluster.controllers.job_indexes import format_indexes, parse_indexes
 from kubeshare_py.embedded_cluster.controllers.job_pods import pod_index, pod_of
-from kubeshare_py.embedded_cluster.controllers.loose_objects import (
+from kubeshare_py.embedded_cluster.controllers.unstructured import (
     Json,
-    LooseObject,
+    UnstructuredObject,
     is_finished,
     is_ready,
 )
@@ -40,22 +40,22 @@ class Finished:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Count:
+class _JobCount:
     """The counts of a Job."""
 
-    active: list[LooseObject]
+    active: list[UnstructuredObject]
     terminating: int
     succeeded: int
     failed: int
     done: frozenset[int]  # completed indexes
 
 
-def is_over(job: LooseObject) -> bool:
+def is_over(job: UnstructuredObject) -> bool:
     """Whether a Job is complete or failed for good."""
     return any(_has_condition(job, kind) for kind in (COMPLETE, FAILED))
 
 
-def finish_of(pod: LooseObject) -> Finished | None:
+def finish_of(pod: UnstructuredObject) -> Finished | None:
     """How a pod ended; None if it has not."""
     if not is_finished(pod):
         return None
@@ -63,11 +63,14 @@ def finish_of(pod: LooseObject) -> Finished | None:
 
 
 def work_for(
-    job: LooseObject, pods: Sequence[LooseObject], finished: Mapping[str, Finished], now: float
-) -> Work:
+    job: UnstructuredObject,
+    pods: Sequence[UnstructuredObject],
+    finished: Mapping[str, Finished],
+    now: float,
+) -> ControllerWork:
     """The work for `job`, given its pods and, by uid, how its pods ended so far."""
     if is_over(job) or job.metadata.deletionTimestamp is not None:
-        return Work()
+        return ControllerWork()
     count = _count(job, pods, finished)
     verdict = _verdict(job, count)
     if verdict is not None:
@@ -75,12 +78,14 @@ def work_for(
     missing = _wanted(job, count) - len(count.active)
     create = _new_pods(job, count, missing) if missing > 0 else ()
     delete = _surplus(count, -missing) if missing < 0 else ()
-    return Work(create=create, delete=delete, status=_patch(job, _status(job, count, now)))
+    return ControllerWork(
+        create=create, delete=delete, status=_patch(job, _status(job, count, now))
+    )
 
 
 def _count(
-    job: LooseObject, pods: Sequence[LooseObject], finished: Mapping[str, Finished]
-) -> _Count:
+    job: UnstructuredObject, pods: Sequence[UnstructuredObject], finished: Mapping[str, Finished]
+) -> _JobCount:
     ended = {**finished, **{pod.uid: end for pod in pods if (end := finish_of(pod)) is not None}}
     running = [pod for pod in pods if pod.uid not in ended]
     done = parse_indexes(job.status.get("completedIndexes", ""))
@@ -89,7 +94,7 @@ def _count(
         succeeded = len(done)
     else:
         succeeded = sum(end.succeeded for end in ended.values())
-    return _Count(
+    return _JobCount(
         active=[pod for pod in running if pod.metadata.deletionTimestamp is None],
         terminating=sum(pod.metadata.deletionTimestamp is not None for pod in running),
         # Never less than before: an earlier process may have counted pods that are gone.
@@ -99,7 +104,7 @@ def _count(
     )
 
 
-def _verdict(job: LooseObject, count: _Count) -> str | None:
+def _verdict(job: UnstructuredObject, count: _JobCount) -> str | None:
     """COMPLETE or FAILED once that is certain."""
     if _has_condition(job, "SuccessCriteriaMet"):
         return COMPLETE
@@ -114,7 +119,7 @@ def _verdict(job: LooseObject, count: _Count) -> str | None:
     return COMPLETE if enough else None
 
 
-def _wanted(job: LooseObject, count: _Count) -> int:
+def _wanted(job: UnstructuredObject, count: _JobCount) -> int:
     """How many pods should be active."""
     if job.spec.get("suspend"):
         return 0
@@ -126,7 +131,7 @@ def _wanted(job: LooseObject, count: _Count) -> int:
     return min(parallelism, int(completions) - count.succeeded)
 
 
-def _new_pods(job: LooseObject, count: _Count, number: int) -> tuple[Creation, ...]:
+def _new_pods(job: UnstructuredObject, count: _JobCount, number: int) -> tuple[Creation, ...]:
     if not _is_indexed(job):
         return tuple(new_pod(pod_of(job)) for _ in range(number))
     taken = {pod_index(pod) for pod in count.active} | count.done
@@ -135,7 +140,7 @@ def _new_pods(job: LooseObject, count: _Count, number: int) -> tuple[Creation, .
     return tuple(new_pod(pod_of(job, index)) for index in free_indexes)
 
 
-def _surplus(count: _Count, number: int) -> tuple[Deletion, ...]:
+def _surplus(count: _JobCount, number: int) -> tuple[Deletion, ...]:
     """The pods that lose least: those not bound first, then those created last."""
     bound_first = sorted(
         count.active,
@@ -148,7 +153,9 @@ def _surplus(count: _Count, number: int) -> tuple[Deletion, ...]:
     return tuple(surplus_pod(pod) for pod in bound_first[len(bound_first) - number :])
 
 
-def _conclusion(job: LooseObject, count: _Count, verdict: str, now: float) -> Work:
+def _conclusion(
+    job: UnstructuredObject, count: _JobCount, verdict: str, now: float
+) -> ControllerWork:
     """The end: first the verdict, and the last condition once no pod runs any more."""
     status = _status(job, count, now)
     early, reason, message = {
@@ -172,10 +179,10 @@ def _conclusion(job: LooseObject, count: _Count, verdict: str, now: float) -> Wo
         if not _has_condition(job, kind)
     ]
     delete = tuple(surplus_pod(pod) for pod in count.active)
-    return Work(delete=delete, status=_patch(job, status), events=events)
+    return ControllerWork(delete=delete, status=_patch(job, status), events=events)
 
 
-def _status(job: LooseObject, count: _Count, now: float) -> Json:
+def _status(job: UnstructuredObject, count: _JobCount, now: float) -> Json:
     status: Json = {
         "active": len(count.active),
         "ready": sum(is_ready(pod) for pod in count.active),
@@ -190,7 +197,7 @@ def _status(job: LooseObject, count: _Count, now: float) -> Json:
     return status
 
 
-def _patch(job: LooseObject, status: Json) -> Json | None:
+def _patch(job: UnstructuredObject, status: Json) -> Json | None:
     """The merge patch from the Job's status to `status`; absent and zero are the same."""
     changed = {
         name: value
@@ -200,11 +207,11 @@ def _patch(job: LooseObject, status: Json) -> Json | None:
     return {"status": changed} if changed else None
 
 
-def _is_indexed(job: LooseObject) -> bool:
+def _is_indexed(job: UnstructuredObject) -> bool:
     return job.spec.get("completionMode") == "Indexed"
 
 
-def _has_condition(job: LooseObject, kind: str) -> bool:
+def _has_condition(job: UnstructuredObject, kind: str) -> bool:
     return any(
         one.get("type") == kind and one.get("status") == "True"
         for one in job.status.get("conditions") or []

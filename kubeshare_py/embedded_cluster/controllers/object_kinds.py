@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject
+from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ObjectKind:
     """A kind in one group version, which is `api_version`."""
 
     api_version: str
@@ -31,27 +31,27 @@ class Kind:
         return f"{self.collection(namespace)}/{name}"
 
 
-PODS = Kind("v1", "Pod", "pods")
-JOBS = Kind("batch/v1", "Job", "jobs")
-REPLICA_SETS = Kind("apps/v1", "ReplicaSet", "replicasets")
-DEPLOYMENTS = Kind("apps/v1", "Deployment", "deployments")
-DEFINITIONS = Kind(
+PODS = ObjectKind("v1", "Pod", "pods")
+JOBS = ObjectKind("batch/v1", "Job", "jobs")
+REPLICA_SETS = ObjectKind("apps/v1", "ReplicaSet", "replicasets")
+DEPLOYMENTS = ObjectKind("apps/v1", "Deployment", "deployments")
+DEFINITIONS = ObjectKind(
     "apiextensions.k8s.io/v1",
     "CustomResourceDefinition",
     "customresourcedefinitions",
     namespaced=False,
 )
-BUDGETS = Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets")
+BUDGETS = ObjectKind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets")
 
 
-def defined_by(definition: LooseObject) -> list[Kind]:
+def defined_by(definition: UnstructuredObject) -> list[ObjectKind]:
     """The kind of a CustomResourceDefinition, once a version is served; [] before that."""
     conditions = definition.status.get("conditions") or []
     if not any(one["type"] == "Established" and one["status"] == "True" for one in conditions):
         return []
     spec = definition.spec
     return [
-        Kind(
+        ObjectKind(
             f"{spec['group']}/{version['name']}",
             spec["names"]["kind"],
             spec["names"]["plural"],

@@ -9,30 +9,30 @@ from dataclasses import dataclass
 import msgspec
 
 from kubeshare_py.embedded_cluster.controllers.controller_work import Change
-from kubeshare_py.embedded_cluster.controllers.loose_objects import (
+from kubeshare_py.embedded_cluster.controllers.object_kinds import ObjectKind
+from kubeshare_py.embedded_cluster.controllers.unstructured import (
     Json,
-    LooseObject,
     Owner,
+    UnstructuredObject,
     is_finished,
 )
-from kubeshare_py.embedded_cluster.controllers.object_kinds import Kind
 from kubeshare_py.embedded_cluster.protocol.label_selectors import selects
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class OwnershipClaim:
     """The objects that an owner's selector claims, and the changes needed for that."""
 
-    objects: tuple[LooseObject, ...]
+    objects: tuple[UnstructuredObject, ...]
     changes: tuple[Change, ...]
 
 
-def controller_of(found: LooseObject) -> Owner | None:
+def controller_of(found: UnstructuredObject) -> Owner | None:
     """The owner that controls an object; at most one does."""
     return next((one for one in found.metadata.ownerReferences or [] if one.controller), None)
 
 
-def reference_to(owner: LooseObject, kind: Kind) -> Json:
+def reference_to(owner: UnstructuredObject, kind: ObjectKind) -> Json:
     """The entry of ownerReferences that makes `owner` the controller."""
     return {
         "apiVersion": kind.api_version,
@@ -44,7 +44,7 @@ def reference_to(owner: LooseObject, kind: Kind) -> Json:
     }
 
 
-def references_without(found: LooseObject, uid: str) -> list[Json]:
+def references_without(found: UnstructuredObject, uid: str) -> list[Json]:
     """An object's ownerReferences without one owner's."""
     return [
         {name: value for name, value in msgspec.to_builtins(owner).items() if value is not None}
@@ -54,14 +54,14 @@ def references_without(found: LooseObject, uid: str) -> list[Json]:
 
 
 def claim(
-    owner: LooseObject,
-    kind: Kind,
-    owned: Iterable[LooseObject],
-    unowned: Iterable[LooseObject],
-) -> Claim:
+    owner: UnstructuredObject,
+    kind: ObjectKind,
+    owned: Iterable[UnstructuredObject],
+    unowned: Iterable[UnstructuredObject],
+) -> OwnershipClaim:
     """Keep objects that match the owner's selector, release others, adopt unowned ones."""
     matches = selects(owner.spec.get("selector"))
-    kept: list[LooseObject] = []
+    kept: list[UnstructuredObject] = []
     changes: list[Change] = []
     for one in owned:
         if matches(one.metadata.labels):
@@ -74,12 +74,12 @@ def claim(
                 kept.append(one)
                 references = [*references_without(one, owner.uid), reference_to(owner, kind)]
                 changes.append(_owners_change(one, references))
-    return Claim(tuple(kept), tuple(changes))
+    return OwnershipClaim(tuple(kept), tuple(changes))
 
 
-def _can_be_adopted(found: LooseObject) -> bool:
+def _can_be_adopted(found: UnstructuredObject) -> bool:
     return found.metadata.deletionTimestamp is None and not is_finished(found)
 
 
-def _owners_change(found: LooseObject, references: list[Json]) -> Change:
+def _owners_change(found: UnstructuredObject, references: list[Json]) -> Change:
     return Change(object=found, body={"metadata": {"ownerReferences": references}})

@@ -10,23 +10,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from kubeshare_py.embedded_cluster.controllers.controller_work import (
+    ControllerWork,
     Creation,
     Deletion,
-    Work,
     new_pod,
     status_patch,
     surplus_pod,
 )
-from kubeshare_py.embedded_cluster.controllers.loose_objects import (
+from kubeshare_py.embedded_cluster.controllers.object_kinds import REPLICA_SETS
+from kubeshare_py.embedded_cluster.controllers.ownership import OwnershipClaim, reference_to
+from kubeshare_py.embedded_cluster.controllers.unstructured import (
     Json,
-    LooseObject,
+    UnstructuredObject,
     is_finished,
     is_ready,
     phase,
     ready_since,
 )
-from kubeshare_py.embedded_cluster.controllers.object_kinds import REPLICA_SETS
-from kubeshare_py.embedded_cluster.controllers.ownership import Claim, reference_to
 from kubeshare_py.embedded_cluster.protocol.label_selectors import selects
 from kubeshare_py.embedded_cluster.protocol.times import timestamp
 from kubeshare_py.views.ages import seconds
@@ -38,21 +38,23 @@ _NANOSECONDS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class ReplicaSetContext:
     """Other inputs: pods of the same controller, the time, and earlier refusals."""
 
-    siblings: Callable[[], Sequence[LooseObject]]
+    siblings: Callable[[], Sequence[UnstructuredObject]]
     now: float
     refusal: str | None = None
     may_try: bool = True
 
 
-def is_active(pod: LooseObject) -> bool:
+def is_active(pod: UnstructuredObject) -> bool:
     """Whether a pod has neither ended nor is being deleted."""
     return not is_finished(pod) and pod.metadata.deletionTimestamp is None
 
 
-def work_for(replica_set: LooseObject, claim: Claim, around: Surroundings) -> Work:
+def work_for(
+    replica_set: UnstructuredObject, claim: OwnershipClaim, around: ReplicaSetContext
+) -> ControllerWork:
     """The work for `replica_set`, given the pods that its selector claims."""
     active = [pod for pod in claim.objects if is_active(pod)]
     missing = replica_set.spec.get("replicas", 1) - len(active)
@@ -63,7 +65,7 @@ def work_for(replica_set: LooseObject, claim: Claim, around: Surroundings) -> Wo
         surplus = _least_wanted(active, around)[:-missing] if missing < 0 else []
         delete = tuple(surplus_pod(pod) for pod in surplus)
     status = _status(replica_set, claim.objects, around, missing)
-    return Work(
+    return ControllerWork(
         create=create,
         delete=delete,
         change=claim.changes,
@@ -72,12 +74,12 @@ def work_for(replica_set: LooseObject, claim: Claim, around: Surroundings) -> Wo
     )
 
 
-def available(pod: LooseObject, for_s: int, now: float) -> bool:
+def available(pod: UnstructuredObject, for_s: int, now: float) -> bool:
     """Whether a pod has been ready for `for_s` (s)."""
     return is_ready(pod) and (not for_s or ready_since(pod) + for_s <= now)
 
 
-def _pod_of(replica_set: LooseObject) -> Json:
+def _pod_of(replica_set: UnstructuredObject) -> Json:
     template = copy.deepcopy(replica_set.spec.get("template") or {})
     given = template.get("metadata") or {}
     metadata: Json = {name: given[name] for name in ("labels", "annotations") if name in given}
@@ -90,7 +92,9 @@ def _pod_of(replica_set: LooseObject) -> Json:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-def _least_wanted(active: Sequence[LooseObject], around: Surroundings) -> list[LooseObject]:
+def _least_wanted(
+    active: Sequence[UnstructuredObject], around: ReplicaSetContext
+) -> list[UnstructuredObject]:
     """Pods in the order in which they are deleted.
 
     Not bound, not running, not ready first; then cheap ones, those with many of their kind on the
@@ -98,7 +102,7 @@ def _least_wanted(active: Sequence[LooseObject], around: Surroundings) -> list[L
     """
     crowds = Counter(pod.spec.get("nodeName") for pod in around.siblings() if is_active(pod))
 
-    def rank(pod: LooseObject) -> tuple[object, ...]:
+    def rank(pod: UnstructuredObject) -> tuple[object, ...]:
         return (
             bool(pod.spec.get("nodeName")),
             _PHASES.get(phase(pod), 1),
@@ -116,7 +120,7 @@ def _least_wanted(active: Sequence[LooseObject], around: Surroundings) -> list[L
     return sorted(active, key=rank)
 
 
-def _deletion_cost(pod: LooseObject) -> int:
+def _deletion_cost(pod: UnstructuredObject) -> int:
     text = (pod.metadata.annotations or {}).get(_DELETION_COST, "0")
     try:
         return int(text)
@@ -130,9 +134,9 @@ def _age_class(since: float, now: float) -> int:
 
 
 def _status(
-    replica_set: LooseObject,
-    pods: Sequence[LooseObject],
-    around: Surroundings,
+    replica_set: UnstructuredObject,
+    pods: Sequence[UnstructuredObject],
+    around: ReplicaSetContext,
     missing: int,
 ) -> Json:
     active = [pod for pod in pods if is_active(pod)]
@@ -156,7 +160,9 @@ def _status(
     return status
 
 
-def _conditions(replica_set: LooseObject, around: Surroundings, missing: int) -> list[Json]:
+def _conditions(
+    replica_set: UnstructuredObject, around: ReplicaSetContext, missing: int
+) -> list[Json]:
     present: list[Json] = replica_set.status.get("conditions") or []
     others = [one for one in present if one["type"] != _FAILURE]
     if around.refusal is None:
@@ -174,7 +180,7 @@ def _conditions(replica_set: LooseObject, around: Surroundings, missing: int) ->
 
 
 def _next_available_at(
-    replica_set: LooseObject, active: Sequence[LooseObject], now: float
+    replica_set: UnstructuredObject, active: Sequence[UnstructuredObject], now: float
 ) -> float | None:
     """When the next pod becomes available."""
     ready_s = replica_set.spec.get("minReadySeconds", 0)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import msgspec
 
 from kubeshare_py.embedded_cluster.controllers.applied import LAST_APPLIED
-from kubeshare_py.embedded_cluster.controllers.loose_objects import Json, LooseObject
 from kubeshare_py.embedded_cluster.controllers.object_kinds import DEPLOYMENTS
 from kubeshare_py.embedded_cluster.controllers.ownership import reference_to
 from kubeshare_py.embedded_cluster.controllers.rollouts import DESIRED, MOST, Limits
+from kubeshare_py.embedded_cluster.controllers.unstructured import Json, UnstructuredObject
 from kubeshare_py.embedded_cluster.protocol.names import SUFFIX_ALPHABET
 
 HASH = "pod-template-hash"
@@ -33,16 +33,16 @@ _HASH_LETTERS = 10
 class Revisions:
     """The ReplicaSet with the Deployment's template, if there is one, and all others."""
 
-    new: LooseObject | None
-    old: tuple[LooseObject, ...]
+    new: UnstructuredObject | None
+    old: tuple[UnstructuredObject, ...]
 
     @property
-    def all(self) -> tuple[LooseObject, ...]:
+    def all(self) -> tuple[UnstructuredObject, ...]:
         """Old ones first."""
         return self.old if self.new is None else (*self.old, self.new)
 
 
-def revisions_of(deployment: LooseObject, sets: Sequence[LooseObject]) -> Revisions:
+def revisions_of(deployment: UnstructuredObject, sets: Sequence[UnstructuredObject]) -> Revisions:
     """A Deployment's ReplicaSets, oldest first; of two with one template the older counts."""
     ranked = sorted(sets, key=lambda one: (one.metadata.creationTimestamp or "", one.metadata.name))
     template = deployment.spec["template"]
@@ -50,7 +50,7 @@ def revisions_of(deployment: LooseObject, sets: Sequence[LooseObject]) -> Revisi
     return Revisions(new, tuple(one for one in ranked if one is not new))
 
 
-def revision(replica_set: LooseObject) -> int:
+def revision(replica_set: UnstructuredObject) -> int:
     """Its number; 0 if it has none."""
     text = (replica_set.metadata.annotations or {}).get(REVISION, "")
     return int(text) if text.isascii() and text.isdecimal() else 0
@@ -61,7 +61,7 @@ def noted_sizes(limits: Limits) -> dict[str, str]:
     return {DESIRED: str(limits.wanted), MOST: str(limits.most)}
 
 
-def new_annotations(deployment: LooseObject, found: Revisions) -> dict[str, str]:
+def new_annotations(deployment: UnstructuredObject, found: Revisions) -> dict[str, str]:
     """The new ReplicaSet's annotations: the Deployment's own, and its revision."""
     present = dict((found.new.metadata.annotations or {}) if found.new else {})
     given = deployment.metadata.annotations or {}
@@ -75,7 +75,7 @@ def new_annotations(deployment: LooseObject, found: Revisions) -> dict[str, str]
     return present
 
 
-def set_name(deployment: LooseObject, collisions: int) -> str:
+def set_name(deployment: UnstructuredObject, collisions: int) -> str:
     """The name of a new ReplicaSet for the Deployment's template."""
     return f"{deployment.metadata.name}-{template_hash(deployment.spec['template'], collisions)}"
 
@@ -92,7 +92,7 @@ def template_hash(template: Json, collisions: int) -> str:
 
 
 def new_set(
-    deployment: LooseObject, annotations: dict[str, str], replicas: int, collisions: int
+    deployment: UnstructuredObject, annotations: dict[str, str], replicas: int, collisions: int
 ) -> Json:
     """The ReplicaSet for a Deployment's template."""
     spec = deployment.spec

@@ -6,7 +6,7 @@ After https://kubernetes.io/docs/concepts/workloads/controllers/deployment/.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kubeshare_py.embedded_cluster.controllers.loose_objects import Json, LooseObject
+from kubeshare_py.embedded_cluster.controllers.unstructured import Json, UnstructuredObject
 from kubeshare_py.embedded_cluster.protocol.int_or_percent import amount_of
 
 ROLLING, RECREATE = "RollingUpdate", "Recreate"
@@ -49,29 +49,29 @@ def limits_of(spec: Json) -> Limits:
     return Limits(wanted, surge, min(unavailable, wanted))
 
 
-def size(replica_set: LooseObject) -> int:
+def size(replica_set: UnstructuredObject) -> int:
     """Its wanted number of pods."""
     return int(replica_set.spec.get("replicas", 1))
 
 
-def count(replica_set: LooseObject, name: str) -> int:
+def count(replica_set: UnstructuredObject, name: str) -> int:
     """A number in its status."""
     return int(replica_set.status.get(name, 0))
 
 
-def active(sets: Sequence[LooseObject]) -> list[LooseObject]:
+def active(sets: Sequence[UnstructuredObject]) -> list[UnstructuredObject]:
     """Those that should have pods, oldest first."""
     return sorted((one for one in sets if size(one)), key=_born)
 
 
-def is_scaling(limits: Limits, sets: Sequence[LooseObject]) -> bool:
+def is_scaling(limits: Limits, sets: Sequence[UnstructuredObject]) -> bool:
     """Whether a ReplicaSet was sized for another number of replicas than the present one."""
     noted = (_noted(one, DESIRED) for one in active(sets))
     return any(number is not None and number != limits.wanted for number in noted)
 
 
 def scaled_sizes(
-    spec: Json, limits: Limits, new: LooseObject | None, old: Sequence[LooseObject]
+    spec: Json, limits: Limits, new: UnstructuredObject | None, old: Sequence[UnstructuredObject]
 ) -> Sizes:
     """Sizes after a change of replicas: an ongoing rollout keeps its proportions."""
     sets = [*old, new] if new is not None else [*old]
@@ -84,25 +84,27 @@ def scaled_sizes(
     return _proportional(live, limits) if spec["strategy"]["type"] == ROLLING else {}
 
 
-def first_size(limits: Limits, old: Sequence[LooseObject]) -> int:
+def first_size(limits: Limits, old: Sequence[UnstructuredObject]) -> int:
     """The first size of a new ReplicaSet beside older ones."""
     return min(limits.wanted, max(limits.most - sum(map(size, old)), 0))
 
 
-def rolling_sizes(limits: Limits, new: LooseObject, old: Sequence[LooseObject]) -> Sizes:
+def rolling_sizes(
+    limits: Limits, new: UnstructuredObject, old: Sequence[UnstructuredObject]
+) -> Sizes:
     """The next step of a rolling update; empty when there is none now."""
     grown = _grown(limits, new, old)
     return {new.uid: grown} if grown != size(new) else _shrunk(limits, new, active(old))
 
 
-def _grown(limits: Limits, new: LooseObject, old: Sequence[LooseObject]) -> int:
+def _grown(limits: Limits, new: UnstructuredObject, old: Sequence[UnstructuredObject]) -> int:
     if size(new) >= limits.wanted:
         return limits.wanted
     room = limits.most - size(new) - sum(map(size, old))
     return min(size(new) + max(room, 0), limits.wanted)
 
 
-def _shrunk(limits: Limits, new: LooseObject, old: Sequence[LooseObject]) -> Sizes:
+def _shrunk(limits: Limits, new: UnstructuredObject, old: Sequence[UnstructuredObject]) -> Sizes:
     """Shrink old ones: unavailable pods first, then as many as the limits allow."""
     unavailable = size(new) - count(new, "availableReplicas")
     spare = size(new) + sum(map(size, old)) - limits.least_available - unavailable
@@ -122,7 +124,7 @@ def _shrunk(limits: Limits, new: LooseObject, old: Sequence[LooseObject]) -> Siz
     return {one.uid: sizes[one.uid] for one in old if sizes[one.uid] != size(one)}
 
 
-def _proportional(live: Sequence[LooseObject], limits: Limits) -> Sizes:
+def _proportional(live: Sequence[UnstructuredObject], limits: Limits) -> Sizes:
     """Distribute a change of size; the largest gets the rounding remainder."""
     allowed = limits.most if limits.wanted else 0
     to_add = allowed - sum(map(size, live))
@@ -138,7 +140,7 @@ def _proportional(live: Sequence[LooseObject], limits: Limits) -> Sizes:
     return sizes
 
 
-def _share(one: LooseObject, limits: Limits) -> int:
+def _share(one: UnstructuredObject, limits: Limits) -> int:
     """Its change if all changed in proportion."""
     if not limits.wanted:
         return -size(one)
@@ -149,14 +151,14 @@ def _share(one: LooseObject, limits: Limits) -> int:
     return (2 * size(one) * limits.most + before) // (2 * before) - size(one)
 
 
-def _is_saturated(new: LooseObject, limits: Limits) -> bool:
+def _is_saturated(new: UnstructuredObject, limits: Limits) -> bool:
     return size(new) == _noted(new, DESIRED) == count(new, "availableReplicas") == limits.wanted
 
 
-def _noted(one: LooseObject, annotation: str) -> int | None:
+def _noted(one: UnstructuredObject, annotation: str) -> int | None:
     text = (one.metadata.annotations or {}).get(annotation, "")
     return int(text) if text.isascii() and text.isdecimal() else None
 
 
-def _born(one: LooseObject) -> tuple[str, str]:
+def _born(one: UnstructuredObject) -> tuple[str, str]:
     return one.metadata.creationTimestamp or "", one.metadata.name

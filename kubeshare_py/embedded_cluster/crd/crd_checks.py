@@ -13,8 +13,8 @@ from kubeshare_py.embedded_cluster.crd.crd_parts import (
 from kubeshare_py.embedded_cluster.crd.crd_schemas import schema_causes
 from kubeshare_py.embedded_cluster.protocol.names import label_1035_problem, subdomain_problem
 from kubeshare_py.embedded_cluster.protocol.status import (
-    Cause,
     Json,
+    StatusCause,
     not_allowed,
     required,
     unsupported,
@@ -26,13 +26,13 @@ _PROTECTED = (".k8s.io", ".kubernetes.io")
 _WEBHOOK = "conversion.webhookClientConfig"
 
 
-def new_causes(definition: Json) -> list[Cause]:
+def new_causes(definition: Json) -> list[StatusCause]:
     """Everything wrong with a new definition."""
     named = _name_causes(definition["metadata"], definition["spec"])
     return [*named, *definition_causes(definition)]
 
 
-def definition_causes(definition: Json) -> list[Cause]:
+def definition_causes(definition: Json) -> list[StatusCause]:
     """Everything wrong with a definition but its name, which cannot change."""
     spec = definition["spec"]
     return [
@@ -48,14 +48,14 @@ def definition_causes(definition: Json) -> list[Cause]:
     ]
 
 
-def _name_causes(metadata: Json, spec: Json) -> list[Cause]:
+def _name_causes(metadata: Json, spec: Json) -> list[StatusCause]:
     wanted = f"{spec['names'].get('plural', '')}.{spec.get('group', '')}"
     if metadata["name"] == wanted:
         return []
     return [wrong("metadata.name", metadata["name"], 'must be spec.names.plural+"."+spec.group')]
 
 
-def _group_causes(group: str) -> list[Cause]:
+def _group_causes(group: str) -> list[StatusCause]:
     if not group:
         return [required("spec.group")]
     if problem := subdomain_problem(group):
@@ -65,14 +65,14 @@ def _group_causes(group: str) -> list[Cause]:
     return []
 
 
-def _scope_causes(scope: str) -> list[Cause]:
+def _scope_causes(scope: str) -> list[StatusCause]:
     if not scope:
         return [required("spec.scope")]
     scopes = ("Cluster", "Namespaced")
     return [] if scope in scopes else [unsupported("spec.scope", scope, scopes)]
 
 
-def _version_causes(versions: list[Json]) -> list[Cause]:
+def _version_causes(versions: list[Json]) -> list[StatusCause]:
     found = []
     for index, version in enumerate(versions):
         where = f"spec.versions[{index}]"
@@ -90,8 +90,8 @@ def _version_causes(versions: list[Json]) -> list[Cause]:
     return found
 
 
-def _part_causes(versions: list[Json]) -> list[Cause]:
-    found: list[Cause] = []
+def _part_causes(versions: list[Json]) -> list[StatusCause]:
+    found: list[StatusCause] = []
     for where, version in _placed(versions, "schema", "spec.validation"):
         schema = version.get("schema", {}).get("openAPIV3Schema")
         if schema is not None:
@@ -115,7 +115,7 @@ def _placed(versions: list[Json], part: str, above: str = "") -> list[tuple[str,
     return [(f"spec.versions[{index}].{part}", version) for index, version in enumerate(versions)]
 
 
-def _names_causes(names: Json) -> list[Cause]:
+def _names_causes(names: Json) -> list[StatusCause]:
     found = [
         required(f"spec.names.{field}")
         for field in ("plural", "singular", "kind", "listKind")
@@ -136,19 +136,19 @@ def _names_causes(names: Json) -> list[Cause]:
     return found + _labels_causes(names, "categories")
 
 
-def _labels_causes(names: Json, field: str) -> list[Cause]:
+def _labels_causes(names: Json, field: str) -> list[StatusCause]:
     found = []
     for index, text in enumerate(names.get(field, [])):
         found += _label_causes(f"spec.names.{field}[{index}]", text)
     return found
 
 
-def _label_causes(field: str, text: str) -> list[Cause]:
+def _label_causes(field: str, text: str) -> list[StatusCause]:
     problem = label_1035_problem(text) if text else ""
     return [wrong(field, text, problem)] if problem else []
 
 
-def _conversion_causes(conversion: Json) -> list[Cause]:
+def _conversion_causes(conversion: Json) -> list[StatusCause]:
     """Only None is supported; Webhook is refused, because objects would not be converted."""
     strategy = conversion.get("strategy", "")
     if strategy not in ("None", "Webhook"):
@@ -163,7 +163,7 @@ def _conversion_causes(conversion: Json) -> list[Cause]:
     return []
 
 
-def _stored_causes(definition: Json) -> list[Cause]:
+def _stored_causes(definition: Json) -> list[StatusCause]:
     """Stored versions cannot be removed."""
     where, stored = "status.storedVersions", definition["status"]["storedVersions"]
     versions = definition["spec"]["versions"]
@@ -186,7 +186,7 @@ def _stored_causes(definition: Json) -> list[Cause]:
     return found
 
 
-def _preservation_causes(spec: Json) -> list[Cause]:
+def _preservation_causes(spec: Json) -> list[StatusCause]:
     if not spec.get("preserveUnknownFields"):
         return []
     text = (
@@ -196,7 +196,7 @@ def _preservation_causes(spec: Json) -> list[Cause]:
     return [wrong("spec.preserveUnknownFields", value=True, text=text)]
 
 
-def _approval_causes(definition: Json) -> list[Cause]:
+def _approval_causes(definition: Json) -> list[StatusCause]:
     group = definition["spec"].get("group", "")
     annotations = definition["metadata"].get("annotations") or {}
     if not f".{group}".endswith(_PROTECTED) or annotations.get(_APPROVAL):

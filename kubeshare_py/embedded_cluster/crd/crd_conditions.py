@@ -7,7 +7,7 @@ from kubeshare_py.embedded_cluster.protocol.times import timestamp
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class CrdCondition:
     """A condition of a definition's status."""
 
     type: str
@@ -16,22 +16,24 @@ class Condition:
     message: str
 
 
-NAMES_ACCEPTED = Condition("NamesAccepted", True, "NoConflicts", "no conflicts found")
-NOT_ACCEPTED = Condition("Established", False, "NotAccepted", "not all names are accepted")
-INSTALLING = Condition("Established", False, "Installing", "the initial names have been accepted")
-ESTABLISHED = Condition(
+NAMES_ACCEPTED = CrdCondition("NamesAccepted", True, "NoConflicts", "no conflicts found")
+NOT_ACCEPTED = CrdCondition("Established", False, "NotAccepted", "not all names are accepted")
+INSTALLING = CrdCondition(
+    "Established", False, "Installing", "the initial names have been accepted"
+)
+ESTABLISHED = CrdCondition(
     "Established", True, "InitialNamesAccepted", "the initial names have been accepted"
 )
-DELETION_PENDING = Condition(
+DELETION_PENDING = CrdCondition(
     "Terminating",
     True,
     "InstanceDeletionPending",
     "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
 )
-DELETION_IN_PROGRESS = Condition(
+DELETION_IN_PROGRESS = CrdCondition(
     "Terminating", True, "InstanceDeletionInProgress", "CustomResource deletion is in progress"
 )
-INSTANCES_GONE = Condition(
+INSTANCES_GONE = CrdCondition(
     "Terminating", False, "InstanceDeletionCompleted", "removed all instances"
 )
 
@@ -41,7 +43,7 @@ def is_true(definition: Json, kind: str) -> bool:
     return any(one["type"] == kind and one["status"] == "True" for one in _conditions(definition))
 
 
-def with_conditions(definition: Json, now: float, *wanted: Condition) -> Json:
+def with_conditions(definition: Json, now: float, *wanted: CrdCondition) -> Json:
     """A definition with these conditions; transition times are of changes of status only."""
     held = {one["type"]: one for one in _conditions(definition)}
     for condition in wanted:

@@ -8,11 +8,11 @@ from kubeshare_py.embedded_cluster.crd.crd_conditions import (
 )
 from kubeshare_py.embedded_cluster.protocol.resources import (
     Admission,
-    Column,
+    PrinterColumn,
     Resource,
     status_subresource,
 )
-from kubeshare_py.embedded_cluster.protocol.status import Cause, Json, wrong
+from kubeshare_py.embedded_cluster.protocol.status import Json, StatusCause, wrong
 
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 """The finalizer that keeps a definition until its objects are gone."""
@@ -41,7 +41,7 @@ def _default(definition: Json) -> None:
     definition["status"] = {**definition["status"], "storedVersions": [*stored, *added]}
 
 
-def _changed_causes(new: Json, old: Json) -> list[Cause]:
+def _changed_causes(new: Json, old: Json) -> list[StatusCause]:
     found = definition_causes(new)
     fixed = [("group",), ("names", "plural")]
     if is_true(old, "Established"):
@@ -77,7 +77,7 @@ DEFINITIONS = Resource(
     short_names=("crd", "crds"),
     categories=("api-extensions",),
     subresources=(status_subresource(),),
-    columns=(Column("Created At", "date"),),
+    columns=(PrinterColumn("Created At", "date"),),
     cells=_cells,
     merge_keys={"ownerReferences": "uid", "finalizers": ""},
     has_status=True,

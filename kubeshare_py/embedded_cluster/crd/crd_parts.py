@@ -2,7 +2,13 @@
 
 from typing import Any
 
-from kubeshare_py.embedded_cluster.protocol.status import Cause, Json, duplicate, required, wrong
+from kubeshare_py.embedded_cluster.protocol.status import (
+    Json,
+    StatusCause,
+    duplicate,
+    required,
+    wrong,
+)
 from kubeshare_py.embedded_cluster.schemas.schema_values import field_schema
 
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
@@ -12,7 +18,7 @@ _MOST_SELECTABLE = 8
 _LONGEST_WARNING = 256
 
 
-def deprecation_causes(version: Json, where: str) -> list[Cause]:
+def deprecation_causes(version: Json, where: str) -> list[StatusCause]:
     """A warning is for deprecated versions, and short."""
     text = version.get("deprecationWarning")
     if text is None:
@@ -27,11 +33,11 @@ def deprecation_causes(version: Json, where: str) -> list[Cause]:
     return [wrong(f"{where}.deprecationWarning", text, problem) for problem in problems]
 
 
-def scale_causes(scale: Json | None, where: str) -> list[Cause]:
+def scale_causes(scale: Json | None, where: str) -> list[StatusCause]:
     """The replicas must be below .spec and .status."""
     if scale is None:
         return []
-    found: list[Cause] = []
+    found: list[StatusCause] = []
     for field, root in (("specReplicasPath", ".spec."), ("statusReplicasPath", ".status.")):
         place, path = f"{where}.scale.{field}", scale.get(field, "")
         if not path:
@@ -48,9 +54,9 @@ def scale_causes(scale: Json | None, where: str) -> list[Cause]:
     return found
 
 
-def column_causes(columns: list[Json], where: str) -> list[Cause]:
+def column_causes(columns: list[Json], where: str) -> list[StatusCause]:
     """Columns need a name, a known type and a path."""
-    found: list[Cause] = []
+    found: list[StatusCause] = []
     types = f"must be one of {','.join(_COLUMN_TYPES)}"
     for index, column in enumerate(columns):
         place = f"{where}[{index}]"
@@ -71,9 +77,9 @@ def column_causes(columns: list[Json], where: str) -> list[Cause]:
     return found
 
 
-def selectable_causes(fields: list[Json], schema: Json, where: str) -> list[Cause]:
+def selectable_causes(fields: list[Json], schema: Json, where: str) -> list[StatusCause]:
     """Fields that selectors may name must be in the schema, plain, and not many."""
-    found: list[Cause] = []
+    found: list[StatusCause] = []
     paths = [field.get("jsonPath", "") for field in fields]
     for index, path in enumerate(paths):
         place = f"{where}[{index}].jsonPath"
@@ -94,7 +100,7 @@ def selectable_causes(fields: list[Json], schema: Json, where: str) -> list[Caus
             found.append(duplicate(place, path))
     if len(set(paths)) > _MOST_SELECTABLE:
         text = f"Too many: {len(set(paths))}: must have at most {_MOST_SELECTABLE} items"
-        found.append(Cause(field=where, message=text, reason="FieldValueTooMany"))
+        found.append(StatusCause(field=where, message=text, reason="FieldValueTooMany"))
     return found
 
 

@@ -2,8 +2,8 @@
 
 from kubeshare_py.embedded_cluster.crd.crd_structure import structure_causes
 from kubeshare_py.embedded_cluster.protocol.status import (
-    Cause,
     Json,
+    StatusCause,
     not_allowed,
     required,
     unsupported,
@@ -32,7 +32,7 @@ _WITH_STATUS = (
 )
 
 
-def schema_causes(schema: Json, where: str, *, has_status: bool) -> list[Cause]:
+def schema_causes(schema: Json, where: str, *, has_status: bool) -> list[StatusCause]:
     """Everything wrong with the schema of one version."""
     found = _status_causes(schema, where) if has_status else []
     if schema.get("nullable"):
@@ -43,7 +43,7 @@ def schema_causes(schema: Json, where: str, *, has_status: bool) -> list[Cause]:
     return found + foreign
 
 
-def _status_causes(schema: Json, where: str) -> list[Cause]:
+def _status_causes(schema: Json, where: str) -> list[StatusCause]:
     """The rules for a root with a separate status."""
     if schema.get("type") != "object":
         text = (
@@ -80,7 +80,7 @@ def _inner(schema: Json) -> list[tuple[str, Json]]:
     return found
 
 
-def _keyword_causes(schema: Json, where: str, *, root: bool = False) -> list[Cause]:
+def _keyword_causes(schema: Json, where: str, *, root: bool = False) -> list[StatusCause]:
     found = []
     kind = schema.get("type", "")
     if kind and kind not in _TYPES:
@@ -109,7 +109,7 @@ def _keyword_causes(schema: Json, where: str, *, root: bool = False) -> list[Cau
     return found
 
 
-def _map_type_causes(schema: Json, where: str) -> list[Cause]:
+def _map_type_causes(schema: Json, where: str) -> list[StatusCause]:
     wanted = schema.get(_MAP_TYPE)
     if wanted is None:
         return []
@@ -119,7 +119,7 @@ def _map_type_causes(schema: Json, where: str) -> list[Cause]:
     return found
 
 
-def _list_type_causes(schema: Json, where: str) -> list[Cause]:
+def _list_type_causes(schema: Json, where: str) -> list[StatusCause]:
     wanted, keys = schema.get(LIST_TYPE), schema.get(LIST_KEYS, [])
     if keys and wanted != "map":
         text = f"must be map if {LIST_KEYS} is non-empty"
@@ -146,14 +146,14 @@ def _list_type_causes(schema: Json, where: str) -> list[Cause]:
     return found
 
 
-def _typed(schema: Json, where: str, wanted: str, text: str) -> list[Cause]:
+def _typed(schema: Json, where: str, wanted: str, text: str) -> list[StatusCause]:
     kind = schema.get("type", "")
     if kind == wanted:
         return []
     return [wrong(f"{where}.type", kind, text) if kind else required(f"{where}.type", text)]
 
 
-def _set_causes(items: Json, where: str, _keys: list[str]) -> list[Cause]:
+def _set_causes(items: Json, where: str, _keys: list[str]) -> list[StatusCause]:
     """What is in a set is compared whole."""
     name = {"array": LIST_TYPE, "object": _MAP_TYPE}.get(items.get("type", ""))
     if name is None or items.get(name, "atomic" if name == LIST_TYPE else "") == "atomic":
@@ -162,7 +162,7 @@ def _set_causes(items: Json, where: str, _keys: list[str]) -> list[Cause]:
     return [wrong(f"{where}.items.{name}", items.get(name), text)]
 
 
-def _key_causes(items: Json, where: str, keys: list[str]) -> list[Cause]:
+def _key_causes(items: Json, where: str, keys: list[str]) -> list[StatusCause]:
     found = []
     if items.get("type") != "object":
         text = f"must be object if parent array's {LIST_TYPE} is map"
@@ -184,9 +184,9 @@ def _key_causes(items: Json, where: str, keys: list[str]) -> list[Cause]:
     return found
 
 
-def _default_causes(schema: Json, where: str) -> list[Cause]:
+def _default_causes(schema: Json, where: str) -> list[StatusCause]:
     """Defaults must be valid, and have no unknown fields."""
-    found: list[Cause] = []
+    found: list[StatusCause] = []
     if schema.get("default") is not None:
         value, place = schema["default"], f"{where}.default"
         unknown: list[str] = []
@@ -195,7 +195,7 @@ def _default_causes(schema: Json, where: str) -> list[Cause]:
             found.append(wrong(place, value, "must not have unknown fields"))
         for cause in violations(value, schema):
             field = place if cause.field in ("", NOWHERE) else f"{place}.{cause.field}"
-            found.append(Cause(field=field, message=cause.message, reason=cause.reason))
+            found.append(StatusCause(field=field, message=cause.message, reason=cause.reason))
     for name, inner in _inner(schema):
         found += _default_causes(inner, f"{where}.{name}")
     return found

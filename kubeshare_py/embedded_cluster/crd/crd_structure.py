@@ -3,7 +3,13 @@
 https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#specifying-a-structural-schema
 """
 
-from kubeshare_py.embedded_cluster.protocol.status import Cause, Json, not_allowed, required, wrong
+from kubeshare_py.embedded_cluster.protocol.status import (
+    Json,
+    StatusCause,
+    not_allowed,
+    required,
+    wrong,
+)
 from kubeshare_py.embedded_cluster.schemas.schema_texts import pattern_problem
 from kubeshare_py.embedded_cluster.schemas.schema_values import EMBEDDED, PRESERVE
 
@@ -26,13 +32,13 @@ _ONLY_OUTSIDE = {
 }
 
 
-def structure_causes(schema: Json, where: str) -> list[Cause]:
+def structure_causes(schema: Json, where: str) -> list[StatusCause]:
     """Everything that makes a schema not structural, in the order of the fields' names."""
     found = [*_invariants(schema, where, "root"), *_missing(schema, schema, where, where)]
     return sorted(found, key=lambda cause: (cause.field, cause.message))
 
 
-def _invariants(schema: Json, where: str, level: str) -> list[Cause]:
+def _invariants(schema: Json, where: str, level: str) -> list[StatusCause]:
     found = []
     if schema.get("type") == "array" and "items" not in schema:
         found.append(required(f"{where}.items", "must be specified"))
@@ -54,7 +60,7 @@ def _invariants(schema: Json, where: str, level: str) -> list[Cause]:
     return found
 
 
-def _type_causes(schema: Json, where: str, level: str) -> list[Cause]:
+def _type_causes(schema: Json, where: str, level: str) -> list[StatusCause]:
     kind, place = schema.get("type", ""), f"{where}.type"
     if schema.get(EMBEDDED) and kind != "object":
         text = f"must be object if {EMBEDDED} is true"
@@ -71,7 +77,7 @@ def _type_causes(schema: Json, where: str, level: str) -> list[Cause]:
     return found
 
 
-def _meta_causes(schema: Json, where: str, level: str) -> list[Cause]:
+def _meta_causes(schema: Json, where: str, level: str) -> list[StatusCause]:
     """Kind, version and metadata of an object are given; the root may restrict the name."""
     fields, found = schema.get("properties", {}), []
     for name, kind in (("kind", "string"), ("apiVersion", "string"), ("metadata", "object")):
@@ -92,7 +98,7 @@ def _meta_causes(schema: Json, where: str, level: str) -> list[Cause]:
     return found
 
 
-def _junctor_causes(schema: Json, where: str) -> list[Cause]:
+def _junctor_causes(schema: Json, where: str) -> list[StatusCause]:
     """What stands below anyOf, allOf, oneOf and not."""
     found = []
     for name in _JUNCTORS:
@@ -114,7 +120,7 @@ def _is_either(schema: Json, name: str, index: int) -> bool:
     return bool(name == "allOf" and index == 0 and schema["allOf"][0] == {"anyOf": _EITHER_TYPES})
 
 
-def _nested(schema: Json, where: str) -> list[Cause]:
+def _nested(schema: Json, where: str) -> list[StatusCause]:
     found = [
         not_allowed(f"{where}.{keyword}", text)
         for keyword, text in _ONLY_OUTSIDE.items()
@@ -131,7 +137,7 @@ def _nested(schema: Json, where: str) -> list[Cause]:
     return found
 
 
-def _missing(rules: Json, schema: Json | None, where: str, said: str) -> list[Cause]:
+def _missing(rules: Json, schema: Json | None, where: str, said: str) -> list[StatusCause]:
     """Fields that only a rule names, below the junctors of `rules`."""
     found = []
     nested = [
@@ -146,7 +152,7 @@ def _missing(rules: Json, schema: Json | None, where: str, said: str) -> list[Ca
     return found
 
 
-def _unknown(rules: Json, schema: Json | None, where: str, said: str) -> list[Cause]:
+def _unknown(rules: Json, schema: Json | None, where: str, said: str) -> list[StatusCause]:
     if schema is None:
         return [required(where, f"because it is defined in {said}")]
     found = _missing(rules, schema, where, said)

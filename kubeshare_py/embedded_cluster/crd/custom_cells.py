@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from kubeshare_py.embedded_cluster.protocol.resources import Cells, Column
+from kubeshare_py.embedded_cluster.protocol.resources import PrinterColumn, TableCells
 from kubeshare_py.embedded_cluster.protocol.status import Json
 from kubeshare_py.manifests.json_paths import BadPath, found_at
 from kubeshare_py.views.ages import age
@@ -18,10 +18,10 @@ def printed(columns: Sequence[Json]) -> Sequence[Json]:
     return columns or [_AGE]
 
 
-def custom_columns(columns: Sequence[Json]) -> tuple[Column, ...]:
+def custom_columns(columns: Sequence[Json]) -> tuple[PrinterColumn, ...]:
     """The headers; those of one version of a definition."""
     return tuple(
-        Column(
+        PrinterColumn(
             name=column["name"],
             type=column["type"],
             priority=column.get("priority", 0),
@@ -33,7 +33,7 @@ def custom_columns(columns: Sequence[Json]) -> tuple[Column, ...]:
     )
 
 
-def custom_cells(columns: Sequence[Json]) -> Cells:
+def custom_cells(columns: Sequence[Json]) -> TableCells:
     """The cells below them; what is missing is null, and a null text `<no value>`."""
 
     def cells(obj: Json, now: float) -> list[object]:

@@ -12,10 +12,10 @@ from kubeshare_py.embedded_cluster.protocol import pruning as api_pruning
 from kubeshare_py.embedded_cluster.protocol.list_selectors import FieldPath, value_at
 from kubeshare_py.embedded_cluster.protocol.resources import Admission, Pruned
 from kubeshare_py.embedded_cluster.protocol.status import (
-    Cause,
+    ApiRefusal,
     Json,
-    Named,
-    Refusal,
+    StatusCause,
+    StatusSubject,
     bad_request,
     failure,
     forbidden,
@@ -82,12 +82,12 @@ class CustomObjects:
         return {**kept, "metadata": metadata}, unknown + sorted(others)
 
     def prepare(self, obj: Json, admission: Admission) -> None:
-        """Drop the status on creation. Raises Refusal while the definition is being deleted."""
+        """Drop the status on creation. Raises ApiRefusal while the definition is being deleted."""
         del admission
         if self.terminating:
             name = obj["metadata"].get("name", "")
             why = "create not allowed while custom resource definition is terminating"
-            raise forbidden(Named(self.plural, name, self.group), why)
+            raise forbidden(StatusSubject(self.plural, name, self.group), why)
         if self.has_status:
             obj.pop("status", None)
 
@@ -95,22 +95,22 @@ class CustomObjects:
         """Set defaults, in place."""
         obj.update(_without_meta(defaulted(obj, self.schema)))
 
-    def causes(self, obj: Json) -> list[Cause]:
+    def causes(self, obj: Json) -> list[StatusCause]:
         """Everything wrong with a new object."""
         found = violations({**self.head, **obj}, self.schema)
         return found + self._scale_causes(obj) + duplicates(obj, self.schema)
 
-    def changed_causes(self, new: Json, old: Json) -> list[Cause]:
+    def changed_causes(self, new: Json, old: Json) -> list[StatusCause]:
         """Everything wrong that an update introduces."""
         head = self.head
         found = violations({**head, **new}, self.schema, "", {**head, **old})
         found += self._scale_causes(new)
         return found + self._new_duplicates(new, old)
 
-    def status_causes(self, new: Json, old: Json) -> list[Cause]:
+    def status_causes(self, new: Json, old: Json) -> list[StatusCause]:
         """The same for an update of the status; its messages begin there."""
         schema = self.schema.get("properties", {}).get("status")
-        found: list[Cause] = []
+        found: list[StatusCause] = []
         if schema is not None and "status" in new:
             inner = violations(new["status"], schema, "", old.get("status"))
             found = [_below_status(cause) for cause in inner]
@@ -118,7 +118,7 @@ class CustomObjects:
         return found + self._new_duplicates(new, old)
 
     def apply(self, original: Json, document: Json) -> Json:
-        """Server-side apply. Raises Refusal for fields that are not in the schema."""
+        """Server-side apply. Raises ApiRefusal for fields that are not in the schema."""
         head = {key: document.get(key, "") for key in ("kind", "apiVersion")}
         if head != self.head:
             group, _, version = head["apiVersion"].rpartition("/")
@@ -129,7 +129,7 @@ class CustomObjects:
             about = f"(/{name}; {head['apiVersion']}, Kind={self.kind})"
             fields = "\n".join(f".{path}: field not declared in schema" for path in unknown)
             message = f"failed to create typed patch object {about}: {fields}"
-            raise Refusal(failure(500, "", message))
+            raise ApiRefusal(failure(500, "", message))
         merged: Json = applied(original, document, self.schema)
         return merged
 
@@ -140,17 +140,17 @@ class CustomObjects:
             shown = pruned(shown, {**schema, EMBEDDED: True}, [])
         return obj if shown == obj else shown
 
-    def _new_duplicates(self, new: Json, old: Json) -> list[Cause]:
+    def _new_duplicates(self, new: Json, old: Json) -> list[StatusCause]:
         return [] if duplicates(old, self.schema) else duplicates(new, self.schema)
 
-    def _scale_causes(self, obj: Json, *, status_only: bool = False) -> list[Cause]:
+    def _scale_causes(self, obj: Json, *, status_only: bool = False) -> list[StatusCause]:
         if self.scale is None:
             return []
         found = [] if status_only else _replica_causes(obj, self.scale.wanted)
         return found + _replica_causes(obj, self.scale.present)
 
 
-def _no_access(field: str, found: Any, wanted: str) -> Cause:
+def _no_access(field: str, found: Any, wanted: str) -> StatusCause:
     kind = _GO_TYPES.get(type(found), "map[string]interface {}")
     text = f"{field} accessor error: {found} is of the type {kind}, expected {wanted}"
     return wrong(field, 0, text)
@@ -160,12 +160,12 @@ def _without_meta(obj: Json) -> Json:
     return {key: value for key, value in obj.items() if key not in META}
 
 
-def _below_status(cause: Cause) -> Cause:
+def _below_status(cause: StatusCause) -> StatusCause:
     field = f"status.{cause.field}" if cause.field[0] != "<" else "status"
-    return Cause(field=field, message=cause.message, reason=cause.reason)
+    return StatusCause(field=field, message=cause.message, reason=cause.reason)
 
 
-def _replica_causes(obj: Json, path: FieldPath) -> list[Cause]:
+def _replica_causes(obj: Json, path: FieldPath) -> list[StatusCause]:
     found: Any = obj
     field = "." + ".".join(path)
     for step in path:

@@ -6,7 +6,7 @@ from kubeshare_py.embedded_cluster.protocol.label_selectors import selector_caus
 from kubeshare_py.embedded_cluster.protocol.merge import REPLACED
 from kubeshare_py.embedded_cluster.protocol.merge_keys import META_KEYS
 from kubeshare_py.embedded_cluster.protocol.resources import Admission, Resource, status_subresource
-from kubeshare_py.embedded_cluster.protocol.status import Cause, Json, unsupported, wrong
+from kubeshare_py.embedded_cluster.protocol.status import Json, StatusCause, unsupported, wrong
 
 #: Eviction of unready pods: always, or only while enough others are healthy.
 ALWAYS_ALLOW, IF_HEALTHY_BUDGET = "AlwaysAllow", "IfHealthyBudget"
@@ -27,11 +27,11 @@ def _default(budget: Json) -> None:
         status["conditions"] = [{**empty, **one} for one in status["conditions"]]
 
 
-def _causes(budget: Json) -> list[Cause]:
+def _causes(budget: Json) -> list[StatusCause]:
     spec = budget["spec"]
     least, most_missing = spec.get("minAvailable"), spec.get("maxUnavailable")
     policy = spec.get("unhealthyPodEvictionPolicy")
-    causes: list[Cause] = []
+    causes: list[StatusCause] = []
     if least is not None and most_missing is not None:
         names = ("minAvailable", "selector", "maxUnavailable", "unhealthyPodEvictionPolicy")
         shown = {name[0].upper() + name[1:]: spec.get(name) for name in names}
@@ -46,7 +46,7 @@ def _causes(budget: Json) -> list[Cause]:
     return causes + selector_causes(spec.get("selector") or {}, "spec.selector")
 
 
-def _status_causes(new: Json, _old: Json) -> list[Cause]:
+def _status_causes(new: Json, _old: Json) -> list[StatusCause]:
     text = "must be greater than or equal to 0"
     status = new["status"]
     return [wrong(f"status.{name}", status[name], text) for name in _COUNTS if status[name] < 0]

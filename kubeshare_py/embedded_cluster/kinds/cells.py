@@ -1,50 +1,50 @@
 """Rows of `kubectl get` for every kind but pods."""
 
-from kubeshare_py.embedded_cluster.protocol.resources import Column
+from kubeshare_py.embedded_cluster.protocol.resources import PrinterColumn
 from kubeshare_py.embedded_cluster.protocol.status import Json
 from kubeshare_py.views.ages import age, duration, seconds
 
 _ROLE = "node-role.kubernetes.io/"
 NODE_COLUMNS = (
-    Column("Status"),
-    Column("Roles"),
-    Column("Age"),
-    Column("Version"),
-    Column("Internal-IP", priority=1),
-    Column("External-IP", priority=1),
-    Column("OS-Image", priority=1),
-    Column("Kernel-Version", priority=1),
-    Column("Container-Runtime", priority=1),
+    PrinterColumn("Status"),
+    PrinterColumn("Roles"),
+    PrinterColumn("Age"),
+    PrinterColumn("Version"),
+    PrinterColumn("Internal-IP", priority=1),
+    PrinterColumn("External-IP", priority=1),
+    PrinterColumn("OS-Image", priority=1),
+    PrinterColumn("Kernel-Version", priority=1),
+    PrinterColumn("Container-Runtime", priority=1),
 )
 JOB_COLUMNS = (
-    Column("Status"),
-    Column("Completions"),
-    Column("Duration"),
-    Column("Age"),
-    Column("Containers", priority=1),
-    Column("Images", priority=1),
-    Column("Selector", priority=1),
+    PrinterColumn("Status"),
+    PrinterColumn("Completions"),
+    PrinterColumn("Duration"),
+    PrinterColumn("Age"),
+    PrinterColumn("Containers", priority=1),
+    PrinterColumn("Images", priority=1),
+    PrinterColumn("Selector", priority=1),
 )
 EVENT_COLUMNS = (
-    Column("Last Seen"),
-    Column("Type"),
-    Column("Reason"),
-    Column("Object"),
-    Column("Subobject", priority=1),
-    Column("Source", priority=1),
-    Column("Message"),
-    Column("First Seen", priority=1),
-    Column("Count", priority=1),
-    Column("Name", priority=1, format="name"),
+    PrinterColumn("Last Seen"),
+    PrinterColumn("Type"),
+    PrinterColumn("Reason"),
+    PrinterColumn("Object"),
+    PrinterColumn("Subobject", priority=1),
+    PrinterColumn("Source", priority=1),
+    PrinterColumn("Message"),
+    PrinterColumn("First Seen", priority=1),
+    PrinterColumn("Count", priority=1),
+    PrinterColumn("Name", priority=1, format="name"),
 )
-NAMESPACE_COLUMNS = (Column("Status"), Column("Age"))
-CONFIG_MAP_COLUMNS = (Column("Data"), Column("Age"))
-LEASE_COLUMNS = (Column("Holder"), Column("Age"))
+NAMESPACE_COLUMNS = (PrinterColumn("Status"), PrinterColumn("Age"))
+CONFIG_MAP_COLUMNS = (PrinterColumn("Data"), PrinterColumn("Age"))
+LEASE_COLUMNS = (PrinterColumn("Holder"), PrinterColumn("Age"))
 PRIORITY_CLASS_COLUMNS = (
-    Column("Value", "integer"),
-    Column("Global-Default", "boolean"),
-    Column("Age"),
-    Column("PreemptionPolicy"),
+    PrinterColumn("Value", "integer"),
+    PrinterColumn("Global-Default", "boolean"),
+    PrinterColumn("Age"),
+    PrinterColumn("PreemptionPolicy"),
 )
 
 

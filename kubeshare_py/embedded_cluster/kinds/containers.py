@@ -6,8 +6,8 @@ from typing import Any
 from kubeshare_py.embedded_cluster.protocol import quantities as api_quantities
 from kubeshare_py.embedded_cluster.protocol.names import label_problem
 from kubeshare_py.embedded_cluster.protocol.status import (
-    Cause,
     Json,
+    StatusCause,
     duplicate,
     required,
     unsupported,
@@ -60,9 +60,9 @@ def canonical_resources(resources: Json) -> None:
         resources.setdefault("requests", {}).setdefault(name, quantity)
 
 
-def pod_spec_causes(spec: Json, path: str) -> list[Cause]:
+def pod_spec_causes(spec: Json, path: str) -> list[StatusCause]:
     """Everything this server finds wrong with a pod spec."""
-    causes: list[Cause] = []
+    causes: list[StatusCause] = []
     volumes = _names(spec.get("volumes") or [], f"{path}.volumes", causes)
     if not spec.get("containers"):
         causes.append(required(f"{path}.containers"))
@@ -122,7 +122,7 @@ def _default_probe(probe: Json) -> None:
         probe["httpGet"].setdefault("scheme", "HTTP")
 
 
-def _names(entries: list[Any], path: str, causes: list[Cause]) -> set[str]:
+def _names(entries: list[Any], path: str, causes: list[StatusCause]) -> set[str]:
     taken: set[str] = set()
     for index, entry in enumerate(entries):
         name = entry.get("name", "")
@@ -136,8 +136,8 @@ def _names(entries: list[Any], path: str, causes: list[Cause]) -> set[str]:
 
 def _container_causes(
     container: Json, path: str, taken: set[str], volumes: set[str]
-) -> list[Cause]:
-    causes: list[Cause] = []
+) -> list[StatusCause]:
+    causes: list[StatusCause] = []
     name = container.get("name", "")
     if not name:
         causes.append(required(f"{path}.name"))
@@ -155,15 +155,15 @@ def _container_causes(
         if mount.get("name") not in volumes:
             shown = f'Not found: "{mount.get("name", "")}"'
             where = f"{path}.volumeMounts[{index}].name"
-            causes.append(Cause(field=where, message=shown, reason="FieldValueNotFound"))
+            causes.append(StatusCause(field=where, message=shown, reason="FieldValueNotFound"))
         if not mount.get("mountPath"):
             causes.append(required(f"{path}.volumeMounts[{index}].mountPath"))
     return causes + resource_causes(container.get("resources") or {}, f"{path}.resources")
 
 
-def resource_causes(resources: Json, path: str) -> list[Cause]:
+def resource_causes(resources: Json, path: str) -> list[StatusCause]:
     """Whole extended resources, limits for them, no request above its limit."""
-    causes: list[Cause] = []
+    causes: list[StatusCause] = []
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     for part, quantities in (("limits", limits), ("requests", requests)):
         for name, text in sorted(quantities.items()):
@@ -188,7 +188,7 @@ def resource_causes(resources: Json, path: str) -> list[Cause]:
     return causes
 
 
-def _toleration_causes(tolerations: list[Any], path: str) -> list[Cause]:
+def _toleration_causes(tolerations: list[Any], path: str) -> list[StatusCause]:
     causes = []
     for index, toleration in enumerate(tolerations):
         operator = toleration.get("operator", "Equal")

@@ -2,8 +2,8 @@
 
 from kubeshare_py.embedded_cluster.protocol.names import qualified_problem
 from kubeshare_py.embedded_cluster.protocol.status import (
-    Cause,
     Json,
+    StatusCause,
     not_allowed,
     required,
     unsupported,
@@ -41,17 +41,17 @@ def default_event(event: Json) -> None:
     event.setdefault("involvedObject", {})
 
 
-def core_event_causes(event: Json) -> list[Cause]:
+def core_event_causes(event: Json) -> list[StatusCause]:
     """The loose old rules, unless the event has the new style's eventTime."""
     return new_event_causes(event) if "eventTime" in event else _namespace_causes(event)
 
 
-def _named_causes(event: Json) -> list[Cause]:
+def _named_causes(event: Json) -> list[StatusCause]:
     """The namespace's rule of events.k8s.io/v1, which core/v1 does not have."""
     return [] if event["involvedObject"].get("namespace") else _namespace_causes(event)
 
 
-def new_event_causes(event: Json) -> list[Cause]:
+def new_event_causes(event: Json) -> list[StatusCause]:
     """The rules of events.k8s.io/v1, on the stored form."""
     causes = _named_causes(event)
     seen = present_new(event)
@@ -73,7 +73,7 @@ def new_event_causes(event: Json) -> list[Cause]:
     return causes
 
 
-def event_update_causes(new: Json, old: Json) -> list[Cause]:
+def event_update_causes(new: Json, old: Json) -> list[StatusCause]:
     """A new-style event keeps everything but its series."""
     if "eventTime" not in old:
         return []
@@ -96,7 +96,7 @@ def lease_time_problem(lease: Json) -> str:
     return _bad((spec.get("acquireTime"), spec.get("renewTime")))
 
 
-def _namespace_causes(event: Json) -> list[Cause]:
+def _namespace_causes(event: Json) -> list[StatusCause]:
     """The namespace must be the involved object's, or default for objects without one."""
     namespace = event["involvedObject"].get("namespace", "")
     own = event["metadata"].get("namespace", "")

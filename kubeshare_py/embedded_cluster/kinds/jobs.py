@@ -2,7 +2,13 @@
 
 from kubeshare_py.embedded_cluster.kinds.containers import default_pod_spec, pod_spec_causes
 from kubeshare_py.embedded_cluster.protocol.resources import Admission
-from kubeshare_py.embedded_cluster.protocol.status import Cause, Json, required, unsupported, wrong
+from kubeshare_py.embedded_cluster.protocol.status import (
+    Json,
+    StatusCause,
+    required,
+    unsupported,
+    wrong,
+)
 
 _PREFIX = "batch.kubernetes.io/"
 
@@ -43,7 +49,7 @@ def default_job(job: Json) -> None:
     job.setdefault("status", {})
 
 
-def job_causes(job: Json) -> list[Cause]:
+def job_causes(job: Json) -> list[StatusCause]:
     """The template must not restart for ever, and counts are not negative."""
     spec = job["spec"]
     causes = pod_spec_causes(spec["template"]["spec"], "spec.template.spec")
@@ -61,7 +67,7 @@ def job_causes(job: Json) -> list[Cause]:
     return causes
 
 
-def job_update_causes(new: Json, old: Json) -> list[Cause]:
+def job_update_causes(new: Json, old: Json) -> list[StatusCause]:
     """Selector, mode, template (unless suspended and not started) and completions stay."""
     fixed = ["selector", "completionMode"]
     suspended = old["spec"].get("suspend") and "startTime" not in old.get("status", {})

@@ -7,7 +7,7 @@ is no such controller.
 
 from kubeshare_py.embedded_cluster.protocol import quantities as api_quantities
 from kubeshare_py.embedded_cluster.protocol.resources import Admission
-from kubeshare_py.embedded_cluster.protocol.status import Cause, Json, required, unsupported
+from kubeshare_py.embedded_cluster.protocol.status import Json, StatusCause, required, unsupported
 from kubeshare_py.embedded_cluster.protocol.times import default_times
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -27,7 +27,7 @@ def default_node(node: Json) -> None:
         status.setdefault("allocatable", dict(status["capacity"]))
 
 
-def node_causes(node: Json) -> list[Cause]:
+def node_causes(node: Json) -> list[StatusCause]:
     """Taints need a key and a known effect."""
     causes = []
     for index, taint in enumerate(node["spec"].get("taints") or []):

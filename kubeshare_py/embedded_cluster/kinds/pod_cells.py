@@ -2,19 +2,19 @@
 
 from typing import Any
 
-from kubeshare_py.embedded_cluster.protocol.resources import Column
+from kubeshare_py.embedded_cluster.protocol.resources import PrinterColumn
 from kubeshare_py.embedded_cluster.protocol.status import Json
 from kubeshare_py.views.ages import age, duration, seconds
 
 POD_COLUMNS = (
-    Column("Ready"),
-    Column("Status"),
-    Column("Restarts"),
-    Column("Age"),
-    Column("IP", priority=1),
-    Column("Node", priority=1),
-    Column("Nominated Node", priority=1),
-    Column("Readiness Gates", priority=1),
+    PrinterColumn("Ready"),
+    PrinterColumn("Status"),
+    PrinterColumn("Restarts"),
+    PrinterColumn("Age"),
+    PrinterColumn("IP", priority=1),
+    PrinterColumn("Node", priority=1),
+    PrinterColumn("Nominated Node", priority=1),
+    PrinterColumn("Readiness Gates", priority=1),
 )
 _NONE = "<none>"
 

@@ -14,7 +14,7 @@ from kubeshare_py.embedded_cluster.kinds.containers import (
 from kubeshare_py.embedded_cluster.kinds.priorities import admit_priority
 from kubeshare_py.embedded_cluster.protocol.names import suffix
 from kubeshare_py.embedded_cluster.protocol.resources import Admission
-from kubeshare_py.embedded_cluster.protocol.status import Cause, Json, not_allowed
+from kubeshare_py.embedded_cluster.protocol.status import Json, StatusCause, not_allowed
 from kubeshare_py.embedded_cluster.protocol.times import default_times, timestamp
 
 GATED = "SchedulingGated"
@@ -68,12 +68,12 @@ def default_pod(pod: Json) -> None:
     default_times(pod.get("status", {}), "lastProbeTime")
 
 
-def pod_causes(pod: Json) -> list[Cause]:
+def pod_causes(pod: Json) -> list[StatusCause]:
     """Everything wrong with the spec."""
     return pod_spec_causes(pod["spec"], "spec")
 
 
-def pod_update_causes(new: Json, old: Json) -> list[Cause]:
+def pod_update_causes(new: Json, old: Json) -> list[StatusCause]:
     """A pod's spec is fixed except images, tolerations, deadlines and gates."""
     causes = _gate_causes(new["spec"], old["spec"])
     if causes:
@@ -131,7 +131,7 @@ def _tolerates(toleration: Json, key: str) -> bool:
     return named and toleration.get("effect") in (None, "NoExecute")
 
 
-def _gate_causes(new: Json, old: Json) -> list[Cause]:
+def _gate_causes(new: Json, old: Json) -> list[StatusCause]:
     held = {gate["name"] for gate in old.get("schedulingGates") or []}
     added = [g["name"] for g in new.get("schedulingGates") or [] if g.get("name") not in held]
     text = "only deletion is allowed, but found new scheduling gate"

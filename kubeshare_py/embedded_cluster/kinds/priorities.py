@@ -8,9 +8,9 @@ from kubeshare_py.embedded_cluster.kinds.cells import PRIORITY_CLASS_COLUMNS, pr
 from kubeshare_py.embedded_cluster.protocol.merge_keys import META_KEYS
 from kubeshare_py.embedded_cluster.protocol.resources import Admission, Resource
 from kubeshare_py.embedded_cluster.protocol.status import (
-    Cause,
     Json,
-    Named,
+    StatusCause,
+    StatusSubject,
     forbidden,
     not_allowed,
     unsupported,
@@ -44,7 +44,7 @@ def admit_priority(pod: Json, store: ApiStore) -> None:
 
     Raises Refusal (403) for an unknown class, and for values that differ from the class.
     """
-    spec, subject = pod["spec"], Named("pods", pod["metadata"].get("name", ""))
+    spec, subject = pod["spec"], StatusSubject("pods", pod["metadata"].get("name", ""))
     name = spec.get("priorityClassName", "")
     found = _class_of(name, store)
     if name and not found:
@@ -93,9 +93,9 @@ def _default(one: Json) -> None:
     one.setdefault("preemptionPolicy", _PREEMPTING)
 
 
-def _causes(one: Json) -> list[Cause]:
+def _causes(one: Json) -> list[StatusCause]:
     name, value, policy = one["metadata"]["name"], one["value"], one["preemptionPolicy"]
-    causes: list[Cause] = []
+    causes: list[StatusCause] = []
     if name.startswith(_SYSTEM):
         if not any(known["metadata"]["name"] == name for known in SYSTEM_CLASSES):
             text = (
@@ -111,8 +111,8 @@ def _causes(one: Json) -> list[Cause]:
     return causes
 
 
-def _update_causes(new: Json, old: Json) -> list[Cause]:
-    causes: list[Cause] = []
+def _update_causes(new: Json, old: Json) -> list[StatusCause]:
+    causes: list[StatusCause] = []
     if new["value"] != old["value"]:
         causes.append(not_allowed("value", "may not be changed in an update."))
     if new["preemptionPolicy"] != old["preemptionPolicy"]:

@@ -10,11 +10,11 @@ from kubeshare_py.embedded_cluster.protocol.merge_keys import META_KEYS
 from kubeshare_py.embedded_cluster.protocol.names import label_1035_problem, subdomain_problem
 from kubeshare_py.embedded_cluster.protocol.resources import (
     Admission,
-    Column,
+    PrinterColumn,
     Resource,
     status_subresource,
 )
-from kubeshare_py.embedded_cluster.protocol.status import Cause, Json, required, wrong
+from kubeshare_py.embedded_cluster.protocol.status import Json, StatusCause, required, wrong
 from kubeshare_py.embedded_cluster.protocol.store import ApiStore
 from kubeshare_py.embedded_cluster.protocol.times import timestamp
 from kubeshare_py.views.ages import age
@@ -23,9 +23,11 @@ AVAILABLE = "Available"
 _PORT = 443
 _MOST_GROUP, _MOST_VERSION, _MOST_PORT = 20_000, 1000, 65_535
 _COLUMNS = (
-    Column("Service", description="The reference to the service that hosts this API endpoint."),
-    Column("Available", description="Whether this service is available."),
-    Column("Age"),
+    PrinterColumn(
+        "Service", description="The reference to the service that hosts this API endpoint."
+    ),
+    PrinterColumn("Available", description="Whether this service is available."),
+    PrinterColumn("Age"),
 )
 
 
@@ -95,10 +97,10 @@ def _default(service: Json) -> None:
     service.setdefault("status", {})
 
 
-def _causes(service: Json) -> list[Cause]:
+def _causes(service: Json) -> list[StatusCause]:
     spec, name = service["spec"], service["metadata"]["name"]
     group, version = spec.get("group", ""), spec.get("version", "")
-    causes: list[Cause] = []
+    causes: list[StatusCause] = []
     if name != f"{version}.{group}":
         text = f'must be `spec.version+"."+spec.group`: "{version}.{group}"'
         causes.append(wrong("metadata.name", name, text))
@@ -113,7 +115,7 @@ def _causes(service: Json) -> list[Cause]:
     return causes + _service_causes(spec)
 
 
-def _service_causes(spec: dict[str, Any]) -> list[Cause]:
+def _service_causes(spec: dict[str, Any]) -> list[StatusCause]:
     service, bundle = spec.get("service"), spec.get("caBundle", "")
     if service is None:
         shown = f"{len(bundle) * 3 // 4 - bundle.count('=')} bytes"

@@ -1,34 +1,34 @@
 """Rows of `kubectl get` for workloads, their scale and disruption budgets."""
 
 from kubeshare_py.embedded_cluster.protocol.label_selectors import selector_text
-from kubeshare_py.embedded_cluster.protocol.resources import Column
+from kubeshare_py.embedded_cluster.protocol.resources import PrinterColumn
 from kubeshare_py.embedded_cluster.protocol.status import Json
 from kubeshare_py.views.ages import age
 
 _WIDE = (
-    Column("Containers", priority=1),
-    Column("Images", priority=1),
-    Column("Selector", priority=1),
+    PrinterColumn("Containers", priority=1),
+    PrinterColumn("Images", priority=1),
+    PrinterColumn("Selector", priority=1),
 )
 DEPLOYMENT_COLUMNS = (
-    Column("Ready"),
-    Column("Up-to-date"),
-    Column("Available"),
-    Column("Age"),
+    PrinterColumn("Ready"),
+    PrinterColumn("Up-to-date"),
+    PrinterColumn("Available"),
+    PrinterColumn("Age"),
     *_WIDE,
 )
 REPLICA_SET_COLUMNS = (
-    Column("Desired", "integer"),
-    Column("Current", "integer"),
-    Column("Ready", "integer"),
-    Column("Age"),
+    PrinterColumn("Desired", "integer"),
+    PrinterColumn("Current", "integer"),
+    PrinterColumn("Ready", "integer"),
+    PrinterColumn("Age"),
     *_WIDE,
 )
 BUDGET_COLUMNS = (
-    Column("Min Available"),
-    Column("Max Unavailable"),
-    Column("Allowed Disruptions", "integer"),
-    Column("Age"),
+    PrinterColumn("Min Available"),
+    PrinterColumn("Max Unavailable"),
+    PrinterColumn("Allowed Disruptions", "integer"),
+    PrinterColumn("Age"),
 )
 
 

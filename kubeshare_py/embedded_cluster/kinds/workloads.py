@@ -30,8 +30,8 @@ from kubeshare_py.embedded_cluster.protocol.resources import (
     status_subresource,
 )
 from kubeshare_py.embedded_cluster.protocol.status import (
-    Cause,
     Json,
+    StatusCause,
     not_allowed,
     required,
     unsupported,
@@ -75,7 +75,7 @@ def _default_template(spec: Json) -> None:
     default_pod_spec(spec.setdefault("template", {}).setdefault("spec", {}))
 
 
-def _deployment_causes(deployment: Json) -> list[Cause]:
+def _deployment_causes(deployment: Json) -> list[StatusCause]:
     spec = deployment["spec"]
     causes = [*_not_negative(spec, "replicas"), *_pod_causes(spec)]
     causes += _strategy_causes(spec["strategy"])
@@ -88,19 +88,19 @@ def _deployment_causes(deployment: Json) -> list[Cause]:
     return causes
 
 
-def _replica_set_causes(replica_set: Json) -> list[Cause]:
+def _replica_set_causes(replica_set: Json) -> list[StatusCause]:
     spec = replica_set["spec"]
     return [*_not_negative(spec, "replicas", "minReadySeconds"), *_pod_causes(spec)]
 
 
-def _selector_is_fixed(new: Json, old: Json) -> list[Cause]:
+def _selector_is_fixed(new: Json, old: Json) -> list[StatusCause]:
     selector = new["spec"].get("selector")
     if selector == old["spec"].get("selector"):
         return []
     return [wrong("spec.selector", selector, "field is immutable")]
 
 
-def _status_causes(own: str, new: Json, _old: Json) -> list[Cause]:
+def _status_causes(own: str, new: Json, _old: Json) -> list[StatusCause]:
     """No count is negative, and no part is larger than the whole."""
     counts = {name: new["status"].get(name, 0) for name in ("replicas", own, *_READY, _MISSING)}
     text = "must be greater than or equal to 0"
@@ -117,15 +117,15 @@ def _status_causes(own: str, new: Json, _old: Json) -> list[Cause]:
     return causes
 
 
-def _not_negative(spec: Json, *names: str) -> list[Cause]:
+def _not_negative(spec: Json, *names: str) -> list[StatusCause]:
     text = "must be greater than or equal to 0"
     return [wrong(f"spec.{name}", spec[name], text) for name in names if spec.get(name, 0) < 0]
 
 
-def _pod_causes(spec: Json) -> list[Cause]:
+def _pod_causes(spec: Json) -> list[StatusCause]:
     """Selector and template, and that they belong together."""
     selector, template = spec.get("selector"), spec["template"]
-    causes: list[Cause] = []
+    causes: list[StatusCause] = []
     if selector is None:
         causes.append(required("spec.selector"))
     elif not selector:
@@ -140,7 +140,7 @@ def _pod_causes(spec: Json) -> list[Cause]:
     return [*causes, *_template_causes(template["spec"])]
 
 
-def _template_causes(spec: Json) -> list[Cause]:
+def _template_causes(spec: Json) -> list[StatusCause]:
     path = "spec.template.spec"
     causes = pod_spec_causes(spec, path)
     if spec["restartPolicy"] != "Always":
@@ -151,7 +151,7 @@ def _template_causes(spec: Json) -> list[Cause]:
     return causes
 
 
-def _strategy_causes(strategy: Json) -> list[Cause]:
+def _strategy_causes(strategy: Json) -> list[StatusCause]:
     kind, rolling = strategy["type"], strategy.get("rollingUpdate")
     path = "spec.strategy.rollingUpdate"
     if kind == RECREATE:
@@ -163,7 +163,7 @@ def _strategy_causes(strategy: Json) -> list[Cause]:
     return _rolling_causes(rolling or {}, path)
 
 
-def _rolling_causes(rolling: Json, path: str) -> list[Cause]:
+def _rolling_causes(rolling: Json, path: str) -> list[StatusCause]:
     unavailable, surge = rolling["maxUnavailable"], rolling["maxSurge"]
     causes = amount_causes(unavailable, f"{path}.maxUnavailable")
     causes += amount_causes(surge, f"{path}.maxSurge")

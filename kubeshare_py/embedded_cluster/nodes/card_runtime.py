@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from kubeshare_py.embedded_cluster.controllers.loose_objects import Json, LooseObject
+from kubeshare_py.embedded_cluster.controllers.unstructured import Json, UnstructuredObject
 
 VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
 REQUEST, LIMIT = "NVIDIA_GPU_MEMORY_REQUEST", "NVIDIA_GPU_MEMORY_LIMIT"
@@ -25,20 +25,20 @@ class StartProblem(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class RuntimeCards:
     """A container's cards (`all` is every card of the node), and MiB of each if limited."""
 
     cards: tuple[str, ...] = ()
     limit_mib: int | None = None
 
 
-def given(environment: Environment, image: Environment | None = None) -> Given:
+def given(environment: Environment, image: Environment | None = None) -> RuntimeCards:
     """The cards of a container, whose image has the variables `image`. Raises StartProblem."""
     told = {**(image or {}), **environment}
     wish = told.get(VISIBLE_DEVICES, "")
     if wish in _NO_CARDS:
-        return Given()  # Nothing is injected, so no hook checks limits.
-    return Given(tuple(wish.split(",")), _limit(told))
+        return RuntimeCards()  # Nothing is injected, so no hook checks limits.
+    return RuntimeCards(tuple(wish.split(",")), _limit(told))
 
 
 def folders(container: Json, environment: Environment) -> dict[str, str]:
@@ -50,7 +50,7 @@ def folders(container: Json, environment: Environment) -> dict[str, str]:
     return found
 
 
-def check_start(pod: LooseObject, environments: Mapping[str, Environment]) -> None:
+def check_start(pod: UnstructuredObject, environments: Mapping[str, Environment]) -> None:
     """Raises StartProblem for the first container that its node could not start."""
     for container in _containers(pod.spec):
         environment = environments[container["name"]]

@@ -8,13 +8,19 @@ import msgspec
 
 from kubeshare_py.documents.problems import DocumentProblem
 from kubeshare_py.documents.typed import memory_bytes, read_document
-from kubeshare_py.domain.bounds import CARD_BYTES, CARD_NAME, CARDS_OF_NODE, SIMULATED_NODES, Bound
+from kubeshare_py.domain.bounds import (
+    CARD_BYTES,
+    CARD_NAME,
+    CARDS_OF_NODE,
+    SIMULATED_NODES,
+    AmountRange,
+)
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.domain.node import Taint
 from kubeshare_py.domain.quantity import is_quantity
 from kubeshare_py.inventory.card_file import read_topology
-from kubeshare_py.inventory.made_up_uuids import made_up_uuid
+from kubeshare_py.inventory.synthetic_uuids import synthetic_uuid
 from kubeshare_py.topology.wiring import Wiring, wired
 
 #: RFC 1123 subdomain, as Kubernetes asks of a node's name.
@@ -40,7 +46,7 @@ def read_cluster(text: bytes | str, source: str = "cluster file") -> tuple[Simul
 
     Raises DocumentProblem with file, field and rule.
     """
-    document = read_document(text, source, _Document)
+    document = read_document(text, source, _ClusterDocument)
     nodes: list[SimulatedNode] = []
     seen: set[str] = set()
     for number, group in enumerate(document.nodes):
@@ -59,37 +65,37 @@ def read_cluster(text: bytes | str, source: str = "cluster file") -> tuple[Simul
     return tuple(nodes)
 
 
-class _Cards(msgspec.Struct, forbid_unknown_fields=True):
+class _ClusterCards(msgspec.Struct, forbid_unknown_fields=True):
     model: str
     memory: int | str
     count: int = 1
 
 
-class _Taint(msgspec.Struct, forbid_unknown_fields=True):
+class _ClusterTaint(msgspec.Struct, forbid_unknown_fields=True):
     key: str
     effect: str
     value: str = ""
 
 
-class _Group(msgspec.Struct, forbid_unknown_fields=True):
+class _ClusterGroup(msgspec.Struct, forbid_unknown_fields=True):
     name: str
     count: int = 1
     labels: dict[str, str] = {}
-    taints: list[_Taint] = []
+    taints: list[_ClusterTaint] = []
     allocatable: dict[str, str | int] = {}
-    gpus: list[_Cards] = []
+    gpus: list[_ClusterCards] = []
     topology: str = ""
 
 
-class _Document(msgspec.Struct, forbid_unknown_fields=True):
-    nodes: list[_Group]
+class _ClusterDocument(msgspec.Struct, forbid_unknown_fields=True):
+    nodes: list[_ClusterGroup]
 
 
 class _FieldProblem(Exception):
     """Field within the group, and the rule it breaks."""
 
 
-def _nodes(group: _Group, wiring: Wiring) -> Iterator[SimulatedNode]:
+def _nodes(group: _ClusterGroup, wiring: Wiring) -> Iterator[SimulatedNode]:
     _within("count", SIMULATED_NODES, group.count)
     if group.count > 1 and "{n}" not in group.name:
         raise _FieldProblem("name", "needs {n} where the number goes, because count is more than 1")
@@ -110,7 +116,7 @@ def _nodes(group: _Group, wiring: Wiring) -> Iterator[SimulatedNode]:
         )
 
 
-def _within(field: str, bound: Bound, amount: int) -> None:
+def _within(field: str, bound: AmountRange, amount: int) -> None:
     problem = bound.problem(amount)
     if problem:
         raise _FieldProblem(field, problem)
@@ -125,7 +131,7 @@ def _labels(name: str, given: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _taint(taint: _Taint, at: int) -> Taint:
+def _taint(taint: _ClusterTaint, at: int) -> Taint:
     if taint.effect not in _EFFECTS:
         raise _FieldProblem(f"taints[{at}].effect", f"is none of {', '.join(_EFFECTS)}")
     return Taint(key=taint.key, value=taint.value, effect=taint.effect)
@@ -139,7 +145,7 @@ def _allocatable(given: Mapping[str, str | int]) -> dict[str, str]:
     return amounts
 
 
-def _kind(cards: _Cards, at: int) -> tuple[str, int, int]:
+def _kind(cards: _ClusterCards, at: int) -> tuple[str, int, int]:
     _within(f"gpus[{at}].count", CARDS_OF_NODE, cards.count)
     if not cards.model.strip():
         raise _FieldProblem(f"gpus[{at}].model", "is empty")
@@ -157,7 +163,7 @@ def _cards(node: str, kinds: list[tuple[str, int, int]]) -> tuple[Gpu, ...]:
     each = [(model, memory) for model, memory, count in kinds for _ in range(count)]
     return tuple(
         Gpu(
-            uuid=GpuUuid(made_up_uuid(node, index)),
+            uuid=GpuUuid(synthetic_uuid(node, index)),
             index=index,
             model=model,
             memory_bytes=memory,

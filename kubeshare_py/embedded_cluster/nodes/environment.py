@@ -9,13 +9,15 @@ simulation has none of them: config maps, secrets, service links, resource field
 import re
 from collections.abc import Mapping
 
-from kubeshare_py.embedded_cluster.controllers.loose_objects import Json, LooseObject
+from kubeshare_py.embedded_cluster.controllers.unstructured import Json, UnstructuredObject
 
 _REFERENCE = re.compile(r"\$(\$|\(([-._a-zA-Z][-._a-zA-Z0-9]*)\))")
 _SUBSCRIPT = re.compile(r"metadata\.(annotations|labels)\['(.*)'\]")
 
 
-def pod_environment(pod: LooseObject, host_ip: str, pod_ip: str) -> dict[str, dict[str, str]]:
+def pod_environment(
+    pod: UnstructuredObject, host_ip: str, pod_ip: str
+) -> dict[str, dict[str, str]]:
     """Each container's variables, of all kinds of containers, by the containers' names."""
     kinds = ("initContainers", "containers", "ephemeralContainers")
     containers = [container for kind in kinds for container in pod.spec.get(kind) or []]
@@ -27,7 +29,7 @@ def pod_environment(pod: LooseObject, host_ip: str, pod_ip: str) -> dict[str, di
 
 
 def _container_environment(
-    container: Json, pod: LooseObject, fields: Mapping[str, str]
+    container: Json, pod: UnstructuredObject, fields: Mapping[str, str]
 ) -> dict[str, str]:
     variables: dict[str, str] = {}
     for entry in container.get("env") or []:
@@ -52,7 +54,7 @@ def _expanded(text: str, variables: Mapping[str, str]) -> str:
     return _REFERENCE.sub(replacement, text)
 
 
-def _field(path: str, pod: LooseObject, fields: Mapping[str, str]) -> str:
+def _field(path: str, pod: UnstructuredObject, fields: Mapping[str, str]) -> str:
     subscript = _SUBSCRIPT.fullmatch(path)
     if subscript is None:
         return fields.get(path, "")
@@ -63,7 +65,7 @@ def _field(path: str, pod: LooseObject, fields: Mapping[str, str]) -> str:
     return values.get(subscript[2], "")
 
 
-def _fields(pod: LooseObject, host_ip: str, pod_ip: str) -> dict[str, str]:
+def _fields(pod: UnstructuredObject, host_ip: str, pod_ip: str) -> dict[str, str]:
     return {
         "metadata.name": pod.metadata.name,
         "metadata.namespace": pod.metadata.namespace,

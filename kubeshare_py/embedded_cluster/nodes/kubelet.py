@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from kubeshare_py.domain.identity import NodeName, PodKey
-from kubeshare_py.embedded_cluster.controllers.loose_objects import (
+from kubeshare_py.embedded_cluster.controllers.unstructured import (
     Json,
-    LooseObject,
+    UnstructuredObject,
     is_finished,
     phase,
 )
@@ -22,9 +22,9 @@ from kubeshare_py.embedded_cluster.nodes.card_runtime import StartProblem, check
 from kubeshare_py.embedded_cluster.nodes.environment import pod_environment
 from kubeshare_py.embedded_cluster.nodes.kubelet_steps import (
     FinishDeletion,
+    KubeletStep,
     PodSteps,
     ReportStatus,
-    Step,
     WriteAnnotations,
 )
 from kubeshare_py.embedded_cluster.nodes.run_plan import (
@@ -50,10 +50,10 @@ class _Stage(Enum):
 
 
 @dataclass(slots=True, kw_only=True)
-class _Tenant:
+class _CardTenant:
     """A pod on its node. `due_at` None: nothing is due until something happens."""
 
-    pod: LooseObject
+    pod: UnstructuredObject
     stage: _Stage
     plan: RunPlan = field(default_factory=RunPlan)
     due_at: float | None = None
@@ -69,11 +69,11 @@ class Kubelets:
         """`stop_s`: how long (s) pods take to end that do not state it themselves."""
         self._addresses = addresses
         self._stop_s = stop_s
-        self._tenants: dict[str, _Tenant] = {}
+        self._tenants: dict[str, _CardTenant] = {}
         self._agenda: list[tuple[float, str]] = []
         self._lost: set[NodeName] = set()
 
-    def pods_listed(self, pods: Iterable[LooseObject], now: float) -> None:
+    def pods_listed(self, pods: Iterable[UnstructuredObject], now: float) -> None:
         """Take in a complete list; pods that are not in it are gone."""
         present = {pod.uid: pod for pod in pods}
         for uid in [uid for uid in self._tenants if uid not in present]:
@@ -81,13 +81,13 @@ class Kubelets:
         for pod in present.values():
             self.pod_seen(pod, now)
 
-    def pod_seen(self, pod: LooseObject, now: float) -> None:
+    def pod_seen(self, pod: UnstructuredObject, now: float) -> None:
         """Take in a pod as it is now; unbound ones and those of other nodes are ignored."""
         if pod.spec.get("nodeName") not in self._addresses:
             return
         tenant = self._tenants.get(pod.uid)
         if tenant is None:
-            tenant = self._tenants[pod.uid] = _Tenant(pod=pod, stage=_Stage.WAITING)
+            tenant = self._tenants[pod.uid] = _CardTenant(pod=pod, stage=_Stage.WAITING)
             self._take_over(tenant, now)
         else:
             tenant.pod = pod
@@ -128,15 +128,15 @@ class Kubelets:
                 key = PodKey(metadata.namespace, metadata.name)
                 yield PodSteps(pod=key, uid=uid, steps=steps)
 
-    def _is_lost(self, tenant: _Tenant) -> bool:
+    def _is_lost(self, tenant: _CardTenant) -> bool:
         return tenant.pod.spec["nodeName"] in self._lost
 
-    def _schedule(self, tenant: _Tenant, due_at: float | None) -> None:
+    def _schedule(self, tenant: _CardTenant, due_at: float | None) -> None:
         tenant.due_at = due_at
         if due_at is not None and not self._is_lost(tenant):
             heapq.heappush(self._agenda, (due_at, tenant.pod.uid))
 
-    def _take_over(self, tenant: _Tenant, now: float) -> None:
+    def _take_over(self, tenant: _CardTenant, now: float) -> None:
         """See a pod for the first time: new, or left by an earlier process in this state."""
         pod = tenant.pod
         if is_finished(pod):
@@ -151,7 +151,7 @@ class Kubelets:
         else:
             self._schedule(tenant, now)
 
-    def _follow(self, tenant: _Tenant) -> None:
+    def _follow(self, tenant: _CardTenant) -> None:
         """Follow changed annotations of a running pod, and a phase that others set."""
         if tenant.stage is not _Stage.RUNNING or tenant.started_at is None:
             return
@@ -167,7 +167,7 @@ class Kubelets:
         if due_at != tenant.due_at:
             self._schedule(tenant, due_at)
 
-    def _notice_deletion(self, tenant: _Tenant, now: float) -> None:
+    def _notice_deletion(self, tenant: _CardTenant, now: float) -> None:
         until = tenant.pod.metadata.deletionTimestamp
         if until is None or tenant.stage in (_Stage.STOPPING, _Stage.STOPPED):
             return
@@ -178,7 +178,7 @@ class Kubelets:
         stop_s = tenant.plan.stop_s if runs else 0.0
         self._schedule(tenant, max(now, min(now + stop_s, seconds(until))))
 
-    def _next(self, tenant: _Tenant, now: float) -> tuple[Step, ...]:
+    def _next(self, tenant: _CardTenant, now: float) -> tuple[KubeletStep, ...]:
         match tenant.stage:
             case _Stage.WAITING:
                 return self._create(tenant, now)
@@ -191,7 +191,7 @@ class Kubelets:
             case _Stage.ENDED | _Stage.STOPPED:
                 return ()
 
-    def _create(self, tenant: _Tenant, now: float) -> tuple[Step, ...]:
+    def _create(self, tenant: _CardTenant, now: float) -> tuple[KubeletStep, ...]:
         address = self._address(tenant)
         try:
             tenant.plan = read_plan(tenant.pod.metadata.annotations, self._stop_s)
@@ -205,7 +205,7 @@ class Kubelets:
         self._schedule(tenant, now + tenant.plan.start_s)
         return (ReportStatus(kubelet_status.creating(tenant.pod, address, now)),)
 
-    def _start(self, tenant: _Tenant, now: float) -> tuple[Step, ...]:
+    def _start(self, tenant: _CardTenant, now: float) -> tuple[KubeletStep, ...]:
         pod, address = tenant.pod, self._address(tenant)
         if tenant.last:
             tenant.restarts += 1
@@ -226,7 +226,7 @@ class Kubelets:
             return (report,)
         return WriteAnnotations({ENVIRONMENT: text}), report
 
-    def _end(self, tenant: _Tenant, now: float) -> tuple[Step, ...]:
+    def _end(self, tenant: _CardTenant, now: float) -> tuple[KubeletStep, ...]:
         pod, address = tenant.pod, self._address(tenant)
         exit_code = tenant.plan.exit_code
         tenant.last = kubelet_status.termination(tenant.started_at or now, now, exit_code)
@@ -242,7 +242,7 @@ class Kubelets:
         body = kubelet_status.backing_off(pod, address, now, tenant.restarts, tenant.last)
         return (ReportStatus(body),)
 
-    def _stop(self, tenant: _Tenant, now: float) -> tuple[Step, ...]:
+    def _stop(self, tenant: _CardTenant, now: float) -> tuple[KubeletStep, ...]:
         tenant.stage = _Stage.STOPPED
         if tenant.started_at is None:
             return (FinishDeletion(),)
@@ -250,5 +250,5 @@ class Kubelets:
         body = kubelet_status.ended(tenant.pod, self._address(tenant), tenant.restarts, last)
         return ReportStatus(body), FinishDeletion()
 
-    def _address(self, tenant: _Tenant) -> str:
+    def _address(self, tenant: _CardTenant) -> str:
         return self._addresses[tenant.pod.spec["nodeName"]]

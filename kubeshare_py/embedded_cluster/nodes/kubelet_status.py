@@ -2,30 +2,30 @@
 
 import zlib
 
-from kubeshare_py.embedded_cluster.controllers.loose_objects import Json, LooseObject
+from kubeshare_py.embedded_cluster.controllers.unstructured import Json, UnstructuredObject
 from kubeshare_py.embedded_cluster.protocol.times import timestamp
 
 #: Exit code of a process that ended by SIGTERM.
 TERMINATED = 143
 
 
-def pod_ip(pod: LooseObject) -> str:
+def pod_ip(pod: UnstructuredObject) -> str:
     """An address made from the pod's uid."""
     number = zlib.crc32(pod.uid.encode())
     return f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
 
 
-def creating(pod: LooseObject, host_ip: str, now: float) -> Json:
+def creating(pod: UnstructuredObject, host_ip: str, now: float) -> Json:
     """The node has the pod and its containers are being created."""
     return _waiting(pod, host_ip, now, {"reason": "ContainerCreating"})
 
 
-def not_creatable(pod: LooseObject, host_ip: str, now: float, message: str) -> Json:
+def not_creatable(pod: UnstructuredObject, host_ip: str, now: float, message: str) -> Json:
     """The node cannot start the pod; `message` says why."""
     return _waiting(pod, host_ip, now, {"reason": "CreateContainerConfigError", "message": message})
 
 
-def running(pod: LooseObject, host_ip: str, now: float, restarts: int, last: Json) -> Json:
+def running(pod: UnstructuredObject, host_ip: str, now: float, restarts: int, last: Json) -> Json:
     """All containers run since `now`; `last` is how they ended before ({} if they did not)."""
     state = {"running": {"startedAt": timestamp(now)}}
     status = _status(pod, host_ip, now, "Running", ready=True)
@@ -39,7 +39,9 @@ def running(pod: LooseObject, host_ip: str, now: float, restarts: int, last: Jso
     return {"status": status}
 
 
-def backing_off(pod: LooseObject, host_ip: str, now: float, restarts: int, last: Json) -> Json:
+def backing_off(
+    pod: UnstructuredObject, host_ip: str, now: float, restarts: int, last: Json
+) -> Json:
     """All containers ended and wait for their next start."""
     state = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off restarting container"}}
     status = _status(pod, host_ip, now, "Running", ready=False, reason="ContainersNotReady")
@@ -47,7 +49,7 @@ def backing_off(pod: LooseObject, host_ip: str, now: float, restarts: int, last:
     return {"status": status}
 
 
-def ended(pod: LooseObject, host_ip: str, restarts: int, last: Json) -> Json:
+def ended(pod: UnstructuredObject, host_ip: str, restarts: int, last: Json) -> Json:
     """All containers ended for good, as `last` says."""
     succeeded = last["terminated"]["exitCode"] == 0
     now_text = last["terminated"]["finishedAt"]
@@ -73,14 +75,14 @@ def termination(started_at: float, now: float, exit_code: int) -> Json:
     }
 
 
-def _waiting(pod: LooseObject, host_ip: str, now: float, why: Json) -> Json:
+def _waiting(pod: UnstructuredObject, host_ip: str, now: float, why: Json) -> Json:
     status = _status(pod, host_ip, now, "Pending", ready=False, reason="ContainersNotReady")
     status["containerStatuses"] = _containers(pod, {"waiting": why}, 0, {}, ready=False)
     return {"status": status}
 
 
 def _status(
-    pod: LooseObject, host_ip: str, now: float, phase: str, *, ready: bool, reason: str = ""
+    pod: UnstructuredObject, host_ip: str, now: float, phase: str, *, ready: bool, reason: str = ""
 ) -> Json:
     return {
         "phase": phase,
@@ -102,7 +104,7 @@ def _conditions(now: str, *, ready: bool, reason: str) -> list[Json]:
 
 
 def _containers(
-    pod: LooseObject, state: Json, restarts: int, last: Json, *, ready: bool
+    pod: UnstructuredObject, state: Json, restarts: int, last: Json, *, ready: bool
 ) -> list[Json]:
     return [
         {
@@ -120,7 +122,7 @@ def _containers(
     ]
 
 
-def _init_containers(pod: LooseObject, now: float) -> list[Json]:
+def _init_containers(pod: UnstructuredObject, now: float) -> list[Json]:
     """Init containers take no time; those with restartPolicy Always (sidecars) go on running."""
     done = termination(now, now, 0)
     going = {"running": {"startedAt": timestamp(now)}}

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kubeshare_py.domain.identity import PodKey
-from kubeshare_py.embedded_cluster.controllers.loose_objects import Json
+from kubeshare_py.embedded_cluster.controllers.unstructured import Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class FinishDeletion:
     """Delete the pod with grace period 0, because its containers have ended."""
 
 
-Step = WriteAnnotations | ReportStatus | FinishDeletion
+KubeletStep = WriteAnnotations | ReportStatus | FinishDeletion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,4 +35,4 @@ class PodSteps:
 
     pod: PodKey
     uid: str
-    steps: tuple[Step, ...]
+    steps: tuple[KubeletStep, ...]

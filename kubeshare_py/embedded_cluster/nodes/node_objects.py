@@ -1,7 +1,7 @@
 """Node objects of a simulated cluster, and their state while a node is lost."""
 
 from kubeshare_py.domain.node import Taint
-from kubeshare_py.embedded_cluster.controllers.loose_objects import Json
+from kubeshare_py.embedded_cluster.controllers.unstructured import Json
 from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode
 from kubeshare_py.embedded_cluster.protocol.times import micro_timestamp, timestamp
 

@@ -7,7 +7,7 @@ from kubeshare_py.terminal.amounts import asks_of, counted, is_unclear
 from kubeshare_py.terminal.cards import card_label, held_labels, node_state, ordered, warnings
 from kubeshare_py.views.view import ClusterView, NodeView, PodView
 
-_PLACING = frozenset({"binding", "assumed"})
+_PLACING = frozenset({"assumed", "unconfirmed"})
 
 
 def change_lines(before: ClusterView | None, after: ClusterView) -> list[str]:

@@ -26,7 +26,7 @@ PAUSES_FOR_INVENTORY = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class DemoOptions:
     """The command line's options; None means the files of the package. `seconds` ends the demo."""
 
     directory: Path
@@ -40,7 +40,9 @@ class Options:
 
 
 async def main(
-    options: Options, configuration: SchedulerConfiguration, in_tree: Mapping[str, PluginFactory]
+    options: DemoOptions,
+    configuration: SchedulerConfiguration,
+    in_tree: Mapping[str, PluginFactory],
 ) -> None:
     """Run until cancelled, or for `seconds`.
 

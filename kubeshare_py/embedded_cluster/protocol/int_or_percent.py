@@ -2,7 +2,7 @@
 
 import re
 
-from kubeshare_py.embedded_cluster.protocol.status import Cause, wrong
+from kubeshare_py.embedded_cluster.protocol.status import StatusCause, wrong
 
 IntOrPercent = int | str
 WHOLE = 100
@@ -21,7 +21,7 @@ def amount_of(value: IntOrPercent | None, total: int, *, up: bool) -> int:
     return -(-hundredths // WHOLE) if up else hundredths // WHOLE
 
 
-def amount_causes(value: IntOrPercent | None, path: str) -> list[Cause]:
+def amount_causes(value: IntOrPercent | None, path: str) -> list[StatusCause]:
     """Everything wrong with the value alone."""
     if isinstance(value, str):
         return [] if _PERCENT.fullmatch(value) else [wrong(path, value, _TEXT)]
@@ -30,7 +30,7 @@ def amount_causes(value: IntOrPercent | None, path: str) -> list[Cause]:
     return []
 
 
-def excess_causes(value: IntOrPercent | None, path: str) -> list[Cause]:
+def excess_causes(value: IntOrPercent | None, path: str) -> list[StatusCause]:
     """A percentage must not exceed 100."""
     if not isinstance(value, str) or not _PERCENT.fullmatch(value):
         return []

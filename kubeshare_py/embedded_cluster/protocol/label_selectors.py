@@ -9,15 +9,21 @@ from msgspec import convert
 
 from kubeshare_py.domain.label_selector import all_hold
 from kubeshare_py.embedded_cluster.protocol.names import label_causes, qualified_problem
-from kubeshare_py.embedded_cluster.protocol.status import Cause, Json, not_allowed, required, wrong
+from kubeshare_py.embedded_cluster.protocol.status import (
+    Json,
+    StatusCause,
+    not_allowed,
+    required,
+    wrong,
+)
 from kubeshare_py.manifests.label_selector import SelectorFields, query, requirements
 
-Labels = Mapping[str, str]
+LabelMap = Mapping[str, str]
 _LISTED = ("In", "NotIn")
 _BARE = ("Exists", "DoesNotExist")
 
 
-def selects(selector: Json | None) -> Callable[[Labels | None], bool]:
+def selects(selector: Json | None) -> Callable[[LabelMap | None], bool]:
     """Whether labels match; without a selector none do, with an empty one all do."""
     if selector is None:
         return lambda _labels: False
@@ -30,7 +36,7 @@ def selector_text(selector: Json | None) -> str:
     return query(convert(selector or {}, SelectorFields))
 
 
-def selector_causes(selector: Json, path: str) -> list[Cause]:
+def selector_causes(selector: Json, path: str) -> list[StatusCause]:
     """Everything wrong with a selector."""
     causes = label_causes(selector.get("matchLabels") or {}, f"{path}.matchLabels")
     for index, one in enumerate(selector.get("matchExpressions") or []):
@@ -38,9 +44,9 @@ def selector_causes(selector: Json, path: str) -> list[Cause]:
     return causes
 
 
-def _requirement_causes(requirement: Json, path: str) -> list[Cause]:
+def _requirement_causes(requirement: Json, path: str) -> list[StatusCause]:
     operator, values = requirement.get("operator", ""), requirement.get("values")
-    causes: list[Cause] = []
+    causes: list[StatusCause] = []
     if operator in _LISTED and not values:
         text = "must be specified when `operator` is 'In' or 'NotIn'"
         causes.append(required(f"{path}.values", text))

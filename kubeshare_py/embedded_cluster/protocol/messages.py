@@ -9,7 +9,7 @@ import msgspec
 
 from kubeshare_py.embedded_cluster.protocol.mutation import Mutation, unchanged
 from kubeshare_py.embedded_cluster.protocol.resources import Admission, Resource
-from kubeshare_py.embedded_cluster.protocol.status import Json, Refusal
+from kubeshare_py.embedded_cluster.protocol.status import ApiRefusal, Json
 from kubeshare_py.embedded_cluster.protocol.store import ApiStore
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ ADMIN_GROUPS = ("system:masters", "system:authenticated")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class User:
+class RequestUser:
     """The user of a request; the edge has authenticated it."""
 
     name: str = "admin"
@@ -37,7 +37,7 @@ class ApiRequest:
     accept: str = JSON
     content_type: str = ""
     body: bytes = b""
-    user: User = User()
+    user: RequestUser = RequestUser()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +95,6 @@ def json_response(
     return ApiResponse(status=status, body=msgspec.json.encode(body), headers=headers)
 
 
-def refusal_response(refusal: Refusal) -> ApiResponse:
+def refusal_response(refusal: ApiRefusal) -> ApiResponse:
     """The Status of a refusal."""
     return json_response(refusal.status, refusal.code, tuple(refusal.headers.items()))

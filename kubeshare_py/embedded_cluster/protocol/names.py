@@ -3,7 +3,13 @@
 import random
 import re
 
-from kubeshare_py.embedded_cluster.protocol.status import Cause, Json, not_allowed, required, wrong
+from kubeshare_py.embedded_cluster.protocol.status import (
+    Json,
+    StatusCause,
+    not_allowed,
+    required,
+    wrong,
+)
 
 SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 ANNOTATION_BYTES = 262_144
@@ -86,7 +92,9 @@ def qualified_problem(key: str) -> str:
     return "" if _QUALIFIED.match(name) else _QUALIFIED_TEXT
 
 
-def metadata_causes(metadata: Json, *, name_is_label: bool, generated: bool = False) -> list[Cause]:
+def metadata_causes(
+    metadata: Json, *, name_is_label: bool, generated: bool = False
+) -> list[StatusCause]:
     """Everything wrong with name, labels, annotations."""
     return [
         *_name_causes(metadata, name_is_label, generated),
@@ -95,7 +103,7 @@ def metadata_causes(metadata: Json, *, name_is_label: bool, generated: bool = Fa
     ]
 
 
-def label_causes(labels: Json, path: str) -> list[Cause]:
+def label_causes(labels: Json, path: str) -> list[StatusCause]:
     """Everything wrong with a label map."""
     causes = []
     for key, text in sorted(labels.items()):
@@ -110,7 +118,7 @@ def label_causes(labels: Json, path: str) -> list[Cause]:
     return causes
 
 
-def _name_causes(metadata: Json, name_is_label: bool, generated: bool) -> list[Cause]:
+def _name_causes(metadata: Json, name_is_label: bool, generated: bool) -> list[StatusCause]:
     name = metadata.get("name") or ""
     check = label_problem if name_is_label else subdomain_problem
     if not name:
@@ -126,7 +134,7 @@ def _name_causes(metadata: Json, name_is_label: bool, generated: bool) -> list[C
     return [wrong(f"metadata.{where}", name, problem)]
 
 
-def _annotation_causes(annotations: Json) -> list[Cause]:
+def _annotation_causes(annotations: Json) -> list[StatusCause]:
     causes = []
     size = 0
     for key, text in sorted(annotations.items()):
@@ -135,7 +143,7 @@ def _annotation_causes(annotations: Json) -> list[Cause]:
             causes.append(wrong("metadata.annotations", key, problem))
     if size > ANNOTATION_BYTES:
         causes.append(
-            Cause(
+            StatusCause(
                 field="metadata.annotations",
                 message=f"Too long: may not be more than {ANNOTATION_BYTES} bytes",
                 reason="FieldValueTooLong",
@@ -144,7 +152,7 @@ def _annotation_causes(annotations: Json) -> list[Cause]:
     return causes
 
 
-def finalizer_causes(old: Json, new: Json) -> list[Cause]:
+def finalizer_causes(old: Json, new: Json) -> list[StatusCause]:
     """An object being deleted takes no new finalizers."""
     if "deletionTimestamp" not in old:
         return []

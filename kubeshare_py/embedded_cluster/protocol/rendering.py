@@ -11,7 +11,7 @@ import msgspec
 
 from kubeshare_py.embedded_cluster.protocol.resources import Resource
 from kubeshare_py.embedded_cluster.protocol.status import Json, bad_request, not_acceptable
-from kubeshare_py.embedded_cluster.protocol.store import Entry
+from kubeshare_py.embedded_cluster.protocol.store import StoredObject
 
 _META_GROUP = "meta.k8s.io"
 _ACCEPTED = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
@@ -20,7 +20,7 @@ _NAME_TEXT = "Name must be unique within a namespace."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class Rendering:
     """One client's view of one kind: `mode` is object, table or partial."""
 
     resource: Resource
@@ -36,7 +36,7 @@ class View:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class ListPage:
     """A list's own metadata."""
 
     revision: int
@@ -53,7 +53,7 @@ class Page:
         return body
 
 
-def negotiate(accept: str, resource: Resource, include: str, now: float) -> View:
+def negotiate(accept: str, resource: Resource, include: str, now: float) -> Rendering:
     """The first acceptable alternative; 406 when there is none, 400 for a bad includeObject."""
     for part in accept.split(",") if accept else ["*/*"]:
         media, *parameters = (piece.strip() for piece in part.split(";"))
@@ -64,13 +64,13 @@ def negotiate(accept: str, resource: Resource, include: str, now: float) -> View
         if mode == "table" and include not in _INCLUDE:
             raise bad_request(f'unrecognized includeObject value: "{include}"')
         version = options.get("v", "v1")
-        return View(
+        return Rendering(
             resource=resource, mode=mode, version=version, include=include or "Metadata", now=now
         )
     raise not_acceptable(_ACCEPTED)
 
 
-def object_body(view: View, entry: Entry) -> bytes:
+def object_body(view: Rendering, entry: StoredObject) -> bytes:
     """One object as JSON."""
     if view.mode == "table":
         return msgspec.json.encode(table(view, [entry], {"resourceVersion": _rv(entry)}))
@@ -81,7 +81,7 @@ def object_body(view: View, entry: Entry) -> bytes:
     return head + _fields(resource, entry)[1:]
 
 
-def list_body(view: View, entries: Sequence[Entry], page: Page) -> bytes:
+def list_body(view: Rendering, entries: Sequence[StoredObject], page: ListPage) -> bytes:
     """A list as JSON; its items carry no kind, but for custom ones."""
     if view.mode == "table":
         return msgspec.json.encode(table(view, entries, page.metadata()))
@@ -98,7 +98,9 @@ def list_body(view: View, entries: Sequence[Entry], page: Page) -> bytes:
     return msgspec.json.encode(head)[:-1] + b',"items":[' + b",".join(items) + b"]}"
 
 
-def table(view: View, entries: Sequence[Entry], metadata: Json, *, columns: bool = True) -> Json:
+def table(
+    view: Rendering, entries: Sequence[StoredObject], metadata: Json, *, columns: bool = True
+) -> Json:
     """A meta.k8s.io Table."""
     resource = view.resource
     body: Json = {
@@ -116,7 +118,7 @@ def watch_line(event_type: str, body: bytes) -> bytes:
     return b'{"type":"' + event_type.encode() + b'","object":' + body + b"}\n"
 
 
-def bookmark_body(view: View, revision: int, *, initial_end: bool = False) -> bytes:
+def bookmark_body(view: Rendering, revision: int, *, initial_end: bool = False) -> bytes:
     """The object of a BOOKMARK event."""
     metadata: Json = {"resourceVersion": str(revision), "creationTimestamp": None}
     if initial_end:
@@ -146,7 +148,7 @@ def _mode(media: str, options: dict[str, str]) -> str | None:
     return "partial" if wanted.startswith("PartialObjectMetadata") else None
 
 
-def _fields(resource: Resource, entry: Entry) -> bytes:
+def _fields(resource: Resource, entry: StoredObject) -> bytes:
     """The object without kind and apiVersion, as this resource's version shows it."""
     shown = resource.present(entry.object)
     return entry.body() if shown is entry.object else msgspec.json.encode(shown)
@@ -182,7 +184,7 @@ def _columns(resource: Resource) -> list[Json]:
     return own if named else [first, *own]
 
 
-def _row(view: View, obj: Json) -> Json:
+def _row(view: Rendering, obj: Json) -> Json:
     resource = view.resource
     cells = resource.cells(obj, view.now)
     if not any(column.format == "name" for column in resource.columns):
@@ -195,5 +197,5 @@ def _row(view: View, obj: Json) -> Json:
     return row
 
 
-def _rv(entry: Entry) -> str:
+def _rv(entry: StoredObject) -> str:
     return str(entry.object["metadata"].get("resourceVersion", ""))

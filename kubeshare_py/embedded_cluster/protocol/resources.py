@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 from kubeshare_py.embedded_cluster.protocol import pruning as api_pruning
 from kubeshare_py.embedded_cluster.protocol.list_selectors import FieldPath
-from kubeshare_py.embedded_cluster.protocol.status import Cause, Json, Named
+from kubeshare_py.embedded_cluster.protocol.status import Json, StatusCause, StatusSubject
 from kubeshare_py.embedded_cluster.protocol.store import ApiStore
 from kubeshare_py.views.ages import age
 
-Cells = Callable[[Json, float], list[object]]
+TableCells = Callable[[Json, float], list[object]]
 Pruned = tuple[Json, list[str]]
 """A body with only known fields, and the paths of the unknown ones."""
 
@@ -19,7 +19,7 @@ ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "up
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class PrinterColumn:
     """A column of `kubectl get`; priority 1 is shown by `-o wide` only."""
 
     name: str
@@ -66,11 +66,11 @@ def _no_preparation(_obj: Json, _admission: Admission) -> None:
     return None
 
 
-def _no_causes(_obj: Json) -> list[Cause]:
+def _no_causes(_obj: Json) -> list[StatusCause]:
     return []
 
 
-def _no_update_causes(_new: Json, _old: Json) -> list[Cause]:
+def _no_update_causes(_new: Json, _old: Json) -> list[StatusCause]:
     return []
 
 
@@ -113,8 +113,8 @@ class Resource:
     pruner: Callable[[Json], Pruned] | None = None  # for types that are not in api_fields
     schema: Json | None = None  # the object's type in OpenAPI documents
     warning: str = ""  # the warning of every answer
-    columns: tuple[Column, ...] = (Column("Age"),)
-    cells: Cells = _age_cells
+    columns: tuple[PrinterColumn, ...] = (PrinterColumn("Age"),)
+    cells: TableCells = _age_cells
     merge_keys: Mapping[str, str] = field(default_factory=dict)
     selectable: Mapping[str, FieldPath] = field(default_factory=dict)
     has_status: bool = False
@@ -129,10 +129,12 @@ class Resource:
     prepare: Callable[[Json, Admission], None] = _no_preparation  # create only; may refuse
     default: Callable[[Json], None] = _nothing  # create and update; changes obj
     time_problem: Callable[[Json], str] = _no_time_problem  # a MicroTime that does not parse
-    causes: Callable[[Json], list[Cause]] = _no_causes
-    update_causes: Callable[[Json, Json], list[Cause]] = _no_update_causes
-    changed_causes: Callable[[Json, Json], list[Cause]] | None = None  # instead of both on update
-    status_causes: Callable[[Json, Json], list[Cause]] = _no_update_causes
+    causes: Callable[[Json], list[StatusCause]] = _no_causes
+    update_causes: Callable[[Json, Json], list[StatusCause]] = _no_update_causes
+    changed_causes: Callable[[Json, Json], list[StatusCause]] | None = (
+        None  # instead of both on update
+    )
+    status_causes: Callable[[Json, Json], list[StatusCause]] = _no_update_causes
     ending: Callable[[Json, float], None] | None = None  # called when its deletion begins
     apply: Callable[[Json, Json], Json] | None = None  # server-side, if merge_keys do not say how
     present: Callable[[Json], Json] = _same
@@ -173,10 +175,10 @@ class Resource:
             return obj.get("spec"), annotations or {}
         return {key: value for key, value in obj.items() if key != "metadata"}
 
-    def named(self, name: str, subresource: str = "") -> Named:
+    def named(self, name: str, subresource: str = "") -> StatusSubject:
         """The subject of an error message."""
         plural = f"{self.plural}/{subresource}" if subresource else self.plural
-        return Named(plural, name, self.group)
+        return StatusSubject(plural, name, self.group)
 
     def field_paths(self) -> dict[str, FieldPath]:
         """Fields that `fieldSelector` may name."""

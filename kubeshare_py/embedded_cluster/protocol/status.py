@@ -1,6 +1,6 @@
 """Status bodies: a Kubernetes API server's refusals (and "Success").
 
-Shapes and texts as measured on kube-apiserver 1.36.3. Request handlers raise `Refusal`;
+Shapes and texts as measured on kube-apiserver 1.36.3. Request handlers raise `ApiRefusal`;
 `api_requests.ApiService.handle` turns it into a response in one place.
 """
 
@@ -21,7 +21,7 @@ NO_RESOURCE = "the server could not find the requested resource"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cause:
+class StatusCause:
     """One invalid field of a 422: reason as in Kubernetes (`FieldValueRequired`, ...)."""
 
     field: str
@@ -29,7 +29,7 @@ class Cause:
     reason: str = "FieldValueInvalid"
 
 
-class Refusal(Exception):
+class ApiRefusal(Exception):
     """A request the API server answers with an error Status."""
 
     def __init__(self, status: Json, headers: dict[str, str] | None = None) -> None:
@@ -44,7 +44,7 @@ class Refusal(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class StatusSubject:
     """The subject of an error: a plural resource (`pods`, `pods/binding`), its group, a name."""
 
     plural: str
@@ -90,38 +90,38 @@ def success(code: int, details: Json | None = None) -> Json:
     return body
 
 
-def not_found(what: Named) -> Refusal:
+def not_found(what: StatusSubject) -> ApiRefusal:
     """404 for an object that does not exist."""
     message = f'{what.qualified} "{what.name}" not found'
-    return Refusal(failure(404, "NotFound", message, what.details()))
+    return ApiRefusal(failure(404, "NotFound", message, what.details()))
 
 
-def no_such_resource() -> Refusal:
+def no_such_resource() -> ApiRefusal:
     """404 for a resource, group or subresource that is not served."""
-    return Refusal(failure(404, "NotFound", NO_RESOURCE, {}))
+    return ApiRefusal(failure(404, "NotFound", NO_RESOURCE, {}))
 
 
-def already_exists(what: Named, *, going: bool = False) -> Refusal:
+def already_exists(what: StatusSubject, *, going: bool = False) -> ApiRefusal:
     """409 for a create of a used name; `going`: its object is being deleted."""
     message = f'{what.qualified} "{what.name}" already exists'
     if going:
         message = f"object is being deleted: {message}"
-    return Refusal(failure(409, "AlreadyExists", message, what.details()))
+    return ApiRefusal(failure(409, "AlreadyExists", message, what.details()))
 
 
-def conflict(what: Named, why: str = STALE) -> Refusal:
+def conflict(what: StatusSubject, why: str = STALE) -> ApiRefusal:
     """409 for a stale resourceVersion, a failed precondition, or a state that forbids it."""
     message = f'Operation cannot be fulfilled on {what.qualified} "{what.name}": {why}'
-    return Refusal(failure(409, "Conflict", message, what.details()))
+    return ApiRefusal(failure(409, "Conflict", message, what.details()))
 
 
-def forbidden(what: Named, why: str) -> Refusal:
+def forbidden(what: StatusSubject, why: str) -> ApiRefusal:
     """403 by admission or authorization."""
     message = f'{what.qualified} "{what.name}" is forbidden: {why}'
-    return Refusal(failure(403, "Forbidden", message, what.details()))
+    return ApiRefusal(failure(403, "Forbidden", message, what.details()))
 
 
-def invalid(kind: str, name: str, causes: Sequence[Cause], group: str = "") -> Refusal:
+def invalid(kind: str, name: str, causes: Sequence[StatusCause], group: str = "") -> ApiRefusal:
     """422 with its causes."""
     texts = [f"{cause.field}: {cause.message}" for cause in causes]
     detail = texts[0] if len(texts) == 1 else "[" + ", ".join(texts) + "]"
@@ -132,64 +132,68 @@ def invalid(kind: str, name: str, causes: Sequence[Cause], group: str = "") -> R
     details["causes"] = [
         {"reason": c.reason, "message": c.message, "field": c.field} for c in causes
     ]
-    return Refusal(failure(422, "Invalid", f'{qualified} "{name}" is invalid: {detail}', details))
+    return ApiRefusal(
+        failure(422, "Invalid", f'{qualified} "{name}" is invalid: {detail}', details)
+    )
 
 
-def bad_request(message: str) -> Refusal:
+def bad_request(message: str) -> ApiRefusal:
     """400."""
-    return Refusal(failure(400, "BadRequest", message))
+    return ApiRefusal(failure(400, "BadRequest", message))
 
 
-def expired(message: str) -> Refusal:
+def expired(message: str) -> ApiRefusal:
     """410: a resourceVersion or continue token from before the last compaction."""
-    return Refusal(failure(410, "Expired", message))
+    return ApiRefusal(failure(410, "Expired", message))
 
 
-def method_not_allowed() -> Refusal:
+def method_not_allowed() -> ApiRefusal:
     """405."""
     message = "the server does not allow this method on the requested resource"
-    return Refusal(failure(405, "MethodNotAllowed", message, {}))
+    return ApiRefusal(failure(405, "MethodNotAllowed", message, {}))
 
 
-def unsupported_media_type(accepted: Sequence[str], hint: str = "") -> Refusal:
+def unsupported_media_type(accepted: Sequence[str], hint: str = "") -> ApiRefusal:
     """415; `hint` tells people what to do instead."""
     message = (
         "the body of the request was in an unknown format - accepted media types include: "
         + ", ".join(accepted)
     )
-    return Refusal(failure(415, "UnsupportedMediaType", f"{message} ({hint})" if hint else message))
+    return ApiRefusal(
+        failure(415, "UnsupportedMediaType", f"{message} ({hint})" if hint else message)
+    )
 
 
-def not_acceptable(accepted: Sequence[str]) -> Refusal:
+def not_acceptable(accepted: Sequence[str]) -> ApiRefusal:
     """406."""
     message = "only the following media types are accepted: " + ", ".join(accepted)
-    return Refusal(failure(406, "NotAcceptable", message))
+    return ApiRefusal(failure(406, "NotAcceptable", message))
 
 
-def required(field_path: str, text: str = "") -> Cause:
+def required(field_path: str, text: str = "") -> StatusCause:
     """A field that must be there."""
     message = f"Required value: {text}" if text else "Required value"
-    return Cause(field=field_path, message=message, reason="FieldValueRequired")
+    return StatusCause(field=field_path, message=message, reason="FieldValueRequired")
 
 
-def wrong(field_path: str, value: object, text: str) -> Cause:
+def wrong(field_path: str, value: object, text: str) -> StatusCause:
     """A field whose value is not allowed."""
-    return Cause(field=field_path, message=f"Invalid value: {_shown(value)}: {text}")
+    return StatusCause(field=field_path, message=f"Invalid value: {_shown(value)}: {text}")
 
 
-def unsupported(field_path: str, value: object, supported: Sequence[str]) -> Cause:
+def unsupported(field_path: str, value: object, supported: Sequence[str]) -> StatusCause:
     """A field whose value is not in a closed list."""
     listed = ", ".join(f'"{entry}"' for entry in supported)
-    return Cause(
+    return StatusCause(
         field=field_path,
         message=f"Unsupported value: {_shown(value)}: supported values: {listed}",
         reason="FieldValueNotSupported",
     )
 
 
-def not_allowed(field_path: str, text: str) -> Cause:
+def not_allowed(field_path: str, text: str) -> StatusCause:
     """A field that may not be set or changed."""
-    return Cause(field=field_path, message=f"Forbidden: {text}", reason="FieldValueForbidden")
+    return StatusCause(field=field_path, message=f"Forbidden: {text}", reason="FieldValueForbidden")
 
 
 def _shown(value: object) -> str:
@@ -197,9 +201,9 @@ def _shown(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def duplicate(field_path: str, value: object) -> Cause:
+def duplicate(field_path: str, value: object) -> StatusCause:
     """A list entry that occurs twice."""
-    return Cause(
+    return StatusCause(
         field=field_path,
         message=f"Duplicate value: {_shown(value)}",
         reason="FieldValueDuplicate",

@@ -17,10 +17,10 @@ from kubeshare_py.embedded_cluster.protocol.status import Json
 WINDOW = 20_000
 """Events kept per bucket; older ones answer 410 (the real watch cache holds 100 to 102,400)."""
 
-Listener = Callable[["StoreEvent"], None]
+StoreListener = Callable[["StoreEvent"], None]
 
 
-class Entry:
+class StoredObject:
     """One stored object and its JSON, encoded on first use."""
 
     __slots__ = ("_body", "object")
@@ -48,8 +48,8 @@ class StoreEvent:
     """
 
     revision: int
-    before: Entry | None
-    after: Entry | None
+    before: StoredObject | None
+    after: StoredObject | None
     rendered: dict[tuple[str, str], bytes] = field(default_factory=dict)
 
 
@@ -57,12 +57,12 @@ class StoreEvent:
 class _Bucket:
     """All objects of one kind, by namespace and name, and their recent events."""
 
-    spaces: dict[str, dict[str, Entry]] = field(default_factory=dict)
+    spaces: dict[str, dict[str, StoredObject]] = field(default_factory=dict)
     events: list[StoreEvent] = field(default_factory=list)
     floor: int = 0
-    listeners: dict[str | None, list[Listener]] = field(default_factory=dict)
+    listeners: dict[str | None, list[StoreListener]] = field(default_factory=dict)
 
-    def audience(self, event: StoreEvent) -> list[Listener]:
+    def audience(self, event: StoreEvent) -> list[StoreListener]:
         """The listeners of an event: the general ones, and those of its nodes."""
         found = list(self.listeners.get(None, ()))
         for node in {_node_of(event.before), _node_of(event.after)} - {None}:
@@ -75,7 +75,7 @@ class Backup:
     """All objects at one revision, by bucket and namespace."""
 
     revision: int
-    spaces: dict[str, dict[str, dict[str, Entry]]]
+    spaces: dict[str, dict[str, dict[str, StoredObject]]]
 
 
 class ApiStore:
@@ -87,11 +87,11 @@ class ApiStore:
         self._window = window
         self._buckets: dict[str, _Bucket] = {}
 
-    def get(self, bucket: str, namespace: str, name: str) -> Entry | None:
+    def get(self, bucket: str, namespace: str, name: str) -> StoredObject | None:
         """The object, or None."""
         return self._bucket(bucket).spaces.get(namespace, {}).get(name)
 
-    def entries(self, bucket: str, namespace: str | None = None) -> Iterator[Entry]:
+    def entries(self, bucket: str, namespace: str | None = None) -> Iterator[StoredObject]:
         """All objects of a bucket (of one namespace), sorted by namespace and name."""
         spaces = self._bucket(bucket).spaces
         for space in sorted(spaces) if namespace is None else [namespace]:
@@ -99,7 +99,7 @@ class ApiStore:
             for name in sorted(found):
                 yield found[name]
 
-    def entries_at(self, bucket: str, namespace: str | None, revision: int) -> list[Entry]:
+    def entries_at(self, bucket: str, namespace: str | None, revision: int) -> list[StoredObject]:
         """The objects as they were at an earlier revision, not below the bucket's floor.
 
         Later events are undone, newest first.
@@ -129,7 +129,7 @@ class ApiStore:
         """The buckets holding something in that namespace."""
         return [name for name, bucket in self._buckets.items() if bucket.spaces.get(namespace)]
 
-    def put(self, bucket: str, obj: Json) -> Entry:
+    def put(self, bucket: str, obj: Json) -> StoredObject:
         """Store a new or changed object.
 
         `obj` gets its resourceVersion and belongs to the store now.
@@ -140,11 +140,11 @@ class ApiStore:
         held = self._bucket(bucket)
         space = held.spaces.setdefault(metadata.get("namespace", ""), {})
         before = space.get(metadata["name"])
-        entry = space[metadata["name"]] = Entry(obj)
+        entry = space[metadata["name"]] = StoredObject(obj)
         self._publish(held, StoreEvent(self.revision, before, entry))
         return entry
 
-    def remove(self, bucket: str, namespace: str, name: str) -> Entry:
+    def remove(self, bucket: str, namespace: str, name: str) -> StoredObject:
         """Remove an object; returns its last state with the deletion's resourceVersion.
 
         Raises KeyError if it is not there.
@@ -155,7 +155,7 @@ class ApiStore:
         self._publish(held, StoreEvent(self.revision, before, None))
         return at_revision(before, self.revision)
 
-    def listen(self, bucket: str, listener: Listener, node: str | None = None) -> None:
+    def listen(self, bucket: str, listener: StoreListener, node: str | None = None) -> None:
         """Call `listener` for every later event of a bucket, or only for pods of one node.
 
         The real watch cache has this one index too: a thousand kubelets must not each look at
@@ -163,7 +163,7 @@ class ApiStore:
         """
         self._bucket(bucket).listeners.setdefault(node, []).append(listener)
 
-    def unlisten(self, bucket: str, listener: Listener, node: str | None = None) -> None:
+    def unlisten(self, bucket: str, listener: StoreListener, node: str | None = None) -> None:
         """Stop calling it; unknown listeners are ignored."""
         listeners = self._bucket(bucket).listeners
         remaining = [held for held in listeners.pop(node, ()) if held != listener]
@@ -222,12 +222,12 @@ class ApiStore:
             listener(event)
 
 
-def _key_of(entry: Entry) -> tuple[str, str]:
+def _key_of(entry: StoredObject) -> tuple[str, str]:
     metadata = entry.object["metadata"]
     return metadata.get("namespace", ""), metadata["name"]
 
 
-def _node_of(entry: Entry | None) -> str | None:
+def _node_of(entry: StoredObject | None) -> str | None:
     """The node a pod is bound to; "" for an unbound one, None without a pod."""
     if entry is None:
         return None
@@ -235,7 +235,7 @@ def _node_of(entry: Entry | None) -> str | None:
     return str(spec.get("nodeName", "")) if isinstance(spec, dict) else ""
 
 
-def at_revision(entry: Entry, revision: int) -> Entry:
+def at_revision(entry: StoredObject, revision: int) -> StoredObject:
     """The same state under another resourceVersion, as watches report deleted objects."""
     metadata = {**entry.object["metadata"], "resourceVersion": str(revision)}
-    return Entry({**entry.object, "metadata": metadata})
+    return StoredObject({**entry.object, "metadata": metadata})

@@ -8,14 +8,19 @@ import msgspec
 
 from kubeshare_py.embedded_cluster.protocol.list_selectors import Predicate
 from kubeshare_py.embedded_cluster.protocol.rendering import (
-    View,
+    Rendering,
     bookmark_body,
     object_body,
     table,
     watch_line,
 )
 from kubeshare_py.embedded_cluster.protocol.status import Json
-from kubeshare_py.embedded_cluster.protocol.store import ApiStore, Entry, StoreEvent, at_revision
+from kubeshare_py.embedded_cluster.protocol.store import (
+    ApiStore,
+    StoredObject,
+    StoreEvent,
+    at_revision,
+)
 
 QUEUE_LIMIT = 20_000
 """Lines a watcher may be behind before it is cut."""
@@ -39,7 +44,7 @@ class Subscription:
     def __init__(
         self,
         store: ApiStore,
-        view: View,
+        view: Rendering,
         matches: Predicate,
         *,
         node: str | None = None,
@@ -86,7 +91,7 @@ class Subscription:
             assert event.before is not None
             self._push("DELETED", at_revision(event.before, event.revision), event)
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: StoredObject) -> None:
         """Queue an object of the initial list; the limit does not apply to these."""
         self._initial.append(watch_line("ADDED", self._body(entry)))
 
@@ -115,7 +120,7 @@ class Subscription:
             self.ended = True
             self.on_ready()
 
-    def _push(self, event_type: str, entry: Entry, event: StoreEvent) -> None:
+    def _push(self, event_type: str, entry: StoredObject, event: StoreEvent) -> None:
         key = (self._view.cache_key, event_type)
         if not key[0]:
             self._enqueue(watch_line(event_type, self._body(entry)))
@@ -125,7 +130,7 @@ class Subscription:
             line = event.rendered[key] = watch_line(event_type, object_body(self._view, entry))
         self._enqueue(line)
 
-    def _body(self, entry: Entry) -> bytes:
+    def _body(self, entry: StoredObject) -> bytes:
         if self._view.mode != "table":
             return object_body(self._view, entry)
         metadata = {"resourceVersion": entry.object["metadata"]["resourceVersion"]}

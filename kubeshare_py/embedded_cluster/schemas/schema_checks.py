@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from kubeshare_py.embedded_cluster.protocol.status import (
-    Cause,
     Json,
+    StatusCause,
     duplicate,
     required,
     unsupported,
@@ -31,7 +31,7 @@ class _Absent:
 ABSENT = _Absent()
 
 
-def violations(value: Any, schema: Json, path: str = "", old: Any = ABSENT) -> list[Cause]:
+def violations(value: Any, schema: Json, path: str = "", old: Any = ABSENT) -> list[StatusCause]:
     """Everything wrong with a value; nothing if it equals its former value `old`."""
     found = _typed(value, schema, path)
     if value is not None:
@@ -48,9 +48,9 @@ def violations(value: Any, schema: Json, path: str = "", old: Any = ABSENT) -> l
     return [] if found and old is not ABSENT and old == value else found
 
 
-def duplicates(value: Any, schema: Json | None, path: str = "") -> list[Cause]:
+def duplicates(value: Any, schema: Json | None, path: str = "") -> list[StatusCause]:
     """The entries of sets and maps that occur twice."""
-    found: list[Cause] = []
+    found: list[StatusCause] = []
     if schema is None:
         return found
     if isinstance(value, dict):
@@ -63,7 +63,7 @@ def duplicates(value: Any, schema: Json | None, path: str = "") -> list[Cause]:
     return found
 
 
-def _typed(value: Any, schema: Json, path: str) -> list[Cause]:
+def _typed(value: Any, schema: Json, path: str) -> list[StatusCause]:
     types = _types(schema)
     form = recognised(schema)
     if value is None:
@@ -91,9 +91,9 @@ def _json_type(value: Any) -> str:
     return names.get(type(value), "object")
 
 
-def _combined(value: Any, schema: Json, path: str) -> list[Cause]:
+def _combined(value: Any, schema: Json, path: str) -> list[StatusCause]:
     """anyOf, oneOf, allOf and not; of failing alternatives, the first is shown."""
-    found: list[Cause] = []
+    found: list[StatusCause] = []
     alternatives = [violations(value, one, path) for one in schema.get("anyOf", [])]
     if alternatives and all(alternatives):
         text = f'"{path}" must validate at least one schema (anyOf)'
@@ -114,8 +114,8 @@ def _combined(value: Any, schema: Json, path: str) -> list[Cause]:
     return found
 
 
-def _entries(value: list[Any], schema: Json, path: str, old: Any) -> list[Cause]:
-    found: list[Cause] = []
+def _entries(value: list[Any], schema: Json, path: str, old: Any) -> list[StatusCause]:
+    found: list[StatusCause] = []
     if isinstance(schema.get("items"), dict):
         for index, entry in enumerate(value):
             before = _correlated(entry, schema, old)
@@ -137,7 +137,7 @@ def _correlated(entry: Any, schema: Json, old: Any) -> Any:
     return next((one for one in old if entry_key(one, schema) == key), ABSENT)
 
 
-def _enumerated(value: Any, schema: Json, path: str) -> list[Cause]:
+def _enumerated(value: Any, schema: Json, path: str) -> list[StatusCause]:
     allowed = schema.get("enum")
     if not allowed or any(entry == value and _alike(entry, value) for entry in allowed):
         return []
@@ -150,8 +150,8 @@ def _alike(one: object, other: object) -> bool:
     return isinstance(one, bool) == isinstance(other, bool)
 
 
-def _fields(value: Json, schema: Json, path: str, old: Any) -> list[Cause]:
-    found: list[Cause] = []
+def _fields(value: Json, schema: Json, path: str, old: Any) -> list[StatusCause]:
+    found: list[StatusCause] = []
     least, most = schema.get("minProperties"), schema.get("maxProperties")
     if least is not None and len(value) < least:
         text = f"{path} in body should have at least {least} properties"
@@ -172,12 +172,12 @@ def _fields(value: Json, schema: Json, path: str, old: Any) -> list[Cause]:
     return found
 
 
-def _repeated(value: list[Any], schema: Json, path: str) -> list[Cause]:
+def _repeated(value: list[Any], schema: Json, path: str) -> list[StatusCause]:
     kind = schema.get(LIST_TYPE)
     if kind not in ("set", "map"):
         return []
     seen: list[Any] = []
-    found: dict[str, Cause] = {}
+    found: dict[str, StatusCause] = {}
     for index, entry in enumerate(value):
         identity = entry if kind == "set" else entry_key(entry, schema)
         if identity in seen:

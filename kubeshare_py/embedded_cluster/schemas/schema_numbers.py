@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 
-from kubeshare_py.embedded_cluster.protocol.status import Cause, Json
+from kubeshare_py.embedded_cluster.protocol.status import Json, StatusCause
 from kubeshare_py.embedded_cluster.schemas.schema_causes import homeless
 from kubeshare_py.embedded_cluster.schemas.schema_formats import recognised
 
@@ -10,7 +10,7 @@ _INT32, _INT64 = 1 << 31, 1 << 63
 _PLAIN_BELOW, _PLAIN_DIGITS = 4, 6
 
 
-def number_causes(value: float, schema: Json, path: str) -> list[Cause]:
+def number_causes(value: float, schema: Json, path: str) -> list[StatusCause]:
     """Everything wrong with a number."""
     found = []
     kind, form = schema.get("type"), recognised(schema)
@@ -32,9 +32,9 @@ def number_causes(value: float, schema: Json, path: str) -> list[Cause]:
     return found
 
 
-def _wrong(path: str, value: float, text: str) -> Cause:
+def _wrong(path: str, value: float, text: str) -> StatusCause:
     shown = _bound(value, value)
-    return Cause(field=path, message=f"Invalid value: {shown}: {path} in body should {text}")
+    return StatusCause(field=path, message=f"Invalid value: {shown}: {path} in body should {text}")
 
 
 def _bound(value: float, bound: float) -> str:

@@ -3,7 +3,7 @@
 import re
 from functools import cache
 
-from kubeshare_py.embedded_cluster.protocol.status import Cause, Json, wrong
+from kubeshare_py.embedded_cluster.protocol.status import Json, StatusCause, wrong
 from kubeshare_py.embedded_cluster.schemas.schema_causes import mistyped
 from kubeshare_py.embedded_cluster.schemas.schema_formats import is_formatted, recognised
 
@@ -20,14 +20,14 @@ _POSIX = {
 }
 
 
-def text_causes(value: str, schema: Json, path: str) -> list[Cause]:
+def text_causes(value: str, schema: Json, path: str) -> list[StatusCause]:
     """Everything wrong with a string."""
     found = []
     longest, shortest = schema.get("maxLength"), schema.get("minLength")
     pattern = schema.get("pattern")
     if longest is not None and len(value) > longest:
         text = f"Too long: may not be more than {longest} bytes"
-        found.append(Cause(field=path, message=text, reason="FieldValueTooLong"))
+        found.append(StatusCause(field=path, message=text, reason="FieldValueTooLong"))
     elif shortest is not None and len(value) < shortest:
         found.append(wrong(path, value, f"{path} in body should be at least {shortest} chars long"))
     elif pattern and not matches(pattern, value):

@@ -24,14 +24,14 @@ from kubeshare_py.embedded_cluster.kinds.services import (
     resources_of,
     service_of,
 )
-from kubeshare_py.embedded_cluster.protocol.messages import ApiRequest, User
+from kubeshare_py.embedded_cluster.protocol.messages import ApiRequest, RequestUser
 from kubeshare_py.embedded_cluster.protocol.resources import Resource
 from kubeshare_py.embedded_cluster.protocol.status import Json
 from kubeshare_py.embedded_cluster.protocol.times import timestamp
 from kubeshare_py.embedded_cluster.serving.client_certificates import make_client_authority
 from kubeshare_py.embedded_cluster.serving.service_targets import (
     Contexts,
-    Target,
+    ServiceTarget,
     Unavailable,
     target_of,
 )
@@ -40,7 +40,7 @@ from kubeshare_py.embedded_cluster.serving.service_targets import (
 CHECK_S = 2.0
 NAME = "front-proxy-client"
 _CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps"
-_SELF = User(name="system:kube-aggregator", groups=("system:masters",))
+_SELF = RequestUser(name="system:kube-aggregator", groups=("system:masters",))
 _TIMEOUT = aiohttp.ClientTimeout(total=60, sock_connect=5)
 _CHECK_TIMEOUT = aiohttp.ClientTimeout(total=5)
 #: Headers that are not forwarded: of the connection, credentials, and those that only this server
@@ -139,7 +139,7 @@ class ApiAggregator:
                 self._write(one, "True", "Passed", "all checks passed")
         self._service.aggregated = tuple(rows)
 
-    async def _listed(self, one: Json, target: Target) -> Json:
+    async def _listed(self, one: Json, target: ServiceTarget) -> Json:
         url = f"{target.url}/apis/{one['spec']['group']}/{one['spec']['version']}"
         said = f"failing or missing response from {url}"
         try:
@@ -205,7 +205,7 @@ def _path(one: Json) -> str:
     return f"/apis/{API_SERVICES.api_version}/{API_SERVICES.plural}/{name}"
 
 
-def _named(user: User) -> list[tuple[str, str]]:
+def _named(user: RequestUser) -> list[tuple[str, str]]:
     """The headers that name a user."""
     return [("X-Remote-User", user.name), *(("X-Remote-Group", one) for one in user.groups)]
 

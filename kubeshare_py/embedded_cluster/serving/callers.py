@@ -8,14 +8,14 @@ from cryptography import x509
 from cryptography.x509.oid import NameOID
 from multidict import CIMultiDictProxy
 
-from kubeshare_py.embedded_cluster.protocol.messages import ADMIN_GROUPS, User
-from kubeshare_py.embedded_cluster.protocol.status import Named, forbidden
+from kubeshare_py.embedded_cluster.protocol.messages import ADMIN_GROUPS, RequestUser
+from kubeshare_py.embedded_cluster.protocol.status import StatusSubject, forbidden
 
 AUTHENTICATED = ADMIN_GROUPS[1]
 _MASTERS = ADMIN_GROUPS[0]
 
 
-def certified(request: web.Request) -> User | None:
+def certified(request: web.Request) -> RequestUser | None:
     """The user of a client certificate, which TLS has verified."""
     tls = request.get_extra_info("ssl_object")
     shown = tls.getpeercert(binary_form=True) if tls is not None else None
@@ -26,16 +26,16 @@ def certified(request: web.Request) -> User | None:
     groups = subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
     if not names:
         return None
-    return User(name=names[0], groups=(*(str(one.value) for one in groups), AUTHENTICATED))
+    return RequestUser(name=names[0], groups=(*(str(one.value) for one in groups), AUTHENTICATED))
 
 
-def impersonated(user: User, headers: CIMultiDictProxy[str]) -> User:
+def impersonated(user: RequestUser, headers: CIMultiDictProxy[str]) -> RequestUser:
     """The user that an administrator impersonates. Raises Refusal for other users."""
     name = headers.get("Impersonate-User", "")
     if not name:
         return user
     if _MASTERS not in user.groups:
         why = f'User "{user.name}" cannot impersonate resource "users" in API group ""'
-        raise forbidden(Named("users", name, ""), f"{why} at the cluster scope")
+        raise forbidden(StatusSubject("users", name, ""), f"{why} at the cluster scope")
     groups = headers.getall("Impersonate-Group", [])
-    return User(name=name, groups=(*groups, AUTHENTICATED))
+    return RequestUser(name=name, groups=(*groups, AUTHENTICATED))

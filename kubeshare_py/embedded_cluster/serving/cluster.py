@@ -16,7 +16,7 @@ from kubeshare_py.configuration.scheduler import ConfigurationError
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.config import load
 from kubeshare_py.edges.kube.errors import KubeError
-from kubeshare_py.edges.kube.own_authority import API_SERVICES
+from kubeshare_py.edges.kube.self_signed_ca import API_SERVICES
 from kubeshare_py.embedded_cluster.controllers.applied import as_applied
 from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode
 from kubeshare_py.embedded_cluster.protocol.mutation import Mutation, unchanged

@@ -10,15 +10,15 @@ import msgspec
 
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.errors import KubeError, KubeFailure
-from kubeshare_py.embedded_cluster.controllers.controller_book import ControllerBook
+from kubeshare_py.embedded_cluster.controllers.controller_cache import ControllerBook
 from kubeshare_py.embedded_cluster.controllers.controller_work import (
     Change,
     ControllerEvent,
+    ControllerWork,
     Creation,
     Deletion,
-    Work,
 )
-from kubeshare_py.embedded_cluster.controllers.loose_objects import Json, LooseObject
+from kubeshare_py.embedded_cluster.controllers.unstructured import Json, UnstructuredObject
 from kubeshare_py.embedded_cluster.protocol.times import timestamp
 from kubeshare_py.embedded_cluster.serving.persistence import persist
 
@@ -58,7 +58,7 @@ class ControllerWorker:
                     for owner, work in self.book.work(self._clock()):
                         group.create_task(self._sync(owner, work))
 
-    async def _sync(self, owner: LooseObject, work: Work) -> None:
+    async def _sync(self, owner: UnstructuredObject, work: ControllerWork) -> None:
         if work.look_at is not None:
             self._look_later(owner.uid, work.look_at - self._clock())
         try:
@@ -98,7 +98,7 @@ class ControllerWorker:
         self.book.try_again(uid)
         self.news()
 
-    async def _create(self, owner: LooseObject, new: Creation) -> None:
+    async def _create(self, owner: UnstructuredObject, new: Creation) -> None:
         path = self.book.role.dependents.collection(owner.metadata.namespace)
         try:
             # Not repeated: an object whose answer was lost is found by the watch.
@@ -108,11 +108,11 @@ class ControllerWorker:
                 return
             await self._record(owner, new.refused, error=error.message)
             raise
-        found = msgspec.convert(made, LooseObject)
+        found = msgspec.convert(made, UnstructuredObject)
         self.book.created(found, asyncio.get_running_loop().time())
         await self._record(owner, new.made, name=found.metadata.name)
 
-    async def _delete(self, owner: LooseObject, gone: Deletion) -> None:
+    async def _delete(self, owner: UnstructuredObject, gone: Deletion) -> None:
         metadata = gone.object.metadata
         path = self.book.role.dependents.object_path(metadata.namespace, metadata.name)
         try:
@@ -124,7 +124,7 @@ class ControllerWorker:
         self.book.deleted(metadata.uid)
         await self._record(owner, gone.done, name=metadata.name)
 
-    async def _change(self, owner: LooseObject, changed: Change) -> None:
+    async def _change(self, owner: UnstructuredObject, changed: Change) -> None:
         metadata = changed.object.metadata
         path = self.book.role.dependents.object_path(metadata.namespace, metadata.name)
         seen = {"uid": metadata.uid, "resourceVersion": metadata.resourceVersion}
@@ -132,7 +132,7 @@ class ControllerWorker:
         if await self._patched(path, body):
             await self._record(owner, changed.done, name=metadata.name)
 
-    async def _write_status(self, owner: LooseObject, status: Json) -> None:
+    async def _write_status(self, owner: UnstructuredObject, status: Json) -> None:
         metadata = owner.metadata
         path = self.book.role.owner.object_path(metadata.namespace, metadata.name)
         seen = {**status.get("metadata", {}), "uid": owner.uid}
@@ -149,7 +149,12 @@ class ControllerWorker:
         return True
 
     async def _record(
-        self, owner: LooseObject, event: ControllerEvent | None, *, name: str = "", error: str = ""
+        self,
+        owner: UnstructuredObject,
+        event: ControllerEvent | None,
+        *,
+        name: str = "",
+        error: str = "",
     ) -> None:
         """Write an event; a failure does not stop the work."""
         if event is None:
@@ -160,7 +165,7 @@ class ControllerWorker:
         except KubeFailure as failure:
             _log.warning("event %s of %s: %s", event.reason, owner.key, failure)
 
-    def _event(self, owner: LooseObject, event: ControllerEvent) -> Json:
+    def _event(self, owner: UnstructuredObject, event: ControllerEvent) -> Json:
         now, metadata, role = self._clock(), owner.metadata, self.book.role
         # kubectl sorts events of one second by name.
         self._last_event = max(self._last_event + 1, int(now * _NANOSECONDS))

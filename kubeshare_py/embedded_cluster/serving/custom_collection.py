@@ -7,17 +7,21 @@ from functools import partial
 
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.embedded_cluster.controllers.garbage import Garbage
-from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject
-from kubeshare_py.embedded_cluster.controllers.object_kinds import DEFINITIONS, Kind, defined_by
-from kubeshare_py.embedded_cluster.serving.loose_watch import Listener, listen
-from kubeshare_py.manifests.watch import Listed
+from kubeshare_py.embedded_cluster.controllers.object_kinds import (
+    DEFINITIONS,
+    ObjectKind,
+    defined_by,
+)
+from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
+from kubeshare_py.embedded_cluster.serving.unstructured_watch import Listener, listen
+from kubeshare_py.manifests.watch import ListResult
 
 
 @dataclass(frozen=True, slots=True)
 class _Watched:
     """A definition's kinds, one per version, the first of which is watched."""
 
-    kinds: list[Kind]
+    kinds: list[ObjectKind]
     task: asyncio.Task[None]
 
 
@@ -41,14 +45,14 @@ class CustomCollection:
             )
             await listen(self._client, DEFINITIONS.path, listener)
 
-    def _listed(self, group: asyncio.TaskGroup, found: Listed[LooseObject]) -> None:
+    def _listed(self, group: asyncio.TaskGroup, found: ListResult[UnstructuredObject]) -> None:
         present = {definition.uid for definition in found.items}
         for uid in self._watched.keys() - present:
             self._gone(uid)
         for definition in found.items:
             self._seen(group, definition)
 
-    def _seen(self, group: asyncio.TaskGroup, definition: LooseObject) -> None:
+    def _seen(self, group: asyncio.TaskGroup, definition: UnstructuredObject) -> None:
         kinds = defined_by(definition)
         held = self._watched.get(definition.uid)
         if kinds == (held.kinds if held is not None else []):
@@ -67,7 +71,7 @@ class CustomCollection:
             held.task.cancel()
             self._garbage.unwatch(held.kinds[0])
 
-    def _listener(self, kind: Kind) -> Listener:
+    def _listener(self, kind: ObjectKind) -> Listener:
         return Listener(
             listed=lambda found: self._garbage.listed(kind, found.items),
             seen=partial(self._garbage.seen, kind),

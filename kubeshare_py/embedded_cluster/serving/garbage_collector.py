@@ -18,7 +18,7 @@ from kubeshare_py.embedded_cluster.controllers.garbage_work import (
     LookForOwner,
     PatchObject,
 )
-from kubeshare_py.embedded_cluster.controllers.object_kinds import Kind
+from kubeshare_py.embedded_cluster.controllers.object_kinds import ObjectKind
 from kubeshare_py.embedded_cluster.serving.persistence import persist
 
 _log = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 class GarbageCollector:
     """After its `garbage` is updated with objects of all `kinds`, `news` must be called."""
 
-    def __init__(self, client: KubeClient, kinds: Iterable[Kind], retry_s: float) -> None:
+    def __init__(self, client: KubeClient, kinds: Iterable[ObjectKind], retry_s: float) -> None:
         """Failed work is repeated after `retry_s`."""
         self.garbage = Garbage(kinds)
         self._client = client

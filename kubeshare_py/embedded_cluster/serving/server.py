@@ -17,16 +17,16 @@ from typing import Self
 from aiohttp import web
 
 from kubeshare_py.edges.kube.certificates import Certificates, make_certificates, write_private
-from kubeshare_py.embedded_cluster.apiserver.requests import Answer, ApiService
+from kubeshare_py.embedded_cluster.apiserver.requests import ApiAnswer, ApiService
 from kubeshare_py.embedded_cluster.protocol.messages import (
     ADMIN_GROUPS,
     ApiRequest,
     ApiResponse,
-    User,
+    RequestUser,
     refusal_response,
 )
 from kubeshare_py.embedded_cluster.protocol.mutation import Mutation, unchanged
-from kubeshare_py.embedded_cluster.protocol.status import Refusal, failure
+from kubeshare_py.embedded_cluster.protocol.status import ApiRefusal, failure
 from kubeshare_py.embedded_cluster.serving.aggregator import ApiAggregator
 from kubeshare_py.embedded_cluster.serving.callers import certified, impersonated
 from kubeshare_py.embedded_cluster.serving.client_certificates import make_client_authority
@@ -157,7 +157,7 @@ class ApiServer:
         await self.faults.passable()
         try:
             user = self._caller(request)
-        except Refusal as refusal:
+        except ApiRefusal as refusal:
             return plain(refusal_response(refusal))
         asked = ApiRequest(
             method=request.method,
@@ -183,38 +183,38 @@ class ApiServer:
             return await fault.answer(request)
         return await self.send(request, answer)
 
-    async def perform(self, asked: ApiRequest, request: web.Request) -> Answer:
+    async def perform(self, asked: ApiRequest, request: web.Request) -> ApiAnswer:
         """Perform a request; nothing is sent yet."""
         return self.service.handle(asked, self._clock())
 
-    async def send(self, request: web.Request, answer: Answer) -> web.StreamResponse:
+    async def send(self, request: web.Request, answer: ApiAnswer) -> web.StreamResponse:
         """Send the answer of `perform`."""
         if isinstance(answer, ApiResponse):
             return plain(answer)
         return await self._streams.send(request, answer)
 
-    def _user_of(self, token: str) -> User | None:
+    def _user_of(self, token: str) -> RequestUser | None:
         for name, known in self.tokens.items():
             if secrets.compare_digest(token.encode(), known.encode()):
                 groups = ADMIN_GROUPS if name == ADMIN else ADMIN_GROUPS[1:]
-                return User(name=name, groups=groups)
+                return RequestUser(name=name, groups=groups)
         return None
 
-    def _caller(self, request: web.Request) -> User:
-        """The authenticated or impersonated user. Raises Refusal."""
+    def _caller(self, request: web.Request) -> RequestUser:
+        """The authenticated or impersonated user. Raises ApiRefusal."""
         user = self._user(request)
         if user is None:
-            raise Refusal(failure(401, "Unauthorized", "Unauthorized"))
+            raise ApiRefusal(failure(401, "Unauthorized", "Unauthorized"))
         return impersonated(user, request.headers)
 
-    def _user(self, request: web.Request) -> User | None:
+    def _user(self, request: web.Request) -> RequestUser | None:
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         if scheme.lower() == "bearer":
             return self._user_of(token.strip())
         if user := certified(request):
             return user
         if request.path in _OPEN_PATHS:
-            return User(name="system:anonymous", groups=("system:unauthenticated",))
+            return RequestUser(name="system:anonymous", groups=("system:unauthenticated",))
         return None
 
 

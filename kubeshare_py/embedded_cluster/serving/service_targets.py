@@ -11,7 +11,7 @@ from kubeshare_py.embedded_cluster.protocol.store import ApiStore
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ServiceTarget:
     """A URL, the name in its certificate, and the bundle that verifies it.
 
     `bundle` is base64 of PEM, "" for the system's authorities.
@@ -31,7 +31,7 @@ class Unavailable(Exception):
         self.reason = reason
 
 
-def target_of(store: ApiStore, service: Json) -> Target:
+def target_of(store: ApiStore, service: Json) -> ServiceTarget:
     """The server behind an APIService. Raises Unavailable.
 
     Only external names are supported: there is no network of pods here.
@@ -45,7 +45,7 @@ def target_of(store: ApiStore, service: Json) -> Target:
     if not host:
         message = f'endpoints for service/{name} in "{namespace}" have no addresses'
         raise Unavailable("MissingEndpoints", message)
-    return Target(
+    return ServiceTarget(
         url=f"https://{host}:{spec['service']['port']}",
         host=f"{name}.{namespace}.svc",
         bundle=spec.get("caBundle", ""),
@@ -59,15 +59,15 @@ class Contexts:
     def __init__(self, pair: Path) -> None:
         """`pair` is a file of certificate and key."""
         self._pair = pair
-        self._last: tuple[Target, ssl.SSLContext] | None = None
+        self._last: tuple[ServiceTarget, ssl.SSLContext] | None = None
 
-    def of(self, target: Target) -> ssl.SSLContext:
+    def of(self, target: ServiceTarget) -> ssl.SSLContext:
         """The context for a target. Raises Unavailable for a bad bundle."""
         if self._last is None or self._last[0] != target:
             self._last = target, self._made(target)
         return self._last[1]
 
-    def _made(self, target: Target) -> ssl.SSLContext:
+    def _made(self, target: ServiceTarget) -> ssl.SSLContext:
         try:
             bundle = base64.b64decode(target.bundle).decode()
             context = ssl.create_default_context(cadata=bundle or None)

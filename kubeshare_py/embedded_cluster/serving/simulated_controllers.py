@@ -10,24 +10,24 @@ from collections.abc import Callable
 from functools import partial
 
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.embedded_cluster.controllers.budget_book import BudgetBook
-from kubeshare_py.embedded_cluster.controllers.deployment_book import DeploymentBook
-from kubeshare_py.embedded_cluster.controllers.job_book import JobBook
-from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject
+from kubeshare_py.embedded_cluster.controllers.budget_cache import BudgetBook
+from kubeshare_py.embedded_cluster.controllers.deployment_cache import DeploymentBook
+from kubeshare_py.embedded_cluster.controllers.job_cache import JobBook
 from kubeshare_py.embedded_cluster.controllers.object_kinds import (
     BUDGETS,
     DEPLOYMENTS,
     JOBS,
     PODS,
     REPLICA_SETS,
-    Kind,
+    ObjectKind,
 )
-from kubeshare_py.embedded_cluster.controllers.replica_set_book import ReplicaSetBook
+from kubeshare_py.embedded_cluster.controllers.replica_set_cache import ReplicaSetBook
+from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
 from kubeshare_py.embedded_cluster.serving.controller_worker import ControllerWorker
 from kubeshare_py.embedded_cluster.serving.custom_collection import CustomCollection
 from kubeshare_py.embedded_cluster.serving.garbage_collector import GarbageCollector
-from kubeshare_py.embedded_cluster.serving.loose_watch import Listener, listen
-from kubeshare_py.manifests.watch import Listed
+from kubeshare_py.embedded_cluster.serving.unstructured_watch import Listener, listen
+from kubeshare_py.manifests.watch import ListResult
 
 #: Seconds until failed work is repeated.
 RETRY_S = 2.0
@@ -70,19 +70,19 @@ class SimulatedControllers:
             for worker in self._workers:
                 group.create_task(worker.run())
 
-    def _listed(self, kind: Kind, found: Listed[LooseObject]) -> None:
+    def _listed(self, kind: ObjectKind, found: ListResult[UnstructuredObject]) -> None:
         if kind in _COLLECTED:
             self._collector.garbage.listed(kind, found.items)
         for worker in self._workers_for(kind):
             worker.book.listed(kind, found.items, found.asked_at)
 
-    def _seen(self, kind: Kind, found: LooseObject) -> None:
+    def _seen(self, kind: ObjectKind, found: UnstructuredObject) -> None:
         if kind in _COLLECTED:
             self._collector.garbage.seen(kind, found)
         for worker in self._workers_for(kind):
             worker.book.seen(kind, found)
 
-    def _gone(self, kind: Kind, uid: str) -> None:
+    def _gone(self, kind: ObjectKind, uid: str) -> None:
         if kind in _COLLECTED:
             self._collector.garbage.gone(uid)
         for worker in self._workers_for(kind):
@@ -93,5 +93,5 @@ class SimulatedControllers:
         for worker in self._workers:
             worker.news()
 
-    def _workers_for(self, kind: Kind) -> list[ControllerWorker]:
+    def _workers_for(self, kind: ObjectKind) -> list[ControllerWorker]:
         return [worker for worker in self._workers if kind in worker.book.role.watched]

@@ -15,14 +15,14 @@ from http import HTTPStatus
 from kubeshare_py.domain.identity import NodeName, PodKey
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.errors import KubeError
-from kubeshare_py.embedded_cluster.controllers.loose_objects import Json
+from kubeshare_py.embedded_cluster.controllers.unstructured import Json
 from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode
 from kubeshare_py.embedded_cluster.nodes.kubelet import Kubelets
 from kubeshare_py.embedded_cluster.nodes.kubelet_steps import (
     FinishDeletion,
+    KubeletStep,
     PodSteps,
     ReportStatus,
-    Step,
     WriteAnnotations,
 )
 from kubeshare_py.embedded_cluster.nodes.node_objects import (
@@ -36,8 +36,8 @@ from kubeshare_py.embedded_cluster.nodes.node_objects import (
     taints,
     well_taints,
 )
-from kubeshare_py.embedded_cluster.serving.loose_watch import Listener, listen
 from kubeshare_py.embedded_cluster.serving.persistence import persist
+from kubeshare_py.embedded_cluster.serving.unstructured_watch import Listener, listen
 
 NODES = "/api/v1/nodes"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
@@ -178,7 +178,7 @@ class SimulatedKubelets:
         if self._last.get(work.uid) is asyncio.current_task():
             del self._last[work.uid]
 
-    async def _send(self, pod: PodKey, uid: str, step: Step) -> None:
+    async def _send(self, pod: PodKey, uid: str, step: KubeletStep) -> None:
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
         match step:
             case WriteAnnotations(annotations):

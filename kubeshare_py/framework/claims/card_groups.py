@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.diagnosis import Shortfall
-from kubeshare_py.domain.gpu_models import ModelWish
+from kubeshare_py.domain.gpu_models import PreferredModels
 from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.framework.claims.claim_fit import fits_claim
 from kubeshare_py.framework.claims.model_fit import fits_model
@@ -28,7 +28,7 @@ WORTHLESS = -1
 Fitting = Callable[[Rows], NDArray[np.bool_]]
 
 
-def tier_points(wish: ModelWish | None) -> ModelTable | None:
+def tier_points(wish: PreferredModels | None) -> ModelTable | None:
     """100 for models of the first tier, 0 for the last; None if the wish has no order."""
     if wish is None or len(wish.tiers) <= 1:
         return None
@@ -91,7 +91,7 @@ def in_one_group(claim: GpuClaim, mask: int) -> CardQuestion:
 
     If too few cards fit altogether, all are left, because another filter gives that reason.
     """
-    fitting_of, points = fitting_cards(claim), tier_points(claim.wish)
+    fitting_of, points = fitting_cards(claim), tier_points(claim.preferred)
 
     def fits(rows: Rows) -> NDArray[np.bool_]:
         fitting = fitting_of(rows)

@@ -12,7 +12,7 @@ NO_MEMORY = "Insufficient GPU memory"
 NO_SHARE = "Insufficient GPU"
 TOO_MANY_TENANTS = "Too many pods on GPU"
 KEPT_FOR_NATIVE = "GPU held back for nvidia.com/gpu pods"
-EARMARKED = "GPU earmarked for other pods"
+RESERVED = "GPU reserved for other pods"
 NOT_HEALTHY = "unhealthy GPU"
 NO_GPU = "no GPU"
 
@@ -50,8 +50,8 @@ def _states(columns: Columns, row: int, slot: int, uuid: str) -> Iterator[Shortf
         yield Shortfall(reason=NOT_HEALTHY, subject=uuid)
     if flags & HELD_BACK:
         yield Shortfall(reason=KEPT_FOR_NATIVE, subject=uuid)
-    if columns.earmarks.item(row, slot):
-        yield Shortfall(reason=EARMARKED, subject=uuid)
+    if columns.reservations.item(row, slot):
+        yield Shortfall(reason=RESERVED, subject=uuid)
     if flags & CROWDED:
         yield Shortfall(
             reason=TOO_MANY_TENANTS,

@@ -44,19 +44,21 @@ def fits_claim(claim: GpuClaim) -> Callable[[Rows], NDArray[np.bool_]]:
     if claim.exclusive:
         return lambda rows: (rows.column("idle") == 1) & (rows.column("capacity_bytes") >= memory)
     if claim.memory_bytes is None:
-        return lambda rows: rows.column("room") >= milli
-    return lambda rows: (rows.column("share_room") >= milli) & (rows.column("free_bytes") >= memory)
+        return lambda rows: rows.column("headroom") >= milli
+    return lambda rows: (
+        (rows.column("share_headroom") >= milli) & (rows.column("free_bytes") >= memory)
+    )
 
 
-def fits_but_for_earmarks(claim: GpuClaim, rows: Rows) -> NDArray[np.bool_]:
-    """Which cards would hold one share of the claim if nothing were earmarked, (k, width) bool.
+def fits_but_for_reservations(claim: GpuClaim, rows: Rows) -> NDArray[np.bool_]:
+    """Which cards would hold one share of the claim if nothing were reserved, (k, width) bool.
 
     Flags are ignored.
     """
     wanted = asked_milli(claim)(rows)
-    milli = rows.column("free_milli") + rows.column("earmarked_milli")
-    memory = rows.column("free_bytes") + rows.column("earmarked_bytes")
-    others = rows.column("tenants") > rows.column("earmarks")
+    milli = rows.column("free_milli") + rows.column("reserved_milli")
+    memory = rows.column("free_bytes") + rows.column("reserved_bytes")
+    others = rows.column("tenants") > rows.column("reservations")
     asked = asked_bytes(claim, wanted, rows)
     if claim.exclusive:
         fits: NDArray[np.bool_] = ~others & (rows.column("capacity_bytes") >= asked)
@@ -68,13 +70,15 @@ def _fits_share(claim: GpuClaim) -> Callable[[Rows], NDArray[np.bool_]]:
     """`fits_claim` for a share that depends on the card's model."""
     milli_of, memory = asked_milli(claim), claim.memory_bytes
     if memory is None:
-        return lambda rows: rows.column("room") >= milli_of(rows)
+        return lambda rows: rows.column("headroom") >= milli_of(rows)
     return lambda rows: (
-        (rows.column("share_room") >= milli_of(rows)) & (rows.column("free_bytes") >= memory)
+        (rows.column("share_headroom") >= milli_of(rows)) & (rows.column("free_bytes") >= memory)
     )
 
 
-def room_for(claim: GpuClaim, milli_of: Callable[[Rows], IntArray | int], rows: Rows) -> IntArray:
+def headroom_for(
+    claim: GpuClaim, milli_of: Callable[[Rows], IntArray | int], rows: Rows
+) -> IntArray:
     """How many claims fit on the cards of each row, (k,) int64.
 
     `milli_of` gives the share taken of each card, (k, width) or one number.
@@ -86,7 +90,7 @@ def room_for(claim: GpuClaim, milli_of: Callable[[Rows], IntArray | int], rows: 
         cards = np.where(rows.column("max_tenants") > 0, tenants, MOST_PODS)
         milli = milli_of(rows)
         if claim.milli:
-            cards = np.minimum(cards, rows.column("share_room") // milli)
+            cards = np.minimum(cards, rows.column("share_headroom") // milli)
         each = asked_bytes(claim, milli, rows)
         # A claim without memory is not refused for lack of memory.
         lacking = rows.column("free_bytes") // np.maximum(each, 1)

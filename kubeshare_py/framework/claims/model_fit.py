@@ -12,7 +12,7 @@ from kubeshare_py.framework.model_table import ModelTable
 
 def is_choosy(claim: GpuClaim) -> bool:
     """Whether the claim does not take every model."""
-    return bool(claim.models) or claim.wish is not None
+    return bool(claim.models) or claim.preferred is not None
 
 
 def fits_model(claim: GpuClaim) -> Callable[[Rows], NDArray[np.bool_]] | None:

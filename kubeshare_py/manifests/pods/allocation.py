@@ -24,11 +24,11 @@ from kubeshare_py.domain.isolation import Isolation, IsolationBackend
 
 VERSION = 1
 #: For numbers that are only compared: JSON readers of other languages know no larger integers.
-_Count = Annotated[int, Meta(ge=0, le=2**53)]
+_StoredCount = Annotated[int, Meta(ge=0, le=2**53)]
 _Bytes = Annotated[int, Meta(ge=HELD_BYTES.least, le=HELD_BYTES.most)]
 
 
-class _Claim(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+class _StoredClaim(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     uuid: Annotated[str, Meta(min_length=1)]
     milli: Annotated[int, Meta(ge=0, le=WHOLE_MILLI)]
     bytes: _Bytes
@@ -36,36 +36,36 @@ class _Claim(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     cell: str = ""
 
 
-class _Placement(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+class _StoredPlacement(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     v: int
     token: str
-    claims: Annotated[tuple[_Claim, ...], Meta(max_length=CARDS_OF_NODE.most)]
+    claims: Annotated[tuple[_StoredClaim, ...], Meta(max_length=CARDS_OF_NODE.most)]
     dialect: str = ""
     exclusive: bool = False
     port: Annotated[int, Meta(ge=1, le=65535)] | None = None
     group: str | None = None
-    min: _Count = 0
+    min: _StoredCount = 0
     isolation: str = ""
-    limit: _Count = 0
+    limit: _StoredCount = 0
 
 
-class _Version(msgspec.Struct):
+class _StoredVersion(msgspec.Struct):
     v: int
 
 
-_PLACEMENT = msgspec.json.Decoder(_Placement)
-_VERSION = msgspec.json.Decoder(_Version)
+_PLACEMENT = msgspec.json.Decoder(_StoredPlacement)
+_VERSION = msgspec.json.Decoder(_StoredVersion)
 _ENCODER = msgspec.json.Encoder()
 
 
 def write_allocation(allocation: Allocation) -> str:
     """Write the annotation's value."""
     claims = tuple(
-        _Claim(card.uuid, card.milli, card.memory_bytes, card.model, card.cell)
+        _StoredClaim(card.uuid, card.milli, card.memory_bytes, card.model, card.cell)
         for card in allocation.cards
     )
     isolation = allocation.isolation
-    placement = _Placement(
+    placement = _StoredPlacement(
         VERSION,
         allocation.token,
         claims,
@@ -111,7 +111,7 @@ def _unknown(version: int) -> str:
     return f"version {version} is not known to this scheduler - at `$.v`"
 
 
-def _allocation(placement: _Placement) -> Allocation:
+def _allocation(placement: _StoredPlacement) -> Allocation:
     return Allocation(
         token=DecisionToken(placement.token),
         dialect=placement.dialect,
@@ -129,7 +129,7 @@ def _allocation(placement: _Placement) -> Allocation:
     )
 
 
-def _isolation(placement: _Placement) -> Isolation | None:
+def _isolation(placement: _StoredPlacement) -> Isolation | None:
     """None also for a back-end that only another version knows: the ledger does not need it."""
     for backend in IsolationBackend:
         if backend == placement.isolation:

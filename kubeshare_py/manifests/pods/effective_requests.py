@@ -12,17 +12,17 @@ from kubeshare_py.domain.quantity import MOST, BadQuantity, Quantity, amount
 from kubeshare_py.domain.remembered import remembered
 from kubeshare_py.manifests.pods.pod_fields import (
     Container,
+    ContainerResources,
     ContainerStatus,
     PodSpec,
     PodStatus,
     ResourceList,
-    Resources,
 )
 
 _Items = tuple[tuple[str, Quantity], ...]
 #: Lists of amounts; for each resource the largest one counts.
 _Alternatives = tuple[_Items, ...]
-_Amounts = dict[str, int]
+_ResourceAmounts = dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def _items(resources: ResourceList | None) -> _Items:
     return tuple(resources.items()) if resources else ()
 
 
-def _asked(resources: Resources | None) -> _Items:
+def _asked(resources: ContainerResources | None) -> _Items:
     """A container's requests; a limit without a request counts as one."""
     if resources is None:
         return ()
@@ -115,7 +115,7 @@ def _statuses(status: PodStatus) -> tuple[ContainerStatus, ...]:
     return (status.init_container_statuses or ()) + (status.container_statuses or ())
 
 
-def _actual(resources: Resources | None) -> _Items:
+def _actual(resources: ContainerResources | None) -> _Items:
     return _items(resources.requests) if resources else ()
 
 
@@ -143,11 +143,11 @@ def _demand(
 ) -> Demand:
     """The sum; cached, because pods of one template differ in nothing that matters here."""
     problems: list[str] = []
-    running: _Amounts = {}
+    running: _ResourceAmounts = {}
     for alternatives in containers:
         _add(running, _largest(alternatives, problems))
-    sidecars: _Amounts = {}
-    peak: _Amounts = {}
+    sidecars: _ResourceAmounts = {}
+    peak: _ResourceAmounts = {}
     for is_sidecar, alternatives in inits:
         own = _largest(alternatives, problems)
         if is_sidecar:
@@ -165,8 +165,8 @@ def _demand(
     return Demand(tuple(resources), tuple(problems))
 
 
-def _largest(alternatives: _Alternatives, problems: list[str]) -> _Amounts:
-    amounts: _Amounts = {}
+def _largest(alternatives: _Alternatives, problems: list[str]) -> _ResourceAmounts:
+    amounts: _ResourceAmounts = {}
     for items in alternatives:
         for name, quantity in items:
             try:
@@ -176,19 +176,19 @@ def _largest(alternatives: _Alternatives, problems: list[str]) -> _Amounts:
     return amounts
 
 
-def _replace(total: _Amounts, requests: _Amounts, limits: _Amounts) -> None:
+def _replace(total: _ResourceAmounts, requests: _ResourceAmounts, limits: _ResourceAmounts) -> None:
     """Replace the sum by pod-level resources; limits count only without requests."""
     for name in {**limits, **requests}:
         if name in ("cpu", "memory") or name.startswith("hugepages-"):
             total[name] = requests[name] if name in requests else total.get(name) or limits[name]
 
 
-def _add(total: _Amounts, more: _Amounts) -> None:
+def _add(total: _ResourceAmounts, more: _ResourceAmounts) -> None:
     for name, count in more.items():
         total[name] = total.get(name, 0) + count
 
 
-def _raise(total: _Amounts, least: _Amounts) -> None:
+def _raise(total: _ResourceAmounts, least: _ResourceAmounts) -> None:
     for name, count in least.items():
         if count > total.get(name, 0):
             total[name] = count

@@ -16,7 +16,7 @@ from kubeshare_py.manifests.pods.pod_fields import (
     TolerationFields,
 )
 
-_Pairs = tuple[tuple[str, str], ...]
+_LabelPairs = tuple[tuple[str, str], ...]
 
 
 def shape_without_place(
@@ -45,7 +45,7 @@ def shape_of(
 def _shape(
     resources: tuple[tuple[str, int], ...],
     request: GpuRequest | None,
-    node_selector: _Pairs,
+    node_selector: _LabelPairs,
     required: NodeSelectorFields | None,
     tolerations: tuple[TolerationFields, ...],
 ) -> Shape:

@@ -7,9 +7,9 @@ from kubeshare_py.dialects.group_within import WITHIN, within_problem
 from kubeshare_py.dialects.pod_keys import unknown_key
 from kubeshare_py.dialects.results import (
     ALLOCATION,
-    EARMARK,
     GPU_UUID,
     MANAGER_PORT,
+    RESERVATION,
     is_result,
     visible_cards,
 )
@@ -72,36 +72,36 @@ def to_domain(pod: PodFields) -> Pod:
     bound = bool(spec.node_name)
     # Unknown keys matter only before the pod is placed.
     unknown = None if bound else unknown_key(meta.labels, meta.annotations)
-    asked = sharedgpu.read(meta.labels or {}, meta.annotations)
+    parsed = sharedgpu.read(meta.labels or {}, meta.annotations)
     if unknown is not None:
-        asked = replace(asked, request=None, problem=unknown)
+        parsed = replace(parsed, request=None, problem=unknown)
     too_much = placement_problem(spec)
     if too_much is not None and not bound:
         needs = Demand(())
     else:
         needs = demand(spec, pod.status if bound else None)
     held = _held(meta.annotations) if bound and meta.annotations else None
-    reference = _reference(pod, asked.group)
+    reference = _reference(pod, parsed.group)
     return Pod(
         uid=PodUid(meta.uid),
         key=PodKey(meta.namespace, meta.name),
         shape=(
-            shape_of(spec, needs.resources, asked.request)
+            shape_of(spec, needs.resources, parsed.request)
             if too_much is None
-            else shape_without_place(needs.resources, asked.request)
+            else shape_without_place(needs.resources, parsed.request)
         ),
         scheduler_name=spec.scheduler_name,
         node_name=NodeName(spec.node_name) if bound else None,
         priority=spec.priority or 0,
-        label_priority=asked.priority,
+        label_priority=parsed.priority,
         created=meta.creation_timestamp or "",
-        request=asked.request,
+        request=parsed.request,
         problem=unknown
-        or (reference if isinstance(reference, InvalidRequest) else asked.problem)
+        or (reference if isinstance(reference, InvalidRequest) else parsed.problem)
         or (None if bound else too_much),
-        group=_within(asked.group, meta.annotations),
+        group=_within(parsed.group, meta.annotations),
         group_reference=reference if isinstance(reference, GroupReference) else None,
-        owner=meta.controller_uid if asked.group or reference else "",
+        owner=meta.controller_uid if parsed.group or reference else "",
         gates=_gates(spec),
         unsupported=() if bound else needs.problems + unsupported_fields(spec, needs.resources),
         deleting=meta.deletion_timestamp is not None,
@@ -111,7 +111,7 @@ def to_domain(pod: PodFields) -> Pod:
         stale_results=() if bound else _stale_results(meta.annotations),
         isolation=(meta.labels or {}).get(sharedgpu.ISOLATION, ""),
         preempts=spec.preemption_policy != _NEVER,
-        nominated=bool(pod.status.nominated_node_name or (meta.annotations or {}).get(EARMARK)),
+        nominated=bool(pod.status.nominated_node_name or (meta.annotations or {}).get(RESERVATION)),
         nominated_node=NodeName(pod.status.nominated_node_name) or None,
         labels=_labels(meta.labels) if bound else (),
         started=pod.status.start_time or "" if bound else "",

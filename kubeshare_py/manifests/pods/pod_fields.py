@@ -19,34 +19,34 @@ ResourceList = dict[str, Quantity]
 Int32 = Annotated[int, Meta(ge=INT32.least, le=INT32.most)]
 
 
-class _Fields(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+class _PodFieldsBase(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """Camel case in JSON, no cycles, no changes."""
 
 
-class Resources(_Fields, frozen=True):
+class ContainerResources(_PodFieldsBase, frozen=True):
     """Requests and limits."""
 
     requests: ResourceList | None = None
     limits: ResourceList | None = None
 
 
-class Port(_Fields, frozen=True):
+class Port(_PodFieldsBase, frozen=True):
     """A container's port."""
 
     container_port: int = 0
     host_port: int = 0
 
 
-class Container(_Fields, frozen=True):
+class Container(_PodFieldsBase, frozen=True):
     """A container or init container; `restart_policy` Always makes the latter a sidecar."""
 
     name: str = ""
-    resources: Resources | None = None
+    resources: ContainerResources | None = None
     ports: tuple[Port, ...] | None = None
     restart_policy: str | None = None
 
 
-class TolerationFields(_Fields, frozen=True):
+class TolerationFields(_PodFieldsBase, frozen=True):
     """A toleration."""
 
     key: str = ""
@@ -55,20 +55,20 @@ class TolerationFields(_Fields, frozen=True):
     effect: str = ""
 
 
-class TermFields(_Fields, frozen=True):
+class TermFields(_PodFieldsBase, frozen=True):
     """One alternative of a required node affinity."""
 
     match_expressions: tuple[RequirementFields, ...] | None = None
     match_fields: tuple[RequirementFields, ...] | None = None
 
 
-class NodeSelectorFields(_Fields, frozen=True):
+class NodeSelectorFields(_PodFieldsBase, frozen=True):
     """The alternatives of a required node affinity."""
 
     node_selector_terms: tuple[TermFields, ...] | None = None
 
 
-class NodeAffinityFields(_Fields, frozen=True):
+class NodeAffinityFields(_PodFieldsBase, frozen=True):
     """Node affinity; preferences are left out."""
 
     required: NodeSelectorFields | None = msgspec.field(
@@ -76,7 +76,7 @@ class NodeAffinityFields(_Fields, frozen=True):
     )
 
 
-class PodAffinityFields(_Fields, frozen=True):
+class PodAffinityFields(_PodFieldsBase, frozen=True):
     """Pod affinity or anti-affinity; preferences are left out."""
 
     required: tuple[msgspec.Raw, ...] | None = msgspec.field(
@@ -84,7 +84,7 @@ class PodAffinityFields(_Fields, frozen=True):
     )
 
 
-class AffinityFields(_Fields, frozen=True):
+class AffinityFields(_PodFieldsBase, frozen=True):
     """The three kinds of affinity."""
 
     node_affinity: NodeAffinityFields | None = None
@@ -92,19 +92,19 @@ class AffinityFields(_Fields, frozen=True):
     pod_anti_affinity: PodAffinityFields | None = None
 
 
-class SpreadFields(_Fields, frozen=True):
+class SpreadFields(_PodFieldsBase, frozen=True):
     """A topology spread constraint."""
 
     when_unsatisfiable: str = ""
 
 
-class NamedField(_Fields, frozen=True):
+class NamedField(_PodFieldsBase, frozen=True):
     """An object of which only the name matters."""
 
     name: str = ""
 
 
-class PodSpec(_Fields, frozen=True):
+class PodSpec(_PodFieldsBase, frozen=True):
     """The spec. `volumes` are maps from `name` and the kind of source to undecoded values."""
 
     node_name: str = ""
@@ -115,7 +115,7 @@ class PodSpec(_Fields, frozen=True):
     containers: tuple[Container, ...] | None = None
     init_containers: tuple[Container, ...] | None = None
     overhead: ResourceList | None = None
-    resources: Resources | None = None
+    resources: ContainerResources | None = None
     node_selector: dict[str, str] | None = None
     affinity: AffinityFields | None = None
     tolerations: tuple[TolerationFields, ...] | None = None
@@ -128,22 +128,22 @@ class PodSpec(_Fields, frozen=True):
     host_network: bool = False
 
 
-class ContainerState(_Fields, frozen=True):
+class ContainerState(_PodFieldsBase, frozen=True):
     """A container's state; `terminated` is set once it has ended."""
 
     terminated: dict[str, msgspec.Raw] | None = None
 
 
-class ContainerStatus(_Fields, frozen=True):
+class ContainerStatus(_PodFieldsBase, frozen=True):
     """A container's state, and its resources, which differ from its spec during a resize."""
 
     name: str = ""
     state: ContainerState | None = None
     allocated_resources: ResourceList | None = None
-    resources: Resources | None = None
+    resources: ContainerResources | None = None
 
 
-class Condition(_Fields, frozen=True):
+class PodCondition(_PodFieldsBase, frozen=True):
     """A condition of the pod."""
 
     type: str = ""
@@ -151,21 +151,21 @@ class Condition(_Fields, frozen=True):
     reason: str = ""
 
 
-class PodStatus(_Fields, frozen=True):
+class PodStatus(_PodFieldsBase, frozen=True):
     """The status."""
 
     phase: str = ""
     nominated_node_name: str = ""
     start_time: str | None = None
-    conditions: tuple[Condition, ...] | None = None
+    conditions: tuple[PodCondition, ...] | None = None
     container_statuses: tuple[ContainerStatus, ...] | None = None
     init_container_statuses: tuple[ContainerStatus, ...] | None = None
     ephemeral_container_statuses: tuple[ContainerStatus, ...] | None = None
     allocated_resources: ResourceList | None = None
-    resources: Resources | None = None
+    resources: ContainerResources | None = None
 
 
-class PodFields(_Fields, frozen=True):
+class PodFields(_PodFieldsBase, frozen=True):
     """A pod."""
 
     metadata: ObjectMeta = ObjectMeta()

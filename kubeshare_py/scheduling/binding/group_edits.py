@@ -1,19 +1,19 @@
 """Changes of PodGroups: the members of their gangs are enqueued anew, some at a time.
 
 The first edit of a PodGroup counts at once. One that follows too soon waits for the end of a pause,
-as an edit of a single waiting pod does (`Intake.edited`): until then no member is in the queue, and
-all return with the PodGroup's content at that time.
+as an edit of a single waiting pod does (`Enqueuer.edited`): until then no member is in the queue,
+and all return with the PodGroup's content at that time.
 """
 
 import math
 
 from kubeshare_py.domain.effects import Effect
 from kubeshare_py.domain.identity import PodUid
-from kubeshare_py.scheduling.binding.intake import CALM_S, Intake
+from kubeshare_py.scheduling.binding.enqueue import CALM_S, Enqueuer
 from kubeshare_py.scheduling.queue import queue_moves
-from kubeshare_py.scheduling.queue.earmarks import Earmarks
 from kubeshare_py.scheduling.queue.gangs import Gang, Gangs
 from kubeshare_py.scheduling.queue.pod_records import UNDECIDED, Record
+from kubeshare_py.scheduling.queue.reservations import Reservations
 from kubeshare_py.scheduling.queue.timers import Timers, backoff_s
 
 #: The most members that leave the queue with one event, or are enqueued anew.
@@ -27,13 +27,13 @@ class GroupEdits:
         self,
         records: dict[PodUid, Record],
         gangs: Gangs,
-        earmarks: Earmarks,
-        intake: Intake,
+        reservations: Reservations,
+        enqueuer: Enqueuer,
     ) -> None:
         self._records = records
         self._gangs = gangs
-        self._earmarks = earmarks
-        self._intake = intake
+        self._reservations = reservations
+        self._enqueuer = enqueuer
         #: Members of pausing gangs, the last in queue order first; and members to be enqueued, the
         #: first in queue order last.
         self._leaving: dict[Gang, list[Record]] = {}
@@ -79,15 +79,15 @@ class GroupEdits:
         most = MOST_RENEWED if decides else math.inf
         for gang, record in self._some(self._leaving, most):
             if self._records.get(record.pod.uid) is record and record.state in UNDECIDED:
-                self._earmarks.end(record.pod.uid)
-                self._intake.pause(record, queue_moves.POD_GROUP_CHANGED)
+                self._reservations.end(record.pod.uid)
+                self._enqueuer.pause(record, queue_moves.POD_GROUP_CHANGED)
             self._touch(gang)
         for gang, record in self._some(self._joining, most):
             if self._records.get(record.pod.uid) is record and record.state in UNDECIDED:
-                self._earmarks.end(record.pod.uid)
+                self._reservations.end(record.pod.uid)
                 self._gangs.drop(record.pod.uid)
                 record.pod = self._gangs.objects.resolved(record.pod)
-                self._intake.enqueue(record, now, effects, queue_moves.POD_GROUP_CHANGED)
+                self._enqueuer.enqueue(record, now, effects, queue_moves.POD_GROUP_CHANGED)
             self._touch(gang)
 
     # --- inside --------------------------------------------------------------------------------
@@ -121,7 +121,7 @@ class GroupEdits:
         if len(members) > MOST_RENEWED:
             # Each joins the updated gang: all at once would take long.
             gang.update()
-            gang.lined_by = None if gang.together else gang.first
+            gang.lined_by = None if gang.needs_quorum else gang.first
             gang.diagnosis = None
 
     def _undecided(self, gang: Gang) -> list[Record]:

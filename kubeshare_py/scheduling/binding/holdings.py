@@ -42,7 +42,7 @@ def with_indexes(ledger: Ledger, found: WhyView) -> WhyView:
         for victim in found.preemption.victims:
             named.update(victim.cards)
             nodes.add(victim.node)
-        for seat in found.preemption.seats:
+        for seat in found.preemption.nominations:
             named.update(seat.cards)
             nodes.add(seat.node)
     known = (gpu for name in sorted(nodes) for gpu in ledger.inventory.get(NodeName(name), ()))

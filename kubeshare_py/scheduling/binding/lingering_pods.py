@@ -15,7 +15,7 @@ from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.effects import Effect, Lingers
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.scheduling.queue import queue_moves
-from kubeshare_py.scheduling.queue.pod_records import Record, State
+from kubeshare_py.scheduling.queue.pod_records import PodState, Record
 from kubeshare_py.scheduling.queue.queue_moves import QueueMoves
 from kubeshare_py.scheduling.queue.timers import Timers
 
@@ -110,6 +110,6 @@ def may_linger(record: Record, *, missing: bool) -> bool:
 
     A pod with an unanswered Binding was bound, if at all, while this scheduler did not watch.
     """
-    return record.state in (State.BOUND, State.ASSUMED) or (
-        missing and record.state is State.BINDING
+    return record.state in (PodState.BOUND, PodState.UNCONFIRMED) or (
+        missing and record.state is PodState.ASSUMED
     )

@@ -23,7 +23,7 @@ _RIGHT = ""
 
 
 @dataclass(slots=True)
-class _Told:
+class _LastReport:
     """The last report of one subject, when (s), and whether it is due to be checked again."""
 
     note: str
@@ -37,7 +37,7 @@ class Overcommitment:
     def __init__(self, ledger: Ledger, key_of: Callable[[PodUid], PodKey]) -> None:
         self._ledger = ledger
         self._key_of = key_of
-        self._told: dict[NodeName, dict[Subject, _Told]] = {}
+        self._told: dict[NodeName, dict[Subject, _LastReport]] = {}
         self._due: Timers[NodeName] = Timers()
 
     @property
@@ -66,7 +66,7 @@ class Overcommitment:
         for subject in sorted(found.keys() | told.keys()):
             note = found.get(subject, _RIGHT)
             if self._is_to_be_told(node, told, subject, note, now):
-                told[subject] = _Told(note, now)
+                told[subject] = _LastReport(note, now)
                 self._due.add(now + (SPACING_S if note == _RIGHT else REMINDER_S), node)
                 is_over, note = note != _RIGHT, note or ended(subject)
                 uuid, port = subject.uuid or None, subject.port or None
@@ -76,7 +76,12 @@ class Overcommitment:
             self._ledger.overdrafts.is_well(node)
 
     def _is_to_be_told(
-        self, node: NodeName, told: dict[Subject, _Told], subject: Subject, note: str, now: float
+        self,
+        node: NodeName,
+        told: dict[Subject, _LastReport],
+        subject: Subject,
+        note: str,
+        now: float,
     ) -> bool:
         """Whether to report now; otherwise it is kept for later, or dropped."""
         last = told.get(subject)

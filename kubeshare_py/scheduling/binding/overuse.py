@@ -10,8 +10,8 @@ from typing import NamedTuple
 from kubeshare_py.cluster.charge import NATIVE_GPU, native_gpus
 from kubeshare_py.cluster.claims import Dispute
 from kubeshare_py.cluster.columns import ABSENT
-from kubeshare_py.cluster.earmarked import is_intruded
 from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.cluster.reserved_places import is_intruded
 from kubeshare_py.domain.bounds import shortened
 from kubeshare_py.domain.effects import Overuse
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
@@ -83,7 +83,7 @@ class _Look:
         for slot, uuid in enumerate(columns.uuids[row]):
             if columns.flags.item(row, slot) & ABSENT:
                 continue
-            unused += columns.tenants.item(row, slot) == columns.earmarks.item(row, slot)
+            unused += columns.tenants.item(row, slot) == columns.reservations.item(row, slot)
             held = self._held_too_much(row, slot)
             if held:
                 holders = self._names(self._ledger.allocations_of(self._node, uuid))
@@ -98,10 +98,11 @@ class _Look:
             yield Subject(Overuse.AMOUNT), note
 
     def _held_too_much(self, row: int, slot: int) -> str:
-        """What pods hold of a card, if that is more than it has; else "". Earmarks do not count."""
+        """What pods hold of a card, if that is more than it has; else "". Reservations do not
+        count."""
         columns, parts = self._ledger.columns, []
-        free_milli = columns.free_milli.item(row, slot) + columns.earmarked_milli.item(row, slot)
-        free_bytes = columns.free_bytes.item(row, slot) + columns.earmarked_bytes.item(row, slot)
+        free_milli = columns.free_milli.item(row, slot) + columns.reserved_milli.item(row, slot)
+        free_bytes = columns.free_bytes.item(row, slot) + columns.reserved_bytes.item(row, slot)
         if free_milli < 0:
             milli = columns.capacity_milli.item(row, slot)
             parts.append(f"{milli - free_milli} of {milli} thousandths")
@@ -111,7 +112,7 @@ class _Look:
         return " and ".join(parts)
 
     def _exclusivity(self, uuid: GpuUuid) -> Found:
-        """Nothing if the card is exclusive only to an earmark."""
+        """Nothing if the card is exclusive only to a reservation."""
         held = self._ledger.allocations_of(self._node, uuid)
         alone = [uid for uid, allocation in held.items() if allocation.exclusive]
         others = held.keys() - set(alone)

@@ -8,10 +8,10 @@ from kubeshare_py.domain.allocation import CardCharge
 from kubeshare_py.domain.gpu import WHOLE_MILLI, share_bytes
 from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.domain.request import GpuClaim
-from kubeshare_py.scheduling.explain.visibility import UNNAMED, Sees, holder_name, sees_all
+from kubeshare_py.scheduling.explain.visibility import UNNAMED, Sees, reservation_name, sees_all
 from kubeshare_py.scheduling.machine import Machine
-from kubeshare_py.scheduling.queue.earmarks import Cause
 from kubeshare_py.scheduling.queue.pod_records import Record
+from kubeshare_py.scheduling.queue.reservations import ReservationCause
 from kubeshare_py.views.view import NodeWhy
 
 _MOST = 3
@@ -26,33 +26,35 @@ def advice(
         return
     amounts = {name.name: _only_amounts(name) for name in nodes}
     candidates = [NodeName(name) for name, only in amounts.items() if only]
-    yield from _earmarked(machine, record.pod.uid, [NodeName(node.name) for node in nodes], sees)
+    yield from _reserved(machine, record.pod.uid, [NodeName(node.name) for node in nodes], sees)
     leaving = [text for name in candidates for text in _leavers(machine, claim, name, sees)]
     yield from leaving[:_MOST]
     if claim.count == 1 and not claim.share_of:
         yield from _smaller(machine, claim, candidates)
 
 
-def _earmarked(
+def _reserved(
     machine: Machine, uid: PodUid, names: Sequence[NodeName], sees: Sees
 ) -> Iterator[str]:
-    """For which pods cards of these nodes are earmarked, and how many; `uid` is the waiting pod."""
+    """For which pods cards of these nodes are reserved, and how many; `uid` is the waiting pod."""
     ledger, there = machine.ledger, set(names)
     # What preemption keeps is reported per node, for the pods it is kept from.
-    holders = [
-        one for one in machine.earmarks.holders if one.cause is Cause.STARVES or uid in one.uids
+    reservations = [
+        one
+        for one in machine.reservations.holders
+        if one.cause is ReservationCause.STARVES or uid in one.uids
     ]
-    for holder in holders[:_MOST]:
-        charges = [ledger.earmarks[uid] for uid in holder.uids]
+    for reservation in reservations[:_MOST]:
+        charges = [ledger.reservations[uid] for uid in reservation.uids]
         allocations = [charge.allocation for charge in charges if charge.node in there]
         cards = {card.uuid for one in allocations if one is not None for card in one.cards}
         if cards:
             kept = "1 card is" if len(cards) == 1 else f"{len(cards)} cards are"
-            since = f"for {machine.age_s(holder.since):.0f} s now"
-            if uid in holder.uids:
-                yield f"{kept} earmarked for it, {since}: it starts when those who hold them end"
+            since = f"for {machine.age_s(reservation.since):.0f} s now"
+            if uid in reservation.uids:
+                yield f"{kept} reserved for it, {since}: it starts when those who hold them end"
             else:
-                yield f"{kept} earmarked for {holder_name(machine, holder, sees)}, {since}"
+                yield f"{kept} reserved for {reservation_name(machine, reservation, sees)}, {since}"
 
 
 def _only_amounts(node: NodeWhy) -> bool:
@@ -112,10 +114,10 @@ def _smaller(machine: Machine, claim: GpuClaim, names: Sequence[NodeName]) -> It
         row = columns.row_of[name]
         for slot, uuid in enumerate(columns.uuids[row]):
             model = columns.model_names[columns.model[row, slot]]
-            room = columns.room.item(row, slot)
+            room = columns.headroom.item(row, slot)
             if claim.memory_bytes is not None:
                 enough = columns.free_bytes.item(row, slot) >= claim.memory_bytes
-                room = columns.share_room.item(row, slot) if enough else 0
+                room = columns.share_headroom.item(row, slot) if enough else 0
             if room > best and claim.takes(model):
                 best, where = room, f"{name} ({uuid})"
     if 0 < best < claim.milli:

@@ -9,7 +9,7 @@ from itertools import combinations
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
-from kubeshare_py.topology.board import in_order
+from kubeshare_py.topology.node_topology import in_order
 from kubeshare_py.topology.rings import PositionSet, members
 from kubeshare_py.views.view import IslandView, LinkView, RingView, TopologyView
 

@@ -17,16 +17,16 @@ from kubeshare_py.framework.reasons import NO_NODE
 from kubeshare_py.scheduling.binding.holdings import with_indexes
 from kubeshare_py.scheduling.explain.advice import advice
 from kubeshare_py.scheduling.explain.card_topology import ring
-from kubeshare_py.scheduling.explain.gang_room import room_on_nodes
+from kubeshare_py.scheduling.explain.gang_headroom import headroom_on_nodes
 from kubeshare_py.scheduling.explain.kept_for import kept_from
 from kubeshare_py.scheduling.explain.node_view import node_view
 from kubeshare_py.scheduling.explain.placement_view import placement_view
-from kubeshare_py.scheduling.explain.pod_view import Told, pod_view
+from kubeshare_py.scheduling.explain.pod_view import QueueMessages, pod_view
 from kubeshare_py.scheduling.explain.preemption_view import preemption_view
 from kubeshare_py.scheduling.explain.visibility import Sees, sees_all
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.queue.held_by import lacks_on
-from kubeshare_py.scheduling.queue.pod_records import Record, State
+from kubeshare_py.scheduling.queue.pod_records import PodState, Record
 from kubeshare_py.views.view import ClusterView, NodeWhy, PodView, WhyView
 
 T = TypeVar("T")
@@ -110,7 +110,7 @@ def _portions(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
 
 def _pod_views(machine: Machine, uids: Sequence[PodUid], sees: Sees) -> Iterator[PodView]:
     """This scheduler's pods that are still there and may be named."""
-    told: Told = {}
+    told: QueueMessages = {}
     for uid in uids:
         record = machine.records.get(uid)
         if record is None or record.pod.scheduler_name not in machine.profiles:
@@ -131,11 +131,11 @@ def why(machine: Machine, key: PodKey, sees: Sees = sees_all) -> WhyView | None:
     view = pod_view(machine, record, {})
     if record.node is not None:
         return with_indexes(machine.ledger, _where(machine, record, record.node, view, sees))
-    if record.state is State.HELD:
+    if record.state is PodState.GATED:
         return WhyView(pod=view, message=view.message)
     nodes = tuple(_node_whys(machine, record, sees))
     suggestions = tuple(advice(machine, record, nodes, sees))
-    waits = record.state is State.WAITING
+    waits = record.state is PodState.WAITING
     preemption = preemption_view(machine, record, sees) if waits else None
     told = WhyView(
         pod=view, message=view.message, nodes=nodes, advice=suggestions, preemption=preemption
@@ -156,7 +156,7 @@ def _where(machine: Machine, record: Record, node: NodeName, view: PodView, sees
 def _lesser_choice(record: Record) -> str:
     """Which choice of the pod its cards are, if they are not the first."""
     claim, allocation = record.pod.shape.claim, record.allocation
-    wish = claim.wish if claim is not None else None
+    wish = claim.preferred if claim is not None else None
     if wish is None or allocation is None:
         return ""
     tiers = {card.model: wish.tier(card.model) or 0 for card in allocation.cards}
@@ -168,24 +168,24 @@ def _lesser_choice(record: Record) -> str:
 
 def _node_whys(machine: Machine, record: Record, sees: Sees) -> Iterator[NodeWhy]:
     profile, shape = record.pod.scheduler_name, record.shape
-    asker = machine.askers[profile]
-    masks = asker.masks(shape).tolist()
+    evaluator = machine.evaluators[profile]
+    masks = evaluator.masks(shape).tolist()
     columns, kept = machine.ledger.columns, kept_from(machine, record, sees)
     gang = machine.gangs.of(record.pod.uid)
     room: dict[NodeName, int] | None = None
-    if gang is not None and gang.together and gang.waiting:
+    if gang is not None and gang.needs_quorum and gang.waiting:
         members = sorted(gang.waiting.values(), key=lambda one: one.key)
-        room = room_on_nodes(machine.ledger, machine.askers, gang, members)
+        room = headroom_on_nodes(machine.ledger, machine.evaluators, gang, members)
     for name in sorted(columns.row_of):
         row = columns.row_of[name]
         mask = masks[row]
         if not mask & NO_NODE:
-            reasons = tuple(reason.text for reason in asker.reasons_in(shape, mask))
+            reasons = tuple(reason.text for reason in evaluator.reasons_in(shape, mask))
             shortfalls = tuple(_shortfalls(machine, profile, shape, row)) if mask else ()
             yield NodeWhy(
                 name=name,
                 fits=not mask,
-                room=None if room is None else room.get(name, 0),
+                headroom=None if room is None else room.get(name, 0),
                 reasons=reasons,
                 shortfalls=shortfalls,
                 lacks=lacks_on(machine.ledger, row, shape),
@@ -198,7 +198,7 @@ def _shortfalls(machine: Machine, name: str, shape: Shape, row: int) -> list[Sho
 
     For a plugin that fails, that it failed.
     """
-    profile = machine.askers[name].profile
+    profile = machine.evaluators[name].profile
     found: list[Shortfall] = []
     failures: list[Shortfall] = []
     for plugin in (*profile.filters, *profile.card_filters):

@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 
 from kubeshare_py.cluster.columns import ABSENT, UNHEALTHY
-from kubeshare_py.cluster.earmarked import overdrawn
 from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.cluster.reserved_places import overdrawn
 from kubeshare_py.domain.isolation import IsolationBackend
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.queue.gangs import Gang
 from kubeshare_py.scheduling.queue.held_by import hold_on
-from kubeshare_py.scheduling.queue.pod_records import Record, State
+from kubeshare_py.scheduling.queue.pod_records import PodState, Record
 from kubeshare_py.views.figures import CardFigures, LedgerFigures, PodFigures
 
 #: The cards of this many rows take some milliseconds, rendering included.
@@ -48,7 +48,7 @@ def ledger_figures(machine: Machine) -> LedgerFigures:
         unexclusive_cards=sum(1 for _ in machine.ledger.unexclusive()),
         disputed_cards=len(machine.ledger.claims.disputes),
         shared_ports=machine.ledger.shared_port_count,
-        earmarked_cards=int(np.count_nonzero(columns.earmarks)),
+        reserved_cards=int(np.count_nonzero(columns.reservations)),
         lingering_pods=len(machine.lingering),
         free_milli=int(free.sum()),
         broken_milli=int(free[columns.tenants > 0].sum()),
@@ -71,24 +71,24 @@ def pod_figures(machine: Machine) -> Iterator[PodFigures]:
 
 
 def _with(figures: PodFigures, records: list[Record]) -> PodFigures:
-    """Add these records; those in lines are counted already."""
+    """Add these records; those in shape queues are counted already."""
     states = Counter(record.state for record in records)
-    assumed = states[State.BINDING] + states[State.ASSUMED]
+    assumed = states[PodState.ASSUMED] + states[PodState.UNCONFIRMED]
     return replace(
         figures,
-        backoff=figures.backoff + states[State.BACKOFF],
+        backoff=figures.backoff + states[PodState.BACKOFF],
         gated=figures.gated
         + sum(
-            record.state is State.HELD and not record.pod.deleting and not record.is_outside
+            record.state is PodState.GATED and not record.pod.deleting and not record.is_outside
             for record in records
         ),
         outside=figures.outside + sum(record.is_outside for record in records),
         allocation_problems=figures.allocation_problems
         + sum(
-            record.state is State.BOUND and record.pod.allocation_problem != ""
+            record.state is PodState.BOUND and record.pod.allocation_problem != ""
             for record in records
         ),
-        holding=figures.holding + states[State.BOUND] + assumed,
+        holding=figures.holding + states[PodState.BOUND] + assumed,
         assumed=figures.assumed + assumed,
     )
 
@@ -96,7 +96,7 @@ def _with(figures: PodFigures, records: list[Record]) -> PodFigures:
 def _with_shares(figures: PodFigures, records: list[Record], ledger: Ledger) -> PodFigures:
     """Add the back-ends that hold these records to their shares, and those that lack something."""
     shares, lacking = Counter(figures.shares), Counter(figures.lacking)
-    untold = Counter(figures.untold)
+    untold = Counter(figures.unreported)
     for record in records:
         backend = record.allocation.backend if record.allocation is not None else None
         if record.node is None or backend is None:
@@ -105,24 +105,24 @@ def _with_shares(figures: PodFigures, records: list[Record], ledger: Ledger) -> 
         if backend is not IsolationBackend.NONE:
             hold = hold_on(ledger, record.node, record.allocation)
             lacking[backend] += bool(hold.lacks)
-            untold[backend] += bool(hold.untold and not hold.lacks)
-    return replace(figures, shares=shares, lacking=lacking, untold=untold)
+            untold[backend] += bool(hold.unreported and not hold.lacks)
+    return replace(figures, shares=shares, lacking=lacking, unreported=untold)
 
 
 def _in_lines(machine: Machine) -> PodFigures:
     active = unschedulable = 0
     by: dict[tuple[str, str], int] = {}
-    for line in machine.queue.lines():
-        waiting = len(line.waiting)
-        if not line.blocked:
+    for shape_queue in machine.queue.queues():
+        waiting = len(shape_queue.waiting)
+        if not shape_queue.unschedulable:
             active += waiting
             continue
         unschedulable += waiting
-        for plugin in line.diagnosis.plugins if line.diagnosis else ():
-            by[plugin, line.profile] = by.get((plugin, line.profile), 0) + waiting
+        for plugin in shape_queue.diagnosis.plugins if shape_queue.diagnosis else ():
+            by[plugin, shape_queue.profile] = by.get((plugin, shape_queue.profile), 0) + waiting
     for gang in machine.gangs.by_key.values():
         if gang.waiting and gang.lined_by is None:
-            is_blocked = machine.gang_turns.queue.line_of(gang) is not None
+            is_blocked = machine.gang_cycles.queue.queue_of(gang) is not None
             incomplete = len(gang.waiting) < gang.need
             unschedulable += len(gang.waiting) if is_blocked or incomplete else 0
             active += 0 if is_blocked or incomplete else len(gang.waiting)
@@ -166,9 +166,9 @@ def _portion(machine: Machine, rows: list[int]) -> CardFigures:
         models=[names[code] for code in column("model")],
         capacity_milli=capacity_milli,
         capacity_bytes=capacity_bytes,
-        allocated_milli=_less(capacity_milli, column("free_milli"), column("earmarked_milli")),
-        allocated_bytes=_less(capacity_bytes, column("free_bytes"), column("earmarked_bytes")),
-        tenants=_less(column("tenants"), column("earmarks")),
+        allocated_milli=_less(capacity_milli, column("free_milli"), column("reserved_milli")),
+        allocated_bytes=_less(capacity_bytes, column("free_bytes"), column("reserved_bytes")),
+        tenants=_less(column("tenants"), column("reservations")),
         healthy=[int(not flags & unusable) for flags in column("flags")],
     )
 

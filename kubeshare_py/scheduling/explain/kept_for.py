@@ -7,11 +7,17 @@ from collections import Counter
 
 from kubeshare_py.cluster.charge import native_gpus
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.scheduling.explain.visibility import UNNAMED, Sees, holder_name, sees_all
+from kubeshare_py.scheduling.explain.visibility import UNNAMED, Sees, reservation_name, sees_all
 from kubeshare_py.scheduling.machine import Machine
-from kubeshare_py.scheduling.queue.earmarks import Cause, Contender, Holder, Nominee, contender_of
 from kubeshare_py.scheduling.queue.gangs import Gang
 from kubeshare_py.scheduling.queue.pod_records import Record
+from kubeshare_py.scheduling.queue.reservations import (
+    Contender,
+    Nominee,
+    Reservation,
+    ReservationCause,
+    contender_of,
+)
 
 
 def kept_from(
@@ -20,10 +26,13 @@ def kept_from(
     """By node, what is kept there for others; they are named if the reader may see them."""
     contender = _contender(machine, record)
     found = _lingering(machine, sees)
-    for holder in machine.earmarks.holders:
-        if holder.cause is Cause.PREEMPTS and not holder.is_open_to(contender):
-            for node, cards in _cards(machine, holder).items():
-                kept = f"{_are_kept(cards)} for {holder_name(machine, holder, sees)} by preemption"
+    for reservation in machine.reservations.holders:
+        if reservation.cause is ReservationCause.PREEMPTS and not reservation.is_open_to(contender):
+            for node, cards in _cards(machine, reservation).items():
+                kept = (
+                    f"{_are_kept(cards)} for {reservation_name(machine, reservation, sees)} by "
+                    "preemption"
+                )
                 found[node] = (*found.get(node, ()), kept)
     return found
 
@@ -47,15 +56,15 @@ def _lingering(machine: Machine, sees: Sees) -> dict[NodeName, tuple[str, ...]]:
 def _contender(machine: Machine, record: Record) -> Contender:
     gang = machine.gangs.of(record.pod.uid)
     nominee: Nominee = record.pod.uid
-    if isinstance(gang, Gang) and gang.together and record.pod.uid in gang.waiting:
+    if isinstance(gang, Gang) and gang.needs_quorum and record.pod.uid in gang.waiting:
         nominee = gang
     return contender_of(nominee, machine.records)
 
 
-def _cards(machine: Machine, holder: Holder) -> Counter[NodeName]:
+def _cards(machine: Machine, reservation: Reservation) -> Counter[NodeName]:
     """The number of cards that are kept, by node; 0 where it is only other resources."""
     ledger = machine.ledger
-    charges = [ledger.earmarks[uid] for uid in (*holder.uids, *holder.beside)]
+    charges = [ledger.reservations[uid] for uid in (*reservation.uids, *reservation.beside)]
     cards = {
         (charge.node, card.uuid)
         for charge in charges

@@ -3,12 +3,12 @@
 from kubeshare_py.cluster.columns import ABSENT, UNHEALTHY
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.isolation import IsolationBackend, Part
-from kubeshare_py.domain.readiness import NEEDY, Told, in_words, lack_of
+from kubeshare_py.domain.readiness import NEEDY, ReadinessReport, in_words, lack_of
 from kubeshare_py.scheduling.explain.card_topology import node_topology
-from kubeshare_py.scheduling.explain.visibility import Sees, holder_name, sees_all
+from kubeshare_py.scheduling.explain.visibility import Sees, reservation_name, sees_all
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.queue.held_by import hold_on
-from kubeshare_py.views.view import BackendView, CardView, LingeringView, NodeView, Tenant
+from kubeshare_py.views.view import BackendView, CardView, LingeringView, NodeView, TenantView
 
 
 def node_view(machine: Machine, name: NodeName, topology: bool, sees: Sees = sees_all) -> NodeView:
@@ -54,12 +54,12 @@ def _card_views(machine: Machine, name: NodeName, row: int, sees: Sees) -> list[
                 memory_bytes=capacity,
                 used_bytes=capacity
                 - columns.free_bytes.item(row, slot)
-                - columns.earmarked_bytes.item(row, slot),
+                - columns.reserved_bytes.item(row, slot),
                 used_milli=columns.capacity_milli.item(row, slot)
                 - columns.free_milli.item(row, slot)
-                - columns.earmarked_milli.item(row, slot),
-                earmarked_milli=columns.earmarked_milli.item(row, slot),
-                earmarked_for=tuple(sorted(waited_for.get(uuid, ()))),
+                - columns.reserved_milli.item(row, slot),
+                reserved_milli=columns.reserved_milli.item(row, slot),
+                reserved_for=tuple(sorted(waited_for.get(uuid, ()))),
                 tenants=there,
                 unheld=tuple(part for part in Part if any(part in one.unheld for one in there)),
                 isolation=tuple(
@@ -80,15 +80,15 @@ def _backends(machine: Machine) -> list[IsolationBackend]:
     return [one for one in NEEDY if one in used]
 
 
-def _backend_view(told: Told, backend: IsolationBackend) -> BackendView:
+def _backend_view(told: ReadinessReport, backend: IsolationBackend) -> BackendView:
     lack = lack_of(told, backend)
     ready = None if lack is None else not lack
     return BackendView(backend=backend, ready=ready, lack=in_words(lack) if lack else "")
 
 
-def _tenants(machine: Machine, name: NodeName, sees: Sees) -> dict[str, list[Tenant]]:
+def _tenants(machine: Machine, name: NodeName, sees: Sees) -> dict[str, list[TenantView]]:
     """The pods' parts of cards, by the card's uuid."""
-    tenants: dict[str, list[Tenant]] = {}
+    tenants: dict[str, list[TenantView]] = {}
     for uid, charge in machine.ledger.pods_on(name).items():
         key = machine.records[uid].pod.key
         seen = sees(key.namespace)
@@ -97,7 +97,7 @@ def _tenants(machine: Machine, name: NodeName, sees: Sees) -> dict[str, list[Ten
         by_nature = charge.allocation.unheld if charge.allocation else ()
         for card in charge.allocation.cards if charge.allocation else ():
             tenants.setdefault(card.uuid, []).append(
-                Tenant(
+                TenantView(
                     namespace=key.namespace if seen else "",
                     name=key.name if seen else "",
                     milli=card.milli,
@@ -128,11 +128,11 @@ def _lingering(machine: Machine, name: NodeName, sees: Sees) -> dict[str, list[L
 
 
 def _waited_for(machine: Machine, name: NodeName, sees: Sees) -> dict[str, set[str]]:
-    """For which pods and gangs the cards of a node are earmarked."""
+    """For which pods and gangs the cards of a node are reserved."""
     found: dict[str, set[str]] = {}
-    for uid, charge in machine.ledger.earmarks_on(name).items():
-        holder = machine.earmarks.holder_of(uid)
-        for card in charge.allocation.cards if charge.allocation and holder else ():
-            shown = holder_name(machine, holder, sees) if holder else ""
+    for uid, charge in machine.ledger.reservations_on(name).items():
+        reservation = machine.reservations.reservation_of(uid)
+        for card in charge.allocation.cards if charge.allocation and reservation else ():
+            shown = reservation_name(machine, reservation, sees) if reservation else ""
             found.setdefault(card.uuid, set()).add(shown)
     return found

@@ -32,7 +32,7 @@ def placement_view(
     columns = machine.ledger.columns
     row = columns.row_of.get(node)
     gang = machine.gangs.of(record.pod.uid)
-    if row is None or (gang is not None and gang.together):
+    if row is None or (gang is not None and gang.needs_quorum):
         return PlacementView(neighbours=neighbours)
     try:
         return replace(_ranked(machine, record, row), neighbours=neighbours)
@@ -43,13 +43,13 @@ def placement_view(
 def _ranked(machine: Machine, record: Record, row: int) -> PlacementView:
     """The rank of the pod's row as if the pod were not there. Raises PluginFailed."""
     columns = machine.ledger.columns
-    asker, shape = machine.askers[record.pod.scheduler_name], record.shape
+    evaluator, shape = machine.evaluators[record.pod.scheduler_name], record.shape
     without = machine.ledger.what_if(np.array([row]))
     first = np.zeros(1, np.int64)
     without.add(first, machine.ledger.amounts([[record.pod.uid]]), first, -1)
     without.derive(first)
-    keys, _ = asker.rate(shape, AllRows(columns))
-    (own,), _ = asker.rate(shape, without)
+    keys, _ = evaluator.rate(shape, AllRows(columns))
+    (own,), _ = evaluator.rate(shape, without)
     if own < 0:
         return PlacementView()
     keys[row] = own
@@ -61,7 +61,7 @@ def _ranked(machine: Machine, record: Record, row: int) -> PlacementView:
         score=int(own),
         scores=tuple(
             ScoreView(plugin=plugin, weight=weight, points=points)
-            for plugin, weight, points in asker.scores(shape, without)
+            for plugin, weight, points in evaluator.scores(shape, without)
         ),
         others=tuple(
             RankedNode(name=columns.names[at] or "", score=int(keys[at])) for at in others

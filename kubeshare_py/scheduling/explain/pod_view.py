@@ -7,21 +7,21 @@ from kubeshare_py.scheduling.binding.holdings import asks_for_other, holdings
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.pod_groups.gang_reports import too_few
 from kubeshare_py.scheduling.queue.gangs import Gang
-from kubeshare_py.scheduling.queue.held_by import Hold, backend_of, hold_on
-from kubeshare_py.scheduling.queue.pod_queue import Line
-from kubeshare_py.scheduling.queue.pod_records import Record, State
+from kubeshare_py.scheduling.queue.held_by import IsolationHold, backend_of, hold_on
+from kubeshare_py.scheduling.queue.pod_queue import ShapeQueue
+from kubeshare_py.scheduling.queue.pod_records import PodState, Record
 from kubeshare_py.views.view import LackView, PodView
 
-#: The message for the pods of a line, computed at most once in a portion.
-Told = dict[Line, str]
+#: The message for the pods of a shape queue, computed at most once in a portion.
+QueueMessages = dict[ShapeQueue, str]
 
 
-def pod_view(machine: Machine, record: Record, told: Told) -> PodView:
-    """The view of one pod; `told` caches the messages of lines."""
+def pod_view(machine: Machine, record: Record, told: QueueMessages) -> PodView:
+    """The view of one pod; `told` caches the messages of shape queues."""
     pod, claim = record.pod, record.pod.shape.claim
     allocation = record.allocation
     backend = backend_of(record, machine.profiles)
-    hold = hold_on(machine.ledger, record.node, allocation) if record.node else Hold()
+    hold = hold_on(machine.ledger, record.node, allocation) if record.node else IsolationHold()
     return PodView(
         namespace=pod.key.namespace,
         name=pod.key.name,
@@ -44,7 +44,7 @@ def pod_view(machine: Machine, record: Record, told: Told) -> PodView:
         unheld=hold.unheld if record.node else UNHELD[backend] if backend else (),
         lacks=(
             *(LackView(uuid=uuid, lack=in_words(lack)) for uuid, lack in hold.lacks),
-            *(LackView(uuid=uuid) for uuid in hold.untold),
+            *(LackView(uuid=uuid) for uuid in hold.unreported),
         ),
         holds=holdings(machine.ledger, record.node, allocation) if record.node else (),
         asks_for_other=asks_for_other(record),
@@ -53,35 +53,39 @@ def pod_view(machine: Machine, record: Record, told: Told) -> PodView:
 
 def _models(claim: GpuClaim) -> tuple[str, ...]:
     """The pod's models, as words."""
-    if claim.wish is None:
+    if claim.preferred is None:
         return claim.models
-    return (" that is also ".join((*claim.models, str(claim.wish))),)
+    return (" that is also ".join((*claim.models, str(claim.preferred))),)
 
 
-def _message(machine: Machine, record: Record, told: Told) -> str:
+def _message(machine: Machine, record: Record, told: QueueMessages) -> str:
     if record.node is not None:
         return record.pod.allocation_problem
-    if record.state is State.HELD and record.pod.gates:
+    if record.state is PodState.GATED and record.pod.gates:
         return f"waiting for scheduling gates: [{' '.join(record.pod.gates)}]"
-    if record.told is not None:
-        return record.told.message
+    if record.reported is not None:
+        return record.reported.message
     gang = machine.gangs.of(record.pod.uid)
-    if gang is not None and gang.together:
+    if gang is not None and gang.needs_quorum:
         return _gang_message(machine, record, gang)
-    line = machine.queue.line_of(record.pod.uid)
-    return "" if line is None else _line_message(machine, line, told)
+    shape_queue = machine.queue.queue_of(record.pod.uid)
+    return "" if shape_queue is None else _line_message(machine, shape_queue, told)
 
 
-def _line_message(machine: Machine, line: Line, told: Told) -> str:
+def _line_message(machine: Machine, shape_queue: ShapeQueue, told: QueueMessages) -> str:
     if not machine.decides:
-        if line not in told:
-            told[line] = _supposed(machine, line)
-        return told[line]
-    return line.diagnosis.message if line.blocked and line.diagnosis is not None else ""
+        if shape_queue not in told:
+            told[shape_queue] = _supposed(machine, shape_queue)
+        return told[shape_queue]
+    return (
+        shape_queue.diagnosis.message
+        if shape_queue.unschedulable and shape_queue.diagnosis is not None
+        else ""
+    )
 
 
 def _gang_message(machine: Machine, record: Record, gang: Gang) -> str:
-    if record.state is not State.WAITING:
+    if record.state is not PodState.WAITING:
         return ""
     if gang.diagnosis is not None:
         return gang.diagnosis.message
@@ -89,10 +93,10 @@ def _gang_message(machine: Machine, record: Record, gang: Gang) -> str:
     return too_few(gang).message if missing else ""
 
 
-def _supposed(machine: Machine, line: Line) -> str:
+def _supposed(machine: Machine, shape_queue: ShapeQueue) -> str:
     """The message that the leader will have reported; a standby has reported nothing itself."""
-    asker = machine.askers[line.profile]
+    evaluator = machine.evaluators[shape_queue.profile]
     known = machine.ready and machine.inventory_read
-    if not known or not asker.masks(line.shape).all():
+    if not known or not evaluator.masks(shape_queue.shape).all():
         return ""
-    return asker.diagnose(line.shape).message
+    return evaluator.diagnose(shape_queue.shape).message

@@ -3,7 +3,7 @@
 from kubeshare_py.scheduling.explain.visibility import Sees, sees_all
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.queue.pod_records import Record
-from kubeshare_py.views.view import PreemptionView, SeatView, VictimView
+from kubeshare_py.views.view import NominatedPlaceView, PreemptionView, VictimView
 
 NEVER = "its preemptionPolicy is Never"
 OFF = "its profile evicts nobody"
@@ -24,7 +24,7 @@ def preemption_view(
         return None
     plan, under_way = found
     return PreemptionView(
-        under_way=under_way,
+        in_flight=under_way,
         obstacle=_obstacle(machine, record),
         victims=tuple(
             VictimView(
@@ -36,14 +36,14 @@ def preemption_view(
             )
             for victim in plan.victims
         ),
-        seats=tuple(
-            SeatView(
-                namespace=seat.key.namespace,
-                name=seat.key.name,
-                node=seat.node,
-                cards=tuple(seat.cards),
+        nominations=tuple(
+            NominatedPlaceView(
+                namespace=place.key.namespace,
+                name=place.key.name,
+                node=place.node,
+                cards=tuple(place.cards),
             )
-            for seat in plan.seats
+            for place in plan.nominations
         ),
         leaving=len(plan.awaited),
         violations=plan.violations,
@@ -56,5 +56,5 @@ def _obstacle(machine: Machine, record: Record) -> str:
     if not machine.profiles[record.pod.scheduler_name].post_filters:
         return OFF
     gang = machine.gangs.of(record.pod.uid)
-    owner = gang if gang is not None and gang.together else record
+    owner = gang if gang is not None and gang.needs_quorum else record
     return SPENT.format(owner.plans) if owner.remark else ""

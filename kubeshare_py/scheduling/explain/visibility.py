@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from kubeshare_py.scheduling.machine import Machine
-from kubeshare_py.scheduling.queue.earmarks import Holder
+from kubeshare_py.scheduling.queue.reservations import Reservation
 
 #: Whether pods of this namespace may be named.
 Sees = Callable[[str], bool]
@@ -22,15 +22,15 @@ def namespaces(machine: Machine) -> set[str]:
     return {record.pod.key.namespace for record in machine.records.values()}
 
 
-def holder_name(machine: Machine, holder: Holder, sees: Sees) -> str:
-    """The name of a holder of earmarks; UNNAMED unless all its pods may be named."""
-    return holder.name if _all_seen(machine, holder, sees) else UNNAMED
+def reservation_name(machine: Machine, reservation: Reservation, sees: Sees) -> str:
+    """The name of a holder of reservations; UNNAMED unless all its pods may be named."""
+    return reservation.name if _all_seen(machine, reservation, sees) else UNNAMED
 
 
-def _all_seen(machine: Machine, holder: Holder, sees: Sees) -> bool:
+def _all_seen(machine: Machine, reservation: Reservation, sees: Sees) -> bool:
     if sees is sees_all:
         return True
     records = machine.records
-    known = [records[uid].pod.key.namespace for uid in holder.uids if uid in records]
+    known = [records[uid].pod.key.namespace for uid in reservation.uids if uid in records]
     # Without a pod, its namespaces are unknown.
     return bool(known) and all(sees(namespace) for namespace in known)

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.asks import Choice
+from kubeshare_py.framework.evaluator import Choice
 from kubeshare_py.scheduling.pod_groups.gang_cards import GangCards, Some
 from kubeshare_py.scheduling.queue.gangs import Shapes
-from kubeshare_py.topology.company import Company
+from kubeshare_py.topology.gang_context import GangContext
 
 
 @dataclass(slots=True)
@@ -19,7 +19,7 @@ class Run:
     #: The rows to fill, the next one last; empty where scores decide.
     order: list[int]
     #: An upper bound of how many fit on each row, (rows,), as of the beginning.
-    room: IntArray
+    headroom: IntArray
     #: How many have no place yet.
     left: int
     full: bool = False
@@ -38,13 +38,13 @@ class Attempt:
     cards: GangCards
     runs: dict[tuple[str, Shape], Run] = field(default_factory=dict)
 
-    def company(self, run: Run, row: int) -> Company | None:
+    def gang_context(self, run: Run, row: int) -> GangContext | None:
         """The cards that this run's next member should be near on this row, if that matters."""
         if run.row != row:
-            run.row, run.here = row, min(run.left, self.need, run.room.item(row))
+            run.row, run.here = row, min(run.left, self.need, run.headroom.item(row))
         one_node = self.rows is not None and len(self.rows) == 1
         others = [*self._others(run)] if one_node and len(self.shapes) > 1 else ()
-        return self.cards.company(row, run.shape, run.here, others)
+        return self.cards.gang_context(row, run.shape, run.here, others)
 
     def took(self, run: Run, choice: Choice) -> None:
         """Record that a member of this run got a place."""

@@ -13,9 +13,9 @@ from kubeshare_py.cluster.columns import Columns, IntArray
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import GpuClaim
-from kubeshare_py.framework.asks import Asker, Choice
+from kubeshare_py.framework.evaluator import Choice, Evaluator
 from kubeshare_py.scheduling.queue.gangs import PLACED, Gang
-from kubeshare_py.topology.company import Company
+from kubeshare_py.topology.gang_context import GangContext
 from kubeshare_py.topology.rings import PositionSet
 
 #: A number of members of one shape.
@@ -45,7 +45,9 @@ class GangCards:
         """Record that a member got these cards."""
         self._slots.setdefault(row, []).extend(slots)
 
-    def company(self, row: int, shape: Shape, here: int, others: Sequence[Some]) -> Company | None:
+    def gang_context(
+        self, row: int, shape: Shape, here: int, others: Sequence[Some]
+    ) -> GangContext | None:
         """The cards that one of `here` members of a shape should be near on this row.
 
         `others` come to the row after them. None if it makes no difference.
@@ -59,9 +61,9 @@ class GangCards:
                 ahead += _ahead(other.claim, count, idle)
         if not taken and not ahead:
             return None
-        return Company(taken, tuple(sorted(ahead, reverse=True)) if others else ahead)
+        return GangContext(taken, tuple(sorted(ahead, reverse=True)) if others else ahead)
 
-    def best(self, asker: Asker, shape: Shape, rows: IntArray, here: int) -> Choice | None:
+    def best(self, evaluator: Evaluator, shape: Shape, rows: IntArray, here: int) -> Choice | None:
         """The best place for one of `here` members of a shape.
 
         It fits at least one of `rows`, (k,) int64. Among rows with members, the one with the most
@@ -70,11 +72,11 @@ class GangCards:
         """
         there = [row for row in rows.tolist() if self._taken(row)]
         if not there:
-            return asker.best_among(shape, rows)
-        keys = asker.keys(shape).take(there)
+            return evaluator.best_among(shape, rows)
+        keys = evaluator.keys(shape).take(there)
         found = []
         for at in np.argsort(-keys, kind="stable")[:MOST_COMPARED].tolist():
-            choice = asker.at(shape, there[at], self.company(there[at], shape, here, ()))
+            choice = evaluator.at(shape, there[at], self.gang_context(there[at], shape, here, ()))
             if choice is not None:
                 found.append(choice)
         return max(found, key=self._nearness, default=None)
@@ -93,7 +95,7 @@ class GangCards:
     def _bits(self, row: int, slots: Iterable[int]) -> PositionSet:
         bits = 0
         for slot in slots:
-            bits |= self._columns.bit.item(row, slot)
+            bits |= self._columns.position_bit.item(row, slot)
         return PositionSet(bits)
 
 

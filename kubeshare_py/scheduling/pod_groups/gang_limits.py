@@ -67,7 +67,7 @@ def _least(claim: GpuClaim) -> int:
 
 
 def _is_choosy(claim: GpuClaim) -> bool:
-    named = bool(claim.models) or claim.wish is not None or bool(claim.share_of)
+    named = bool(claim.models) or claim.preferred is not None or bool(claim.share_of)
     return named or bool(claim.memory_bytes)
 
 

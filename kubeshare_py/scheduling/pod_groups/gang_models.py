@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from kubeshare_py.domain.gpu_models import ModelWish
+from kubeshare_py.domain.gpu_models import PreferredModels
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.remembered import remembered
 from kubeshare_py.scheduling.queue.gangs import PLACED, Gang, Shapes
@@ -20,13 +20,13 @@ def narrowed(shape: Shape, model: str) -> Shape:
     claim = shape.claim
     if not model or claim is None or not claim.one_model:
         return shape
-    wish = claim.wish
+    wish = claim.preferred
     if not claim.takes(model):
         # Other members have this model and this one denies it: it fits nowhere, with that reason.
-        wish = wish or ModelWish()
+        wish = wish or PreferredModels()
         if not wish.denies(model):
             wish = replace(wish, denied=(*wish.denied, model))
-    return replace(shape, claim=replace(claim, models=(model,), wish=wish))
+    return replace(shape, claim=replace(claim, models=(model,), preferred=wish))
 
 
 def narrowed_all(shapes: Shapes, model: str) -> Shapes:

@@ -10,8 +10,8 @@ from kubeshare_py.cluster.rows import SomeRows
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.boundary import Boundary
-from kubeshare_py.framework.plugin_calls import together
-from kubeshare_py.framework.points import Together
+from kubeshare_py.framework.plugin_calls import gang_scores
+from kubeshare_py.framework.points import GangScore
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.framework.scores import MAX_SCORE
 from kubeshare_py.scheduling.pod_groups.gang_cards import Some
@@ -47,8 +47,8 @@ def best_first(
     points = np.zeros(len(rows), np.int64)
     asked = SomeRows(columns, rows)
     for plugin, weight in profile.scores:
-        if isinstance(plugin, Together) and 1 < cards <= columns.width:
-            points += weight * together(boundary, plugin, cards, asked)
+        if isinstance(plugin, GangScore) and 1 < cards <= columns.width:
+            points += weight * gang_scores(boundary, plugin, cards, asked)
     points -= MAX_SCORE * left // max(int(left.max(initial=0)), 1)
     order: IntArray = rows[np.lexsort((rows, left, -points))]
     return order

@@ -19,15 +19,15 @@ from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework import plugin_calls
-from kubeshare_py.framework.asks import Asker
 from kubeshare_py.framework.boundary import Boundary
-from kubeshare_py.framework.rooms import Rooms
+from kubeshare_py.framework.evaluator import Evaluator
+from kubeshare_py.framework.headroom import Headroom
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling.pod_groups.gang_nodes import best_first, cards_together
 from kubeshare_py.topology.places import CLIQUE
 
 #: How many pods of each profile and shape.
-Wanted = Mapping[tuple[str, Shape], int]
+WantedPlaces = Mapping[tuple[str, Shape], int]
 NOWHERE = -1
 #: The most lists of labels whose domains are cached: pods may name any.
 MOST_KNOWN = 64
@@ -35,7 +35,7 @@ _Sums = dict[tuple[str, Shape], NDArray[np.float64]]
 
 
 @dataclass(slots=True)
-class _Known:
+class _KnownPlaces:
     """The domains of all rows under some labels, as of a state of the node objects."""
 
     relabelled: int
@@ -53,19 +53,19 @@ class GangPlaces:
         self,
         ledger: Ledger,
         profiles: Mapping[str, Profile],
-        askers: Mapping[str, Asker],
-        rooms: Mapping[str, Rooms],
+        evaluators: Mapping[str, Evaluator],
+        rooms: Mapping[str, Headroom],
         boundary: Boundary,
     ) -> None:
         self._boundary = boundary
         self._ledger = ledger
         self._profiles = profiles
-        self._askers = askers
+        self._evaluators = evaluators
         self._rooms = rooms
-        self._known: dict[tuple[str, ...], _Known] = {}
+        self._known: dict[tuple[str, ...], _KnownPlaces] = {}
 
     def that_hold(
-        self, wanted: Wanted, need: int, at: Sequence[int], within: str = ""
+        self, wanted: WantedPlaces, need: int, at: Sequence[int], within: str = ""
     ) -> Iterator[IntArray]:
         """The domains that may hold `need` of these pods, by their rows, (k,) int64.
 
@@ -97,7 +97,7 @@ class GangPlaces:
                 for place in found[np.argsort(total[found], kind="stable")].tolist():
                     yield np.flatnonzero(level == place)
 
-    def roomiest(self, wanted: Wanted, at: Sequence[int], within: str) -> IntArray:
+    def roomiest(self, wanted: WantedPlaces, at: Sequence[int], within: str) -> IntArray:
         """The rows, (k,), of the domain of this label with the most room for these pods."""
         allowed = self.allowed(within, at)
         rooms = {kind: self._rooms[kind[0]].rows(kind[1]) * allowed for kind in wanted}
@@ -137,7 +137,7 @@ class GangPlaces:
         profile, shape = kind
         rows = levels[-1] if rows is None else rows
         room = self._rooms[profile].rows(shape).take(rows)
-        keys = self._askers[profile].keys(shape).take(rows)
+        keys = self._evaluators[profile].keys(shape).take(rows)
         # Of equal room, the row with the best score.
         order = rows[np.lexsort((rows, -keys, -room))]
         return _filled(order, self._rooms[profile].rows(shape), levels, need)
@@ -154,7 +154,7 @@ class GangPlaces:
         profile has no Locality plugin.
         """
         profile, shape = kind
-        fits = self._askers[profile].keys(shape) >= 0
+        fits = self._evaluators[profile].keys(shape) >= 0
         if allowed is not None:
             fits &= allowed
         for level in reversed(self._levels_for({kind: 1}) or []) if at else ():
@@ -182,7 +182,7 @@ class GangPlaces:
         return [row_of[name] for name in dict.fromkeys(names) if name in row_of]
 
     def _best_nodes(
-        self, wanted: Wanted, need: int, rows: IntArray, room: NDArray[np.float64]
+        self, wanted: WantedPlaces, need: int, rows: IntArray, room: NDArray[np.float64]
     ) -> Iterator[IntArray]:
         """The nodes with room for so many of these pods, best first."""
         cards = cards_together([(shape, count) for (_, shape), count in wanted.items()], need)
@@ -191,7 +191,7 @@ class GangPlaces:
             found = best_first(self._boundary, profile, self._ledger.columns, rows, left, cards)
             yield from found.reshape(-1, 1)
 
-    def _levels_for(self, wanted: Wanted) -> list[IntArray] | None:
+    def _levels_for(self, wanted: WantedPlaces) -> list[IntArray] | None:
         """The domains of each row, widest level first, nodes last; None if scores decide."""
         if all(shape.claim is None for _, shape in wanted):
             return None
@@ -207,7 +207,7 @@ class GangPlaces:
             levels = [*_places(ledger.columns, labels), np.arange(ledger.columns.rows)]
             if len(self._known) >= MOST_KNOWN:
                 self._known.clear()
-            known = self._known[labels] = _Known(*now, levels)
+            known = self._known[labels] = _KnownPlaces(*now, levels)
         return known.levels
 
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.asks import Asker, Choice, Work, failed
 from kubeshare_py.framework.boundary import PluginFailed
-from kubeshare_py.framework.rooms import Rooms
-from kubeshare_py.scheduling.binding.cycle import LOOK, Cycle
+from kubeshare_py.framework.evaluator import Choice, EvaluationWork, Evaluator, failed
+from kubeshare_py.framework.headroom import Headroom
+from kubeshare_py.scheduling.binding.assume import LOOK, Assumer
 from kubeshare_py.scheduling.pod_groups.gang_attempt import Attempt, Run
 from kubeshare_py.scheduling.pod_groups.gang_cards import GangCards
 from kubeshare_py.scheduling.pod_groups.gang_limits import too_large
@@ -31,7 +31,7 @@ ROWS_A_PLACEMENT = 100
 #: The most members placed in vain to be near each other: this many, or as many as the gang needs.
 LEAST_IN_VAIN = 256
 
-Kind = tuple[str, Shape]
+ProfileShape = tuple[str, Shape]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +56,17 @@ class GangPlan:
 
     def __init__(
         self,
-        cycle: Cycle,
-        askers: Mapping[str, Asker],
-        rooms: Mapping[str, Rooms],
-        work: Work,
+        assumer: Assumer,
+        evaluators: Mapping[str, Evaluator],
+        rooms: Mapping[str, Headroom],
+        work: EvaluationWork,
         places: GangPlaces,
         ledger: Ledger,
     ) -> None:
         self._work = work
         self._places = places
-        self._cycle = cycle
-        self._askers = askers
+        self._assumer = assumer
+        self._evaluators = evaluators
         self._rooms = rooms
         self._ledger = ledger
         self._columns = ledger.columns
@@ -121,11 +121,11 @@ class GangPlan:
                 return choice
             return f"no room where its group must be: in one {group.within}"
         profile, shape = kind
-        asker = self._askers[profile]
+        evaluator = self._evaluators[profile]
         if not self._places.wishes(profile):
-            return asker.best_among(shape, near) or choice
+            return evaluator.best_among(shape, near) or choice
         cards = GangCards(self._columns, gang, {*near.tolist()})
-        return cards.best(asker, shape, near, gang.shapes[kind]) or choice
+        return cards.best(evaluator, shape, near, gang.shapes[kind]) or choice
 
     def shortage(self, gang: Gang) -> Shortage:
         """What a gang lacks that does not fit."""
@@ -164,7 +164,7 @@ class GangPlan:
         short = max(1, gang.need - len(placed))
         lacking = Counter(record.shape for record in rest[:short])
         profile, shape = _kind(rest[0] if rest else members[0], model)
-        diagnosis = self._askers[profile].diagnose(shape)
+        diagnosis = self._evaluators[profile].diagnose(shape)
         self._undo(placed)
         return Shortage(len(placed), tuple(lacking.items()), diagnosis)
 
@@ -175,7 +175,7 @@ class GangPlan:
         at = self._places.rows_of(gang.nodes())
         return self._places.roomiest(narrowed_all(gang.shapes, model), at, gang.within)
 
-    def _room(self, shapes: Shapes, enough: int, model: str) -> int:
+    def _headroom(self, shapes: Shapes, enough: int, model: str) -> int:
         """An upper bound of how many pods fit on this model, counted until there are enough."""
         fitting = 0
         for (profile, shape), count in narrowed_all(shapes, model).items():
@@ -188,7 +188,7 @@ class GangPlan:
         """The model on which members are placed best; any if the gang fits on none."""
         best, score = models[0], -1
         for model in models:
-            if self._room(gang.shapes, gang.need, model) < gang.need:
+            if self._headroom(gang.shapes, gang.need, model) < gang.need:
                 continue
             answer = self._place(gang, model)
             if isinstance(answer, Placed):
@@ -290,8 +290,8 @@ class GangPlan:
                 continue
             if model:
                 profile, shape = kind
-                self._score += self._askers[profile].keys(shape).item(choice.row)
-            sentence = self._cycle.place(record, choice)
+                self._score += self._evaluators[profile].keys(shape).item(choice.row)
+            sentence = self._assumer.place(record, choice)
             if sentence is not None:
                 return Forbidden(record, sentence)
             placed.append(record)
@@ -299,23 +299,23 @@ class GangPlan:
             self._work.rows += ROWS_A_PLACEMENT
         return None
 
-    def _run(self, kind: Kind, attempt: Attempt) -> Run:
+    def _run(self, kind: ProfileShape, attempt: Attempt) -> Run:
         profile, shape = kind
         order = self._places.in_order(kind, attempt.need, attempt.rows)[::-1]
         return Run(shape, order, self._rooms[profile].rows(shape), attempt.shapes[kind])
 
-    def _choice(self, kind: Kind, run: Run, attempt: Attempt) -> Choice | None:
+    def _choice(self, kind: ProfileShape, run: Run, attempt: Attempt) -> Choice | None:
         """The next place for a member of a run."""
         profile, shape = kind
-        asker, rows, order = self._askers[profile], attempt.rows, run.order
+        evaluator, rows, order = self._evaluators[profile], attempt.rows, run.order
         if not order:
             if rows is None:
-                return asker.best(shape)
-            return asker.best_among(shape, rows) if len(rows) else None
+                return evaluator.best(shape)
+            return evaluator.best_among(shape, rows) if len(rows) else None
         while order:
             row = order[-1]
-            if run.room.item(row):
-                choice = asker.at(shape, row, attempt.company(run, row))
+            if run.headroom.item(row):
+                choice = evaluator.at(shape, row, attempt.gang_context(run, row))
                 if choice is not None:
                     return choice
             order.pop()
@@ -323,10 +323,10 @@ class GangPlan:
 
     def _undo(self, placed: Sequence[Record]) -> None:
         for record in reversed(placed):
-            self._cycle.take_back(record)
+            self._assumer.take_back(record)
 
 
-def _kind(record: Record, model: str) -> Kind:
+def _kind(record: Record, model: str) -> ProfileShape:
     """The profile and shape by which a member is placed, on this model if it asks for one."""
     shape = record.shape
     return record.pod.scheduler_name, narrowed(shape, model) if model else shape

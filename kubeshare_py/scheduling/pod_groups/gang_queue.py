@@ -1,4 +1,4 @@
-"""The queue of gangs. Gangs of the same composition wait in one line.
+"""The queue of gangs. Gangs of the same composition wait in one composition queue.
 
 Whether a gang fits depends only on its members' shapes. So if the first gang of a composition does
 not fit, none does, and all wait until rows improve enough. What is kept for preemptors makes
@@ -14,10 +14,10 @@ from kubeshare_py.scheduling.queue.pod_queue import SortKey
 
 
 @dataclass(frozen=True, slots=True)
-class GangLineKey:
-    """What gangs of one line share: the composition, and whether they preempt.
+class CompositionKey:
+    """What gangs of one composition queue share: the composition, and whether they preempt.
 
-    `alone` is the only gang of a line of its own.
+    `alone` is the only gang of a composition queue of its own.
     """
 
     composition: Composition
@@ -26,10 +26,10 @@ class GangLineKey:
 
 
 @dataclass(slots=True, eq=False)
-class GangLine:
+class CompositionQueue:
     """Gangs with equal needs, which do not fit."""
 
-    key: GangLineKey
+    key: CompositionKey
     need: int
     #: The composition's shapes, in an order that does not depend on hashes.
     shapes: Shapes
@@ -41,7 +41,7 @@ class GangLine:
 
 
 class GangQueue:
-    """Gangs with enough members: active ones in queue order, blocked ones in lines."""
+    """Gangs with enough members: active ones in queue order, blocked ones in composition queues."""
 
     def __init__(self, shares: Shares | None = None) -> None:
         self._active: FairHeap[tuple[Gang, int]] = FairHeap(
@@ -49,30 +49,34 @@ class GangQueue:
         )
         self._entry: dict[Gang, int] = {}
         self._entries = 0
-        self._line_of: dict[Gang, GangLine] = {}
-        self._lines: dict[GangLineKey, GangLine] = {}
-        self._key: dict[Gang, GangLineKey] = {}
-        #: Gangs that joined a line already blocked, and were not reported on yet.
+        self._queue_of: dict[Gang, CompositionQueue] = {}
+        self._queues: dict[CompositionKey, CompositionQueue] = {}
+        self._key: dict[Gang, CompositionKey] = {}
+        #: Gangs that joined a composition queue already blocked, and were not reported on yet.
         self.joined: list[Gang] = []
 
     def put(self, gang: Gang, *, alone: bool = False) -> None:
         """Queue the gang, or let it wait with others of its composition unless it is `alone`."""
         self.remove(gang)
         preempts = all(record.pod.preempts for record in gang.waiting.values())
-        self._key[gang] = GangLineKey(gang.composition, preempts, gang if alone else None)
+        self._key[gang] = CompositionKey(gang.composition, preempts, gang if alone else None)
         if not self._joins(gang):
             self._activate(gang)
 
     def move(self, gang: Gang, *, alone: bool) -> None:
-        """Move the gang to a line of its own, or back to its composition."""
-        key, line = self._key.get(gang), self._line_of.get(gang)
+        """Move the gang to a composition queue of its own, or back to its composition."""
+        key, composition_queue = self._key.get(gang), self._queue_of.get(gang)
         if key is None or alone == (key.alone is not None):
             return
         self.remove(gang)
         target = self._key[gang] = replace(key, alone=gang if alone else None)
-        if line is not None and target not in self._lines:
-            self._lines[target] = GangLine(
-                target, line.need, line.shapes, owner=gang.namespace, shortage=line.shortage
+        if composition_queue is not None and target not in self._queues:
+            self._queues[target] = CompositionQueue(
+                target,
+                composition_queue.need,
+                composition_queue.shapes,
+                owner=gang.namespace,
+                shortage=composition_queue.shortage,
             )
         if not self._joins(gang):
             self._activate(gang)
@@ -81,15 +85,15 @@ class GangQueue:
         """Remove the gang, which may be unknown."""
         self._entry.pop(gang, None)
         self._key.pop(gang, None)
-        line = self._line_of.pop(gang, None)
-        if line is not None:
-            del line.gangs[gang]
-            if not line.gangs:
-                del self._lines[line.key]
+        composition_queue = self._queue_of.pop(gang, None)
+        if composition_queue is not None:
+            del composition_queue.gangs[gang]
+            if not composition_queue.gangs:
+                del self._queues[composition_queue.key]
 
     def clear(self) -> None:
         """Remove all gangs, and all knowledge of compositions."""
-        for index in (self._entry, self._line_of, self._lines, self._key):
+        for index in (self._entry, self._queue_of, self._queues, self._key):
             index.clear()
         self._active.clear()
         self.joined.clear()
@@ -108,50 +112,56 @@ class GangQueue:
         """Look again at namespaces that need not wait any more."""
         self._active.let_on()
 
-    def block(self, gang: Gang) -> GangLine:
+    def mark_unschedulable(self, gang: Gang) -> CompositionQueue:
         """Block this active gang's composition, which does not fit."""
         key = self._key[gang]
-        line = self._lines[key] = GangLine(key, gang.need, gang.shapes.copy(), owner=gang.namespace)
+        composition_queue = self._queues[key] = CompositionQueue(
+            key, gang.need, gang.shapes.copy(), owner=gang.namespace
+        )
         self._joins(gang)
-        return line
+        return composition_queue
 
-    def wake(self, line: GangLine) -> None:
-        """Activate the gangs of a line."""
-        if self._lines.pop(line.key, None) is None:
+    def activate(self, composition_queue: CompositionQueue) -> None:
+        """Activate the gangs of a composition queue."""
+        if self._queues.pop(composition_queue.key, None) is None:
             return
-        for gang in line.gangs:
-            del self._line_of[gang]
+        for gang in composition_queue.gangs:
+            del self._queue_of[gang]
             self._activate(gang)
-        line.gangs.clear()
+        composition_queue.gangs.clear()
 
-    def line_of(self, gang: Gang) -> GangLine | None:
-        """The line in which a gang waits, or None."""
-        return self._line_of.get(gang)
+    def queue_of(self, gang: Gang) -> CompositionQueue | None:
+        """The composition queue in which a gang waits, or None."""
+        return self._queue_of.get(gang)
 
-    def is_blocked(self, line: GangLine) -> bool:
-        """Whether gangs wait in this line."""
-        return self._lines.get(line.key) is line
+    def is_unschedulable(self, composition_queue: CompositionQueue) -> bool:
+        """Whether gangs wait in this composition queue."""
+        return self._queues.get(composition_queue.key) is composition_queue
 
-    def lines_of(self, composition: Composition) -> list[GangLine]:
-        """The lines of blocked gangs of this composition, the oldest first."""
-        return [line for line in self._lines.values() if line.key.composition == composition]
+    def queues_of(self, composition: Composition) -> list[CompositionQueue]:
+        """The composition queues of blocked gangs of this composition, the oldest first."""
+        return [
+            composition_queue
+            for composition_queue in self._queues.values()
+            if composition_queue.key.composition == composition
+        ]
 
-    def lines(self) -> list[GangLine]:
-        """The lines of blocked gangs, the oldest first."""
-        return list(self._lines.values())
+    def queues(self) -> list[CompositionQueue]:
+        """The composition queues of blocked gangs, the oldest first."""
+        return list(self._queues.values())
 
     def active(self) -> Iterator[Gang]:
         """The active gangs."""
         yield from self._entry
 
     def _joins(self, gang: Gang) -> bool:
-        """Let the gang wait in its composition's line if that is blocked; whether it is."""
-        line = self._lines.get(self._key[gang])
-        if line is None:
+        """Let the gang wait in its composition's queue if that is unschedulable; whether it is."""
+        composition_queue = self._queues.get(self._key[gang])
+        if composition_queue is None:
             return False
         self._entry.pop(gang, None)
-        line.gangs[gang] = None
-        self._line_of[gang] = line
+        composition_queue.gangs[gang] = None
+        self._queue_of[gang] = composition_queue
         self.joined.append(gang)
         return True
 

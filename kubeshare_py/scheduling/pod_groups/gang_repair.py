@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kubeshare_py.configuration.scheduler import SchedulerConfiguration
-from kubeshare_py.domain.effects import Effect, Evict, ReportTrouble, Trouble
-from kubeshare_py.scheduling.binding.binds import Binds
-from kubeshare_py.scheduling.binding.intake import Intake
+from kubeshare_py.domain.effects import Effect, Evict, PodWarning, ReportPodWarning
+from kubeshare_py.scheduling.binding.binding_cycle import BindingCycles
+from kubeshare_py.scheduling.binding.enqueue import Enqueuer
 from kubeshare_py.scheduling.queue import queue_moves
-from kubeshare_py.scheduling.queue.gangs import Gang, Gangs, Role
+from kubeshare_py.scheduling.queue.gangs import Gang, Gangs, MemberRole
 from kubeshare_py.scheduling.queue.pod_records import Record
 from kubeshare_py.scheduling.queue.pod_table import PodTable
 from kubeshare_py.scheduling.queue.timers import Timers
@@ -43,12 +43,17 @@ class GangRepair:
     """Watches incomplete gangs, each for its time."""
 
     def __init__(
-        self, table: PodTable, gangs: Gangs, intake: Intake, binds: Binds, rules: RepairRules
+        self,
+        table: PodTable,
+        gangs: Gangs,
+        enqueuer: Enqueuer,
+        binding_cycles: BindingCycles,
+        rules: RepairRules,
     ) -> None:
         self._table = table
         self._gangs = gangs
-        self._intake = intake
-        self._binds = binds
+        self._enqueuer = enqueuer
+        self._binding_cycles = binding_cycles
         self._rules = rules
         self._due: Timers[Gang] = Timers()
         self._evict_again_at: dict[Gang, float] = {}
@@ -60,7 +65,7 @@ class GangRepair:
 
     def note(self, gang: Gang, now: float) -> None:
         """A gang changed: start its time, let it run on, or stop watching it."""
-        if gang.met or not gang.placed or gang.minimum <= 1:
+        if gang.quorum_met or not gang.placed or gang.min_member <= 1:
             gang.repair_at, gang.replanned = None, False
         elif gang.repair_at is None:
             self._set(gang, now)
@@ -74,11 +79,11 @@ class GangRepair:
                 self._evict(gang, still, now, effects)
             if gang.repair_at is None or gang.repair_at > now:
                 continue
-            on_their_way = list(_in(gang, Role.BINDING))
+            on_their_way = list(_in(gang, MemberRole.BINDING))
             for record in on_their_way:
                 if record.refused:
-                    self._binds.release(record)
-                    self._intake.enqueue(record, now, effects, queue_moves.FORCE_ACTIVATE)
+                    self._binding_cycles.release(record)
+                    self._enqueuer.enqueue(record, now, effects, queue_moves.FORCE_ACTIVATE)
                 else:
                     record.last_try = True
             if on_their_way and not gang.replanned:
@@ -89,12 +94,12 @@ class GangRepair:
 
     def cannot_fit(self, gang: Gang, now: float, effects: list[Effect]) -> None:
         """Give up a gang that was planned anew, because there is no room for the rest."""
-        if gang.replanned and not gang.counts[Role.BINDING]:
+        if gang.replanned and not gang.counts[MemberRole.BINDING]:
             self.give_up(gang, now, effects)
 
     def give_up(self, gang: Gang, now: float, effects: list[Effect]) -> None:
         """Evict a gang's bound members, or only report them, because it stays incomplete."""
-        bound = list(_in(gang, Role.BOUND))
+        bound = list(_in(gang, MemberRole.BOUND))
         if self._rules.release:
             gang.repair_at = None
             self._gangs.touched[gang] = None
@@ -103,7 +108,7 @@ class GangRepair:
         gang.repair_at = math.inf
         for record in bound:
             pod = record.pod
-            effects.append(ReportTrouble(pod.uid, pod.key, Trouble.INCOMPLETE, _note(gang)))
+            effects.append(ReportPodWarning(pod.uid, pod.key, PodWarning.INCOMPLETE, _note(gang)))
 
     def _evict(self, gang: Gang, records: list[Record], now: float, effects: list[Effect]) -> None:
         """Request evictions, and again later if the pods are still there."""
@@ -111,7 +116,7 @@ class GangRepair:
         for record in records:
             pod = record.pod
             if not pod.deleting:
-                effects.append(Evict(pod.uid, pod.key, REASON, note, Trouble.INCOMPLETE))
+                effects.append(Evict(pod.uid, pod.key, REASON, note, PodWarning.INCOMPLETE))
             record.evicted = True
             self._table.update(record)
         if records:
@@ -123,12 +128,13 @@ class GangRepair:
         self._due.add(gang.repair_at, gang)
 
 
-def _in(gang: Gang, role: Role) -> Iterator[Record]:
+def _in(gang: Gang, role: MemberRole) -> Iterator[Record]:
     return (member.record for member in gang.members.values() if member.role is role)
 
 
 def _note(gang: Gang) -> str:
-    bound = gang.counts[Role.BOUND]
+    bound = gang.counts[MemberRole.BOUND]
     return (
-        f'pod group "{gang.title}" needs {gang.minimum} pods together, only {bound} could be bound'
+        f'pod group "{gang.title}" needs {gang.min_member} pods together, only {bound} could '
+        "be bound"
     )

@@ -10,7 +10,7 @@ from kubeshare_py.domain.effects import ReportWaiting
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.scheduling.queue.gangs import Gang, Role, Shortage
+from kubeshare_py.scheduling.queue.gangs import Gang, MemberRole, Shortage
 from kubeshare_py.scheduling.queue.timers import Timers
 from kubeshare_py.scheduling.queue.waiting_reports import (
     INVENTORY_UNREAD,
@@ -56,7 +56,7 @@ class GangReports:
         """Report on gangs whose members are still missing."""
         for gang in self._due.due(now):
             self._waited_for.discard(gang)
-            if gang.together and gang.waiting and len(gang.waiting) < gang.need:
+            if gang.needs_quorum and gang.waiting and len(gang.waiting) < gang.need:
                 self.tell(gang, too_few(gang))
 
     def short(self, gang: Gang, shortage: Shortage) -> None:
@@ -65,10 +65,10 @@ class GangReports:
 
     def tell(self, gang: Gang, diagnosis: Diagnosis) -> None:
         """Report to all members; if nothing is new, only to those without this report."""
-        members = gang.untold if gang.diagnosis == diagnosis else gang.waiting
+        members = gang.unreported if gang.diagnosis == diagnosis else gang.waiting
         self._pending.extend((gang, uid) for uid in members)
         gang.diagnosis = diagnosis
-        gang.untold.clear()
+        gang.unreported.clear()
 
     def portion(self) -> list[ReportWaiting]:
         """The next reports, for members that still wait."""
@@ -76,7 +76,7 @@ class GangReports:
         while self._pending and len(reports) < REPORTS_A_TURN:
             gang, uid = self._pending.popleft()
             record = gang.waiting.get(uid)
-            if record is not None and gang.together and gang.diagnosis is not None:
+            if record is not None and gang.needs_quorum and gang.diagnosis is not None:
                 reports.append(ReportWaiting(uid, record.pod.key, gang.diagnosis))
         return reports
 
@@ -84,7 +84,7 @@ class GangReports:
 def too_few(gang: Gang) -> Diagnosis:
     """The diagnosis of a gang with missing or held back members."""
     there = len(gang.waiting)
-    held = gang.counts[Role.HELD] + gang.counts[Role.BACKOFF]
+    held = gang.counts[MemberRole.HELD] + gang.counts[MemberRole.BACKOFF]
     others = f", {held} of them held back" if held else ""
     return Diagnosis(
         sentence=f"{_needs(gang)}; there {_are(there + held)}{others}", topic=TOO_FEW_PODS

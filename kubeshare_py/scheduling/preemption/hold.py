@@ -14,13 +14,13 @@ from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
 from kubeshare_py.domain.pod import Pod
-from kubeshare_py.domain.preemption import PreemptionPlan, Seat
+from kubeshare_py.domain.preemption import NominatedPlace, PreemptionPlan
 from kubeshare_py.framework.boundary import PluginFailed
-from kubeshare_py.scheduling.preemption.evictable import is_leaving
 from kubeshare_py.scheduling.preemption.planner import Planner, preemptor_of
-from kubeshare_py.scheduling.queue.earmarks import Contender
+from kubeshare_py.scheduling.preemption.potential_victims import is_leaving
 from kubeshare_py.scheduling.queue.gangs import Gang
 from kubeshare_py.scheduling.queue.pod_records import Record
+from kubeshare_py.scheduling.queue.reservations import Contender
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +42,11 @@ class PreemptionHold:
 
     def places(self, plan: PreemptionPlan) -> dict[PodUid, Charge]:
         """The planned place of each pod."""
-        return {seat.uid: self._place(seat) for seat in plan.seats}
+        return {place.uid: self._place(place) for place in plan.nominations}
 
     def evicted(self, plan: PreemptionPlan) -> list[Evicted]:
         """The plan's victims, and pods on its cards that leave because of another plan."""
-        cards = {uuid for seat in plan.seats for uuid in seat.cards}
+        cards = {uuid for place in plan.nominations for uuid in place.cards}
         victims = [self._records[victim.uid] for victim in plan.victims]
         # Lingering pods have no record, and nothing is kept for them beside the plan's places.
         leaving = [self._records[uid] for uid in plan.awaited if uid in self._records]
@@ -70,8 +70,8 @@ class PreemptionHold:
     ) -> dict[PodUid, Charge]:
         """By evicted pod, what it held of cards beyond these places.
 
-        Pods for which an earmark is kept are left out, except those in `before`, whose earmarks are
-        the plan's own.
+        Pods for which a reservation is kept are left out, except those in `before`, whose
+        reservations are the plan's own.
         """
         left: dict[GpuUuid, tuple[int, int]] = {}
         for place in places.values():
@@ -81,7 +81,7 @@ class PreemptionHold:
         found = {}
         for one in evicted:
             uid = one.pod.uid
-            if uid in self._ledger.earmarks and uid not in before:
+            if uid in self._ledger.reservations and uid not in before:
                 continue
             rests = [_beyond(card, left) for card in one.cards]
             cards = tuple(rest for rest in rests if rest is not None)
@@ -92,7 +92,10 @@ class PreemptionHold:
 
     def rule(self, plan: PreemptionPlan, evicted: Sequence[Evicted]) -> Callable[[Contender], bool]:
         """The rule that says which contenders may take what is kept."""
-        priority, has_cards = plan.preemptor.priority, any(seat.cards for seat in plan.seats)
+        priority, has_cards = (
+            plan.preemptor.priority,
+            any(place.cards for place in plan.nominations),
+        )
 
         victims = [one.pod for one in evicted]
 
@@ -123,11 +126,11 @@ class PreemptionHold:
         except PluginFailed:
             return False  # unknown: treated as "may not"
 
-    def _place(self, seat: Seat) -> Charge:
-        shape, columns = self._records[seat.uid].shape, self._ledger.columns
-        row, claim = columns.row_of[seat.node], shape.claim
+    def _place(self, place: NominatedPlace) -> Charge:
+        shape, columns = self._records[place.uid].shape, self._ledger.columns
+        row, claim = columns.row_of[place.node], shape.claim
         charges = []
-        for uuid in seat.cards if claim is not None else ():
+        for uuid in place.cards if claim is not None else ():
             assert claim is not None
             slot = columns.uuids[row].index(uuid)
             model = columns.model_names[columns.model.item(row, slot)]
@@ -139,7 +142,7 @@ class PreemptionHold:
             exclusive=claim is not None and claim.exclusive,
             port=0 if shape.needs_port else None,
         )
-        return Charge(seat.node, shape.resources, allocation)
+        return Charge(place.node, shape.resources, allocation)
 
 
 def _cards(record: Record) -> set[GpuUuid]:

@@ -9,7 +9,7 @@ from collections.abc import Container, Mapping
 from kubeshare_py.domain.effects import Effect, Nominate
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.preemption import PreemptionPlan
-from kubeshare_py.scheduling.queue.pod_records import Record, State
+from kubeshare_py.scheduling.queue.pod_records import PodState, Record
 from kubeshare_py.scheduling.queue.timers import Timers
 
 #: A nomination that is still shown is cleared again after this time (s).
@@ -56,18 +56,20 @@ class Nominations:
 
     def begin(self, plan: PreemptionPlan, effects: list[Effect]) -> None:
         """Nominate all pods that get a place in the plan."""
-        uids = [seat.uid for seat in plan.seats]
+        uids = [place.uid for place in plan.nominations]
         self._planned.update(uids)
         self._told.update(uids)
-        effects += [Nominate(seat.uid, seat.key, seat.node, seat.cards) for seat in plan.seats]
+        effects += [
+            Nominate(place.uid, place.key, place.node, place.cards) for place in plan.nominations
+        ]
 
     def keep(self, plan: PreemptionPlan) -> None:
         """Keep the places of a plan that ended after all."""
-        self._planned.update(seat.uid for seat in plan.seats)
+        self._planned.update(place.uid for place in plan.nominations)
 
     def end(self, plan: PreemptionPlan) -> None:
         """Record that the plan ended: its pods have their places, or will not get them."""
-        uids = {seat.uid for seat in plan.seats}
+        uids = {place.uid for place in plan.nominations}
         self._planned -= uids
         self._doubtful |= uids & (self.shown | self._told)
 
@@ -81,9 +83,9 @@ class Nominations:
             record = self._records.get(uid)
             if record is None or not (uid in self.shown or uid in self._told):
                 continue
-            if record.node is None or record.state is State.BOUND:
+            if record.node is None or record.state is PodState.BOUND:
                 self._told.discard(uid)
-            if record.node is None or (record.state is State.BOUND and uid in self.shown):
+            if record.node is None or (record.state is PodState.BOUND and uid in self.shown):
                 effects.append(Nominate(uid, record.pod.key, None))
             self._again.add(now + AGAIN_S, uid)
         self._doubtful.clear()

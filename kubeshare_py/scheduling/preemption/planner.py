@@ -16,16 +16,21 @@ from kubeshare_py.domain.budget import Budget
 from kubeshare_py.domain.events import BudgetEvent, BudgetGone, BudgetSeen, BudgetsListed
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.pod import Pod
-from kubeshare_py.domain.preemption import PreemptionPlan, Preemptor, Seat, Victim
-from kubeshare_py.framework.asks import Asker
+from kubeshare_py.domain.preemption import NominatedPlace, PreemptionPlan, Preemptor, Victim
 from kubeshare_py.framework.boundary import Boundary, PluginFailed
+from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.plugin_calls import gives_way
 from kubeshare_py.framework.points import lower_priority
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling.pod_groups.gang_models import models_for
 from kubeshare_py.scheduling.pod_groups.gang_places import NOWHERE, places_by
-from kubeshare_py.scheduling.preemption.evictable import Evictable, Unit, cost, importance
-from kubeshare_py.scheduling.preemption.search import Draft, PreemptionSearch
+from kubeshare_py.scheduling.preemption.potential_victims import (
+    EvictionGroup,
+    PotentialVictims,
+    cost,
+    importance,
+)
+from kubeshare_py.scheduling.preemption.search import DraftPlan, PreemptionSearch
 from kubeshare_py.scheduling.preemption.survey import Survey
 from kubeshare_py.scheduling.preemption.victim_search import Portion
 from kubeshare_py.scheduling.queue.gangs import Gangs
@@ -59,14 +64,14 @@ class Planner:
         ledger: Ledger,
         records: Mapping[PodUid, Record],
         gangs: Gangs,
-        askers: Mapping[str, Asker],
+        evaluators: Mapping[str, Evaluator],
         profiles: Mapping[str, Profile],
         boundary: Boundary,
     ) -> None:
         self._ledger = ledger
         self._records = records
         self._gangs = gangs
-        self._askers = askers
+        self._evaluators = evaluators
         self._profiles = profiles
         self._boundary = boundary
         self.budgets: dict[PodKey, Budget] = {}
@@ -141,13 +146,13 @@ class Planner:
         leaving: Sequence[Record],
         yields: Callable[[Pod], bool],
         where: Where,
-    ) -> Draft | None:
-        best: Draft | None = None
+    ) -> DraftPlan | None:
+        best: DraftPlan | None = None
         models = self._models_for(members)
         for among, model in product(self._places_for(members, where), models):
             search = self._search(leaving, yields, model)
             draft = search.find(members, where.number, among, fitting=where.fitting)
-            if draft is not None and (best is None or cost(draft.units) < cost(best.units)):
+            if draft is not None and (best is None or cost(draft.groups) < cost(best.groups)):
                 best = draft
         return best
 
@@ -155,14 +160,14 @@ class Planner:
         self, leaving: Sequence[Record], yields: Callable[[Pod], bool], model: str
     ) -> PreemptionSearch:
         ours = self._profiles
-        evictable = Evictable(
+        potential_victims = PotentialVictims(
             self._ledger,
             self._records,
             self._gangs,
             self.budgets,
             lambda pod: pod.scheduler_name in ours and yields(pod),
         )
-        return PreemptionSearch(self._ledger, self._askers, evictable, leaving, model)
+        return PreemptionSearch(self._ledger, self._evaluators, potential_victims, leaving, model)
 
     def is_on(self, profile: str) -> bool:
         """Whether pods of this profile may evict any."""
@@ -217,24 +222,24 @@ class Planner:
             yield np.flatnonzero(places == number)
 
     def _as_plan(
-        self, preemptor: Preemptor, draft: Draft, leaving: Sequence[Record]
+        self, preemptor: Preemptor, draft: DraftPlan, leaving: Sequence[Record]
     ) -> PreemptionPlan | None:
         names, columns = draft.names, self._ledger.columns
-        seats = []
-        for one in draft.seated:
+        places = []
+        for one in draft.placements:
             pod, node = one.record.pod, names[one.position]
             uuids = columns.uuids[columns.row_of[node]]
             if one.slots and max(one.slots) >= len(uuids):
                 return None  # a plugin took an empty slot for a card
             cards = tuple(uuids[slot] for slot in one.slots)
-            seats.append(Seat(uid=pod.uid, key=pod.key, node=node, cards=cards))
-        used = {seat.node for seat in seats}
+            places.append(NominatedPlace(uid=pod.uid, key=pod.key, node=node, cards=cards))
+        used = {place.node for place in places}
         return PreemptionPlan(
             preemptor=preemptor,
-            seats=tuple(seats),
-            victims=_victims(draft.units),
+            nominations=tuple(places),
+            victims=_victims(draft.groups),
             awaited=tuple(record.pod.uid for record in leaving if record.node in used),
-            violations=sum(unit.violations for unit in draft.units),
+            violations=sum(group.violations for group in draft.groups),
         )
 
 
@@ -249,8 +254,8 @@ def preemptor_of(pods: Sequence[Pod], gang: str = "") -> Preemptor:
     )
 
 
-def _victims(units: Sequence[Unit]) -> tuple[Victim, ...]:
-    records = {record.pod.uid: record for unit in units for record in unit.records}
+def _victims(groups: Sequence[EvictionGroup]) -> tuple[Victim, ...]:
+    records = {record.pod.uid: record for group in groups for record in group.records}
     ordered = sorted(records.values(), key=lambda record: importance(record.pod))
     return tuple(_victim(record) for record in ordered)
 

@@ -1,10 +1,10 @@
 """Preemptions under way: what to search for next, plans that are carried out, and their ends.
 
-A search follows every attempt that found no place. A plan gives its nominee earmarks and requests
-the victims' deletion; then the nominee is tried in its turn like all others. It keeps its earmarks
-until it is bound or gives up. The plan is replaced by another if its place no longer holds, if the
-nominee does not fit although all victims have left, or if victims do not leave in time. Without
-another plan the nominee gives up.
+A search follows every attempt that found no place. A plan gives its nominee reservations and
+requests the victims' deletion; then the nominee is tried in its turn like all others. It keeps its
+reservations until it is bound or gives up. The plan is replaced by another if its place no longer
+holds, if the nominee does not fit although all victims have left, or if victims do not leave in
+time. Without another plan the nominee gives up.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -15,29 +15,35 @@ from kubeshare_py.cluster.charge import Charge
 from kubeshare_py.domain.effects import Effect, Evict, Preempt
 from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.domain.preemption import PreemptionPlan
-from kubeshare_py.scheduling.binding.books import Books
-from kubeshare_py.scheduling.pod_groups.gang_turns import GangTurns
-from kubeshare_py.scheduling.preemption.bound_ranks import BoundRanks
-from kubeshare_py.scheduling.preemption.departures import Departures
+from kubeshare_py.scheduling.binding.scheduler_state import SchedulerState
+from kubeshare_py.scheduling.pod_groups.gang_cycles import GangCycles
+from kubeshare_py.scheduling.preemption.evictions_in_flight import EvictionsInFlight
 from kubeshare_py.scheduling.preemption.hold import Evicted, PreemptionHold
+from kubeshare_py.scheduling.preemption.lowest_priority import LowestPriority
 from kubeshare_py.scheduling.preemption.nominations import Nominations
 from kubeshare_py.scheduling.preemption.planner import Planner, Where, preemptor_of
 from kubeshare_py.scheduling.preemption.preemptor_queue import PreemptionQueue
 from kubeshare_py.scheduling.preemption.resumption import Resumption
 from kubeshare_py.scheduling.preemption.rules import PreemptionRules
 from kubeshare_py.scheduling.preemption.survey import Survey
-from kubeshare_py.scheduling.queue.earmarks import Cause, Holder, Nominee, contender_of, needed
 from kubeshare_py.scheduling.queue.gangs import Gang
-from kubeshare_py.scheduling.queue.pod_records import Record, State
+from kubeshare_py.scheduling.queue.pod_records import PodState, Record
+from kubeshare_py.scheduling.queue.reservations import (
+    Nominee,
+    Reservation,
+    ReservationCause,
+    contender_of,
+    needed,
+)
 from kubeshare_py.scheduling.queue.timers import Timers
 
 #: The reason in the victims' condition, and that of their event, as kube-scheduler has them.
 REASON, EVENT = "PreemptionByScheduler", "Preempted"
-_UNPLACED = (State.BACKOFF, State.WAITING)
+_UNPLACED = (PodState.BACKOFF, PodState.WAITING)
 
 
 @dataclass(slots=True, eq=False)
-class UnderWay:
+class PreemptionInFlight:
     """A plan that is carried out until `until` (s).
 
     `evicted` are its victims, those of the nominee's earlier plans, and those of other plans that
@@ -54,27 +60,29 @@ class UnderWay:
 class Preemption:
     """Searches and carries out plans, at the end of each turn."""
 
-    def __init__(self, books: Books, gang_turns: GangTurns, rules: PreemptionRules) -> None:
+    def __init__(
+        self, state: SchedulerState, gang_cycles: GangCycles, rules: PreemptionRules
+    ) -> None:
         """Works on these books."""
-        self._books = books
-        records, profiles = books.records, books.profiles
+        self._state = state
+        records, profiles = state.records, state.profiles
         self._records = records
         planner = self.planner = Planner(
-            books.ledger, records, books.gangs, books.askers, profiles, books.boundary
+            state.ledger, records, state.gangs, state.evaluators, profiles, state.boundary
         )
-        self._kept = PreemptionHold(books.ledger, records, planner)
+        self._kept = PreemptionHold(state.ledger, records, planner)
         self._patience_s = rules.patience_s
-        self._given_up: Timers[UnderWay] = Timers()
-        self.under_way: dict[Nominee, UnderWay] = {}
-        self.ranks = BoundRanks()
-        books.table.follow(self.ranks)
-        self.departures = Departures(books.table, books.gangs)
+        self._given_up: Timers[PreemptionInFlight] = Timers()
+        self.under_way: dict[Nominee, PreemptionInFlight] = {}
+        self.ranks = LowestPriority()
+        state.table.follow(self.ranks)
+        self.evictions = EvictionsInFlight(state.table, state.gangs)
         self._nominations = Nominations(records, profiles)
-        self._resumption = Resumption(records, books.gangs)
+        self._resumption = Resumption(records, state.gangs)
         #: Plans whose nominee was placed but is not bound yet, with its place.
-        self._placed: dict[PodUid, tuple[UnderWay, Charge]] = {}
+        self._placed: dict[PodUid, tuple[PreemptionInFlight, Charge]] = {}
         most = rules.most_plans
-        self.queue = PreemptionQueue(books, planner, gang_turns, self.under_way, self.ranks, most)
+        self.queue = PreemptionQueue(state, planner, gang_cycles, self.under_way, self.ranks, most)
         self._now = 0.0
         self._searched = False
         #: Searches that take several turns.
@@ -85,7 +93,7 @@ class Preemption:
         """Whether a turn would search, or find that a plan or nomination has ended."""
         if self.queue.is_due or self._searched or self._nominations.is_due:
             return True
-        return any(holder.is_broken for holder in self._books.earmarks.holders)
+        return any(reservation.is_broken for reservation in self._state.reservations.holders)
 
     @property
     def next_at(self) -> float:
@@ -93,7 +101,7 @@ class Preemption:
         return min(
             self._given_up.next_at,
             self.queue.next_at,
-            self.departures.next_at,
+            self.evictions.next_at,
             self._nominations.next_at,
         )
 
@@ -101,14 +109,14 @@ class Preemption:
         """Take a pod as the API server shows it."""
         if record is None:
             return
-        self.departures.seen(record, now)
+        self.evictions.seen(record, now)
         self._nominations.seen(record)
 
     def gone(self, uid: PodUid) -> None:
         """Forget a pod. It may still hold something until `left` is called."""
         self._surveys.pop(uid, None)
         self._nominations.gone(uid)
-        self.departures.gone(uid)
+        self.evictions.gone(uid)
 
     def left(self, uid: PodUid) -> None:
         """A pod no longer holds anything."""
@@ -119,15 +127,15 @@ class Preemption:
 
         With it, whether that plan is being carried out.
         """
-        gang = self._books.gangs.of(record.pod.uid)
-        nominee: Nominee = gang if gang is not None and gang.together else record.pod.uid
+        gang = self._state.gangs.of(record.pod.uid)
+        nominee: Nominee = gang if gang is not None and gang.needs_quorum else record.pod.uid
         known = self.under_way.get(nominee)
         if known is not None:
             return known.plan, True
         if isinstance(nominee, Gang) and len(nominee.waiting) < nominee.need:
             return None
         plan = self._search(nominee, self._now)
-        self._books.earmarks.lay()
+        self._state.reservations.lay()
         return None if plan is None else (plan, False)
 
     def time_passed(self, now: float, effects: list[Effect]) -> None:
@@ -136,7 +144,7 @@ class Preemption:
         self._nominations.time_passed(now)
         if self._given_up.due(now):
             self._searched = True
-        for uid in self.departures.time_passed(now, effects):
+        for uid in self.evictions.time_passed(now, effects):
             self._not_awaited(uid)
             # Nothing became free that would wake the pods that waited for it.
             self._searched = True
@@ -145,7 +153,7 @@ class Preemption:
         """Give a nominee whose Binding was refused its place back, before others are tried."""
         for uid, (one, charge) in list(self._placed.items()):
             record = self._records.get(uid)
-            if record is not None and record.state is State.BINDING:
+            if record is not None and record.state is PodState.ASSUMED:
                 continue
             del self._placed[uid]
             if record is not None and record.state in _UNPLACED and now < one.until:
@@ -170,7 +178,7 @@ class Preemption:
         return not self.resumes(cards_known=cards_known)
 
     def turn(self, now: float, effects: list[Effect]) -> None:
-        """At the end of a turn, before earmarks are laid: end plans, and make at most one."""
+        """At the end of a turn, before reservations are laid: end plans, and make at most one."""
         self._now = now
         self._note_ends()
         doubtful = self._doubtful(now)
@@ -185,9 +193,9 @@ class Preemption:
                 self._nominations.take_back(now, effects)
             return
         survey = self._survey(nominee)
-        before = self._books.work.cost
+        before = self._state.work.cost
         plan = self._search(nominee, now, survey=survey)
-        self.queue.spend(nominee, self._books.work.cost - before)
+        self.queue.spend(nominee, self._state.work.cost - before)
         if survey is not None and not survey.is_done:
             return
         self._surveys.pop(nominee, None)
@@ -204,10 +212,10 @@ class Preemption:
         known = self._surveys.get(nominee)
         if record is not None and known is not None and known.shape == record.shape:
             return known
-        self._books.attempts.preemptions += 1
-        if record is None or self._books.gangs.of(record.pod.uid) is not None:
+        self._state.attempts.preemptions += 1
+        if record is None or self._state.gangs.of(record.pod.uid) is not None:
             return None
-        survey = Survey(self._books.attempts.preemptions, record.shape)
+        survey = Survey(self._state.attempts.preemptions, record.shape)
         self._surveys[nominee] = survey
         return survey
 
@@ -215,34 +223,34 @@ class Preemption:
         """End plans whose nominee was placed, is gone, or may not be tried."""
         for one in list(self.under_way.values()):
             nominee = one.nominee
-            if self._books.earmarks.of(nominee) is not None:
+            if self._state.reservations.of(nominee) is not None:
                 continue
             record = None if isinstance(nominee, Gang) else self._records.get(nominee)
             self._end(one)
-            charge = None if record is None else self._books.ledger.charge_of(record.pod.uid)
-            if record is not None and record.state is State.BINDING and charge is not None:
+            charge = None if record is None else self._state.ledger.charge_of(record.pod.uid)
+            if record is not None and record.state is PodState.ASSUMED and charge is not None:
                 self._placed[record.pod.uid] = one, charge
 
-    def _doubtful(self, now: float) -> UnderWay | None:
+    def _doubtful(self, now: float) -> PreemptionInFlight | None:
         """The first plan that no longer holds, or that gave its nominee nothing."""
-        for holder in self._books.earmarks.holders:
-            one = self.under_way.get(holder.nominee)
+        for reservation in self._state.reservations.holders:
+            one = self.under_way.get(reservation.nominee)
             if one is None:
                 continue
             in_vain = not one.awaited and self.queue.was_tried(one.nominee)
-            if holder.is_broken or in_vain or one.until <= now:
+            if reservation.is_broken or in_vain or one.until <= now:
                 return one
         return None
 
-    def _renew(self, one: UnderWay, now: float, effects: list[Effect]) -> None:
+    def _renew(self, one: PreemptionInFlight, now: float, effects: list[Effect]) -> None:
         """Replace a plan by another; what it keeps is not handed out meanwhile."""
         nominee, plan = one.nominee, None
-        holder = self._books.earmarks.of(nominee)
-        is_broken = holder is not None and holder.is_broken
+        reservation = self._state.reservations.of(nominee)
+        is_broken = reservation is not None and reservation.is_broken
         # A nominee that had room all along, and did not get it, would not get it the next time.
         had_to_wait = self.queue.was_tried(nominee) and (one.plan.victims or one.plan.awaited)
         if (is_broken or one.awaited or had_to_wait) and self.queue.may_plan(nominee):
-            self._books.attempts.preemptions += 1
+            self._state.attempts.preemptions += 1
             plan = self._search(nominee, now, fitting=True)
             if plan is None:
                 self.queue.futile(nominee, now)
@@ -270,18 +278,18 @@ class Preemption:
         members = needed(nominee, self._records)
         leaving = [
             self._records[uid]
-            for uid, since in self.departures.since.items()
-            if now < since + self._patience_s and self._books.ledger.charge_of(uid) is not None
+            for uid, since in self.evictions.since.items()
+            if now < since + self._patience_s and self._state.ledger.charge_of(uid) is not None
         ]
-        leaving += [one.record for one in self._books.lingering.pods()]
-        earmarks = self._books.earmarks
-        if earmarks and earmarks.show_to(contender_of(nominee, self._records)) is not None:
+        leaving += [one.record for one in self._state.lingering.pods()]
+        reservations = self._state.reservations
+        if reservations and reservations.show_to(contender_of(nominee, self._records)) is not None:
             if survey is not None:
                 survey.is_done = True
             return None  # that holder is tried first, and this nominee again afterwards
         name = nominee.name if isinstance(nominee, Gang) else ""
         preemptor = preemptor_of([record.pod for record in members], name)
-        where = Where(self._books.attempts.preemptions, nodes, fitting=fitting)
+        where = Where(self._state.attempts.preemptions, nodes, fitting=fitting)
         if survey is not None:
             plan = self.planner.look_on(preemptor, members[0], leaving, survey)
         else:
@@ -300,38 +308,38 @@ class Preemption:
     ) -> None:
         """Carry a plan out; `before` are pods that were evicted for the same nominee."""
         evicted = {one.pod.uid: one for one in (*before, *self._kept.evicted(plan))}
-        one = UnderWay(nominee, plan, now + self._patience_s, [*evicted.values()])
+        one = PreemptionInFlight(nominee, plan, now + self._patience_s, [*evicted.values()])
         one.awaited.update(victim.uid for victim in plan.victims)
         one.awaited.update(plan.awaited)
         self._hold(one, self._kept.places(plan), now)
         self._given_up.add(one.until, one)
         self.queue.count(nominee, plan)
-        first = plan.seats[0]
+        first = plan.nominations[0]
         effects.append(Preempt(first.uid, first.key, plan))
         self._nominations.begin(plan, effects)
         for victim in plan.victims:
             eviction = _eviction(self._records[victim.uid], plan)
             effects.append(eviction)
-            self.departures.ask(eviction, partial(self._awaits, nominee, victim.uid), now)
+            self.evictions.ask(eviction, partial(self._awaits, nominee, victim.uid), now)
 
-    def _hold(self, one: UnderWay, places: Mapping[PodUid, Charge], now: float) -> None:
+    def _hold(self, one: PreemptionInFlight, places: Mapping[PodUid, Charge], now: float) -> None:
         """Keep these places for the plan's nominee, in place of its earlier ones."""
-        earmarks, nominee, plan = self._books.earmarks, one.nominee, one.plan
+        reservations, nominee, plan = self._state.reservations, one.nominee, one.plan
         for place in places.values():
             cards = place.allocation.cards if place.allocation is not None else ()
-            earmarks.took(place.node, {card.uuid for card in cards})
-        holder = earmarks.of(nominee)
-        if holder is None or holder.cause is not Cause.PREEMPTS:
-            earmarks.end(nominee)
+            reservations.took(place.node, {card.uuid for card in cards})
+        reservation = reservations.of(nominee)
+        if reservation is None or reservation.cause is not ReservationCause.PREEMPTS:
+            reservations.end(nominee)
             contender = contender_of(nominee, self._records)
             name = f'pod group "{plan.preemptor.namespace}/{plan.preemptor.name}"'
             if not isinstance(nominee, Gang):
                 name = f"pod {contender.pods[0].key}"
-            holder = Holder(nominee, contender.key, name, Cause.PREEMPTS, now)
-        holder.yields_to = self._kept.rule(plan, one.evicted)
-        holder.shapes = {uid: self._records[uid].shape for uid in places}
-        beside = self._kept.beside(places, one.evicted, holder.beside)
-        earmarks.hold(holder, places, now, beside)
+            reservation = Reservation(nominee, contender.key, name, ReservationCause.PREEMPTS, now)
+        reservation.yields_to = self._kept.rule(plan, one.evicted)
+        reservation.shapes = {uid: self._records[uid].shape for uid in places}
+        beside = self._kept.beside(places, one.evicted, reservation.beside)
+        reservations.hold(reservation, places, now, beside)
         self.under_way[nominee] = one
         self.queue.set_apart(nominee)
         if not one.awaited:
@@ -342,12 +350,12 @@ class Preemption:
         one = self.under_way.get(nominee)
         return one is not None and uid in one.awaited
 
-    def _give_up(self, one: UnderWay) -> None:
+    def _give_up(self, one: PreemptionInFlight) -> None:
         """End a plan whose nominee does not get its place."""
-        self._books.earmarks.end(one.nominee)
+        self._state.reservations.end(one.nominee)
         self._end(one)
 
-    def _end(self, one: UnderWay) -> None:
+    def _end(self, one: PreemptionInFlight) -> None:
         del self.under_way[one.nominee]
         self._nominations.end(one.plan)
         self.queue.again(one.nominee)
@@ -362,7 +370,7 @@ def _eviction(record: Record, plan: PreemptionPlan) -> Evict:
     pod, preemptor = record.pod, plan.preemptor
     # The message has no name, because the victim's owner may not be allowed to see other
     # namespaces.
-    by = f"{'the pod group of ' if preemptor.is_gang else ''}pod {plan.seats[0].uid}"
+    by = f"{'the pod group of ' if preemptor.is_gang else ''}pod {plan.nominations[0].uid}"
     message = f"{pod.scheduler_name}: preempting to accommodate a higher priority pod"
     note = f"Preempted by {by} on node {record.node}"
     return Evict(pod.uid, pod.key, REASON, message, EVENT, note, preemptor.namespace)

@@ -7,21 +7,21 @@ from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.preemption import PreemptionPlan
 from kubeshare_py.domain.remembered import MOST_BYTES, weight_of
-from kubeshare_py.scheduling.binding.books import Books
-from kubeshare_py.scheduling.pod_groups.gang_turns import GangTurns
-from kubeshare_py.scheduling.preemption.bound_ranks import BoundRanks
+from kubeshare_py.scheduling.binding.scheduler_state import SchedulerState
+from kubeshare_py.scheduling.pod_groups.gang_cycles import GangCycles
+from kubeshare_py.scheduling.preemption.lowest_priority import LowestPriority
 from kubeshare_py.scheduling.preemption.planner import Planner, preemptor_of
-from kubeshare_py.scheduling.queue.earmarks import Nominee, needed
 from kubeshare_py.scheduling.queue.fair_share import FairHeap, Shares
 from kubeshare_py.scheduling.queue.gangs import Gang
-from kubeshare_py.scheduling.queue.pod_queue import Line, SortKey
+from kubeshare_py.scheduling.queue.pod_queue import ShapeQueue, SortKey
 from kubeshare_py.scheduling.queue.pod_records import Record
+from kubeshare_py.scheduling.queue.reservations import Nominee, needed
 from kubeshare_py.scheduling.queue.timers import Timers, backoff_s
 
 #: The most failed searches that are remembered.
 FUTILE_KEPT = 4096
 
-#: The most lines and gangs that one turn looks at, and the most first pods of a line.
+#: The most shape queues and gangs that one turn looks at, and the most first pods of a shape queue.
 LOOKS_A_TURN, MOST_LOOKED_AT = 500, 500
 
 #: The cost of a search without its questions, in rows of about 0.4 µs: some milliseconds.
@@ -32,42 +32,43 @@ EXHAUSTED = "Pods were evicted for it {} times, and it has no place: it evicts n
 
 #: Ranks above and below all.
 NOBODY, NOTHING = (math.inf, True), (-math.inf, False)
-#: Nominees of equal rank in one line, and of one namespace if that matters, have the same outcome.
+#: Nominees of equal rank in one shape queue, and of one namespace if that matters, have the same
+#: outcome.
 _Alike = tuple[object, ...]
 
 
 class PreemptionQueue:
-    """Lines and gangs that were just blocked, or whose failed search is due again."""
+    """Shape queues and gangs that were just blocked, or whose failed search is due again."""
 
     def __init__(
         self,
-        books: Books,
+        state: SchedulerState,
         planner: Planner,
-        gang_turns: GangTurns,
+        gang_cycles: GangCycles,
         under_way: Mapping[Nominee, object],
-        ranks: BoundRanks,
+        ranks: LowestPriority,
         most_plans: int,
     ) -> None:
         """`most_plans`: how many times one nominee may evict others."""
-        self._books = books
-        self._records = books.records
+        self._state = state
+        self._records = state.records
         self._planner = planner
-        self._gang_turns = gang_turns
+        self._gang_cycles = gang_cycles
         self._under_way = under_way
         self._ranks = ranks
         self._most_plans = most_plans
         #: Candidates, with the sort key at which each stands. Searches have fair shares of their
         #: own: a round lasts until every owner with candidates has had its share.
-        self._due: dict[Line | Gang, SortKey] = {}
+        self._due: dict[ShapeQueue | Gang, SortKey] = {}
         self._shares = Shares()
-        self._candidates: FairHeap[Line | Gang] = FairHeap(
+        self._candidates: FairHeap[ShapeQueue | Gang] = FairHeap(
             self._shares, self._stands_at, lambda: len(self._due)
         )
         #: Candidates that were found under a former owner.
-        self._moved: dict[Line | Gang, None] = {}
+        self._moved: dict[ShapeQueue | Gang, None] = {}
         #: Candidates still to be looked at, some in each turn.
-        self._unlooked: list[Line | Gang] = []
-        self._retry: Timers[Line | Gang] = Timers()
+        self._unlooked: list[ShapeQueue | Gang] = []
+        self._retry: Timers[ShapeQueue | Gang] = Timers()
         self._futile: dict[_Alike, tuple[int, float]] = {}
         self._futile_bytes = 0
         #: The lowest bound rank when a candidate that could evict no pod was passed over; the
@@ -80,8 +81,8 @@ class PreemptionQueue:
         return bool(
             self._due
             or self._unlooked
-            or self._books.queue.newcomers
-            or self._gang_turns.newcomers
+            or self._state.queue.newcomers
+            or self._gang_cycles.newcomers
             or self._lowest() < self._passed_over_at
         )
 
@@ -95,8 +96,8 @@ class PreemptionQueue:
         """Whether some candidates were not looked at yet."""
         return bool(self._unlooked)
 
-    def blocked(self, who: Line | Gang) -> None:
-        """A line or gang was tried and does not fit."""
+    def unschedulable(self, who: ShapeQueue | Gang) -> None:
+        """A shape queue or gang was tried and does not fit."""
         key = self._key(who)
         if key is not None and self._due.get(who) != key:
             self._put(who, key)
@@ -104,64 +105,64 @@ class PreemptionQueue:
     def again(self, nominee: Nominee) -> None:
         """A nominee's plan ended: it waits with its equals again."""
         if isinstance(nominee, Gang):
-            if nominee.together and nominee.waiting:
+            if nominee.needs_quorum and nominee.waiting:
                 self._note_plans(nominee)
             else:
                 nominee.plans, nominee.remark = 0, ""
-            self._gang_turns.queue.move(nominee, alone=False)
-            self.blocked(nominee)
+            self._gang_cycles.queue.move(nominee, alone=False)
+            self.unschedulable(nominee)
             return
-        line = self._books.queue.line_of(nominee)
-        if line is None:
+        shape_queue = self._state.queue.queue_of(nominee)
+        if shape_queue is None:
             return
         self._note_plans(self._records[nominee])
         if self._records[nominee].remark:
-            # Its message differs from that of the pods in its line.
-            line.diagnosis = None
-            self._books.queue.wake(line)
+            # Its message differs from that of the pods in its shape queue.
+            shape_queue.diagnosis = None
+            self._state.queue.activate(shape_queue)
         else:
-            self._books.queue.move(nominee, alone=False)
-            line = self._books.queue.line_of(nominee)
-            if line is not None:
-                self.blocked(line)
+            self._state.queue.move(nominee, alone=False)
+            shape_queue = self._state.queue.queue_of(nominee)
+            if shape_queue is not None:
+                self.unschedulable(shape_queue)
 
     def _note_plans(self, owner: Gang | Record) -> None:
         """Set the remark of an owner that has used up its plans."""
         if owner.plans >= self._most_plans and not owner.remark:
             owner.remark = EXHAUSTED.format(owner.plans)
-            self._books.attempts.exhausted += 1
+            self._state.attempts.exhausted += 1
 
     def set_apart(self, nominee: Nominee) -> None:
-        """Move a nominee to a line of its own: it may take what pods before it may not."""
+        """Move a nominee to a shape queue of its own: it may take what pods before it may not."""
         if isinstance(nominee, Gang):
-            self._gang_turns.queue.move(nominee, alone=True)
+            self._gang_cycles.queue.move(nominee, alone=True)
         else:
-            self._books.queue.move(nominee, alone=True)
+            self._state.queue.move(nominee, alone=True)
 
     def wake(self, nominee: Nominee) -> None:
         """Wake a nominee, which may fit now although no row improved."""
         if isinstance(nominee, Gang):
-            blocked = self._gang_turns.queue.line_of(nominee)
+            blocked = self._gang_cycles.queue.queue_of(nominee)
             if blocked is not None:
-                self._gang_turns.queue.wake(blocked)
+                self._gang_cycles.queue.activate(blocked)
         else:
-            line = self._books.queue.line_of(nominee)
-            if line is not None:
-                self._books.queue.wake(line)
+            shape_queue = self._state.queue.queue_of(nominee)
+            if shape_queue is not None:
+                self._state.queue.activate(shape_queue)
 
     def was_tried(self, nominee: Nominee) -> bool:
         """Whether the nominee was tried and does not fit now."""
-        if self._books.cycle.sweeps:
+        if self._state.assumer.sweeps:
             return False
         if isinstance(nominee, Gang):
-            return self._gang_turns.queue.line_of(nominee) is not None
-        line = self._books.queue.line_of(nominee)
-        return line is not None and line.blocked
+            return self._gang_cycles.queue.queue_of(nominee) is not None
+        shape_queue = self._state.queue.queue_of(nominee)
+        return shape_queue is not None and shape_queue.unschedulable
 
     def time_passed(self, now: float) -> None:
         """Make failed searches due again."""
         for who in self._retry.due(now):
-            self.blocked(who)
+            self.unschedulable(who)
 
     def take(self, now: float) -> Nominee | None:
         """The first nominee, of those looked at so far, that may evict some pod.
@@ -170,11 +171,11 @@ class PreemptionQueue:
         """
         if self._lowest() < self._passed_over_at:
             self._look_at_all()
-        for newcomers in (self._books.queue.newcomers, self._gang_turns.newcomers):
+        for newcomers in (self._state.queue.newcomers, self._gang_cycles.newcomers):
             self._unlooked.extend(newcomers)
             newcomers.clear()
         for _ in range(min(LOOKS_A_TURN, len(self._unlooked))):
-            self.blocked(self._unlooked.pop())
+            self.unschedulable(self._unlooked.pop())
         for _ in range(LOOKS_A_TURN):
             who = self._first()
             if who is None:
@@ -192,10 +193,10 @@ class PreemptionQueue:
     def spend(self, nominee: Nominee, cost: int) -> None:
         """Charge a search to its owner: `cost` rows for questions, and the fixed cost."""
         cost += A_SEARCH
-        line = nominee if isinstance(nominee, Gang) else self._books.queue.line_of(nominee)
-        if line is not None:
-            self._shares.spend(line.owner, cost)
-            self._books.shares.spend(line.owner, cost)
+        shape_queue = nominee if isinstance(nominee, Gang) else self._state.queue.queue_of(nominee)
+        if shape_queue is not None:
+            self._shares.spend(shape_queue.owner, cost)
+            self._state.shares.spend(shape_queue.owner, cost)
 
     def futile(self, nominee: Nominee, now: float) -> None:
         """Record that no eviction would help; the search is tried again later."""
@@ -208,17 +209,17 @@ class PreemptionQueue:
             self._futile_bytes = 0
         until = now + backoff_s(tries)
         self._futile[alike] = tries, until
-        line = nominee if isinstance(nominee, Gang) else self._books.queue.line_of(nominee)
-        if line is not None:
-            self._retry.add(until, line)
+        shape_queue = nominee if isinstance(nominee, Gang) else self._state.queue.queue_of(nominee)
+        if shape_queue is not None:
+            self._retry.add(until, shape_queue)
 
     # --- inside --------------------------------------------------------------------------------
 
-    def _put(self, who: Line | Gang, key: SortKey) -> None:
+    def _put(self, who: ShapeQueue | Gang, key: SortKey) -> None:
         self._due[who] = key
         self._candidates.push(who.owner, key, who)
 
-    def _first(self) -> Line | Gang | None:
+    def _first(self) -> ShapeQueue | Gang | None:
         """The first candidate; starts another round of shares when all have used theirs."""
         first = self._first_of_round()
         if first is None and self._shares.new_round():
@@ -226,7 +227,7 @@ class PreemptionQueue:
             first = self._first_of_round()
         return first
 
-    def _first_of_round(self) -> Line | Gang | None:
+    def _first_of_round(self) -> ShapeQueue | Gang | None:
         """The first candidate, after those under a former owner moved to their own."""
         first = self._candidates.first()
         while self._moved:
@@ -238,7 +239,7 @@ class PreemptionQueue:
             first = self._candidates.first()
         return first
 
-    def _stands_at(self, who: Line | Gang, owner: str, key: SortKey) -> bool:
+    def _stands_at(self, who: ShapeQueue | Gang, owner: str, key: SortKey) -> bool:
         if self._due.get(who) != key:
             return False
         if who.owner != owner:
@@ -247,36 +248,40 @@ class PreemptionQueue:
         return True
 
     @staticmethod
-    def _key(who: Line | Gang) -> SortKey | None:
+    def _key(who: ShapeQueue | Gang) -> SortKey | None:
         """The sort key of a candidate; None if none of its pods waits."""
         if isinstance(who, Gang):
             return who.key
         head = who.head()
         return None if head is None else head[0]
 
-    def _searched_for(self, who: Line | Gang, now: float) -> tuple[SortKey, Nominee] | None:
-        """The nominee to search for, a line's pod or the gang, and its sort key."""
-        if isinstance(who, Line):
+    def _searched_for(self, who: ShapeQueue | Gang, now: float) -> tuple[SortKey, Nominee] | None:
+        """The nominee to search for, a shape queue's pod or the gang, and its sort key."""
+        if isinstance(who, ShapeQueue):
             uid = self._first_of(who, now)
             return None if uid is None else (who.waiting[uid], uid)
-        blocked = self._gang_turns.queue.line_of(who)
+        blocked = self._gang_cycles.queue.queue_of(who)
         if blocked is None or blocked.shortage is None or not self._may_search(who, now):
             return None
         return who.key, who
 
-    def _first_of(self, line: Line, now: float) -> PodUid | None:
-        """The first pod of a blocked line that a search may help."""
-        head = line.head()
-        if not line.blocked or head is None or not self._planner.is_on(line.profile):
+    def _first_of(self, shape_queue: ShapeQueue, now: float) -> PodUid | None:
+        """The first pod of an unschedulable queue that a search may help."""
+        head = shape_queue.head()
+        if (
+            not shape_queue.unschedulable
+            or head is None
+            or not self._planner.is_on(shape_queue.profile)
+        ):
             return None
         if not self._is_above_somebody(head[1]):
             return None
-        # Thousands may wait in one line, most of them equal: one verdict serves all of those, and
-        # pods far behind the first are not looked at.
+        # Thousands may wait in one shape queue, most of them equal: one verdict serves all of
+        # those, and pods far behind the first are not looked at.
         verdicts: dict[tuple[object, ...], bool] = {}
         able = []
-        for key, uid in line.heap[:MOST_LOOKED_AT]:
-            if uid in self._under_way or line.waiting.get(uid) != key:
+        for key, uid in shape_queue.heap[:MOST_LOOKED_AT]:
+            if uid in self._under_way or shape_queue.waiting.get(uid) != key:
                 continue
             pod = self._records[uid].pod
             alike = (*_standing(pod), pod.preempts)
@@ -284,7 +289,7 @@ class PreemptionQueue:
                 verdicts[alike] = self._may_search(uid, now)
             if verdicts[alike]:
                 able.append(uid)
-        return min(able, key=line.waiting.__getitem__, default=None)
+        return min(able, key=shape_queue.waiting.__getitem__, default=None)
 
     def may_plan(self, nominee: Nominee) -> bool:
         """Whether its profile, its pods and its number of plans let it evict others."""
@@ -310,9 +315,9 @@ class PreemptionQueue:
     def _look_at_all(self) -> None:
         """Look at all waiting pods again, because a lower rank is bound now."""
         self._passed_over_at = NOTHING
-        self._unlooked = [*self._books.queue.blocked()]
-        for line in self._gang_turns.queue.lines():
-            self._unlooked.extend(line.gangs)
+        self._unlooked = [*self._state.queue.unschedulable()]
+        for composition_queue in self._gang_cycles.queue.queues():
+            self._unlooked.extend(composition_queue.gangs)
 
     def _lowest(self) -> tuple[float, bool]:
         return self._ranks.lowest() or NOBODY
@@ -329,6 +334,6 @@ class PreemptionQueue:
 
 
 def _standing(pod: Pod) -> tuple[int, bool, str]:
-    """What decides, for pods of one line, which pods may be evicted for them."""
+    """What decides, for pods of one shape queue, which pods may be evicted for them."""
     guarantee = pod.label_priority > 0
     return pod.priority, guarantee, pod.key.namespace if guarantee else ""

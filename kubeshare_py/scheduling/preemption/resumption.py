@@ -8,9 +8,9 @@ and only pods that still have to leave are evicted.
 from collections.abc import Collection, Iterable, Mapping
 
 from kubeshare_py.domain.identity import NodeName, PodUid
-from kubeshare_py.scheduling.queue.earmarks import Nominee, needed
 from kubeshare_py.scheduling.queue.gangs import Gang, Gangs
-from kubeshare_py.scheduling.queue.pod_records import Record, State
+from kubeshare_py.scheduling.queue.pod_records import PodState, Record
+from kubeshare_py.scheduling.queue.reservations import Nominee, needed
 
 #: The most single pods per turn; a gang takes a turn of its own.
 PODS_A_TURN = 8
@@ -43,10 +43,10 @@ class Resumption:
                 continue
             self._left.pop(uid, None)
             record = self._records.get(uid)
-            if record is None or record.state is not State.WAITING:
+            if record is None or record.state is not PodState.WAITING:
                 continue
             gang = self._gangs.of(uid)
-            nominee: Nominee = gang if gang is not None and gang.together else uid
+            nominee: Nominee = gang if gang is not None and gang.needs_quorum else uid
             members = needed(nominee, self._records)
             if isinstance(nominee, Gang) and len(members) < nominee.need:
                 continue

@@ -14,11 +14,16 @@ import numpy as np
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.framework.asks import Asker
-from kubeshare_py.scheduling.preemption.evictable import Evictable, Unit
-from kubeshare_py.scheduling.preemption.sparing import Sparing
-from kubeshare_py.scheduling.preemption.trial_rows import Kind, Seated, TrialRows, kind_of
-from kubeshare_py.scheduling.preemption.victim_search import Portion, VictimSearch, Way
+from kubeshare_py.framework.evaluator import Evaluator
+from kubeshare_py.scheduling.preemption.potential_victims import EvictionGroup, PotentialVictims
+from kubeshare_py.scheduling.preemption.reprieve import Reprieve
+from kubeshare_py.scheduling.preemption.trial_rows import (
+    TrialKind,
+    TrialPlacement,
+    TrialRows,
+    kind_of,
+)
+from kubeshare_py.scheduling.preemption.victim_search import Candidate, Portion, VictimSearch
 from kubeshare_py.scheduling.queue.pod_records import Record
 
 #: The most nodes searched for one pod, others next time; kube-scheduler takes a tenth of all.
@@ -26,15 +31,15 @@ MOST_NODES = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class DraftPlan:
     """A draft plan.
 
-    The nodes of its rows, the pods with their places there, and the units to evict.
+    The nodes of its rows, the pods with their places there, and the eviction groups to evict.
     """
 
     names: Sequence[NodeName]
-    seated: Sequence[Seated]
-    units: Sequence[Unit]
+    placements: Sequence[TrialPlacement]
+    groups: Sequence[EvictionGroup]
 
 
 class PreemptionSearch:
@@ -43,15 +48,15 @@ class PreemptionSearch:
     def __init__(
         self,
         ledger: Ledger,
-        askers: Mapping[str, Asker],
-        evictable: Evictable,
+        evaluators: Mapping[str, Evaluator],
+        potential_victims: PotentialVictims,
         leaving: Sequence[Record] = (),
         model: str = "",
     ) -> None:
         """`model` is the model for pods that want one model and leave it open; "" if none."""
         self._ledger = ledger
-        self._askers = askers
-        self._evictable = evictable
+        self._evaluators = evaluators
+        self._potential_victims = potential_victims
         self._leaving = leaving
         self._model = model
 
@@ -63,38 +68,40 @@ class PreemptionSearch:
         *,
         fitting: bool = False,
         portion: Portion | None = None,
-    ) -> Draft | None:
+    ) -> DraftPlan | None:
         """Places for all of these pods, or None.
 
         `start` selects the nodes where there are many. `among`, (k,) int64, are the only acceptable
         rows. `fitting`: for one pod, also places where it fits without victims. `portion`: for one
         pod, the part of the rows to search.
         """
-        kinds: dict[Kind, list[Record]] = {}
+        kinds: dict[TrialKind, list[Record]] = {}
         for record in members:
             kinds.setdefault(kind_of(record, self._model), []).append(record)
         index = self._rows_for(list(kinds), start if len(members) == 1 else None, among)
         if fitting and len(members) == 1:
             free = self._fitting(list(kinds), among)
             index = np.union1d(index, np.roll(free, -(start % max(1, len(free))))[:MOST_NODES])
-        trial = TrialRows(self._ledger, self._askers, index, self._model)
-        self._evictable.gone.update(record.pod.uid for record in self._leaving)
+        trial = TrialRows(self._ledger, self._evaluators, index, self._model)
+        self._potential_victims.gone.update(record.pod.uid for record in self._leaving)
         trial.take_away(self._leaving)
-        units: list[Unit] = []
+        groups: list[EvictionGroup] = []
         for kind, records in sorted(kinds.items(), key=_hardest_first):
-            if not self._seat_all(trial, kind, records, units, portion):
+            if not self._place_all(trial, kind, records, groups, portion):
                 return None
-        if len(members) > 1 or any(unit.whole for unit in units):
-            units = Sparing(self._ledger, self._askers, self._evictable, trial, units).spare()
-        return Draft(names=trial.names(), seated=trial.seated, units=units)
+        if len(members) > 1 or any(group.whole for group in groups):
+            groups = Reprieve(
+                self._ledger, self._evaluators, self._potential_victims, trial, groups
+            ).reprieve()
+        return DraftPlan(names=trial.names(), placements=trial.placements, groups=groups)
 
     # --- the rows ------------------------------------------------------------------------------
 
     def _rows_for(
-        self, kinds: Sequence[Kind], start: int | None, among: IntArray | None
+        self, kinds: Sequence[TrialKind], start: int | None, among: IntArray | None
     ) -> IntArray:
         """For one pod some rows that evictions may help; for several, all where any may fit."""
-        near = [self._askers[profile].within_reach(shape) for profile, shape in kinds]
+        near = [self._evaluators[profile].within_reach(shape) for profile, shape in kinds]
         if among is not None:
             near = [np.intersect1d(rows, among) for rows in near]
         if start is not None:
@@ -103,36 +110,38 @@ class PreemptionSearch:
             return np.sort(np.roll(rows, -(start % count))[:MOST_NODES]) if count else rows
         return np.unique(np.concatenate([*near, self._fitting(kinds, among)]))
 
-    def _fitting(self, kinds: Sequence[Kind], among: IntArray | None) -> IntArray:
+    def _fitting(self, kinds: Sequence[TrialKind], among: IntArray | None) -> IntArray:
         """The rows where pods of one of these kinds fit without victims."""
         fitting = [
-            np.flatnonzero(self._askers[profile].keys(shape) >= 0) for profile, shape in kinds
+            np.flatnonzero(self._evaluators[profile].keys(shape) >= 0) for profile, shape in kinds
         ]
         rows: IntArray = np.unique(np.concatenate(fitting))
         return rows if among is None else np.intersect1d(rows, among)
 
     # --- places --------------------------------------------------------------------------------
 
-    def _seat_all(
+    def _place_all(
         self,
         trial: TrialRows,
-        kind: Kind,
+        kind: TrialKind,
         records: Sequence[Record],
-        units: list[Unit],
+        groups: list[EvictionGroup],
         portion: Portion | None,
     ) -> bool:
         """Find places for pods of one kind, with victims where they fit nowhere else."""
         left = list(records)
         trial.fill(kind, left, trial.everywhere)
-        search = VictimSearch(self._ledger, self._askers[kind[0]], trial.rows, self._evictable)
-        known: dict[int, list[Way]] = {}
+        search = VictimSearch(
+            self._ledger, self._evaluators[kind[0]], trial.rows, self._potential_victims
+        )
+        known: dict[int, list[Candidate]] = {}
         stale = set(trial.everywhere.tolist())
         while left:
             for position in stale:
                 known.pop(position, None)
-            for way in search.ways(kind[1], sorted(stale), portion):
-                known.setdefault(way.position, []).append(way)
-            stale = self._evict(trial, known, len(left), units)
+            for candidate in search.candidates(kind[1], sorted(stale), portion):
+                known.setdefault(candidate.position, []).append(candidate)
+            stale = self._evict(trial, known, len(left), groups)
             if not stale:
                 return False
             before = len(left)
@@ -142,44 +151,52 @@ class PreemptionSearch:
         return True
 
     def _evict(
-        self, trial: TrialRows, known: Mapping[int, Sequence[Way]], most: int, units: list[Unit]
+        self,
+        trial: TrialRows,
+        known: Mapping[int, Sequence[Candidate]],
+        most: int,
+        groups: list[EvictionGroup],
     ) -> set[int]:
-        """Take the best ways that do not affect each other; the positions that changed."""
+        """Take the best candidates that do not affect each other; the positions that changed."""
         ranked = (
             sorted(
-                (way.cost, number, position, way)
-                for position, ways in known.items()
-                for number, way in enumerate(ways)
+                (candidate.cost, number, position, candidate)
+                for position, candidates in known.items()
+                for number, candidate in enumerate(candidates)
                 if number < most
             )
             if most > 1
             else sorted(
-                (ways[0].cost, 0, position, ways[0]) for position, ways in known.items() if ways
+                (candidates[0].cost, 0, position, candidates[0])
+                for position, candidates in known.items()
+                if candidates
             )
         )
-        taken: dict[int, Way] = {}
+        taken: dict[int, Candidate] = {}
         gangs: set[object] = set()
-        for _, _, position, way in ranked:
-            shared = {unit.gang for unit in way.units if unit.gang is not None}
+        for _, _, position, candidate in ranked:
+            shared = {group.gang for group in candidate.groups if group.gang is not None}
             if len(taken) == most or position in taken or shared & gangs:
                 break
-            taken[position] = way
+            taken[position] = candidate
             gangs |= shared
-        going = [unit for way in taken.values() for unit in way.units]
-        self._evictable.take(going)
-        units += going
-        changed = trial.take_away([record for unit in going for record in unit.records])
+        going = [group for candidate in taken.values() for group in candidate.groups]
+        self._potential_victims.take(going)
+        groups += going
+        changed = trial.take_away([record for group in going for record in group.records])
         if gangs:
             # How many members of a gang may go has changed now, at every position with members.
             changed |= {
                 position
-                for position, ways in known.items()
-                if any(unit.gang in gangs for way in ways for unit in way.units)
+                for position, candidates in known.items()
+                if any(
+                    group.gang in gangs for candidate in candidates for group in candidate.groups
+                )
             }
         return changed | set(taken)
 
 
-def _hardest_first(entry: tuple[Kind, Sequence[Record]]) -> tuple[int, int, int]:
+def _hardest_first(entry: tuple[TrialKind, Sequence[Record]]) -> tuple[int, int, int]:
     """Sorts shapes that take most of a node first."""
     claim = entry[0][1].claim
     cpu = sum(amount for name, amount in entry[0][1].resources if name == "cpu")

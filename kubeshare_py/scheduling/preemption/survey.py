@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.scheduling.preemption.evictable import cost
-from kubeshare_py.scheduling.preemption.search import Draft
+from kubeshare_py.scheduling.preemption.potential_victims import cost
+from kubeshare_py.scheduling.preemption.search import DraftPlan
 from kubeshare_py.scheduling.preemption.victim_search import Portion
 
 
@@ -24,10 +24,10 @@ class Survey:
     cost: tuple[int, ...] = ()
     is_done: bool = False
 
-    def looked(self, draft: Draft | None, portion: Portion, models: int) -> bool:
+    def looked(self, draft: DraftPlan | None, portion: Portion, models: int) -> bool:
         """Record the outcome of a portion; whether that portion was the whole search."""
-        if draft is not None and (self.node is None or cost(draft.units) < self.cost):
-            self.node, self.cost = draft.names[draft.seated[0].position], cost(draft.units)
+        if draft is not None and (self.node is None or cost(draft.groups) < self.cost):
+            self.node, self.cost = draft.names[draft.placements[0].position], cost(draft.groups)
         is_all = not self.begin and portion.end is None and models == 1
         self.begin = portion.end or 0
         self.model += portion.end is None

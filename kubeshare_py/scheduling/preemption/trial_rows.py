@@ -10,16 +10,16 @@ from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.what_if import Amounts
 from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.asks import Asker
+from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.scheduling.pod_groups.gang_models import narrowed
 from kubeshare_py.scheduling.queue.pod_records import Record
 
 #: The name of a profile, and a shape.
-Kind = tuple[str, Shape]
+TrialKind = tuple[str, Shape]
 
 
 @dataclass(slots=True, eq=False)
-class Seated:
+class TrialPlacement:
     """A pod with its place in the plan: the row's position, and its cards' slots."""
 
     record: Record
@@ -27,7 +27,7 @@ class Seated:
     slots: tuple[int, ...]
 
 
-def kind_of(record: Record, model: str) -> Kind:
+def kind_of(record: Record, model: str) -> TrialKind:
     """The profile and shape by which this pod is placed.
 
     `model` is the model for pods that want one model and leave it open; "" if none.
@@ -39,15 +39,15 @@ class TrialRows:
     """Copies of some rows. A position is a row's index among them."""
 
     def __init__(
-        self, ledger: Ledger, askers: Mapping[str, Asker], index: IntArray, model: str
+        self, ledger: Ledger, evaluators: Mapping[str, Evaluator], index: IntArray, model: str
     ) -> None:
         """`index`, (k,) int64, are the rows of the tables to copy."""
         self.rows = ledger.what_if(index)
         self.everywhere = np.arange(len(index))
-        self.seated: list[Seated] = []
+        self.placements: list[TrialPlacement] = []
         self._model = model
         self._ledger = ledger
-        self._askers = askers
+        self._evaluators = evaluators
         self._position = {row: position for position, row in enumerate(index.tolist())}
 
     def names(self) -> list[NodeName]:
@@ -55,7 +55,7 @@ class TrialRows:
         names = (self._ledger.columns.names[row] for row in self.rows.index.tolist())
         return [name for name in names if name is not None]
 
-    def kind_of(self, record: Record) -> Kind:
+    def kind_of(self, record: Record) -> TrialKind:
         """The profile and shape by which this pod is placed."""
         return kind_of(record, self._model)
 
@@ -94,7 +94,7 @@ class TrialRows:
     # --- places --------------------------------------------------------------------------------
 
     def fill(
-        self, kind: Kind, left: list[Record], positions: IntArray, *, one_each: bool = False
+        self, kind: TrialKind, left: list[Record], positions: IntArray, *, one_each: bool = False
     ) -> None:
         """Give pods from the front of `left` places at these positions, (k,) int64, the best first.
 
@@ -102,24 +102,24 @@ class TrialRows:
         """
         if not len(positions):
             return
-        asker, shape = self._askers[kind[0]], kind[1]
-        keys, slots = asker.rate(shape, self.rows.take(positions))
+        evaluator, shape = self._evaluators[kind[0]], kind[1]
+        keys, slots = evaluator.rate(shape, self.rows.take(positions))
         if one_each and len(positions) > 1:
             fitting = np.flatnonzero(keys >= 0)[: len(left)]
-            self._seat(kind, left, positions[fitting], _some(slots, fitting))
-            keys, slots = asker.rate(shape, self.rows.take(positions))
+            self._place(kind, left, positions[fitting], _some(slots, fitting))
+            keys, slots = evaluator.rate(shape, self.rows.take(positions))
         while left:
             best = int(keys.argmax())
             if keys[best] < 0:
                 return
             here = np.array([best])
-            self._seat(kind, left, positions[here], _some(slots, here))
-            keys[here], card = asker.rate(shape, self.rows.take(positions[here]))
+            self._place(kind, left, positions[here], _some(slots, here))
+            keys[here], card = evaluator.rate(shape, self.rows.take(positions[here]))
             if slots is not None and card is not None:
                 slots[here] = card
 
-    def _seat(
-        self, kind: Kind, left: list[Record], positions: IntArray, slots: IntArray | None
+    def _place(
+        self, kind: TrialKind, left: list[Record], positions: IntArray, slots: IntArray | None
     ) -> None:
         """Give the next pods these places, one each."""
         seated = []
@@ -128,13 +128,13 @@ class TrialRows:
                 chosen: tuple[int, ...] = (slots.item(number),)
             else:
                 row = self.rows.take(positions[number : number + 1])
-                chosen = self._askers[kind[0]].cards_of(kind[1], row)
-            seated.append(Seated(left[number], position, chosen))
+                chosen = self._evaluators[kind[0]].cards_of(kind[1], row)
+            seated.append(TrialPlacement(left[number], position, chosen))
         del left[: len(seated)]
         self.occupy(seated, 1)
-        self.seated += seated
+        self.placements += seated
 
-    def occupy(self, seated: Sequence[Seated], sign: int) -> None:
+    def occupy(self, seated: Sequence[TrialPlacement], sign: int) -> None:
         """Charge pods to their places (sign 1), or remove them (-1)."""
         while seated:
             # A row can be changed only once per call.
@@ -146,7 +146,7 @@ class TrialRows:
             done = set(first.values())
             seated = [one for number, one in enumerate(seated) if number not in done]
 
-    def amounts(self, seated: Sequence[Seated]) -> Amounts:
+    def amounts(self, seated: Sequence[TrialPlacement]) -> Amounts:
         """What pods take at their places, one line each."""
         columns = self._ledger.columns
         amounts = Amounts.none(len(seated), columns.free.shape[1], columns.width)

@@ -1,8 +1,8 @@
-"""Finds the victims on a node that make room for one more pod: all ways at once, on private rows.
+"""Finds the victims that make room for one more pod: all candidates at once, on private rows.
 
-A way begins with all evictable pods removed from the cards that it is about, or from the node if
-more than cards is short. Then pods are reprieved, the most important first, while the plugins say
-that the preemptor still fits. The pods that remain are needed: none of them could stay.
+A candidate begins with all evictable pods removed from the cards that it is about, or from the
+node if more than cards is short. Then pods are reprieved, the most important first, while the
+plugins say that the preemptor still fits. The pods that remain are needed: none of them could stay.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,12 +16,16 @@ from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.what_if import Amounts, WhatIf
 from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.asks import Asker
-from kubeshare_py.scheduling.preemption.evictable import Evictable, Unit, cost
+from kubeshare_py.framework.evaluator import Evaluator
+from kubeshare_py.scheduling.preemption.potential_victims import (
+    EvictionGroup,
+    PotentialVictims,
+    cost,
+)
 from kubeshare_py.scheduling.queue.pod_records import Record
 
-#: A portion of a search ends after so many ways (about 60 µs each).
-WAYS_AT_ONCE = 96
+#: A portion of a search ends after so many candidates (about 60 µs each).
+CANDIDATES_AT_ONCE = 96
 #: The most sets of cards in all, and on each node; there are 70 sets of 4 cards out of 8.
 SETS_IN_ALL, SETS_OF_A_NODE = 16_384, 70
 
@@ -35,27 +39,33 @@ class Portion:
 
 
 @dataclass(slots=True)
-class Way:
-    """A candidate: evicting these units makes room for one more pod at this position."""
+class Candidate:
+    """A candidate: evicting these eviction groups makes room for one more pod at this position."""
 
     position: int
-    units: tuple[Unit, ...]
+    groups: tuple[EvictionGroup, ...]
     cost: tuple[int, ...] = ()
 
 
 class VictimSearch:
-    """Looks for ways on `rows`, which the caller changes as a plan grows."""
+    """Looks for candidates on `rows`, which the caller changes as a plan grows."""
 
-    def __init__(self, ledger: Ledger, asker: Asker, rows: WhatIf, evictable: Evictable) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        evaluator: Evaluator,
+        rows: WhatIf,
+        potential_victims: PotentialVictims,
+    ) -> None:
         self._ledger = ledger
-        self._asker = asker
+        self._evaluator = evaluator
         self._rows = rows
-        self._evictable = evictable
+        self._potential_victims = potential_victims
 
-    def ways(
+    def candidates(
         self, shape: Shape, positions: Sequence[int], portion: Portion | None = None
-    ) -> list[Way]:
-        """All ways at these positions, or at a portion of them, the best first."""
+    ) -> list[Candidate]:
+        """All candidates at these positions, or at a portion of them, the best first."""
         if not len(positions):
             return []
         most = max(1, min(SETS_OF_A_NODE, SETS_IN_ALL // len(positions)))
@@ -63,32 +73,32 @@ class VictimSearch:
             positions = positions[portion.begin :]
             if not len(positions):
                 return []  # some nodes are gone since the last portion
-        only_cards = self._asker.lack_only_cards(shape, self._rows.take(np.array(positions)))
-        ways: list[Way] = []
+        only_cards = self._evaluator.lack_only_cards(shape, self._rows.take(np.array(positions)))
+        candidates: list[Candidate] = []
         for position, cards_alone in zip(positions, only_cards.tolist(), strict=True):
-            if portion is not None and len(ways) >= WAYS_AT_ONCE:
+            if portion is not None and len(candidates) >= CANDIDATES_AT_ONCE:
                 portion.end = position
                 break
-            records = self._evictable.on(self._name(position))
+            records = self._potential_victims.on(self._name(position))
             if not records:
                 continue
             sets = _distinct(self._sets(shape, position, records, most))
             near = shape.claim is not None and shape.claim.one_numa_node
             if (near or not sets or not cards_alone) and len(records) not in map(len, sets):
                 sets.append(records)
-            ways += [
-                Way(position, tuple(units))
+            candidates += [
+                Candidate(position, tuple(groups))
                 for some in sets
-                for units in self._evictable.choices(some)
+                for groups in self._potential_victims.choices(some)
             ]
-        found = self._lean(shape, ways)
-        for way in found:
-            way.cost = cost(way.units)
-        return sorted(found, key=lambda way: (way.cost, way.position))
+        found = self._lean(shape, candidates)
+        for candidate in found:
+            candidate.cost = cost(candidate.groups)
+        return sorted(found, key=lambda candidate: (candidate.cost, candidate.position))
 
-    def add(self, position: int, units: Iterable[Unit], sign: int) -> None:
-        """Return the units' pods to the row (sign 1) or remove them (-1), those on its node."""
-        lines = [[uid for unit in units for uid in self._here(unit, position)]]
+    def add(self, position: int, groups: Iterable[EvictionGroup], sign: int) -> None:
+        """Return the groups' pods on this node to the row (sign 1), or remove them (-1)."""
+        lines = [[uid for group in groups for uid in self._here(group, position)]]
         one = np.array([position])
         self._rows.add(one, self._ledger.amounts(lines), np.zeros(1, np.int64), sign)
         self._rows.derive(one)
@@ -114,7 +124,7 @@ class VictimSearch:
         emptied = [slot for slot in on if len(on[slot]) == tenants[slot]]
         if not 0 < lacking <= len(emptied):
             return
-        emptied.sort(key=lambda slot: cost([Unit((record,)) for record in on[slot]]))
+        emptied.sort(key=lambda slot: cost([EvictionGroup((record,)) for record in on[slot]]))
         for slots in islice(combinations(emptied, lacking), most):
             taken = {id(record) for slot in slots for record in on[slot]}
             yield [record for record in records if id(record) in taken]
@@ -132,32 +142,34 @@ class VictimSearch:
                     found.setdefault(slot, []).append(record)
         return found
 
-    def _lean(self, shape: Shape, ways: Sequence[Way]) -> list[Way]:
-        """The ways that make enough room, each reduced to the units that it needs."""
-        if not ways:
+    def _lean(self, shape: Shape, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """The candidates that make enough room, each with only the groups that it needs."""
+        if not candidates:
             return []
-        amounts, first = self._amounts(ways)
-        rows = self._rows.take(np.array([way.position for way in ways]))
-        counts = np.array([len(way.units) for way in ways])
+        amounts, first = self._amounts(candidates)
+        rows = self._rows.take(np.array([candidate.position for candidate in candidates]))
+        counts = np.array([len(candidate.groups) for candidate in candidates])
         for number in range(int(counts.max())):
             some = np.flatnonzero(counts > number)
             rows.add(some, amounts, first[some] + number, -1)
-        rows.derive(np.arange(len(ways)))
-        fits = self._asker.fits(shape, rows)
-        needed: list[list[Unit]] = [[] for _ in ways]
+        rows.derive(np.arange(len(candidates)))
+        fits = self._evaluator.fits(shape, rows)
+        needed: list[list[EvictionGroup]] = [[] for _ in candidates]
         for number in range(int(counts.max())):
             some = np.flatnonzero((counts > number) & fits)
             free = [
                 index
                 for index in some.tolist()
-                if ways[index].units[number].after not in needed[index]
+                if candidates[index].groups[number].after not in needed[index]
             ]
             kept = self._kept(shape, rows, amounts, first, np.array(free, np.int64), number)
             for index in some.tolist():
                 if index not in kept:
-                    needed[index].append(ways[index].units[number])
+                    needed[index].append(candidates[index].groups[number])
         return [
-            Way(way.position, tuple(needed[index])) for index, way in enumerate(ways) if fits[index]
+            Candidate(candidate.position, tuple(needed[index]))
+            for index, candidate in enumerate(candidates)
+            if fits[index]
         ]
 
     def _kept(
@@ -169,25 +181,25 @@ class VictimSearch:
         some: IntArray,
         number: int,
     ) -> set[int]:
-        """Return unit `number` in each of these ways; the ways in which it can stay."""
+        """Return unit `number` in each of these candidates; the candidates in which it can stay."""
         if not len(some):
             return set()
         rows.add(some, amounts, first[some] + number)
         rows.derive(some)
-        fits = self._asker.fits(shape, rows.take(some))
+        fits = self._evaluator.fits(shape, rows.take(some))
         bad = some[~fits]
         if len(bad):
             rows.add(bad, amounts, first[bad] + number, -1)
             rows.derive(bad)
         return set(some[fits].tolist())
 
-    def _amounts(self, ways: Sequence[Way]) -> tuple[Amounts, IntArray]:
-        """What the units hold at their way's position, one line each, and each way's first line."""
+    def _amounts(self, candidates: Sequence[Candidate]) -> tuple[Amounts, IntArray]:
+        """What the groups hold, one line each, and the first line of each candidate."""
         lines: list[list[PodUid]] = []
         first: list[int] = []
-        for way in ways:
+        for candidate in candidates:
             first.append(len(lines))
-            lines += [self._here(unit, way.position) for unit in way.units]
+            lines += [self._here(group, candidate.position) for group in candidate.groups]
         return self._ledger.amounts(lines), np.array(first, np.int64)
 
     def _name(self, position: int) -> NodeName:
@@ -195,9 +207,9 @@ class VictimSearch:
         assert name is not None
         return name
 
-    def _here(self, unit: Unit, position: int) -> list[PodUid]:
+    def _here(self, group: EvictionGroup, position: int) -> list[PodUid]:
         name = self._name(position)
-        return [record.pod.uid for record in unit.records if record.node == name]
+        return [record.pod.uid for record in group.records if record.node == name]
 
 
 def _distinct(sets: Iterable[list[Record]]) -> list[list[Record]]:

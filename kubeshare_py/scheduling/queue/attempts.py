@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 class Attempts:
     """Attempts so far, by profile.
 
-    An attempt of a line's first pod stands for the whole line, because the pods behind it are not
-    tried. `unschedulable`: it fits nowhere, or a plugin refuses it. `failed`: the API server
-    refused the binding. `scheduled`: the pod is bound.
+    An attempt of a shape queue's first pod stands for the whole shape queue, because the pods
+    behind it are not tried. `unschedulable`: it fits nowhere, or a plugin refuses it. `failed`: the
+    API server refused the binding. `scheduled`: the pod is bound.
     """
 
     scheduled: dict[str, int] = field(default_factory=dict)

@@ -19,14 +19,14 @@ _Key = tuple[tuple[int | str, ...] | int, ...]
 A_SHARE, A_PLACE = 25_000, 1_000
 #: Invalid entries are dropped beyond twice the valid ones and this many.
 SPARE_ENTRIES = 64
-#: The owner of lines with pods of many namespaces.
+#: The owner of shape queues with pods of many namespaces.
 SHARED = ""
 
 
 class Shares:
     """What each namespace has used in this round, and which must wait.
 
-    They are either `done` for this round, or have lines yet to be looked at (`unswept`).
+    They are either `done` for this round, or have shape queues yet to be looked at (`unswept`).
     """
 
     def __init__(self) -> None:

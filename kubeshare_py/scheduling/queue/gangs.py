@@ -18,7 +18,7 @@ from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.scheduling.queue.group_objects import GangKey, GroupObjects
 from kubeshare_py.scheduling.queue.pod_queue import SortKey
-from kubeshare_py.scheduling.queue.pod_records import Record, State
+from kubeshare_py.scheduling.queue.pod_records import PodState, Record
 
 K = TypeVar("K")
 #: The number of pods by profile and shape.
@@ -30,7 +30,7 @@ First = tuple[str, int]
 Composition = tuple[int, frozenset[tuple[tuple[str, Shape], int]], str, tuple[NodeName, ...]]
 
 
-class Role(Enum):
+class MemberRole(Enum):
     """A member's state in its gang."""
 
     HELD = auto()  # not to be tried
@@ -42,17 +42,17 @@ class Role(Enum):
 
 
 #: Members without a place: the largest minimum of them counts.
-_ASKING = (Role.BACKOFF, Role.WAITING)
+_ASKING = (MemberRole.BACKOFF, MemberRole.WAITING)
 #: Members that have a place and keep it.
-PLACED = (Role.BINDING, Role.BOUND)
+PLACED = (MemberRole.BINDING, MemberRole.BOUND)
 
 _ROLES = {
-    State.HELD: Role.HELD,
-    State.BACKOFF: Role.BACKOFF,
-    State.WAITING: Role.WAITING,
-    State.BINDING: Role.BINDING,
-    State.ASSUMED: Role.BOUND,
-    State.BOUND: Role.BOUND,
+    PodState.GATED: MemberRole.HELD,
+    PodState.BACKOFF: MemberRole.BACKOFF,
+    PodState.WAITING: MemberRole.WAITING,
+    PodState.ASSUMED: MemberRole.BINDING,
+    PodState.UNCONFIRMED: MemberRole.BOUND,
+    PodState.BOUND: MemberRole.BOUND,
 }
 
 
@@ -61,8 +61,8 @@ class Member:
     """One pod of a gang: its role, and the minimum in its labels."""
 
     record: Record
-    role: Role
-    minimum: int
+    role: MemberRole
+    min_member: int
     shape: tuple[str, Shape]
 
 
@@ -98,14 +98,15 @@ class Gang:
     waiting: dict[PodUid, Record] = field(default_factory=dict)
     shapes: Shapes = field(default_factory=Counter)
     finished: dict[PodUid, FinishedMember] = field(default_factory=dict)
-    counts: Counter[Role] = field(default_factory=Counter)
+    counts: Counter[MemberRole] = field(default_factory=Counter)
     asked: Counter[int] = field(default_factory=Counter)
     granted: Counter[int] = field(default_factory=Counter)
-    #: Its first member; the one used for the members' keys; and the one used for their lines.
+    #: Its first member; the one used for the members' keys; and the one used for their shape
+    #: queues.
     first: First = ("", 0)
     keyed_by: First | None = None
     lined_by: First | None = None
-    met: bool = False
+    quorum_met: bool = False
     #: The minimum of its PodGroup object, None if there is none.
     declared: int | None = None
     #: Edits of that object after the first wait for the end of a pause, like those of a pod
@@ -115,7 +116,7 @@ class Gang:
     edits_rest_until: float = -math.inf
     pauses: bool = False
     is_divided: bool = False
-    together: bool = True
+    needs_quorum: bool = True
     need: int = 0
     #: Its sort key while it is together, and until when it is not queued.
     key: SortKey = ()
@@ -123,7 +124,7 @@ class Gang:
     tries: int = 0
     #: The last report of its waiting members, and the members without it.
     diagnosis: Diagnosis | None = None
-    untold: dict[PodUid, None] = field(default_factory=dict)
+    unreported: dict[PodUid, None] = field(default_factory=dict)
     #: What it lacked at the last attempt, and when that was computed.
     shortage: Shortage | None = None
     short_at: float = -math.inf
@@ -147,7 +148,7 @@ class Gang:
     @property
     def placed(self) -> int:
         """The number of members that have a place and keep it."""
-        return self.counts[Role.BINDING] + self.counts[Role.BOUND]
+        return self.counts[MemberRole.BINDING] + self.counts[MemberRole.BOUND]
 
     def nodes(self) -> list[NodeName]:
         """The nodes of members that keep their places."""
@@ -173,7 +174,7 @@ class Gang:
         return self.need, frozenset(self.shapes.items()), within, nodes
 
     @property
-    def minimum(self) -> int:
+    def min_member(self) -> int:
         """How many must start together: by its object, or the largest minimum of unplaced members.
 
         Labels of several pods cannot be changed at once; until all agree, none starts with fewer
@@ -193,15 +194,15 @@ class Gang:
 
     def update(self) -> None:
         """Recompute what follows from the members."""
-        placed, minimum = self.placed, self.minimum
+        placed, minimum = self.placed, self.min_member
         self.need = 0
         if not placed:
-            self.met = False
-        if not self.met:
+            self.quorum_met = False
+        if not self.quorum_met:
             done = self.completed
-            self.met = placed > 0 and self.counts[Role.BOUND] + done >= minimum
-            self.need = 0 if self.met else max(0, minimum - placed - done)
-        self.together = minimum > 1 and self.need > 0
+            self.quorum_met = placed > 0 and self.counts[MemberRole.BOUND] + done >= minimum
+            self.need = 0 if self.quorum_met else max(0, minimum - placed - done)
+        self.needs_quorum = minimum > 1 and self.need > 0
 
     def recall(self) -> None:
         """After a restart: treat it as having run if it cannot be in the middle of a start.
@@ -210,25 +211,25 @@ class Gang:
         start, because it lost members that once ran. An error here leaves cards to a failed start;
         an error in the other direction would end working pods.
         """
-        bound = self.counts[Role.BOUND]
+        bound = self.counts[MemberRole.BOUND]
         owners = {member.record.pod.owner for member in self.members.values()}
         ran = sum(one.had_node and one.owner in owners for one in self.finished.values())
-        there = len(self.members) - self.counts[Role.LEAVING] + self.completed
-        self.met = bound > 0 and (bound + ran >= self.minimum or there < self.minimum)
+        there = len(self.members) - self.counts[MemberRole.LEAVING] + self.completed
+        self.quorum_met = bound > 0 and (bound + ran >= self.min_member or there < self.min_member)
 
     def put(self, uid: PodUid, member: Member) -> None:
         """Add a member, or update it."""
         self.drop(uid)
         self.members[uid] = member
         self.counts[member.role] += 1
-        if member.role is Role.WAITING:
+        if member.role is MemberRole.WAITING:
             self.waiting[uid] = member.record
             self.shapes[member.shape] += 1
-            self.untold[uid] = None
+            self.unreported[uid] = None
         if member.role in _ASKING:
-            _add(self.asked, member.minimum, 1)
+            _add(self.asked, member.min_member, 1)
         elif member.role in PLACED:
-            _add(self.granted, member.minimum, 1)
+            _add(self.granted, member.min_member, 1)
 
     def drop(self, uid: PodUid) -> None:
         """Remove a member."""
@@ -236,14 +237,14 @@ class Gang:
         if member is None:
             return
         self.counts[member.role] -= 1
-        if member.role is Role.WAITING:
+        if member.role is MemberRole.WAITING:
             del self.waiting[uid]
-            self.untold.pop(uid, None)
+            self.unreported.pop(uid, None)
             _add(self.shapes, member.shape, -1)
         if member.role in _ASKING:
-            _add(self.asked, member.minimum, -1)
+            _add(self.asked, member.min_member, -1)
         elif member.role in PLACED:
-            _add(self.granted, member.minimum, -1)
+            _add(self.granted, member.min_member, -1)
 
 
 class Gangs:
@@ -395,9 +396,9 @@ def _membership(record: Record) -> tuple[GangKey, Member | None]:
     if not name or not minimum:
         return key, None
     leaving = pod.deleting or record.evicted
-    role = Role.LEAVING if leaving else _ROLES[record.state]
-    if role is Role.BACKOFF and pod.group_reference is not None:
-        role = Role.HELD  # its object, while there is one, has the minimum
+    role = MemberRole.LEAVING if leaving else _ROLES[record.state]
+    if role is MemberRole.BACKOFF and pod.group_reference is not None:
+        role = MemberRole.HELD  # its object, while there is one, has the minimum
     return key, Member(record, role, minimum, (pod.scheduler_name, record.shape))
 
 

@@ -44,10 +44,10 @@ class GroupObjects:
             case _:
                 assert_never(event)
 
-    def minimum(self, key: GangKey) -> int | None:
+    def min_member(self, key: GangKey) -> int | None:
         """The minimum of a gang's object; None if there is none."""
         known = self._objects.get(key)
-        return None if known is None or known.unsupported else known.minimum
+        return None if known is None or known.unsupported else known.min_member
 
     def wanted(self, api: GroupApi, gangs: Container[GangKey]) -> bool:
         """Whether pods of one of these gangs wait for an object of this API."""
@@ -65,7 +65,7 @@ class GroupObjects:
         known = self._objects.get((pod.key.namespace, reference.gang))
         group = None
         if known is not None and not known.unsupported:
-            least = known.minimum
+            least = known.min_member
             group = PodGroup(
                 name=reference.gang, headcount=least, min_available=least, within=known.within
             )
@@ -103,8 +103,8 @@ class GroupObjects:
 
     def _listed(self, event: PodGroupsListed) -> list[GangKey]:
         changed: list[GangKey] = []
-        if self._trouble.get(event.api) != event.trouble:
-            self._trouble[event.api] = event.trouble
+        if self._trouble.get(event.api) != event.problem:
+            self._trouble[event.api] = event.problem
             changed += self._missing(event.api)
         if event.groups is not None:
             found = {_key(group) for group in event.groups}

@@ -17,7 +17,7 @@ from kubeshare_py.views.view import LacksView
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class IsolationHold:
     """How far a placed pod's share is enforced.
 
     `unheld` are the parts that are not enforced. `lacks` are cards on which its back-end does not
@@ -26,7 +26,7 @@ class Hold:
 
     unheld: tuple[Part, ...] = ()
     lacks: tuple[tuple[GpuUuid, str], ...] = ()
-    untold: tuple[GpuUuid, ...] = ()
+    unreported: tuple[GpuUuid, ...] = ()
 
 
 def chosen_backend(pod: Pod, profile: Profile) -> IsolationBackend | None:
@@ -43,25 +43,25 @@ def backend_of(record: Record, profiles: Mapping[str, Profile]) -> IsolationBack
     return chosen_backend(record.pod, profiles[record.pod.scheduler_name])
 
 
-def hold_on(ledger: Ledger, node: NodeName, allocation: Allocation | None) -> Hold:
+def hold_on(ledger: Ledger, node: NodeName, allocation: Allocation | None) -> IsolationHold:
     """How far the share of a placed pod is enforced, by its cards' present readiness.
 
     A back-end that lacks something on one of its cards enforces nothing.
     """
     backend = allocation.backend if allocation is not None else None
     if allocation is None or backend is None:
-        return Hold()
+        return IsolationHold()
     if backend is IsolationBackend.NONE:
-        return Hold(allocation.unheld)
+        return IsolationHold(allocation.unheld)
     told = [
         (card.uuid, lack_of(ledger.readiness_of(node, card.uuid), backend))
         for card in allocation.cards
     ]
     lacks = tuple((uuid, lack) for uuid, lack in told if lack)
-    return Hold(
+    return IsolationHold(
         unheld=tuple(Part) if lacks else allocation.unheld,
         lacks=lacks,
-        untold=tuple(uuid for uuid, lack in told if lack is None),
+        unreported=tuple(uuid for uuid, lack in told if lack is None),
     )
 
 

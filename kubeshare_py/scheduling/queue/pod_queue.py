@@ -1,13 +1,13 @@
-"""The queue of pods. Pods of one shape wait in one line.
+"""The queue of pods. Pods of one shape wait in one shape queue.
 
-Whether a pod fits depends on its shape alone. So if the first of a line fits nowhere, neither do
-the pods behind it: the line is *blocked* (kube-scheduler's unschedulable queue) until a row
-improves that may fit its shape. Fifty thousand pods waiting in twenty shapes cost no more than
-twenty.
+Whether a pod fits depends on its shape alone. So if the first of a shape queue fits nowhere,
+neither do the pods behind it: the shape queue is *unschedulable* (kube-scheduler's unschedulable
+queue) until a row improves that may fit its shape. Fifty thousand pods waiting in twenty shapes
+cost no more than twenty.
 
-What is kept for preemptors makes exceptions, and these pods have other lines: pods that never
-preempt may take less of it than others, and a preemptor whose plan is carried out may take what
-pods before it may not.
+What is kept for preemptors makes exceptions, and these pods have other shape queues: pods that
+never preempt may take less of it than others, and a preemptor whose plan is carried out may take
+what pods before it may not.
 """
 
 import math
@@ -29,21 +29,21 @@ SortKey = tuple[tuple[int | str, ...] | int, ...]
 #: label.
 PlaceOf = tuple[str, str, str]
 
-#: The most lines; beyond, empty ones are dropped.
-LINES_KEPT = 4096
-#: The most namespaces of a line with a share of its own; all other lines have one together, so that
-#: a user of two namespaces cannot spend the share of other users' pods.
+#: The most shape queues; beyond, empty ones are dropped.
+QUEUES_KEPT = 4096
+#: The most namespaces of a shape queue with a share of its own; all other shape queues have one
+#: together, so that a user of two namespaces cannot spend the share of other users' pods.
 MOST_OWNERS = 3
-#: The most bytes of an empty line's key for the line to be kept.
+#: The most bytes of an empty shape queue's key for the shape queue to be kept.
 HEAVY = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class LineKey:
-    """What the pods of one line share.
+class ShapeQueueKey:
+    """What the pods of one shape queue share.
 
     The profile, the shape, the domain if they are tied to one, and whether they preempt. `alone` is
-    the only pod of a line of its own.
+    the only pod of a shape queue of its own.
     """
 
     profile: str
@@ -54,10 +54,10 @@ class LineKey:
 
 
 @dataclass(slots=True, eq=False)
-class Line:
+class ShapeQueue:
     """Pods that are tried together, in queue order."""
 
-    key: LineKey
+    key: ShapeQueueKey
     number: int
     heavy: bool = False
     heap: list[tuple[SortKey, PodUid]] = field(default_factory=list)
@@ -65,8 +65,8 @@ class Line:
     #: The number of pods by namespace, and the owner whose share their attempts count toward.
     of_namespace: dict[str, int] = field(default_factory=dict)
     owner: str = SHARED
-    blocked: bool = False
-    #: Why the line is blocked, as last computed, when, and the bits behind it.
+    unschedulable: bool = False
+    #: Why the shape queue is blocked, as last computed, when, and the bits behind it.
     diagnosis: Diagnosis | None = None
     diagnosed_at: float = 0.0
     diagnosed_from: int = -1
@@ -91,7 +91,7 @@ class Line:
         return self.key.place_of
 
     def head(self) -> tuple[SortKey, PodUid] | None:
-        """The first waiting pod, which stays in the line."""
+        """The first waiting pod, which stays in the shape queue."""
         heap = self.heap
         while heap:
             key, uid = heap[0]
@@ -108,7 +108,7 @@ class Line:
 
 
 class PodQueue:
-    """Lines of waiting pods; active ones in queue order of their first pods."""
+    """Shape queues of waiting pods; active ones in queue order of their first pods."""
 
     def __init__(
         self,
@@ -121,76 +121,82 @@ class PodQueue:
         """
         self.shares = shares or Shares()
         self._forget = forget
-        self._lines: dict[LineKey, Line] = {}
-        self._numbered: dict[int, Line] = {}
-        self._line_of: dict[PodUid, Line] = {}
+        self._queues: dict[ShapeQueueKey, ShapeQueue] = {}
+        self._numbered: dict[int, ShapeQueue] = {}
+        self._queue_of: dict[PodUid, ShapeQueue] = {}
         self._namespace_of: dict[PodUid, str] = {}
-        #: By number, because an empty line may be dropped at once.
+        #: By number, because an empty shape queue may be dropped at once.
         self._active: FairHeap[int] = FairHeap(
             self.shares, self._is_first, lambda: len(self._numbered)
         )
-        #: Blocked lines by owner, then by number.
-        self._blocked: dict[str, dict[int, Line]] = {}
+        #: Unschedulable queues by owner, then by number.
+        self._unschedulable: dict[str, dict[int, ShapeQueue]] = {}
         self._next_number = 0
-        #: Blocked lines whose owner changed since they were last looked at.
-        self.moved: dict[Line, None] = {}
-        #: Blocked lines that pods joined since they were last looked at.
-        self.newcomers: dict[Line, None] = {}
+        #: Unschedulable queues whose owner changed since they were last looked at.
+        self.moved: dict[ShapeQueue, None] = {}
+        #: Unschedulable queues that pods joined since they were last looked at.
+        self.newcomers: dict[ShapeQueue, None] = {}
 
     def __len__(self) -> int:
-        return len(self._line_of)
+        return len(self._queue_of)
 
-    def add(self, uid: PodUid, key: SortKey, line_key: LineKey, namespace: str = "") -> Line:
-        """Add a waiting pod of this namespace to this line."""
-        line = self._lines.get(line_key)
-        if line is None:
+    def add(
+        self, uid: PodUid, key: SortKey, line_key: ShapeQueueKey, namespace: str = ""
+    ) -> ShapeQueue:
+        """Add a waiting pod of this namespace to this shape queue."""
+        shape_queue = self._queues.get(line_key)
+        if shape_queue is None:
             self._next_number += 1
-            line = self._lines[line_key] = Line(
+            shape_queue = self._queues[line_key] = ShapeQueue(
                 line_key, self._next_number, heavy=weight_of(line_key, HEAVY) >= HEAVY
             )
-            self._numbered[line.number] = line
-        line.waiting[uid] = key
-        heappush(line.heap, (key, uid))
-        line.unreported[uid] = None
-        self._line_of[uid] = line
+            self._numbered[shape_queue.number] = shape_queue
+        shape_queue.waiting[uid] = key
+        heappush(shape_queue.heap, (key, uid))
+        shape_queue.unreported[uid] = None
+        self._queue_of[uid] = shape_queue
         self._namespace_of[uid] = namespace
-        count = line.of_namespace.get(namespace, 0)
-        line.of_namespace[namespace] = count + 1
-        is_new = not count and self._changes_owner(line)
-        if line.blocked:
-            self.newcomers[line] = None
-        elif is_new or line.heap[0][1] == uid:
-            self._active.push(line.owner, line.heap[0][0], line.number)
-        return line
+        count = shape_queue.of_namespace.get(namespace, 0)
+        shape_queue.of_namespace[namespace] = count + 1
+        is_new = not count and self._changes_owner(shape_queue)
+        if shape_queue.unschedulable:
+            self.newcomers[shape_queue] = None
+        elif is_new or shape_queue.heap[0][1] == uid:
+            self._active.push(shape_queue.owner, shape_queue.heap[0][0], shape_queue.number)
+        return shape_queue
 
     def remove(self, uid: PodUid) -> None:
         """Remove a pod, which may be unknown."""
-        line = self._line_of.pop(uid, None)
-        if line is None:
+        shape_queue = self._queue_of.pop(uid, None)
+        if shape_queue is None:
             return
-        del line.waiting[uid]
+        del shape_queue.waiting[uid]
         namespace = self._namespace_of.pop(uid)
-        line.of_namespace[namespace] -= 1
-        if not line.of_namespace[namespace]:
-            del line.of_namespace[namespace]
-        line.unreported.pop(uid, None)
-        if line.waiting:
-            was_first = line.heap[0][1] == uid
-            line.compact()
-            if self._changes_owner(line) or was_first:
-                self._push(line)
+        shape_queue.of_namespace[namespace] -= 1
+        if not shape_queue.of_namespace[namespace]:
+            del shape_queue.of_namespace[namespace]
+        shape_queue.unreported.pop(uid, None)
+        if shape_queue.waiting:
+            was_first = shape_queue.heap[0][1] == uid
+            shape_queue.compact()
+            if self._changes_owner(shape_queue) or was_first:
+                self._push(shape_queue)
             return
-        # An empty line is kept, with what is known of its shape, but is not maintained.
-        line.heap.clear()
-        if line.blocked:
-            self._unblock(line)
-        if line.place_of is not None or line.key.alone is not None or line.heavy:
-            del self._lines[line.key]
-            del self._numbered[line.number]
-            if line.heavy:
-                self._forget(line.profile, line.shape)
-        elif len(self._lines) > LINES_KEPT:
-            self._forget_empty_lines()
+        # An empty shape queue is kept, with what is known of its shape, but is not maintained.
+        shape_queue.heap.clear()
+        if shape_queue.unschedulable:
+            self._unmark(shape_queue)
+        if (
+            shape_queue.place_of is not None
+            or shape_queue.key.alone is not None
+            or shape_queue.heavy
+        ):
+            del self._queues[shape_queue.key]
+            del self._numbered[shape_queue.number]
+            if shape_queue.heavy:
+                self._forget(shape_queue.profile, shape_queue.shape)
+        elif len(self._queues) > QUEUES_KEPT:
+            self._forget_empty_queues()
 
     def unplaced(self, profile: str, shape: Shape, *, preempts: bool) -> None:
         """A pod of this shape left without ever having had a place.
@@ -198,63 +204,66 @@ class PodQueue:
         Its shape is kept only for other pods: a shape that fits is worth keeping for the next ones,
         one that does not is not.
         """
-        key = LineKey(profile, shape, None, preempts, None)
-        line = self._lines.get(key)
-        if line is not None:
-            if line.waiting:
+        key = ShapeQueueKey(profile, shape, None, preempts, None)
+        shape_queue = self._queues.get(key)
+        if shape_queue is not None:
+            if shape_queue.waiting:
                 return
-            del self._lines[key]
-            del self._numbered[line.number]
+            del self._queues[key]
+            del self._numbered[shape_queue.number]
         self._forget(profile, shape)
 
     def move(self, uid: PodUid, *, alone: bool) -> None:
-        """Move a pod to a line of its own, or back to the line of its shape.
+        """Move a pod to a shape queue of its own, or back to the shape queue of its shape.
 
-        A new line is blocked if the former one is, because the pod was tried, or not, in the same
-        way.
+        A new shape queue is blocked if the former one is, because the pod was tried, or not, in the
+        same way.
         """
-        line = self._line_of.get(uid)
-        if line is None or alone == (line.key.alone is not None):
+        shape_queue = self._queue_of.get(uid)
+        if shape_queue is None or alone == (shape_queue.key.alone is not None):
             return
-        target = replace(line.key, alone=uid if alone else None)
-        is_new = target not in self._lines or not self._lines[target].waiting
-        was_blocked, is_told = line.blocked, uid not in line.unreported
-        key, namespace = line.waiting[uid], self._namespace_of[uid]
+        target = replace(shape_queue.key, alone=uid if alone else None)
+        is_new = target not in self._queues or not self._queues[target].waiting
+        was_blocked, is_told = shape_queue.unschedulable, uid not in shape_queue.unreported
+        key, namespace = shape_queue.waiting[uid], self._namespace_of[uid]
         self.remove(uid)
         other = self.add(uid, key, target, namespace)
         if is_told:
             del other.unreported[uid]
         if is_new and was_blocked:
-            other.diagnosis, other.reason_set = line.diagnosis, line.reason_set
-            other.diagnosed_at, other.diagnosed_from = line.diagnosed_at, line.diagnosed_from
-            self.block(other)
+            other.diagnosis, other.reason_set = shape_queue.diagnosis, shape_queue.reason_set
+            other.diagnosed_at, other.diagnosed_from = (
+                shape_queue.diagnosed_at,
+                shape_queue.diagnosed_from,
+            )
+            self.mark_unschedulable(other)
 
     def clear(self) -> None:
         """Remove all pods, and all knowledge of shapes."""
-        for line in self.blocked():
-            line.blocked = False
-        for index in (self._lines, self._numbered, self._line_of, self._namespace_of):
+        for shape_queue in self.unschedulable():
+            shape_queue.unschedulable = False
+        for index in (self._queues, self._numbered, self._queue_of, self._namespace_of):
             index.clear()
         self.newcomers.clear()
         self.moved.clear()
-        self._blocked.clear()
+        self._unschedulable.clear()
         self._active.clear()
 
-    def line_of(self, uid: PodUid) -> Line | None:
-        """The line in which the pod waits, or None."""
-        return self._line_of.get(uid)
+    def queue_of(self, uid: PodUid) -> ShapeQueue | None:
+        """The shape queue in which the pod waits, or None."""
+        return self._queue_of.get(uid)
 
-    def numbered(self, number: int) -> Line | None:
-        """The line of this number, unless it was dropped."""
+    def numbered(self, number: int) -> ShapeQueue | None:
+        """The shape queue of this number, unless it was dropped."""
         return self._numbered.get(number)
 
     @property
     def has_more(self) -> bool:
-        """Whether a line is to be tried, now or when its namespace's turn comes."""
+        """Whether a shape queue is to be tried, now or when its namespace's turn comes."""
         return self._active.first() is not None or self._active.waits
 
-    def next_line(self) -> Line | None:
-        """The active line with the first pod, among namespaces that need not wait."""
+    def next_queue(self) -> ShapeQueue | None:
+        """The active shape queue with the first pod, among namespaces that need not wait."""
         number = self._active.first()
         return None if number is None else self._numbered[number]
 
@@ -262,66 +271,80 @@ class PodQueue:
         """Look again at namespaces that need not wait any more."""
         self._active.let_on()
 
-    def block(self, line: Line) -> None:
-        """Block this line until it is woken."""
-        line.blocked = True
-        self._blocked.setdefault(line.owner, {})[line.number] = line
+    def mark_unschedulable(self, shape_queue: ShapeQueue) -> None:
+        """Block this shape queue until it is woken."""
+        shape_queue.unschedulable = True
+        self._unschedulable.setdefault(shape_queue.owner, {})[shape_queue.number] = shape_queue
 
-    def wake(self, line: Line) -> None:
-        """Activate the line."""
-        if line.blocked:
-            self._unblock(line)
-            self._push(line)
+    def activate(self, shape_queue: ShapeQueue) -> None:
+        """Activate the shape queue."""
+        if shape_queue.unschedulable:
+            self._unmark(shape_queue)
+            self._push(shape_queue)
 
-    def blocked(self) -> list[Line]:
-        """Blocked lines, the oldest first within one owner."""
-        return [line for lines in self._blocked.values() for line in lines.values()]
+    def unschedulable(self) -> list[ShapeQueue]:
+        """Unschedulable queues, the oldest first within one owner."""
+        return [
+            shape_queue
+            for shape_queues in self._unschedulable.values()
+            for shape_queue in shape_queues.values()
+        ]
 
-    def blocked_by_owner(self, without: Container[str]) -> list[tuple[str, list[Line]]]:
-        """Blocked lines by owner, without those of some owners."""
-        blocked = self._blocked.items()
-        return [(owner, list(lines.values())) for owner, lines in blocked if owner not in without]
+    def unschedulable_by_owner(self, without: Container[str]) -> list[tuple[str, list[ShapeQueue]]]:
+        """Unschedulable queues by owner, without those of some owners."""
+        blocked = self._unschedulable.items()
+        return [
+            (owner, list(shape_queues.values()))
+            for owner, shape_queues in blocked
+            if owner not in without
+        ]
 
-    def lines(self) -> Iterator[Line]:
-        """All lines."""
-        yield from self._lines.values()
+    def queues(self) -> Iterator[ShapeQueue]:
+        """All shape queues."""
+        yield from self._queues.values()
 
-    def _forget_empty_lines(self) -> None:
-        for key, line in [(key, line) for key, line in self._lines.items() if not line.waiting]:
-            del self._lines[key]
-            del self._numbered[line.number]
+    def _forget_empty_queues(self) -> None:
+        for key, shape_queue in [
+            (key, shape_queue)
+            for key, shape_queue in self._queues.items()
+            if not shape_queue.waiting
+        ]:
+            del self._queues[key]
+            del self._numbered[shape_queue.number]
 
-    def _changes_owner(self, line: Line) -> bool:
-        """Set a line's owner: the namespace of its pods, or the few that they are of."""
-        is_of_few = len(line.of_namespace) <= MOST_OWNERS
-        owner = " ".join(sorted(line.of_namespace)) if is_of_few else SHARED
-        if owner == line.owner:
+    def _changes_owner(self, shape_queue: ShapeQueue) -> bool:
+        """Set a shape queue's owner: the namespace of its pods, or the few that they are of."""
+        is_of_few = len(shape_queue.of_namespace) <= MOST_OWNERS
+        owner = " ".join(sorted(shape_queue.of_namespace)) if is_of_few else SHARED
+        if owner == shape_queue.owner:
             return False
-        was_blocked = line.blocked
+        was_blocked = shape_queue.unschedulable
         if was_blocked:
-            self._unblock(line)
-        line.owner = owner
+            self._unmark(shape_queue)
+        shape_queue.owner = owner
         if was_blocked:
-            self.block(line)
-            self.moved[line] = None
+            self.mark_unschedulable(shape_queue)
+            self.moved[shape_queue] = None
         return True
 
-    def _unblock(self, line: Line) -> None:
-        line.blocked = False
-        lines = self._blocked[line.owner]
-        del lines[line.number]
-        if not lines:
-            del self._blocked[line.owner]
+    def _unmark(self, shape_queue: ShapeQueue) -> None:
+        shape_queue.unschedulable = False
+        shape_queues = self._unschedulable[shape_queue.owner]
+        del shape_queues[shape_queue.number]
+        if not shape_queues:
+            del self._unschedulable[shape_queue.owner]
 
-    def _push(self, line: Line) -> None:
-        head = line.head()  # also for a blocked line: its next push is compared with that
-        if head is not None and not line.blocked:
-            self._active.push(line.owner, head[0], line.number)
+    def _push(self, shape_queue: ShapeQueue) -> None:
+        head = (
+            shape_queue.head()
+        )  # also for an unschedulable queue: its next push is compared with that
+        if head is not None and not shape_queue.unschedulable:
+            self._active.push(shape_queue.owner, head[0], shape_queue.number)
 
     def _is_first(self, number: int, owner: str, key: SortKey) -> bool:
-        """Whether the line is active with this key of its first pod and this owner."""
-        line = self._numbered.get(number)
-        if line is None or line.blocked or line.owner != owner:
+        """Whether the shape queue is active with this key of its first pod and this owner."""
+        shape_queue = self._numbered.get(number)
+        if shape_queue is None or shape_queue.unschedulable or shape_queue.owner != owner:
             return False
-        head = line.head()
+        head = shape_queue.head()
         return head is not None and head[0] == key

@@ -11,28 +11,28 @@ from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.scheduling.queue.pod_queue import SortKey
 
 
-class State(Enum):
+class PodState(Enum):
     """The state of a pod of this scheduler; pods of others are BOUND or have no record."""
 
     NEW = auto()  # just seen; it has another state before the event is handled
-    HELD = auto()  # not to be tried: gated, malformed, unsupported, being deleted, outside
+    GATED = auto()  # not to be tried: gated, malformed, unsupported, being deleted, outside
     WAITING = auto()  # in the queue
     BACKOFF = auto()  # was refused; returns to the queue later
-    BINDING = auto()  # placed and charged, the binding is not answered yet
-    ASSUMED = auto()  # the API server has bound it, the watch has not shown it yet
+    ASSUMED = auto()  # placed and charged, the binding is not answered yet
+    UNCONFIRMED = auto()  # the API server has bound it, the watch has not shown it yet
     BOUND = auto()  # seen with a node
 
 
 #: Pods without a place, which changes of the pod or its PodGroup concern.
-UNDECIDED = (State.HELD, State.WAITING, State.BACKOFF)
+UNDECIDED = (PodState.GATED, PodState.WAITING, PodState.BACKOFF)
 
 
 @dataclass(slots=True, eq=False)
 class Record:
-    """One pod. `allocation` and `node` are set from BINDING on."""
+    """One pod. `allocation` and `node` are set from ASSUMED on."""
 
     pod: Pod
-    state: State
+    state: PodState
     #: Its number in order of arrival; see `arrivals`.
     arrived: int
     key: SortKey = ()
@@ -48,7 +48,8 @@ class Record:
     edits: int = 0
     edits_rest_until: float = -math.inf
     is_edited: bool = False
-    #: When it first joined the queue (s), and how many attempts it had as the first of its line.
+    #: When it first joined the queue (s), and how many attempts it had as the first of its shape
+    #: queue.
     queued_at: float | None = None
     attempts: int = 0
     #: For a gang's member: its binding was refused and is to be sent again; it will not be sent
@@ -64,7 +65,7 @@ class Record:
     leaves_by: float | None = None
     stopped: bool = False
     #: The last report about this pod itself.
-    told: Diagnosis | None = None
+    reported: Diagnosis | None = None
     #: Its shape with its profile's additions: its share on each model if it asks for a share of a
     #: certain one, and its back-end.
     asked: Shape | None = None

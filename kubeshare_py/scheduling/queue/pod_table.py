@@ -12,27 +12,39 @@ from kubeshare_py.domain.pod import Pod
 from kubeshare_py.scheduling.queue import queue_moves
 from kubeshare_py.scheduling.queue.gangs import Gang, Gangs
 from kubeshare_py.scheduling.queue.pod_queue import PodQueue
-from kubeshare_py.scheduling.queue.pod_records import Record, State
+from kubeshare_py.scheduling.queue.pod_records import PodState, Record
 from kubeshare_py.scheduling.queue.queue_moves import QueueMoves
 
 #: The states that a pod may change to, by the state that it is in. docs/states.md prints it.
-TRANSITIONS: Mapping[State, tuple[State, ...]] = {
-    State.NEW: (State.HELD, State.WAITING, State.BACKOFF, State.BOUND),
-    State.HELD: (State.HELD, State.WAITING, State.BACKOFF, State.BOUND),
-    State.WAITING: (State.HELD, State.WAITING, State.BACKOFF, State.BINDING, State.BOUND),
-    State.BACKOFF: (State.HELD, State.WAITING, State.BACKOFF, State.BOUND),
-    State.BINDING: (State.HELD, State.WAITING, State.BACKOFF, State.ASSUMED, State.BOUND),
-    State.ASSUMED: (State.BACKOFF, State.BOUND),
-    State.BOUND: (State.BOUND,),
+TRANSITIONS: Mapping[PodState, tuple[PodState, ...]] = {
+    PodState.NEW: (PodState.GATED, PodState.WAITING, PodState.BACKOFF, PodState.BOUND),
+    PodState.GATED: (PodState.GATED, PodState.WAITING, PodState.BACKOFF, PodState.BOUND),
+    PodState.WAITING: (
+        PodState.GATED,
+        PodState.WAITING,
+        PodState.BACKOFF,
+        PodState.ASSUMED,
+        PodState.BOUND,
+    ),
+    PodState.BACKOFF: (PodState.GATED, PodState.WAITING, PodState.BACKOFF, PodState.BOUND),
+    PodState.ASSUMED: (
+        PodState.GATED,
+        PodState.WAITING,
+        PodState.BACKOFF,
+        PodState.UNCONFIRMED,
+        PodState.BOUND,
+    ),
+    PodState.UNCONFIRMED: (PodState.BACKOFF, PodState.BOUND),
+    PodState.BOUND: (PodState.BOUND,),
 }
 # Every pod passes here four times, and Python 3.11 takes 0.15 us to look up a member of an Enum.
-_HELD, _WAITING, _BACKOFF = State.HELD, State.WAITING, State.BACKOFF
+_GATED, _WAITING, _BACKOFF = PodState.GATED, PodState.WAITING, PodState.BACKOFF
 
 
 class IllegalTransition(Exception):
     """A pod was to change to a state that `TRANSITIONS` does not allow: a bug."""
 
-    def __init__(self, record: Record, to: State) -> None:
+    def __init__(self, record: Record, to: PodState) -> None:
         before = record.state.name.lower()
         super().__init__(f"{record.pod.key}: {before} -> {to.name.lower()}")
 
@@ -40,7 +52,7 @@ class IllegalTransition(Exception):
 class Follower(Protocol):
     """What keeps something that depends on the state of each pod."""
 
-    def changed(self, record: Record, before: State) -> None:
+    def changed(self, record: Record, before: PodState) -> None:
         """The pod was in the state `before`, or is in it still and was changed otherwise."""
 
     def removed(self, uid: PodUid) -> None:
@@ -64,16 +76,16 @@ class PodTable:
 
     def add(self, pod: Pod, arrived: int) -> Record:
         """Remember a pod that the scheduler has not seen before; its state is NEW."""
-        record = self.records[pod.uid] = Record(pod, State.NEW, arrived)
+        record = self.records[pod.uid] = Record(pod, PodState.NEW, arrived)
         return record
 
-    def transition(self, record: Record, to: State, event: str = "") -> Gang | None:
+    def transition(self, record: Record, to: PodState, event: str = "") -> Gang | None:
         """Change the state of a pod; its gang, if it is in one.
 
-        A pod that was WAITING leaves its line of the scheduling queue, also if `to` is WAITING
-        again: then the caller adds it anew. `event` names what moved a pod that is HELD or in
-        BACKOFF from now on, for the metrics (`queue_moves`); which queue a WAITING pod enters
-        depends on its line, so the caller counts that.
+        A pod that was WAITING leaves its shape queue of the scheduling queue, also if `to` is
+        WAITING again: then the caller adds it anew. `event` names what moved a pod that is GATED or
+        in BACKOFF from now on, for the metrics (`queue_moves`); which queue a WAITING pod enters
+        depends on its shape queue, so the caller counts that.
 
         Raises IllegalTransition, and then nothing has changed.
         """
@@ -83,7 +95,7 @@ class PodTable:
         record.state = to
         if before is _WAITING:
             self._queue.remove(record.pod.uid)
-        if to is _HELD:
+        if to is _GATED:
             self._moves.entered(queue_moves.UNSCHEDULABLE, event)
         elif to is _BACKOFF:
             self._moves.entered(queue_moves.BACKOFF, event)
@@ -103,7 +115,7 @@ class PodTable:
             follower.removed(uid)
         return record
 
-    def _tell(self, record: Record, before: State) -> Gang | None:
+    def _tell(self, record: Record, before: PodState) -> Gang | None:
         gang = self._gangs.file(record)
         for follower in self._followers:
             follower.changed(record, before)

@@ -24,7 +24,7 @@ _Name = PodUid | tuple[str, str]
 
 
 @dataclass(slots=True, eq=False)
-class Unit:
+class WaitingUnit:
     """A pod, or the waiting pods of a gang: all inside or all outside.
 
     `key` is the first one in queue order that any of its pods had.
@@ -37,7 +37,7 @@ class Unit:
 
 
 #: A unit outside, with its key and a number of its own.
-_Entry = tuple[SortKey, int, Unit]
+_LimitEntry = tuple[SortKey, int, WaitingUnit]
 
 
 class _Last:
@@ -45,7 +45,7 @@ class _Last:
 
     __slots__ = ("key", "unit")
 
-    def __init__(self, unit: Unit) -> None:
+    def __init__(self, unit: WaitingUnit) -> None:
         self.key, self.unit = unit.key, unit
 
     def __lt__(self, other: "_Last") -> bool:
@@ -60,21 +60,21 @@ class _Last:
 class _Namespace:
     """The units of one namespace. No unit outside comes before one that is inside."""
 
-    def __init__(self, most: int, moved: dict[Unit, None]) -> None:
+    def __init__(self, most: int, moved: dict[WaitingUnit, None]) -> None:
         self._most = most
         self._moved = moved
-        self.units: dict[_Name, Unit] = {}
+        self.units: dict[_Name, WaitingUnit] = {}
         self._pods_inside = self._units_inside = self._pushed = 0
         #: Units outside, with stale entries: those that came in queue order, as nearly all do, and
         #: the others as a heap.
-        self._in_order: deque[_Entry] = deque()
-        self._others: list[_Entry] = []
+        self._in_order: deque[_LimitEntry] = deque()
+        self._others: list[_LimitEntry] = []
         #: No unit inside has a later key.
         self._bound: SortKey = ()
         #: Units inside, the last first; None until one has to leave.
         self._lasts: list[_Last] | None = None
 
-    def place(self, unit: Unit) -> None:
+    def place(self, unit: WaitingUnit) -> None:
         """Place a new unit."""
         head = self._head()
         if head is not None and unit.key > head.key:
@@ -87,21 +87,21 @@ class _Namespace:
             self._enter(unit)
             self.trim()
 
-    def rank(self, unit: Unit, key: SortKey) -> None:
+    def rank(self, unit: WaitingUnit, key: SortKey) -> None:
         """Change the unit's key."""
         self.displace(unit)
         unit.key = key
         self.place(unit)
         self.refill()
 
-    def displace(self, unit: Unit) -> None:
+    def displace(self, unit: WaitingUnit) -> None:
         """Take the unit out, to be placed anew or dropped."""
         if unit.is_inside:
             unit.is_inside = False
             self._units_inside -= 1
             self._pods_inside -= len(unit.pods)
 
-    def grew(self, unit: Unit, pods: int) -> None:
+    def grew(self, unit: WaitingUnit, pods: int) -> None:
         """The unit has `pods` more, or fewer."""
         if unit.is_inside:
             self._pods_inside += pods
@@ -136,7 +136,7 @@ class _Namespace:
             self._others = list(filter(self._is_valid, self._others))
             heapify(self._others)
 
-    def _head(self) -> Unit | None:
+    def _head(self) -> WaitingUnit | None:
         """The first unit outside."""
         in_order, others = self._in_order, self._others
         while in_order and not self._is_valid(in_order[0]):
@@ -147,14 +147,14 @@ class _Namespace:
             return in_order[0][2]
         return others[0][2] if others else None
 
-    def _is_valid(self, entry: _Entry) -> bool:
+    def _is_valid(self, entry: _LimitEntry) -> bool:
         key, _, unit = entry
         return self.units.get(unit.name) is unit and not unit.is_inside and unit.key == key
 
-    def _fits(self, unit: Unit) -> bool:
+    def _fits(self, unit: WaitingUnit) -> bool:
         return not self._units_inside or self._pods_inside + len(unit.pods) <= self._most
 
-    def _enter(self, unit: Unit) -> None:
+    def _enter(self, unit: WaitingUnit) -> None:
         unit.is_inside = True
         self._units_inside += 1
         self._pods_inside += len(unit.pods)
@@ -165,7 +165,7 @@ class _Namespace:
                 self._lasts = None
         self._moved[unit] = None
 
-    def _put_outside(self, unit: Unit) -> None:
+    def _put_outside(self, unit: WaitingUnit) -> None:
         self._pushed += 1
         entry = (unit.key, self._pushed, unit)
         if not self._in_order or entry > self._in_order[-1]:
@@ -181,9 +181,9 @@ class WaitingLimit:
     def __init__(self, most: int) -> None:
         """`most` pods of each namespace; 0 is no limit."""
         self.most = most
-        self.moved: dict[Unit, None] = {}
+        self.moved: dict[WaitingUnit, None] = {}
         self._namespaces: dict[str, _Namespace] = {}
-        self._of: dict[PodUid, tuple[str, Unit]] = {}
+        self._of: dict[PodUid, tuple[str, WaitingUnit]] = {}
         self._said: dict[tuple[str, bool], Diagnosis] = {}
 
     def put(self, pod: Pod, key: SortKey) -> bool:
@@ -207,7 +207,7 @@ class WaitingLimit:
             self._namespaces[pod.key.namespace] = namespace
         found = namespace.units.get(name)
         if found is None:
-            unit = namespace.units[name] = Unit(name, key, {pod.uid: None})
+            unit = namespace.units[name] = WaitingUnit(name, key, {pod.uid: None})
             namespace.place(unit)
         else:
             unit = found
@@ -262,7 +262,7 @@ class WaitingLimit:
         self._of.clear()
 
     @staticmethod
-    def _join(namespace: _Namespace, unit: Unit, uid: PodUid, key: SortKey) -> None:
+    def _join(namespace: _Namespace, unit: WaitingUnit, uid: PodUid, key: SortKey) -> None:
         """Add a further member of a gang, which may come before the others."""
         if key < unit.key:
             namespace.rank(unit, key)

@@ -1,8 +1,8 @@
 """Reports why pods wait, and limits how often.
 
 A new set of reasons is reported at once; new numbers for the same reasons at most every ten
-seconds, and every minute if no attempt was made meanwhile. A line of n pods is reported again after
-n/100 seconds at the earliest.
+seconds, and every minute if no attempt was made meanwhile. A shape queue of n pods is reported
+again after n/100 seconds at the earliest.
 """
 
 import math
@@ -12,8 +12,8 @@ from dataclasses import replace
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.effects import ReportWaiting
 from kubeshare_py.domain.identity import PodUid
-from kubeshare_py.framework.asks import Asker, Work
-from kubeshare_py.scheduling.queue.pod_queue import Line, PodQueue
+from kubeshare_py.framework.evaluator import EvaluationWork, Evaluator
+from kubeshare_py.scheduling.queue.pod_queue import PodQueue, ShapeQueue
 from kubeshare_py.scheduling.queue.pod_records import Record
 from kubeshare_py.scheduling.queue.timers import Timers
 
@@ -30,61 +30,65 @@ REPORTS_A_TURN = 500
 
 
 class WaitingReports:
-    """Computes diagnoses of blocked lines, and produces reports in small portions."""
+    """Computes diagnoses of unschedulable queues, and produces reports in small portions."""
 
-    def __init__(self, queue: PodQueue, records: dict[PodUid, Record], work: Work) -> None:
-        """`work` counts the askers' questions."""
+    def __init__(
+        self, queue: PodQueue, records: dict[PodUid, Record], work: EvaluationWork
+    ) -> None:
+        """`work` counts the evaluators' questions."""
         self._work = work
         self._queue = queue
         self._records = records
         self._pending: deque[PodUid] = deque()
-        #: Lines by number, because an empty line may be dropped before its time.
+        #: Shape queues by number, because an empty shape queue may be dropped before its time.
         self._due: Timers[int] = Timers()
         #: Whether the inventory is known.
         self.inventory_read = False
 
-    def blocked(self, line: Line, asker: Asker, now: float) -> None:
-        """The line was just found to fit nowhere."""
-        reason_set = asker.reason_set(line.shape)
+    def unschedulable(self, shape_queue: ShapeQueue, evaluator: Evaluator, now: float) -> None:
+        """The shape queue was just found to fit nowhere."""
+        reason_set = evaluator.reason_set(shape_queue.shape)
         # The first report of a pod must be of now, or of a second ago.
-        least_s = NEWCOMERS_S if line.unreported else SAME_REASONS_S
-        stale = line.diagnosis is None or now >= line.diagnosed_at + _wait(line, least_s)
-        if stale or reason_set != line.reason_set:
-            before = line.diagnosis
-            line.diagnosis = self._diagnosis(line, asker)
-            line.reason_set = reason_set
-            line.diagnosed_at, line.diagnosed_from = now, asker.changes
-            if before != line.diagnosis:
-                newcomers = set(line.unreported)
-                self._pending.extend(uid for uid in line.waiting if uid not in newcomers)
-        self.joined(line)
-        self._look_again(line, line.diagnosed_at + _wait(line, SAME_REASONS_S))
+        least_s = NEWCOMERS_S if shape_queue.unreported else SAME_REASONS_S
+        stale = shape_queue.diagnosis is None or now >= shape_queue.diagnosed_at + _wait(
+            shape_queue, least_s
+        )
+        if stale or reason_set != shape_queue.reason_set:
+            before = shape_queue.diagnosis
+            shape_queue.diagnosis = self._diagnosis(shape_queue, evaluator)
+            shape_queue.reason_set = reason_set
+            shape_queue.diagnosed_at, shape_queue.diagnosed_from = now, evaluator.changes
+            if before != shape_queue.diagnosis:
+                newcomers = set(shape_queue.unreported)
+                self._pending.extend(uid for uid in shape_queue.waiting if uid not in newcomers)
+        self.joined(shape_queue)
+        self._look_again(shape_queue, shape_queue.diagnosed_at + _wait(shape_queue, SAME_REASONS_S))
 
-    def unread(self, line: Line, now: float) -> None:
-        """The line waits for the inventory, perhaps only for moments."""
-        line.diagnosis = Diagnosis(sentence=INVENTORY_UNREAD)
-        self._look_again(line, now + INVENTORY_PATIENCE_S)
+    def unread(self, shape_queue: ShapeQueue, now: float) -> None:
+        """The shape queue waits for the inventory, perhaps only for moments."""
+        shape_queue.diagnosis = Diagnosis(sentence=INVENTORY_UNREAD)
+        self._look_again(shape_queue, now + INVENTORY_PATIENCE_S)
 
-    def kept_out(self, line: Line, sentence: str, now: float) -> None:
-        """The line fits some node, but not in the domain that it is tied to."""
+    def constrained(self, shape_queue: ShapeQueue, sentence: str, now: float) -> None:
+        """The shape queue fits some node, but not in the domain that it is tied to."""
         diagnosis = Diagnosis(sentence=sentence)
-        if diagnosis != line.diagnosis:
-            newcomers = set(line.unreported)
-            self._pending.extend(uid for uid in line.waiting if uid not in newcomers)
-        line.diagnosis, line.diagnosed_at, line.reason_set = diagnosis, now, 0
-        self.joined(line)
+        if diagnosis != shape_queue.diagnosis:
+            newcomers = set(shape_queue.unreported)
+            self._pending.extend(uid for uid in shape_queue.waiting if uid not in newcomers)
+        shape_queue.diagnosis, shape_queue.diagnosed_at, shape_queue.reason_set = diagnosis, now, 0
+        self.joined(shape_queue)
 
-    def newcomers(self, line: Line) -> None:
-        """Pods joined a blocked line, perhaps only until the inventory is read."""
-        if self.inventory_read or line.shape.claim is None:
-            self.joined(line)
+    def newcomers(self, shape_queue: ShapeQueue) -> None:
+        """Pods joined an unschedulable queue, perhaps only until the inventory is read."""
+        if self.inventory_read or shape_queue.shape.claim is None:
+            self.joined(shape_queue)
 
-    def joined(self, line: Line) -> None:
-        """Pods joined a blocked line: they get its report."""
-        self._pending.extend(line.unreported)
-        line.unreported.clear()
+    def joined(self, shape_queue: ShapeQueue) -> None:
+        """Pods joined an unschedulable queue: they get its report."""
+        self._pending.extend(shape_queue.unreported)
+        shape_queue.unreported.clear()
 
-    def refresh(self, askers: dict[str, Asker], now: float) -> None:
+    def refresh(self, evaluators: dict[str, Evaluator], now: float) -> None:
         """Compute old diagnoses again, unless nothing has changed since.
 
         What would exceed a turn's cost is left for the next one.
@@ -92,42 +96,46 @@ class WaitingReports:
         most = self._work.cost + ROWS_A_REFRESH
         due = self._due.each_due(now)
         while self._work.cost < most and (number := next(due, None)) is not None:
-            line = self._queue.numbered(number)
-            if line is None or line.look_again_at > now:
+            shape_queue = self._queue.numbered(number)
+            if shape_queue is None or shape_queue.look_again_at > now:
                 continue
-            line.look_again_at = math.inf
-            if not line.blocked or not line.waiting:
+            shape_queue.look_again_at = math.inf
+            if not shape_queue.unschedulable or not shape_queue.waiting:
                 continue
-            asker = askers[line.profile]
-            known = line.diagnosis is not None and line.diagnosis.sentence
-            if not known and line.diagnosed_from != asker.changes:
-                diagnosis = self._diagnosis(line, asker)
-                line.diagnosed_at, line.diagnosed_from = now, asker.changes
-                if diagnosis != line.diagnosis:
-                    line.diagnosis = diagnosis
-                    self._pending.extend(line.waiting)
-            self.joined(line)
-            self._look_again(line, now + _wait(line, UNASKED_S))
+            evaluator = evaluators[shape_queue.profile]
+            known = shape_queue.diagnosis is not None and shape_queue.diagnosis.sentence
+            if not known and shape_queue.diagnosed_from != evaluator.changes:
+                diagnosis = self._diagnosis(shape_queue, evaluator)
+                shape_queue.diagnosed_at, shape_queue.diagnosed_from = now, evaluator.changes
+                if diagnosis != shape_queue.diagnosis:
+                    shape_queue.diagnosis = diagnosis
+                    self._pending.extend(shape_queue.waiting)
+            self.joined(shape_queue)
+            self._look_again(shape_queue, now + _wait(shape_queue, UNASKED_S))
 
-    def _diagnosis(self, line: Line, asker: Asker) -> Diagnosis:
-        found, alone = asker.diagnose(line.shape), line.key.alone
+    def _diagnosis(self, shape_queue: ShapeQueue, evaluator: Evaluator) -> Diagnosis:
+        found, alone = evaluator.diagnose(shape_queue.shape), shape_queue.key.alone
         remark = self._records[alone].remark if alone is not None else ""
         return replace(found, remark=remark) if remark else found
 
-    def _look_again(self, line: Line, when: float) -> None:
-        if when < line.look_again_at:
-            line.look_again_at = when
-            self._due.add(when, line.number)
+    def _look_again(self, shape_queue: ShapeQueue, when: float) -> None:
+        if when < shape_queue.look_again_at:
+            shape_queue.look_again_at = when
+            self._due.add(when, shape_queue.number)
 
     def portion(self) -> list[ReportWaiting]:
-        """The next reports, for pods that still wait in a blocked line."""
+        """The next reports, for pods that still wait in an unschedulable queue."""
         reports: list[ReportWaiting] = []
         while self._pending and len(reports) < REPORTS_A_TURN:
             uid = self._pending.popleft()
-            line = self._queue.line_of(uid)
-            if line is not None and line.blocked and line.diagnosis is not None:
+            shape_queue = self._queue.queue_of(uid)
+            if (
+                shape_queue is not None
+                and shape_queue.unschedulable
+                and shape_queue.diagnosis is not None
+            ):
                 key = self._records[uid].pod.key
-                reports.append(ReportWaiting(uid, key, line.diagnosis))
+                reports.append(ReportWaiting(uid, key, shape_queue.diagnosis))
         return reports
 
     @property
@@ -141,5 +149,5 @@ class WaitingReports:
         return self._due.next_at
 
 
-def _wait(line: Line, least_s: float) -> float:
-    return max(least_s, len(line.waiting) / PODS_A_SECOND)
+def _wait(shape_queue: ShapeQueue, least_s: float) -> float:
+    return max(least_s, len(shape_queue.waiting) / PODS_A_SECOND)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kubeshare_py.edges.cli.access import Access
+from kubeshare_py.edges.cli.access import ApiAccess
 from kubeshare_py.edges.cli.kubeconfig_reading import Configured
 from kubeshare_py.edges.kube.credential_reading import KubeConfigError, KubeReading, tls_context
 from tests.documents.unreadable import UNREADABLE
@@ -29,7 +29,7 @@ PAIR = {"client-certificate-data": in_base64(CERTIFICATE), "client-key-data": in
 
 
 def configured(path: str, environ: dict[str, str] | None = None, **options: Any) -> Configured:
-    return Configured(Access(kubeconfig=path, **options), environ=environ or NOWHERE)
+    return Configured(ApiAccess(kubeconfig=path, **options), environ=environ or NOWHERE)
 
 
 def read(path: str, environ: dict[str, str] | None = None, **options: Any) -> KubeReading:
@@ -92,7 +92,7 @@ def test_options_stand_in_place_of_the_file(tmp_path: Path) -> None:
 
 
 def test_without_any_kubeconfig_a_server_and_a_token_are_enough() -> None:
-    access = Access(server="https://one:6443", token="t")
+    access = ApiAccess(server="https://one:6443", token="t")
     reading = Configured(access, environ=NOWHERE).reading()
     assert (reading.server, reading.authorization) == ("https://one:6443", "Bearer t")
 
@@ -112,11 +112,11 @@ def test_several_files_are_merged_and_the_first_that_says_something_counts(tmp_p
     one = write(tmp_path, {"token": "first"}, context="a", namespace="team")
     two = write(tmp_path, {"token": "second"}, name="two", context="b")
     environ = {"KUBECONFIG": f"{tmp_path}/absent:{one}:{two}"}
-    config = Configured(Access(), environ=environ)
+    config = Configured(ApiAccess(), environ=environ)
     assert config.reading().authorization == "Bearer first"
     assert config.namespace() == "team"
     # Of two users with one name the first counts, whole.
-    other = Configured(Access(context="b"), environ=environ)
+    other = Configured(ApiAccess(context="b"), environ=environ)
     assert other.reading().authorization == "Bearer first"
     assert other.namespace() == "default"
 
@@ -125,7 +125,7 @@ def test_an_empty_entry_and_an_empty_file_say_nothing(tmp_path: Path) -> None:
     (tmp_path / "empty").write_text("")
     path = write(tmp_path, None)
     environ = {"KUBECONFIG": f"{tmp_path}/empty:{path}"}
-    assert Configured(Access(), environ=environ).reading().authorization is None
+    assert Configured(ApiAccess(), environ=environ).reading().authorization is None
 
 
 def test_cluster_user_and_namespace_can_be_chosen(tmp_path: Path) -> None:
@@ -288,23 +288,24 @@ def test_in_a_pod_the_service_account_serves_unless_there_is_a_kubeconfig(tmp_pa
         "KUBERNETES_SERVICE_HOST": "fd00::1",
         "KUBERNETES_SERVICE_PORT": "443",
     }
-    inside = Configured(Access(as_user="bob"), environ=pod, service_account=tmp_path)
+    inside = Configured(ApiAccess(as_user="bob"), environ=pod, service_account=tmp_path)
     reading = inside.reading()
     assert (reading.server, reading.authorization) == ("https://[fd00::1]:443", "Bearer mounted")
     assert reading.impersonation == (("Impersonate-User", "bob"),)
     assert inside.namespace() == "team"
     assert (
-        Configured(Access(namespace="n"), environ=pod, service_account=tmp_path).namespace() == "n"
+        Configured(ApiAccess(namespace="n"), environ=pod, service_account=tmp_path).namespace()
+        == "n"
     )
     (tmp_path / "home").mkdir()
     write(tmp_path / "home" / ".kube", {"token": "home"})
-    own = Configured(Access(), environ=pod, service_account=tmp_path)
+    own = Configured(ApiAccess(), environ=pod, service_account=tmp_path)
     assert own.reading().authorization == "Bearer home"
 
 
 def test_a_pod_without_its_token_is_told(tmp_path: Path) -> None:
     pod = {"HOME": "/nonexistent", "KUBERNETES_SERVICE_HOST": "10.0.0.1"}
-    inside = Configured(Access(), environ=pod, service_account=tmp_path)
+    inside = Configured(ApiAccess(), environ=pod, service_account=tmp_path)
     assert inside.namespace() == "default"
     with pytest.raises(KubeConfigError, match=r"service account .*token"):
         inside.reading()
@@ -312,7 +313,7 @@ def test_a_pod_without_its_token_is_told(tmp_path: Path) -> None:
 
 def test_where_nothing_is_configured_the_user_learns_where_to_put_it() -> None:
     with pytest.raises(KubeConfigError, match=r"names no server.*\$KUBECONFIG"):
-        Configured(Access(), environ=NOWHERE).reading()
+        Configured(ApiAccess(), environ=NOWHERE).reading()
 
 
 @pytest.mark.parametrize(
@@ -331,7 +332,7 @@ def test_what_the_user_named_and_is_not_there_is_named_again(
 ) -> None:
     given = {"kubeconfig": write(tmp_path, {"token": "t"}), **options}
     with pytest.raises(KubeConfigError, match=told):
-        Configured(Access(**given), environ=NOWHERE).reading()
+        Configured(ApiAccess(**given), environ=NOWHERE).reading()
 
 
 @pytest.mark.parametrize(

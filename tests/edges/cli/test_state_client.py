@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from kubeshare_py.edges.cli.access import Access
+from kubeshare_py.edges.cli.access import ApiAccess
 from kubeshare_py.edges.cli.state_client import StateClient
 from kubeshare_py.edges.cli.state_errors import NotFound, StateRefused, StateUnreachable
 from kubeshare_py.edges.kube.certificates import make_certificates
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 async def asked(
-    access: Access, ask: Callable[[StateClient], T], environ: dict[str, str] | None = None
+    access: ApiAccess, ask: Callable[[StateClient], T], environ: dict[str, str] | None = None
 ) -> T:
     """Put a question to a client in a thread, since it waits for answers."""
     client = StateClient(access, NOBODY | (environ or {}))
@@ -38,13 +38,13 @@ def all_views(client: StateClient) -> tuple[object, object]:
 
 async def test_the_views_arrive_as_they_were_sent(tmp_path: Path) -> None:
     async with behind_api_server(tmp_path) as (behind, _):
-        access = Access(kubeconfig=behind.kubeconfig)
+        access = ApiAccess(kubeconfig=behind.kubeconfig)
         assert await asked(access, all_views) == (a_small_view(), a_why())
 
 
 async def test_pods_come_in_order_and_of_the_namespace_that_is_asked_for(tmp_path: Path) -> None:
     async with behind_api_server(tmp_path) as (behind, state):
-        access = Access(kubeconfig=behind.kubeconfig)
+        access = ApiAccess(kubeconfig=behind.kubeconfig)
         assert state.url not in behind.server.url
         every = await asked(access, lambda client: client.pods(None))
         assert [pod.name for pod in every.pods] == ["one", "two", "big"]
@@ -54,9 +54,9 @@ async def test_pods_come_in_order_and_of_the_namespace_that_is_asked_for(tmp_pat
 
 async def test_the_scheduler_is_asked_directly_with_a_token_of_its_own(tmp_path: Path) -> None:
     async with served(tmp_path) as state:
-        access = Access(scheduler=state.url, ca_file=state.ca_file, token_file=state.token_file)
+        access = ApiAccess(scheduler=state.url, ca_file=state.ca_file, token_file=state.token_file)
         assert await asked(access, all_views) == (a_small_view(), a_why())
-        access = Access(scheduler=state.url, ca_file=state.ca_file)
+        access = ApiAccess(scheduler=state.url, ca_file=state.ca_file)
         environ = {"KUBESHARE_TOKEN": f" {TOKEN}\n"}
         assert (await asked(access, StateClient.cards, environ)).ready
 
@@ -67,14 +67,14 @@ async def test_the_kubeconfigs_token_goes_to_no_scheduler(tmp_path: Path) -> Non
         # One that would take it.
         served(tmp_path, behind.server.tokens["admin"]) as state,
     ):
-        access = Access(scheduler=state.url, ca_file=state.ca_file, kubeconfig=behind.kubeconfig)
+        access = ApiAccess(scheduler=state.url, ca_file=state.ca_file, kubeconfig=behind.kubeconfig)
         with pytest.raises(StateRefused, match="asks for a token"):
             await asked(access, StateClient.cards)
 
 
 async def test_who_is_impersonated_is_told_to_the_api_server(tmp_path: Path) -> None:
     async with behind_api_server(tmp_path) as (behind, _):
-        access = Access(kubeconfig=behind.kubeconfig, as_user="ann", as_group=("a", "b"))
+        access = ApiAccess(kubeconfig=behind.kubeconfig, as_user="ann", as_group=("a", "b"))
         await asked(access, StateClient.cards)
         await asked(access, lambda client: client.api.get("/version"))
     told = [one for one in behind.server.headers if one[0].startswith("Impersonate-")]
@@ -102,13 +102,13 @@ async def test_credentials_that_have_ended_are_read_again(tmp_path: Path) -> Non
             plugin(tmp_path, exec_credential(token="another"))
             client.cards()
 
-        await asked(Access(kubeconfig=path), twice)
+        await asked(ApiAccess(kubeconfig=path), twice)
 
 
 async def test_an_unknown_pod_is_not_found(tmp_path: Path) -> None:
     async with behind_api_server(tmp_path) as (behind, state):
-        direct = Access(scheduler=state.url, ca_file=state.ca_file, token_file=state.token_file)
-        for access in (Access(kubeconfig=behind.kubeconfig), direct):
+        direct = ApiAccess(scheduler=state.url, ca_file=state.ca_file, token_file=state.token_file)
+        for access in (ApiAccess(kubeconfig=behind.kubeconfig), direct):
             with pytest.raises(NotFound, match="knows no pod default/other"):
                 await asked(access, lambda client: client.why("default", "other"))
 
@@ -116,8 +116,8 @@ async def test_an_unknown_pod_is_not_found(tmp_path: Path) -> None:
 async def test_a_scheduler_that_is_not_ready_says_so(tmp_path: Path) -> None:
     async with behind_api_server(tmp_path) as (behind, state):
         state.ready = False
-        direct = Access(scheduler=state.url, ca_file=state.ca_file, token_file=state.token_file)
-        for access in (Access(kubeconfig=behind.kubeconfig), direct):
+        direct = ApiAccess(scheduler=state.url, ca_file=state.ca_file, token_file=state.token_file)
+        for access in (ApiAccess(kubeconfig=behind.kubeconfig), direct):
             with pytest.raises(StateUnreachable, match="has not read the cluster yet"):
                 await asked(access, lambda client: client.why("default", "train"))
 
@@ -129,28 +129,28 @@ async def test_where_the_api_group_is_absent_the_user_learns_what_to_do(
     async with api_server(tmp_path) as behind:
         told = r"does not serve state.kubeshare.io: .*apiService.enabled.*--scheduler URL"
         with pytest.raises(StateUnreachable, match=told):
-            await asked(Access(kubeconfig=behind.kubeconfig), ask)
+            await asked(ApiAccess(kubeconfig=behind.kubeconfig), ask)
 
 
 async def test_what_cannot_be_reached_is_named(tmp_path: Path) -> None:
     async with behind_api_server(tmp_path) as (behind, state):
         pass
-    access = Access(scheduler=state.url, ca_file=state.ca_file, token_file=state.token_file)
+    access = ApiAccess(scheduler=state.url, ca_file=state.ca_file, token_file=state.token_file)
     with pytest.raises(StateUnreachable, match=f"cannot reach the scheduler at {state.url}: "):
         await asked(access, StateClient.cards)
     with pytest.raises(StateUnreachable, match=f"reach the API server at {behind.server.url}: "):
-        await asked(Access(kubeconfig=behind.kubeconfig), StateClient.cards)
+        await asked(ApiAccess(kubeconfig=behind.kubeconfig), StateClient.cards)
 
 
 async def test_an_unknown_authority_is_told_with_its_remedy(tmp_path: Path) -> None:
     async with behind_api_server(tmp_path) as (behind, state):
-        access = Access(scheduler=state.url, token_file=state.token_file)
+        access = ApiAccess(scheduler=state.url, token_file=state.token_file)
         with pytest.raises(StateUnreachable, match=r"not trusted: .*--ca-file"):
             await asked(access, StateClient.cards)
-        access = Access(server=behind.server.url, token="t")
+        access = ApiAccess(server=behind.server.url, token="t")
         with pytest.raises(StateUnreachable, match=r"not trusted: .*--certificate-authority"):
             await asked(access, StateClient.cards)
-        unverified = Access(
+        unverified = ApiAccess(
             server=behind.server.url,
             token=behind.server.tokens["admin"],
             insecure_skip_tls_verify=True,
@@ -160,16 +160,16 @@ async def test_an_unknown_authority_is_told_with_its_remedy(tmp_path: Path) -> N
 
 async def test_the_certificate_may_be_for_another_name(tmp_path: Path) -> None:
     async with behind_api_server(tmp_path) as (behind, _):
-        access = Access(kubeconfig=behind.kubeconfig, tls_server_name="localhost")
+        access = ApiAccess(kubeconfig=behind.kubeconfig, tls_server_name="localhost")
         assert (await asked(access, StateClient.cards)).ready
-        access = Access(kubeconfig=behind.kubeconfig, tls_server_name="elsewhere")
+        access = ApiAccess(kubeconfig=behind.kubeconfig, tls_server_name="elsewhere")
         with pytest.raises(StateUnreachable, match="not valid for 'elsewhere'"):
             await asked(access, StateClient.cards)
 
 
 async def test_without_any_token_the_user_learns_how_to_give_one(tmp_path: Path) -> None:
     async with served(tmp_path) as state:
-        access = Access(scheduler=state.url, ca_file=state.ca_file)
+        access = ApiAccess(scheduler=state.url, ca_file=state.ca_file)
         told = r"asks for a token .*--token-file or KUBESHARE_TOKEN"
         with pytest.raises(StateRefused, match=told):
             await asked(access, StateClient.cards)
@@ -180,16 +180,19 @@ async def test_without_any_token_the_user_learns_how_to_give_one(tmp_path: Path)
 @pytest.mark.parametrize(
     ("access", "told"),
     [
-        (Access(kubeconfig="/nonexistent"), "cannot use the kubeconfig /nonexistent: no such file"),
-        (Access(scheduler="http://127.0.0.1:1"), "not an URL that begins with https://"),
-        (Access(scheduler="https://h", token_file="/nonexistent"), "cannot read --token-file"),
-        (Access(scheduler="https://h", token_file="/dev/null"), "does not hold one token"),
-        (Access(scheduler="https://h", ca_file="/nonexistent"), "cannot use --ca-file"),
-        (Access(), "names no server"),
+        (
+            ApiAccess(kubeconfig="/nonexistent"),
+            "cannot use the kubeconfig /nonexistent: no such file",
+        ),
+        (ApiAccess(scheduler="http://127.0.0.1:1"), "not an URL that begins with https://"),
+        (ApiAccess(scheduler="https://h", token_file="/nonexistent"), "cannot read --token-file"),
+        (ApiAccess(scheduler="https://h", token_file="/dev/null"), "does not hold one token"),
+        (ApiAccess(scheduler="https://h", ca_file="/nonexistent"), "cannot use --ca-file"),
+        (ApiAccess(), "names no server"),
     ],
 )
 async def test_what_the_user_named_and_cannot_be_used_is_named_again(
-    access: Access, told: str
+    access: ApiAccess, told: str
 ) -> None:
     with pytest.raises(StateUnreachable, match=told):
         await asked(access, StateClient.cards)
@@ -221,7 +224,7 @@ async def test_every_other_answer_is_put_in_words(
     server = TestServer(application)
     await server.start_server(ssl=files.server_context())
     try:
-        access = Access(
+        access = ApiAccess(
             server=str(server.make_url("")), certificate_authority=str(files.ca_file), token="t"
         )
         with pytest.raises(kind, match=told):

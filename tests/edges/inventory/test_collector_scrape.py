@@ -16,13 +16,13 @@ from kubeshare_py.domain.events import InventoryFailed, InventoryRead
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges.inventory.collector_scrape import CollectorTargets, readings
-from kubeshare_py.edges.inventory.inventory_reports import Access
+from kubeshare_py.edges.inventory.inventory_reports import ScrapeAccess
 from kubeshare_py.edges.kube.certificates import make_certificates
 from kubeshare_py.edges.process.backoff import Backoff
 from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode, read_cluster
 from kubeshare_py.manifests.collector_pod import CollectorPod, PlaceSpec, PlaceStatus
 from kubeshare_py.manifests.metadata import ObjectMeta
-from kubeshare_py.manifests.watch import ADDED, DELETED, Changes, Line, Listed
+from kubeshare_py.manifests.watch import ADDED, DELETED, Changes, ListResult, WatchLine
 from tests.edges.bare_server import NoSleep
 from tests.edges.collector_place import Place, serving
 from tests.edges.inventory.children import children
@@ -56,12 +56,12 @@ def pod(name: str, node: str, host: str, **status: Any) -> CollectorPod:
     )
 
 
-def listed(*pods: CollectorPod) -> Listed[CollectorPod]:
-    return Listed(items=[*pods], problems=[], asked_at=0.0)
+def listed(*pods: CollectorPod) -> ListResult[CollectorPod]:
+    return ListResult(items=[*pods], problems=[], asked_at=0.0)
 
 
 def changed(kind: str, one: CollectorPod) -> Changes[CollectorPod]:
-    return Changes(changed=[Line(type=kind, item=one)])
+    return Changes(changed=[WatchLine(type=kind, item=one)])
 
 
 PODS = (pod("on-a", "a", "127.0.0.2"), pod("on-b", "b", "127.0.0.3"))
@@ -104,7 +104,7 @@ def quick(targets: CollectorTargets, port: int, **options: Any) -> Inventory:
     given: dict[str, Any] = {
         "scheme": "http",
         "interval_s": 0.3,
-        "access": Access(),
+        "access": ScrapeAccess(),
         "backoff": Backoff(sleep=NoSleep()),
         **options,
     }
@@ -251,9 +251,9 @@ async def test_tls_needs_the_right_authority_and_name_and_carries_the_token(
     place = Place(nodes, dict(HOSTS))
     async with serving(place, made.server_context()):
         for access, why in (
-            (Access(ca_file=str(made.ca_file)), "IP address mismatch"),
-            (Access(server_name="collectors.example"), "unable to get local issuer"),
-            (Access(ca_file=str(tmp_path / "no-file")), "No such file"),
+            (ScrapeAccess(ca_file=str(made.ca_file)), "IP address mismatch"),
+            (ScrapeAccess(server_name="collectors.example"), "unable to get local issuer"),
+            (ScrapeAccess(ca_file=str(tmp_path / "no-file")), "No such file"),
         ):
             async with aclosing(
                 quick(both(), place.port, scheme="https", access=access)
@@ -262,7 +262,7 @@ async def test_tls_needs_the_right_authority_and_name_and_carries_the_token(
                 assert isinstance(failed, InventoryFailed)
                 assert why in failed.message
         assert place.asked.empty()
-        access = Access(
+        access = ScrapeAccess(
             ca_file=str(made.ca_file), server_name="collectors.example", token_file=str(token)
         )
         async with aclosing(quick(both(), place.port, scheme="https", access=access)) as inventory:

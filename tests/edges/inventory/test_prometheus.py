@@ -20,7 +20,7 @@ from kubeshare_py.domain.events import InventoryFailed, InventoryRead
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.edges.inventory.inventory_child import NODES_A_TURN
-from kubeshare_py.edges.inventory.inventory_reports import Access
+from kubeshare_py.edges.inventory.inventory_reports import ScrapeAccess
 from kubeshare_py.edges.inventory.prometheus import readings
 from kubeshare_py.edges.kube.certificates import make_certificates
 from kubeshare_py.edges.process.backoff import Backoff
@@ -272,7 +272,7 @@ async def test_the_token_is_read_again_for_each_query(tmp_path: Path) -> None:
     try:
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-        async with aclosing(quick(url, access=Access(token_file=str(token)))) as inventory:
+        async with aclosing(quick(url, access=ScrapeAccess(token_file=str(token)))) as inventory:
             assert await following(inventory) == InventoryRead(())
             assert await asked.get() == "Bearer first"
             token.write_text("second\n")
@@ -493,7 +493,9 @@ async def test_tls_needs_the_right_authority(tmp_path: Path) -> None:
             failed = await following(inventory)
             assert isinstance(failed, InventoryFailed)
             assert "CERTIFICATE_VERIFY_FAILED" in failed.message
-        async with aclosing(quick(url, access=Access(ca_file=str(made.ca_file)))) as inventory:
+        async with aclosing(
+            quick(url, access=ScrapeAccess(ca_file=str(made.ca_file)))
+        ) as inventory:
             assert isinstance(await following(inventory), InventoryRead)
     finally:
         await runner.cleanup()

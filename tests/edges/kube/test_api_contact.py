@@ -17,7 +17,7 @@ from kubeshare_py.edges.kube.config import load
 from kubeshare_py.edges.kube.errors import KubeError, KubeUnreachable
 from kubeshare_py.edges.kube.watch import follow
 from kubeshare_py.edges.process.backoff import Backoff
-from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject
+from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
 from kubeshare_py.embedded_cluster.serving.server import ApiServer
 from kubeshare_py.manifests.watch import Codec
 from tests.edges.bare_server import client_of, status
@@ -73,7 +73,7 @@ def said(lines: list[dict[str, Any]]) -> list[str]:
 
 async def followed(client: KubeClient, path: str, clock: Clock, listed: asyncio.Semaphore) -> None:
     backoff = Backoff(sleep=clock.sleep)
-    watched = follow(client, path, Codec(LooseObject), backoff=backoff)
+    watched = follow(client, path, Codec(UnstructuredObject), backoff=backoff)
     async with aclosing(watched) as stream:
         async for _ in stream:
             listed.release()

@@ -6,7 +6,7 @@ import pytest
 from kubeshare_py.configuration.scheduler import ConfigurationError
 from kubeshare_py.edges.kube.certificate_files import CertificateFiles
 from kubeshare_py.edges.kube.certificates import make_certificates
-from tests.edges.kube.test_own_authority import presented
+from tests.edges.kube.test_self_signed_ca import presented
 
 
 def renewed(folder: Path, number: int) -> None:

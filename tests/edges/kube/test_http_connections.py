@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 import yarl
 
-from kubeshare_py.edges.kube.http_connections import BrokenAnswer, Connections, Reply
+from kubeshare_py.edges.kube.http_connections import BrokenAnswer, HttpConnections, Reply
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 #: Longer than any of these tests (s).
@@ -51,10 +51,10 @@ class Server:
 
 
 @asynccontextmanager
-async def connected(server: Server, idle_s: float = LONG) -> AsyncIterator[Connections]:
+async def connected(server: Server, idle_s: float = LONG) -> AsyncIterator[HttpConnections]:
     listening = await asyncio.start_server(server.serve, "127.0.0.1", 0)
     port = listening.sockets[0].getsockname()[1]
-    connections = Connections(
+    connections = HttpConnections(
         yarl.URL(f"http://127.0.0.1:{port}"),
         headers={"Accept": "application/json"},
         tls=ssl.create_default_context(),
@@ -70,7 +70,9 @@ async def connected(server: Server, idle_s: float = LONG) -> AsyncIterator[Conne
         await asyncio.gather(*filter(None, server.tasks))
 
 
-async def post(connections: Connections, target: str = "/a?b=c", within_s: float = LONG) -> Reply:
+async def post(
+    connections: HttpConnections, target: str = "/a?b=c", within_s: float = LONG
+) -> Reply:
     return await connections.request("POST", target, {"X-Y": "z"}, b"body", within_s)
 
 

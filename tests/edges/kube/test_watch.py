@@ -9,10 +9,10 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from kubeshare_py.edges.kube.stream_silence import Patience
+from kubeshare_py.edges.kube.stream_timeout import Patience
 from kubeshare_py.edges.kube.watch import LONGEST_WATCH_S, PAGE_SIZE, SHORTEST_WATCH_S, follow
 from kubeshare_py.edges.process.backoff import Backoff
-from kubeshare_py.manifests.watch import Changes, Codec, Listed
+from kubeshare_py.manifests.watch import Changes, Codec, ListResult
 from tests.edges.bare_server import NoSleep, client_of, send_lines, status
 from tests.embedded_cluster.embedded import PODS, cluster, create_pod
 
@@ -32,7 +32,7 @@ class Thing(msgspec.Struct):
     size: int = 0
 
 
-Seen = Listed[Thing] | Changes[Thing]
+Seen = ListResult[Thing] | Changes[Thing]
 
 
 def thing(name: str, version: int, **fields: object) -> dict[str, object]:
@@ -114,7 +114,7 @@ async def see(server: Server, count: int, sleep: NoSleep | None = None) -> list[
 
 
 def said(one: Seen) -> list[str]:
-    if isinstance(one, Listed):
+    if isinstance(one, ListResult):
         return [str([item.metadata.name for item in one.items])]
     return [
         f"{line.type} {line.item.metadata.name if line.item else line.problem}"
@@ -136,7 +136,7 @@ async def test_asks_a_list_before_it_says_when() -> None:
     ):
         before = asyncio.get_running_loop().time()
         listed = await anext(stream)
-        assert isinstance(listed, Listed)
+        assert isinstance(listed, ListResult)
         assert before <= listed.asked_at <= asyncio.get_running_loop().time()
         server.closing.set()
 
@@ -258,7 +258,7 @@ async def test_a_list_is_read_by_pages_and_started_over_when_its_token_expires()
         aclosing(follow(client, PATH, Codec(Thing), backoff=Backoff(sleep=NoSleep()))) as stream,
     ):
         listed = await anext(stream)
-        assert isinstance(listed, Listed)
+        assert isinstance(listed, ListResult)
         closing.set()
     assert [item.metadata.name for item in listed.items] == ["a", "b", "c"]
     assert asked == ["", "more", "more", "", "more"]
@@ -507,7 +507,7 @@ async def test_it_says_whether_it_hears_the_server() -> None:
             follow(client, PATH, Codec(Thing), backoff=backoff, connected=said.append)
         ) as stream,
     ):
-        assert isinstance(await anext(stream), Listed)
+        assert isinstance(await anext(stream), ListResult)
         assert isinstance(await anext(stream), Changes)
         server.closing.set()
     assert said == [False, True]

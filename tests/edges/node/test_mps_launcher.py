@@ -12,7 +12,7 @@ import pytest
 
 from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.edges.node.mps_launcher import MpsLauncher, proofs_of
-from kubeshare_py.edges.process.proof_of_life import alive
+from kubeshare_py.edges.process.liveness_lock import alive
 from kubeshare_py.isolation.mps import ALIVE, DAEMONS, MPS
 from tests.deploy.container import can_mount
 

@@ -15,15 +15,15 @@ from kubeshare_py.domain.effects import (
     Bind,
     Lingers,
     Overuse,
+    PodWarning,
     Preempt,
     ReportOvercommit,
+    ReportPodWarning,
     ReportScheduled,
-    ReportTrouble,
     ReportWaiting,
-    Trouble,
 )
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey, PodUid
-from kubeshare_py.domain.preemption import PreemptionPlan, Preemptor, Seat, Victim
+from kubeshare_py.domain.preemption import NominatedPlace, PreemptionPlan, Preemptor, Victim
 from kubeshare_py.edges.process import decision_log
 
 UID, KEY, N1 = PodUid("u-1"), PodKey("default", "train"), NodeName("n1")
@@ -50,8 +50,10 @@ def lines(root_logger: None, capsys: pytest.CaptureFixture[str]) -> Lines:
 
 def test_a_plan_that_evicts_is_a_warning_and_names_its_victims(lines: Lines) -> None:
     decision_log.set_up("warning")
-    seats = (Seat(uid=UID, key=KEY, node=N1),)
-    plan = PreemptionPlan(preemptor=Preemptor(namespace="default", name="train"), seats=seats)
+    places = (NominatedPlace(uid=UID, key=KEY, node=N1),)
+    plan = PreemptionPlan(
+        preemptor=Preemptor(namespace="default", name="train"), nominations=places
+    )
     victim = Victim(uid=PodUid("u-2"), key=PodKey("default", "low"), node=N1)
     decision_log.decided(Preempt(UID, KEY, plan))
     decision_log.decided(Preempt(UID, KEY, replace(plan, victims=(victim,))))
@@ -101,13 +103,13 @@ def test_that_the_server_stored_a_decision_is_logged_with_its_node(lines: Lines)
 
 def test_what_others_did_is_a_warning(lines: Lines) -> None:
     decision_log.set_up("warning")
-    decision_log.decided(ReportTrouble(UID, KEY, Trouble.NOT_OURS, "not ours"), cycle=7)
+    decision_log.decided(ReportPodWarning(UID, KEY, PodWarning.NOT_OURS, "not ours"), cycle=7)
     decision_log.decided(ReportOvercommit(N1, GpuUuid("GPU-1"), True, "too much"))
     decision_log.decided(ReportOvercommit(N1, GpuUuid("GPU-1"), False, "right again"))
     decision_log.decided(ReportOvercommit(N1, None, True, "twice", Overuse.PORT, 50051))
     trouble, overcommit, shared = lines()
     assert (shared["event"], shared["node"], shared["port"]) == ("shared port", "n1", 50051)
-    assert (trouble["event"], trouble["reason"]) == ("trouble", "AllocationNotOurs")
+    assert (trouble["event"], trouble["reason"]) == ("pod warning", "AllocationNotOurs")
     assert (trouble["pod"], trouble["uid"], trouble["cycle"]) == ("default/train", "u-1", 7)
     assert (overcommit["event"], overcommit["node"]) == ("overcommit", "n1")
     assert (overcommit["card"], overcommit["message"]) == ("GPU-1", "too much")
@@ -154,7 +156,7 @@ def test_a_line_steers_no_terminal_and_loses_nothing(
 ) -> None:
     decision_log.set_up("info")
     for said in ("ß \x1b[2J\x9b2J\u202e\n \U000e0001", "\x7f"):
-        decision_log.decided(ReportTrouble(UID, KEY, Trouble.UNREADABLE, said))
+        decision_log.decided(ReportPodWarning(UID, KEY, PodWarning.UNREADABLE, said))
         decision_log.warn("odd", message=said)
         written = capsys.readouterr().err
         assert written.replace("\n", "").isprintable()

@@ -50,7 +50,7 @@ def test_what_a_file_says_is_in_effect(tmp_path: Path) -> None:
             """ job="kubeshare-collector", not 'job='""",
         ),
         ("gangRepairSeconds: 0", "gangRepairSeconds: "),
-        ("earmarkSeconds: -1", "earmarkSeconds: "),
+        ("reservationSeconds: -1", "reservationSeconds: "),
         ("a: [b", "line 2, column 1: is not YAML: "),
         ("inventory: {}\n\x01", "line 2, column 1: the character U+0001 cannot be in YAML"),
         (b"kind:\n  \xff", "line 2, column 3: is not UTF-8: "),
@@ -76,3 +76,21 @@ def test_what_is_printed_can_be_read_again_and_means_the_same(tmp_path: Path) ->
     printed = text(read(document))
     assert text(load(written(tmp_path, printed))) == printed
     assert yaml.safe_load(printed)["server"]["port"] == 10259
+
+
+def test_keys_of_earlier_versions_are_read_with_a_warning(tmp_path: Path) -> None:
+    warnings: list[str] = []
+    path = written(tmp_path, "earmarkSeconds: 5\nearmarkPatienceSeconds: 7\n")
+    found = load(path, warnings.append)
+    assert (found.reservation_seconds, found.reservation_patience_seconds) == (5.0, 7.0)
+    assert warnings == [
+        f"{path}: earmarkSeconds is called reservationSeconds now",
+        f"{path}: earmarkPatienceSeconds is called reservationPatienceSeconds now",
+    ]
+    assert load(written(tmp_path, "reservationSeconds: 5"), warnings.append) != found
+    assert len(warnings) == 2
+
+
+def test_a_key_is_not_there_under_its_former_name_too(tmp_path: Path) -> None:
+    both = written(tmp_path, "earmarkSeconds: 5\nreservationSeconds: 5\n")
+    assert problem(both) == "earmarkSeconds: is called reservationSeconds now, which is there too"

@@ -127,3 +127,12 @@ async def test_a_file_that_goes_away_changes_nothing(file: Path) -> None:
         assert "No such file" in update.problem
         assert (await following.write(SPREAD)).profiles
         task.cancel()
+
+
+async def test_a_key_of_an_earlier_version_is_a_warning_in_the_log(
+    file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    [update] = await run(file, "earmarkSeconds: 5")
+    assert update.for_restart == ("reservationSeconds",)
+    said = [record.__dict__["fields"]["message"] for record in caplog.records]
+    assert said == [f"{file}: earmarkSeconds is called reservationSeconds now"]

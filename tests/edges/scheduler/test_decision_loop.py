@@ -12,11 +12,11 @@ from kubeshare_py.domain.pod import Pod
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.scheduler.decision_loop import DecisionLoop
 from kubeshare_py.edges.scheduler.leader_lease import LeadershipLost
-from kubeshare_py.edges.scheduler.vital_signs import VitalSigns
+from kubeshare_py.edges.scheduler.process_health import ProcessHealth
 from kubeshare_py.edges.scheduler.writes.eviction_lane import AT_ONCE
 from kubeshare_py.edges.scheduler.writes.kube_api import KubeApi
 from kubeshare_py.edges.scheduler.writes.report_lane import ReportLane
-from kubeshare_py.scheduling.preemption.departures import AGAIN_S
+from kubeshare_py.scheduling.preemption.evictions_in_flight import AGAIN_S
 from tests.builders import a_claim, a_cluster, a_machine, a_pod, a_shape
 from tests.edges.bare_server import client_of, plain
 
@@ -29,8 +29,8 @@ def loop_of(
     for event in a_cluster({"n1": 1}):
         machine.handle(event, 0.0)
     api = KubeApi(client, ReportLane(client, instance="test"))
-    signs = VitalSigns(machine, asyncio.get_running_loop().time)
-    loop = DecisionLoop(machine, api, group, asyncio.Event(), signs)
+    process_health = ProcessHealth(machine, asyncio.get_running_loop().time)
+    loop = DecisionLoop(machine, api, group, asyncio.Event(), process_health)
     loop.lead()
     return loop
 

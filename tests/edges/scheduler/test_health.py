@@ -9,7 +9,7 @@ from aiohttp.test_utils import TestClient
 from kubeshare_py.domain.events import BindSlotsFree
 from kubeshare_py.edges.process import probes
 from kubeshare_py.edges.scheduler import health
-from kubeshare_py.edges.scheduler.vital_signs import LAG_KEPT_S, VitalSigns
+from kubeshare_py.edges.scheduler.process_health import LAG_KEPT_S, ProcessHealth
 from tests.builders import a_cluster, a_machine
 from tests.edges.served_app import asking
 
@@ -19,24 +19,24 @@ class Ward:
 
     def __init__(self) -> None:
         self.now = 100.0
-        self.signs = VitalSigns(a_machine(), lambda: self.now)
+        self.health = ProcessHealth(a_machine(), lambda: self.now)
         for event in a_cluster({"n1": 1}):
-            self.signs.machine.handle(event, self.now)
-        self.connected = {name: self.signs.watching(name) for name in ("pods", "nodes")}
+            self.health.machine.handle(event, self.now)
+        self.connected = {name: self.health.watching(name) for name in ("pods", "nodes")}
         for connected in self.connected.values():
             connected(True)
         self.beat()
 
     def beat(self) -> None:
         """A turn and a reading of the inventory, now."""
-        self.signs.handled(BindSlotsFree(1), [], 0.0)
-        self.signs.inventory_read()
+        self.health.handled(BindSlotsFree(1), [], 0.0)
+        self.health.inventory_read()
 
     def probes(self) -> AbstractAsyncContextManager[TestClient[web.Request, web.Application]]:
         return asking(
             probes.routes(
-                lambda: health.live_checks(self.signs),
-                lambda: health.ready_checks(self.signs, 5.0),
+                lambda: health.live_checks(self.health),
+                lambda: health.ready_checks(self.health, 5.0),
             )
         )
 
@@ -84,13 +84,13 @@ async def test_a_loop_that_does_not_turn_is_neither_live_nor_ready(ward: Ward) -
 
 
 async def test_a_scheduler_that_stands_by_need_not_turn(ward: Ward) -> None:
-    ward.signs.turns = 0
+    ward.health.turns = 0
     ward.now += health.LONGEST_SILENCE_S + 1
     assert (await ward.ask("/livez"))[0] == 200
 
 
 async def test_before_the_lists_are_read_it_is_live_but_not_ready(ward: Ward) -> None:
-    ward.signs.machine = a_machine()
+    ward.health.machine = a_machine()
     assert (await ward.ask("/livez"))[0] == 200
     status, text = await ward.ask("/readyz")
     assert status == 500
@@ -115,21 +115,21 @@ async def test_a_watch_may_be_away_for_a_while(ward: Ward) -> None:
 
 async def test_an_inventory_that_is_not_read_for_long_shows(ward: Ward) -> None:
     ward.now += health.LONGEST_UNREAD_S + 1
-    ward.signs.handled(BindSlotsFree(1), [], 0.0)
+    ward.health.handled(BindSlotsFree(1), [], 0.0)
     status, text = await ward.ask("/readyz")
     assert (status, "[-]inventory failed: not read for 61 s" in text) == (500, True)
     assert (await ward.ask("/livez"))[0] == 200, "a new start would not help"
-    ward.signs.inventory_at = None
+    ward.health.inventory_at = None
     assert "[-]inventory failed: never read" in (await ward.ask("/readyz"))[1]
 
 
 async def test_a_loop_that_lags_shows_for_a_minute(ward: Ward) -> None:
-    ward.signs.late(ward.now, health.MOST_LAG_S + 2)
+    ward.health.late(ward.now, health.MOST_LAG_S + 2)
     status, text = await ward.ask("/readyz")
     assert (status, "[-]loop-lag failed: turns came 3.0 s late" in text) == (500, True)
     ward.now += LAG_KEPT_S + 1
     ward.beat()
-    ward.signs.late(ward.now, 0.0)
+    ward.health.late(ward.now, 0.0)
     assert (await ward.ask("/readyz"))[0] == 200
 
 

@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from kubeshare_py.domain.events import BindSlotsFree, PodSeen
 from kubeshare_py.edges.scheduler.metrics_page import CONTENT_TYPE, MetricsPage
-from kubeshare_py.edges.scheduler.vital_signs import VitalSigns
+from kubeshare_py.edges.scheduler.process_health import ProcessHealth
 from kubeshare_py.exporters.client_metrics import RequestTallies
 from tests.builders import a_claim, a_cluster, a_machine, a_pod, a_shape
 from tests.edges.served_app import asking
@@ -20,7 +20,7 @@ Samples = dict[str, float]
 
 def a_page(nodes: int = 2) -> MetricsPage:
     """A machine with pods placed and waiting, after some time."""
-    signs = VitalSigns(a_machine(), lambda: 50.0)
+    process_health = ProcessHealth(a_machine(), lambda: 50.0)
     events = a_cluster({f"n{number}": 8 for number in range(nodes)})
     pods = [a_pod(f"p{number}", a_shape(a_claim(600))) for number in range(4)]
     lost = a_pod("lost", a_shape(a_claim(600, models=("none",))))
@@ -28,8 +28,8 @@ def a_page(nodes: int = 2) -> MetricsPage:
     for pod in (*pods, lost, gated):
         events.append(PodSeen(pod))
     for event in (*events, BindSlotsFree(9)):
-        signs.handled(event, signs.machine.handle(event, 0.0), 0.001)
-    return MetricsPage(signs, lambda: (3, 2), RequestTallies("here"), lambda: None)
+        process_health.handled(event, process_health.machine.handle(event, 0.0), 0.001)
+    return MetricsPage(process_health, lambda: (3, 2), RequestTallies("here"), lambda: None)
 
 
 def samples(text: str) -> Samples:

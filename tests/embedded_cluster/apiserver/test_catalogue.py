@@ -1,7 +1,7 @@
 """Kinds that definitions make are derived from what is stored, whatever became of that."""
 
+from tests.conformance.definitions import DEFINITIONS, WIDGETS, definition, version, widget
 from tests.embedded_cluster.api_client import Api
-from tests.fidelity.definitions import DEFINITIONS, WIDGETS, definition, version, widget
 
 
 def test_a_restored_store_serves_the_kinds_that_it_had() -> None:

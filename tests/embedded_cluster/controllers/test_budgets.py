@@ -5,14 +5,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubeshare_py.embedded_cluster.controllers.budget_book import BudgetBook
-from kubeshare_py.embedded_cluster.controllers.controller_work import Work
-from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject, Metadata, Owner
+from kubeshare_py.embedded_cluster.controllers.budget_cache import BudgetBook
+from kubeshare_py.embedded_cluster.controllers.controller_work import ControllerWork
 from kubeshare_py.embedded_cluster.controllers.object_kinds import (
     BUDGETS,
     DEPLOYMENTS,
     PODS,
     REPLICA_SETS,
+)
+from kubeshare_py.embedded_cluster.controllers.unstructured import (
+    Owner,
+    UnstructuredMetadata,
+    UnstructuredObject,
 )
 
 NOW = 1_800_000_000.0
@@ -24,32 +28,32 @@ def controlled(kind: str, uid: str) -> list[Owner]:
     return [Owner(kind=kind, name=uid, uid=uid, controller=True)]
 
 
-def pod(name: str, owner: str = "set", ready: bool = True, **metadata: Any) -> LooseObject:
+def pod(name: str, owner: str = "set", ready: bool = True, **metadata: Any) -> UnstructuredObject:
     known: dict[str, Any] = {
         "namespace": "ns",
         "labels": LABELS,
         "ownerReferences": controlled("ReplicaSet", owner) if owner else None,
     }
     condition = {"type": "Ready", "status": str(ready)}
-    return LooseObject(
-        metadata=Metadata(name=name, uid=name, **known | metadata),
+    return UnstructuredObject(
+        metadata=UnstructuredMetadata(name=name, uid=name, **known | metadata),
         status={"phase": "Running", "conditions": [condition]},
     )
 
 
-def scaled(uid: str, replicas: int, owner: str = "") -> LooseObject:
+def scaled(uid: str, replicas: int, owner: str = "") -> UnstructuredObject:
     owners = controlled("Deployment", owner) if owner else None
-    metadata = Metadata(name=uid, namespace="ns", uid=uid, ownerReferences=owners)
-    return LooseObject(metadata=metadata, spec={"replicas": replicas})
+    metadata = UnstructuredMetadata(name=uid, namespace="ns", uid=uid, ownerReferences=owners)
+    return UnstructuredObject(metadata=metadata, spec={"replicas": replicas})
 
 
-def budget(status: dict[str, Any] | None = None, **spec: Any) -> LooseObject:
-    metadata = Metadata(name="b", namespace="ns", uid="b", generation=1)
+def budget(status: dict[str, Any] | None = None, **spec: Any) -> UnstructuredObject:
+    metadata = UnstructuredMetadata(name="b", namespace="ns", uid="b", generation=1)
     selector = {"selector": {"matchLabels": LABELS}}
-    return LooseObject(metadata=metadata, spec={**selector, **spec}, status=status or {})
+    return UnstructuredObject(metadata=metadata, spec={**selector, **spec}, status=status or {})
 
 
-def book(one: LooseObject, *pods: LooseObject, replicas: int = 3) -> BudgetBook:
+def book(one: UnstructuredObject, *pods: UnstructuredObject, replicas: int = 3) -> BudgetBook:
     made = BudgetBook()
     made.listed(DEPLOYMENTS, [scaled("deployment", replicas)], 0.0)
     made.listed(REPLICA_SETS, [scaled("set", 1, "deployment"), scaled("alone", 2)], 0.0)
@@ -58,12 +62,12 @@ def book(one: LooseObject, *pods: LooseObject, replicas: int = 3) -> BudgetBook:
     return made
 
 
-def work(known: BudgetBook, now: float = NOW) -> Work:
+def work(known: BudgetBook, now: float = NOW) -> ControllerWork:
     ((_, found),) = known.work(now)
     return found
 
 
-def counts(found: Work) -> tuple[int, ...]:
+def counts(found: ControllerWork) -> tuple[int, ...]:
     """Expected, healthy, desired, allowed."""
     assert found.status is not None
     status = found.status["status"]
@@ -142,7 +146,7 @@ def test_a_count_that_is_right_is_not_written_again() -> None:
     found = work(known)
     assert found.status is not None
     known.seen(BUDGETS, budget(found.status["status"], minAvailable=1))
-    assert work(known) == Work()
+    assert work(known) == ControllerWork()
 
 
 def test_pods_and_controllers_wake_the_budgets_that_they_matter_to() -> None:

@@ -5,15 +5,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubeshare_py.embedded_cluster.controllers.controller_work import Work
-from kubeshare_py.embedded_cluster.controllers.deployments import Surroundings, work_for
-from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject, Metadata
-from kubeshare_py.embedded_cluster.controllers.ownership import Claim
+from kubeshare_py.embedded_cluster.controllers.controller_work import ControllerWork
+from kubeshare_py.embedded_cluster.controllers.deployments import DeploymentContext, work_for
+from kubeshare_py.embedded_cluster.controllers.ownership import OwnershipClaim
 from kubeshare_py.embedded_cluster.controllers.revisions import (
     HASH,
     REVISION,
     set_name,
     template_hash,
+)
+from kubeshare_py.embedded_cluster.controllers.unstructured import (
+    UnstructuredMetadata,
+    UnstructuredObject,
 )
 
 NOW = 1_800_000_000.0
@@ -29,7 +32,7 @@ def deployment(
     status: dict[str, Any] | None = None,
     annotations: dict[str, str] | None = None,
     **spec: Any,
-) -> LooseObject:
+) -> UnstructuredObject:
     rolling = {"maxSurge": "25%", "maxUnavailable": "25%"}
     known = {
         "replicas": 2,
@@ -39,10 +42,10 @@ def deployment(
         "progressDeadlineSeconds": 600,
         "revisionHistoryLimit": 10,
     }
-    metadata = Metadata(
+    metadata = UnstructuredMetadata(
         name="w", namespace="ns", uid="uid-w", generation=3, annotations=annotations
     )
-    return LooseObject(metadata=metadata, spec={**known, **spec}, status=status or {})
+    return UnstructuredObject(metadata=metadata, spec={**known, **spec}, status=status or {})
 
 
 def replica_set(
@@ -52,7 +55,7 @@ def replica_set(
     available: int | None = None,
     wanted: int = 2,
     **metadata: Any,
-) -> LooseObject:
+) -> UnstructuredObject:
     ready = size if available is None else available
     marked = template(image)
     marked["metadata"]["labels"] = {**marked["metadata"]["labels"], HASH: f"h{number}"}
@@ -61,8 +64,8 @@ def replica_set(
         "deployment.kubernetes.io/desired-replicas": str(wanted),
         "deployment.kubernetes.io/max-replicas": str(wanted + 1),
     }
-    return LooseObject(
-        metadata=Metadata(
+    return UnstructuredObject(
+        metadata=UnstructuredMetadata(
             name=f"w-{number}",
             namespace="ns",
             uid=f"w-{number}",
@@ -76,17 +79,17 @@ def replica_set(
 
 
 def work(
-    one: LooseObject,
-    *sets: LooseObject,
+    one: UnstructuredObject,
+    *sets: UnstructuredObject,
     names: frozenset[str] = frozenset(),
     pods_of: str = "",
     now: float = NOW,
-) -> Work:
-    around = Surroundings(names=names, has_pods=lambda found: found.uid == pods_of, now=now)
-    return work_for(one, Claim(sets, ()), around)
+) -> ControllerWork:
+    around = DeploymentContext(names=names, has_pods=lambda found: found.uid == pods_of, now=now)
+    return work_for(one, OwnershipClaim(sets, ()), around)
 
 
-def sizes(found: Work) -> dict[str, int]:
+def sizes(found: ControllerWork) -> dict[str, int]:
     return {
         change.object.uid: change.body["spec"]["replicas"]
         for change in found.change
@@ -94,7 +97,7 @@ def sizes(found: Work) -> dict[str, int]:
     }
 
 
-def said(found: Work) -> dict[str, tuple[str, str]]:
+def said(found: ControllerWork) -> dict[str, tuple[str, str]]:
     assert found.status is not None
     return {
         one["type"]: (one["status"], one["reason"])
@@ -102,7 +105,7 @@ def said(found: Work) -> dict[str, tuple[str, str]]:
     }
 
 
-def after(one: LooseObject, done: Work) -> LooseObject:
+def after(one: UnstructuredObject, done: ControllerWork) -> UnstructuredObject:
     """The Deployment with the status that was asked for."""
     assert done.status is not None
     merged = {**one.status, **done.status["status"]}
@@ -175,7 +178,7 @@ def test_the_end_of_a_rollout_is_said_once() -> None:
     }
     done = after(one, found)
     assert done.metadata.annotations == {REVISION: "2"}
-    assert work(done, *sets) == Work()
+    assert work(done, *sets) == ControllerWork()
 
 
 def test_progress_renews_its_time_and_silence_runs_out() -> None:
@@ -189,7 +192,7 @@ def test_progress_renews_its_time_and_silence_runs_out() -> None:
     late = work(begun, old, new, now=NOW + 601)
     assert said(late)["Progressing"] == ("False", "ProgressDeadlineExceeded")
     failed = after(begun, late)
-    assert work(failed, old, new, now=NOW + 700) == Work()
+    assert work(failed, old, new, now=NOW + 700) == ControllerWork()
     # What comes after all is progress again.
     ready = replica_set(2, "x:2", 1, 1)
     again = work(failed, old, ready, now=NOW + 800)

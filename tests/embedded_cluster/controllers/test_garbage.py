@@ -7,17 +7,26 @@ from kubeshare_py.embedded_cluster.controllers.garbage_work import (
     LookForOwner,
     PatchObject,
 )
-from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject, Metadata, Owner
-from kubeshare_py.embedded_cluster.controllers.object_kinds import JOBS, PODS, Kind, defined_by
+from kubeshare_py.embedded_cluster.controllers.object_kinds import (
+    JOBS,
+    PODS,
+    ObjectKind,
+    defined_by,
+)
+from kubeshare_py.embedded_cluster.controllers.unstructured import (
+    Owner,
+    UnstructuredMetadata,
+    UnstructuredObject,
+)
 
 POD_PATH = "/api/v1/namespaces/ns/pods/"
 
 
 def thing(
     name: str, *owners: Owner, deleted: bool = False, finalizers: tuple[str, ...] = ()
-) -> LooseObject:
-    return LooseObject(
-        metadata=Metadata(
+) -> UnstructuredObject:
+    return UnstructuredObject(
+        metadata=UnstructuredMetadata(
             name=name,
             namespace="ns",
             uid=f"uid-{name}",
@@ -35,7 +44,7 @@ def job(name: str, *, blocks: bool = True) -> Owner:
     )
 
 
-def watched(jobs: list[LooseObject], pods: list[LooseObject]) -> Garbage:
+def watched(jobs: list[UnstructuredObject], pods: list[UnstructuredObject]) -> Garbage:
     garbage = Garbage([PODS, JOBS])
     garbage.listed(PODS, pods)
     garbage.listed(JOBS, jobs)
@@ -49,7 +58,10 @@ def deletions(work: list[GarbageWork]) -> list[str]:
 def test_paths_of_core_grouped_and_cluster_wide_kinds() -> None:
     assert PODS.path == "/api/v1/pods"
     assert JOBS.object_path("ns", "j") == "/apis/batch/v1/namespaces/ns/jobs/j"
-    assert Kind("v1", "Node", "nodes", namespaced=False).object_path("", "n") == "/api/v1/nodes/n"
+    assert (
+        ObjectKind("v1", "Node", "nodes", namespaced=False).object_path("", "n")
+        == "/api/v1/nodes/n"
+    )
 
 
 def test_dependents_go_after_their_owner() -> None:
@@ -155,8 +167,8 @@ def test_orphaned_dependents_stay() -> None:
     assert garbage.work() == []
 
 
-WIDGETS = Kind("example.com/v1", "Widget", "widgets")
-OLD_WIDGETS = Kind("example.com/v1beta1", "Widget", "widgets")
+WIDGETS = ObjectKind("example.com/v1", "Widget", "widgets")
+OLD_WIDGETS = ObjectKind("example.com/v1beta1", "Widget", "widgets")
 
 
 def widget(name: str, version: str = "v1") -> Owner:
@@ -204,12 +216,14 @@ def test_owners_that_are_seen_again_were_never_gone() -> None:
 
 
 def test_a_definition_makes_a_kind_in_every_served_version_once_it_is_established() -> None:
-    def definition(established: str) -> LooseObject:
+    def definition(established: str) -> UnstructuredObject:
         served = [{"name": "v1", "served": True}, {"name": "v2", "served": False}]
         names = {"kind": "Widget", "plural": "widgets"}
         spec = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": served}
         status = {"conditions": [{"type": "Established", "status": established}]}
-        return LooseObject(metadata=Metadata(name="widgets.example.com"), spec=spec, status=status)
+        return UnstructuredObject(
+            metadata=UnstructuredMetadata(name="widgets.example.com"), spec=spec, status=status
+        )
 
     assert defined_by(definition("False")) == []
     assert defined_by(definition("True")) == [WIDGETS]

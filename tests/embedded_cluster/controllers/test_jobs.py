@@ -5,31 +5,36 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubeshare_py.embedded_cluster.controllers.controller_work import Work
+from kubeshare_py.embedded_cluster.controllers.controller_work import ControllerWork
 from kubeshare_py.embedded_cluster.controllers.job_indexes import format_indexes, parse_indexes
 from kubeshare_py.embedded_cluster.controllers.job_pods import owning_job, pod_of
 from kubeshare_py.embedded_cluster.controllers.jobs import Finished, work_for
-from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject, Metadata
+from kubeshare_py.embedded_cluster.controllers.unstructured import (
+    UnstructuredMetadata,
+    UnstructuredObject,
+)
 
 NOW = 1_700_000_000.0
 
 
-def job(status: dict[str, Any] | None = None, **spec: Any) -> LooseObject:
+def job(status: dict[str, Any] | None = None, **spec: Any) -> UnstructuredObject:
     template = {
         "metadata": {"labels": {"app": "x"}, "annotations": {"note": "y"}},
         "spec": {"restartPolicy": "Never", "containers": [{"name": "main"}]},
     }
-    return LooseObject(
-        metadata=Metadata(name="j", namespace="ns", uid="uid-j"),
+    return UnstructuredObject(
+        metadata=UnstructuredMetadata(name="j", namespace="ns", uid="uid-j"),
         spec={"parallelism": 1, "completions": 1, "template": template, **spec},
         status=status or {},
     )
 
 
-def pod(name: str, phase: str = "Running", index: int | None = None, **more: Any) -> LooseObject:
+def pod(
+    name: str, phase: str = "Running", index: int | None = None, **more: Any
+) -> UnstructuredObject:
     made = pod_of(job(), index)
-    return LooseObject(
-        metadata=Metadata(
+    return UnstructuredObject(
+        metadata=UnstructuredMetadata(
             name=name, namespace="ns", uid=name, annotations=made["metadata"]["annotations"], **more
         ),
         spec={"nodeName": "n"},
@@ -37,21 +42,23 @@ def pod(name: str, phase: str = "Running", index: int | None = None, **more: Any
     )
 
 
-def work(a_job: LooseObject, *pods: LooseObject, **finished: Finished) -> Work:
+def work(
+    a_job: UnstructuredObject, *pods: UnstructuredObject, **finished: Finished
+) -> ControllerWork:
     return work_for(a_job, pods, finished, NOW)
 
 
-def status(of: Work) -> dict[str, Any]:
+def status(of: ControllerWork) -> dict[str, Any]:
     assert of.status is not None
     found: dict[str, Any] = of.status["status"]
     return found
 
 
-def after(a_job: LooseObject, done: Work) -> LooseObject:
+def after(a_job: UnstructuredObject, done: ControllerWork) -> UnstructuredObject:
     return msgspec.structs.replace(a_job, status={**a_job.status, **status(done)})
 
 
-def conditions(of: Work) -> list[str]:
+def conditions(of: ControllerWork) -> list[str]:
     return [one["type"] for one in status(of).get("conditions", [])]
 
 
@@ -69,7 +76,9 @@ def test_a_pod_is_made_from_the_template_and_owned_by_its_job() -> None:
     }
     assert metadata["annotations"] == {"note": "y"}
     assert made["spec"]["containers"] == [{"name": "main"}]
-    assert owning_job(msgspec.convert(made | {"metadata": {**metadata, "name": "p"}}, LooseObject))
+    assert owning_job(
+        msgspec.convert(made | {"metadata": {**metadata, "name": "p"}}, UnstructuredObject)
+    )
 
 
 @pytest.mark.parametrize(
@@ -113,7 +122,7 @@ def test_completion_is_a_verdict_a_condition_and_an_event() -> None:
     assert conditions(done) == ["SuccessCriteriaMet", "Complete"]
     assert status(done)["completionTime"] == "2023-11-14T22:13:20Z"
     assert [event.reason for event in done.events] == ["Completed"]
-    assert work(after(job(), done), pod("a", "Succeeded")) == Work()
+    assert work(after(job(), done), pod("a", "Succeeded")) == ControllerWork()
 
 
 def test_pods_still_running_are_deleted_before_the_last_condition() -> None:
@@ -174,7 +183,7 @@ def test_scaling_down_spares_bound_and_older_pods() -> None:
 
 def test_a_deleted_job_is_left_alone() -> None:
     metadata = msgspec.structs.replace(job().metadata, deletionTimestamp="2023-11-14T22:13:20Z")
-    assert work(msgspec.structs.replace(job(), metadata=metadata)) == Work()
+    assert work(msgspec.structs.replace(job(), metadata=metadata)) == ControllerWork()
 
 
 def test_indexed_jobs_run_each_index_until_it_succeeds() -> None:

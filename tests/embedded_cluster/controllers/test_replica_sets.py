@@ -5,10 +5,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubeshare_py.embedded_cluster.controllers.controller_work import Work
-from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject, Metadata, Owner
+from kubeshare_py.embedded_cluster.controllers.controller_work import ControllerWork
 from kubeshare_py.embedded_cluster.controllers.object_kinds import PODS, REPLICA_SETS
-from kubeshare_py.embedded_cluster.controllers.replica_set_book import ReplicaSetBook
+from kubeshare_py.embedded_cluster.controllers.replica_set_cache import ReplicaSetBook
+from kubeshare_py.embedded_cluster.controllers.unstructured import (
+    Owner,
+    UnstructuredMetadata,
+    UnstructuredObject,
+)
 
 NOW = 1_800_000_000.0
 NOON = "2027-01-15T08:00:00Z"  # NOW
@@ -17,15 +21,17 @@ LABELS = {"app": "r"}
 OWNER = Owner(apiVersion="apps/v1", kind="ReplicaSet", name="r", uid="uid-r", controller=True)
 
 
-def replica_set(replicas: int = 2, uid: str = "uid-r", **fields: Any) -> LooseObject:
+def replica_set(replicas: int = 2, uid: str = "uid-r", **fields: Any) -> UnstructuredObject:
     spec = {
         "replicas": replicas,
         "selector": {"matchLabels": LABELS},
         "template": {"metadata": {"labels": LABELS}, "spec": {"containers": [{"name": "a"}]}},
         **fields.pop("spec", {}),
     }
-    metadata = Metadata(name="r", namespace="ns", uid=uid, generation=1, **fields.pop("meta", {}))
-    return LooseObject(metadata=metadata, spec=spec, **fields)
+    metadata = UnstructuredMetadata(
+        name="r", namespace="ns", uid=uid, generation=1, **fields.pop("meta", {})
+    )
+    return UnstructuredObject(metadata=metadata, spec=spec, **fields)
 
 
 def pod(
@@ -37,11 +43,11 @@ def pod(
     spec: dict[str, Any] | None = None,
     status: dict[str, Any] | None = None,
     **metadata: Any,
-) -> LooseObject:
+) -> UnstructuredObject:
     condition = {"type": "Ready", "status": str(ready), "lastTransitionTime": since}
     known = {"namespace": "ns", "labels": LABELS, "creationTimestamp": BEFORE}
-    return LooseObject(
-        metadata=Metadata(
+    return UnstructuredObject(
+        metadata=UnstructuredMetadata(
             name=name,
             uid=name,
             ownerReferences=[owner] if owner is not None else None,
@@ -52,24 +58,26 @@ def pod(
     )
 
 
-def book(*objects: LooseObject, one: LooseObject | None = None) -> ReplicaSetBook:
+def book(*objects: UnstructuredObject, one: UnstructuredObject | None = None) -> ReplicaSetBook:
     made = ReplicaSetBook()
     made.listed(REPLICA_SETS, [one or replica_set()], 0.0)
     made.listed(PODS, objects, 0.0)
     return made
 
 
-def work(*pods: LooseObject, one: LooseObject | None = None, now: float = NOW) -> Work:
+def work(
+    *pods: UnstructuredObject, one: UnstructuredObject | None = None, now: float = NOW
+) -> ControllerWork:
     ((_, found),) = book(*pods, one=one).work(now)
     return found
 
 
-def given_up(*pods: LooseObject, replicas: int = 1) -> list[str]:
+def given_up(*pods: UnstructuredObject, replicas: int = 1) -> list[str]:
     found = work(*pods, one=replica_set(replicas))
     return [gone.object.uid for gone in found.delete]
 
 
-def status_of(found: Work) -> dict[str, Any]:
+def status_of(found: ControllerWork) -> dict[str, Any]:
     assert found.status is not None
     status: dict[str, Any] = found.status["status"]
     return status
@@ -137,7 +145,9 @@ STEADY = pod("steady")
         (BORN_LATE, STEADY),
     ],
 )
-def test_the_least_useful_pod_is_given_up_first(goes: LooseObject, stays: LooseObject) -> None:
+def test_the_least_useful_pod_is_given_up_first(
+    goes: UnstructuredObject, stays: UnstructuredObject
+) -> None:
     assert given_up(goes, stays) == [goes.uid]
     assert given_up(stays, goes) == [goes.uid]
 
@@ -186,7 +196,7 @@ def test_pods_that_no_longer_match_are_let_go_and_lonely_ones_adopted() -> None:
         pod("s", owner=Owner(kind="Job", uid="j", controller=True)),
     ],
 )
-def test_nobody_else_is_adopted(stranger: LooseObject) -> None:
+def test_nobody_else_is_adopted(stranger: UnstructuredObject) -> None:
     found = work(stranger)
     assert (found.change, len(found.create)) == ((), 2)
 
@@ -200,7 +210,7 @@ def test_a_replica_set_that_goes_makes_and_adopts_nobody() -> None:
 def test_a_settled_replica_set_needs_nothing() -> None:
     pods = pod("a"), pod("b")
     done = replica_set(status=status_of(work(*pods)))
-    assert work(*pods, one=done) == Work()
+    assert work(*pods, one=done) == ControllerWork()
 
 
 def test_a_refusal_is_told_before_the_next_try_and_until_it_succeeds() -> None:
@@ -215,7 +225,7 @@ def test_a_refusal_is_told_before_the_next_try_and_until_it_succeeds() -> None:
     assert condition["message"] == "no such class"
     known.seen(REPLICA_SETS, msgspec.structs.replace(one, status=status_of(told)))
     ((_, waits),) = known.work(NOW)
-    assert waits == Work()
+    assert waits == ControllerWork()
     known.try_again("uid-r")
     ((_, again),) = known.work(NOW)
     assert (len(again.create), again.status) == (2, None)

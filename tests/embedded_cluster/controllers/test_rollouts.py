@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject, Metadata
 from kubeshare_py.embedded_cluster.controllers.rollouts import (
     DESIRED,
     MOST,
@@ -19,18 +18,24 @@ from kubeshare_py.embedded_cluster.controllers.rollouts import (
     rolling_sizes,
     scaled_sizes,
 )
+from kubeshare_py.embedded_cluster.controllers.unstructured import (
+    UnstructuredMetadata,
+    UnstructuredObject,
+)
 from kubeshare_py.embedded_cluster.protocol.int_or_percent import amount_of
 from tests.scale import examples
 
 
 def replica_set(
     name: str, size: int, available: int = 0, noted: Limits | None = None
-) -> LooseObject:
+) -> UnstructuredObject:
     """One whose name tells its age."""
     annotations = {DESIRED: str(noted.wanted), MOST: str(noted.most)} if noted else {}
     born = f"2026-01-01T00:00:{name[-1:].zfill(2)}Z"
-    metadata = Metadata(name=name, uid=name, annotations=annotations, creationTimestamp=born)
-    return LooseObject(
+    metadata = UnstructuredMetadata(
+        name=name, uid=name, annotations=annotations, creationTimestamp=born
+    )
+    return UnstructuredObject(
         metadata=metadata, spec={"replicas": size}, status={"availableReplicas": available}
     )
 
@@ -129,7 +134,7 @@ class Rollout:
             self.sizes["old2"] = 0
         self.available = dict.fromkeys(self.sizes, 0) | {"old1": limits.wanted}
 
-    def sets(self) -> dict[str, LooseObject]:
+    def sets(self) -> dict[str, UnstructuredObject]:
         return {
             name: replica_set(name, size, self.available[name]) for name, size in self.sizes.items()
         }

@@ -2,11 +2,20 @@
 
 import pytest
 
-from kubeshare_py.dialects.reach import Reach
+from kubeshare_py.dialects.card_visibility import CardVisibility
 from kubeshare_py.domain.isolation import IsolationBackend
-from kubeshare_py.embedded_cluster.controllers.loose_objects import Json, LooseObject, Metadata
+from kubeshare_py.embedded_cluster.controllers.unstructured import (
+    Json,
+    UnstructuredMetadata,
+    UnstructuredObject,
+)
 from kubeshare_py.embedded_cluster.nodes import card_runtime
-from kubeshare_py.embedded_cluster.nodes.card_runtime import Given, StartProblem, folders, given
+from kubeshare_py.embedded_cluster.nodes.card_runtime import (
+    RuntimeCards,
+    StartProblem,
+    folders,
+    given,
+)
 from kubeshare_py.embedded_cluster.nodes.environment import pod_environment
 from kubeshare_py.isolation.containers import VISIBLE_DEVICES, injection
 
@@ -16,24 +25,24 @@ LIMITS = {"NVIDIA_GPU_MEMORY_REQUEST": "5", "NVIDIA_GPU_MEMORY_LIMIT": "8"}
 
 @pytest.mark.parametrize("wish", ["", "void", "none"])
 def test_who_is_told_no_card_gets_none_whatever_the_image_says(wish: str) -> None:
-    assert given({"NVIDIA_VISIBLE_DEVICES": wish}, CUDA) == Given()
+    assert given({"NVIDIA_VISIBLE_DEVICES": wish}, CUDA) == RuntimeCards()
 
 
 def test_who_is_told_nothing_gets_what_the_image_says() -> None:
-    assert given({}) == Given()
-    assert given({}, CUDA) == Given(("all",))
+    assert given({}) == RuntimeCards()
+    assert given({}, CUDA) == RuntimeCards(("all",))
 
 
 def test_cards_come_with_the_limit_that_is_told_of_each() -> None:
     told = {"NVIDIA_VISIBLE_DEVICES": "GPU-1,GPU-2", **LIMITS}
-    assert given(told, CUDA) == Given(("GPU-1", "GPU-2"), 8)
+    assert given(told, CUDA) == RuntimeCards(("GPU-1", "GPU-2"), 8)
 
 
 @pytest.mark.parametrize("missing", LIMITS)
 def test_half_of_a_limit_is_none(missing: str) -> None:
     told = {"NVIDIA_VISIBLE_DEVICES": "GPU-1", **LIMITS}
     del told[missing]
-    assert given(told) == Given(("GPU-1",))
+    assert given(told) == RuntimeCards(("GPU-1",))
 
 
 @pytest.mark.parametrize(
@@ -48,7 +57,7 @@ def test_a_limit_that_is_not_understood_starts_nothing(changed: dict[str, str]) 
     with pytest.raises(StartProblem, match="NVIDIA_GPU_MEMORY"):
         given({"NVIDIA_VISIBLE_DEVICES": "GPU-1", **LIMITS, **changed})
     # Without a card nobody looks at it.
-    assert given({"NVIDIA_VISIBLE_DEVICES": "", **LIMITS, **changed}) == Given()
+    assert given({"NVIDIA_VISIBLE_DEVICES": "", **LIMITS, **changed}) == RuntimeCards()
 
 
 def mounted(expression: str, **environment: str) -> dict[str, str]:
@@ -71,7 +80,9 @@ def test_a_folder_of_a_variable_that_is_not_there_is_no_folder() -> None:
         mounted("$(CARD)/pipe")
 
 
-def told(reach: Reach, backend: IsolationBackend, **annotations: str) -> LooseObject:
+def told(
+    reach: CardVisibility, backend: IsolationBackend, **annotations: str
+) -> UnstructuredObject:
     """A pod as it is made by the table, with an init container."""
     found = injection(reach, backend)
     env = [
@@ -85,22 +96,22 @@ def told(reach: Reach, backend: IsolationBackend, **annotations: str) -> LooseOb
         {"name": name, "env": env, "volumeMounts": mounts} for name in ("init", "main")
     ]
     keys = {f"sharedgpu/{key}": value for key, value in annotations.items()}
-    return LooseObject(
-        metadata=Metadata(name="p", annotations=keys),
+    return UnstructuredObject(
+        metadata=UnstructuredMetadata(name="p", annotations=keys),
         spec={"initContainers": both[:1], "containers": both[1:]},
     )
 
 
-@pytest.mark.parametrize("reach", Reach)
+@pytest.mark.parametrize("reach", CardVisibility)
 @pytest.mark.parametrize("backend", IsolationBackend)
 def test_a_pod_without_the_schedulers_annotations_sees_no_card(
-    reach: Reach, backend: IsolationBackend
+    reach: CardVisibility, backend: IsolationBackend
 ) -> None:
     pod = told(reach, backend)
     environments = pod_environment(pod, "", "")
-    assert environments["main"][VISIBLE_DEVICES] == ("void" if reach is Reach.VOID else "")
-    assert {given(one, CUDA) for one in environments.values()} == {Given()}
-    if (reach, backend) != (Reach.SHARE, IsolationBackend.MPS):
+    assert environments["main"][VISIBLE_DEVICES] == ("void" if reach is CardVisibility.VOID else "")
+    assert {given(one, CUDA) for one in environments.values()} == {RuntimeCards()}
+    if (reach, backend) != (CardVisibility.SHARE, IsolationBackend.MPS):
         card_runtime.check_start(pod, environments)
         return
     with pytest.raises(StartProblem, match=r"container init: .*'/pipe' leads out of its volume"):
@@ -108,6 +119,6 @@ def test_a_pod_without_the_schedulers_annotations_sees_no_card(
 
 
 def test_a_pod_with_a_card_but_without_its_drivers_limit_does_not_start() -> None:
-    pod = told(Reach.SHARE, IsolationBackend.DRIVER, gpu_uuid="GPU-1")
+    pod = told(CardVisibility.SHARE, IsolationBackend.DRIVER, gpu_uuid="GPU-1")
     with pytest.raises(StartProblem, match="REQUEST='' is no number"):
         card_runtime.check_start(pod, pod_environment(pod, "", ""))

@@ -4,15 +4,18 @@ from typing import Any
 
 import pytest
 
-from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject, Metadata
+from kubeshare_py.embedded_cluster.controllers.unstructured import (
+    UnstructuredMetadata,
+    UnstructuredObject,
+)
 from kubeshare_py.embedded_cluster.nodes.environment import pod_environment
 
 UUID_KEY = "sharedgpu/gpu_uuid"
 
 
 def environment(*entries: dict[str, Any], **annotations: str) -> dict[str, str]:
-    pod = LooseObject(
-        metadata=Metadata(
+    pod = UnstructuredObject(
+        metadata=UnstructuredMetadata(
             name="p",
             namespace="ns",
             uid="u",
@@ -82,8 +85,8 @@ def test_what_the_simulation_does_not_have_is_left_out() -> None:
 
 @pytest.mark.parametrize("kind", ["initContainers", "ephemeralContainers"])
 def test_init_containers_and_those_that_were_added_have_theirs(kind: str) -> None:
-    pod = LooseObject(
-        metadata=Metadata(name="p"),
+    pod = UnstructuredObject(
+        metadata=UnstructuredMetadata(name="p"),
         spec={kind: [{"name": "i", "env": [{"name": "A", "value": "1"}]}]},
     )
     assert pod_environment(pod, "", "") == {"i": {"A": "1"}}

@@ -7,7 +7,10 @@ import msgspec
 import pytest
 
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject, Metadata
+from kubeshare_py.embedded_cluster.controllers.unstructured import (
+    UnstructuredMetadata,
+    UnstructuredObject,
+)
 from kubeshare_py.embedded_cluster.nodes.kubelet import Kubelets
 from kubeshare_py.embedded_cluster.nodes.kubelet_steps import (
     FinishDeletion,
@@ -25,7 +28,7 @@ class World:
 
     def __init__(self) -> None:
         self.kubelets = Kubelets({NODE: "172.20.0.0"})
-        self.pods: dict[str, LooseObject] = {}
+        self.pods: dict[str, UnstructuredObject] = {}
         self.written: list[str] = []
         self.now = 1_700_000_000.0
 
@@ -39,8 +42,8 @@ class World:
             "env": [{"name": "NVIDIA_VISIBLE_DEVICES", "valueFrom": reference}],
         }
         self.put(
-            LooseObject(
-                metadata=Metadata(
+            UnstructuredObject(
+                metadata=UnstructuredMetadata(
                     name=name, namespace="ns", uid=f"uid-{name}", annotations=annotations
                 ),
                 spec={"nodeName": NODE, "restartPolicy": policy, "containers": [container]},
@@ -48,7 +51,7 @@ class World:
             )
         )
 
-    def put(self, pod: LooseObject) -> None:
+    def put(self, pod: UnstructuredObject) -> None:
         self.pods[pod.metadata.name] = pod
         self.kubelets.pod_seen(pod, self.now)
 
@@ -88,7 +91,7 @@ class World:
                 self.kubelets.pod_gone(self.pods.pop(name).uid)
 
     @staticmethod
-    def with_annotations(pod: LooseObject, added: dict[str, str]) -> LooseObject:
+    def with_annotations(pod: UnstructuredObject, added: dict[str, str]) -> UnstructuredObject:
         annotations = {**(pod.metadata.annotations or {}), **added}
         metadata = msgspec.structs.replace(pod.metadata, annotations=annotations)
         return msgspec.structs.replace(pod, metadata=metadata)
@@ -127,8 +130,8 @@ def test_a_bound_pod_gets_its_environment_and_runs(world: World) -> None:
 
 def test_unbound_pods_and_those_of_other_nodes_are_left_alone(world: World) -> None:
     for spec in ({}, {"nodeName": "other"}):
-        metadata = Metadata(name="p", namespace="ns", uid="u")
-        world.kubelets.pod_seen(LooseObject(metadata=metadata, spec=spec), world.now)
+        metadata = UnstructuredMetadata(name="p", namespace="ns", uid="u")
+        world.kubelets.pod_seen(UnstructuredObject(metadata=metadata, spec=spec), world.now)
     assert world.kubelets.wake_at() is None
 
 
@@ -314,7 +317,11 @@ def test_init_containers_are_done_and_sidecars_run(world: World) -> None:
         "containers": [{"name": "main"}],
         "initContainers": [{"name": "once"}, {"name": "side", "restartPolicy": "Always"}],
     }
-    world.put(LooseObject(metadata=Metadata(name="p", namespace="ns", uid="u"), spec=spec))
+    world.put(
+        UnstructuredObject(
+            metadata=UnstructuredMetadata(name="p", namespace="ns", uid="u"), spec=spec
+        )
+    )
     world.run()
     once, side = world.pods["p"].status["initContainerStatuses"]
     assert once["state"]["terminated"]["reason"] == "Completed"
@@ -330,9 +337,9 @@ def test_a_pod_whose_limit_of_memory_is_not_told_does_not_start() -> None:
     reference = {"fieldRef": {"fieldPath": "metadata.annotations['sharedgpu/gpu_uuid']"}}
     cards = {"name": "NVIDIA_VISIBLE_DEVICES", "valueFrom": reference}
     container = {"name": "main", "image": "i", "env": [cards, *limits]}
-    metadata = Metadata(name="p", uid="u", annotations={"sharedgpu/gpu_uuid": "GPU-1"})
+    metadata = UnstructuredMetadata(name="p", uid="u", annotations={"sharedgpu/gpu_uuid": "GPU-1"})
     spec = {"nodeName": NODE, "containers": [container]}
-    world.put(LooseObject(metadata=metadata, spec=spec, status={"phase": "Pending"}))
+    world.put(UnstructuredObject(metadata=metadata, spec=spec, status={"phase": "Pending"}))
     world.run(3600)
     [status] = world.pods["p"].status["containerStatuses"]
     waiting = status["state"]["waiting"]

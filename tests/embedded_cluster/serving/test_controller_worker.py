@@ -8,16 +8,16 @@ import msgspec
 import pytest
 
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.embedded_cluster.controllers.controller_book import ControllerBook
+from kubeshare_py.embedded_cluster.controllers.controller_cache import ControllerBook
 from kubeshare_py.embedded_cluster.controllers.controller_work import (
     Change,
     ControllerEvent,
+    ControllerWork,
     Creation,
-    Work,
 )
-from kubeshare_py.embedded_cluster.controllers.deployment_book import DeploymentBook
-from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject
+from kubeshare_py.embedded_cluster.controllers.deployment_cache import DeploymentBook
 from kubeshare_py.embedded_cluster.controllers.object_kinds import DEPLOYMENTS, REPLICA_SETS
+from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
 from kubeshare_py.embedded_cluster.serving.controller_worker import ControllerWorker
 from tests.embedded_cluster.embedded import cluster
 
@@ -31,7 +31,7 @@ class Told(ControllerBook):
 
     role = DeploymentBook.role
 
-    def __init__(self, owner: LooseObject, work: Work) -> None:
+    def __init__(self, owner: UnstructuredObject, work: ControllerWork) -> None:
         super().__init__()
         self.over = asyncio.Event()
         self.why = ""
@@ -39,7 +39,7 @@ class Told(ControllerBook):
         for kind in self.role.watched:
             self.listed(kind, [owner] if kind == DEPLOYMENTS else [], 0.0)
 
-    def work_for(self, owner: LooseObject, now: float) -> Work:
+    def work_for(self, owner: UnstructuredObject, now: float) -> ControllerWork:
         return self._work
 
     def settled(self, uid: str) -> None:
@@ -56,11 +56,11 @@ def workload(kind: str, name: str) -> dict[str, Any]:
     return {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name}, "spec": spec}
 
 
-async def made(client: KubeClient, kind: str, path: str, name: str) -> LooseObject:
-    return msgspec.convert(await client.create(path, workload(kind, name)), LooseObject)
+async def made(client: KubeClient, kind: str, path: str, name: str) -> UnstructuredObject:
+    return msgspec.convert(await client.create(path, workload(kind, name)), UnstructuredObject)
 
 
-async def do(client: KubeClient, owner: LooseObject, work: Work) -> str:
+async def do(client: KubeClient, owner: UnstructuredObject, work: ControllerWork) -> str:
     """Have it done; why it was refused, "" if it was not."""
     book = Told(owner, work)
     worker = ControllerWorker(client, book, 60.0, lambda: NOW)
@@ -87,7 +87,7 @@ async def test_an_object_that_changed_meanwhile_is_left_alone(tmp_path: Path, fa
         if faster:
             await client.merge_patch(f"{sets}/r", {"spec": {"replicas": 2}})
         change = Change(object=seen, body={"spec": {"replicas": 5}}, done=DONE)
-        assert await do(client, owner, Work(change=(change,))) == ""
+        assert await do(client, owner, ControllerWork(change=(change,))) == ""
         after = (await client.get(f"{sets}/r"))["spec"]["replicas"]
         told = await events(client)
     assert (after, told) == ((2, []) if faster else (5, ["did r"]))
@@ -99,12 +99,12 @@ async def test_a_name_that_is_taken_is_no_failure_but_a_refusal_is(tmp_path: Pat
         await made(client, "ReplicaSet", REPLICA_SETS.collection("default"), "r")
         refused = ControllerEvent("Warning", "No", "no: {error}")
         taken = Creation(body=workload("ReplicaSet", "r"), made=DONE, refused=refused)
-        assert await do(client, owner, Work(create=(taken,))) == ""
+        assert await do(client, owner, ControllerWork(create=(taken,))) == ""
         assert await events(client) == []
         wrong = workload("ReplicaSet", "s")
         wrong["spec"]["selector"] = {}
         bad = Creation(body=wrong, made=DONE, refused=refused)
-        why = await do(client, owner, Work(create=(bad,)))
+        why = await do(client, owner, ControllerWork(create=(bad,)))
         (told,) = await events(client)
     assert "empty selector" in why
     assert told.startswith("no: ")

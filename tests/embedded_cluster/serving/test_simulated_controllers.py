@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject
+from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
 from kubeshare_py.embedded_cluster.serving.faults import Fault
+from tests.conformance.definitions import DEFINITIONS, definition, widget
 from tests.embedded_cluster.simulated import JOBS, PODS, Simulated, simulated
-from tests.fidelity.definitions import DEFINITIONS, definition, widget
 
 WIDGETS = "/apis/example.com/v1/namespaces/default/widgets"
 
@@ -31,11 +31,11 @@ def job(name: str, run_seconds: str | None = None, exit_code: str = "0", **spec:
     }
 
 
-def conditions(found: LooseObject) -> list[str]:
+def conditions(found: UnstructuredObject) -> list[str]:
     return [one["type"] for one in found.status.get("conditions") or []]
 
 
-async def finished(world: Simulated, name: str) -> LooseObject:
+async def finished(world: Simulated, name: str) -> UnstructuredObject:
     """Bind every pod as it appears, until the job is over."""
     async with asyncio.TaskGroup() as group:
         binding = group.create_task(world.bind_everything("a"))

@@ -8,7 +8,7 @@ import pytest
 
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges.kube.errors import KubeError
-from kubeshare_py.embedded_cluster.controllers.loose_objects import LooseObject
+from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
 from kubeshare_py.embedded_cluster.nodes.cluster_file import read_cluster
 from kubeshare_py.embedded_cluster.serving.faults import Fault
 from kubeshare_py.embedded_cluster.serving.simulated_kubelets import LEASES, SimulatedKubelets
@@ -23,12 +23,12 @@ EVICTION = {
 }
 
 
-def ready(node: LooseObject) -> str:
+def ready(node: UnstructuredObject) -> str:
     status: str = next(one["status"] for one in node.status["conditions"] if one["type"] == "Ready")
     return status
 
 
-def taint_keys(node: LooseObject) -> list[tuple[str, str]]:
+def taint_keys(node: UnstructuredObject) -> list[tuple[str, str]]:
     return [(taint["key"], taint["effect"]) for taint in node.spec.get("taints") or []]
 
 
@@ -193,7 +193,7 @@ async def test_reports_keep_their_order_when_one_has_to_be_sent_again(tmp_path: 
         await world.bind("p", "a", **{"kubeshare.sim/run-seconds": "0"})
         phases: list[str] = []
 
-        def is_over(pods: dict[str, LooseObject]) -> bool:
+        def is_over(pods: dict[str, UnstructuredObject]) -> bool:
             phases.append(pods["p"].status["phase"])
             return phases[-1] == "Succeeded"
 

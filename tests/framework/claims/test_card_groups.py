@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kubeshare_py.cluster.rows import AllRows
-from kubeshare_py.domain.gpu_models import ModelWish
+from kubeshare_py.domain.gpu_models import PreferredModels
 from kubeshare_py.framework.claims.card_groups import nth_best, tier_points
 from tests.builders import a_gpu
 from tests.plugins.small_cluster import SmallCluster
@@ -19,7 +19,7 @@ def test_points_fall_in_equal_steps_from_the_first_tier_to_the_last() -> None:
     cluster = SmallCluster()
     names = ("H100", "A100", "L40S", "T4")
     cluster.node("n1", *(a_gpu(name, index=at, model=name) for at, name in enumerate(names)))
-    points = tier_points(ModelWish(tiers=(("H100",), ("A100",), ("*",)), denied=("T4",)))
+    points = tier_points(PreferredModels(tiers=(("H100",), ("A100",), ("*",)), denied=("T4",)))
     assert points is not None
     by_card = dict(
         zip(
@@ -31,6 +31,8 @@ def test_points_fall_in_equal_steps_from_the_first_tier_to_the_last() -> None:
     assert by_card == {"H100": 100, "A100": 50, "L40S": 0, "T4": -1}
 
 
-@pytest.mark.parametrize("wish", [None, ModelWish(denied=("T4",)), ModelWish(tiers=(("A", "B"),))])
-def test_who_has_no_order_prefers_nothing(wish: ModelWish | None) -> None:
+@pytest.mark.parametrize(
+    "wish", [None, PreferredModels(denied=("T4",)), PreferredModels(tiers=(("A", "B"),))]
+)
+def test_who_has_no_order_prefers_nothing(wish: PreferredModels | None) -> None:
     assert tier_points(wish) is None

@@ -6,7 +6,12 @@ from hypothesis import given
 from kubeshare_plugins.gpu_fit import GpuFit
 from kubeshare_py.cluster.rows import AllRows
 from kubeshare_py.domain.request import GpuClaim
-from kubeshare_py.framework.claims.claim_fit import asked_bytes, asked_milli, fits_claim, room_for
+from kubeshare_py.framework.claims.claim_fit import (
+    asked_bytes,
+    asked_milli,
+    fits_claim,
+    headroom_for,
+)
 from kubeshare_py.framework.points import MOST_PODS
 from tests.plugins.random_clusters import CLAIMS, NODES, Nodes, random_cluster
 from tests.scale import examples
@@ -16,7 +21,7 @@ from tests.scale import examples
 @given(NODES, CLAIMS)
 def test_there_is_room_where_enough_cards_fit(nodes: Nodes, claim: GpuClaim) -> None:
     rows = AllRows(random_cluster(nodes, GpuFit()).ledger.columns)
-    room = room_for(claim, asked_milli(claim), rows)
+    room = headroom_for(claim, asked_milli(claim), rows)
     cards = np.asarray(fits_claim(claim)(rows)).sum(1)
     assert (room[cards >= claim.count] > 0).all()
 
@@ -37,7 +42,7 @@ def test_the_room_of_one_card_is_what_can_be_taken_from_it(nodes: Nodes, claim: 
     columns = random_cluster([(cards[:1], []) for cards, _ in nodes], GpuFit()).ledger.columns
     if claim.count > 1 or claim.exclusive:
         return
-    room = room_for(claim, asked_milli(claim), AllRows(columns)).tolist()
+    room = headroom_for(claim, asked_milli(claim), AllRows(columns)).tolist()
     for (cards, _), most in zip(nodes, room[: len(nodes)], strict=True):
         if not cards or not cards[0][0]:
             assert most == 0

@@ -1,7 +1,7 @@
 """Which GPUs have a model that a claim takes."""
 
 from kubeshare_py.cluster.rows import AllRows
-from kubeshare_py.domain.gpu_models import ModelWish
+from kubeshare_py.domain.gpu_models import PreferredModels
 from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.framework.claims.model_fit import fits_model
 from tests.builders import a_gpu
@@ -31,5 +31,5 @@ def test_only_gpus_of_a_named_model_fit_and_no_empty_slot() -> None:
 
 
 def test_gpus_of_a_denied_model_do_not_fit() -> None:
-    claim = GpuClaim(milli=500, wish=ModelWish(denied=("T4",)))
+    claim = GpuClaim(milli=500, preferred=PreferredModels(denied=("T4",)))
     assert fitting(claim) == [["b"], []]

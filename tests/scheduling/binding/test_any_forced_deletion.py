@@ -19,7 +19,7 @@ from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.domain.pod import Pod
 from tests.builders import a_machine
 from tests.scale import examples, seeds
-from tests.scheduling.books import Books, Holding
+from tests.scheduling.reference_model import Holding, ReferenceModel
 from tests.scheduling.test_any_history import STEPS, some_steps
 from tests.scheduling.world import Step, World
 
@@ -28,7 +28,7 @@ MOST_S, GRACES = 20.0, (0, 2, 15, 40)
 
 
 @dataclass
-class VanishedBooks(Books):
+class VanishedReference(ReferenceModel):
     """As other books; what a pod that vanished held of cards is a holding of its ghost."""
 
     now: float = 0.0
@@ -122,12 +122,12 @@ def ghost(uid: PodUid) -> PodUid:
 class VanishingWorld(World):
     """Pods have grace periods, and go in all ways that there are."""
 
-    books: VanishedBooks
+    reference: VanishedReference
 
     def __init__(self) -> None:
         super().__init__()
         self.machine = a_machine(lingering_s=MOST_S)
-        self.books = VanishedBooks()
+        self.reference = VanishedReference()
         self.stopped: set[PodUid] = set()
 
     def create(self, which: int, how: int) -> None:
@@ -180,7 +180,7 @@ def run(steps: list[Step]) -> VanishingWorld:
 
 def left(world: VanishingWorld) -> dict[str, str]:
     """Pods that wait although they fit."""
-    nodes = {pod.key.name: world.books.fits_somewhere(pod) for pod in world.books.waiting()}
+    nodes = {pod.key.name: world.reference.fits_somewhere(pod) for pod in world.reference.waiting()}
     return {name: node for name, node in nodes.items() if node}
 
 
@@ -196,10 +196,10 @@ def test_in_long_histories_cards_are_held_and_always_freed(seed: int) -> None:
     for number in range(20):
         world = run(some_steps(seed * 1000 + number, 150))
         assert left(world) == {}, f"number {number}"
-        ghosts += world.books.count
+        ghosts += world.reference.count
         world.now += MOST_S
         world.settle()
-        assert not world.books.ghosts
+        assert not world.reference.ghosts
         assert not world.machine.ledger.lingering
     assert ghosts > 10
 

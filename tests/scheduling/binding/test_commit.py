@@ -8,13 +8,13 @@ import pytest
 
 import kubeshare_py.scheduling
 from kubeshare_py.domain.effects import Bind
-from kubeshare_py.scheduling.queue.pod_records import State
+from kubeshare_py.scheduling.queue.pod_records import PodState
 from tests.builders import a_claim, a_pod, a_shape
 from tests.scheduling.gang_driver import GangDriver, a_group, members, names
 from tests.scheduling.preemption_driver import PreemptionDriver, pod
-from tests.scheduling.reservations.test_earmarks import (
+from tests.scheduling.reservations.test_reservations import (
     AFTER_S,
-    a_big_pod_with_earmarks,
+    a_big_pod_with_reservations,
     a_driver,
     small,
 )
@@ -38,19 +38,19 @@ def a_gang_in_two_parts() -> tuple[GangDriver, list[Bind]]:
     return driver, driver.show(*members(a_group(2, headcount=3), 3))
 
 
-def a_pod_with_earmarks() -> tuple[GangDriver, list[Bind]]:
+def a_pod_with_reservations() -> tuple[GangDriver, list[Bind]]:
     driver = a_driver({"n1": 2})
-    a_big_pod_with_earmarks(driver)
-    assert driver.machine.earmarks
+    a_big_pod_with_reservations(driver)
+    assert driver.machine.reservations
     return driver, driver.gone(small(0))
 
 
-def a_gang_with_earmarks() -> tuple[GangDriver, list[Bind]]:
+def a_gang_with_reservations() -> tuple[GangDriver, list[Bind]]:
     driver = a_driver({"n1": 2})
     driver.bound(driver.show(small(0)), small(0))
     driver.show(*members(a_group(2), 2, created="1"))
     driver.later(AFTER_S)
-    assert driver.machine.earmarks
+    assert driver.machine.reservations
     return driver, driver.gone(small(0))
 
 
@@ -58,7 +58,7 @@ def a_preemptor() -> tuple[GangDriver, list[Bind]]:
     driver = PreemptionDriver({"n1": 1})
     driver.fill(pod("low"))
     driver.show(pod("urgent", priority=1))
-    assert driver.machine.earmarks
+    assert driver.machine.reservations
     return driver, driver.left("low")
 
 
@@ -66,8 +66,8 @@ STORIES: list[Story] = [
     a_single_pod,
     a_gang,
     a_gang_in_two_parts,
-    a_pod_with_earmarks,
-    a_gang_with_earmarks,
+    a_pod_with_reservations,
+    a_gang_with_reservations,
     a_preemptor,
 ]
 
@@ -80,23 +80,25 @@ def test_a_committed_pod_is_charged_awaits_its_answer_and_waits_for_nothing(stor
     assert machine.unanswered == len(binds)
     for bind in binds:
         record, charge = machine.records[bind.uid], machine.ledger.charge_of(bind.uid)
-        assert record.state is State.BINDING
+        assert record.state is PodState.ASSUMED
         assert charge is not None
         assert (charge.node, charge.allocation) == (bind.node, bind.allocation)
-        assert machine.queue.line_of(bind.uid) is None
+        assert machine.queue.queue_of(bind.uid) is None
         gang = machine.gangs.of(bind.uid)
         assert gang is None or bind.uid not in gang.waiting
-    assert not machine.earmarks, "what was kept for the nominee is given back"
-    assert not machine.ledger.earmarks
+    assert not machine.reservations, "what was kept for the nominee is given back"
+    assert not machine.ledger.reservations
 
 
 def test_a_place_that_another_pod_was_to_get_is_planned_anew() -> None:
     driver = a_driver({"n1": 2})
-    a_big_pod_with_earmarks(driver)
+    a_big_pod_with_reservations(driver)
     driver.now += 1
     # It goes before the holder, so that it may take the card that is kept.
     assert names(driver.show(a_pod("urgent", a_shape(a_claim(1000)), priority=1))) == ["urgent"]
-    assert [holder.planned_at for holder in driver.machine.earmarks.holders] == [driver.now]
+    assert [reservation.planned_at for reservation in driver.machine.reservations.holders] == [
+        driver.now
+    ]
 
 
 def calls(name: str) -> list[str]:
@@ -112,5 +114,5 @@ def calls(name: str) -> list[str]:
 
 
 def test_pods_and_gangs_take_the_same_way_and_no_other() -> None:
-    assert calls("commit") == ["gang_turns.py", "schedule_one.py"]
-    assert calls("took_by") == calls("_send") == ["binds.py"]
+    assert calls("commit") == ["gang_cycles.py", "schedule_one.py"]
+    assert calls("took_by") == calls("_send") == ["binding_cycle.py"]

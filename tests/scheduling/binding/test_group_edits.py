@@ -10,7 +10,7 @@ from kubeshare_py.domain.events import BindSlotsFree, PodGone, PodGroupGone, Pod
 from kubeshare_py.domain.group_objects import GroupApi, GroupReference, PodGroupObject
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.scheduling.binding.group_edits import MOST_RENEWED
-from kubeshare_py.scheduling.queue.pod_records import State
+from kubeshare_py.scheduling.queue.pod_records import PodState
 from kubeshare_py.scheduling.queue.queue_moves import POD_GROUP_CHANGED
 from tests.builders import a_claim, a_machine, a_pod, a_shape, whole
 from tests.scheduling.driver import Driver
@@ -22,7 +22,7 @@ MANY = 4 * MOST_RENEWED
 
 
 def an_object(minimum: int, api: GroupApi = X) -> PodGroupSeen:
-    return PodGroupSeen(PodGroupObject(api=api, namespace="default", name="g", minimum=minimum))
+    return PodGroupSeen(PodGroupObject(api=api, namespace="default", name="g", min_member=minimum))
 
 
 def member(number: int, api: GroupApi = X, cards: int = 1, priority: int = 0) -> Pod:
@@ -57,7 +57,7 @@ class Edits(Driver):
         self.now += seconds
         return self.until_quiet()
 
-    def states(self) -> set[State]:
+    def states(self) -> set[PodState]:
         return {record.state for record in self.machine.records.values()}
 
 
@@ -70,7 +70,7 @@ def test_the_first_edit_of_a_pod_group_is_heeded_at_once_and_the_next_after_a_pa
     driver.until_quiet()
     driver.edit(3, api)
     driver.edit(2, api)
-    assert driver.states() == {State.BACKOFF}
+    assert driver.states() == {PodState.BACKOFF}
     assert driver.until_quiet() == []
     assert driver.later(0.9) == []
     assert names(driver.later(0.2)) == ["g-0", "g-1"]
@@ -84,7 +84,7 @@ def test_pauses_between_edits_grow_to_ten_seconds_and_end_when_it_is_left_alone(
         before = driver.moves()
         driver.edit(3 + tenth % 2)
         driver.later(0.1)
-        if driver.states() == {State.WAITING}:
+        if driver.states() == {PodState.WAITING}:
             heeded.append(tenth)
         assert driver.moves() - before <= 6
     gaps = [later - earlier for earlier, later in pairwise(heeded)]
@@ -95,7 +95,7 @@ def test_pauses_between_edits_grow_to_ten_seconds_and_end_when_it_is_left_alone(
     before = driver.moves()
     driver.edit(2)
     assert driver.moves() == before + 3
-    assert driver.states() == {State.WAITING}
+    assert driver.states() == {PodState.WAITING}
 
 
 @APIS
@@ -106,9 +106,9 @@ def test_a_large_gang_is_enqueued_anew_over_several_events(api: GroupApi) -> Non
     for minimum in (MANY - 1, MANY, 1, MANY - 2):
         driver.edit(minimum, api)
         driver.until_quiet()
-    assert driver.states() == {State.BACKOFF}
+    assert driver.states() == {PodState.BACKOFF}
     driver.later(1.1)
-    assert driver.states() == {State.WAITING}
+    assert driver.states() == {PodState.WAITING}
     assert 0 < driver.most <= MOST_RENEWED
     assert driver.moves() == 3 * MANY
 
@@ -155,9 +155,9 @@ def test_a_group_that_is_deleted_in_a_pause_holds_its_pods() -> None:
     driver.edit(2)
     driver.tell(PodGroupGone(X, "default", "g"))
     assert driver.later(1.1) == []
-    assert driver.states() == {State.HELD}
+    assert driver.states() == {PodState.GATED}
     driver.edit(2)
-    assert driver.states() == {State.BACKOFF}  # also one that is made anew
+    assert driver.states() == {PodState.BACKOFF}  # also one that is made anew
     assert names(driver.later(2.1)) == ["g-0", "g-1"]
 
 
@@ -188,7 +188,7 @@ def test_what_pods_of_a_deleted_group_once_asked_for_is_of_no_account_in_a_pause
     driver.until_quiet()
     gang = driver.machine.gangs.of(member(0).uid)
     assert gang is not None
-    assert gang.minimum == 3  # as those were promised that have places
+    assert gang.min_member == 3  # as those were promised that have places
 
 
 def test_a_scheduler_that_begins_to_decide_finds_all_members_of_a_large_gang() -> None:
@@ -203,7 +203,7 @@ def others() -> Iterator[Pod]:
 
 
 def test_pods_of_others_are_placed_while_a_pod_group_is_edited_without_end() -> None:
-    driver = Edits({"n1": 1}, machine=a_machine(earmark_after_s=60.0))
+    driver = Edits({"n1": 1}, machine=a_machine(reservation_after_s=60.0))
     driver.tell(an_object(MANY), *(PodSeen(member(n, cards=8)) for n in range(MANY)))
     driver.until_quiet()
     for number, pod in enumerate(others()):

@@ -8,7 +8,7 @@ import pytest
 from kubeshare_py.domain.events import InventoryRead, PodSeen
 from kubeshare_py.domain.identity import NodeName, PodKey
 from kubeshare_py.domain.pod import Pod
-from kubeshare_py.domain.readiness import Told, of_labels
+from kubeshare_py.domain.readiness import ReadinessReport, of_labels
 from kubeshare_py.domain.request import GpuClaim, GpuRequest
 from kubeshare_py.exporters.scheduler_metrics import ProcessFigures, scheduler_values
 from kubeshare_py.exporters.tallies import Tallies
@@ -140,7 +140,7 @@ ONLY_READY = {
 }
 
 
-def told(driver: Driver, *cards: Told, node: str = "n1") -> None:
+def told(driver: Driver, *cards: ReadinessReport, node: str = "n1") -> None:
     """What a collector tells of the cards of a node now."""
     gpus = zip(some_gpus(node, len(cards)), cards, strict=True)
     found = tuple(replace(gpu, readiness=one) for gpu, one in gpus)

@@ -143,13 +143,13 @@ def test_ports_of_different_nodes_and_what_this_scheduler_gives_are_no_trouble()
     assert reports.after() == []
 
 
-def test_an_earmark_of_a_preemptor_breaks_nothing() -> None:
+def test_an_reservation_of_a_preemptor_breaks_nothing() -> None:
     driver = Driver({"n1": 1}, document={})
     reports = Reports(driver)
     for number in range(2):
         driver.place(a_pod(f"s{number}", a_shape(a_claim(500))))
     driver.seen(a_pod("big", a_shape(whole(1)), priority=1000))
-    assert driver.machine.ledger.earmarks
+    assert driver.machine.ledger.reservations
     assert reports.after() == []
     assert reports.counted() == (0, 0)
 

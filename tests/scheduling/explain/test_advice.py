@@ -20,7 +20,7 @@ from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.scheduling.explain.explanation import why
 from kubeshare_py.scheduling.machine import Machine
-from kubeshare_py.scheduling.queue.pod_records import State
+from kubeshare_py.scheduling.queue.pod_records import PodState
 from tests.builders import GIB, a_claim, a_gpu, a_machine, a_node, a_pod, a_shape, whole
 from tests.scale import seeds
 
@@ -73,8 +73,8 @@ def waiting(machine: Machine) -> list[tuple[PodKey, Shape]]:
 
 
 def fits(machine: Machine, shape: Shape, node: str) -> bool:
-    [asker] = machine.askers.values()
-    return int(asker.masks(shape)[machine.ledger.columns.row_of[NodeName(node)]]) == 0
+    [evaluator] = machine.evaluators.values()
+    return int(evaluator.masks(shape)[machine.ledger.columns.row_of[NodeName(node)]]) == 0
 
 
 def advice(machine: Machine, key: PodKey) -> tuple[str, ...]:
@@ -153,5 +153,5 @@ def test_a_card_that_would_be_held_back_when_it_is_idle_helps_nobody() -> None:
     assert advice(machine, PodKey("default", "waits")) == ()
     machine.handle(PodGone(PodUid("uid-holder")), 0.0)
     assert [one.state for one in machine.records.values() if one.pod.key.name == "waits"] == [
-        State.WAITING
+        PodState.WAITING
     ]

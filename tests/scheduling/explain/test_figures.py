@@ -68,7 +68,7 @@ def test_every_pod_that_waits_is_in_one_queue(steps: list[Step]) -> None:
     waiting = [pod for pod in pods if pod.state == "waiting"]
     assert figures.active + figures.unschedulable == len(waiting)
     assert figures.backoff == len([pod for pod in pods if pod.state == "backoff"])
-    assert figures.gated <= len([pod for pod in pods if pod.state == "held"])
+    assert figures.gated <= len([pod for pod in pods if pod.state == "gated"])
 
 
 def test_a_card_that_only_pods_know_has_no_capacity() -> None:

@@ -94,10 +94,10 @@ def test_why_of_a_gang_counts_the_room_on_each_node() -> None:
     room = {"n1": 4, "n2": 2, "n3": 3, "n4": 0}
     assert held is not None
     room[held] -= 2
-    assert {node.name: node.room for node in view.nodes} == room
+    assert {node.name: node.headroom for node in view.nodes} == room
     single = why(driver.machine, PodKey("default", "held"))
     assert single is not None
-    assert all(node.room is None for node in single.nodes)
+    assert all(node.headroom is None for node in single.nodes)
 
 
 def test_why_counts_members_of_several_shapes_together() -> None:
@@ -106,4 +106,4 @@ def test_why_counts_members_of_several_shapes_together() -> None:
     driver.show(*members(group, 2, whole(3)), *members(group, 7, a_claim(500), start=2))
     view = why(driver.machine, PodKey("default", "g-3"))
     assert view is not None
-    assert {node.name: node.room for node in view.nodes} == {"n1": 3, "n2": 3}
+    assert {node.name: node.headroom for node in view.nodes} == {"n1": 3, "n2": 3}

@@ -14,7 +14,7 @@ from tests.builders import a_claim, a_pod, a_shape, whole
 from tests.scale import seeds
 from tests.scheduling.gang_driver import GangDriver, a_group, members
 from tests.scheduling.preemption_driver import PreemptionDriver, pod
-from tests.scheduling.reservations.test_earmarks import AFTER_S, a_driver, small
+from tests.scheduling.reservations.test_reservations import AFTER_S, a_driver, small
 
 
 def other(of: Pod, namespace: str = "theirs") -> Pod:
@@ -72,8 +72,8 @@ def test_the_pod_whose_end_would_help_is_not_named() -> None:
     assert b"secret" not in msgspec.json.encode(shown)
 
 
-def earmarked() -> tuple[GangDriver, Pod]:
-    """A gang of another namespace has the earmarks; a pod of ours waits because of them."""
+def reserved() -> tuple[GangDriver, Pod]:
+    """A gang of another namespace has the reservations; a pod of ours waits because of them."""
     driver = a_driver({"n1": 2})
     tenant, waits = small(0, a_claim(1000)), small(1)
     driver.bound(driver.show(tenant), tenant)
@@ -83,13 +83,13 @@ def earmarked() -> tuple[GangDriver, Pod]:
     return driver, waits
 
 
-def test_the_gang_that_has_the_earmarks_is_not_named() -> None:
-    driver, waits = earmarked()
+def test_the_gang_that_has_the_reservations_is_not_named() -> None:
+    driver, waits = reserved()
     found = why(driver.machine, waits.key, own)
     assert found is not None
-    assert any(f"earmarked for {UNNAMED}" in sentence for sentence in found.advice)
+    assert any(f"reserved for {UNNAMED}" in sentence for sentence in found.advice)
     nodes = [node for one in cluster_portions(driver.machine, sees=own) for node in one.nodes]
-    assert {name for card in nodes[0].cards for name in card.earmarked_for} == {UNNAMED}
+    assert {name for card in nodes[0].cards for name in card.reserved_for} == {UNNAMED}
 
 
 def test_victims_are_not_named() -> None:

@@ -12,7 +12,7 @@ from kubeshare_py.domain.effects import Bind
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.pod import Pod, PodGroup
 from kubeshare_py.domain.request import GpuClaim
-from kubeshare_py.topology.board import board_of
+from kubeshare_py.topology.node_topology import topology_of
 from tests.builders import a_claim, a_pod, a_shape, whole
 from tests.scale import examples
 from tests.scheduling.boarded import Boarded, cards_of
@@ -44,7 +44,7 @@ class World:
     def __init__(self, given: list[list[Gpu]]) -> None:
         self.driver = Boarded({"a": given[0], "b": given[1]})
         self.matrices = {
-            node: board_of(cards).bandwidth for node, cards in self.driver.cards.items()
+            node: topology_of(cards).bandwidth for node, cards in self.driver.cards.items()
         }
         self.held: dict[str, frozenset[tuple[str, int]]] = {}
         self.jobs: dict[str, Job] = {}

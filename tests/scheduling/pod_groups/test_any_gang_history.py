@@ -28,15 +28,19 @@ def run(steps: list[Step]) -> GangWorld:
 
 def check(world: GangWorld) -> None:
     """Nothing is left undone at the end."""
-    books = world.books
-    for name in books.names():
-        placed, need = len(books.placed(name)), books.need(name)
+    reference = world.reference
+    for name in reference.names():
+        placed, need = len(reference.placed(name)), reference.need(name)
         assert not (placed and need), f"{name} was left with {placed} members, {need} too few"
-        assert not books.fits(name), f"{name} fits and waits"
-        told = [pod.key.name for pod in books.candidates(name) if pod.uid not in books.told]
+        assert not reference.fits(name), f"{name} fits and waits"
+        told = [pod.key.name for pod in reference.candidates(name) if pod.uid not in reference.told]
         assert not told, f"nobody told {told} of {name}"
-    apart = [pod for pod in books.waiting() if pod.group is None or not books.need(pod.group.name)]
-    left = {pod.key.name: books.fits_somewhere(pod) for pod in apart}
+    apart = [
+        pod
+        for pod in reference.waiting()
+        if pod.group is None or not reference.need(pod.group.name)
+    ]
+    left = {pod.key.name: reference.fits_somewhere(pod) for pod in apart}
     assert {name: node for name, node in left.items() if node} == {}
 
 

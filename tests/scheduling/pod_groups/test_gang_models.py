@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kubeshare_py.domain.effects import Bind
 from kubeshare_py.domain.events import InventoryRead
-from kubeshare_py.domain.gpu_models import ModelWish
+from kubeshare_py.domain.gpu_models import PreferredModels
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod, PodGroup
 from kubeshare_py.domain.request import GpuClaim
@@ -34,8 +34,8 @@ def alike(milli: int = 1000, **fields: Any) -> GpuClaim:
     return a_claim(milli, one_model=True, **fields)
 
 
-def order(*tiers: str) -> ModelWish:
-    return ModelWish(tiers=tuple((tier,) for tier in tiers))
+def order(*tiers: str) -> PreferredModels:
+    return PreferredModels(tiers=tuple((tier,) for tier in tiers))
 
 
 def models_of(binds: list[Bind]) -> str:
@@ -86,7 +86,7 @@ def test_it_starts_as_soon_as_one_model_has_enough() -> None:
 def test_of_models_that_have_enough_the_gang_gets_the_one_that_it_prefers() -> None:
     for first, second in ("ab", "ba"):
         driver = a_driver(n1="aaa", n2="bbb")
-        assert models_of(driver.show(*gang(3, alike(wish=order(first, second))))) == first * 3
+        assert models_of(driver.show(*gang(3, alike(preferred=order(first, second))))) == first * 3
 
 
 def test_without_a_preference_it_gets_the_one_on_which_it_is_placed_best() -> None:
@@ -125,7 +125,7 @@ def fill(driver: GangDriver, name: str, model: str) -> Pod:
 
 def test_a_late_member_waits_for_that_model_and_is_told_so() -> None:
     driver = a_driver(n1="aa", n2="bb")
-    pods = gang(2, alike(wish=order("a", "b")), headcount=3)
+    pods = gang(2, alike(preferred=order("a", "b")), headcount=3)
     driver.bound(driver.show(*pods[:2]), *pods)
     assert driver.show(pods[2]) == []
     driver.later(30)
@@ -138,7 +138,7 @@ def test_a_late_member_waits_for_that_model_and_is_told_so() -> None:
 
 def test_when_all_are_gone_the_next_ones_may_have_another_model() -> None:
     driver = a_driver(n1="aa", n2="bb")
-    pods = gang(2, alike(wish=order("a", "b")), headcount=3)
+    pods = gang(2, alike(preferred=order("a", "b")), headcount=3)
     driver.bound(driver.show(*pods[:2]), *pods)
     driver.show(pods[2])
     more = members(a_group(2, headcount=3), 1, pods[0].shape.claim, start=3)
@@ -149,7 +149,7 @@ def test_when_all_are_gone_the_next_ones_may_have_another_model() -> None:
 
 def test_the_model_outlasts_a_restart() -> None:
     driver = a_driver(n1="aa", n2="bb")
-    pods = gang(2, alike(wish=order("a", "b")), headcount=3)
+    pods = gang(2, alike(preferred=order("a", "b")), headcount=3)
     binds = driver.show(*pods[:2])
     bound = [
         replace(pod, node_name=bind.node, allocation=bind.allocation)
@@ -164,16 +164,16 @@ def test_members_of_a_small_group_join_the_first_even_in_one_turn() -> None:
     driver = a_driver(n1="a", n2="bb", n3="bb")
     group = PodGroup(name="g", headcount=3, min_available=1)
     wish = order("a", "b")
-    binds = driver.show(*members(group, 3, alike(wish=wish)))
+    binds = driver.show(*members(group, 3, alike(preferred=wish)))
     assert models_of(binds) == "a"
     assert driver.tell() == []
 
 
 def test_a_member_that_denies_the_others_model_waits_and_says_why() -> None:
     driver = a_driver(n1="aaa", n2="bbb")
-    pods = gang(2, alike(wish=order("a", "b")), headcount=3)
+    pods = gang(2, alike(preferred=order("a", "b")), headcount=3)
     driver.bound(driver.show(*pods[:2]), *pods)
-    shy = replace(pods[2], shape=a_shape(alike(wish=ModelWish(denied=("a",)))))
+    shy = replace(pods[2], shape=a_shape(alike(preferred=PreferredModels(denied=("a",)))))
     assert driver.show(shy) == []
     driver.later(30)
     assert "1 GPU of a denied model (a)" in driver.told["g-2"]
@@ -181,7 +181,7 @@ def test_a_member_that_denies_the_others_model_waits_and_says_why() -> None:
 
 def test_edited_labels_are_looked_at_anew() -> None:
     driver = a_driver(n1="aa", n2="bb")
-    pods = gang(2, alike(wish=order("a", "b")), headcount=3)
+    pods = gang(2, alike(preferred=order("a", "b")), headcount=3)
     driver.bound(driver.show(*pods[:2]), *pods)
     assert driver.show(pods[2]) == []
     free = replace(pods[2], shape=a_shape(a_claim(1000)))
@@ -190,7 +190,7 @@ def test_edited_labels_are_looked_at_anew() -> None:
 
 def test_why_names_what_a_late_member_needs() -> None:
     driver = a_driver(n1="aa", n2="bb")
-    pods = gang(2, alike(wish=order("a", "b")), headcount=3)
+    pods = gang(2, alike(preferred=order("a", "b")), headcount=3)
     driver.bound(driver.show(*pods[:2]), *pods)
     driver.show(pods[2])
     view = why(driver.machine, pods[2].key)
@@ -202,7 +202,7 @@ def test_why_names_what_a_late_member_needs() -> None:
 def test_why_says_which_choice_a_pod_got() -> None:
     driver = a_driver(n1="ab")
     wish = order("c", "b", "a")
-    pod = a_pod("p", a_shape(a_claim(500, wish=wish)))
+    pod = a_pod("p", a_shape(a_claim(500, preferred=wish)))
     driver.place(pod)
     view = why(driver.machine, pod.key)
     assert view is not None
@@ -239,7 +239,7 @@ def test_a_gang_starts_exactly_if_a_model_has_enough_and_on_the_best_of_those(
             if model in free:
                 fill(driver, f"f{at}", model)
                 free.remove(model)
-    wish = ModelWish(tiers=tuple((tier,) for tier in tiers), denied=(denied,))
-    binds = driver.show(*gang(count, alike(wish=wish)))
+    wish = PreferredModels(tiers=tuple((tier,) for tier in tiers), denied=(denied,))
+    binds = driver.show(*gang(count, alike(preferred=wish)))
     enough = [model for model in tiers if model != denied and free.count(model) >= count]
     assert models_of(binds) == (enough[0] * count if enough else "")

@@ -8,7 +8,7 @@ from kubeshare_py.domain.effects import Bind
 from kubeshare_py.domain.events import BindSlotsFree, InventoryRead, NodeSeen, PodGone, PodSeen
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import PodGroup
-from kubeshare_py.scheduling.pod_groups.gang_turns import MOST_SHAPES
+from kubeshare_py.scheduling.pod_groups.gang_cycles import MOST_SHAPES
 from tests.builders import a_claim, a_node, a_pod, a_shape, some_gpus, whole
 from tests.scheduling.driver import Driver
 from tests.scheduling.gang_driver import GangDriver, a_group, members, names

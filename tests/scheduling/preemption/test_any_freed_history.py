@@ -11,7 +11,7 @@ from kubeshare_py.domain.identity import PodKey, PodUid
 from kubeshare_py.domain.pod import PodGroup
 from tests.builders import a_claim, a_machine, a_node, a_pod, a_shape, whole
 from tests.scale import seeds
-from tests.scheduling.freed_books import FreedBooks
+from tests.scheduling.freed_reference import FreedReference
 from tests.scheduling.world import World
 
 SHAPES = (
@@ -27,12 +27,12 @@ SHAPES = (
 class FreedWorld(World):
     """Few cards, pods of two namespaces, and victims that leave when they like."""
 
-    books: FreedBooks
+    reference: FreedReference
 
     def __init__(self, seed: int) -> None:
         super().__init__()
         self.machine = a_machine({})
-        self.books = FreedBooks()
+        self.reference = FreedReference()
         self.numbers = random.Random(seed)
         self.leaving: list[PodUid] = []
         self.settling = False
@@ -60,8 +60,8 @@ class FreedWorld(World):
         super().tell(event)
         effects = self.log[-1][2]
         under_way = self.machine.preemption.under_way.values()
-        waiting = {seat.uid for one in under_way for seat in one.plan.seats}
-        assert self.books.told(event, effects, waiting) == []
+        waiting = {place.uid for one in under_way for place in one.plan.nominations}
+        assert self.reference.told(event, effects, waiting) == []
         self.leaving += [effect.uid for effect in effects if isinstance(effect, Evict)]
 
     def create(self, which: int, how: int) -> None:
@@ -130,9 +130,9 @@ def test_what_is_freed_for_a_preemptor_goes_to_no_other(seed: int) -> None:
     tempted = plans = 0
     for number in range(12):
         world = run(seed * 100 + number)
-        tempted += world.books.tempted
-        plans += sum(world.books.evicting.values())
+        tempted += world.reference.tempted
+        plans += sum(world.reference.evicting.values())
         assert world.machine.preemption.under_way == {}
-        assert not world.machine.earmarks
+        assert not world.machine.reservations
     assert tempted, "no other pod had room where something was kept"
     assert plans > 20

@@ -13,7 +13,7 @@ from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.preemption import PreemptionPlan
 from tests.scale import examples
 from tests.scheduling.preemption.test_any_preemption import Scene
-from tests.scheduling.preemption_books import PreemptionBooks, importance
+from tests.scheduling.preemption_reference import PreemptionReference, importance
 
 Draws = st.integers(0, 10**9)
 
@@ -26,12 +26,12 @@ def a_gang(scene: Scene) -> list[Pod]:
     pods = [
         replace(first, uid=PodUid(f"uid-{name}"), key=PodKey(key.namespace, name)) for name in names
     ]
-    return [] if fit(scene.books, pods) else pods
+    return [] if fit(scene.reference, pods) else pods
 
 
-def fit(books: PreemptionBooks, pods: list[Pod]) -> bool:
+def fit(reference: PreemptionReference, pods: list[Pod]) -> bool:
     """Whether all of these pods of one shape have room at once."""
-    room = books.without(())
+    room = reference.without(())
     for pod in pods:
         node = room.fits_somewhere(pod)
         if node is None:
@@ -40,18 +40,18 @@ def fit(books: PreemptionBooks, pods: list[Pod]) -> bool:
     return True
 
 
-def check_lean(books: PreemptionBooks, plan: PreemptionPlan, pods: list[Pod]) -> None:
+def check_lean(reference: PreemptionReference, plan: PreemptionPlan, pods: list[Pod]) -> None:
     """Nobody could be spared: no pod, and of no gang that goes for good as many as it must have."""
     gone = {victim.uid for victim in plan.victims}
     for uid in sorted(gone):
-        group = books.pods[uid].group
-        if books.gangs_are_whole(gone - {uid}):
-            assert not fit(books.without(gone - {uid}), pods), f"{uid} could stay"
+        group = reference.pods[uid].group
+        if reference.gangs_are_whole(gone - {uid}):
+            assert not fit(reference.without(gone - {uid}), pods), f"{uid} could stay"
         elif group is not None:
-            members = [pod for pod in books.members(group.name) if pod.uid in gone]
+            members = [pod for pod in reference.members(group.name) if pod.uid in gone]
             staying: set[PodUid] = set()
             for member in sorted(members, key=importance):
-                if fit(books.without(gone - staying - {member.uid}), pods):
+                if fit(reference.without(gone - staying - {member.uid}), pods):
                     staying.add(member.uid)
             assert len(staying) < group.min_available, f"{staying} could stay"
 
@@ -63,8 +63,8 @@ def test_none_of_the_victims_of_a_gang_could_stay(seed: int) -> None:
     pods = a_gang(scene)
     plan = scene.plan(*pods) if pods else None
     if plan is not None:
-        scene.books.check(plan, pods)
-        check_lean(scene.books, plan, pods)
+        scene.reference.check(plan, pods)
+        check_lean(scene.reference, plan, pods)
 
 
 @examples(200)
@@ -74,5 +74,9 @@ def test_a_gang_finds_victims_whenever_all_that_may_go_would_make_room(seed: int
     pods = a_gang(scene)
     if not pods or scene.plan(*pods) is not None:
         return
-    able = {uid for uid in scene.books.held if scene.books.may_go(scene.books.pods[uid], pods[0])}
-    assert not fit(scene.books.without(able), pods), "somebody could have gone"
+    able = {
+        uid
+        for uid in scene.reference.held
+        if scene.reference.may_go(scene.reference.pods[uid], pods[0])
+    }
+    assert not fit(scene.reference.without(able), pods), "somebody could have gone"

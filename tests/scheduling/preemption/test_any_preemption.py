@@ -17,7 +17,7 @@ from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.preemption.planner import Planner, preemptor_of
 from tests.builders import GIB, a_claim, a_gpu, a_machine, a_node, a_pod, a_shape, whole
 from tests.scale import examples
-from tests.scheduling.preemption_books import PreemptionBooks
+from tests.scheduling.preemption_reference import PreemptionReference
 
 SHAPES = (
     a_shape(a_claim(300)),
@@ -38,12 +38,12 @@ class Scene:
 
     def __init__(self, seed: int, gangs: bool = True, pods: int = 14) -> None:
         self.numbers = random.Random(seed)
-        self.books = PreemptionBooks()
+        self.reference = PreemptionReference()
         self.machine: Machine = a_machine({})
         for number in range(2 + self.numbers.randrange(2)):
             name = NodeName(f"n{number}")
-            self.books.nodes[name] = a_node(name, pods=3 + self.numbers.randrange(8))
-            self.books.cards[name] = {
+            self.reference.nodes[name] = a_node(name, pods=3 + self.numbers.randrange(8))
+            self.reference.cards[name] = {
                 f"GPU-{name}-{index}": a_gpu(
                     f"GPU-{name}-{index}",
                     index=index,
@@ -57,10 +57,10 @@ class Scene:
         if gangs:
             self._group_up()
         self._count_budgets()
-        machine, books = self.machine, self.books
-        machine.handle(PodsListed(tuple(books.pods.values()), 0.0), 0.0)
-        machine.handle(NodesListed(tuple(books.nodes.values())), 0.0)
-        inventory = tuple((name, tuple(cards.values())) for name, cards in books.cards.items())
+        machine, reference = self.machine, self.reference
+        machine.handle(PodsListed(tuple(reference.pods.values()), 0.0), 0.0)
+        machine.handle(NodesListed(tuple(reference.nodes.values())), 0.0)
+        inventory = tuple((name, tuple(cards.values())) for name, cards in reference.cards.items())
         machine.handle(InventoryRead(inventory), 0.0)
 
     def pod(self, name: str) -> Pod:
@@ -78,39 +78,41 @@ class Scene:
 
     def _tenant(self, number: int) -> None:
         pod = self.pod(f"t{number:02d}")
-        node = self.books.fits_somewhere(pod)
+        node = self.reference.fits_somewhere(pod)
         if node is None:
             return
-        held = self.books.holding(pod, node)
+        held = self.reference.holding(pod, node)
         if self.numbers.random() < 0.1:
             pod = replace(pod, scheduler_name="other")
         if self.numbers.random() < 0.1:
             pod = replace(pod, deleting=True)
-        self.books.held[pod.uid] = held
+        self.reference.held[pod.uid] = held
         allocation = held.allocation or Allocation(token=a_pod().uid)  # type: ignore[arg-type]
-        self.books.pods[pod.uid] = replace(pod, node_name=node, allocation=allocation)
+        self.reference.pods[pod.uid] = replace(pod, node_name=node, allocation=allocation)
 
     def _group_up(self) -> None:
-        uids = sorted(self.books.pods)
+        uids = sorted(self.reference.pods)
         for name in ("g", "h"):
             size = 2 + self.numbers.randrange(2)
             least = self.numbers.randrange(1, size + 1)
-            some = [uid for uid in uids if self.books.pods[uid].scheduler_name != "other"][:size]
+            some = [uid for uid in uids if self.reference.pods[uid].scheduler_name != "other"][
+                :size
+            ]
             uids = [uid for uid in uids if uid not in some]
-            if len([uid for uid in some if not self.books.pods[uid].deleting]) < least:
+            if len([uid for uid in some if not self.reference.pods[uid].deleting]) < least:
                 continue
             group = PodGroup(name=name, headcount=size, min_available=least)
             for uid in some:
-                pod, held = self.books.pods[uid], self.books.held[uid]
+                pod, held = self.reference.pods[uid], self.reference.held[uid]
                 assert pod.allocation is not None
                 allocation = replace(pod.allocation, group=name, min_available=least)
                 held.allocation = allocation if held.allocation else None
                 key = PodKey("one", pod.key.name)
-                self.books.pods[uid] = replace(pod, group=group, allocation=allocation, key=key)
+                self.reference.pods[uid] = replace(pod, group=group, allocation=allocation, key=key)
 
     def _count_budgets(self) -> None:
         for app in "ab":
-            self.books.budgets.append(
+            self.reference.budgets.append(
                 Budget(
                     key=PodKey(self.numbers.choice(("one", "two")), app),
                     selector=(Requirement("app", "In", (app,)),),
@@ -122,24 +124,24 @@ class Scene:
         """What the planner says."""
         machine = self.machine
         for pod in pods:
-            self.books.pods[pod.uid] = pod
-            machine.handle(PodsListed(tuple(self.books.pods.values()), 0.0), 0.0)
+            self.reference.pods[pod.uid] = pod
+            machine.handle(PodsListed(tuple(self.reference.pods.values()), 0.0), 0.0)
         planner = Planner(
             machine.ledger,
             machine.records,
             machine.gangs,
-            machine.askers,
+            machine.evaluators,
             machine.profiles,
             machine.boundary,
         )
-        planner.budgets = {budget.key: budget for budget in self.books.budgets}
+        planner.budgets = {budget.key: budget for budget in self.reference.budgets}
         records = [machine.records[pod.uid] for pod in pods]
         return planner.plan(preemptor_of(pods), records)
 
     def newcomer(self) -> Pod | None:
         """A pod that fits nowhere."""
         pod = self.pod("new")
-        return None if self.books.fits_somewhere(pod) else pod
+        return None if self.reference.fits_somewhere(pod) else pod
 
 
 @examples(400)
@@ -151,10 +153,10 @@ def test_nobody_too_many_goes_and_nobody_who_need_not(seed: int) -> None:
         return
     plan = scene.plan(pod)
     if plan is None:
-        assert not scene.books.possible(pod), "somebody could have gone"
+        assert not scene.reference.possible(pod), "somebody could have gone"
         return
-    scene.books.check(plan, [pod])
-    scene.books.check_lean(plan, pod)
+    scene.reference.check(plan, [pod])
+    scene.reference.check_lean(plan, pod)
 
 
 @examples(400)
@@ -165,11 +167,11 @@ def test_no_node_would_have_been_better_by_the_order_of_kube_scheduler(seed: int
     plan = scene.plan(pod) if pod is not None else None
     if pod is None or plan is None:
         return
-    books = scene.books
-    gone = [books.pods[victim.uid] for victim in plan.victims]
+    reference = scene.reference
+    gone = [reference.pods[victim.uid] for victim in plan.victims]
     violating = plan.violations
-    cost = (violating, *books.cost(gone, ())[1:])
-    assert cost <= min(cost for cost, _ in books.kubernetes(pod))
+    cost = (violating, *reference.cost(gone, ())[1:])
+    assert cost <= min(cost for cost, _ in reference.kubernetes(pod))
 
 
 @examples(200)
@@ -187,4 +189,4 @@ def test_for_several_pods_all_seats_are_free_once_the_victims_are_gone(seed: int
     pods = [first, *others]
     plan = scene.plan(*pods)
     if plan is not None:
-        scene.books.check(plan, pods)
+        scene.reference.check(plan, pods)

@@ -7,7 +7,7 @@ import pytest
 from kubeshare_py.domain.effects import Evict, Nominate, Preempt
 from kubeshare_py.domain.events import Event, PodGone
 from kubeshare_py.domain.identity import PodUid
-from kubeshare_py.scheduling.queue.pod_records import State
+from kubeshare_py.scheduling.queue.pod_records import PodState
 from tests.builders import a_machine
 from tests.scale import seeds
 from tests.scheduling.test_any_history import some_steps
@@ -43,7 +43,7 @@ class PreemptionWorld(World):
         staying = [
             record.pod
             for record in self.machine.records.values()
-            if record.state is State.BOUND and not record.pod.deleting and not record.evicted
+            if record.state is PodState.BOUND and not record.pod.deleting and not record.evicted
         ]
         return min(((pod.priority, pod.label_priority > 0) for pod in staying), default=None)
 
@@ -67,13 +67,13 @@ class PreemptionWorld(World):
         raise AssertionError("never settles")
 
     def _check(self, effect: Preempt) -> None:
-        nominee = self.books.pods[effect.uid]
-        assert effect.uid not in self.books.held
+        nominee = self.reference.pods[effect.uid]
+        assert effect.uid not in self.reference.held
         for victim in effect.plan.victims:
-            pod = self.books.pods[victim.uid]
+            pod = self.reference.pods[victim.uid]
             assert pod.priority < nominee.priority
             assert pod.scheduler_name == nominee.scheduler_name
-            assert victim.uid in self.books.held
+            assert victim.uid in self.reference.held
 
 
 @pytest.mark.parametrize("seed", seeds(6))
@@ -84,7 +84,9 @@ def test_urgent_pods_get_their_places_and_nobody_else_is_evicted(seed: int) -> N
         for step in some_steps(seed * 1000 + number, 80):
             world.step(step)
         world.settle()
-        left = {pod.key.name: world.books.fits_somewhere(pod) for pod in world.books.waiting()}
+        left = {
+            pod.key.name: world.reference.fits_somewhere(pod) for pod in world.reference.waiting()
+        }
         assert {name: node for name, node in left.items() if node} == {}, f"number {number}"
-        assert not world.nominated & {pod.uid for pod in world.books.waiting()}
+        assert not world.nominated & {pod.uid for pod in world.reference.waiting()}
         assert world.machine.preemption.under_way == {}

@@ -208,8 +208,8 @@ def test_whoever_asks_why_sees_the_plan_though_nobody_may_carry_it_out() -> None
         cluster.show(pod("urgent", 300, 9, **fields))
         found = why_not(cluster, "urgent")
         assert [victim.name for victim in found.victims] == ["one"]
-        assert [seat.node for seat in found.seats] == ["n1"]
-        assert (found.under_way, found.obstacle) == (False, obstacle)
+        assert [seat.node for seat in found.nominations] == ["n1"]
+        assert (found.in_flight, found.obstacle) == (False, obstacle)
         assert cluster.victims == []
 
 
@@ -217,7 +217,7 @@ def test_whoever_asks_why_sees_the_plan_that_is_under_way(cluster: PreemptionDri
     cluster.show(pod("urgent", 1000, 9))
     found = why_not(cluster, "urgent")
     assert [victim.name for victim in found.victims] == ["two", "one"]
-    assert found.under_way
+    assert found.in_flight
     assert found.obstacle == ""
 
 

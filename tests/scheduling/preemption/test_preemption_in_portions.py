@@ -5,13 +5,13 @@ import pytest
 from kubeshare_py.domain.events import BindSlotsFree, PodGone, PodSeen
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.pod import Pod
-from kubeshare_py.scheduling.preemption.victim_search import WAYS_AT_ONCE
+from kubeshare_py.scheduling.preemption.victim_search import CANDIDATES_AT_ONCE
 from tests.builders import a_pod, a_shape, whole
 from tests.scheduling.preemption_driver import PreemptionDriver, pod
 
-NODES = 3 * WAYS_AT_ONCE + 10
+NODES = 3 * CANDIDATES_AT_ONCE + 10
 #: The node of the pod that is to go.
-BEST = f"n{2 * WAYS_AT_ONCE + 5:04d}"
+BEST = f"n{2 * CANDIDATES_AT_ONCE + 5:04d}"
 URGENT = pod("urgent", 1000, 9)
 
 

@@ -30,7 +30,7 @@ def nodes_of(nodes: dict[str, dict[str, int | None]]) -> PreemptionDriver:
 def on_cards(driver: PreemptionDriver) -> list[str]:
     """The cards that the last plan gives."""
     plan = driver.plans[-1].plan
-    return sorted(uuid for seat in plan.seats for uuid in seat.cards)
+    return sorted(uuid for place in plan.nominations for uuid in place.cards)
 
 
 ONE_MODEL = a_claim(1000, one_model=True)

@@ -182,7 +182,7 @@ class TestGangs:
             binds = cluster.left(name)
             assert names(binds) == ([] if number < 3 else [one.key.name for one in urgent])
         assert len(cluster.victims) == 4
-        assert not cluster.machine.earmarks
+        assert not cluster.machine.reservations
 
     def test_a_gang_gets_nothing_of_what_is_freed_for_a_pod(self) -> None:
         cluster = PreemptionDriver({"n1": 2})

@@ -12,8 +12,8 @@ from kubeshare_py.domain.effects import Bind, Evict
 from kubeshare_py.domain.events import BindSlotsFree, PodGone, PodSeen
 from kubeshare_py.domain.identity import PodKey, PodUid
 from kubeshare_py.domain.pod import Pod, PodGroup
-from kubeshare_py.framework.asks import SHAPES_KEPT
-from kubeshare_py.scheduling.binding.cycle import ROWS_A_TURN
+from kubeshare_py.framework.evaluator import SHAPES_KEPT
+from kubeshare_py.scheduling.binding.assume import ROWS_A_TURN
 from kubeshare_py.scheduling.queue.fair_share import (
     A_PLACE,
     A_SHARE,
@@ -21,7 +21,7 @@ from kubeshare_py.scheduling.queue.fair_share import (
     FairHeap,
     Shares,
 )
-from kubeshare_py.scheduling.queue.pod_records import State
+from kubeshare_py.scheduling.queue.pod_records import PodState
 from tests.builders import a_claim, a_pod, a_shape, whole
 from tests.scheduling.driver import Driver
 from tests.scheduling.test_turn_budget import with_terms
@@ -73,7 +73,7 @@ def until_quiet(driver: Driver) -> int:
 
 
 def cost(driver: Driver) -> int:
-    return driver.machine.askers["kubeshare-scheduler"].work.cost
+    return driver.machine.evaluators["kubeshare-scheduler"].work.cost
 
 
 @pytest.mark.parametrize("make", [hostile, member])
@@ -124,8 +124,8 @@ def test_every_pod_of_a_flood_is_tried_in_the_end() -> None:
     driver = flooded()
     until_quiet(driver)
     records = driver.machine.records.values()
-    assert {record.state for record in records} == {State.WAITING}
-    assert sum(line.blocked for line in driver.machine.queue.lines()) == FLOOD
+    assert {record.state for record in records} == {PodState.WAITING}
+    assert sum(shape_queue.unschedulable for shape_queue in driver.machine.queue.queues()) == FLOOD
 
 
 def test_every_gang_of_a_flood_is_tried_in_the_end() -> None:
@@ -133,7 +133,7 @@ def test_every_gang_of_a_flood_is_tried_in_the_end() -> None:
     until_quiet(driver)
     gangs = driver.machine.gangs.by_key.values()
     assert len(gangs) == FLOOD // 2
-    assert all(driver.machine.gang_turns.queue.line_of(gang) is not None for gang in gangs)
+    assert all(driver.machine.gang_cycles.queue.queue_of(gang) is not None for gang in gangs)
 
 
 def test_pods_that_go_while_they_wait_for_their_turn_are_forgotten() -> None:
@@ -226,9 +226,9 @@ def test_a_pod_that_is_edited_again_and_again_is_tried_less_and_less_often() -> 
     driver.now += 11.0
     until_quiet(driver)
     record = driver.machine.records[hostile(0).uid]
-    line = driver.machine.queue.line_of(record.pod.uid)
-    assert line is not None
-    assert line.shape == hostile(0, 1_001_200).shape
+    shape_queue = driver.machine.queue.queue_of(record.pod.uid)
+    assert shape_queue is not None
+    assert shape_queue.shape == hostile(0, 1_001_200).shape
 
 
 def test_the_first_edit_of_a_pod_is_heeded_at_once_and_a_later_one_after_ten_seconds() -> None:
@@ -262,7 +262,7 @@ def test_an_edit_that_holds_a_pod_is_heeded_at_once() -> None:
     driver.decide()
     times_tried(driver, 5.0, 20)
     driver.tell(PodSeen(replace(hostile(0), gates=("example.org/wait",))))
-    assert driver.machine.records[hostile(0).uid].state is State.HELD
+    assert driver.machine.records[hostile(0).uid].state is PodState.GATED
 
 
 def test_a_pod_that_goes_while_its_edit_waits_is_forgotten() -> None:

@@ -24,7 +24,7 @@ MISSING = 'PodGroup "g" of scheduling.x-k8s.io is not there'
 
 def an_object(minimum: int, name: str = "g", **fields: Any) -> PodGroupObject:
     given: dict[str, Any] = {"api": X, "namespace": "default", **fields}
-    return PodGroupObject(name=name, minimum=minimum, **given)
+    return PodGroupObject(name=name, min_member=minimum, **given)
 
 
 def members(count: int, start: int = 0, **fields: Any) -> list[Pod]:

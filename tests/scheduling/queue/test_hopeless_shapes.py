@@ -16,7 +16,7 @@ HOPELESS = a_shape(a_claim(1000, count=8))
 
 
 def is_known(driver: Driver, shape: Shape) -> bool:
-    return driver.machine.askers[NAME].knows(shape)
+    return driver.machine.evaluators[NAME].knows(shape)
 
 
 def test_it_goes_with_the_last_pod() -> None:
@@ -29,7 +29,7 @@ def test_it_goes_with_the_last_pod() -> None:
     assert is_known(driver, HOPELESS)
     driver.tell(PodGone(second.uid))
     assert not is_known(driver, HOPELESS)
-    assert list(driver.machine.queue.lines()) == []
+    assert list(driver.machine.queue.queues()) == []
 
 
 def test_it_goes_with_a_pod_whose_deletion_was_seen_before() -> None:
@@ -40,7 +40,7 @@ def test_it_goes_with_a_pod_whose_deletion_was_seen_before() -> None:
     driver.decide()
     driver.tell(PodGone(pod.uid))
     assert not is_known(driver, HOPELESS)
-    assert list(driver.machine.queue.lines()) == []
+    assert list(driver.machine.queue.queues()) == []
 
 
 def test_it_is_found_again_for_the_next_pod() -> None:
@@ -68,7 +68,7 @@ def test_a_gang_takes_it_along() -> None:
     pods = members(a_group(2), 2)
     (shape,) = {pod.shape for pod in pods}
     assert driver.show(*pods) == []
-    rooms = driver.machine.gang_turns.rooms[NAME]
+    rooms = driver.machine.gang_cycles.rooms[NAME]
     assert is_known(driver, shape)
     assert rooms.knows(shape)
     driver.gone(pods[0])

@@ -54,7 +54,7 @@ def test_a_large_shape_stays_while_a_pod_waits_with_it(waiting: Driver) -> None:
     waiting.tell(PodSeen(a_pod("like-p0", large(0))))
     waiting.tell(PodGone(PodUid("uid-p0")))
     waiting.decide()
-    asker = waiting.machine.askers["kubeshare-scheduler"]
-    before = asker.work.cost
-    asker.keys(large(0))
-    assert asker.work.cost == before
+    evaluator = waiting.machine.evaluators["kubeshare-scheduler"]
+    before = evaluator.work.cost
+    evaluator.keys(large(0))
+    assert evaluator.work.cost == before

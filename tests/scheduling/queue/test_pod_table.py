@@ -25,8 +25,8 @@ from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.request import InvalidRequest
 from kubeshare_py.scheduling.queue.gangs import Gangs
-from kubeshare_py.scheduling.queue.pod_queue import LineKey, PodQueue
-from kubeshare_py.scheduling.queue.pod_records import Record, State
+from kubeshare_py.scheduling.queue.pod_queue import PodQueue, ShapeQueueKey
+from kubeshare_py.scheduling.queue.pod_records import PodState, Record
 from kubeshare_py.scheduling.queue.pod_table import TRANSITIONS, IllegalTransition, PodTable
 from kubeshare_py.scheduling.queue.queue_moves import QueueMoves
 from tests.builders import a_claim, a_pod, a_shape
@@ -38,10 +38,10 @@ ROOT = Path(__file__).parents[3]
 SCHEDULING = Path(kubeshare_py.scheduling.__file__).parent
 TABLE = SCHEDULING / "queue/pod_table.py"
 
-Pair = tuple[State, State]
+Pair = tuple[PodState, PodState]
 LEGAL: list[Pair] = [(before, to) for before, legal in TRANSITIONS.items() for to in legal]
 ILLEGAL: list[Pair] = [
-    (before, to) for before in State for to in State if to not in TRANSITIONS[before]
+    (before, to) for before in PodState for to in PodState if to not in TRANSITIONS[before]
 ]
 INVALID = BindRefused(Refusal.INVALID, "webhook said no")
 BAD_LABEL = InvalidRequest(field="label", value="x", rule="must be a number")
@@ -61,7 +61,7 @@ class Follower:
         self.pairs: list[Pair] = []
         self.gone: list[PodUid] = []
 
-    def changed(self, record: Record, before: State) -> None:
+    def changed(self, record: Record, before: PodState) -> None:
         self.pairs.append((before, record.state))
 
     def removed(self, uid: PodUid) -> None:
@@ -77,11 +77,11 @@ class Books:
         self.follower = Follower()
         self.table.follow(self.follower)
 
-    def pod_in(self, state: State, pod: Pod = POD) -> Record:
+    def pod_in(self, state: PodState, pod: Pod = POD) -> Record:
         record = self.table.add(pod, 1)
         record.state = state
-        if state is State.WAITING:
-            self.queue.add(pod.uid, (1,), LineKey(pod.scheduler_name, pod.shape))
+        if state is PodState.WAITING:
+            self.queue.add(pod.uid, (1,), ShapeQueueKey(pod.scheduler_name, pod.shape))
         return record
 
 
@@ -89,7 +89,7 @@ class Books:
 
 
 def test_every_state_is_in_the_table_and_names_no_state_twice() -> None:
-    assert TRANSITIONS.keys() == set(State)
+    assert TRANSITIONS.keys() == set(PodState)
     assert len(set(LEGAL)) == len(LEGAL)
 
 
@@ -100,7 +100,7 @@ def test_a_change_that_is_not_in_the_table_raises_and_changes_nothing(pair: Pair
     with pytest.raises(IllegalTransition, match=f"{before.name.lower()} -> {to.name.lower()}"):
         books.table.transition(record, to, "Event")
     assert record.state is before
-    assert len(books.queue) == (before is State.WAITING)
+    assert len(books.queue) == (before is PodState.WAITING)
     assert (books.follower.pairs, list(books.moves.counts())) == ([], [])
 
 
@@ -113,25 +113,25 @@ def test_a_change_in_the_table_is_told_to_all(pair: Pair) -> None:
     assert record.state is to
     assert len(books.queue) == 0, "only a caller puts a pod into the queue"
     assert gang is not None
-    assert (POD.uid in gang.waiting) == (to is State.WAITING)
+    assert (POD.uid in gang.waiting) == (to is PodState.WAITING)
     assert books.follower.pairs == [pair]
-    entered = {State.HELD: "unschedulable", State.BACKOFF: "backoff"}.get(to)
+    entered = {PodState.GATED: "unschedulable", PodState.BACKOFF: "backoff"}.get(to)
     assert list(books.moves.counts()) == ([((entered, "Event"), 1)] if entered else [])
 
 
 def test_a_change_that_leaves_the_state_as_it_is_is_told_too() -> None:
     books = Books()
-    record = books.pod_in(State.BOUND, replace(POD, group=a_group(2)))
+    record = books.pod_in(PodState.BOUND, replace(POD, group=a_group(2)))
     books.table.update(record)
     assert books.gangs.of(POD.uid) is not None
-    assert books.follower.pairs == [(State.BOUND, State.BOUND)]
+    assert books.follower.pairs == [(PodState.BOUND, PodState.BOUND)]
 
 
 def test_a_pod_that_is_removed_is_in_no_queue_and_no_gang() -> None:
     books = Books()
     record = books.table.add(replace(POD, group=a_group(2)), 1)
-    books.table.transition(record, State.WAITING)
-    books.queue.add(POD.uid, (1,), LineKey(POD.scheduler_name, POD.shape))
+    books.table.transition(record, PodState.WAITING)
+    books.queue.add(POD.uid, (1,), ShapeQueueKey(POD.scheduler_name, POD.shape))
     assert books.table.remove(POD.uid) is record
     assert (books.table.records, len(books.queue), books.gangs.of(POD.uid)) == ({}, 0, None)
     assert books.table.remove(POD.uid) is None
@@ -197,33 +197,33 @@ def repaired(driver: GangDriver, problem: InvalidRequest | None = None) -> None:
 
 #: Histories in which a plugin fails when it is asked whether the pod may wait.
 BROKEN: dict[Pair, History] = {
-    (State.NEW, State.BACKOFF): shown(POD),
-    (State.HELD, State.BACKOFF): shown(GATED, POD),
+    (PodState.NEW, PodState.BACKOFF): shown(POD),
+    (PodState.GATED, PodState.BACKOFF): shown(GATED, POD),
 }
 HISTORIES: dict[Pair, History] = {
-    (State.NEW, State.HELD): shown(GATED),
-    (State.NEW, State.WAITING): shown(POD),
-    (State.NEW, State.BOUND): shown(bound_at("n1")),
-    (State.HELD, State.HELD): shown(GATED, replace(GATED, gates=("b",))),
-    (State.HELD, State.WAITING): shown(GATED, POD),
-    (State.HELD, State.BOUND): shown(GATED, bound_at("n1")),
-    (State.WAITING, State.HELD): shown(POD, replace(POD, deleting=True)),
-    (State.WAITING, State.WAITING): shown(*edits(1)),
-    (State.WAITING, State.BACKOFF): shown(*edits(2)),
-    (State.WAITING, State.BINDING): decided,
-    (State.WAITING, State.BOUND): shown(POD, bound_at("n1")),
-    (State.BACKOFF, State.HELD): shown(*edits(2), replace(POD, deleting=True)),
-    (State.BACKOFF, State.WAITING): edited_then_left_alone,
-    (State.BACKOFF, State.BACKOFF): shown(*edits(3)),
-    (State.BACKOFF, State.BOUND): shown(*edits(2), bound_at("n1")),
-    (State.BINDING, State.HELD): partial(repaired, problem=BAD_LABEL),
-    (State.BINDING, State.WAITING): repaired,
-    (State.BINDING, State.BACKOFF): answered(BindRefused(Refusal.GATED, "it has gates")),
-    (State.BINDING, State.ASSUMED): answered(Bound()),
-    (State.BINDING, State.BOUND): bound_by_another_meanwhile,
-    (State.ASSUMED, State.BACKOFF): listed_without_its_node,
-    (State.ASSUMED, State.BOUND): lambda driver: driver.place(POD),
-    (State.BOUND, State.BOUND): shown(bound_at("n1"), bound_at("n2")),
+    (PodState.NEW, PodState.GATED): shown(GATED),
+    (PodState.NEW, PodState.WAITING): shown(POD),
+    (PodState.NEW, PodState.BOUND): shown(bound_at("n1")),
+    (PodState.GATED, PodState.GATED): shown(GATED, replace(GATED, gates=("b",))),
+    (PodState.GATED, PodState.WAITING): shown(GATED, POD),
+    (PodState.GATED, PodState.BOUND): shown(GATED, bound_at("n1")),
+    (PodState.WAITING, PodState.GATED): shown(POD, replace(POD, deleting=True)),
+    (PodState.WAITING, PodState.WAITING): shown(*edits(1)),
+    (PodState.WAITING, PodState.BACKOFF): shown(*edits(2)),
+    (PodState.WAITING, PodState.ASSUMED): decided,
+    (PodState.WAITING, PodState.BOUND): shown(POD, bound_at("n1")),
+    (PodState.BACKOFF, PodState.GATED): shown(*edits(2), replace(POD, deleting=True)),
+    (PodState.BACKOFF, PodState.WAITING): edited_then_left_alone,
+    (PodState.BACKOFF, PodState.BACKOFF): shown(*edits(3)),
+    (PodState.BACKOFF, PodState.BOUND): shown(*edits(2), bound_at("n1")),
+    (PodState.ASSUMED, PodState.GATED): partial(repaired, problem=BAD_LABEL),
+    (PodState.ASSUMED, PodState.WAITING): repaired,
+    (PodState.ASSUMED, PodState.BACKOFF): answered(BindRefused(Refusal.GATED, "it has gates")),
+    (PodState.ASSUMED, PodState.UNCONFIRMED): answered(Bound()),
+    (PodState.ASSUMED, PodState.BOUND): bound_by_another_meanwhile,
+    (PodState.UNCONFIRMED, PodState.BACKOFF): listed_without_its_node,
+    (PodState.UNCONFIRMED, PodState.BOUND): lambda driver: driver.place(POD),
+    (PodState.BOUND, PodState.BOUND): shown(bound_at("n1"), bound_at("n2")),
 }
 
 
@@ -238,7 +238,7 @@ def test_a_history_reaches_each_change_that_the_table_allows(pair: Pair) -> None
     {**HISTORIES, **BROKEN}[pair](driver)
     assert pair in follower.pairs
     assert {pair for pair in follower.pairs if pair[0] is not pair[1]} <= set(LEGAL)
-    assert State.NEW not in {record.state for record in driver.machine.records.values()}
+    assert PodState.NEW not in {record.state for record in driver.machine.records.values()}
 
 
 def test_a_pod_is_forgotten_with_its_last_event() -> None:

@@ -16,7 +16,7 @@ from kubeshare_py.domain.events import (
 )
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.pod import Pod, PodGroup
-from kubeshare_py.scheduling.binding.intake import (
+from kubeshare_py.scheduling.binding.enqueue import (
     MOST_JOIN,
     OUTSIDE_PATIENCE_S,
     PODS_MOVED_A_SECOND,
@@ -24,7 +24,7 @@ from kubeshare_py.scheduling.binding.intake import (
 from kubeshare_py.scheduling.explain.explanation import why
 from kubeshare_py.scheduling.explain.figures import pod_figures
 from kubeshare_py.scheduling.queue.pod_queue import SortKey
-from kubeshare_py.scheduling.queue.pod_records import State
+from kubeshare_py.scheduling.queue.pod_records import PodState
 from kubeshare_py.scheduling.queue.waiting_limit import WaitingLimit
 from tests.builders import a_cluster, a_machine, a_pod, a_shape, whole
 from tests.scale import examples
@@ -147,7 +147,7 @@ class Limited(Driver):
 
     def waiting(self) -> set[str]:
         """Names of pods in the queue."""
-        lines = (uid for line in self.machine.queue.lines() for uid in line.waiting)
+        lines = (uid for shape_queue in self.machine.queue.queues() for uid in shape_queue.waiting)
         in_gangs = (uid for gang in self.machine.gangs.by_key.values() for uid in gang.waiting)
         return {self.machine.records[uid].pod.key.name for uid in (*lines, *in_gangs)}
 
@@ -363,4 +363,4 @@ def test_whatever_happens_no_pod_is_lost_and_no_namespace_has_more(
             members = {n for n in unbound if (g := there[n].group) and g.name == group_name}
             assert members <= driver.waiting() or not members & driver.waiting()
         states = {record.state for record in driver.machine.records.values() if record.is_outside}
-        assert states <= {State.HELD}
+        assert states <= {PodState.GATED}

@@ -17,7 +17,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.x509.oid import NameOID
 
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.delegated_auth import User
+from kubeshare_py.edges.kube.delegated_auth import UserInfo
 from kubeshare_py.edges.kube.errors import KubeFailure
 from kubeshare_py.edges.process import decision_log
 from kubeshare_py.manifests.request_header import (
@@ -71,7 +71,7 @@ class FrontProxy:
         self._said = ""
         return True
 
-    def user(self, request: web.Request) -> User | None:
+    def user(self, request: web.Request) -> UserInfo | None:
         """The forwarded user; None for a connection that is not kube-apiserver's.
 
         Raises KeyError if the headers name no user.
@@ -117,7 +117,7 @@ def _issued(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
     return True
 
 
-def _user_of(request: web.Request, known: RequestHeader) -> User:
+def _user_of(request: web.Request, known: RequestHeader) -> UserInfo:
     headers = request.headers
     name = _first(request, known.user)
     if not name:
@@ -131,7 +131,7 @@ def _user_of(request: web.Request, known: RequestHeader) -> User:
                 # %XX.
                 key = unquote(header[len(prefix) :].lower())
                 extra.setdefault(key, []).append(value)
-    return User(
+    return UserInfo(
         username=name,
         uid=_first(request, known.uid),
         groups=tuple(groups),

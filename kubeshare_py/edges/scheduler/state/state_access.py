@@ -13,9 +13,9 @@ from kubeshare_py.edges.kube.delegated_auth import (
     NAMESPACE_KEPT_S,
     NOT_VALID,
     Denial,
-    Path,
-    Reading,
-    User,
+    NonResourceAttributes,
+    ResourceAttributes,
+    UserInfo,
 )
 from kubeshare_py.manifests.state_group import GROUP, PODS, VERSION
 from kubeshare_py.scheduling.explain.visibility import Sees, sees_all
@@ -26,22 +26,25 @@ NO_TOKENS = "no tokens are configured (server.tokenFile)"
 class Reviews(Protocol):
     """The API server's reviews of users."""
 
-    async def user(self, token: str) -> User | Denial:
+    async def user(self, token: str) -> UserInfo | Denial:
         """The token's user; 401 if unknown, 503 if the API server cannot be asked."""
 
     async def refuses(
-        self, user: User, asked: Path | Reading, kept_s: float = KEPT_S
+        self,
+        user: UserInfo,
+        asked: NonResourceAttributes | ResourceAttributes,
+        kept_s: float = KEPT_S,
     ) -> Denial | None:
         """Why the user may not do this: 403, or 503 if the API server cannot be asked."""
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class TokenHolder:
     """The holder of a token of the file, who may read everything."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
+class StateAccess:
     """Identifies readers by tokens of the file, kube-apiserver's headers, or their own tokens.
 
     `forwarded` gives the user of a request that kube-apiserver forwards, None for all others, and
@@ -50,10 +53,10 @@ class Access:
 
     tokens: Collection[str] = ()
     reviews: Reviews | None = None
-    forwarded: Callable[[web.Request], User | None] = field(default=lambda request: None)
+    forwarded: Callable[[web.Request], UserInfo | None] = field(default=lambda request: None)
     namespaces: Callable[[], Collection[str]] = field(default=lambda: ())
 
-    async def reader(self, request: web.Request) -> User | Holder | Denial:
+    async def reader(self, request: web.Request) -> UserInfo | TokenHolder | Denial:
         """The reader of this request."""
         try:
             user = self.forwarded(request)
@@ -64,24 +67,26 @@ class Access:
             return user
         given = bearer(request)
         if is_one_of(given, self.tokens):
-            return Holder()
+            return TokenHolder()
         if self.reviews is None:
             return NOT_VALID if self.tokens else Denial(NOT_VALID.status, NO_TOKENS)
         return await self.reviews.user(given) if given else NOT_VALID
 
-    async def refuses(self, reader: User | Holder, asked: Reading) -> Denial | None:
+    async def refuses(
+        self, reader: UserInfo | TokenHolder, asked: ResourceAttributes
+    ) -> Denial | None:
         """Why the reader may not read this; None if it may."""
-        if isinstance(reader, Holder) or self.reviews is None:
+        if isinstance(reader, TokenHolder) or self.reviews is None:
             return None
         return await self.reviews.refuses(reader, asked)
 
-    async def sees(self, reader: User | Holder, about: str = "") -> Sees | Denial:
+    async def sees(self, reader: UserInfo | TokenHolder, about: str = "") -> Sees | Denial:
         """The namespaces whose pods the reader may see named.
 
         An administrator costs one review, other readers one for each namespace with pods; for an
         answer `about` one namespace, only that one.
         """
-        if isinstance(reader, Holder) or self.reviews is None:
+        if isinstance(reader, TokenHolder) or self.reviews is None:
             return sees_all
         denied = await self.reviews.refuses(reader, pods_of(""))
         if denied is None:
@@ -101,14 +106,14 @@ class Access:
         return seen.__contains__
 
 
-def pods_of(namespace: str) -> Reading:
+def pods_of(namespace: str) -> ResourceAttributes:
     """Listing the pods' state in a namespace, "" for all."""
     return reading("list", PODS, namespace)
 
 
-def reading(verb: str, resource: str, namespace: str = "", name: str = "") -> Reading:
+def reading(verb: str, resource: str, namespace: str = "", name: str = "") -> ResourceAttributes:
     """Reading an object of the state's API group."""
-    return Reading(verb, GROUP, VERSION, resource, namespace, name)
+    return ResourceAttributes(verb, GROUP, VERSION, resource, namespace, name)
 
 
 def bearer(request: web.Request) -> str:

@@ -15,8 +15,8 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from kubeshare_py.domain.identity import PodKey
-from kubeshare_py.edges.kube.delegated_auth import Denial, User
-from kubeshare_py.edges.scheduler.state.state_access import Access, Holder, reading
+from kubeshare_py.edges.kube.delegated_auth import Denial, UserInfo
+from kubeshare_py.edges.scheduler.state.state_access import StateAccess, TokenHolder, reading
 from kubeshare_py.edges.scheduler.state.state_stream import ViewStreams
 from kubeshare_py.manifests import state_group
 from kubeshare_py.manifests.state_group import GPUS, PODS, ROOT
@@ -24,8 +24,8 @@ from kubeshare_py.manifests.state_table import card_rows, pod_row, pod_rows, tab
 from kubeshare_py.scheduling.explain.visibility import Sees
 from kubeshare_py.views.view import ClusterView, WhyView
 
-Reader = User | Holder
-Answer = Callable[[web.Request, Reader], Awaitable[web.StreamResponse]]
+StateReader = UserInfo | TokenHolder
+StateAnswer = Callable[[web.Request, StateReader], Awaitable[web.StreamResponse]]
 
 _PREFIXES = ("/apis", "/openapi")
 _OBJECTS = f"{ROOT}/namespaces/{{namespace}}/{PODS}"
@@ -48,7 +48,7 @@ class Views:
 class StateApi:
     """Routes of the API group."""
 
-    def __init__(self, views: Views, access: Access) -> None:
+    def __init__(self, views: Views, access: StateAccess) -> None:
         self._views = views
         self._access = access
         self._streams = ViewStreams()
@@ -62,7 +62,7 @@ class StateApi:
             "/openapi/v3": state_group.openapi_v3,
             f"/openapi/v3{ROOT}": state_group.openapi_v3_group,
         }
-        answers: dict[str, Answer] = {
+        answers: dict[str, StateAnswer] = {
             **{path: _document(made) for path, made in documents.items()},
             "/apis": _groups,
             f"{ROOT}/{GPUS}": self._gpus,
@@ -76,7 +76,7 @@ class StateApi:
         rest = self._asked(_nothing)
         return [*routes, *(web.route("*", f"{one}{{path:(/.*)?}}", rest) for one in _PREFIXES)]
 
-    def _asked(self, answer: Answer) -> Handler:
+    def _asked(self, answer: StateAnswer) -> Handler:
         """Let identified readers through."""
 
         async def handler(request: web.Request) -> web.StreamResponse:
@@ -87,7 +87,7 @@ class StateApi:
 
         return handler
 
-    async def _gpus(self, request: web.Request, reader: Reader) -> web.StreamResponse:
+    async def _gpus(self, request: web.Request, reader: StateReader) -> web.StreamResponse:
         denied = await self._access.refuses(reader, reading("list", GPUS))
         if denied is not None:
             return _denied(denied, GPUS)
@@ -98,7 +98,7 @@ class StateApi:
         portions = self._views.cluster(topology, sees)
         return await self._list(request, state_group.GPU_LIST, portions)
 
-    async def _pods(self, request: web.Request, reader: Reader) -> web.StreamResponse:
+    async def _pods(self, request: web.Request, reader: StateReader) -> web.StreamResponse:
         namespace = request.match_info.get("namespace", "")
         denied = await self._access.refuses(reader, reading("list", PODS, namespace))
         if denied is not None:
@@ -121,7 +121,7 @@ class StateApi:
         head = {"kind": kind, "apiVersion": state_group.API_VERSION, "metadata": {}}
         return await self._streams.send(request, portions, head)
 
-    async def _pod(self, request: web.Request, reader: Reader) -> web.StreamResponse:
+    async def _pod(self, request: web.Request, reader: StateReader) -> web.StreamResponse:
         key = PodKey(request.match_info["namespace"], request.match_info["name"])
         denied = await self._access.refuses(reader, reading("get", PODS, key.namespace, key.name))
         if denied is not None:
@@ -188,14 +188,14 @@ def _too_many() -> web.Response:
     return refusal(HTTPStatus.TOO_MANY_REQUESTS, "too many read the state; try again")
 
 
-def _document(made: Callable[[], state_group.Json]) -> Answer:
-    async def answer(_request: web.Request, _reader: Reader) -> web.StreamResponse:
+def _document(made: Callable[[], state_group.Json]) -> StateAnswer:
+    async def answer(_request: web.Request, _reader: StateReader) -> web.StreamResponse:
         return answer_json(made())
 
     return answer
 
 
-async def _groups(request: web.Request, _reader: Reader) -> web.StreamResponse:
+async def _groups(request: web.Request, _reader: StateReader) -> web.StreamResponse:
     content_type = state_group.discovery_type(_accept(request))
     if not content_type:
         return answer_json(state_group.group_list())
@@ -203,7 +203,7 @@ async def _groups(request: web.Request, _reader: Reader) -> web.StreamResponse:
     return web.Response(body=body, headers={"Content-Type": content_type, "Vary": "Accept"})
 
 
-async def _nothing(request: web.Request, _reader: Reader) -> web.StreamResponse:
+async def _nothing(request: web.Request, _reader: StateReader) -> web.StreamResponse:
     if request.method != "GET":
         message = "the server does not allow this method on the requested resource"
         return refusal(HTTPStatus.METHOD_NOT_ALLOWED, message)

@@ -17,7 +17,7 @@ FORGET_S = 600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Told:
+class _LastCondition:
     reasons: frozenset[str]
     message: str
     at: float
@@ -34,7 +34,7 @@ class ConditionQueue:
 
     def __init__(self) -> None:
         self.queue: DueQueue[PodUid, ReportWaiting] = DueQueue()
-        self._told: dict[PodUid, _Told] = {}
+        self._told: dict[PodUid, _LastCondition] = {}
 
     def report(self, report: ReportWaiting, now: float) -> None:
         """Queue a report in place of an earlier one, unless the pod shows it already."""
@@ -52,9 +52,9 @@ class ConditionQueue:
         """Whether this process wrote or read the pod's condition lately: it is False."""
         return uid in self._told
 
-    def told(self, report: ReportWaiting, now: float) -> None:
+    def reported(self, report: ReportWaiting, now: float) -> None:
         """The condition was written."""
-        self._told[report.uid] = _Told(
+        self._told[report.uid] = _LastCondition(
             reasons=report.diagnosis.reasons, message=message_of(report.diagnosis), at=now
         )
         self._finish(report.uid, now)

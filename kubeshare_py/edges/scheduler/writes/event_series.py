@@ -21,7 +21,7 @@ EventKey = tuple[Regarding, str]
 
 
 @dataclass(slots=True, kw_only=True)
-class Series:
+class RepeatedEvent:
     """One event and its count. `created` and `written` (a count) are the server's state."""
 
     event: ReportedEvent
@@ -42,10 +42,10 @@ class EventSeries:
     """
 
     def __init__(self, *, most_queued: int = MOST_QUEUED) -> None:
-        self.queue: DueQueue[EventKey, Series] = DueQueue()
+        self.queue: DueQueue[EventKey, RepeatedEvent] = DueQueue()
         self.dropped = 0
         self._most_queued = most_queued
-        self._series: dict[EventKey, Series] = {}
+        self._series: dict[EventKey, RepeatedEvent] = {}
 
     def __len__(self) -> int:
         return len(self._series)
@@ -55,7 +55,7 @@ class EventSeries:
         key = (event.regarding, event.reason)
         series = self._series.get(key)
         if series is None or series.closing:
-            series = Series(event=event, last=event.at, last_now=now)
+            series = RepeatedEvent(event=event, last=event.at, last_now=now)
             self._series[key] = series
             self._put(key, series, now)
             return
@@ -86,7 +86,7 @@ class EventSeries:
             elif stale and now - series.written_now >= REFRESH_S:
                 self._put(key, series, now)
 
-    def written(self, key: EventKey, series: Series, count: int, now: float) -> None:
+    def written(self, key: EventKey, series: RepeatedEvent, count: int, now: float) -> None:
         """The server has the event, with `count` occurrences."""
         self.queue.done(key)
         series.created, series.written, series.written_now, series.attempts = True, count, now, 0
@@ -96,7 +96,7 @@ class EventSeries:
         elif count == 1 < series.count:
             self._put(key, series, now)
 
-    def failed(self, key: EventKey, series: Series, now: float, delay_s: float) -> None:
+    def failed(self, key: EventKey, series: RepeatedEvent, now: float, delay_s: float) -> None:
         """It was not written: try again after `delay_s`, a few times."""
         self.queue.done(key)
         series.attempts += 1
@@ -105,12 +105,12 @@ class EventSeries:
         elif self._series.get(key) is series:
             self.queue.put(key, series, now + delay_s)
 
-    def refused(self, key: EventKey, series: Series) -> None:
+    def refused(self, key: EventKey, series: RepeatedEvent) -> None:
         """The server will never accept it."""
         self.queue.done(key)
         self._give_up(key, series)
 
-    def _put(self, key: EventKey, series: Series, now: float) -> None:
+    def _put(self, key: EventKey, series: RepeatedEvent, now: float) -> None:
         self.queue.put(key, series, now)
         if len(self.queue) > self._most_queued:
             oldest = self.queue.drop_oldest()
@@ -118,10 +118,10 @@ class EventSeries:
                 self.dropped += 1
                 self._series.pop(oldest, None)
 
-    def _give_up(self, key: EventKey, series: Series) -> None:
+    def _give_up(self, key: EventKey, series: RepeatedEvent) -> None:
         self.dropped += 1
         self._forget(key, series)
 
-    def _forget(self, key: EventKey, series: Series) -> None:
+    def _forget(self, key: EventKey, series: RepeatedEvent) -> None:
         if self._series.get(key) is series:
             del self._series[key]

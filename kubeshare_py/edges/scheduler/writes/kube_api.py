@@ -8,10 +8,10 @@ from kubeshare_py.domain.effects import (
     Bind,
     Evict,
     Nominate,
-    Report,
+    ReportEffect,
     ReportOvercommit,
+    ReportPodWarning,
     ReportScheduled,
-    ReportTrouble,
     ReportWaiting,
 )
 from kubeshare_py.domain.events import (
@@ -86,15 +86,15 @@ class KubeApi:
         """Nominate the pod; never raises for errors of the server."""
         await self._evictions.nominate(effect)
 
-    def report(self, effect: Report) -> None:
+    def report(self, effect: ReportEffect) -> None:
         """Hand a report to the low-priority lane; returns at once."""
         match effect:
             case ReportWaiting():
                 self._reports.waiting(effect)
             case ReportScheduled():
                 self._reports.scheduled(effect)
-            case ReportTrouble():
-                self._reports.trouble(effect)
+            case ReportPodWarning():
+                self._reports.warning(effect)
             case ReportOvercommit():
                 self._reports.overcommit(effect)
             case _:

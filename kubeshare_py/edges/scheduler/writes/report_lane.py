@@ -11,15 +11,15 @@ from http import HTTPStatus
 from kubeshare_py.domain.effects import (
     Evict,
     ReportOvercommit,
+    ReportPodWarning,
     ReportScheduled,
-    ReportTrouble,
     ReportWaiting,
 )
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.errors import KubeError, KubeFailure
 from kubeshare_py.edges.scheduler.writes.condition_queue import ConditionQueue, message_of
-from kubeshare_py.edges.scheduler.writes.event_series import EventKey, EventSeries, Series
+from kubeshare_py.edges.scheduler.writes.event_series import EventKey, EventSeries, RepeatedEvent
 from kubeshare_py.edges.scheduler.writes.report_requests import (
     patch_condition,
     read_condition,
@@ -111,10 +111,10 @@ class ReportLane:
             self._dropped += 1
         self._news.set()
 
-    def trouble(self, report: ReportTrouble) -> None:
+    def warning(self, report: ReportPodWarning) -> None:
         """Take a report of a bound pod's problem."""
         about = regarding_pod(report.uid, report.key)
-        self._occurred(about, report.trouble, report.note, self._now())
+        self._occurred(about, report.warning, report.note, self._now())
 
     def evicted(self, effect: Evict) -> None:
         """Take a report that a pod is evicted."""
@@ -203,7 +203,7 @@ class ReportLane:
             return
         self._failures = 0
         if written:
-            self._conditions.told(report, self._now())
+            self._conditions.reported(report, self._now())
         else:
             self._conditions.gone(report.uid)
 
@@ -228,7 +228,7 @@ class ReportLane:
             done.set()
         return True
 
-    async def _write(self, key: EventKey, series: Series) -> None:
+    async def _write(self, key: EventKey, series: RepeatedEvent) -> None:
         """Create one event, or write its count."""
         count = series.count
         try:
@@ -249,7 +249,7 @@ class ReportLane:
         self._events.occurred(event, now)
         self._news.set()
 
-    def _take_scheduled(self, now: float) -> tuple[EventKey, Series] | None:
+    def _take_scheduled(self, now: float) -> tuple[EventKey, RepeatedEvent] | None:
         """Make the event of the pod that was bound first."""
         while self._scheduled:
             report, at = self._scheduled.popleft()

@@ -8,11 +8,11 @@ from kubeshare_py.edges.kube.client import MERGE_PATCH, STRATEGIC_PATCH, KubeCli
 from kubeshare_py.edges.kube.errors import KubeError
 from kubeshare_py.edges.kube.transport import JSON
 from kubeshare_py.edges.scheduler.writes.condition_queue import message_of
-from kubeshare_py.edges.scheduler.writes.event_series import Series
+from kubeshare_py.edges.scheduler.writes.event_series import RepeatedEvent
 from kubeshare_py.manifests.reports import (
-    Told,
+    PublishedCondition,
     event_body,
-    read_told,
+    read_published,
     series_patch,
     waiting_patch,
 )
@@ -21,11 +21,11 @@ from kubeshare_py.manifests.reports import (
 TIMEOUT_S = 5.0
 
 
-async def read_condition(client: KubeClient, report: ReportWaiting) -> Told | None:
+async def read_condition(client: KubeClient, report: ReportWaiting) -> PublishedCondition | None:
     """Read the pod's condition; None if it does not wait (any more)."""
     path = _pod_path(report)
     answer = await client.request("GET", path, timeout_s=TIMEOUT_S, patient=False)
-    return read_told(answer.body, report.uid)
+    return read_published(answer.body, report.uid)
 
 
 async def patch_condition(
@@ -42,7 +42,7 @@ async def patch_condition(
     )
 
 
-async def send_event(client: KubeClient, series: Series, count: int, instance: str) -> None:
+async def send_event(client: KubeClient, series: RepeatedEvent, count: int, instance: str) -> None:
     """Create an event, or write the count of one that exists."""
     event = series.event
     path = f"/apis/events.k8s.io/v1/namespaces/{event.namespace}/events"

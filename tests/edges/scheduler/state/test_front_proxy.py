@@ -20,7 +20,7 @@ from kubeshare_py.edges.kube.certificates import make_certificates
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.credential_reading import KubeReading
 from kubeshare_py.edges.kube.credentials import Credentials
-from kubeshare_py.edges.kube.delegated_auth import User
+from kubeshare_py.edges.kube.delegated_auth import UserInfo
 from kubeshare_py.edges.scheduler.state.front_proxy import CHECK_S, RETRY_S, FrontProxy
 from kubeshare_py.embedded_cluster.serving.client_certificates import (
     ClientAuthority,
@@ -58,7 +58,7 @@ class Served:
 
     async def asked_by(
         self, certificate: Path | None, headers: Mapping[str, str] = HEADERS
-    ) -> User | str | None:
+    ) -> UserInfo | str | None:
         """Whom it takes a request for. Raises aiohttp.ClientError."""
         tls = ssl.create_default_context(cafile=str(self.folder / "ca.crt"))
         if certificate is not None:
@@ -68,7 +68,7 @@ class Served:
             aiohttp.ClientSession() as session,
             session.get(self.url, headers=given, ssl=tls) as answer,
         ):
-            return msgspec.json.decode(await answer.read(), type=User | str | None)
+            return msgspec.json.decode(await answer.read(), type=UserInfo | str | None)
 
     def client(self, name: str = NAME, authority: ClientAuthority | None = None) -> Path:
         return (authority or self.authority).write_client(self.folder / f"{name}.pem", name)
@@ -124,7 +124,7 @@ async def served(tmp_path: Path) -> AsyncIterator[Served]:
 
 
 async def test_kube_apiserver_names_the_user_with_groups_and_more(served: Served) -> None:
-    assert await served.asked_by(served.client()) == User(
+    assert await served.asked_by(served.client()) == UserInfo(
         username="jane",
         uid="u-1",
         groups=("one", "two"),
@@ -154,13 +154,13 @@ async def test_headers_may_have_other_names(served: Served) -> None:
     }
     assert await served.read()
     headers = {"X-Who": "tom", "X-Team": "red"}
-    assert await served.asked_by(served.client(), headers) == User("tom", groups=("red",))
+    assert await served.asked_by(served.client(), headers) == UserInfo("tom", groups=("red",))
 
 
 async def test_without_names_every_certificate_of_the_authority_will_do(served: Served) -> None:
     served.data = config_map(served.authority)
     assert await served.read()
-    assert isinstance(await served.asked_by(served.client("somebody")), User)
+    assert isinstance(await served.asked_by(served.client("somebody")), UserInfo)
 
 
 async def test_before_the_config_map_is_read_nobody_is_believed(tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ async def test_a_new_authority_takes_the_place_of_the_old_one(served: Served) ->
     old, new = served.client("old"), make_client_authority("new")
     served.data = config_map(new, "old", "new")
     assert await served.read()
-    assert isinstance(await served.asked_by(served.client("new", new)), User)
+    assert isinstance(await served.asked_by(served.client("new", new)), UserInfo)
     # TLS still knows the old authority; its certificates are those of nobody.
     assert await served.asked_by(old) is None
 
@@ -183,7 +183,7 @@ async def test_a_new_authority_takes_the_place_of_the_old_one(served: Served) ->
 async def test_while_the_config_map_cannot_be_read_all_stays_as_it_was(served: Served) -> None:
     served.broken = True
     assert not await served.read()
-    assert isinstance(await served.asked_by(served.client()), User)
+    assert isinstance(await served.asked_by(served.client()), UserInfo)
 
 
 @pytest.mark.parametrize("data", [{}, {"requestheader-client-ca-file": "no certificate"}])

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 
-from kubeshare_py.edges.kube.delegated_auth import Reading
+from kubeshare_py.edges.kube.delegated_auth import ResourceAttributes
 from kubeshare_py.views.view import ClusterView, WhyView
 from tests.edges.state_readers import ROOT, Rights, State, state_of
 from tests.terminal.views import a_small_view, a_why
@@ -63,7 +63,9 @@ async def test_an_administrator_costs_one_question_and_sees_all_namespaces(state
 async def test_others_see_the_namespaces_whose_pods_they_may_list(state: State) -> None:
     assert (await state.ask(GPUS, "jane"))[0] == 200
     assert state.seen == ["default"]
-    namespaces = [one.namespace for one in state.rights.asked if isinstance(one, Reading)]
+    namespaces = [
+        one.namespace for one in state.rights.asked if isinstance(one, ResourceAttributes)
+    ]
     assert namespaces == ["", "", "default", "team"]
 
 

@@ -14,20 +14,20 @@ from aiohttp import web
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.effects import (
     Overuse,
+    PodWarning,
     ReportOvercommit,
+    ReportPodWarning,
     ReportScheduled,
-    ReportTrouble,
     ReportWaiting,
-    Trouble,
 )
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.watch import follow
-from kubeshare_py.edges.scheduler.writes.event_series import Series
+from kubeshare_py.edges.scheduler.writes.event_series import RepeatedEvent
 from kubeshare_py.edges.scheduler.writes.report_lane import ReportLane
 from kubeshare_py.edges.scheduler.writes.report_requests import send_event
 from kubeshare_py.manifests.reports import ReportedEvent, regarding_pod
-from kubeshare_py.manifests.watch import Codec, Listed
+from kubeshare_py.manifests.watch import Codec, ListResult
 from tests.edges.bare_server import client_of, status
 from tests.embedded_cluster.embedded import PODS, cluster, create_pod, scheduled_condition
 
@@ -121,7 +121,9 @@ async def seen(
     """The first object of a collection that is as wanted, now or later."""
     async with aclosing(follow(client, path, Codec(Anything))) as stream:
         async for one in stream:
-            items = one.items if isinstance(one, Listed) else [line.item for line in one.changed]
+            items = (
+                one.items if isinstance(one, ListResult) else [line.item for line in one.changed]
+            )
             for item in items:
                 if item is not None and wanted(item):
                     return item
@@ -195,7 +197,7 @@ async def test_a_pod_to_which_others_did_something_gets_a_warning(tmp_path: Path
         lane = ReportLane(client, instance="test")
         key = PodKey("default", "a")
         async with running(lane):
-            lane.trouble(ReportTrouble(PodUid(pod), key, Trouble.NOT_OURS, "not ours"))
+            lane.warning(ReportPodWarning(PodUid(pod), key, PodWarning.NOT_OURS, "not ours"))
             told = await seen(client, EVENTS, lambda one: one.reason == "AllocationNotOurs")
     assert (told.type, told.action, told.note) == ("Warning", "Charging", "not ours")
     assert (told.regarding["kind"], told.regarding["uid"]) == ("Pod", pod)
@@ -373,7 +375,7 @@ async def test_a_series_whose_event_expired_is_created_again_with_its_count() ->
         at = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
         about = regarding_pod(PodUid("u-a"), key)
         event = ReportedEvent(regarding=about, reason="FailedScheduling", note="n", at=at)
-        series = Series(event=event, last=at, last_now=0, count=7, created=True)
+        series = RepeatedEvent(event=event, last=at, last_now=0, count=7, created=True)
         recorder.refuse.append(status(404, "NotFound"))
         await send_event(client, series, 7, "test")
         [(request, body)] = (await recorder.next(1)).items()

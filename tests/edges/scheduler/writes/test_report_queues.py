@@ -6,7 +6,12 @@ from kubeshare_py.domain.effects import ReportWaiting
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.edges.process.due_queue import DueQueue
 from kubeshare_py.edges.scheduler.writes.condition_queue import ConditionQueue
-from kubeshare_py.edges.scheduler.writes.event_series import ATTEMPTS, EventKey, EventSeries, Series
+from kubeshare_py.edges.scheduler.writes.event_series import (
+    ATTEMPTS,
+    EventKey,
+    EventSeries,
+    RepeatedEvent,
+)
 from kubeshare_py.manifests.reports import Regarding, ReportedEvent, regarding_part, regarding_pod
 
 START = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
@@ -79,7 +84,7 @@ def written(conditions: ConditionQueue, now: float) -> list[str]:
     texts = []
     while (found := conditions.queue.take(now)) is not None:
         texts.append(found[1].diagnosis.message)
-        conditions.told(found[1], now)
+        conditions.reported(found[1], now)
     return texts
 
 
@@ -116,7 +121,7 @@ def test_a_report_that_comes_during_the_write_is_spaced_from_it() -> None:
     conditions.report(first, 0)
     assert conditions.queue.take(0) == ("u", first)
     conditions.report(second, 1)
-    conditions.told(first, 2)
+    conditions.reported(first, 2)
     assert conditions.queue.next_due() == 12
 
 
@@ -188,7 +193,7 @@ def test_occurrences_during_the_first_write_make_it_a_series() -> None:
     assert write_all(events, 1) == [(True, 3)]
 
 
-def taken(events: EventSeries, now: float) -> tuple[EventKey, Series]:
+def taken(events: EventSeries, now: float) -> tuple[EventKey, RepeatedEvent]:
     found = events.queue.take(now)
     assert found is not None
     return found

@@ -1,0 +1,40 @@
+"""Which cards a pod's containers see, known from its labels when it is created.
+
+A pod of this scheduler whose labels ask for nothing, or with a limit of 0, gets `void`. A pod that
+asks gets what the scheduler will have written by the time its containers start; shares come with
+the profile's back-end, whole cards need none. The labels may change until the pod is bound, but its
+containers' variables may not.
+"""
+
+import re
+from collections.abc import Mapping
+from enum import StrEnum
+
+from kubeshare_py.dialects.sharedgpu import LIMIT, MEMORY, REQUEST
+
+#: Labels that ask for a card; one of them is enough.
+ASKING = (LIMIT, REQUEST, MEMORY)
+#: A limit that asks for no card, as written; also for RE2.
+NO_CARDS = "^0+([.]0*)?$"
+#: A request above one card, as written; also for RE2, which the API server's CEL uses.
+WHOLE_CARDS = "^0*([2-9]|[1-9][0-9]+)([.][0-9]*)?$"
+
+
+class CardVisibility(StrEnum):
+    """Void: no card. Share: part of one card, by way of a back-end. Whole: cards of its own."""
+
+    VOID = "void"
+    SHARE = "share"
+    WHOLE = "whole"
+
+
+def card_visibility(labels: Mapping[str, str]) -> CardVisibility:
+    """The reach of a pod with these labels."""
+    asks = any(label in labels for label in ASKING)
+    if not asks or re.search(NO_CARDS, labels.get(LIMIT, "")):
+        return CardVisibility.VOID
+    return (
+        CardVisibility.WHOLE
+        if re.search(WHOLE_CARDS, labels.get(REQUEST, ""))
+        else CardVisibility.SHARE
+    )

@@ -1,0 +1,183 @@
+"""The running scheduler's own health: turns, lag, watches, inventory, durations.
+
+Health checks and metrics are made from it. It decides nothing.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from time import perf_counter
+
+from kubeshare_py.domain.effects import (
+    Bind,
+    Effect,
+    LogPluginFailure,
+    ReportOvercommit,
+    ReportScheduled,
+)
+from kubeshare_py.domain.events import BindAnswered, BindRefused, BindSlotsFree, Event
+from kubeshare_py.domain.identity import PodUid
+from kubeshare_py.exporters.tallies import Tallies
+from kubeshare_py.scheduling.machine import MOST_UNANSWERED, Machine
+from kubeshare_py.scheduling.queue.pod_records import PodState
+
+#: Seconds between measurements of lateness, and for how long the worst is kept.
+LAG_INTERVAL_S, LAG_KEPT_S = 0.5, 60.0
+#: An idle scheduler is made to turn at this interval (s): standing still is then a sign.
+HEARTBEAT_S = 10.0
+#: More pods than this cannot be under way: some are gone.
+MOST_BEGUN = 4 * MOST_UNANSWERED
+
+
+@dataclass(slots=True)
+class ProcessHealth:
+    """The health of one machine. Times are the event loop's, in seconds."""
+
+    machine: Machine
+    clock: Callable[[], float]
+    #: Finer than the event loop's clock, which uvloop rounds to milliseconds.
+    stopwatch: Callable[[], float] = perf_counter
+    tallies: Tallies = field(default_factory=Tallies)
+    #: Turns that decided; none while another process leads.
+    turns: int = 0
+    turned_at: float = field(init=False)
+    #: When the inventory was last read; None before the first time.
+    inventory_at: float | None = None
+    started_at: float = field(init=False)
+    _lost_at: dict[str, float | None] = field(default_factory=dict)
+    _lags: deque[tuple[float, float]] = field(default_factory=deque)
+    #: When the pods with unanswered binds were decided (by the stopwatch).
+    _began_s: dict[PodUid, float] = field(default_factory=dict)
+    _unschedulable: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.started_at = self.turned_at = self.clock()
+
+    # --- told by the loop ----------------------------------------------------------------------
+
+    def handled(self, event: Event, effects: Iterable[Effect], took_s: float) -> None:
+        """The machine just handled an event, in `took_s` (s)."""
+        self.tallies.turn_seconds.observe(took_s)
+        if isinstance(event, BindSlotsFree):
+            self.turns += 1
+            self.turned_at = self.clock()
+            self._decided(effects, took_s)
+        for effect in effects:
+            if isinstance(effect, ReportScheduled):
+                self._scheduled(effect)
+        if isinstance(event, BindAnswered):
+            self._answered(event)
+
+    def about(self, effect: Effect, took_s: float) -> dict[str, object]:
+        """Additional log fields of an effect: its profile, and its turn."""
+        turn: dict[str, object] = {"cycle": self.turns, "ms": round(took_s * 1000, 3)}
+        if isinstance(effect, ReportOvercommit | LogPluginFailure):
+            return turn
+        record = self.machine.records.get(effect.uid)
+        return {"profile": record.pod.scheduler_name if record else "", **turn}
+
+    def inventory_read(self) -> None:
+        """The source of the inventory answered, with or without news."""
+        self.inventory_at = self.clock()
+
+    def watching(self, name: str) -> Callable[[bool], None]:
+        """Register a watch; the returned function is called when it connects and disconnects."""
+        self._lost_at[name] = self.clock()
+
+        def connected(is_connected: bool) -> None:
+            if is_connected:
+                self._lost_at[name] = None
+            elif self._lost_at[name] is None:
+                self._lost_at[name] = self.clock()
+
+        return connected
+
+    async def run(self, poke: Callable[[], None]) -> None:
+        """Measure the event loop's lateness, for ever, and `poke` it to turn when it is idle."""
+        while True:
+            due = self.clock() + LAG_INTERVAL_S
+            await asyncio.sleep(LAG_INTERVAL_S)
+            now = self.clock()
+            self.late(now, now - due)
+            if now - self.turned_at > HEARTBEAT_S:
+                poke()
+
+    def late(self, now: float, lag_s: float) -> None:
+        """Something came `lag_s` (s) late."""
+        self._lags.append((now, max(lag_s, 0.0)))
+        while self._lags[0][0] < now - LAG_KEPT_S:
+            self._lags.popleft()
+
+    # --- read ----------------------------------------------------------------------------------
+
+    @property
+    def lag_s(self) -> float:
+        """The worst lateness (s) of the last minute."""
+        return max((lag_s for _, lag_s in self._lags), default=0.0)
+
+    def inventory_age_s(self) -> float | None:
+        """Seconds since the inventory was read."""
+        return None if self.inventory_at is None else self.clock() - self.inventory_at
+
+    def lost_s(self, watch: str) -> float:
+        """Seconds that a watch has been disconnected; 0 while it is connected."""
+        lost_at = self._lost_at.get(watch)
+        return 0.0 if lost_at is None else self.clock() - lost_at
+
+    @property
+    def watches(self) -> list[str]:
+        """Names of the watches."""
+        return list(self._lost_at)
+
+    # --- inside --------------------------------------------------------------------------------
+
+    def _decided(self, effects: Iterable[Effect], took_s: float) -> None:
+        """Split a turn's time evenly among its attempts: timing each would cost as much."""
+        began_s = self.stopwatch() - took_s
+        tries = 0
+        for effect in effects:
+            if isinstance(effect, Bind):
+                tries += 1
+                # Sent again, it is still the same attempt.
+                self._began_s.setdefault(effect.uid, began_s)
+        news = {
+            profile: count - self._unschedulable.get(profile, 0)
+            for profile, count in self.machine.attempts.unschedulable.items()
+            if count != self._unschedulable.get(profile)
+        }
+        tries += sum(news.values())
+        if not tries:
+            return
+        each_s = took_s / tries
+        self.tallies.algorithm_seconds.observe(each_s, tries)
+        if news:
+            self._unschedulable = dict(self.machine.attempts.unschedulable)
+            for profile, count in news.items():
+                self.tallies.attempt("unschedulable", profile, each_s, count)
+        if len(self._began_s) > MOST_BEGUN:
+            self._forget_the_gone()
+
+    def _scheduled(self, effect: ReportScheduled) -> None:
+        record = self.machine.records[effect.uid]
+        profile = record.pod.scheduler_name
+        began_s = self._began_s.pop(effect.uid, None)
+        if began_s is not None:
+            self.tallies.attempt("scheduled", profile, self.stopwatch() - began_s)
+        if record.queued_at is not None:
+            self.tallies.bound(record.attempts, self.clock() - record.queued_at)
+
+    def _answered(self, event: BindAnswered) -> None:
+        record = self.machine.records.get(event.uid)
+        if record is not None and record.state is PodState.ASSUMED:
+            return  # still unknown, or an answer to an earlier attempt
+        began_s = self._began_s.pop(event.uid, None)
+        if began_s is not None and record is not None and isinstance(event.outcome, BindRefused):
+            profile = record.pod.scheduler_name
+            self.tallies.attempt("error", profile, self.stopwatch() - began_s)
+
+    def _forget_the_gone(self) -> None:
+        """Drop pods that were deleted while their bind was not answered."""
+        records = self.machine.records
+        for uid in [uid for uid in self._began_s if uid not in records]:
+            del self._began_s[uid]

@@ -1,0 +1,120 @@
+"""An upper bound of how many pods of a shape fit into the cluster at once, row by row."""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+import numpy as np
+
+from kubeshare_py.cluster.columns import IntArray
+from kubeshare_py.cluster.empty_rows import EmptyRows
+from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.cluster.rows import AllRows, Rows, SomeRows
+from kubeshare_py.domain.pod import Shape
+from kubeshare_py.framework.boundary import PluginFailed
+from kubeshare_py.framework.evaluation_cost import ASKING
+from kubeshare_py.framework.evaluator import SHAPES_KEPT, Evaluator
+from kubeshare_py.framework.points import MOST_PODS, RowHeadroom
+
+
+@dataclass(slots=True)
+class _RowBounds:
+    """The bound of each row, (rows,) int64, as of the ledger's change number `seen`."""
+
+    questions: list[RowHeadroom]
+    layout: int
+    seen: int
+    rows: IntArray
+
+
+class Headroom:
+    """Bounds for one profile; only rows that changed are asked about again.
+
+    All arrays are (rows,) int64, in pods. When the evaluator forgets a shape, so do these.
+    """
+
+    def __init__(self, ledger: Ledger, evaluator: Evaluator) -> None:
+        self._ledger = ledger
+        self._evaluator = evaluator
+        self._known: OrderedDict[Shape, _RowBounds] = OrderedDict()
+        #: By shape: the ledger's capacity number, and the bound of each row as of it.
+        self._prospects: OrderedDict[Shape, tuple[int, IntArray]] = OrderedDict()
+        evaluator.forget_too = self.forget
+
+    def knows(self, shape: Shape) -> bool:
+        """Whether a bound for the shape is cached."""
+        return shape in self._known or shape in self._prospects
+
+    def forget(self, shape: Shape) -> None:
+        """Drop all that is cached about a shape, because no pod with it waits any more."""
+        self._known.pop(shape, None)
+        self._prospects.pop(shape, None)
+
+    def total(self, shape: Shape) -> int:
+        """An upper bound of how many pods of this shape fit now.
+
+        0 exactly when it fits nowhere, also when that is because a plugin failed.
+        """
+        return int(self.rows(shape).sum())
+
+    def prospects(self, shape: Shape) -> IntArray:
+        """An upper bound of how many pods of the shape each row would take if it were empty."""
+        ledger = self._ledger
+        known = self._prospects.get(shape)
+        if known is None or known[0] != ledger.capacities:
+            rows = EmptyRows(ledger.columns)
+            try:
+                bound = _bound(
+                    self._evaluator.bounds(shape), rows, self._evaluator.keys_on(shape, rows)
+                )
+            except PluginFailed:
+                return np.zeros(ledger.columns.rows, np.int64)
+            known = self._prospects[shape] = (ledger.capacities, bound)
+            if len(self._prospects) > SHAPES_KEPT:
+                self._prospects.popitem(last=False)
+        self._prospects.move_to_end(shape)
+        return known[1]
+
+    def rows(self, shape: Shape) -> IntArray:
+        """An upper bound of how many pods of the shape each row takes now.
+
+        The array must not be changed, and is valid until the next change of the ledger.
+        """
+        keys = self._evaluator.keys(shape)
+        if shape not in self._evaluator.failed:
+            try:
+                return self._refreshed(shape, keys)
+            except PluginFailed as failure:
+                self._evaluator.fail(shape, failure)
+        self._known.pop(shape, None)
+        return np.zeros(len(keys), np.int64)
+
+    def _refreshed(self, shape: Shape, keys: IntArray) -> IntArray:
+        ledger = self._ledger
+        columns, end = ledger.columns, ledger.changed.end
+        known = self._known.get(shape)
+        changed = None
+        if known is None:
+            known = _RowBounds(self._evaluator.bounds(shape), -1, 0, keys)
+            self._known[shape] = known
+            if len(self._known) > SHAPES_KEPT:
+                self._known.popitem(last=False)
+        elif known.layout == columns.layout:
+            changed = ledger.changed.since(known.seen, columns.rows)
+        if changed is None:
+            self._evaluator.work.other += ASKING + columns.rows
+            known.rows = _bound(known.questions, AllRows(columns), keys)
+        elif len(changed):
+            self._evaluator.work.other += ASKING + len(changed)
+            rows = SomeRows(columns, changed)
+            known.rows[changed] = _bound(known.questions, rows, keys.take(changed))
+        known.layout, known.seen = columns.layout, end
+        self._known.move_to_end(shape)
+        return known.rows
+
+
+def _bound(questions: list[RowHeadroom], rows: Rows, keys: IntArray) -> IntArray:
+    """0 where the shape does not fit; else the lowest bound of the plugins, and at least 1."""
+    bound: IntArray = np.full(len(keys), MOST_PODS, np.int64)
+    for question in questions:
+        bound = np.minimum(bound, question(rows))
+    return np.where(keys >= 0, np.maximum(bound, 1), 0)

@@ -1,0 +1,167 @@
+"""Placements on their way: sent, answered, sent again while nobody knows, or taken back."""
+
+from collections.abc import Iterator, Sequence
+from typing import assert_never
+
+from kubeshare_py.domain.effects import Bind, Effect, ReportScheduled
+from kubeshare_py.domain.events import BindAnswered, BindRefused, BindUnknown, Bound, Refusal
+from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
+from kubeshare_py.scheduling.binding.assume import Assumer
+from kubeshare_py.scheduling.binding.enqueue import Enqueuer, report_waiting
+from kubeshare_py.scheduling.queue import queue_moves
+from kubeshare_py.scheduling.queue.attempts import Attempts, count
+from kubeshare_py.scheduling.queue.gangs import Gangs
+from kubeshare_py.scheduling.queue.pod_records import PodState, Record
+from kubeshare_py.scheduling.queue.pod_table import PodTable
+from kubeshare_py.scheduling.queue.queue_moves import QueueMoves
+from kubeshare_py.scheduling.queue.reservations import Nominee, Reservations
+from kubeshare_py.scheduling.queue.timers import Timers, backoff_s
+
+
+class BindingCycles:
+    """Works on the scheduler's state; holds which placements are not answered."""
+
+    def __init__(
+        self,
+        table: PodTable,
+        assumer: Assumer,
+        enqueuer: Enqueuer,
+        moves: QueueMoves,
+        attempts: Attempts,
+        gangs: Gangs,
+        reservations: Reservations,
+    ) -> None:
+        self._table = table
+        self._records = table.records
+        self._assumer = assumer
+        self._enqueuer = enqueuer
+        self._moves = moves
+        self._attempts = attempts
+        self._gangs = gangs
+        self._reservations = reservations
+        self._unanswered: dict[DecisionToken, PodUid] = {}
+        self._resend: Timers[DecisionToken] = Timers()
+
+    @property
+    def unanswered(self) -> int:
+        """Placements decided and not yet answered."""
+        return len(self._unanswered)
+
+    @property
+    def next_at(self) -> float:
+        """When the next Bind is sent again; infinity when none is."""
+        return self._resend.next_at
+
+    def commit(self, nominee: Nominee, placed: Sequence[Record]) -> list[Bind]:
+        """Bind pods that hold their places: the one way from a decision to its Bindings.
+
+        `placed` is a single pod, or all pods of a gang that are placed at once; `Assumer.place` has
+        charged each of them. The nominee's own reservations end, those of others whose places were
+        taken are broken, and each pod is ASSUMED until its Bind is answered.
+        """
+        self._reservations.end(nominee)
+        for record in placed:
+            self._reservations.took_by(record)
+        return [self._send(record) for record in placed]
+
+    def send_again(self, now: float) -> Iterator[Bind]:
+        """Bindings whose outcome is unknown, and whose pause is over."""
+        for token in self._resend.due(now):
+            record = self._records.get(self._unanswered.get(token, PodUid("")))
+            if record is not None and record.state is PodState.ASSUMED:
+                record.refused = False
+                yield _bind(record)
+
+    def release(self, record: Record) -> None:
+        """The pod holds nothing any more; whatever is answered to its Bind is of no interest."""
+        if record.node is None:
+            return
+        self._moves.improved_by = queue_moves.ASSIGNED_POD_DELETE
+        if record.allocation is not None:
+            self._unanswered.pop(record.allocation.token, None)
+        record.refused = record.last_try = record.evicted = False
+        self._assumer.release(record)
+
+    def linger(self, record: Record) -> bool:
+        """The pod is gone, but GPUs that it holds stay charged; False if it holds none."""
+        self._moves.improved_by = queue_moves.ASSIGNED_POD_DELETE
+        if record.allocation is not None:
+            self._unanswered.pop(record.allocation.token, None)
+        return self._assumer.linger(record)
+
+    def seen(self, record: Record, node: NodeName) -> list[Effect]:
+        """The watch shows the pod as it was decided.
+
+        Seen is answered: the answer itself may be lost, and nobody will send again.
+        """
+        if record.state is not PodState.ASSUMED:
+            return []
+        assert record.allocation is not None
+        self._unanswered.pop(record.allocation.token, None)
+        return [self._confirm(record, node)]
+
+    def answered(self, event: BindAnswered, now: float) -> list[Effect]:
+        """A Bind came to an end, one way or another."""
+        record = self._records.get(event.uid)
+        current = (
+            record is not None
+            and record.allocation is not None
+            and record.allocation.token == event.token
+        )
+        if record is None or not current or record.state is not PodState.ASSUMED:
+            # Late, or the watch was faster: the pod is gone, bound, or decided anew.
+            return []
+        match event.outcome:
+            case Bound():
+                del self._unanswered[event.token]
+                record.refused = False
+                record.answered_at = now
+                assert record.node is not None
+                return [self._confirm(record, record.node)]
+            case BindRefused(refusal=refusal, message=message):
+                count(self._attempts.failed, record.pod.scheduler_name)
+                effects = report_waiting(record, f"binding was refused: {message}")
+                if refusal is Refusal.INVALID and self._others_wait_for(record):
+                    record.refused = True
+                    self._again(record, event.token, now)
+                else:
+                    self.release(record)
+                    self._enqueuer.back_off(record, now)
+                return effects
+            case BindUnknown(retry_after_s=retry_after_s):
+                self._again(record, event.token, now, retry_after_s)
+                return []
+            case _:
+                assert_never(event.outcome)
+
+    def _send(self, record: Record) -> Bind:
+        assert record.allocation is not None
+        self._unanswered[record.allocation.token] = record.pod.uid
+        self._table.transition(record, PodState.ASSUMED)
+        return _bind(record)
+
+    def _again(
+        self, record: Record, token: DecisionToken, now: float, least_s: float = 0.0
+    ) -> None:
+        record.tries += 1
+        self._resend.add(now + max(backoff_s(record.tries), least_s), token)
+
+    def _others_wait_for(self, record: Record) -> bool:
+        """Whether the pod is in a gang that is not complete: then its place is kept for a while."""
+        gang = self._gangs.of(record.pod.uid)
+        if gang is None or gang.repair_at is None or record.last_try:
+            return False
+        gang.update()  # other answers of this turn may have completed it
+        return not gang.quorum_met
+
+    def _confirm(self, record: Record, node: NodeName) -> ReportScheduled:
+        self._table.transition(record, PodState.UNCONFIRMED)
+        count(self._attempts.scheduled, record.pod.scheduler_name)
+        return ReportScheduled(record.pod.uid, record.pod.key, node)
+
+
+def _bind(record: Record) -> Bind:
+    assert record.node is not None
+    assert record.allocation is not None
+    pod = record.pod
+    return Bind(pod.uid, pod.key, record.node, record.allocation, pod.stale_results)

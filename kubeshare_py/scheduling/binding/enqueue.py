@@ -1,0 +1,361 @@
+"""How a pod comes to wait: gated with a reason, in the queue of its shape, or in a backoff."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+
+from kubeshare_py.domain.diagnosis import Diagnosis
+from kubeshare_py.domain.effects import Effect, ReportWaiting
+from kubeshare_py.domain.gpu_capacities import scaled
+from kubeshare_py.domain.identity import PodUid
+from kubeshare_py.domain.isolation import IsolationBackend
+from kubeshare_py.domain.pod import Pod, Shape, with_isolation
+from kubeshare_py.domain.printable import listed
+from kubeshare_py.framework.answer_checks import SortKeys
+from kubeshare_py.framework.boundary import PluginFailed
+from kubeshare_py.framework.plugin_calls import PluginCalls
+from kubeshare_py.framework.scheduler_profile import Profile
+from kubeshare_py.scheduling.queue import queue_moves
+from kubeshare_py.scheduling.queue.gangs import Gang, Gangs
+from kubeshare_py.scheduling.queue.held_by import chosen_backend
+from kubeshare_py.scheduling.queue.pod_queue import PodQueue, ShapeQueueKey, SortKey
+from kubeshare_py.scheduling.queue.pod_records import UNDECIDED, PodState, Record
+from kubeshare_py.scheduling.queue.pod_table import PodTable
+from kubeshare_py.scheduling.queue.queue_moves import QueueMoves
+from kubeshare_py.scheduling.queue.reservations import Contender, Reservations
+from kubeshare_py.scheduling.queue.timers import Timers, backoff_s
+from kubeshare_py.scheduling.queue.waiting_limit import MOST_WAITING, WaitingLimit, WaitingUnit
+from kubeshare_py.scheduling.queue.waiting_reports import WaitingReports
+
+#: Of the pods that come in from outside so many join the queue at once; of those that stay there
+#: for so long (s) so many are told at once: most of a large backlog is placed before.
+MOST_JOIN, MOST_TOLD = 500, 256
+#: A gang comes in and goes out whole, however many it has: after more than `MOST_JOIN` pods at once
+#: none comes in or goes out until there were not more than so many a second.
+PODS_MOVED_A_SECOND = 8000
+OUTSIDE_PATIENCE_S = 30.0
+#: A pod that was not edited for so long (s) since its last pause is tried at once again.
+CALM_S = 10.0
+_UNPLACED = (PodState.NEW, *UNDECIDED)
+
+
+class Enqueuer:
+    """Works on the scheduler's state; holds only who is in a backoff."""
+
+    def __init__(
+        self,
+        table: PodTable,
+        queue: PodQueue,
+        moves: QueueMoves,
+        calls: PluginCalls,
+        reports: WaitingReports,
+        gangs: Gangs,
+        reservations: Reservations,
+    ) -> None:
+        self._table = table
+        self._records = table.records
+        self._queue = queue
+        self._moves = moves
+        self._profiles = calls.profiles
+        self._reports = reports
+        self._gangs = gangs
+        self._reservations = reservations
+        self._calls = calls
+        #: To be replaced before the first pod comes, if at all.
+        self.limit = WaitingLimit(MOST_WAITING)
+        #: Pods outside of the queue that were not told yet, and since when they are there (s).
+        self._unreported: dict[PodUid, float] = {}
+        self._moves_rest_until = 0.0
+        self._keys = SortKeys()
+        self._backoff: Timers[tuple[PodUid, int]] = Timers()
+        self._edited: Timers[PodUid] = Timers()
+
+    @property
+    def next_at(self) -> float:
+        """When the next backoff ends; infinity when there is none."""
+        return min(self._backoff.next_at, self._edited.next_at)
+
+    @property
+    def reports_at(self) -> float:
+        """When the next pod is to be told that it is outside; infinity when none is."""
+        return next(iter(self._unreported.values()), math.inf) + OUTSIDE_PATIENCE_S
+
+    def enqueue(
+        self,
+        record: Record,
+        now: float,
+        effects: list[Effect],
+        event: str,
+    ) -> None:
+        """Let the pod wait for a place, or hold it and say why; `event` made it come.
+
+        If a plugin fails it is tried again after a while.
+        """
+        pod = record.pod
+        profile = self._profiles[pod.scheduler_name]
+        record.fixed = None
+        asked = _asked(pod, profile)
+        record.asked = None if asked is pod.shape else asked
+        try:
+            reason = self._hold_reason(pod, profile)
+            if reason is None:
+                # What its profile leaves equal, arrival decides.
+                record.key = self._calls.key(pod, self._keys), record.arrived
+        except PluginFailed as failure:
+            self._leave(pod.uid)
+            effects.extend(report_waiting(record, str(failure)))
+            self.back_off(record, now)
+            return
+        if reason is None and self._gangs.pauses(pod):
+            self.pause(record, event)
+        elif reason is None:
+            if self.limit.put(pod, record.key):
+                self._join(record, now, event)
+            else:
+                self._stay_outside(record, now, event)
+        else:
+            self._hold(record, reason, effects, event)
+
+    def _hold(self, record: Record, reason: str, effects: list[Effect], event: str) -> None:
+        self._leave(record.pod.uid)
+        record.is_outside = False
+        self._table.transition(record, PodState.GATED, event)
+        if reason:
+            effects.extend(report_waiting(record, reason))
+
+    def pause(self, record: Record, event: str) -> None:
+        """The pod, which is in no queue now, is enqueued later, in its place of then."""
+        self._leave(record.pod.uid)
+        record.is_outside = False
+        self._table.transition(record, PodState.BACKOFF, event)
+
+    def _join(self, record: Record, now: float, event: str) -> None:
+        """The pod waits in the queue."""
+        record.is_outside = False
+        record.reported = None
+        if record.queued_at is None:
+            record.queued_at = now
+        gang = self._table.transition(record, PodState.WAITING)
+        if gang is None or not gang.needs_quorum:
+            self.join_queue(record, gang, event)
+        else:
+            # Where it stands is worked out when all that the gang needs are there.
+            record.key = ()
+            self._moves.entered(queue_moves.ACTIVE, event)
+
+    def changed(self, record: Record, before: PodState) -> None:
+        """A pod that has a place now lets another of its namespace enter (`settle`)."""
+        if before in _UNPLACED and record.state not in _UNPLACED:
+            self._leave(record.pod.uid)
+            record.is_outside = False
+
+    def removed(self, uid: PodUid) -> None:
+        """So does a pod that is not there any more."""
+        self._leave(uid)
+
+    def _leave(self, uid: PodUid) -> None:
+        self.limit.leave(uid)
+        self._unreported.pop(uid, None)
+
+    def _stay_outside(self, record: Record, now: float, event: str) -> None:
+        record.is_outside = True
+        record.reported = self.limit.reason(record.pod)
+        self._unreported.setdefault(record.pod.uid, now)
+        self._table.transition(record, PodState.GATED, event)
+
+    @property
+    def settles_at(self) -> float:
+        """When pods are to enter the queue or to leave it; infinity when none are."""
+        return self._moves_rest_until if self.limit.moved else math.inf
+
+    def settle(self, now: float) -> None:
+        """Pods that the limit let in join the queue, and those that it put out leave it.
+
+        Some at a time; all that are to leave before any that are to join.
+        """
+        moved = self.limit.moved
+        if not moved or now < self._moves_rest_until:
+            return
+        left = self._put_out(now)
+        joined = 0
+        while moved and joined < MOST_JOIN:
+            unit = next(iter(moved))
+            del moved[unit]
+            joined += self._let_in(unit, now)
+        if left + joined > MOST_JOIN:
+            self._moves_rest_until = now + (left + joined) / PODS_MOVED_A_SECOND
+
+    def _put_out(self, now: float) -> int:
+        """All that are to leave do; how many pods did."""
+        count = 0
+        for unit in [unit for unit in self.limit.moved if not unit.is_inside]:
+            del self.limit.moved[unit]
+            for uid in unit.pods:
+                if not self._records[uid].is_outside:
+                    self._reservations.end(uid)
+                    self._stay_outside(self._records[uid], now, queue_moves.FORCE_ACTIVATE)
+                    count += 1
+        return count
+
+    def _let_in(self, unit: WaitingUnit, now: float) -> int:
+        """Its pods join the queue; how many did."""
+        count = 0
+        for uid in unit.pods:
+            if self._records[uid].is_outside:
+                self._unreported.pop(uid, None)
+                self._join(self._records[uid], now, queue_moves.FORCE_ACTIVATE)
+                count += 1
+        return count
+
+    def reported(self, now: float) -> Iterator[ReportWaiting]:
+        """Some of those that have been outside for a while and were not told yet."""
+        due = now - OUTSIDE_PATIENCE_S
+        for uid, since in list(islice(self._unreported.items(), MOST_TOLD)):
+            if since > due:
+                return
+            del self._unreported[uid]
+            record = self._records[uid]
+            if record.is_outside and record.reported is not None:
+                yield ReportWaiting(uid, record.pod.key, record.reported)
+
+    def join_queue(self, record: Record, gang: Gang | None, event: str) -> None:
+        """Let the pod wait for a place of its own; members of a gang are as old as the first.
+
+        The key of a pod without a gang must be set.
+        """
+        pod = record.pod
+        if gang is not None:
+            record.key = self.key(record, gang)
+        place_of = None
+        if gang is not None and pod.group is not None and pod.group.within:
+            place_of = (gang.namespace, gang.name, pod.group.within)
+        alone = pod.uid if record.remark or self._reservations.is_preemptor(pod.uid) else None
+        line_key = ShapeQueueKey(pod.scheduler_name, record.shape, place_of, pod.preempts, alone)
+        shape_queue = self._queue.add(pod.uid, record.key, line_key, pod.key.namespace)
+        if shape_queue.unschedulable and self._reservations:
+            contender = Contender(pod.uid, record.key, (pod,))
+            if self._reservations.takes_precedence(contender):
+                self._queue.activate(
+                    shape_queue
+                )  # those that wait in it may not see these places as free
+        self._moves.entered(
+            queue_moves.UNSCHEDULABLE if shape_queue.unschedulable else queue_moves.ACTIVE, event
+        )
+        if shape_queue.unschedulable:
+            self._reports.newcomers(shape_queue)
+
+    def key(self, record: Record, gang: Gang) -> SortKey:
+        """Where a member of a gang stands: as its first one, then by its own arrival."""
+        return *self.gang_key(record, gang), record.arrived
+
+    def gang_key(self, last: Record, gang: Gang) -> SortKey:
+        """Where a gang stands: with the priority of this member, as old as its first one."""
+        created, arrived = gang.first
+        return self._sorted_by(replace(last.pod, created=created)), arrived
+
+    def _sorted_by(self, pod: Pod) -> tuple[int | str, ...]:
+        """What the profile says; behind all others if its plugin cannot say so."""
+        try:
+            return self._calls.key(pod, self._keys)
+        except PluginFailed:
+            return self._keys.last(pod.uid)
+
+    def start_anew(self) -> None:
+        """Nobody waits, and pods may be sorted in another way."""
+        self._keys = SortKeys()
+        self.limit.clear()
+        self._unreported.clear()
+
+    def _hold_reason(self, pod: Pod, profile: Profile) -> str | None:
+        """None to let it wait, else why it is held; empty when its owner need not be told.
+
+        Raises PluginFailed.
+        """
+        if pod.gates or pod.deleting:
+            return ""  # the API server reports gates itself
+        if pod.problem is not None:
+            return str(pod.problem)
+        if pod.unsupported:
+            return f"not supported yet: {listed(pod.unsupported)}"
+        if pod.group_reference is not None and pod.group is None:
+            return self._gangs.objects.reason(pod)
+        reason = next(_held_by(pod, profile), None)
+        return reason or self._calls.pre_enqueue(pod)
+
+    def back_off(self, record: Record, now: float) -> None:
+        """A placement of the pod failed: it waits again after a while."""
+        self._table.transition(record, PodState.BACKOFF, queue_moves.ATTEMPT_FAILURE)
+        record.tries += 1
+        self._backoff.add(now + backoff_s(record.tries), (record.pod.uid, record.tries))
+
+    def edited(self, record: Record, now: float, effects: list[Effect], event: str) -> None:
+        """The pod, which is in no queue now, was changed in what matters.
+
+        It is tried at once, and an edit that follows too soon after a pause that doubles with each.
+        """
+        pod = record.pod
+        if pod.gates or pod.deleting or pod.problem is not None:
+            record.is_edited = False
+            self.enqueue(record, now, effects, event)
+        elif now >= record.edits_rest_until:
+            self._take_in_edit(record, now, effects, event)
+        else:
+            self.pause(record, event)
+            if not record.is_edited:
+                record.is_edited = True
+                self._edited.add(record.edits_rest_until, pod.uid)
+
+    def _take_in_edit(self, record: Record, now: float, effects: list[Effect], event: str) -> None:
+        if now >= record.edits_rest_until + CALM_S:
+            record.edits = 0
+        record.edits += 1
+        record.edits_rest_until = now + backoff_s(record.edits)
+        record.is_edited = False
+        self.enqueue(record, now, effects, event)
+
+    def take_back(self, now: float, effects: list[Effect]) -> None:
+        """Pods whose backoff is over wait again."""
+        for uid, tries in self._backoff.due(now):
+            record = self._records.get(uid)
+            if record is not None and record.state is PodState.BACKOFF and record.tries == tries:
+                self.enqueue(record, now, effects, queue_moves.BACKOFF_COMPLETE)
+        for uid in self._edited.due(now):
+            record = self._records.get(uid)
+            if record is not None and record.is_edited and now >= record.edits_rest_until:
+                record.is_edited = False
+                if record.state is PodState.BACKOFF:
+                    self._take_in_edit(record, now, effects, queue_moves.BACKOFF_COMPLETE)
+
+
+def report_waiting(record: Record, sentence: str) -> list[Effect]:
+    """Tell the pod's owner something about this very pod, unless it was the last thing told."""
+    diagnosis = Diagnosis(sentence=sentence)
+    if record.reported == diagnosis:
+        return []
+    record.reported = diagnosis
+    return [ReportWaiting(record.pod.uid, record.pod.key, diagnosis)]
+
+
+def _asked(pod: Pod, profile: Profile) -> Shape | None:
+    """The pod's shape as its profile understands it; None if it cannot."""
+    shape = scaled(pod.shape, profile.capacities) if _is_scaled(pod) else pod.shape
+    backend = chosen_backend(pod, profile)
+    if shape is None or backend is None or backend is IsolationBackend.NONE:
+        return shape
+    return with_isolation(shape, backend)
+
+
+def _is_scaled(pod: Pod) -> bool:
+    claim = pod.shape.claim
+    return claim is not None and bool(claim.share_of)
+
+
+def _held_by(pod: Pod, profile: Profile) -> Iterator[str]:
+    """What the pod's profile has against it."""
+    if _is_scaled(pod) and scaled(pod.shape, profile.capacities) is None:
+        model = pod.shape.claim.share_of if pod.shape.claim else ""
+        yield f"it asks for a share of {model}, which is not in gpuCapacities of its profile"
+    if chosen_backend(pod, profile) is not None and not profile.isolation.allows(pod.isolation):
+        allowed = ", ".join(profile.isolation.allowed)
+        yield f'sharedgpu/isolation="{pod.isolation}": this scheduler allows {allowed}'

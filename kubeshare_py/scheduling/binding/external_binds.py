@@ -1,0 +1,77 @@
+"""Changes of bound pods by other clients, as far as they are visible.
+
+Admission policies prevent most of them; others are charged as the pod states and reported.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from kubeshare_py.domain.bounds import shortened
+from kubeshare_py.domain.effects import PodWarning, ReportPodWarning
+from kubeshare_py.domain.identity import GpuUuid
+from kubeshare_py.domain.pod import Pod
+from kubeshare_py.scheduling.queue.pod_records import PodState, Record
+
+#: The most cards that a sentence names.
+_NAMED = 8
+
+
+def warnings_of(pod: Pod, is_ours: bool) -> Iterator[ReportPodWarning]:
+    """Problems of a bound pod by itself; `is_ours`: it names this scheduler."""
+    if pod.allocation_problem:
+        note = f"what it holds of GPUs is not charged: {pod.allocation_problem}"
+        yield _report(pod, PodWarning.UNREADABLE, note)
+    elif pod.mismatch:
+        note = f"its containers may use what it does not hold: {pod.mismatch}"
+        yield _report(pod, PodWarning.MISMATCH, note)
+    elif is_ours and pod.allocation is None and pod.shape.claim is not None:
+        note = f"it asks for GPUs, but somebody else bound it to {pod.node_name} without any"
+        yield _report(pod, PodWarning.MISSING, note)
+
+
+def standing(records: Iterable[Record], ours: Collection[str]) -> Iterator[ReportPodWarning]:
+    """Problems of pods that are bound already; `ours`: the names of this scheduler."""
+    for record in records:
+        if record.state is PodState.BOUND:
+            yield from warnings_of(record.pod, record.pod.scheduler_name in ours)
+
+
+def placed_by_another(pod: Pod) -> Iterator[ReportPodWarning]:
+    """Problems of a pod that another client just bound."""
+    if pod.allocation is not None:
+        cards = _named([card.uuid for card in pod.allocation.cards]) or "no GPU"
+        note = f"somebody else placed it on {pod.node_name} with {cards}: charged as it says"
+        yield _report(pod, PodWarning.NOT_OURS, note)
+
+
+def unknown_cards(pod: Pod, cards: Collection[GpuUuid]) -> Iterator[ReportPodWarning]:
+    """Problems of a pod that another client bound with cards that its node does not have.
+
+    `cards` are those that the node has.
+    """
+    claimed = () if pod.allocation is None else pod.allocation.cards
+    unknown = [card.uuid for card in claimed if card.uuid not in cards]
+    if unknown:
+        note = f"{pod.node_name} does not have {_named(unknown)}: charged once it has them"
+        yield _report(pod, PodWarning.UNKNOWN_CARDS, note)
+
+
+def changed(before: Pod, after: Pod, is_ours: bool) -> Iterator[ReportPodWarning]:
+    """New problems of a bound pod after a change."""
+    same = before.allocation == after.allocation
+    if same and after.allocation is not None and not after.mismatch:
+        return  # nearly always
+    if before.allocation is not None and not same:
+        note = "somebody else changed its allocation: what it held when it was bound stays charged"
+        yield _report(after, PodWarning.CHANGED, note)
+    known = {report.warning for report in warnings_of(before, is_ours)}
+    yield from (one for one in warnings_of(after, is_ours) if one.warning not in known)
+
+
+def _report(pod: Pod, warning: PodWarning, note: str) -> ReportPodWarning:
+    return ReportPodWarning(pod.uid, pod.key, warning, shortened(note))
+
+
+def _named(uuids: Sequence[GpuUuid]) -> str:
+    """The first cards, and how many more there are."""
+    more = [f"{len(uuids) - _NAMED} more"] if len(uuids) > _NAMED else []
+    return ", ".join([*uuids[:_NAMED], *more])

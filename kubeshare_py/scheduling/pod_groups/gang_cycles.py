@@ -1,0 +1,379 @@
+"""Gangs in the machine's turns: who comes together, who is decided, who waits for room."""
+
+import math
+from collections import Counter, OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kubeshare_py.domain.diagnosis import Diagnosis
+from kubeshare_py.domain.effects import Effect
+from kubeshare_py.domain.pod import Shape
+from kubeshare_py.domain.remembered import MOST_BYTES, weight_of
+from kubeshare_py.framework.evaluator import SHAPES_KEPT, Choice
+from kubeshare_py.framework.headroom import Headroom
+from kubeshare_py.scheduling.binding.scheduler_state import SchedulerState
+from kubeshare_py.scheduling.pod_groups.constrained_members import ConstrainedMembers
+from kubeshare_py.scheduling.pod_groups.gang_models import fix_models
+from kubeshare_py.scheduling.pod_groups.gang_places import GangPlaces
+from kubeshare_py.scheduling.pod_groups.gang_plan import Forbidden, GangPlan, Placed
+from kubeshare_py.scheduling.pod_groups.gang_queue import CompositionQueue, GangQueue
+from kubeshare_py.scheduling.pod_groups.gang_repair import GangRepair, RepairRules
+from kubeshare_py.scheduling.pod_groups.gang_reports import UNREAD, GangReports, too_varied
+from kubeshare_py.scheduling.queue import queue_moves
+from kubeshare_py.scheduling.queue.attempts import count
+from kubeshare_py.scheduling.queue.gangs import Composition, Gang, Shortage
+from kubeshare_py.scheduling.queue.pod_queue import SortKey
+from kubeshare_py.scheduling.queue.pod_records import Record
+from kubeshare_py.scheduling.queue.reservations import contender_of
+from kubeshare_py.scheduling.queue.timers import Timers, backoff_s
+from kubeshare_py.scheduling.queue.waiting_reports import (
+    INVENTORY_PATIENCE_S,
+    PODS_A_SECOND,
+    SAME_REASONS_S,
+    UNASKED_S,
+)
+
+#: Compositions whose shortage is remembered.
+SHORTAGES_KEPT = 256
+#: A gang whose waiting members have more shapes than this is not tried: what is known of all must
+#: be kept from one turn to the next until the gang is tried, in one turn.
+MOST_SHAPES = SHAPES_KEPT // 2
+
+
+@dataclass(slots=True)
+class _KnownShortage:
+    """What was missing for a composition, when, and as of which change of the ledger."""
+
+    shortage: Shortage
+    found_at: float
+    found_from: int
+    #: Of its composition, in bytes.
+    weight: int
+
+
+class GangCycles:
+    """Works on the scheduler's state; holds which gangs wait for room."""
+
+    def __init__(self, state: SchedulerState, rules: RepairRules) -> None:
+        self._state = state
+        self.rooms: dict[str, Headroom] = {}
+        self.use_profiles()
+        places = self.places = GangPlaces(
+            state.ledger, state.profiles, state.evaluators, self.rooms, state.boundary
+        )
+        ledger = state.ledger
+        self._plan = GangPlan(
+            state.assumer, state.evaluators, self.rooms, state.work, places, ledger
+        )
+        kept_out = state.ledger, state.queue, state.moves, state.gangs, places
+        self.constrained = ConstrainedMembers(*kept_out)
+        self.queue = GangQueue(state.shares)
+        self.reports = GangReports()
+        self._repair = GangRepair(
+            state.table, state.gangs, state.enqueuer, state.binding_cycles, rules
+        )
+        self._rested: Timers[Gang] = Timers()
+        self._look: Timers[Composition] = Timers()
+        self._known: OrderedDict[Composition, _KnownShortage] = OrderedDict()
+        self._swept = 0
+        #: Shape queues of gangs that rows improved for, to be looked at; and what is yet to be
+        #: asked about the last of them, once that has begun.
+        self._sweep: list[CompositionQueue] = []
+        self._looks: Iterator[bool] | None = None
+        #: Gangs that were blocked, or joined blocked ones, since anybody looked.
+        self.newcomers: dict[Gang, None] = {}
+        self._inventory_read = False
+
+    @property
+    def next_at(self) -> float:
+        """When time alone changes something; infinity when it does not."""
+        if not self._state.gangs.by_key:
+            return math.inf
+        return min(
+            self._repair.next_at, self._rested.next_at, self._look.next_at, self.reports.next_at
+        )
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether a turn would find something to do without any further event."""
+        if not self._state.gangs.by_key:
+            return False  # nearly always, and asked at every turn
+        if self._sweep or self._state.gangs.touched or self.queue.has_more:
+            return True
+        # Rows may have improved while shape queues were looked at for such that did before.
+        is_behind = self._swept != self._state.ledger.improved.end
+        return bool(self.queue.joined) or (is_behind and bool(self.queue.queues()))
+
+    def use_profiles(self) -> None:
+        """Other plugins say how much room there is."""
+        for name, evaluator in self._state.evaluators.items():
+            self.rooms[name] = Headroom(self._state.ledger, evaluator)
+
+    def start_anew(self) -> None:
+        """Nobody waits for room; all gangs are looked at again."""
+        self.queue.clear()
+        self._sweep.clear()
+        self._looks = None
+        self.constrained.clear()
+        self._state.reservations.doubt_all()
+        self._known.clear()
+        for gang in self._state.gangs.by_key.values():
+            gang.lined_by = None
+            self._state.gangs.touched[gang] = None
+
+    def time_passed(self, now: float, effects: list[Effect]) -> None:
+        """Deadlines, texts that are old by now, and gangs that have rested."""
+        # Who was completed by the last answers is not late.
+        self._settle(now)
+        self._repair.look(now, effects)
+        self.reports.look(now)
+        for gang in self._rested.due(now):
+            self._state.gangs.touched[gang] = None
+        for composition in self._look.due(now):
+            known = self._known.get(composition)
+            is_old = known is None or known.found_from != self._state.ledger.changed.end
+            for composition_queue in self.queue.queues_of(composition):
+                if composition_queue.shortage is None:
+                    for gang in composition_queue.gangs:
+                        self.reports.tell(gang, UNREAD)
+                elif is_old:
+                    self.queue.activate(composition_queue)
+
+    def begin_turn(self, now: float, inventory_read: bool) -> None:
+        """Look at what changed, and wake the gangs that improved rows may have room for."""
+        self._settle(now)
+        self.constrained.look()
+        read_just_now = inventory_read and not self._inventory_read
+        self._inventory_read = inventory_read
+        improved = self._state.ledger.improved.end
+        if read_just_now or (improved != self._swept and not self._sweep):
+            self._swept = improved
+            self._sweep, self._looks = self._fewest_last(), None
+        while self._sweep and self._state.assumer.may_look_on():
+            self._look_on(self._sweep[-1])
+        self._state.shares.unswept.update(
+            composition_queue.owner for composition_queue in self._sweep
+        )
+        self.queue.let_on()
+
+    @property
+    def sweeps(self) -> bool:
+        """Whether shape queues of gangs are yet to be looked at."""
+        return bool(self._sweep)
+
+    def is_prepared(self, gang: Gang) -> bool:
+        """Whether all its shapes were asked about; some are now, as far as this turn may."""
+        unasked = [one for one in gang.shapes if not self._state.evaluators[one[0]].knows(one[1])]
+        for number, (profile, shape) in enumerate(unasked, 1):
+            self.rooms[profile].total(shape)
+            if number < len(unasked) and not self._state.assumer.has_budget():
+                return False
+        return True
+
+    def turn_ends(self, now: float) -> None:
+        """What was tried in this turn changed nothing: texts of this turn are true after it."""
+        for known in self._known.values():
+            if known.found_at == now:
+                known.found_from = self._state.ledger.changed.end
+
+    def first(self, now: float) -> tuple[SortKey, Gang] | None:
+        """The gang that is to be tried next, and where it stands."""
+        gang = self.queue.first()
+        if self.queue.joined:
+            self._tell_joined(now)
+        return None if gang is None else (gang.key, gang)
+
+    def decide(self, gang: Gang, now: float, effects: list[Effect]) -> int:
+        """Place all that the gang needs, or nobody; how many Binds that makes."""
+        for record in gang.waiting.values():
+            record.attempts += 1
+        claims = any(shape.claim is not None for _, shape in gang.shapes)
+        if claims and not self._inventory_read:
+            self._block(gang, None, now)
+            self._look.add(now + INVENTORY_PATIENCE_S, gang.composition)
+            return 0
+        answer = None
+        if self._plan.may_fit(gang.shapes, gang.need):
+            answer = self._plan.place(gang)
+        if isinstance(answer, Placed):
+            self.queue.remove(gang)
+            gang.tries, gang.shortage = 0, None
+            effects.extend(self._state.binding_cycles.commit(gang, answer.records))
+            self._settle(now)
+            return len(answer.records)
+        count(self._state.attempts.unschedulable, next(iter(gang.shapes))[0])
+        if isinstance(answer, Forbidden):
+            self._rest(gang, answer, now)
+        else:
+            self._block(gang, self._shortage(gang, now), now)
+            self._repair.cannot_fit(gang, now, effects)
+        return 0
+
+    def nearer(self, record: Record, choice: Choice) -> Choice | str:
+        """The place for a pod: if it is in a gang, near those that have theirs.
+
+        A sentence if it must be where they are, and there is no room.
+        """
+        gang = self._state.gangs.of(record.pod.uid)
+        return choice if gang is None else self._plan.near(gang, record, choice)
+
+    def one_placed(self, shape: Shape, now: float) -> None:
+        """A pod of this shape got a place: does it say which model others of its gang must have?"""
+        if shape.claim is not None and shape.claim.one_model and self._state.gangs.touched:
+            self._settle(now)
+
+    # --- inside --------------------------------------------------------------------------------
+
+    def _look_on(self, composition_queue: CompositionQueue) -> None:
+        """Ask about one more shape of the sweep's last queue; wake its gangs if they may fit.
+
+        A change between two such questions begins a sweep of its own.
+        """
+        if self.queue.is_unschedulable(composition_queue):
+            if self._looks is None:
+                self._looks = self._plan.each_look(composition_queue.shapes, composition_queue.need)
+            may_fit = True if composition_queue.shortage is None else next(self._looks, None)
+            if may_fit is False:
+                return  # there may be further shapes
+            if may_fit:
+                self._state.moves.woken(sum(len(gang.waiting) for gang in composition_queue.gangs))
+                self.queue.activate(composition_queue)
+        self._sweep.pop()
+        self._looks = None
+
+    def _fewest_last(self) -> list[CompositionQueue]:
+        """Shape queues of blocked gangs, those of namespaces with few of them at the end."""
+        composition_queues = self.queue.queues()
+        counts = Counter(composition_queue.owner for composition_queue in composition_queues)
+        return sorted(
+            composition_queues,
+            key=lambda composition_queue: (
+                -counts[composition_queue.owner],
+                composition_queue.owner,
+            ),
+        )
+
+    def _settle(self, now: float) -> None:
+        for gang in self._state.gangs.take_touched():
+            self._repair.note(gang, now)
+            self._state.reservations.changed(gang)
+            if gang.is_divided:
+                self._leave(gang)  # it is looked at again when its members are whole
+                continue
+            if fix_models(gang) and gang.lined_by is not None:
+                self._leave_queues(gang)
+            if gang.needs_quorum:
+                self._gather(gang, now)
+            else:
+                self._disperse(gang)
+            self.constrained.changed(gang)
+
+    def _gather(self, gang: Gang, now: float) -> None:
+        """The gang is tried as soon as there are enough of them."""
+        if gang.lined_by is not None:
+            self._leave_queues(gang)
+        if len(gang.waiting) < gang.need or gang.rests_until > now:
+            self._leave(gang)
+            if len(gang.waiting) < gang.need:
+                self.reports.incomplete(gang, now)
+            return
+        if len(gang.shapes) > MOST_SHAPES:
+            self._leave(gang)
+            self.reports.tell(gang, too_varied(gang, MOST_SHAPES))
+            return
+        gang.key = self._key(gang)
+        reservations = self._state.reservations
+        self.queue.put(gang, alone=reservations.is_preemptor(gang))
+        composition_queue = self.queue.queue_of(gang)
+        if (
+            composition_queue is not None
+            and reservations
+            and reservations.takes_precedence(contender_of(gang, self._state.records))
+        ):
+            self.queue.activate(composition_queue)
+        self._tell_joined(now)
+
+    def _leave_queues(self, gang: Gang) -> None:
+        """Its members do not wait each for itself, or not where they did."""
+        for uid in gang.waiting:
+            self._state.queue.remove(uid)
+            self._state.reservations.end(uid)
+            gang.unreported[uid] = None
+        gang.lined_by = None
+
+    def _key(self, gang: Gang) -> SortKey:
+        """It stands where the last of those that it needs would stand."""
+        for record in gang.waiting.values():
+            if not record.key or gang.keyed_by != gang.first:
+                record.key = self._state.enqueuer.key(record, gang)
+        gang.keyed_by = gang.first
+        last = sorted(gang.waiting.values(), key=lambda record: record.key)[gang.need - 1]
+        return self._state.enqueuer.gang_key(last, gang)
+
+    def _disperse(self, gang: Gang) -> None:
+        """From now on each member waits for itself."""
+        self._leave(gang)
+        if gang.lined_by != gang.first:
+            for uid, record in gang.waiting.items():
+                self._state.queue.remove(uid)
+                self._state.enqueuer.join_queue(record, gang, queue_moves.FORCE_ACTIVATE)
+            gang.lined_by = gang.first
+            gang.unreported.clear()
+            gang.diagnosis = None
+
+    def _leave(self, gang: Gang) -> None:
+        """The gang does not wait for room."""
+        self.queue.remove(gang)
+        self._state.reservations.end(gang)
+        gang.short_since = None
+
+    def _block(self, gang: Gang, shortage: Shortage | None, now: float) -> None:
+        self._state.moves.entered(
+            queue_moves.UNSCHEDULABLE, queue_moves.ATTEMPT_FAILURE, len(gang.waiting)
+        )
+        self.queue.mark_unschedulable(gang).shortage = shortage
+        self._tell_joined(now)
+
+    def _tell_joined(self, now: float) -> None:
+        for gang in self.queue.joined:
+            self.newcomers[gang] = None
+            composition_queue = self.queue.queue_of(gang)
+            if composition_queue is not None and composition_queue.shortage is not None:
+                if gang.short_since is None:
+                    gang.short_since = now
+                self.reports.short(gang, composition_queue.shortage)
+        self.queue.joined.clear()
+
+    def _shortage(self, gang: Gang, now: float) -> Shortage:
+        """What is missing: worked out now, or some seconds ago, since that takes a while."""
+        composition = gang.composition
+        known = self._known.get(composition)
+        wait_s = max(SAME_REASONS_S, len(gang.waiting) / PODS_A_SECOND)
+        if known is not None and now < known.found_at + wait_s:
+            gang.shortage, gang.short_at = known.shortage, known.found_at
+        if gang.shortage is not None and now < gang.short_at + wait_s:
+            self._look.add(gang.short_at + wait_s, composition)
+            return gang.shortage
+        shortage = gang.shortage = self._plan.shortage(gang)
+        gang.short_at = now
+        self._known[composition] = _KnownShortage(
+            shortage, now, self._state.ledger.changed.end, weight_of(composition)
+        )
+        kept = sum(known.weight for known in self._known.values())
+        while len(self._known) > SHORTAGES_KEPT or (kept > MOST_BYTES and len(self._known) > 1):
+            kept -= self._known.popitem(last=False)[1].weight
+        self._look.add(now + max(UNASKED_S, wait_s), composition)
+        return shortage
+
+    def _rest(self, gang: Gang, refusal: Forbidden, now: float) -> None:
+        """A plugin does not permit a place: the gang is tried again after a while."""
+        member = refusal.record.pod.key.name
+        sentence = f'pod group "{gang.title}": no place for {member}: {refusal.sentence}'
+        self.reports.tell(gang, Diagnosis(sentence=sentence))
+        self._leave(gang)
+        gang.tries += 1
+        gang.rests_until = now + backoff_s(gang.tries)
+        self._rested.add(gang.rests_until, gang)
+        self._state.moves.entered(
+            queue_moves.BACKOFF, queue_moves.ATTEMPT_FAILURE, len(gang.waiting)
+        )

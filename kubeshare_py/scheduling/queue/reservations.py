@@ -1,0 +1,311 @@
+"""Capacity kept for a waiting pod or gang: its holder, and which other pods see it as taken.
+
+The holder itself is tried in its turn like all others, as if its reservations were not there; if it
+fits, in whatever place, its reservations end. The holder of a preemption plan keeps its places from
+all contenders except those that outrank it (`Reservation.yields_to`). Any other holder keeps its
+places from contenders behind it in the queue.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from kubeshare_py.cluster.charge import Charge
+from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.domain.gpu import Gpu
+from kubeshare_py.domain.identity import GpuUuid, NodeName, PodUid
+from kubeshare_py.domain.node import Node
+from kubeshare_py.domain.pod import Pod, Shape
+from kubeshare_py.scheduling.queue.gangs import Gang
+from kubeshare_py.scheduling.queue.pod_queue import SortKey
+from kubeshare_py.scheduling.queue.pod_records import Record
+
+#: What may have reservations: a gang, or a pod that is tried alone.
+Nominee = Gang | PodUid
+#: The place of each pod.
+Places = Mapping[PodUid, Charge]
+
+
+class ReservationCause(Enum):
+    """Why a nominee has reservations."""
+
+    STARVES = auto()  # it was the first in the queue for long
+    PREEMPTS = auto()  # victims are evicted for it
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Contender:
+    """A pod or gang that is tried. `key`: its sort key; `pods`: those that it needs."""
+
+    nominee: Nominee
+    key: SortKey
+    pods: Sequence[Pod]
+
+    @property
+    def priority(self) -> int:
+        """`spec.priority`; a gang has the lowest one of its pods."""
+        return min(pod.priority for pod in self.pods)
+
+
+def needed(nominee: Nominee, records: Mapping[PodUid, Record]) -> list[Record]:
+    """The pods that must be placed together."""
+    if isinstance(nominee, Gang):
+        return sorted(nominee.waiting.values(), key=lambda one: one.key)[: nominee.need]
+    return [records[nominee]]
+
+
+def contender_of(nominee: Nominee, records: Mapping[PodUid, Record]) -> Contender:
+    """A waiting pod or gang as a contender."""
+    members = needed(nominee, records)
+    key = nominee.key if isinstance(nominee, Gang) else members[0].key
+    return Contender(nominee, key, [record.pod for record in members])
+
+
+@dataclass(slots=True, eq=False)
+class Reservation:
+    """A pod or gang with reservations. `key`: its sort key; `name`: for texts; times in s.
+
+    A holder that `STARVES` stays one when its places are gone, and is planned anew. One that
+    `PREEMPTS` keeps its places, even when it `is_broken`, until it has another plan or none. `uids`
+    are pods with places, `beside` evicted pods of whose cards more is kept than the places.
+    """
+
+    nominee: Nominee
+    key: SortKey
+    name: str
+    cause: ReservationCause
+    since: float
+    planned_at: float = 0.0
+    #: Which contenders outrank the holder of a preemption plan, and its pods' shapes when it was
+    #: made.
+    yields_to: Callable[[Contender], bool] | None = None
+    shapes: Mapping[PodUid, Shape] = field(default_factory=dict)
+    uids: list[PodUid] = field(default_factory=list)
+    beside: list[PodUid] = field(default_factory=list)
+    is_laid: bool = True
+    #: Another pod took part of its places while its reservations were lifted.
+    is_broken: bool = False
+    #: Its nodes and their cards at the time of planning.
+    nodes: dict[NodeName, tuple[Node | None, tuple[Gpu, ...] | None]] = field(default_factory=dict)
+
+    def is_open_to(self, contender: Contender) -> bool:
+        """Whether the contender may take these places."""
+        if contender.nominee == self.nominee:
+            return True
+        if self.yields_to is not None:
+            return self.yields_to(contender)
+        return not self.key < contender.key
+
+
+class Reservations:
+    """The holders and their reservations in the ledger; between turns all reservations are laid."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._of: dict[Nominee, Reservation] = {}
+        #: In queue order.
+        self.holders: list[Reservation] = []
+        #: How many holders have lost or used their reservations.
+        self.ended = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.holders)
+
+    def of(self, nominee: Nominee) -> Reservation | None:
+        """The holder of this gang or pod, or None."""
+        return self._of.get(nominee)
+
+    def reservation_of(self, uid: PodUid) -> Reservation | None:
+        """The holder to which this pod's reservation belongs, or None."""
+        return next((one for one in self.holders if uid in one.uids or uid in one.beside), None)
+
+    def starving(self) -> Reservation | None:
+        """The starving holder, or None."""
+        return next((one for one in self.holders if one.cause is ReservationCause.STARVES), None)
+
+    def hold(
+        self, reservation: Reservation, places: Places, now: float, beside: Places | None = None
+    ) -> None:
+        """Keep these places for the holder, in place of its former ones.
+
+        `beside`: by evicted pod, what is kept of its cards beside the places.
+        """
+        ledger, reservations = self._ledger, self._ledger.reservations
+        beside = beside or {}
+        kept = {**places, **beside}
+        for uid in [uid for uid in (*reservation.uids, *reservation.beside) if uid not in kept]:
+            ledger.dissolve(uid)
+        for uid, place in kept.items():
+            if not _same(reservations.get(uid), place):
+                ledger.reserve(uid, place.node, place.resources, place.allocation)
+            elif not reservation.is_laid:
+                ledger.lay([uid])
+        reservation.uids, reservation.beside = list(places), list(beside)
+        reservation.is_laid, reservation.is_broken, reservation.planned_at = True, False, now
+        reservation.nodes = {place.node: self._node(place.node) for place in places.values()}
+        self._of[reservation.nominee] = reservation
+        self.holders = sorted(self._of.values(), key=lambda one: one.key)
+
+    def end(self, nominee: Nominee) -> None:
+        """End a nominee's reservations, if any; the ledger wakes pods that may fit now."""
+        reservation = self._of.pop(nominee, None)
+        if reservation is not None:
+            self._dissolve(reservation)
+            self.holders.remove(reservation)
+            self.ended += 1
+
+    def doubt_all(self) -> None:
+        """Have every place planned anew."""
+        for reservation in list(self.holders):
+            if reservation.cause is ReservationCause.PREEMPTS:
+                reservation.is_broken = True
+            else:
+                self.end(reservation.nominee)
+
+    def changed(self, gang: Gang) -> None:
+        """The gang changed: drop its places, or have them planned anew."""
+        reservation = self._of.get(gang)
+        if reservation is None or self._is_as_planned(reservation, gang):
+            return
+        if reservation.cause is ReservationCause.PREEMPTS and gang.needs_quorum:
+            reservation.is_broken = True
+        else:
+            self._lose(reservation)
+
+    def is_preemptor(self, nominee: Nominee) -> bool:
+        """Whether a preemption plan is carried out for this gang or pod."""
+        reservation = self._of.get(nominee)
+        return reservation is not None and reservation.cause is ReservationCause.PREEMPTS
+
+    def takes_precedence(self, contender: Contender) -> bool:
+        """Whether the contender may take places that are kept from others."""
+        return any(reservation.is_open_to(contender) for reservation in self.holders)
+
+    # --- in a turn -----------------------------------------------------------------------------
+
+    def outdated(self) -> Iterator[Reservation]:
+        """Holders with a node that changed: their places are gone."""
+        for reservation in list(self.holders):
+            nodes = {name: self._node(name) for name in reservation.nodes}
+            if nodes == reservation.nodes:
+                continue
+            if reservation.cause is ReservationCause.STARVES:
+                self._lose(reservation)
+                yield reservation
+                continue
+            reservation.nodes = nodes
+            reservation.is_broken |= not all(map(self._is_usable, reservation.uids))
+
+    def lift(self) -> None:
+        """Show the cluster without any reservations."""
+        for reservation in self.holders:
+            self._lift(reservation)
+
+    def show_to(self, contender: Contender) -> Reservation | None:
+        """Show the capacity that the contender may take; returns a holder that must be tried first.
+
+        That is one whose places another pod has taken.
+        """
+        for reservation in self.holders:
+            if reservation.is_open_to(contender):
+                self._lift(reservation)
+                continue
+            if reservation.is_broken and reservation.cause is ReservationCause.STARVES:
+                self._lose(reservation)
+                return reservation
+            self._lay(reservation)
+        return None
+
+    def lay(self) -> list[Reservation]:
+        """Show the cluster with all reservations; returns holders that must be tried again."""
+        lost = []
+        for reservation in list(self.holders):
+            if reservation.is_broken and reservation.cause is ReservationCause.STARVES:
+                self._lose(reservation)
+                lost.append(reservation)
+            self._lay(reservation)
+        return lost
+
+    def took_by(self, record: Record) -> None:
+        """This pod was just placed."""
+        if self.holders and record.node is not None:
+            cards = record.allocation.cards if record.allocation is not None else ()
+            self.took(record.node, {card.uuid for card in cards})
+
+    def took(self, node: NodeName, cards: Collection[GpuUuid]) -> None:
+        """A pod was just placed on these cards of a node, or a plan was made for them."""
+        for reservation in self.holders:
+            if not reservation.is_laid and node in reservation.nodes:
+                own = self._cards_on(node, reservation)
+                if (
+                    reservation.cause is ReservationCause.STARVES
+                    or not own
+                    or not own.isdisjoint(cards)
+                ):
+                    reservation.is_broken = True
+
+    # --- inside --------------------------------------------------------------------------------
+
+    def _node(self, name: NodeName) -> tuple[Node | None, tuple[Gpu, ...] | None]:
+        row = self._ledger.columns.row_of.get(name)
+        node = None if row is None else self._ledger.columns.nodes[row]
+        return node, self._ledger.inventory.get(name)
+
+    def _cards_on(self, node: NodeName, reservation: Reservation) -> set[GpuUuid]:
+        """The cards of its places on a node."""
+        places = (self._ledger.reservations[uid] for uid in reservation.uids)
+        found = [one.allocation for one in places if one.node == node and one.allocation]
+        return {card.uuid for allocation in found for card in allocation.cards}
+
+    def _is_as_planned(self, reservation: Reservation, gang: Gang) -> bool:
+        """Whether all pods of a preemption plan still wait with the same shapes."""
+        if not gang.needs_quorum or gang.need != len(reservation.shapes):
+            return False
+        return all(
+            uid in gang.waiting and gang.waiting[uid].shape == shape
+            for uid, shape in reservation.shapes.items()
+        )
+
+    def _is_usable(self, uid: PodUid) -> bool:
+        """Whether the node of this place is there and takes pods, and its cards are healthy."""
+        place = self._ledger.reservations[uid]
+        node, gpus = self._node(place.node)
+        if node is None or node.unschedulable:
+            return False
+        healthy = {gpu.uuid for gpu in gpus or () if gpu.healthy}
+        cards = place.allocation.cards if place.allocation is not None else ()
+        return all(card.uuid in healthy for card in cards)
+
+    def _lose(self, reservation: Reservation) -> None:
+        if reservation.cause is ReservationCause.STARVES:
+            self._dissolve(reservation)
+        else:
+            self.end(reservation.nominee)
+
+    def _dissolve(self, reservation: Reservation) -> None:
+        for uid in (*reservation.uids, *reservation.beside):
+            self._ledger.dissolve(uid)
+        reservation.uids.clear()
+        reservation.beside.clear()
+        reservation.nodes.clear()
+        reservation.is_laid, reservation.is_broken = True, False
+
+    def _lift(self, reservation: Reservation) -> None:
+        if reservation.is_laid:
+            self._ledger.lift([*reservation.uids, *reservation.beside])
+            reservation.is_laid = False
+
+    def _lay(self, reservation: Reservation) -> None:
+        if not reservation.is_laid:
+            self._ledger.lay([*reservation.uids, *reservation.beside])
+            reservation.is_laid = True
+
+
+def _same(before: Charge | None, place: Charge) -> bool:
+    """Whether the place is the same, apart from its token."""
+    if before is None or before.node != place.node or before.resources != place.resources:
+        return False
+    old, new = before.allocation, place.allocation
+    if old is None or new is None:
+        return old is new
+    return old.cards == new.cards and old.exclusive == new.exclusive

@@ -1,0 +1,152 @@
+"""A later member that must be where its gang is waits for room there, and for nothing else."""
+
+from dataclasses import replace
+
+import pytest
+
+from kubeshare_py.domain.events import InventoryRead, NodeSeen, PodSeen
+from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.domain.pod import Pod
+from tests.builders import a_claim, a_cluster, a_machine, a_node, a_pod, a_shape, some_gpus
+from tests.scheduling.gang_driver import GangDriver, a_group, members, names
+from tests.scheduling.pod_groups.test_gang_places import ZONE, cluster, nodes_of
+from tests.scheduling.pod_groups.test_gang_within import within
+from tests.scheduling.preemption_driver import PreemptionDriver
+
+TOLD = f"no room where its group must be: in one {ZONE}"
+
+
+def tied(count: int, milli: int = 1000, name: str = "g") -> list[Pod]:
+    """Members that go one by one, to one zone."""
+    return members(replace(a_group(1, name, 9), within=ZONE), count, a_claim(milli))
+
+
+def two_zones(driver: GangDriver, *cards: int) -> None:
+    """Zones a and b, with so many cards each."""
+    driver.tell(*a_cluster({}))
+    for zone, count in zip("ab", cards, strict=True):
+        driver.tell(NodeSeen(a_node(f"{zone}1", labels={ZONE: zone})))
+        driver.tell(InventoryRead(((NodeName(f"{zone}1"), some_gpus(f"{zone}1", count)),)))
+
+
+def full(driver: GangDriver) -> list[Pod]:
+    """Two members fill zone a; a third, of a headcount of nine, is kept out though b has room."""
+    pods = within(ZONE, 2, 2, headcount=9)
+    driver.bound(driver.show(*pods), *pods)
+    assert driver.show(*within(ZONE, 2, 1, start=2, headcount=9)) == []
+    assert driver.told["g-2"] == TOLD
+    return pods
+
+
+@pytest.fixture
+def driver() -> GangDriver:
+    """Zone a with two cards, zone b with four."""
+    return cluster({"a1": ("a", "", 2), "b1": ("b", "", 4)})
+
+
+def test_room_in_its_place_is_its_at_once(driver: GangDriver) -> None:
+    pods = full(driver)
+    assert nodes_of(driver.gone(pods[0])) == {"a1"}
+
+
+def test_so_is_a_new_node_there(driver: GangDriver) -> None:
+    full(driver)
+    driver.tell(NodeSeen(a_node("a2", labels={ZONE: "a"})))
+    driver.tell(InventoryRead(((NodeName("a2"), some_gpus("a2", 1)),)))
+    assert nodes_of(driver.turn()) == {"a2"}
+
+
+def test_it_is_not_tried_because_of_room_elsewhere(driver: GangDriver) -> None:
+    full(driver)
+    other = a_pod("other", a_shape(a_claim(1000)))
+    driver.bound(driver.show(other), other)
+    record = driver.machine.records[within(ZONE, 2, 3)[2].uid]
+    before = record.attempts
+    assert driver.gone(other) == []
+    assert driver.later(30) == []
+    assert record.attempts == before
+
+
+def test_those_of_its_shape_are_not_kept_out_with_it(driver: GangDriver) -> None:
+    full(driver)
+    assert nodes_of(driver.show(a_pod("other", a_shape(a_claim(1000))))) == {"b1"}
+    assert names(driver.show(*tied(1, name="h"))) == ["h-0"]
+
+
+def test_all_that_are_kept_out_are_told_and_served_in_their_order(driver: GangDriver) -> None:
+    pods = full(driver)
+    assert driver.show(*within(ZONE, 2, 2, start=3, headcount=9)) == []
+    assert [driver.told[f"g-{number}"] for number in (2, 3, 4)] == [TOLD] * 3
+    assert names(driver.gone(pods[0])) == ["g-2"]
+    assert names(driver.gone(pods[1])) == ["g-3"]
+
+
+def test_room_elsewhere_is_no_news_for_who_fitted_nowhere(driver: GangDriver) -> None:
+    fillers = [a_pod(f"s{n}", a_shape(a_claim(1000))) for n in range(5)]
+    driver.bound(driver.show(*fillers), *fillers)
+    (first,) = binds = driver.show(*tied(1))
+    driver.bound(binds)
+    assert driver.show(*tied(2)[1:]) == []
+    assert driver.told["g-1"].startswith("0/2 nodes are available")
+    elsewhere = [one for one in fillers if driver.machine.records[one.uid].node != first.node]
+    assert driver.gone(elsewhere[0]) == []
+    assert driver.told["g-1"].startswith("0/2 nodes are available"), "it was not tried"
+    assert driver.show(*tied(3)[2:]) == []
+    assert {driver.told[f"g-{number}"] for number in (1, 2)} == {driver.told["g-1"]}
+
+
+def test_where_its_gang_leaves_it_may_go_anywhere() -> None:
+    driver = cluster({"a1": ("a", "", 1), "b1": ("b", "", 1)})
+    pods = tied(2)
+    (first,) = binds = driver.show(*pods)
+    driver.bound(binds, *pods)
+    assert driver.told["g-1"] == TOLD
+    bound = driver.machine.records[first.uid].pod
+    driver.tell(PodSeen(replace(bound, deleting=True)))
+    assert nodes_of(driver.turn()) == {"a1", "b1"} - {str(first.node)}
+
+
+def test_where_its_gang_leaves_while_nothing_fits_it_waits_for_room_anywhere() -> None:
+    driver = cluster({"a1": ("a", "", 1), "b1": ("b", "", 1)})
+    filler = a_pod("s", a_shape(a_claim(1000)))
+    driver.bound(driver.show(filler), filler)
+    pods = tied(2)
+    binds = driver.show(*pods)
+    driver.bound(binds, *pods)
+    bound = driver.machine.records[binds[0].uid].pod
+    driver.tell(PodSeen(replace(bound, deleting=True)))
+    assert driver.turn() == []
+    assert names(driver.gone(filler)) == ["g-1"]
+
+
+def test_where_labels_of_nodes_change_its_place_is_another_one(driver: GangDriver) -> None:
+    full(driver)
+    driver.tell(NodeSeen(a_node("a1", labels={ZONE: "b"})))
+    assert nodes_of(driver.turn()) == {"b1"}
+
+
+def test_nothing_is_left_of_it(driver: GangDriver) -> None:
+    pods = full(driver)
+    driver.gone(*within(ZONE, 2, 3, headcount=9), *pods)
+    assert list(driver.machine.queue.queues()) == []
+    other = a_pod("other", a_shape(a_claim(1000)))
+    assert names(driver.show(other)) == ["other"]
+
+
+def test_it_gets_reservations_where_it_must_be() -> None:
+    driver = GangDriver({})
+    driver.machine = a_machine(reservation_after_s=60)
+    two_zones(driver, 2, 4)
+    full(driver)
+    driver.later(60)
+    assert [charge.node for charge in driver.machine.ledger.reservations.values()] == ["a1"]
+
+
+def test_it_evicts_nobody_in_vain() -> None:
+    driver = PreemptionDriver({})
+    two_zones(driver, 2, 2)
+    pods = [replace(pod, priority=9) for pod in within(ZONE, 2, 3, headcount=3)]
+    driver.fill(*pods[:2])
+    driver.fill(*(a_pod(f"s{n}", a_shape(a_claim(1000))) for n in range(2)))
+    driver.show(pods[2])
+    assert driver.victims == []
