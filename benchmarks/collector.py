@@ -34,13 +34,13 @@ _TICKS_S = 0.01
 _READ = "kubeshare_collector_readings_total"
 
 
-async def measured(topology: Board, scrapes: int) -> dict[str, Any]:
+async def measured(board: Board, scrapes: int) -> dict[str, Any]:
     """Everything, of one collector that reads four times a second."""
     began = time.perf_counter()
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "kubeshare_cmd.collector",
         "--address", "127.0.0.1", "--port", "0", "--interval", "0.25",
-        env=topology.environment, stderr=asyncio.subprocess.PIPE,
+        env=board.environment, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
     assert process.stderr is not None
     try:
@@ -149,9 +149,9 @@ def main() -> int:
         print(NO_COMPILER, file=sys.stderr)
         return 1
     with tempfile.TemporaryDirectory() as folder:
-        topology = Board(given.board, Path(folder), build(Path(folder), program))
-        found = asyncio.run(measured(topology, given.scrapes))
-    found = {"board": topology.name, "cards": topology.lines["count"], **found}
+        board = Board(given.board, Path(folder), build(Path(folder), program))
+        found = asyncio.run(measured(board, given.scrapes))
+    found = {"board": board.name, "cards": board.lines["count"], **found}
     print(json.dumps(found, indent=2) if given.output == "json" else _table(found))
     return 0
 

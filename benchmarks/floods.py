@@ -74,13 +74,13 @@ def pods_of(namespace: str) -> str:
 async def flooded(found: Cluster, flood: Flood, nodes: int, seconds: float) -> Figures:
     """Run one kind, and take its pods away again."""
     async with (
-        watched_binds(found.client, pods_of(VICTIM)) as binding_cycles,
+        watched_binds(found.client, pods_of(VICTIM)) as binds,
         found.client.another(concurrency=32) as others,
     ):
         with running(OURS_HALF, found) as pid:
-            tenants = Tenants(found.client, others, flood, binding_cycles)
+            tenants = Tenants(found.client, others, flood, binds)
             await tenants.victim(0)
-            if not await binding_cycles.until(1, _START_S):
+            if not await binds.until(1, _START_S):
                 raise TimeoutError("the scheduler binds nothing")
             await tenants.prepare()
             held, before, cpu_s = await _holder(found.client), resident_mib(pid), usage(pid).cpu_s
@@ -105,17 +105,15 @@ async def flooded(found: Cluster, flood: Flood, nodes: int, seconds: float) -> F
 class Tenants:
     """The victim and the other one."""
 
-    def __init__(
-        self, victims: KubeClient, others: KubeClient, kind: Flood, binding_cycles: Binds
-    ) -> None:
+    def __init__(self, victims: KubeClient, others: KubeClient, kind: Flood, binds: Binds) -> None:
         self.sent = 0
         # A client each: requests in flight are limited, and those of the flood must not be in the
         # victim's way before they are sent.
-        self._victims, self._client, self._kind, self._binding_cycles = (
+        self._victims, self._client, self._kind, self._binds = (
             victims,
             others,
             kind,
-            binding_cycles,
+            binds,
         )
         self._created: list[float] = []
 
@@ -128,8 +126,8 @@ class Tenants:
         """Create the pods that the flood begins with, and let those be bound that fit."""
         await _together(self._pod(number) for number in range(self._kind.before))
         if self._kind.fit:
-            async with watched_binds(self._client, pods_of(NAMESPACE)) as binding_cycles:
-                if not await binding_cycles.until(self._kind.before, _START_S):
+            async with watched_binds(self._client, pods_of(NAMESPACE)) as binds:
+                if not await binds.until(self._kind.before, _START_S):
                     raise TimeoutError("the pods before the flood are not bound")
 
     async def flood(self, seconds: float) -> None:
@@ -141,11 +139,11 @@ class Tenants:
                 _at_rate(kind.rate, seconds, self._pod, first=kind.before, most=kind.pods)
             )
             group.create_task(_at_rate(kind.edits, seconds, self._edit))
-        await self._binding_cycles.until(len(self._created), OVERDUE_S)
+        await self._binds.until(len(self._created), OVERDUE_S)
 
     def latencies(self) -> tuple[int, list[float]]:
         """How many were not bound in time, and the latencies (s) of all but the first."""
-        seen = self._binding_cycles.at
+        seen = self._binds.at
         found = [
             seen[name] - at if (name := f"{VICTIM}-{number:06}") in seen else OVERDUE_S
             for number, at in enumerate(self._created)

@@ -82,9 +82,9 @@ class Binds:
 @asynccontextmanager
 async def watched_binds(client: KubeClient, path: str = PODS) -> AsyncIterator[Binds]:
     """Follow the pods of a namespace that are bound while entered."""
-    binding_cycles, listed = Binds(), asyncio.Event()
+    binds, listed = Binds(), asyncio.Event()
     async with asyncio.TaskGroup() as group:
-        following = group.create_task(binding_cycles.follow(client, path, listed))
+        following = group.create_task(binds.follow(client, path, listed))
         await listed.wait()
-        yield binding_cycles
+        yield binds
         following.cancel()

@@ -35,9 +35,9 @@ async def steady(
     """Pods are created at a steady rate (1/s): from the request's sending to the bind."""
     count = round(rate * seconds)
     names = [f"steady-{number:06}" for number in range(count)]
-    async with watched_binds(cluster.client) as binding_cycles:
+    async with watched_binds(cluster.client) as binds:
         with running(contender, cluster):
-            await _first(cluster, contender, binding_cycles)
+            await _first(cluster, contender, binds)
             started = perf_counter()
             sent: dict[str, float] = {}
             async with asyncio.TaskGroup() as group:
@@ -45,12 +45,10 @@ async def steady(
                     await asyncio.sleep(max(started + number / rate - perf_counter(), 0.0))
                     sent[name] = perf_counter()
                     group.create_task(cluster.create([contender.ask.manifest(name)]))
-            await binding_cycles.until(count + 1, MISSED_S)
-            took = [
-                binding_cycles.at[name] - sent[name] for name in names if name in binding_cycles.at
-            ]
+            await binds.until(count + 1, MISSED_S)
+            took = [binds.at[name] - sent[name] for name in names if name in binds.at]
         await cluster.delete([*names, "first"])
-        await binding_cycles.until(0, _START_S)
+        await binds.until(0, _START_S)
     return _latency(contender, nodes, f"created at {rate:g}/s, then bound", count, took)
 
 
@@ -59,26 +57,26 @@ async def freed(cluster: Cluster, contender: Contender, nodes: int, count: int) 
     size = nodes * CARDS * contender.per_card
     names = [f"pod-{number:06}" for number in range(size + count)]
     took = []
-    async with watched_binds(cluster.client) as binding_cycles:
+    async with watched_binds(cluster.client) as binds:
         with running(contender, cluster):
             await cluster.create(map(contender.ask.manifest, names[:size]))
-            await binding_cycles.until(size, _START_S)
+            await binds.until(size, _START_S)
             for old, new in zip(names, names[size:], strict=False):
                 await cluster.create([contender.ask.manifest(new)])
                 await _waits(cluster, new)
                 started = perf_counter()
                 await cluster.delete([old])
-                if await binding_cycles.of(new, MISSED_S):
-                    took.append(binding_cycles.at[new] - started)
+                if await binds.of(new, MISSED_S):
+                    took.append(binds.at[new] - started)
         await cluster.delete(names[count:])
-        await binding_cycles.until(0, _START_S)
+        await binds.until(0, _START_S)
     return _latency(contender, nodes, "freed card, then bound", count, took)
 
 
-async def _first(cluster: Cluster, contender: Contender, binding_cycles: Binds) -> None:
+async def _first(cluster: Cluster, contender: Contender, binds: Binds) -> None:
     """Wait until it binds at all."""
     await cluster.create([contender.ask.manifest("first")])
-    if not await binding_cycles.until(1, _START_S):
+    if not await binds.until(1, _START_S):
         raise TimeoutError(f"{contender.name} binds nothing")
 
 

@@ -27,17 +27,17 @@ class Memory:
 async def restarted(cluster: Cluster, nodes: int, pods: int) -> Memory:
     """Bind so many half-card pods, start again beside them, and bind one more."""
     names = [f"pod-{number:06}" for number in range(pods)]
-    async with watched_binds(cluster.client) as binding_cycles:
+    async with watched_binds(cluster.client) as binds:
         with running(OURS_HALF, cluster):
             await cluster.create(map(OURS_HALF.ask.manifest, names))
-            await binding_cycles.until(pods, _LONGEST_S)
+            await binds.until(pods, _LONGEST_S)
         await cluster.create([OURS_HALF.ask.manifest("one-more")])
         started = perf_counter()
         with running(OURS_HALF, cluster) as pid:
-            await binding_cycles.of("one-more", _LONGEST_S)
+            await binds.of("one-more", _LONGEST_S)
             found = usage(pid)
-            took = binding_cycles.at["one-more"] - started
-        bound = len(binding_cycles.at)
+            took = binds.at["one-more"] - started
+        bound = len(binds.at)
         await cluster.delete([*names, "one-more"])
     return Memory(
         nodes=nodes,

@@ -56,20 +56,20 @@ async def backlog(
     names = [f"pod-{number:06}" for number in range(pods)]
     first, rest = names[:1], names[1:]
     await cluster.create(map(contender.ask.manifest, first if live else names))
-    async with watched_binds(cluster.client) as binding_cycles:
+    async with watched_binds(cluster.client) as binds:
         asked, before, started = await cluster.requests(), _costs(0), perf_counter()
         with running(contender, cluster) as pid:
             async with asyncio.TaskGroup() as group:
                 if contender is BARE:
                     group.create_task(bare_binds(cluster, first if live else names, nodes))
                 async with asyncio.timeout(LONGEST_S):
-                    await binding_cycles.begin()
+                    await binds.begin()
                 begun = _costs(pid)
                 if live:
                     await _create_meanwhile(cluster, contender, rest, nodes)
-                await binding_cycles.until(pods, LONGEST_S)
+                await binds.until(pods, LONGEST_S)
             costs = _costs(pid)
-            times = sorted(binding_cycles.at.values())
+            times = sorted(binds.at.values())
             counted = times[1:] if live else times
             events, events_s = await _events(cluster, asked, pods if pid else 0, times[-1])
             peak = usage(pid or os.getpid()).peak_mib
@@ -92,7 +92,7 @@ async def backlog(
             calls=_per_pod(calls, pods),
         )
         await cluster.delete(names)
-        await binding_cycles.until(0, LONGEST_S)
+        await binds.until(0, LONGEST_S)
     return found
 
 

@@ -33,9 +33,9 @@ async def create_node(client: KubeClient) -> None:
 async def test_the_node_tells_of_its_cards_and_how_they_are(
     new_board: NewBoard, tmp_path: Path
 ) -> None:
-    topology = new_board("hgx-h100-mig")
+    board = new_board("hgx-h100-mig")
     async with cluster(tmp_path) as (_, client):
-        environment = {**topology.environment, "KUBECONFIG": str(tmp_path / "kubeconfig")}
+        environment = {**board.environment, "KUBECONFIG": str(tmp_path / "kubeconfig")}
         async with collector(environment, 0.1, 30.0, "--annotate-node") as found:
             # The Node is not there yet: it is tried again.
             await found.until(lambda _: any(line["event"] == "annotation" for line in found.log))
@@ -48,23 +48,23 @@ async def test_the_node_tells_of_its_cards_and_how_they_are(
                 lambda page: page["kubeshare_collector_readings_total{read}"] > readings + 3
             )
             assert (await client.get(NODE))["metadata"]["resourceVersion"] == version
-            topology.error(3, 79)
+            board.error(3, 79)
             await until(
                 client,
-                lambda cards: [one.uuid for one in cards if not one.healthy] == [topology.uuid(3)],
+                lambda cards: [one.uuid for one in cards if not one.healthy] == [board.uuid(3)],
             )
 
 
 async def test_the_cards_of_a_driver_that_hangs_are_not_told_to_be_well(
     new_board: NewBoard, tmp_path: Path
 ) -> None:
-    topology = new_board("t4-box")
+    board = new_board("t4-box")
     async with cluster(tmp_path) as (_, client):
         await create_node(client)
-        environment = {**topology.environment, "KUBECONFIG": str(tmp_path / "kubeconfig")}
+        environment = {**board.environment, "KUBECONFIG": str(tmp_path / "kubeconfig")}
         async with collector(environment, 0.1, 1.0, "--annotate-node"):
             await until(client, lambda cards: all(card.healthy for card in cards))
-            topology.hang(SLOW)
+            board.hang(SLOW)
             await until(client, lambda cards: cards and not any(card.healthy for card in cards))
 
 

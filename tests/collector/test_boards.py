@@ -30,9 +30,9 @@ def read(library: Path, tmp_path_factory: pytest.TempPathFactory) -> Read:
 
     def first_reading(name: str) -> tuple[Board, NodeReading]:
         if name not in known:
-            topology = Board(name, tmp_path_factory.mktemp(name), library)
-            with reader(topology.environment) as process:
-                known[name] = topology, process.reading()
+            board = Board(name, tmp_path_factory.mktemp(name), library)
+            with reader(board.environment) as process:
+                known[name] = board, process.reading()
         return known[name]
 
     return first_reading
@@ -73,15 +73,15 @@ def test_the_matrix_of_a_dgx_1v(read: Read) -> None:
 
 
 def test_direct_links_add_up_to_what_a_v100_moves(read: Read) -> None:
-    topology, reading = read("dgx-1v")
-    links = [link for link in card_links(reading.cards) if link.uuid == topology.uuid(0)]
+    board, reading = read("dgx-1v")
+    links = [link for link in card_links(reading.cards) if link.uuid == board.uuid(0)]
     assert sum(link.speed for link in links if link.kind.startswith("NV")) == 300_000
     assert {link.speed for link in links if link.kind == "SYS"} == {32_000}
 
 
 def test_an_old_card_says_what_it_can(read: Read) -> None:
-    topology, reading = read("dgx-1v")
-    card = of(reading, topology.uuid(5))
+    board, reading = read("dgx-1v")
+    card = of(reading, board.uuid(5))
     assert (card.index, card.model, card.bus) == (5, "Tesla V100-SXM2-16GB", "0000:2f:00.0")
     assert (card.memory_bytes, card.reserved_bytes) == (16384 * MIB, 226 * MIB)
     assert (card.numa_node, card.bus_speed) == (1, 32_000)
@@ -98,16 +98,16 @@ def test_everybody_reaches_everybody_over_switches(read: Read) -> None:
 
 
 def test_links_that_are_down_make_a_card_slower_to_reach(read: Read) -> None:
-    topology, reading = read("dgx-a100")
+    board, reading = read("dgx-a100")
     speeds = {(link.uuid, link.peer): link.speed for link in card_links(reading.cards)}
     assert matrix(reading)[0] == "X NV12 NV12 NV10 NV12 NV12 NV12 NV12"
-    assert speeds[topology.uuid(0), topology.uuid(1)] == 600_000
-    assert speeds[topology.uuid(3), topology.uuid(1)] == 500_000
+    assert speeds[board.uuid(0), board.uuid(1)] == 600_000
+    assert speeds[board.uuid(3), board.uuid(1)] == 500_000
 
 
 def test_processes_of_every_kind_are_counted_once(read: Read) -> None:
-    topology, reading = read("dgx-a100")
-    processes = of(reading, topology.uuid(0)).processes
+    board, reading = read("dgx-a100")
+    processes = of(reading, board.uuid(0)).processes
     assert processes is not None
     assert [(one.pid, one.memory_bytes) for one in processes] == [
         (12345, 30000 * MIB),
@@ -117,9 +117,9 @@ def test_processes_of_every_kind_are_counted_once(read: Read) -> None:
 
 
 def test_instances_of_a_divided_card_are_cards(read: Read) -> None:
-    topology, reading = read("hgx-h100-mig")
-    parts = [card for card in reading.cards if card.parent == topology.uuid(0)]
-    assert [card.uuid for card in parts] == [topology.part(0, number) for number in (0, 1, 3)]
+    board, reading = read("hgx-h100-mig")
+    parts = [card for card in reading.cards if card.parent == board.uuid(0)]
+    assert [card.uuid for card in parts] == [board.part(0, number) for number in (0, 1, 3)]
     assert [card.profile for card in parts] == ["3g.40gb", "1g.10gb", "1g.10gb"]
     assert [card.memory_bytes for card in parts] == [40448 * MIB, 9984 * MIB, 9984 * MIB]
     assert {card.index for card in parts} == {0}
@@ -129,20 +129,20 @@ def test_instances_of_a_divided_card_are_cards(read: Read) -> None:
 
 
 def test_a_divided_card_is_not_given_away_with_or_without_instances(read: Read) -> None:
-    topology, reading = read("hgx-h100-mig")
+    board, reading = read("hgx-h100-mig")
     assert [*listed(reading)] == [
-        *sorted(topology.part(0, number) for number in (0, 1, 3)),
-        *(topology.uuid(index) for index in range(2, 8)),
+        *sorted(board.part(0, number) for number in (0, 1, 3)),
+        *(board.uuid(index) for index in range(2, 8)),
     ]
-    assert of(reading, topology.uuid(1)).divided
+    assert of(reading, board.uuid(1)).divided
 
 
 def test_cards_that_are_divided_or_not_in_the_fabric_are_reached_over_the_bus(read: Read) -> None:
-    topology, reading = read("hgx-h100-mig")
+    board, reading = read("hgx-h100-mig")
     assert matrix(reading)[2] == "NODE NODE X NV18 NV18 NV18 NV18 SYS"
     assert matrix(reading)[0] == "X NODE NODE NODE SYS SYS SYS SYS"
     assert matrix(reading)[7] == "SYS SYS SYS SYS NODE NODE NODE X"
-    assert of(reading, topology.uuid(2)).fabric == Fabric(cluster="", clique=0, is_ready=True)
+    assert of(reading, board.uuid(2)).fabric == Fabric(cluster="", clique=0, is_ready=True)
 
 
 def test_every_word_of_the_matrix(read: Read) -> None:
@@ -150,17 +150,17 @@ def test_every_word_of_the_matrix(read: Read) -> None:
 
 
 def test_an_old_driver_is_asked_the_old_way(read: Read) -> None:
-    topology, reading = read("t4-box")
-    card = of(reading, topology.uuid(0))
+    board, reading = read("t4-box")
+    card = of(reading, board.uuid(0))
     assert (card.memory_bytes, card.reserved_bytes) == (15109 * MIB, None)
     assert (card.used_bytes, card.temperature_celsius) == (3 * MIB, 41)
     assert reading.unanswered == ()
 
 
 def test_a_card_that_says_hardly_anything_is_a_card(read: Read) -> None:
-    topology, reading = read("t4-box")
-    assert listed(reading)[topology.uuid(5)]
-    card = of(reading, topology.uuid(5))
+    board, reading = read("t4-box")
+    assert listed(reading)[board.uuid(5)]
+    card = of(reading, board.uuid(5))
     assert {field for field in card.__dataclass_fields__ if getattr(card, field) is not None} == {
         *("uuid", "index", "model", "memory_bytes", "used_bytes"),
         *("profile", "bus", "paths", "links", "errors"),
@@ -169,21 +169,21 @@ def test_a_card_that_says_hardly_anything_is_a_card(read: Read) -> None:
 
 
 def test_a_broken_card_takes_no_pods_and_the_others_do(read: Read) -> None:
-    topology, reading = read("broken-card")
+    board, reading = read("broken-card")
     assert listed(reading) == {
-        topology.uuid(0): True,
-        topology.uuid(1): False,
-        topology.uuid(3): False,
+        board.uuid(0): True,
+        board.uuid(1): False,
+        board.uuid(3): False,
     }
-    assert of(reading, topology.uuid(2)) in reading.unreadable
-    assert of(reading, topology.uuid(3)).repair is Repair.DRAIN_AND_RESET
+    assert of(reading, board.uuid(2)) in reading.unreadable
+    assert of(reading, board.uuid(3)).repair is Repair.DRAIN_AND_RESET
 
 
 def test_what_the_driver_fails_to_say_is_known(read: Read) -> None:
-    topology, reading = read("broken-card")
-    assert of(reading, topology.uuid(0)).temperature_celsius is None
+    board, reading = read("broken-card")
+    assert of(reading, board.uuid(0)).temperature_celsius is None
     assert {*reading.unanswered} == {
-        Unanswered(card=topology.uuid(index), question=question, error="Unknown")
+        Unanswered(card=board.uuid(index), question=question, error="Unknown")
         for index, question in (
             (0, "nvmlDeviceGetTemperatureV"),
             (0, "nvmlDeviceGetTemperature"),
@@ -193,17 +193,17 @@ def test_what_the_driver_fails_to_say_is_known(read: Read) -> None:
 
 
 def test_seven_instances_have_their_own_memory(read: Read) -> None:
-    topology, reading = read("a100-mig")
-    assert listed(reading) == {topology.part(0, number): True for number in range(7)}
+    board, reading = read("a100-mig")
+    assert listed(reading) == {board.part(0, number): True for number in range(7)}
     assert {card.memory_bytes for card in reading.cards if card.parent} == {4864 * MIB}
 
 
 @pytest.mark.parametrize("name", ["dgx-1v", "dgx-2", "dgx-a100", "t4-box"])
 def test_a_board_in_order_answers_everything(read: Read, name: str) -> None:
-    topology, reading = read(name)
+    board, reading = read(name)
     assert (reading.unanswered, reading.unreadable) == ((), ())
     assert all(listed(reading).values())
-    assert len(reading.cards) == topology.lines["count"]
+    assert len(reading.cards) == board.lines["count"]
 
 
 @pytest.mark.parametrize("name", ["dgx-1v", "dgx-2", "dgx-a100", "hgx-h100-mig", "t4-box"])
@@ -217,6 +217,6 @@ def test_links_are_known_of_every_ordered_pair(read: Read, name: str) -> None:
 
 
 def test_a_link_that_leads_to_a_switch_is_one(read: Read) -> None:
-    topology, reading = read("dgx-a100")
-    links = of(reading, topology.uuid(0)).links
+    board, reading = read("dgx-a100")
+    links = of(reading, board.uuid(0)).links
     assert {link.far_end for link in links} == {FarEnd.SWITCH}

@@ -19,53 +19,53 @@ def ill(cards: Cards) -> dict[GpuUuid, tuple[str, ...]]:
 
 
 def test_a_card_falls_off_the_bus_and_comes_back(new_board: NewBoard) -> None:
-    topology = new_board("dgx-a100")
-    with reader(topology.environment) as process:
+    board = new_board("dgx-a100")
+    with reader(board.environment) as process:
         process.reading()
-        topology.lose(3)
+        board.lose(3)
         cards = process.until(ill)
-        assert ill(cards) == {topology.uuid(3): ("lost",)}
-        assert not cards[topology.uuid(3)].is_listed
+        assert ill(cards) == {board.uuid(3): ("lost",)}
+        assert not cards[board.uuid(3)].is_listed
         assert len([card for card in cards.values() if card.is_listed]) == 7
-        topology.restore(3)
+        board.restore(3)
         process.until(lambda cards: not ill(cards))
 
 
 def test_a_card_that_is_lost_while_it_is_asked_is_lost_too(new_board: NewBoard) -> None:
-    topology = new_board("dgx-a100")
-    with reader(topology.environment) as process:
+    board = new_board("dgx-a100")
+    with reader(board.environment) as process:
         process.reading()
-        topology.set({"card.2.fail.nvmlDeviceGetMemoryInfo_v2": 15})
-        assert ill(process.until(ill)) == {topology.uuid(2): ("lost",)}
+        board.set({"card.2.fail.nvmlDeviceGetMemoryInfo_v2": 15})
+        assert ill(process.until(ill)) == {board.uuid(2): ("lost",)}
 
 
 def test_while_one_is_lost_the_library_is_opened_again(new_board: NewBoard) -> None:
-    topology = new_board("t4-box")
-    with reader(topology.environment, reopen_s=0.0) as process:
+    board = new_board("t4-box")
+    with reader(board.environment, reopen_s=0.0) as process:
         process.reading()
-        topology.lose(0)
+        board.lose(0)
         process.until(ill)
         # The library counts cards when it is opened.
-        topology.set({"count": 5})
-        process.until(lambda cards: topology.uuid(5) in ill(cards))
-        topology.set({"count": 6, "card.0.lost": None})
+        board.set({"count": 5})
+        process.until(lambda cards: board.uuid(5) in ill(cards))
+        board.set({"count": 6, "card.0.lost": None})
 
 
 def test_whatever_the_error_is_by_which_it_is_missed(new_board: NewBoard) -> None:
-    topology = new_board("t4-box")
-    with reader(topology.environment, reopen_s=0.0) as process:
+    board = new_board("t4-box")
+    with reader(board.environment, reopen_s=0.0) as process:
         process.reading()
-        topology.set({"card.1.fail.nvmlDeviceGetHandleByIndex_v2": UNKNOWN})
-        assert ill(process.until(ill)) == {topology.uuid(1): ("lost",)}
-        topology.set({"fail.nvmlInitWithFlags": UNKNOWN})
+        board.set({"card.1.fail.nvmlDeviceGetHandleByIndex_v2": UNKNOWN})
+        assert ill(process.until(ill)) == {board.uuid(1): ("lost",)}
+        board.set({"fail.nvmlInitWithFlags": UNKNOWN})
         process.until_told(lambda report: report.failure == "Unknown")
 
 
 def test_one_that_is_not_lost_is_not_reopened_for(new_board: NewBoard) -> None:
-    topology = new_board("t4-box")
-    with reader(topology.environment, reopen_s=0.0) as process:
+    board = new_board("t4-box")
+    with reader(board.environment, reopen_s=0.0) as process:
         process.reading()
-        topology.set({"fail.nvmlInitWithFlags": UNKNOWN})
+        board.set({"fail.nvmlInitWithFlags": UNKNOWN})
         assert {process.reading().driver for _ in range(5)} == {"450.51.06"}
 
 
@@ -73,67 +73,67 @@ def test_one_that_is_not_lost_is_not_reopened_for(new_board: NewBoard) -> None:
 def test_an_error_of_a_card_is_told_and_judged(
     new_board: NewBoard, xid: int, is_application: bool
 ) -> None:
-    topology = new_board("dgx-a100")
-    with reader(topology.environment) as process:
+    board = new_board("dgx-a100")
+    with reader(board.environment) as process:
         process.reading()
-        topology.error(4, xid)
+        board.error(4, xid)
         process.until(lambda _: bool(process.history.errors))
-        assert process.history.errors == {(topology.uuid(4), f"xid-{xid}"): 1}
+        assert process.history.errors == {(board.uuid(4), f"xid-{xid}"): 1}
         cards = process.history.cards()
-        expected = {} if is_application else {topology.uuid(4): (f"xid-{xid}",)}
+        expected = {} if is_application else {board.uuid(4): (f"xid-{xid}",)}
         assert ill({card.reading.uuid: card for card in cards}) == expected
 
 
 def test_an_error_is_told_at_once_and_not_when_the_next_reading_is_due(
     new_board: NewBoard,
 ) -> None:
-    topology = new_board("dgx-a100")
-    with reader(topology.environment, interval_s=LONG) as process:
+    board = new_board("dgx-a100")
+    with reader(board.environment, interval_s=LONG) as process:
         process.reading()
-        topology.error(0, 79)
-        assert process.reading().happened == (DriverError(uuid=topology.uuid(0), code="xid-79"),)
+        board.error(0, 79)
+        assert process.reading().happened == (DriverError(uuid=board.uuid(0), code="xid-79"),)
 
 
 def test_an_error_of_an_instance_is_its_own(new_board: NewBoard) -> None:
-    topology = new_board("hgx-h100-mig")
-    with reader(topology.environment) as process:
+    board = new_board("hgx-h100-mig")
+    with reader(board.environment) as process:
         process.reading()
-        topology.error(0, 79, instance=9)
-        assert ill(process.until(ill)) == {topology.part(0, 1): ("xid-79",)}
+        board.error(0, 79, instance=9)
+        assert ill(process.until(ill)) == {board.part(0, 1): ("xid-79",)}
 
 
 def test_instances_come_and_go(new_board: NewBoard) -> None:
-    topology = new_board("a100-mig")
-    with reader(topology.environment) as process:
+    board = new_board("a100-mig")
+    with reader(board.environment) as process:
         process.reading()
         taken = {f"card.0.mig.6.{name}": None for name in ("uuid", "name", "memory", "gi")}
-        topology.set(taken)
-        cards = process.until(lambda cards: topology.uuid(0) in cards and len(cards) == 7)
+        board.set(taken)
+        cards = process.until(lambda cards: board.uuid(0) in cards and len(cards) == 7)
         assert not ill(cards)
-        topology.set({f"card.0.mig.{number}.uuid": None for number in range(6)})
-        process.until(lambda cards: [*cards] == [topology.uuid(0)])
-        topology.set({"card.0.mig_mode": 0})
-        process.until(lambda cards: cards[topology.uuid(0)].is_listed)
+        board.set({f"card.0.mig.{number}.uuid": None for number in range(6)})
+        process.until(lambda cards: [*cards] == [board.uuid(0)])
+        board.set({"card.0.mig_mode": 0})
+        process.until(lambda cards: cards[board.uuid(0)].is_listed)
 
 
 def test_a_part_that_cannot_be_read_stays_and_takes_no_pods(new_board: NewBoard) -> None:
-    topology = new_board("a100-mig")
-    with reader(topology.environment) as process:
+    board = new_board("a100-mig")
+    with reader(board.environment) as process:
         process.reading()
         function = "card.0.mig.2.fail.nvmlDeviceGetMemoryInfo"
-        topology.set({function: UNKNOWN, f"{function}_v2": UNKNOWN})
+        board.set({function: UNKNOWN, f"{function}_v2": UNKNOWN})
         cards = process.until(ill)
-        assert ill(cards) == {topology.part(0, 2): ("unreadable",)}
-        assert cards[topology.part(0, 2)].is_listed
+        assert ill(cards) == {board.part(0, 2): ("unreadable",)}
+        assert cards[board.part(0, 2)].is_listed
 
 
 def test_a_call_that_hangs_is_waited_for_and_goes_on(new_board: NewBoard) -> None:
-    topology = new_board("dgx-1v")
-    with reader(topology.environment, interval_s=0.02) as process:
+    board = new_board("dgx-1v")
+    with reader(board.environment, interval_s=0.02) as process:
         process.reading()
-        topology.hang("nvmlDeviceGetPowerUsage")
+        board.hang("nvmlDeviceGetPowerUsage")
         process.until_it_waits()
-        topology.release("nvmlDeviceGetPowerUsage")
+        board.release("nvmlDeviceGetPowerUsage")
         assert process.reading().unanswered == ()
 
 
@@ -146,43 +146,43 @@ def test_a_node_without_a_driver_has_no_cards_and_is_in_order(no_driver: Mapping
 
 
 def test_a_driver_that_is_loaded_later_is_found(new_board: NewBoard) -> None:
-    topology = new_board("t4-box")
-    topology.set({"count": None})
-    with reader(topology.environment) as process:
+    board = new_board("t4-box")
+    board.set({"count": None})
+    with reader(board.environment) as process:
         assert process.reading().no_driver == "DriverNotLoaded"
-        topology.set({"count": 6})
+        board.set({"count": 6})
         process.until(lambda cards: len(cards) == 6)
 
 
 def test_a_driver_that_cannot_be_used_is_a_failure_and_asked_again(new_board: NewBoard) -> None:
-    topology = new_board("t4-box")
-    topology.set({"fail.nvmlInitWithFlags": RM_MISMATCH})
-    with reader(topology.environment) as process:
+    board = new_board("t4-box")
+    board.set({"fail.nvmlInitWithFlags": RM_MISMATCH})
+    with reader(board.environment) as process:
         assert process.report().failure == "LibRmVersionMismatch"
-        topology.set({"fail.nvmlInitWithFlags": None})
+        board.set({"fail.nvmlInitWithFlags": None})
         process.until(lambda cards: len(cards) == 6)
 
 
 def test_cards_that_cannot_be_counted_are_a_failure_and_asked_again(new_board: NewBoard) -> None:
-    topology = new_board("t4-box")
-    with reader(topology.environment) as process:
+    board = new_board("t4-box")
+    with reader(board.environment) as process:
         process.reading()
-        topology.set({"fail.nvmlDeviceGetCount_v2": UNKNOWN})
+        board.set({"fail.nvmlDeviceGetCount_v2": UNKNOWN})
         failed = process.until_told(lambda report: report.failure)
         assert failed.failure == "nvmlDeviceGetCount: Unknown"
-        topology.set({"fail.nvmlDeviceGetCount_v2": None})
+        board.set({"fail.nvmlDeviceGetCount_v2": None})
         process.until(lambda cards: len(cards) == 6)
 
 
 def test_without_events_readings_go_on(new_board: NewBoard) -> None:
-    topology = new_board("dgx-1v")
-    with reader(topology.environment) as process:
+    board = new_board("dgx-1v")
+    with reader(board.environment) as process:
         process.reading()
-        topology.set({"fail.nvmlEventSetWait_v2": UNKNOWN})
+        board.set({"fail.nvmlEventSetWait_v2": UNKNOWN})
         said = Unanswered(card="", question="nvmlEventSetWait_v2", error="Unknown")
         process.until_told(lambda report: report.reading and said in report.reading.unanswered)
         assert process.reading().unanswered == ()
-        topology.lose(0)
+        board.lose(0)
         process.until(ill)
 
 
@@ -193,8 +193,8 @@ def test_it_ends_with_its_standard_input(new_board: NewBoard) -> None:
 
 
 def test_health_is_what_is_told_of_each_card(new_board: NewBoard) -> None:
-    topology = new_board("broken-card")
-    with reader(topology.environment) as process:
+    board = new_board("broken-card")
+    with reader(board.environment) as process:
         process.reading()
         found: tuple[JudgedCard, ...] = process.history.cards()
         assert [card.faults for card in found] == [
@@ -208,8 +208,8 @@ def test_health_is_what_is_told_of_each_card(new_board: NewBoard) -> None:
 def test_what_no_driver_can_mean_is_not_said_and_the_other_cards_count(
     new_board: NewBoard,
 ) -> None:
-    topology = new_board("dgx-a100")
-    topology.set(
+    board = new_board("dgx-a100")
+    board.set(
         {
             "card.0.memory": 2**64 - 1,
             "card.1.memory": 2**53,
@@ -219,10 +219,10 @@ def test_what_no_driver_can_mean_is_not_said_and_the_other_cards_count(
             "card.5.numa": 1000,
         }
     )
-    with reader(topology.environment) as process:
+    with reader(board.environment) as process:
         reading = process.reading()
-        assert {card.uuid for card in reading.unreadable} == {topology.uuid(0), topology.uuid(1)}
-        assert {card.uuid for card in reading.cards} == {topology.uuid(at) for at in range(2, 8)}
+        assert {card.uuid for card in reading.unreadable} == {board.uuid(0), board.uuid(1)}
+        assert {card.uuid for card in reading.cards} == {board.uuid(at) for at in range(2, 8)}
         said = {(one.card, one.question): one.error for one in reading.unanswered}
-        assert said[topology.uuid(1), "memory"] == f"{2**53} is not within 1…{2**48}"
-        assert said[topology.uuid(4), "speed of the bus"].endswith("is not within 0…1000000000")
+        assert said[board.uuid(1), "memory"] == f"{2**53} is not within 1…{2**48}"
+        assert said[board.uuid(4), "speed of the bus"].endswith("is not within 0…1000000000")

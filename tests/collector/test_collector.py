@@ -60,9 +60,9 @@ async def test_both_formats_tell_the_same_of_every_board(new_board: NewBoard, na
 async def test_the_inventory_reads_what_the_collector_writes(
     new_board: NewBoard, name: str
 ) -> None:
-    topology = new_board(name)
-    code, text, errors = await run(topology.environment, "--once", "-o", "prometheus")
-    _, document, _ = await run(topology.environment, "--once", "-o", "json")
+    board = new_board(name)
+    code, text, errors = await run(board.environment, "--once", "-o", "prometheus")
+    _, document, _ = await run(board.environment, "--once", "-o", "json")
     assert (code, errors) == (0, "")
     said = {
         card["reading"]["uuid"]: card["reading"]
@@ -79,67 +79,67 @@ async def test_the_inventory_reads_what_the_collector_writes(
 
 
 async def test_a_card_that_falls_off_the_bus_is_gone_from_the_list(new_board: NewBoard) -> None:
-    topology = new_board("dgx-a100")
-    async with collector(topology.environment) as found:
+    board = new_board("dgx-a100")
+    async with collector(board.environment) as found:
         await found.until(lambda page: len(listed(page)) == 8)
-        topology.lose(3)
+        board.lose(3)
         page = await found.until(lambda page: len(listed(page)) == 7)
-        assert page[f"kubeshare_gpu_fault{{lost,{topology.uuid(3)}}}"] == 1
-        topology.restore(3)
+        assert page[f"kubeshare_gpu_fault{{lost,{board.uuid(3)}}}"] == 1
+        board.restore(3)
         await found.until(lambda page: len(listed(page)) == 8 and healthy(page) == {1})
     health = [line for line in found.log if line["event"] == "health"]
     assert [(line["card"], line["faults"]) for line in health] == [
-        (topology.uuid(3), ["lost"]),
-        (topology.uuid(3), []),
+        (board.uuid(3), ["lost"]),
+        (board.uuid(3), []),
     ]
 
 
 async def test_a_driver_that_hangs_blocks_no_scrape_and_is_seen(new_board: NewBoard) -> None:
-    topology = new_board("dgx-a100")
-    async with collector(topology.environment, 0.1, 3 * STALE_S) as found:
+    board = new_board("dgx-a100")
+    async with collector(board.environment, 0.1, 3 * STALE_S) as found:
         await found.until(lambda page: healthy(page) == {1})
-        topology.hang(SLOW)
+        board.hang(SLOW)
         assert "[-]cards failed: last reading 3" in await found.until_answered("/readyz", 500)
         page = await found.page()
         assert healthy(page) == {0}
         assert len(listed(page)) == 8
         assert page["kubeshare_collector_reading_age_seconds{}"] > 3 * STALE_S
         assert (await found.get("/livez"))[0] == 200
-        topology.release(SLOW)
+        board.release(SLOW)
         await found.until_answered("/readyz", 200)
         assert healthy(await found.page()) == {1}
 
 
 async def test_one_that_hangs_for_long_is_asked_by_another_process(new_board: NewBoard) -> None:
-    topology = new_board("t4-box")
-    async with collector(topology.environment, 0.1, STALE_S) as found:
+    board = new_board("t4-box")
+    async with collector(board.environment, 0.1, STALE_S) as found:
         await found.until(lambda page: healthy(page) == {1})
-        topology.hang(SLOW)
+        board.hang(SLOW)
         await found.until(lambda page: page[HUNG] == 2)
-        topology.release(SLOW)
+        board.release(SLOW)
         await found.until(lambda page: healthy(page) == {1})
     said = [line["message"] for line in found.log if "message" in line]
     assert said == ["the driver gave no answer for 2 s"]
 
 
 async def test_one_that_hangs_from_the_start_is_told_by_the_probes(new_board: NewBoard) -> None:
-    topology = new_board("t4-box")
-    topology.hang("nvmlInitWithFlags")
-    async with collector(topology.environment, 0.1, STALE_S) as found:
+    board = new_board("t4-box")
+    board.hang("nvmlInitWithFlags")
+    async with collector(board.environment, 0.1, STALE_S) as found:
         assert "gave no answer for 2 s" in await found.until_answered(PATH, 503, "gave no answer")
         assert (await found.get("/readyz"))[0] == 500
         assert (await found.get("/livez"))[0] == 200
-        topology.release("nvmlInitWithFlags")
+        board.release("nvmlInitWithFlags")
         await found.until_answered("/readyz", 200)
 
 
 async def test_a_driver_that_takes_the_process_with_it_is_asked_again(new_board: NewBoard) -> None:
-    topology = new_board("t4-box")
-    async with collector(topology.environment) as found:
+    board = new_board("t4-box")
+    async with collector(board.environment) as found:
         await found.until(lambda page: healthy(page) == {1})
-        topology.set({f"crash.{SLOW}": 1})
+        board.set({f"crash.{SLOW}": 1})
         await found.until(lambda page: page[FAILED] >= 1)
-        topology.set({f"crash.{SLOW}": None})
+        board.set({f"crash.{SLOW}": None})
         page = await found.page()
         reads = page["kubeshare_collector_readings_total{read}"]
         await found.until(lambda page: page["kubeshare_collector_readings_total{read}"] > reads)
@@ -170,21 +170,21 @@ async def test_a_node_without_gpus_is_in_order(no_driver: Mapping[str, str]) -> 
 
 
 async def test_it_ends_in_order_even_while_the_driver_hangs(new_board: NewBoard) -> None:
-    topology = new_board("t4-box")
-    async with collector(topology.environment) as found:
+    board = new_board("t4-box")
+    async with collector(board.environment) as found:
         await found.until(lambda page: healthy(page) == {1})
-        topology.hang(SLOW)
+        board.hang(SLOW)
         assert await found.end() == 0
 
 
 async def test_nothing_is_left_of_one_that_is_killed_while_the_driver_hangs(
     new_board: NewBoard,
 ) -> None:
-    topology = new_board("t4-box")
-    async with collector(topology.environment) as found:
+    board = new_board("t4-box")
+    async with collector(board.environment) as found:
         await found.until(lambda page: healthy(page) == {1})
         (child,) = found.children()
-        topology.hang(SLOW)
+        board.hang(SLOW)
         await found.until(lambda page: page["kubeshare_collector_reading_age_seconds{}"] > 1)
         ended = os.pidfd_open(child)
         await found.end(by_force=True)
@@ -193,14 +193,14 @@ async def test_nothing_is_left_of_one_that_is_killed_while_the_driver_hangs(
 
 
 async def test_once_is_a_table_for_people(new_board: NewBoard) -> None:
-    topology = new_board("hgx-h100-mig")
-    topology.error(2, 79)
-    code, text, errors = await run(topology.environment, "--once", "--node-name", "n1")
+    board = new_board("hgx-h100-mig")
+    board.error(2, 79)
+    code, text, errors = await run(board.environment, "--once", "--node-name", "n1")
     assert (code, errors) == (0, "")
     lines = text.splitlines()
     assert lines[0] == "n1: driver 570.124.06, 11 cards and instances"
     assert lines[3].split() == [
-        *("0", topology.uuid(0), "NVIDIA", "H100", "80GB", "HBM3", "79.6", "GiB", "0.0", "GiB"),
+        *("0", board.uuid(0), "NVIDIA", "H100", "80GB", "HBM3", "79.6", "GiB", "0.0", "GiB"),
         *("-", "0", "0000:07:00.0", "divided"),
     ]
     assert lines[-1].split() == ["7", "SYS", "SYS", "SYS", "SYS", "NODE", "NODE", "NODE", "X"]
@@ -212,16 +212,16 @@ async def test_once_without_gpus_is_in_order_too(no_driver: Mapping[str, str]) -
 
 
 async def test_once_a_driver_that_cannot_be_used_is_1(new_board: NewBoard) -> None:
-    topology = new_board("t4-box")
-    topology.set({"fail.nvmlInitWithFlags": 18})
-    told = await run(topology.environment, "--once")
+    board = new_board("t4-box")
+    board.set({"fail.nvmlInitWithFlags": 18})
+    told = await run(board.environment, "--once")
     assert told == (1, "", "kubeshare-collector: LibRmVersionMismatch\n")
 
 
 async def test_once_a_driver_that_hangs_is_1(new_board: NewBoard) -> None:
-    topology = new_board("t4-box")
-    topology.hang(SLOW)
-    told = await run(topology.environment, "--once", "--interval", "0.1", "--stale-after", "2")
+    board = new_board("t4-box")
+    board.hang(SLOW)
+    told = await run(board.environment, "--once", "--interval", "0.1", "--stale-after", "2")
     assert told == (1, "", "kubeshare-collector: the driver gave no answer for 2 s\n")
 
 

@@ -28,8 +28,8 @@ def scraped(text: str) -> list[Series]:
 
 async def a_scheduler(new_board: NewBoard) -> Driver:
     """One that was told of an A100 that is divided in seven."""
-    topology = new_board("a100-mig")
-    _, text, _ = await run(topology.environment, "--once", "-o", "prometheus", "--node-name", "n1")
+    board = new_board("a100-mig")
+    _, text, _ = await run(board.environment, "--once", "-o", "prometheus", "--node-name", "n1")
     step = next_reading(Reading(), scraped(text), 0.0)
     assert not step.diagnostics
     driver = Driver({})

@@ -29,11 +29,11 @@ async def cards_of(process: asyncio.subprocess.Process, event: str) -> set[str]:
 async def test_each_card_and_instance_that_pods_may_get_has_a_daemon(
     new_board: NewBoard, tmp_path: Path
 ) -> None:
-    topology = new_board(BOARD)
+    board = new_board(BOARD)
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "kubeshare_cmd.mps", "--interval", "0.2", "--node-name", "n1"),
         *("--folder", str(tmp_path / "mps"), "--program", str(CONTROL)),
-        env=topology.environment,
+        env=board.environment,
         stderr=PIPE,
     )
     try:
@@ -41,7 +41,7 @@ async def test_each_card_and_instance_that_pods_may_get_has_a_daemon(
         assert await cards_of(process, "mps-answers") == started
         assert {*(alive(tmp_path / "mps-alive") or ())} == started
         assert len(started) == CARDS
-        assert {*(topology.uuid(index) for index in range(2, 8)), topology.part(0, 1)} <= started
+        assert {*(board.uuid(index) for index in range(2, 8)), board.part(0, 1)} <= started
         process.send_signal(signal.SIGTERM)
         assert await cards_of(process, "mps-ended") == started
         assert await process.wait() == 0

@@ -185,7 +185,7 @@ async def test_it_reads_cards_with_what_it_may(
         pytest.skip(NO_COMPILER)
     driver = tmp_path / "driver"
     driver.mkdir()
-    topology = Board("hgx-h100-mig", driver, build(driver, program))
+    board = Board("hgx-h100-mig", driver, build(driver, program))
     daemons = await stage.client.get(DAEMONS)
     container = Container(
         spec=daemons["spec"]["template"]["spec"],
@@ -195,7 +195,7 @@ async def test_it_reads_cards_with_what_it_may(
         volumes={"/driver": driver},
         environment={
             "LD_LIBRARY_PATH": "/driver",
-            "FAKE_NVML_BOARD": f"/driver/{topology.path.name}",
+            "FAKE_NVML_BOARD": f"/driver/{board.path.name}",
             "NODE_NAME": "n1",
         },
     )
