@@ -88,9 +88,9 @@ async def boards(tmp_path: Path, library: Path, new_cluster: NewCluster) -> Asyn
     async with AsyncExitStack() as stack:
         cluster = await stack.enter_async_context(new_cluster(tmp_path, nodes))
         urls = {}
-        for node, topology in made.items():
+        for node, board in made.items():
             where = ("--node-name", node, "--address", HOSTS[node], "--port", str(port))
-            told = collector(topology.environment, 0.5, 30.0, *where)
+            told = collector(board.environment, 0.5, 30.0, *where)
             urls[node] = (await stack.enter_async_context(told)).url
         stage = Stage(cluster, nodes, tmp_path, observer)
         for node, host in HOSTS.items():
@@ -99,8 +99,8 @@ async def boards(tmp_path: Path, library: Path, new_cluster: NewCluster) -> Asyn
     assert not observer.problems
 
 
-def on_board(node: SimulatedNode, topology: Board) -> SimulatedNode:
-    cards = tuple(replace(one, uuid=topology.uuid(one.index)) for one in node.cards)
+def on_board(node: SimulatedNode, board: Board) -> SimulatedNode:
+    cards = tuple(replace(one, uuid=board.uuid(one.index)) for one in node.cards)
     return replace(node, cards=cards)
 
 
