@@ -15,7 +15,7 @@ from tests.programs.commands import PIPE, until_said
 
 pytestmark = pytest.mark.skipif(not can_mount(), reason="it needs the right to make mounts")
 
-CONTROL = Path(__file__).parents[1] / "edges/mps_control.sh"
+CONTROL = Path(__file__).parents[1] / "edges/node/mps_control.sh"
 #: Eight cards: one divided into three instances, one into none yet.
 BOARD, CARDS = "hgx-h100-mig", 6 + 3
 
