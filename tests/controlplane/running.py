@@ -31,6 +31,8 @@ _START_S = 60.0
 #: https://www.kernel.org/doc/html/latest/networking/ip-sysctl.html (ip_local_port_range)
 _PORTS, _TRIED = range(20_000, 32_000), 200
 _ASK_S = 5.0
+#: kubectl waits until what it deletes is gone.
+_KUBECTL_S = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,11 +62,17 @@ class ControlPlane:
 
     def create(self, manifest: Path) -> None:
         """Create what a file contains, as kubectl does it."""
-        self._kubectl("create", manifest)
+        self._kubectl("create", "-f", str(manifest))
 
     def delete(self, manifest: Path) -> None:
-        """Delete it again."""
-        self._kubectl("delete", manifest)
+        """Delete it again.
+
+        An aggregated API that stories left behind goes first: while its server does not answer, no
+        namespace can be deleted.
+        """
+        names = [one["metadata"]["name"] for one in shipped("APIService")]
+        self._kubectl("delete", "apiservice", *names, "--ignore-not-found")
+        self._kubectl("delete", "-f", str(manifest))
 
     def token_of(self, namespace: str, account: str) -> str:
         """A token of this ServiceAccount, for a day."""
@@ -114,9 +122,9 @@ class ControlPlane:
             found: dict[str, Any] = json.load(answer)
             return found
 
-    def _kubectl(self, verb: str, manifest: Path) -> None:
-        command = [str(self.kubectl), f"--kubeconfig={self.kubeconfig}", verb, "-f", str(manifest)]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    def _kubectl(self, *arguments: str) -> None:
+        command = [str(self.kubectl), f"--kubeconfig={self.kubeconfig}", *arguments]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=_KUBECTL_S)
 
 
 @contextmanager
