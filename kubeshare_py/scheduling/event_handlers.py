@@ -1,4 +1,4 @@
-"""What the API server says of pods and their groups, written into the scheduler's state."""
+"""Handlers of events about pods and their groups."""
 
 from kubeshare_py.domain.effects import Effect
 from kubeshare_py.domain.events import PodGone, PodGroupEvent, PodsListed
@@ -21,7 +21,7 @@ class EventHandlers:
         self._preemption = preemption
 
     def seen(self, pod: Pod, now: float, effects: list[Effect], *, is_news: bool = True) -> None:
-        """The pod is like this; not `is_news` if it was so before anybody looked."""
+        """Take a pod as it is now; not `is_news` if it was so before this scheduler decided."""
         state = self._state
         record = state.records.get(pod.uid)
         if pod.group_reference is not None:
@@ -45,7 +45,7 @@ class EventHandlers:
             else:
                 record.pod = pod
         elif record.state is not PodState.BOUND:
-            record.pod = pod  # an older view of a pod that we have bound meanwhile
+            record.pod = pod  # an older view of a pod that was bound meanwhile
             state.table.update(record)
         self._preemption.seen(state.records.get(pod.uid), now)
 
@@ -62,8 +62,8 @@ class EventHandlers:
         if record is None:
             record = state.table.add(pod, state.arrivals.next())
         if record.state is PodState.BOUND and record.node == node:
-            # What it holds was settled when it was bound: whoever edits the annotation of a bound
-            # pod takes no card and frees none. A resize changes what it takes of the node.
+            # What it holds was decided when it was bound: an edit of the annotation takes and frees
+            # no card. A resize changes what it takes of the node.
             if pod.shape.resources != record.pod.shape.resources:
                 state.ledger.charge(pod.uid, node, pod.shape.resources, record.allocation)
             effects.extend(external_binds.changed(record.pod, pod, is_ours))
@@ -90,9 +90,9 @@ class EventHandlers:
     def gone(
         self, event: PodGone, now: float, effects: list[Effect], *, missing: bool = False
     ) -> None:
-        """The pod is not there any more, or it has finished; `missing`: a list does not have it.
+        """The pod is gone or has finished; `missing`: a list does not have it.
 
-        One that was not seen to stop may linger.
+        A pod whose containers are not known to have stopped may linger.
         """
         uid, lingering = event.uid, self._state.lingering
         record = self._state.records.get(uid)
@@ -109,7 +109,7 @@ class EventHandlers:
             self._state.gangs.finish(event.finished)
 
     def _forget(self, uid: PodUid, *, lingers: bool = False) -> None:
-        """The pod holds nothing any more; if it `lingers`, GPUs that it holds stay charged."""
+        """Forget the pod and its charge; if it `lingers`, its GPUs stay charged."""
         state = self._state
         gang = state.gangs.of(uid)
         record = state.table.remove(uid)
@@ -130,7 +130,7 @@ class EventHandlers:
     def listed(
         self, event: PodsListed, now: float, effects: list[Effect], *, decides: bool
     ) -> None:
-        """These are all pods. Not `decides`: another may have placed them, which is no news."""
+        """Take a complete list of pods. Not `decides`: other schedulers may have placed them."""
         state = self._state
         listed = {pod.uid: pod for pod in in_order_of_arrival(event.pods)}
         for uid in [uid for uid in state.records if uid not in listed]:
@@ -160,7 +160,7 @@ class EventHandlers:
     def groups_changed(
         self, event: PodGroupEvent, now: float, effects: list[Effect], *, decides: bool
     ) -> None:
-        """Objects that describe groups came, changed or went."""
+        """PodGroup objects were created, changed or deleted."""
         gangs = self._state.gangs
         for key in gangs.objects.change(event):
             gang = gangs.declare(key, gangs.objects.min_member(key))
@@ -174,7 +174,7 @@ def _token(pod: Pod) -> DecisionToken | None:
 
 
 def _matters(old: Pod, new: Pod) -> bool:
-    """Whether a change of a waiting pod may change what happens to it; its status may not."""
+    """Whether a change of a waiting pod may affect it; a change of its status does not."""
     return (
         old.shape != new.shape
         or old.gates != new.gates

@@ -1,7 +1,7 @@
-"""The scheduler's state machine: `handle(event, now) -> effects` is all that changes its state.
+"""The scheduler's state machine: only `handle(event, now) -> effects` changes its state.
 
 No clock, no I/O. Production, simulation, explanation and tests run this same code. Every event is
-legal in every state: answers may come late, twice, or for pods that are long gone.
+legal in every state: answers may come late, twice, or for pods that are gone.
 """
 
 import math
@@ -51,12 +51,12 @@ from kubeshare_py.scheduling.reservations.reservation_patience import Reservatio
 from kubeshare_py.scheduling.reservations.reservation_policy import ReservationPolicy
 from kubeshare_py.scheduling.schedule_one import SchedulingCycles
 
-#: Placements that may be decided and not yet answered.
+#: The most placements that are decided and not answered yet.
 MOST_UNANSWERED = 64
-#: Cards of a pod that was deleted by force are held for at most so long (s).
+#: The longest time (s) that cards of a pod are held after a forced deletion.
 LINGERING_S = 60.0
 
-# With its first call numpy imports more of itself, which takes 50 ms: here rather than in a turn.
+# numpy's first call imports more modules, which takes 50 ms: better here than in a turn.
 np.unique(np.empty(0, np.intp))
 
 
@@ -72,10 +72,9 @@ class Machine:
         preemption: PreemptionRules | None = None,
         lingering_s: float = LINGERING_S,
     ) -> None:
-        """Without rules the defaults of the configuration hold.
+        """Without rules, the configuration's defaults apply.
 
-        `lingering_s`: the longest time (s) for which cards of pods are held that were deleted by
-        force.
+        `lingering_s`: the longest time (s) that cards of pods are held after a forced deletion.
         """
         self.name = name
         state = self._state = empty_state(profiles, name, lingering_s)
@@ -91,8 +90,8 @@ class Machine:
         self.inventory_failure = ""
         self._now = 0.0
         self._pods_listed = self._nodes_listed = False
-        #: Whether it was ever asked to decide, or stands by: what is bound from then on by others
-        #: is news.
+        #: Whether it was ever asked to decide, or stands by: from then on, bindings of other
+        #: schedulers are reported.
         self.decides = False
         self._overcommitment = Overcommitment(self.ledger, self.key_of)
         gang_cycles = self.gang_cycles = GangCycles(state, repair or RepairRules())
@@ -110,26 +109,26 @@ class Machine:
         self._cycles = SchedulingCycles(state, gang_cycles, self._policy, self.preemption, retries)
 
     def let_wait(self, most: int) -> None:
-        """So many pods of one namespace wait in the queue, 0: all; before the first event."""
+        """Limit the pods of one namespace in the queue, 0: no limit; before the first event."""
         self._state.enqueuer.limit = WaitingLimit(most)
 
     @property
     def ready(self) -> bool:
-        """Whether pods and nodes are known: before that nothing is placed."""
+        """Whether pods and nodes are known: before that, no pod is placed."""
         return self._pods_listed and self._nodes_listed
 
     @property
     def silent_nodes(self) -> frozenset[NodeName]:
-        """Nodes whose collector does not answer."""
+        """The nodes whose collector does not answer."""
         return self.ledger.silent
 
     @property
     def unanswered(self) -> int:
-        """Placements decided and not yet answered."""
+        """The number of placements decided and not answered yet."""
         return self._state.binding_cycles.unanswered
 
     def key_of(self, uid: PodUid) -> PodKey:
-        """Namespace and name of a pod that holds something, though it may only linger."""
+        """Namespace and name of a pod that holds something, a lingering one included."""
         record = self.records.get(uid)
         if record is not None:
             return record.pod.key
@@ -138,19 +137,19 @@ class Machine:
         return lingering.key
 
     def age_s(self, since: float) -> float:
-        """How long ago that was when the last event was handled, in seconds."""
+        """The age (s) of a moment when the last event was handled."""
         return self._now - since
 
     def left_s(self, until: float) -> int:
-        """Whole seconds until then when the last event was handled, at least 1."""
+        """Whole seconds until a moment when the last event was handled, at least 1."""
         return max(1, math.ceil(until - self._now))
 
     def use_profiles(self, profiles: Sequence[Profile], now: float) -> list[Effect]:
-        """Decide by other plugins from now on; who waits is sorted, held and tried anew.
+        """Decide by other plugins from now on; waiting pods are sorted, gated and tried anew.
 
-        What pods hold stays as it is. The profiles must be for the same scheduler names: pods of
-        others are not remembered. Not an event, because plugins are no values: a history that is
-        to be replayed begins after it. One turn, about 5 us for each pod that waits.
+        Charges stay as they are. The profiles must have the same scheduler names: pods of other
+        schedulers have no record. This is not an event, because plugins are no values: a history to
+        be replayed begins after it. One turn, about 5 µs for each waiting pod.
         """
         self._now = now
         assert {profile.scheduler_name for profile in profiles} == self.profiles.keys()
@@ -167,7 +166,7 @@ class Machine:
                 waiting.append(record)
             elif record.node is not None and record.pod.scheduler_name in self.profiles:
                 self._state.calls.reserve(record.pod, record.node, record.allocation)
-        # What is known of the shape queues is what the plugins of before said.
+        # What is known of shape queues came from the former plugins.
         self.queue.clear()
         self._state.enqueuer.start_anew()
         self.gang_cycles.start_anew()
@@ -177,7 +176,7 @@ class Machine:
         return effects
 
     def handle(self, event: Event, now: float) -> list[Effect]:
-        """Take one event in, at monotonic time `now` in seconds; answer what is to be done."""
+        """Handle one event at monotonic time `now` (s); the effects to perform."""
         effects: list[Effect] = []
         self._now = now
         if not self.decides:
@@ -234,7 +233,7 @@ class Machine:
                 assert_never(event)
 
     def wake_at(self, now: float) -> float | None:
-        """When to send TimePassed at the latest; `now` when there is more to do at once."""
+        """When (s) to send TimePassed at the latest; `now` if there is work at once."""
         if self._state.reports.more or self.gang_cycles.reports.more or self._overcommitment.more:
             return now
         if self._state.group_edits.unsettled:
@@ -269,7 +268,7 @@ class Machine:
             effects.extend(self.gang_cycles.reports.portion())
 
     def _stand_by(self, now: float, effects: list[Effect]) -> None:
-        """What is over is not remembered while another scheduler decides: that may take weeks."""
+        """Drop what is over while another scheduler decides, which may take weeks."""
         self._end_lingering(now)
         if now >= self._state.enqueuer.next_at:
             self._state.enqueuer.take_back(now, effects)
@@ -282,7 +281,7 @@ class Machine:
 
     def _time_passed(self, now: float, effects: list[Effect]) -> None:
         self._end_lingering(now)
-        # Before Binds, because it ends that some of them are sent again.
+        # Before Binds, because it ends the repetition of some of them.
         if now >= self._policy.next_at:
             self._policy.time_passed(now)
         if now >= self.preemption.next_at:

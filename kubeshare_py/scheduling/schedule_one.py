@@ -1,4 +1,4 @@
-"""One turn of decisions: whoever stands first in the queue is tried first, gangs and pods alike."""
+"""One turn of decisions: gangs and pods are tried in queue order."""
 
 from kubeshare_py.domain.effects import Effect
 from kubeshare_py.framework.evaluator import Choice
@@ -17,7 +17,7 @@ from kubeshare_py.scheduling.reservations.reservation_policy import ReservationP
 
 
 class SchedulingCycles:
-    """Works on the scheduler's state."""
+    """Makes the decisions of each turn."""
 
     def __init__(
         self,
@@ -34,12 +34,12 @@ class SchedulingCycles:
         self._retries = retries
         self._capacities = 0
         self._inventory_read = False
-        #: Whether the last turn left no time for preemption, which had something to do.
+        #: Whether the last turn left no time for preemption, which had work.
         self._owes_search = False
 
     @property
     def unfinished(self) -> bool:
-        """Whether a turn would find something to do without any further event."""
+        """Whether a turn would find work without any further event."""
         return (
             self._state.assumer.unfinished
             or self._gang_cycles.unfinished
@@ -55,9 +55,8 @@ class SchedulingCycles:
     def run(self, free: int, known: tuple[bool, bool], now: float, effects: list[Effect]) -> None:
         """Make at most `free` placements, or those of one gang.
 
-        `known`: whether pods and nodes are known, and cards.
-
-        Between turns all reservations are laid.
+        `known`: whether pods and nodes are known, and cards. Between turns all reservations are
+        laid.
         """
         reservations, assumer = self._state.reservations, self._state.assumer
         ready, self._inventory_read = known
@@ -71,7 +70,7 @@ class SchedulingCycles:
         if gangs:
             self._gang_cycles.begin_turn(now, self._inventory_read)
             if self._gang_cycles.sweeps and not is_long:
-                free = 0  # as while the shape queues of pods are looked at
+                free = 0  # as while shape queues of pods are looked at
         if ready and not self._preemption.resumed(now, effects, cards_known=self._inventory_read):
             free = 0
         self._try_all(free, gangs, now, effects)
@@ -94,11 +93,11 @@ class SchedulingCycles:
             if reservations and self._must_wait(who):
                 continue
             if isinstance(who, Gang) and who.need > free and free < most:
-                break  # it gets a turn of its own
+                break  # the gang gets a turn of its own
             free -= self._try(who, now, effects)
 
     def _search(self, now: float, effects: list[Effect]) -> None:
-        """Preemption's part of the turn; in the next one if tries took more than half of this."""
+        """Run preemption; in the next turn if attempts took more than half of this one."""
         assumer = self._state.assumer
         if assumer.may_go_on(most_of_it=True) or (self._owes_search and assumer.is_open):
             self._owes_search = False
@@ -107,7 +106,7 @@ class SchedulingCycles:
             self._owes_search = self._preemption.is_due
 
     def _new_round(self) -> bool:
-        """All namespaces may try pods again; False if none waits for that."""
+        """Begin a new round of shares; False if no namespace waits for one."""
         if not self._state.shares.new_round():
             return False
         self._state.queue.let_on()
@@ -115,7 +114,10 @@ class SchedulingCycles:
         return True
 
     def _try(self, who: Gang | ShapeQueue, now: float, effects: list[Effect]) -> int:
-        """How many Binds it makes; what it cost counts toward the namespace's share."""
+        """Try a gang or a shape queue; the number of Binds.
+
+        The cost counts toward its owner's share.
+        """
         assumer, owner = self._state.assumer, who.owner
         before = assumer.cost
         if isinstance(who, ShapeQueue):
@@ -127,7 +129,7 @@ class SchedulingCycles:
         return sent
 
     def _finish(self, now: float) -> None:
-        """Lay all reservations, and give some to who needs them."""
+        """Lay all reservations, and give some to a starving nominee."""
         reservations = self._state.reservations
         for reservation in reservations.lay() if reservations else ():
             self._wake(reservation)
@@ -137,7 +139,7 @@ class SchedulingCycles:
             self._gang_cycles.turn_ends(now)
 
     def _first(self, gangs: bool, now: float) -> tuple[SortKey, Gang | ShapeQueue] | None:
-        """Who is tried next: the first of a shape queue, or a gang, if there are any."""
+        """The next gang or shape queue in queue order, if there is one."""
         shape_queue = self._state.queue.next_queue()
         head = shape_queue.head() if shape_queue is not None else None
         gang = self._gang_cycles.first(now) if gangs else None
@@ -152,7 +154,7 @@ class SchedulingCycles:
         return sent
 
     def _decide(self, shape_queue: ShapeQueue, now: float, effects: list[Effect]) -> int:
-        """Place a queue's first pod, or mark the queue unschedulable; the number of Binds."""
+        """Place the first pod of a shape queue, or block the shape queue; the number of Binds."""
         head = shape_queue.head()
         assert head is not None
         record = self._state.records[head[1]]
@@ -192,7 +194,10 @@ class SchedulingCycles:
     def _does_not_fit(
         self, shape_queue: ShapeQueue, record: Record, why: str | None, now: float
     ) -> None:
-        """A queue's first pod waits, and so do the others; `why`: if not for want of room."""
+        """Block a shape queue whose first pod does not fit.
+
+        `why` if the reason is not lack of room.
+        """
         self._block(shape_queue)
         self._gang_cycles.constrained.unschedulable(shape_queue, record)
         if why is None:
@@ -212,7 +217,7 @@ class SchedulingCycles:
         self._state.queue.mark_unschedulable(shape_queue)
 
     def _begin(self, now: float) -> None:
-        """What became of reservations; unschedulable queues are looked at as if there were none."""
+        """Check reservations, and look at unschedulable shape queues as if there were none."""
         reservations, capacities = self._state.reservations, self._state.ledger.capacities
         if capacities != self._capacities:
             self._capacities = capacities
@@ -225,7 +230,7 @@ class SchedulingCycles:
             reservations.lift()
 
     def _must_wait(self, who: Gang | ShapeQueue) -> bool:
-        """Show the cluster as it may see it; True if another is to be tried first."""
+        """Show the cluster as it may see it; True if another holder must be tried first."""
         nominee: Nominee
         if isinstance(who, ShapeQueue):
             head = who.head()
@@ -239,7 +244,7 @@ class SchedulingCycles:
         return reservation is not None
 
     def _wake(self, reservation: Reservation) -> None:
-        """The holder is tried again."""
+        """Wake a holder."""
         nominee = reservation.nominee
         if isinstance(nominee, Gang):
             gangs = self._gang_cycles.queue

@@ -11,19 +11,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ("kubeshare_py", "plugins/kubeshare_plugins", "cmd/kubeshare_cmd")
-#: Parts of the scheduler that are still to be rewritten.
-UNFINISHED = (
-    "kubeshare_py/scheduling/binding/binding_cycle.py",
-    "kubeshare_py/scheduling/binding/scheduler_state.py",
-    "kubeshare_py/scheduling/binding/enqueue.py",
-    "kubeshare_py/scheduling/event_handlers.py",
-    "kubeshare_py/scheduling/machine.py",
-    "kubeshare_py/scheduling/schedule_one.py",
-    "kubeshare_py/scheduling/pod_groups/gang_cycles.py",
-)
-ALL = [path for source in SOURCES for path in sorted((ROOT / source).rglob("*.py"))]
-FILES = [path for path in ALL if not path.relative_to(ROOT).as_posix().startswith(UNFINISHED)]
-TEXTS = {path: path.read_text() for path in ALL}
+FILES = [path for source in SOURCES for path in sorted((ROOT / source).rglob("*.py"))]
+TEXTS = {path: path.read_text() for path in FILES}
 TREES = {path: ast.parse(text) for path, text in TEXTS.items()}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

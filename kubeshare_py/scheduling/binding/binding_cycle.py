@@ -1,4 +1,4 @@
-"""Placements on their way: sent, answered, sent again while nobody knows, or taken back."""
+"""Placements under way: sent, answered, sent again while their outcome is unknown, or undone."""
 
 from collections.abc import Iterator, Sequence
 from typing import assert_never
@@ -19,7 +19,7 @@ from kubeshare_py.scheduling.queue.timers import Timers, backoff_s
 
 
 class BindingCycles:
-    """Works on the scheduler's state; holds which placements are not answered."""
+    """The placements without an answer."""
 
     def __init__(
         self,
@@ -44,12 +44,12 @@ class BindingCycles:
 
     @property
     def unanswered(self) -> int:
-        """Placements decided and not yet answered."""
+        """The number of placements decided and not answered yet."""
         return len(self._unanswered)
 
     @property
     def next_at(self) -> float:
-        """When the next Bind is sent again; infinity when none is."""
+        """When (s) the next Bind is sent again; infinity if none is."""
         return self._resend.next_at
 
     def commit(self, nominee: Nominee, placed: Sequence[Record]) -> list[Bind]:
@@ -65,7 +65,7 @@ class BindingCycles:
         return [self._send(record) for record in placed]
 
     def send_again(self, now: float) -> Iterator[Bind]:
-        """Bindings whose outcome is unknown, and whose pause is over."""
+        """Send Binds with an unknown outcome again after their pause."""
         for token in self._resend.due(now):
             record = self._records.get(self._unanswered.get(token, PodUid("")))
             if record is not None and record.state is PodState.ASSUMED:
@@ -73,7 +73,7 @@ class BindingCycles:
                 yield _bind(record)
 
     def release(self, record: Record) -> None:
-        """The pod holds nothing any more; whatever is answered to its Bind is of no interest."""
+        """End the pod's charge; a later answer to its Bind is ignored."""
         if record.node is None:
             return
         self._moves.improved_by = queue_moves.ASSIGNED_POD_DELETE
@@ -83,16 +83,16 @@ class BindingCycles:
         self._assumer.release(record)
 
     def linger(self, record: Record) -> bool:
-        """The pod is gone, but GPUs that it holds stay charged; False if it holds none."""
+        """Let a deleted pod keep its GPUs; False if it has none."""
         self._moves.improved_by = queue_moves.ASSIGNED_POD_DELETE
         if record.allocation is not None:
             self._unanswered.pop(record.allocation.token, None)
         return self._assumer.linger(record)
 
     def seen(self, record: Record, node: NodeName) -> list[Effect]:
-        """The watch shows the pod as it was decided.
+        """The watch shows the pod as it was placed.
 
-        Seen is answered: the answer itself may be lost, and nobody will send again.
+        That counts as an answer: the answer itself may be lost, and nothing is sent again.
         """
         if record.state is not PodState.ASSUMED:
             return []
@@ -101,7 +101,7 @@ class BindingCycles:
         return [self._confirm(record, node)]
 
     def answered(self, event: BindAnswered, now: float) -> list[Effect]:
-        """A Bind came to an end, one way or another."""
+        """Handle the outcome of a Bind."""
         record = self._records.get(event.uid)
         current = (
             record is not None
@@ -109,7 +109,7 @@ class BindingCycles:
             and record.allocation.token == event.token
         )
         if record is None or not current or record.state is not PodState.ASSUMED:
-            # Late, or the watch was faster: the pod is gone, bound, or decided anew.
+            # Late, or the watch was faster: the pod is gone, bound, or placed anew.
             return []
         match event.outcome:
             case Bound():
@@ -147,7 +147,7 @@ class BindingCycles:
         self._resend.add(now + max(backoff_s(record.tries), least_s), token)
 
     def _others_wait_for(self, record: Record) -> bool:
-        """Whether the pod is in a gang that is not complete: then its place is kept for a while."""
+        """Whether the pod is in an incomplete gang: then its place is kept for a while."""
         gang = self._gangs.of(record.pod.uid)
         if gang is None or gang.repair_at is None or record.last_try:
             return False

@@ -1,4 +1,7 @@
-"""How a pod comes to wait: gated with a reason, in the queue of its shape, or in a backoff."""
+"""How a pod comes to wait.
+
+Gated with a reason, in the queue of its shape, or in backoff first.
+"""
 
 import math
 from collections.abc import Iterator
@@ -28,20 +31,20 @@ from kubeshare_py.scheduling.queue.timers import Timers, backoff_s
 from kubeshare_py.scheduling.queue.waiting_limit import MOST_WAITING, WaitingLimit, WaitingUnit
 from kubeshare_py.scheduling.queue.waiting_reports import WaitingReports
 
-#: Of the pods that come in from outside so many join the queue at once; of those that stay there
-#: for so long (s) so many are told at once: most of a large backlog is placed before.
+#: The most pods that join the queue at once when they come in from outside, and the most reports at
+#: once to pods that stay outside: most of a large backlog is placed before.
 MOST_JOIN, MOST_TOLD = 500, 256
-#: A gang comes in and goes out whole, however many it has: after more than `MOST_JOIN` pods at once
-#: none comes in or goes out until there were not more than so many a second.
+#: A gang enters and leaves whole, however large: after more than `MOST_JOIN` pods at once, none
+#: enters or leaves until the rate is below this.
 PODS_MOVED_A_SECOND = 8000
 OUTSIDE_PATIENCE_S = 30.0
-#: A pod that was not edited for so long (s) since its last pause is tried at once again.
+#: Seconds without an edit after which a pod's next edit counts at once again.
 CALM_S = 10.0
 _UNPLACED = (PodState.NEW, *UNDECIDED)
 
 
 class Enqueuer:
-    """Works on the scheduler's state; holds only who is in a backoff."""
+    """Enqueues and gates pods; keeps the pods in backoff."""
 
     def __init__(
         self,
@@ -62,9 +65,9 @@ class Enqueuer:
         self._gangs = gangs
         self._reservations = reservations
         self._calls = calls
-        #: To be replaced before the first pod comes, if at all.
+        #: May be replaced only before the first pod comes.
         self.limit = WaitingLimit(MOST_WAITING)
-        #: Pods outside of the queue that were not told yet, and since when they are there (s).
+        #: Pods outside of the queue without a report, and since when (s) they are there.
         self._unreported: dict[PodUid, float] = {}
         self._moves_rest_until = 0.0
         self._keys = SortKeys()
@@ -73,12 +76,12 @@ class Enqueuer:
 
     @property
     def next_at(self) -> float:
-        """When the next backoff ends; infinity when there is none."""
+        """When (s) the next backoff ends; infinity if there is none."""
         return min(self._backoff.next_at, self._edited.next_at)
 
     @property
     def reports_at(self) -> float:
-        """When the next pod is to be told that it is outside; infinity when none is."""
+        """When (s) the next pod is to be reported as outside; infinity if none is."""
         return next(iter(self._unreported.values()), math.inf) + OUTSIDE_PATIENCE_S
 
     def enqueue(
@@ -88,9 +91,9 @@ class Enqueuer:
         effects: list[Effect],
         event: str,
     ) -> None:
-        """Let the pod wait for a place, or hold it and say why; `event` made it come.
+        """Let the pod wait for a place, or gate it with a reason; `event` is the cause.
 
-        If a plugin fails it is tried again after a while.
+        If a plugin fails, it is tried again after a while.
         """
         pod = record.pod
         profile = self._profiles[pod.scheduler_name]
@@ -100,7 +103,7 @@ class Enqueuer:
         try:
             reason = self._hold_reason(pod, profile)
             if reason is None:
-                # What its profile leaves equal, arrival decides.
+                # Pods that the profile sorts equal are ordered by arrival.
                 record.key = self._calls.key(pod, self._keys), record.arrived
         except PluginFailed as failure:
             self._leave(pod.uid)
@@ -125,13 +128,13 @@ class Enqueuer:
             effects.extend(report_waiting(record, reason))
 
     def pause(self, record: Record, event: str) -> None:
-        """The pod, which is in no queue now, is enqueued later, in its place of then."""
+        """Enqueue the pod, which is in no queue now, later, by its key at that time."""
         self._leave(record.pod.uid)
         record.is_outside = False
         self._table.transition(record, PodState.BACKOFF, event)
 
     def _join(self, record: Record, now: float, event: str) -> None:
-        """The pod waits in the queue."""
+        """Add the pod to the queue."""
         record.is_outside = False
         record.reported = None
         if record.queued_at is None:
@@ -140,7 +143,7 @@ class Enqueuer:
         if gang is None or not gang.needs_quorum:
             self.join_queue(record, gang, event)
         else:
-            # Where it stands is worked out when all that the gang needs are there.
+            # Its key is computed once all needed members of its gang are there.
             record.key = ()
             self._moves.entered(queue_moves.ACTIVE, event)
 
@@ -166,13 +169,13 @@ class Enqueuer:
 
     @property
     def settles_at(self) -> float:
-        """When pods are to enter the queue or to leave it; infinity when none are."""
+        """When (s) pods are to enter the queue or to leave it; infinity if none are."""
         return self._moves_rest_until if self.limit.moved else math.inf
 
     def settle(self, now: float) -> None:
-        """Pods that the limit let in join the queue, and those that it put out leave it.
+        """Let pods enter or leave the queue, as the limit requires.
 
-        Some at a time; all that are to leave before any that are to join.
+        Some at a time; all that must leave before any that may enter.
         """
         moved = self.limit.moved
         if not moved or now < self._moves_rest_until:
@@ -187,7 +190,7 @@ class Enqueuer:
             self._moves_rest_until = now + (left + joined) / PODS_MOVED_A_SECOND
 
     def _put_out(self, now: float) -> int:
-        """All that are to leave do; how many pods did."""
+        """Let all pods leave that must; how many did."""
         count = 0
         for unit in [unit for unit in self.limit.moved if not unit.is_inside]:
             del self.limit.moved[unit]
@@ -199,7 +202,7 @@ class Enqueuer:
         return count
 
     def _let_in(self, unit: WaitingUnit, now: float) -> int:
-        """Its pods join the queue; how many did."""
+        """Let its pods enter the queue; how many did."""
         count = 0
         for uid in unit.pods:
             if self._records[uid].is_outside:
@@ -209,7 +212,7 @@ class Enqueuer:
         return count
 
     def reported(self, now: float) -> Iterator[ReportWaiting]:
-        """Some of those that have been outside for a while and were not told yet."""
+        """Reports for some of the pods that have been outside for a while without one."""
         due = now - OUTSIDE_PATIENCE_S
         for uid, since in list(islice(self._unreported.items(), MOST_TOLD)):
             if since > due:
@@ -238,7 +241,7 @@ class Enqueuer:
             if self._reservations.takes_precedence(contender):
                 self._queue.activate(
                     shape_queue
-                )  # those that wait in it may not see these places as free
+                )  # pods that wait in it may not see these places as free
         self._moves.entered(
             queue_moves.UNSCHEDULABLE if shape_queue.unschedulable else queue_moves.ACTIVE, event
         )
@@ -246,29 +249,29 @@ class Enqueuer:
             self._reports.newcomers(shape_queue)
 
     def key(self, record: Record, gang: Gang) -> SortKey:
-        """Where a member of a gang stands: as its first one, then by its own arrival."""
+        """The sort key of a gang's member: that of its first one, then its own arrival."""
         return *self.gang_key(record, gang), record.arrived
 
     def gang_key(self, last: Record, gang: Gang) -> SortKey:
-        """Where a gang stands: with the priority of this member, as old as its first one."""
+        """The sort key of a gang: this member's priority, and the age of its first one."""
         created, arrived = gang.first
         return self._sorted_by(replace(last.pod, created=created)), arrived
 
     def _sorted_by(self, pod: Pod) -> tuple[int | str, ...]:
-        """What the profile says; behind all others if its plugin cannot say so."""
+        """The profile's sort key; behind all others if its plugin fails."""
         try:
             return self._calls.key(pod, self._keys)
         except PluginFailed:
             return self._keys.last(pod.uid)
 
     def start_anew(self) -> None:
-        """Nobody waits, and pods may be sorted in another way."""
+        """Empty all queues, because pods may be sorted differently."""
         self._keys = SortKeys()
         self.limit.clear()
         self._unreported.clear()
 
     def _hold_reason(self, pod: Pod, profile: Profile) -> str | None:
-        """None to let it wait, else why it is held; empty when its owner need not be told.
+        """None to let it wait, else why it is gated; empty if that needs no report.
 
         Raises PluginFailed.
         """
@@ -290,9 +293,10 @@ class Enqueuer:
         self._backoff.add(now + backoff_s(record.tries), (record.pod.uid, record.tries))
 
     def edited(self, record: Record, now: float, effects: list[Effect], event: str) -> None:
-        """The pod, which is in no queue now, was changed in what matters.
+        """A pod, which is in no queue now, changed in a way that matters.
 
-        It is tried at once, and an edit that follows too soon after a pause that doubles with each.
+        It is tried at once; an edit that follows too soon waits for a pause, which doubles with
+        each.
         """
         pod = record.pod
         if pod.gates or pod.deleting or pod.problem is not None:
@@ -315,7 +319,7 @@ class Enqueuer:
         self.enqueue(record, now, effects, event)
 
     def take_back(self, now: float, effects: list[Effect]) -> None:
-        """Pods whose backoff is over wait again."""
+        """Enqueue pods whose backoff is over."""
         for uid, tries in self._backoff.due(now):
             record = self._records.get(uid)
             if record is not None and record.state is PodState.BACKOFF and record.tries == tries:
@@ -329,7 +333,7 @@ class Enqueuer:
 
 
 def report_waiting(record: Record, sentence: str) -> list[Effect]:
-    """Tell the pod's owner something about this very pod, unless it was the last thing told."""
+    """Report something about this very pod, unless it was the last report."""
     diagnosis = Diagnosis(sentence=sentence)
     if record.reported == diagnosis:
         return []
@@ -338,7 +342,7 @@ def report_waiting(record: Record, sentence: str) -> list[Effect]:
 
 
 def _asked(pod: Pod, profile: Profile) -> Shape | None:
-    """The pod's shape as its profile understands it; None if it cannot."""
+    """The pod's shape as its profile understands it; None if it cannot be understood."""
     shape = scaled(pod.shape, profile.capacities) if _is_scaled(pod) else pod.shape
     backend = chosen_backend(pod, profile)
     if shape is None or backend is None or backend is IsolationBackend.NONE:
@@ -352,7 +356,7 @@ def _is_scaled(pod: Pod) -> bool:
 
 
 def _held_by(pod: Pod, profile: Profile) -> Iterator[str]:
-    """What the pod's profile has against it."""
+    """The reasons of the pod's profile to gate it."""
     if _is_scaled(pod) and scaled(pod.shape, profile.capacities) is None:
         model = pod.shape.claim.share_of if pod.shape.claim else ""
         yield f"it asks for a share of {model}, which is not in gpuCapacities of its profile"

@@ -1,4 +1,4 @@
-"""All that the machine's parts work on, made together because they refer to each other."""
+"""The state that the machine's parts share, built together because they refer to each other."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ from kubeshare_py.scheduling.queue.waiting_reports import WaitingReports
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulerState:
-    """Pods, queues and charges. `profiles` and `evaluators` may be replaced in place."""
+    """The machine's shared state. `profiles` and `evaluators` may be replaced in place."""
 
     profiles: dict[str, Profile]
     arrivals: Arrivals
@@ -54,9 +54,9 @@ class SchedulerState:
 
 
 def empty_state(profiles: Sequence[Profile], name: str, lingering_s: float) -> SchedulerState:
-    """A state without pods and nodes; `name` makes their decision tokens unique.
+    """A state without pods and nodes; `name` makes its decision tokens unique.
 
-    `lingering_s`: the longest time (s) that a pod lingers which was deleted by force.
+    `lingering_s`: the longest time (s) that a pod lingers after a forced deletion.
     """
     by_name = {profile.scheduler_name: profile for profile in profiles}
     ledger, moves, attempts, work = Ledger(), QueueMoves(), Attempts(), EvaluationWork()

@@ -1,4 +1,4 @@
-"""Gangs in the machine's turns: who comes together, who is decided, who waits for room."""
+"""Gangs in the machine's turns: which are complete, decided, or wait for room."""
 
 import math
 from collections import Counter, OrderedDict
@@ -33,26 +33,26 @@ from kubeshare_py.scheduling.queue.waiting_reports import (
     UNASKED_S,
 )
 
-#: Compositions whose shortage is remembered.
+#: The most compositions whose shortage is cached.
 SHORTAGES_KEPT = 256
-#: A gang whose waiting members have more shapes than this is not tried: what is known of all must
-#: be kept from one turn to the next until the gang is tried, in one turn.
+#: The most shapes of a gang's waiting members: what is known of all must be kept from one turn to
+#: the next until the gang is tried, in one turn.
 MOST_SHAPES = SHAPES_KEPT // 2
 
 
 @dataclass(slots=True)
 class _KnownShortage:
-    """What was missing for a composition, when, and as of which change of the ledger."""
+    """The shortage of a composition, when it was computed, and the ledger's change number then."""
 
     shortage: Shortage
     found_at: float
     found_from: int
-    #: Of its composition, in bytes.
+    #: The size of its composition in bytes.
     weight: int
 
 
 class GangCycles:
-    """Works on the scheduler's state; holds which gangs wait for room."""
+    """Decides gangs; keeps which of them wait for room."""
 
     def __init__(self, state: SchedulerState, rules: RepairRules) -> None:
         self._state = state
@@ -76,17 +76,17 @@ class GangCycles:
         self._look: Timers[Composition] = Timers()
         self._known: OrderedDict[Composition, _KnownShortage] = OrderedDict()
         self._swept = 0
-        #: Shape queues of gangs that rows improved for, to be looked at; and what is yet to be
-        #: asked about the last of them, once that has begun.
+        #: Shape queues of gangs to be looked at after rows improved, and the remaining questions
+        #: about the last of them.
         self._sweep: list[CompositionQueue] = []
         self._looks: Iterator[bool] | None = None
-        #: Gangs that were blocked, or joined blocked ones, since anybody looked.
+        #: Gangs that were unschedulable, or joined such gangs, since they were last taken.
         self.newcomers: dict[Gang, None] = {}
         self._inventory_read = False
 
     @property
     def next_at(self) -> float:
-        """When time alone changes something; infinity when it does not."""
+        """When (s) time alone changes something; infinity if it does not."""
         if not self._state.gangs.by_key:
             return math.inf
         return min(
@@ -95,22 +95,22 @@ class GangCycles:
 
     @property
     def unfinished(self) -> bool:
-        """Whether a turn would find something to do without any further event."""
+        """Whether a turn would find work without any further event."""
         if not self._state.gangs.by_key:
-            return False  # nearly always, and asked at every turn
+            return False  # nearly always, and asked in every turn
         if self._sweep or self._state.gangs.touched or self.queue.has_more:
             return True
-        # Rows may have improved while shape queues were looked at for such that did before.
+        # Rows may have improved while shape queues were looked at for earlier improvements.
         is_behind = self._swept != self._state.ledger.improved.end
         return bool(self.queue.joined) or (is_behind and bool(self.queue.queues()))
 
     def use_profiles(self) -> None:
-        """Other plugins say how much room there is."""
+        """Compute room by other plugins from now on."""
         for name, evaluator in self._state.evaluators.items():
             self.rooms[name] = Headroom(self._state.ledger, evaluator)
 
     def start_anew(self) -> None:
-        """Nobody waits for room; all gangs are looked at again."""
+        """Empty the queue; all gangs are looked at again."""
         self.queue.clear()
         self._sweep.clear()
         self._looks = None
@@ -122,8 +122,8 @@ class GangCycles:
             self._state.gangs.touched[gang] = None
 
     def time_passed(self, now: float, effects: list[Effect]) -> None:
-        """Deadlines, texts that are old by now, and gangs that have rested."""
-        # Who was completed by the last answers is not late.
+        """Handle deadlines, old reports, and gangs whose pause is over."""
+        # A gang that the last answers completed is not late.
         self._settle(now)
         self._repair.look(now, effects)
         self.reports.look(now)
@@ -140,7 +140,7 @@ class GangCycles:
                     self.queue.activate(composition_queue)
 
     def begin_turn(self, now: float, inventory_read: bool) -> None:
-        """Look at what changed, and wake the gangs that improved rows may have room for."""
+        """Look at changes, and wake the gangs that improved rows may have room for."""
         self._settle(now)
         self.constrained.look()
         read_just_now = inventory_read and not self._inventory_read
@@ -162,7 +162,7 @@ class GangCycles:
         return bool(self._sweep)
 
     def is_prepared(self, gang: Gang) -> bool:
-        """Whether all its shapes were asked about; some are now, as far as this turn may."""
+        """Whether all its shapes were asked about; asks about some, as far as this turn may."""
         unasked = [one for one in gang.shapes if not self._state.evaluators[one[0]].knows(one[1])]
         for number, (profile, shape) in enumerate(unasked, 1):
             self.rooms[profile].total(shape)
@@ -171,20 +171,20 @@ class GangCycles:
         return True
 
     def turn_ends(self, now: float) -> None:
-        """What was tried in this turn changed nothing: texts of this turn are true after it."""
+        """Attempts of this turn changed nothing: its reports stay valid after it."""
         for known in self._known.values():
             if known.found_at == now:
                 known.found_from = self._state.ledger.changed.end
 
     def first(self, now: float) -> tuple[SortKey, Gang] | None:
-        """The gang that is to be tried next, and where it stands."""
+        """The next gang to be tried, and its sort key."""
         gang = self.queue.first()
         if self.queue.joined:
             self._tell_joined(now)
         return None if gang is None else (gang.key, gang)
 
     def decide(self, gang: Gang, now: float, effects: list[Effect]) -> int:
-        """Place all that the gang needs, or nobody; how many Binds that makes."""
+        """Place all members that the gang needs, or none; the number of Binds."""
         for record in gang.waiting.values():
             record.attempts += 1
         claims = any(shape.claim is not None for _, shape in gang.shapes)
@@ -210,22 +210,24 @@ class GangCycles:
         return 0
 
     def nearer(self, record: Record, choice: Choice) -> Choice | str:
-        """The place for a pod: if it is in a gang, near those that have theirs.
+        """The place for a pod; for a gang's member, near those that have places.
 
-        A sentence if it must be where they are, and there is no room.
+        A sentence if it must share their topology domain, and there is no room.
         """
         gang = self._state.gangs.of(record.pod.uid)
         return choice if gang is None else self._plan.near(gang, record, choice)
 
     def one_placed(self, shape: Shape, now: float) -> None:
-        """A pod of this shape got a place: does it say which model others of its gang must have?"""
+        """A pod of this shape was placed, which may fix the model of its gang's other members."""
         if shape.claim is not None and shape.claim.one_model and self._state.gangs.touched:
             self._settle(now)
 
     # --- inside --------------------------------------------------------------------------------
 
     def _look_on(self, composition_queue: CompositionQueue) -> None:
-        """Ask about one more shape of the sweep's last queue; wake its gangs if they may fit.
+        """Ask about one more shape of the last shape queue of the sweep.
+
+        Wake its gangs if they may fit.
 
         A change between two such questions begins a sweep of its own.
         """
@@ -242,7 +244,7 @@ class GangCycles:
         self._looks = None
 
     def _fewest_last(self) -> list[CompositionQueue]:
-        """Shape queues of blocked gangs, those of namespaces with few of them at the end."""
+        """Shape queues of unschedulable gangs, those of namespaces with few of them at the end."""
         composition_queues = self.queue.queues()
         counts = Counter(composition_queue.owner for composition_queue in composition_queues)
         return sorted(
@@ -258,7 +260,7 @@ class GangCycles:
             self._repair.note(gang, now)
             self._state.reservations.changed(gang)
             if gang.is_divided:
-                self._leave(gang)  # it is looked at again when its members are whole
+                self._leave(gang)  # it is looked at again when all its members are enqueued
                 continue
             if fix_models(gang) and gang.lined_by is not None:
                 self._leave_queues(gang)
@@ -269,7 +271,7 @@ class GangCycles:
             self.constrained.changed(gang)
 
     def _gather(self, gang: Gang, now: float) -> None:
-        """The gang is tried as soon as there are enough of them."""
+        """Queue the gang once it has enough members."""
         if gang.lined_by is not None:
             self._leave_queues(gang)
         if len(gang.waiting) < gang.need or gang.rests_until > now:
@@ -294,7 +296,7 @@ class GangCycles:
         self._tell_joined(now)
 
     def _leave_queues(self, gang: Gang) -> None:
-        """Its members do not wait each for itself, or not where they did."""
+        """Remove its members from shape queues of single pods."""
         for uid in gang.waiting:
             self._state.queue.remove(uid)
             self._state.reservations.end(uid)
@@ -302,7 +304,7 @@ class GangCycles:
         gang.lined_by = None
 
     def _key(self, gang: Gang) -> SortKey:
-        """It stands where the last of those that it needs would stand."""
+        """The gang's sort key: that of the last member that it needs."""
         for record in gang.waiting.values():
             if not record.key or gang.keyed_by != gang.first:
                 record.key = self._state.enqueuer.key(record, gang)
@@ -311,7 +313,7 @@ class GangCycles:
         return self._state.enqueuer.gang_key(last, gang)
 
     def _disperse(self, gang: Gang) -> None:
-        """From now on each member waits for itself."""
+        """From now on each member waits alone."""
         self._leave(gang)
         if gang.lined_by != gang.first:
             for uid, record in gang.waiting.items():
@@ -322,7 +324,7 @@ class GangCycles:
             gang.diagnosis = None
 
     def _leave(self, gang: Gang) -> None:
-        """The gang does not wait for room."""
+        """The gang does not wait for room any more."""
         self.queue.remove(gang)
         self._state.reservations.end(gang)
         gang.short_since = None
@@ -345,7 +347,7 @@ class GangCycles:
         self.queue.joined.clear()
 
     def _shortage(self, gang: Gang, now: float) -> Shortage:
-        """What is missing: worked out now, or some seconds ago, since that takes a while."""
+        """The shortage, computed now or some seconds ago, because that takes a while."""
         composition = gang.composition
         known = self._known.get(composition)
         wait_s = max(SAME_REASONS_S, len(gang.waiting) / PODS_A_SECOND)
@@ -366,7 +368,7 @@ class GangCycles:
         return shortage
 
     def _rest(self, gang: Gang, refusal: Forbidden, now: float) -> None:
-        """A plugin does not permit a place: the gang is tried again after a while."""
+        """A plugin refused a place: the gang is tried again after a pause."""
         member = refusal.record.pod.key.name
         sentence = f'pod group "{gang.title}": no place for {member}: {refusal.sentence}'
         self.reports.tell(gang, Diagnosis(sentence=sentence))
