@@ -42,7 +42,7 @@ check: $(STAMP)  ## format, lint, types, layers
 
 # Each worker has a control plane of its own and takes one folder after the other (tests/by_folder.py).
 # Policies come last: an API server goes on refusing for a moment after a policy is gone.
-e2e: $(STAMP)  ## stories, API facts, faults and attacks on a real control plane, built from source (needs Go)
+e2e: $(STAMP)  ## stories, API facts, faults, the chart, attacks and policies on a real control plane (needs Go)
 	@binaries=$$($(BIN)/python -m tests.controlplane.build) || exit $$?; \
 	PATH="$$binaries:$$PATH" exec $(BIN)/pytest --quiet $(SPREAD) --no-loadscope-reorder --control-plane real tests/stories tests/conformance tests/faults tests/deploy tests/attacks tests/policies
 

@@ -37,8 +37,8 @@ class SampleProblem:
     instance: str = ""
 
     def __str__(self) -> str:
-        told_by = f" (told by {self.instance})" if self.instance else ""
-        card = f"{self.uuid or '?'} of node {self.node or '?'}{told_by}"
+        reported_by = f" (reported by {self.instance})" if self.instance else ""
+        card = f"{self.uuid or '?'} of node {self.node or '?'}{reported_by}"
         return f"{card}: label {self.label} {self.rule}"
 
 

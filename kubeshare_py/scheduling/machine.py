@@ -1,4 +1,4 @@
-"""The scheduler's state machine: only `handle(event, now) -> effects` changes its state.
+"""The scheduler's state machine: only `handle` and `use_profiles` change its state.
 
 No clock, no I/O. Production, simulation, explanation and tests run this same code. Every event is
 legal in every state: answers may come late, twice, or for pods that are gone.

@@ -244,7 +244,7 @@ class NominatedPlaceView:
 class PreemptionView:
     """The victims of a plan, and its places. `leaving`: how many other pods leave anyhow.
 
-    `under_way`: it is being carried out. Otherwise `obstacle` says why it never will be, if so.
+    `in_flight`: it is being carried out. Otherwise `obstacle` says why it never will be, if so.
     `violations` is the number of victims beyond what their disruption budgets allow.
     """
 

@@ -29,7 +29,7 @@ def check(history: History) -> None:
     for name, row in columns.row_of.items():
         assert columns.names[row] == name
         check_node(history, name, row)
-        if name in reference.nodes:  # cards of a node that is not shown are nobody's business yet
+        if name in reference.nodes:  # the ledger ignores cards of a node that it has not seen
             check_cards(reference, ledger, name, row)
     assert {*ledger.overcommitted()} == reference.overcommitted()
     for row in range(columns.rows):

@@ -47,14 +47,14 @@ def test_a_label_that_is_dropped_takes_no_card_away_and_is_named(label: str) -> 
     assert step.changed == ()
     assert not step.reading.silent_since
     assert len(step.diagnostics) == 2
-    assert all("(told by a:9004): label " + label in one for one in step.diagnostics)
+    assert all("(reported by a:9004): label " + label in one for one in step.diagnostics)
 
 
 def test_a_dropped_node_is_found_again_by_the_card_where_the_place_is_new() -> None:
     moved = without(capacity("a", "GPU-1", instance="new:9004"), "node")
     step = read(known(), moved, TWO, up("a"))
     assert step.changed == ()
-    assert step.diagnostics == ("GPU-1 of node ? (told by new:9004): label node is missing",)
+    assert step.diagnostics == ("GPU-1 of node ? (reported by new:9004): label node is missing",)
 
 
 def test_a_dropped_node_of_cards_that_nobody_knows_gives_none_and_says_so() -> None:
@@ -113,8 +113,8 @@ def test_a_card_with_an_absurd_amount_stays_as_it_was_known_and_others_count() -
     step = read(known(), *absurd, TWO, capacity("a", "GPU-4"), up("a"))
     assert uuids(step) == {"a": ["GPU-1", "GPU-2", "GPU-4"]}
     assert step.diagnostics == (
-        f"GPU-1 of node a (told by a:9004): label memory {2**53} is not within 1…{2**48}",
-        f"GPU-3 of node a (told by a:9004): label index {2**40} is not within 0…4095",
+        f"GPU-1 of node a (reported by a:9004): label memory {2**53} is not within 1…{2**48}",
+        f"GPU-3 of node a (reported by a:9004): label index {2**40} is not within 0…4095",
     )
 
 

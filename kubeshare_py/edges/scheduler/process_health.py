@@ -54,7 +54,7 @@ class ProcessHealth:
     def __post_init__(self) -> None:
         self.started_at = self.turned_at = self.clock()
 
-    # --- told by the loop ----------------------------------------------------------------------
+    # --- reported by the loop ------------------------------------------------------------------
 
     def handled(self, event: Event, effects: Iterable[Effect], took_s: float) -> None:
         """The machine just handled an event, in `took_s` (s)."""

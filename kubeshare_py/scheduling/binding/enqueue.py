@@ -234,8 +234,8 @@ class Enqueuer:
         if gang is not None and pod.group is not None and pod.group.within:
             place_of = (gang.namespace, gang.name, pod.group.within)
         alone = pod.uid if record.remark or self._reservations.is_preemptor(pod.uid) else None
-        line_key = ShapeQueueKey(pod.scheduler_name, record.shape, place_of, pod.preempts, alone)
-        shape_queue = self._queue.add(pod.uid, record.key, line_key, pod.key.namespace)
+        queue_key = ShapeQueueKey(pod.scheduler_name, record.shape, place_of, pod.preempts, alone)
+        shape_queue = self._queue.add(pod.uid, record.key, queue_key, pod.key.namespace)
         if shape_queue.unschedulable and self._reservations:
             contender = Contender(pod.uid, record.key, (pod,))
             if self._reservations.takes_precedence(contender):

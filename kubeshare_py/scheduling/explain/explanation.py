@@ -110,13 +110,13 @@ def _portions(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
 
 def _pod_views(machine: Machine, uids: Sequence[PodUid], sees: Sees) -> Iterator[PodView]:
     """This scheduler's pods that are still there and may be named."""
-    told: QueueMessages = {}
+    messages: QueueMessages = {}
     for uid in uids:
         record = machine.records.get(uid)
         if record is None or record.pod.scheduler_name not in machine.profiles:
             continue
         if sees(record.pod.key.namespace):
-            yield pod_view(machine, record, told)
+            yield pod_view(machine, record, messages)
 
 
 def why(machine: Machine, key: PodKey, sees: Sees = sees_all) -> WhyView | None:
@@ -137,10 +137,10 @@ def why(machine: Machine, key: PodKey, sees: Sees = sees_all) -> WhyView | None:
     suggestions = tuple(advice(machine, record, nodes, sees))
     waits = record.state is PodState.WAITING
     preemption = preemption_view(machine, record, sees) if waits else None
-    told = WhyView(
+    answer = WhyView(
         pod=view, message=view.message, nodes=nodes, advice=suggestions, preemption=preemption
     )
-    return with_indexes(machine.ledger, told)
+    return with_indexes(machine.ledger, answer)
 
 
 def _where(machine: Machine, record: Record, node: NodeName, view: PodView, sees: Sees) -> WhyView:

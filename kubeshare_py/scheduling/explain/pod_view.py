@@ -16,8 +16,8 @@ from kubeshare_py.views.view import LackView, PodView
 QueueMessages = dict[ShapeQueue, str]
 
 
-def pod_view(machine: Machine, record: Record, told: QueueMessages) -> PodView:
-    """The view of one pod; `told` caches the messages of shape queues."""
+def pod_view(machine: Machine, record: Record, messages: QueueMessages) -> PodView:
+    """The view of one pod. `messages` holds those of the shape queues that were seen before."""
     pod, claim = record.pod, record.pod.shape.claim
     allocation = record.allocation
     backend = backend_of(record, machine.profiles)
@@ -39,7 +39,7 @@ def pod_view(machine: Machine, record: Record, told: QueueMessages) -> PodView:
         node=record.node or "",
         cards=tuple(card.uuid for card in allocation.cards) if allocation else (),
         port=allocation.port if allocation else None,
-        message=_message(machine, record, told),
+        message=_message(machine, record, messages),
         isolation=backend or "",
         unheld=hold.unheld if record.node else UNHELD[backend] if backend else (),
         lacks=(
@@ -58,7 +58,7 @@ def _models(claim: GpuClaim) -> tuple[str, ...]:
     return (" that is also ".join((*claim.models, str(claim.preferred))),)
 
 
-def _message(machine: Machine, record: Record, told: QueueMessages) -> str:
+def _message(machine: Machine, record: Record, messages: QueueMessages) -> str:
     if record.node is not None:
         return record.pod.allocation_problem
     if record.state is PodState.GATED and record.pod.gates:
@@ -69,14 +69,14 @@ def _message(machine: Machine, record: Record, told: QueueMessages) -> str:
     if gang is not None and gang.needs_quorum:
         return _gang_message(machine, record, gang)
     shape_queue = machine.queue.queue_of(record.pod.uid)
-    return "" if shape_queue is None else _line_message(machine, shape_queue, told)
+    return "" if shape_queue is None else _queue_message(machine, shape_queue, messages)
 
 
-def _line_message(machine: Machine, shape_queue: ShapeQueue, told: QueueMessages) -> str:
+def _queue_message(machine: Machine, shape_queue: ShapeQueue, messages: QueueMessages) -> str:
     if not machine.decides:
-        if shape_queue not in told:
-            told[shape_queue] = _supposed(machine, shape_queue)
-        return told[shape_queue]
+        if shape_queue not in messages:
+            messages[shape_queue] = _supposed(machine, shape_queue)
+        return messages[shape_queue]
     return (
         shape_queue.diagnosis.message
         if shape_queue.unschedulable and shape_queue.diagnosis is not None

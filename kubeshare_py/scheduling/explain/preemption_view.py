@@ -6,7 +6,7 @@ from kubeshare_py.scheduling.queue.pod_records import Record
 from kubeshare_py.views.view import NominatedPlaceView, PreemptionView, VictimView
 
 NEVER = "its preemptionPolicy is Never"
-OFF = "its profile evicts nobody"
+OFF = "its profile evicts no pods"
 SPENT = "pods were evicted for it {} times already"
 
 

@@ -50,7 +50,7 @@ def too_large(
     room = max((_room(kinds, columns, there, rows) for rows in somewhere), default=0)
     if room >= need:
         return ""
-    return said(f"if nobody held anything {has} room for {room} of them", ledger)
+    return said(f"if no pod held anything {has} room for {room} of them", ledger)
 
 
 def _asked(kinds: Counter[Shape], need: int) -> int:

@@ -79,7 +79,7 @@ class GangRepair:
                 self._evict(gang, still, now, effects)
             if gang.repair_at is None or gang.repair_at > now:
                 continue
-            on_their_way = list(_in(gang, MemberRole.BINDING))
+            on_their_way = list(_in(gang, MemberRole.ASSUMED))
             for record in on_their_way:
                 if record.refused:
                     self._binding_cycles.release(record)
@@ -94,7 +94,7 @@ class GangRepair:
 
     def cannot_fit(self, gang: Gang, now: float, effects: list[Effect]) -> None:
         """Give up a gang that was planned anew, because there is no room for the rest."""
-        if gang.replanned and not gang.counts[MemberRole.BINDING]:
+        if gang.replanned and not gang.counts[MemberRole.ASSUMED]:
             self.give_up(gang, now, effects)
 
     def give_up(self, gang: Gang, now: float, effects: list[Effect]) -> None:

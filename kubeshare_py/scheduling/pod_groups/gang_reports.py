@@ -84,7 +84,7 @@ class GangReports:
 def too_few(gang: Gang) -> Diagnosis:
     """The diagnosis of a gang with missing or held back members."""
     there = len(gang.waiting)
-    held = gang.counts[MemberRole.HELD] + gang.counts[MemberRole.BACKOFF]
+    held = gang.counts[MemberRole.GATED] + gang.counts[MemberRole.BACKOFF]
     others = f", {held} of them held back" if held else ""
     return Diagnosis(
         sentence=f"{_needs(gang)}; there {_are(there + held)}{others}", topic=TOO_FEW_PODS

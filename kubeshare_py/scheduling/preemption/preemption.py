@@ -63,7 +63,7 @@ class Preemption:
     def __init__(
         self, state: SchedulerState, gang_cycles: GangCycles, rules: PreemptionRules
     ) -> None:
-        """Works on these books."""
+        """Works on the scheduler's state."""
         self._state = state
         records, profiles = state.records, state.profiles
         self._records = records

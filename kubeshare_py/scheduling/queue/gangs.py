@@ -33,10 +33,10 @@ Composition = tuple[int, frozenset[tuple[tuple[str, Shape], int]], str, tuple[No
 class MemberRole(Enum):
     """A member's state in its gang."""
 
-    HELD = auto()  # not to be tried
+    GATED = auto()  # not to be tried
     BACKOFF = auto()  # not to be tried now; its minimum counts
     WAITING = auto()
-    BINDING = auto()
+    ASSUMED = auto()  # its Binding has no answer yet
     BOUND = auto()
     LEAVING = auto()  # is being deleted or evicted: no longer a member
 
@@ -44,13 +44,13 @@ class MemberRole(Enum):
 #: Members without a place: the largest minimum of them counts.
 _ASKING = (MemberRole.BACKOFF, MemberRole.WAITING)
 #: Members that have a place and keep it.
-PLACED = (MemberRole.BINDING, MemberRole.BOUND)
+PLACED = (MemberRole.ASSUMED, MemberRole.BOUND)
 
 _ROLES = {
-    PodState.GATED: MemberRole.HELD,
+    PodState.GATED: MemberRole.GATED,
     PodState.BACKOFF: MemberRole.BACKOFF,
     PodState.WAITING: MemberRole.WAITING,
-    PodState.ASSUMED: MemberRole.BINDING,
+    PodState.ASSUMED: MemberRole.ASSUMED,
     PodState.UNCONFIRMED: MemberRole.BOUND,
     PodState.BOUND: MemberRole.BOUND,
 }
@@ -148,7 +148,7 @@ class Gang:
     @property
     def placed(self) -> int:
         """The number of members that have a place and keep it."""
-        return self.counts[MemberRole.BINDING] + self.counts[MemberRole.BOUND]
+        return self.counts[MemberRole.ASSUMED] + self.counts[MemberRole.BOUND]
 
     def nodes(self) -> list[NodeName]:
         """The nodes of members that keep their places."""
@@ -398,7 +398,7 @@ def _membership(record: Record) -> tuple[GangKey, Member | None]:
     leaving = pod.deleting or record.evicted
     role = MemberRole.LEAVING if leaving else _ROLES[record.state]
     if role is MemberRole.BACKOFF and pod.group_reference is not None:
-        role = MemberRole.HELD  # its object, while there is one, has the minimum
+        role = MemberRole.GATED  # its object, while there is one, has the minimum
     return key, Member(record, role, minimum, (pod.scheduler_name, record.shape))
 
 

@@ -141,14 +141,14 @@ class PodQueue:
         return len(self._queue_of)
 
     def add(
-        self, uid: PodUid, key: SortKey, line_key: ShapeQueueKey, namespace: str = ""
+        self, uid: PodUid, key: SortKey, queue_key: ShapeQueueKey, namespace: str = ""
     ) -> ShapeQueue:
         """Add a waiting pod of this namespace to this shape queue."""
-        shape_queue = self._queues.get(line_key)
+        shape_queue = self._queues.get(queue_key)
         if shape_queue is None:
             self._next_number += 1
-            shape_queue = self._queues[line_key] = ShapeQueue(
-                line_key, self._next_number, heavy=weight_of(line_key, HEAVY) >= HEAVY
+            shape_queue = self._queues[queue_key] = ShapeQueue(
+                queue_key, self._next_number, heavy=weight_of(queue_key, HEAVY) >= HEAVY
             )
             self._numbered[shape_queue.number] = shape_queue
         shape_queue.waiting[uid] = key

@@ -15,7 +15,7 @@ class PodState(Enum):
     """The state of a pod of this scheduler; pods of others are BOUND or have no record."""
 
     NEW = auto()  # just seen; it has another state before the event is handled
-    GATED = auto()  # not to be tried: gated, malformed, unsupported, being deleted, outside
+    GATED = auto()  # not tried: has scheduling gates, is malformed, unsupported, deleted, outside
     WAITING = auto()  # in the queue
     BACKOFF = auto()  # was refused; returns to the queue later
     ASSUMED = auto()  # placed and charged, the binding is not answered yet

@@ -1,7 +1,7 @@
 """The pods that the scheduler remembers, and the one place where a pod changes its state.
 
 A change of state is more than the new state: the scheduling queue, the pod's gang, the metrics and
-preemption follow it. `PodTable.transition` tells all of them, so that no caller has to.
+preemption follow it. `PodTable.transition` passes the change on to them, so callers need not.
 """
 
 from collections.abc import Mapping
@@ -60,7 +60,7 @@ class Follower(Protocol):
 
 
 class PodTable:
-    """Owns the records. The queue and the gangs are told of each change before the followers."""
+    """Owns the records of pods. It passes each change on to queue and gangs, then to followers."""
 
     def __init__(self, queue: PodQueue, gangs: Gangs, moves: QueueMoves) -> None:
         #: By uid, in the order in which they were added. To be read only.
@@ -71,7 +71,7 @@ class PodTable:
         self._followers: list[Follower] = []
 
     def follow(self, follower: Follower) -> None:
-        """Tell this one, too, of all changes from now on."""
+        """Pass all changes from now on to this follower, too."""
         self._followers.append(follower)
 
     def add(self, pod: Pod, arrived: int) -> Record:

@@ -56,7 +56,7 @@ def test_a_gang_that_asks_for_more_than_the_cluster_has_is_told_how_much_it_has(
 def test_a_gang_whose_members_do_not_fit_beside_each_other_is_told_how_many_would() -> None:
     driver = GangDriver({"n1": 8, "n2": 8, "n3": 8})
     driver.show(*members(a_group(4), 4, whole(5)))
-    said = "impossible: if nobody held anything the cluster has room for 3 of them."
+    said = "impossible: if no pod held anything the cluster has room for 3 of them."
     assert said in driver.told["g-0"]
 
 
@@ -80,7 +80,7 @@ def test_shares_of_a_gang_are_added_up() -> None:
     driver.show(*members(a_group(5), 5, a_claim(500)))
     assert "they ask for 2.5 GPUs in all; the cluster has 2." in driver.told["g-0"]
     driver.show(*members(a_group(3, "h"), 3, a_claim(600)))
-    said = "if nobody held anything the cluster has room for 2 of them."
+    said = "if no pod held anything the cluster has room for 2 of them."
     assert said in driver.told["h-0"]
 
 
