@@ -47,7 +47,7 @@ def parse(scale: str, seed: str | int | None) -> Scale:
     factor = _FACTORS.get(scale) or float(scale)
     if not 0 < factor < math.inf:
         raise ValueError(f"--scale {scale}: neither small nor full nor a positive number")
-    return Scale(factor, None if seed in (None, "random") else int(seed))
+    return Scale(factor, None if seed is None else int(seed))
 
 
 def choose(scale: Scale, *, repeatable: bool) -> None:

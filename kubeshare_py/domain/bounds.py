@@ -56,13 +56,5 @@ GROUP_MINIMUM = AmountRange(0, GROUP_MEMBERS.most)
 INT32 = AmountRange(-(2**31), 2**31 - 1)
 #: Characters of a card's uuid or model.
 CARD_NAME = AmountRange(1, 253)
-#: Characters of a sentence about an object. Names in it have up to 317 characters each.
-SENTENCE = AmountRange(0, 4000)
 #: Nodes of a simulated cluster.
 SIMULATED_NODES = AmountRange(0, 20_000)
-
-
-def shortened(sentence: str) -> str:
-    """The sentence, cut to `SENTENCE` characters."""
-    most = SENTENCE.most
-    return sentence if len(sentence) <= most else sentence[: most - 1] + "…"

@@ -13,7 +13,8 @@ _PART = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _PREFIX = rf"(?:{_PART}(?:\.{_PART})*/)?"
 _NAME = "[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 _KEY, _VALUE = _PREFIX + _NAME, f"(?:{_NAME})?"
-_VALUES = rf"\s*{_VALUE}\s*(?:,\s*{_VALUE}\s*)*"
+# No two optional parts of one kind stand side by side: a long text would take for ever.
+_VALUES = rf"\s*(?:{_NAME}\s*)?(?:,\s*(?:{_NAME}\s*)?)*"
 _REQUIREMENT = re.compile(
     rf"\s*(?:(?P<absent>!)?\s*(?P<present>{_KEY})"
     rf"|(?P<key>{_KEY})\s*(?P<compared>==|!=|=)\s*(?P<value>{_VALUE})"

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 #: The most characters of a sentence for the log.
 MOST_SAID = 1000
+#: The most characters of a message about an object. Names in it have up to 317 characters each.
+MOST_OF_MESSAGE = 4000
 #: The most names that a sentence lists, and the most characters of each.
 _MOST_LISTED, _MOST_OF_NAME = 16, 200
 

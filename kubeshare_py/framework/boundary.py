@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Concatenate, ParamSpec, TypeVar
 
+from kubeshare_py.domain.printable import beginning
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -176,4 +178,4 @@ def in_words(error: Exception) -> str:
 def shortened(text: str) -> str:
     """The text on one line, cut to MOST_TEXT characters."""
     line = " ".join(text.split())
-    return line if len(line) <= MOST_TEXT else line[: MOST_TEXT - 1] + "…"
+    return beginning(line, MOST_TEXT - 1)

@@ -56,7 +56,8 @@ class Translation(Generic[T, R]):
     """How one resource's lists and changes become events.
 
     `reduce` keeps of an object what the events need. An object that cannot be decoded yields a
-    `Problem` and no event; the machine keeps what it knows of that object.
+    `Problem` and no event. A list of pods keeps what was known of such a pod; other lists leave the
+    object out.
     """
 
     reduce: Callable[[T], R]

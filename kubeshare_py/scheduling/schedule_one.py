@@ -244,7 +244,7 @@ class SchedulingCycles:
         return reservation is not None
 
     def _wake(self, reservation: Reservation) -> None:
-        """Wake a holder."""
+        """Wake the nominee of a reservation."""
         nominee = reservation.nominee
         if isinstance(nominee, Gang):
             gangs = self._gang_cycles.queue

@@ -21,6 +21,13 @@ def nodes_of(path: Path) -> tuple[ast.AST, ...]:
     return tuple(ast.walk(ast.parse(text_of(path), path.name)))
 
 
+def module_of(path: Path) -> ast.Module:
+    """The file's syntax tree."""
+    module = nodes_of(path)[0]
+    assert isinstance(module, ast.Module)
+    return module
+
+
 def where(path: Path, line: int | None = None) -> str:
     """`kubeshare_py/domain/bounds.py:12`, as editors and terminals link it."""
     name = path.relative_to(ROOT).as_posix()

@@ -9,11 +9,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-SOURCES = ("kubeshare_py", "plugins/kubeshare_plugins", "cmd/kubeshare_cmd")
-FILES = [path for source in SOURCES for path in sorted((ROOT / source).rglob("*.py"))]
-TEXTS = {path: path.read_text() for path in FILES}
-TREES = {path: ast.parse(text) for path, text in TEXTS.items()}
+from tests.architecture.sources import FILES, ROOT, module_of, nodes_of, text_of
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -80,8 +76,8 @@ def own_raises(function: Function) -> Iterator[ast.Raise]:
 #: The project's exceptions that callers may see.
 ERRORS = {
     node.name
-    for tree in TREES.values()
-    for node in ast.walk(tree)
+    for path in FILES
+    for node in nodes_of(path)
     if isinstance(node, ast.ClassDef)
     and not node.name.startswith("_")
     and any(re.search(r"Error|Exception|Failed|Refused", ast.unparse(base)) for base in node.bases)
@@ -145,10 +141,10 @@ def unitless(tree: ast.Module) -> list[str]:
 def prose(path: Path) -> Iterator[str]:
     """Docstrings and comments."""
     owners = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    for node in ast.walk(TREES[path]):
+    for node in nodes_of(path):
         if isinstance(node, owners):
             yield ast.get_docstring(node) or ""
-    for token in tokenize.generate_tokens(io.StringIO(TEXTS[path]).readline):
+    for token in tokenize.generate_tokens(io.StringIO(text_of(path)).readline):
         if token.type == tokenize.COMMENT:
             yield token.string
 
@@ -162,7 +158,7 @@ def complaints(rule: Callable[[ast.Module], list[str]]) -> list[str]:
     return [
         f"{path.relative_to(ROOT)}: {complaint}"
         for path in FILES
-        for complaint in rule(TREES[path])
+        for complaint in rule(module_of(path))
     ]
 
 
@@ -182,7 +178,8 @@ def test_things_are_called_by_their_nouns() -> None:
     found = [
         (path.relative_to(ROOT).as_posix(), word)
         for path in FILES
-        if REFUSED.search(TEXTS[path]) or BEGINS.search(TEXTS[path])  # few: the others need no look
+        if REFUSED.search(text_of(path))
+        or BEGINS.search(text_of(path))  # few: the others need no look
         for text in prose(path)
         for word in refused(text)
     ]

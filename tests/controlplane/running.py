@@ -76,9 +76,8 @@ class ControlPlane:
 
     def token_of(self, namespace: str, account: str) -> str:
         """A token of this ServiceAccount, for a day."""
-        command = [str(self.kubectl), f"--kubeconfig={self.kubeconfig}", f"--namespace={namespace}"]
-        command += ["create", "token", account, "--duration=24h"]
-        return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+        asked = ("create", "token", account, "--duration=24h")
+        return self._kubectl(f"--namespace={namespace}", *asked).strip()
 
     def with_scheduler(self) -> "ControlPlane":
         """The same once the scheduler's account, roles and their limits are there, as shipped."""
@@ -122,9 +121,12 @@ class ControlPlane:
             found: dict[str, Any] = json.load(answer)
             return found
 
-    def _kubectl(self, *arguments: str) -> None:
+    def _kubectl(self, *arguments: str) -> str:
         command = [str(self.kubectl), f"--kubeconfig={self.kubeconfig}", *arguments]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=_KUBECTL_S)
+        done = subprocess.run(
+            command, check=True, stdout=subprocess.PIPE, text=True, timeout=_KUBECTL_S
+        )
+        return done.stdout
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """A plugin that fails lets what it was asked about wait, and nothing else."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,7 +23,9 @@ from kubeshare_py.framework.points import Depends, RowFilter, RowHeadroom
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.framework.reasons import ReasonTable
 from kubeshare_py.scheduling.explain.explanation import why
+from kubeshare_py.scheduling.explain.figures import pod_figures
 from kubeshare_py.scheduling.machine import Machine
+from kubeshare_py.scheduling.queue.pod_records import PodState
 from tests.builders import a_claim, a_cluster, a_node, a_pod, a_shape, whole
 from tests.scheduling.gang_driver import GangDriver, a_group, members, names
 
@@ -138,6 +141,20 @@ def test_a_label_that_a_plugin_cannot_read_holds_up_what_it_is_asked_about_alone
     assert view is not None
     assert view.message == said
     assert made.machine.boundary.failures.counts == {("CheapCards", "Score"): 1}
+
+
+def test_a_pod_outside_of_the_queue_for_which_a_plugin_fails_is_in_backoff_alone() -> None:
+    plugin = Everywhere()
+    plugin.broken = False
+    made = driver(plugin, at("preEnqueue"))
+    made.machine.let_wait(1)
+    first, second = (a_pod(name, a_shape(whole(9))) for name in ("first", "second"))
+    made.show(first, second)
+    assert made.machine.records[second.uid].is_outside
+    plugin.broken = True
+    made.show(replace(second, priority=-1))
+    assert made.machine.records[second.uid].state is PodState.BACKOFF
+    assert sum(figures.outside for figures in pod_figures(made.machine)) == 0
 
 
 def test_mending_the_label_wakes_the_pod_at_once() -> None:

@@ -1,8 +1,8 @@
 """Pauses between attempts, for loops that go on for ever.
 
 The rhythm is client-go's: 0.8 s, doubled, with jitter, reset after two minutes without failure. But
-the longest pause is 8 s, not 30 s: there is one scheduler and not a thousand kubelets, and while it
-pauses it sees nothing.
+the longest pause is 8 s and its jitter, not 30 s: there is one scheduler and not a thousand
+kubelets, and while it pauses it sees nothing.
 
 tenacity retries one call until it succeeds. A loop like these has no such call: it goes on after
 each pause, and only the time between failures tells whether it has recovered.

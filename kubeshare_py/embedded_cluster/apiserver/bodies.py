@@ -78,7 +78,7 @@ def decode_object(request: ApiRequest, resource: Resource) -> Decoded:
 
 
 def decode_part(request: ApiRequest, kind: str, api_version: str) -> Decoded:
-    """The same for bodies of subresources; `kind` is also their name in api_fields."""
+    """The same for bodies of subresources; `kind` is also their name in `fields`."""
     body = _decode_dict(request, kind)
     check_kind(body, kind, api_version)
     return prune_part(body, kind, api_version, request.query.get("fieldValidation", ""))

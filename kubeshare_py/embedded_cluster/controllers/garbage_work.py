@@ -24,7 +24,7 @@ class PatchObject:
 
 @dataclass(frozen=True, slots=True)
 class LookForOwner:
-    """Find out whether an owner exists; report with `owner_absent` or `owner_present`."""
+    """Find out whether an owner exists; `owner_absent` reports one that does not."""
 
     path: str
     uid: str

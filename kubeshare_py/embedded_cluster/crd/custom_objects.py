@@ -73,7 +73,7 @@ class CustomObjects:
         return {"kind": self.kind, "apiVersion": f"{self.group}/{self.version}"}
 
     def prune(self, body: Json) -> Pruned:
-        """Remove unknown fields. Raises api_pruning.WrongType for malformed metadata."""
+        """Remove unknown fields. Raises pruning.WrongType for malformed metadata."""
         metadata, unknown = api_pruning.prune("Meta", body.get("metadata") or {})
         unknown = [f"metadata.{path}" for path in unknown]
         others: list[str] = []

@@ -1,4 +1,4 @@
-"""Fields of apiextensions.k8s.io/v1; letters as in api_fields."""
+"""Fields of apiextensions.k8s.io/v1; letters as in `fields`."""
 
 _SCHEMA = "JSONSchemaProps"
 CRD_TYPES = {

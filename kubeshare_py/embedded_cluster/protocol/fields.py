@@ -1,4 +1,4 @@
-"""The fields of the served kinds, with their types; `api_pruning` reads this.
+"""The fields of the served kinds, with their types; `pruning` reads this.
 
 One line a type. Letters: `s` string, `e` string kept when empty, `i` integer, `z` integer left out
 when 0, `n` number, `b` boolean, `o` boolean left out when false, `q` quantity, `p` integer or

@@ -1,4 +1,4 @@
-"""Pruning and type checks of bodies by the types of `api_fields`."""
+"""Pruning and type checks of bodies by the types of `fields`."""
 
 from functools import cache
 from typing import Any

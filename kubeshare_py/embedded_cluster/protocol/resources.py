@@ -109,8 +109,8 @@ class Resource:
     listed_verbs: tuple[str, ...] = ()  # as in discovery, if not `verbs`
     subresources: tuple[Subresource, ...] = ()
     scale: Scale | None = None
-    fields: str = ""  # the object's type in api_fields
-    pruner: Callable[[Json], Pruned] | None = None  # for types that are not in api_fields
+    fields: str = ""  # the object's type in `fields`
+    pruner: Callable[[Json], Pruned] | None = None  # for types that are not in `fields`
     schema: Json | None = None  # the object's type in OpenAPI documents
     warning: str = ""  # the warning of every answer
     columns: tuple[PrinterColumn, ...] = (PrinterColumn("Age"),)
@@ -161,7 +161,7 @@ class Resource:
         return self.list_kind_name or f"{self.kind}List"
 
     def prune(self, body: Json) -> Pruned:
-        """Raises api_pruning.WrongType for a known field of another type."""
+        """Raises pruning.WrongType for a known field of another type."""
         return self.pruner(body) if self.pruner else api_pruning.prune(self.fields, body)
 
     def head(self) -> Json:

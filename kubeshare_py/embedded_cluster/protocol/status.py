@@ -1,7 +1,7 @@
 """Status bodies: a Kubernetes API server's refusals (and "Success").
 
 Shapes and texts as measured on kube-apiserver 1.36.3. Request handlers raise `ApiRefusal`;
-`api_requests.ApiService.handle` turns it into a response in one place.
+`apiserver.requests.ApiService.handle` turns it into a response in one place.
 """
 
 from collections.abc import Sequence

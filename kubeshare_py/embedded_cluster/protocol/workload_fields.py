@@ -1,4 +1,4 @@
-"""Fields of the kinds of apps/v1, policy/v1 and autoscaling/v1; letters as in api_fields."""
+"""Fields of the kinds of apps/v1, policy/v1 and autoscaling/v1; letters as in `fields`."""
 
 _TOP = "apiVersion:s kind:s metadata:Meta"
 WORKLOAD_TYPES = {

@@ -106,7 +106,7 @@ class Enqueuer:
                 # Pods that the profile sorts equal are ordered by arrival.
                 record.key = self._calls.key(pod, self._keys), record.arrived
         except PluginFailed as failure:
-            self._leave(pod.uid)
+            self._leave_limit(record)
             effects.extend(report_waiting(record, str(failure)))
             self.back_off(record, now)
             return
@@ -121,16 +121,14 @@ class Enqueuer:
             self._hold(record, reason, effects, event)
 
     def _hold(self, record: Record, reason: str, effects: list[Effect], event: str) -> None:
-        self._leave(record.pod.uid)
-        record.is_outside = False
+        self._leave_limit(record)
         self._table.transition(record, PodState.GATED, event)
         if reason:
             effects.extend(report_waiting(record, reason))
 
     def pause(self, record: Record, event: str) -> None:
-        """Enqueue the pod, which is in no queue now, later, by its key at that time."""
-        self._leave(record.pod.uid)
-        record.is_outside = False
+        """Take the pod out of the queue; it is enqueued later, by its key at that time."""
+        self._leave_limit(record)
         self._table.transition(record, PodState.BACKOFF, event)
 
     def _join(self, record: Record, now: float, event: str) -> None:
@@ -150,12 +148,15 @@ class Enqueuer:
     def changed(self, record: Record, before: PodState) -> None:
         """A pod that has a place now lets another of its namespace enter (`settle`)."""
         if before in _UNPLACED and record.state not in _UNPLACED:
-            self._leave(record.pod.uid)
-            record.is_outside = False
+            self._leave_limit(record)
 
     def removed(self, uid: PodUid) -> None:
         """So does a pod that is not there any more."""
         self._leave(uid)
+
+    def _leave_limit(self, record: Record) -> None:
+        self._leave(record.pod.uid)
+        record.is_outside = False
 
     def _leave(self, uid: PodUid) -> None:
         self.limit.leave(uid)
@@ -239,9 +240,8 @@ class Enqueuer:
         if shape_queue.unschedulable and self._reservations:
             contender = Contender(pod.uid, record.key, (pod,))
             if self._reservations.takes_precedence(contender):
-                self._queue.activate(
-                    shape_queue
-                )  # pods that wait in it may not see these places as free
+                # Pods that wait in it may not see these places as free.
+                self._queue.activate(shape_queue)
         self._moves.entered(
             queue_moves.UNSCHEDULABLE if shape_queue.unschedulable else queue_moves.ACTIVE, event
         )
@@ -293,7 +293,7 @@ class Enqueuer:
         self._backoff.add(now + backoff_s(record.tries), (record.pod.uid, record.tries))
 
     def edited(self, record: Record, now: float, effects: list[Effect], event: str) -> None:
-        """A pod, which is in no queue now, changed in a way that matters.
+        """A pod without a place changed in a way that matters.
 
         It is tried at once; an edit that follows too soon waits for a pause, which doubles with
         each.

@@ -12,9 +12,9 @@ from kubeshare_py.cluster.claims import Dispute
 from kubeshare_py.cluster.columns import ABSENT
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.reserved_places import is_intruded
-from kubeshare_py.domain.bounds import shortened
 from kubeshare_py.domain.effects import Overuse
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
+from kubeshare_py.domain.printable import MOST_OF_MESSAGE, beginning
 
 #: The most pods that a text names; the others are counted.
 MOST_NAMED = 8
@@ -41,7 +41,7 @@ Found = Iterator[tuple[Subject, str]]
 def overused(ledger: Ledger, node: NodeName, key_of: Callable[[PodUid], PodKey]) -> Found:
     """All overuse of a node, with a sentence about each that names the pods."""
     for subject, note in _Look(ledger, node, key_of).found():
-        yield subject, shortened(note)
+        yield subject, beginning(note, MOST_OF_MESSAGE)
 
 
 def ended(subject: Subject) -> str:

@@ -65,8 +65,9 @@ class GangCycles:
         self._plan = GangPlan(
             state.assumer, state.evaluators, self.rooms, state.work, places, ledger
         )
-        kept_out = state.ledger, state.queue, state.moves, state.gangs, places
-        self.constrained = ConstrainedMembers(*kept_out)
+        self.constrained = ConstrainedMembers(
+            state.ledger, state.queue, state.moves, state.gangs, places
+        )
         self.queue = GangQueue(state.shares)
         self.reports = GangReports()
         self._repair = GangRepair(
@@ -76,7 +77,7 @@ class GangCycles:
         self._look: Timers[Composition] = Timers()
         self._known: OrderedDict[Composition, _KnownShortage] = OrderedDict()
         self._swept = 0
-        #: Shape queues of gangs to be looked at after rows improved, and the remaining questions
+        #: Composition queues to be looked at after rows improved, and the remaining questions
         #: about the last of them.
         self._sweep: list[CompositionQueue] = []
         self._looks: Iterator[bool] | None = None
@@ -100,7 +101,7 @@ class GangCycles:
             return False  # nearly always, and asked in every turn
         if self._sweep or self._state.gangs.touched or self.queue.has_more:
             return True
-        # Rows may have improved while shape queues were looked at for earlier improvements.
+        # Rows may have improved while composition queues were looked at for earlier improvements.
         is_behind = self._swept != self._state.ledger.improved.end
         return bool(self.queue.joined) or (is_behind and bool(self.queue.queues()))
 
@@ -158,7 +159,7 @@ class GangCycles:
 
     @property
     def sweeps(self) -> bool:
-        """Whether shape queues of gangs are yet to be looked at."""
+        """Whether composition queues are yet to be looked at."""
         return bool(self._sweep)
 
     def is_prepared(self, gang: Gang) -> bool:
@@ -225,7 +226,7 @@ class GangCycles:
     # --- inside --------------------------------------------------------------------------------
 
     def _look_on(self, composition_queue: CompositionQueue) -> None:
-        """Ask about one more shape of the last shape queue of the sweep.
+        """Ask about one more shape of the last composition queue of the sweep.
 
         Wake its gangs if they may fit.
 
@@ -244,7 +245,7 @@ class GangCycles:
         self._looks = None
 
     def _fewest_last(self) -> list[CompositionQueue]:
-        """Shape queues of unschedulable gangs, those of namespaces with few of them at the end."""
+        """Queues of unschedulable compositions, those of namespaces with few of them at the end."""
         composition_queues = self.queue.queues()
         counts = Counter(composition_queue.owner for composition_queue in composition_queues)
         return sorted(

@@ -335,9 +335,8 @@ class PodQueue:
             del self._unschedulable[shape_queue.owner]
 
     def _push(self, shape_queue: ShapeQueue) -> None:
-        head = (
-            shape_queue.head()
-        )  # also for an unschedulable queue: its next push is compared with that
+        # Also for an unschedulable queue: its next push is compared with that.
+        head = shape_queue.head()
         if head is not None and not shape_queue.unschedulable:
             self._active.push(shape_queue.owner, head[0], shape_queue.number)
 

@@ -63,7 +63,7 @@ def contender_of(nominee: Nominee, records: Mapping[PodUid, Record]) -> Contende
 
 @dataclass(slots=True, eq=False)
 class Reservation:
-    """A pod or gang with reservations. `key`: its sort key; `name`: for texts; times in s.
+    """The places kept for one nominee. `key`: its sort key; `name`: for texts; times in s.
 
     A holder that `STARVES` stays one when its places are gone, and is planned anew. One that
     `PREEMPTS` keeps its places, even when it `is_broken`, until it has another plan or none. `uids`
@@ -98,29 +98,29 @@ class Reservation:
 
 
 class Reservations:
-    """The holders and their reservations in the ledger; between turns all reservations are laid."""
+    """All reservations, in the ledger too; between turns all are laid."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._of: dict[Nominee, Reservation] = {}
         #: In queue order.
         self.holders: list[Reservation] = []
-        #: How many holders have lost or used their reservations.
+        #: How many reservations were lost or used.
         self.ended = 0
 
     def __bool__(self) -> bool:
         return bool(self.holders)
 
     def of(self, nominee: Nominee) -> Reservation | None:
-        """The holder of this gang or pod, or None."""
+        """The reservation of this gang or pod, or None."""
         return self._of.get(nominee)
 
     def reservation_of(self, uid: PodUid) -> Reservation | None:
-        """The holder to which this pod's reservation belongs, or None."""
+        """The reservation that keeps a place, or cards, of this pod, or None."""
         return next((one for one in self.holders if uid in one.uids or uid in one.beside), None)
 
     def starving(self) -> Reservation | None:
-        """The starving holder, or None."""
+        """The reservation of the starving nominee, or None."""
         return next((one for one in self.holders if one.cause is ReservationCause.STARVES), None)
 
     def hold(
@@ -184,7 +184,7 @@ class Reservations:
     # --- in a turn -----------------------------------------------------------------------------
 
     def outdated(self) -> Iterator[Reservation]:
-        """Holders with a node that changed: their places are gone."""
+        """Reservations with a node that changed: their places are gone."""
         for reservation in list(self.holders):
             nodes = {name: self._node(name) for name in reservation.nodes}
             if nodes == reservation.nodes:

@@ -2,8 +2,9 @@
 
 kube-apiserver forwards requests of its users below `/apis/state.kubeshare.io/v1` (by an
 APIService), once it has authenticated them and RBAC allows them:
-https://kubernetes.io/docs/concepts/extend-kubernetes/api-extension/apiserver-aggregation/ Each
-request is authorized here once more, because a token opens these paths directly too.
+https://kubernetes.io/docs/concepts/extend-kubernetes/api-extension/apiserver-aggregation/
+
+Each request is authorized here once more, because a token opens these paths directly too.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
