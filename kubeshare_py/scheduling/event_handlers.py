@@ -151,6 +151,8 @@ class EventHandlers:
                 state.binding_cycles.release(record)
                 record.pod = state.gangs.objects.resolved(pod)
                 state.enqueuer.back_off(record, now)
+                self._preemption.evictions.gone(pod.uid)
+                self._preemption.left(pod.uid)
             else:
                 self.seen(pod, now, effects, is_news=decides)
         state.gangs.finished_are(event.finished)

@@ -101,7 +101,7 @@ class Enqueuer:
         asked = _asked(pod, profile)
         record.asked = None if asked is pod.shape else asked
         try:
-            reason = self._hold_reason(pod, profile)
+            reason = self._gate_reason(pod, profile)
             if reason is None:
                 # Pods that the profile sorts equal are ordered by arrival.
                 record.key = self._calls.key(pod, self._keys), record.arrived
@@ -118,9 +118,9 @@ class Enqueuer:
             else:
                 self._stay_outside(record, now, event)
         else:
-            self._hold(record, reason, effects, event)
+            self._gate(record, reason, effects, event)
 
-    def _hold(self, record: Record, reason: str, effects: list[Effect], event: str) -> None:
+    def _gate(self, record: Record, reason: str, effects: list[Effect], event: str) -> None:
         self._leave_limit(record)
         self._table.transition(record, PodState.GATED, event)
         if reason:
@@ -270,7 +270,7 @@ class Enqueuer:
         self.limit.clear()
         self._unreported.clear()
 
-    def _hold_reason(self, pod: Pod, profile: Profile) -> str | None:
+    def _gate_reason(self, pod: Pod, profile: Profile) -> str | None:
         """None to let it wait, else why it is gated; empty if that needs no report.
 
         Raises PluginFailed.
@@ -283,7 +283,7 @@ class Enqueuer:
             return f"not supported yet: {listed(pod.unsupported)}"
         if pod.group_reference is not None and pod.group is None:
             return self._gangs.objects.reason(pod)
-        reason = next(_held_by(pod, profile), None)
+        reason = next(_gates_of(pod, profile), None)
         return reason or self._calls.pre_enqueue(pod)
 
     def back_off(self, record: Record, now: float) -> None:
@@ -355,7 +355,7 @@ def _is_scaled(pod: Pod) -> bool:
     return claim is not None and bool(claim.share_of)
 
 
-def _held_by(pod: Pod, profile: Profile) -> Iterator[str]:
+def _gates_of(pod: Pod, profile: Profile) -> Iterator[str]:
     """The reasons of the pod's profile to gate it."""
     if _is_scaled(pod) and scaled(pod.shape, profile.capacities) is None:
         model = pod.shape.claim.share_of if pod.shape.claim else ""

@@ -58,10 +58,10 @@ class EvictionsInFlight:
             self.since.setdefault(pod.uid, now)
             self._asked.pop(pod.uid, None)
 
-    def gone(self, uid: PodUid) -> bool:
-        """Forget a pod that no longer holds anything; whether it was expected to leave."""
+    def gone(self, uid: PodUid) -> None:
+        """Forget a pod that no longer holds anything."""
         self._asked.pop(uid, None)
-        return self.since.pop(uid, None) is not None
+        self.since.pop(uid, None)
 
     def time_passed(self, now: float, effects: list[Effect]) -> list[PodUid]:
         """Repeat requests that are still wanted; the pods that stay after all."""

@@ -390,7 +390,7 @@ def _membership(record: Record) -> tuple[GangKey, Member | None]:
     elif pod.group is not None:
         name, minimum = pod.group.name, pod.group.min_available
     elif pod.group_reference is not None:
-        # Held until its object is there: what it asks for does not count yet.
+        # Gated until its object is there: what it asks for does not count yet.
         name, minimum = pod.group_reference.gang, 1
     key = (pod.key.namespace, name)
     if not name or not minimum:

@@ -1,7 +1,7 @@
 """The known PodGroup objects, and the groups of pods that name one.
 
 Pods may come before their PodGroup, and it may be changed or deleted at any time. A pod whose
-PodGroup is unknown is held; a bound pod stays in its gang, whatever happens to the object.
+PodGroup is unknown is gated; a bound pod stays in its gang, whatever happens to the object.
 """
 
 from collections.abc import Container, Iterator
@@ -72,7 +72,7 @@ class GroupObjects:
         return pod if pod.group == group else replace(pod, group=group)
 
     def reason(self, pod: Pod) -> str | None:
-        """Why a pod is held because of its object, None if it is not.
+        """Why a pod is gated because of its object, None if it is not.
 
         Empty until the API was listed: nothing is reported then.
         """

@@ -66,7 +66,7 @@ class ShapeQueue:
     of_namespace: dict[str, int] = field(default_factory=dict)
     owner: str = SHARED
     unschedulable: bool = False
-    #: Why the shape queue is blocked, as last computed, when, and the bits behind it.
+    #: Why the shape queue is unschedulable, as last computed, when, and the bits behind it.
     diagnosis: Diagnosis | None = None
     diagnosed_at: float = 0.0
     diagnosed_from: int = -1
@@ -216,8 +216,8 @@ class PodQueue:
     def move(self, uid: PodUid, *, alone: bool) -> None:
         """Move a pod to a shape queue of its own, or back to the shape queue of its shape.
 
-        A new shape queue is blocked if the former one is, because the pod was tried, or not, in the
-        same way.
+        A new shape queue is unschedulable if the former one is, because the pod was tried, or not,
+        in the same way.
         """
         shape_queue = self._queue_of.get(uid)
         if shape_queue is None or alone == (shape_queue.key.alone is not None):

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from kubeshare_py.domain.events import PodSeen
-from tests.builders import a_pod, a_shape
+from kubeshare_py.domain.events import Bound, PodSeen, PodsListed
+from tests.builders import a_pod, a_shape, whole
 from tests.scheduling.gang_driver import a_group, members, names
 from tests.scheduling.preemption_driver import PreemptionDriver, pod, two_cards
 
@@ -52,6 +52,23 @@ def test_a_nominee_that_is_gone_holds_nothing(cluster: PreemptionDriver) -> None
     cluster.gone(urgent)
     cluster.left("one")
     assert names(cluster.show(pod("small", 500))) == ["small"]
+
+
+def test_a_victim_whose_binding_was_never_stored_is_waited_for_no_longer() -> None:
+    cluster, five = PreemptionDriver({"n1": 2}), pod("five", 1000, 5)
+    low, urgent = pod("low"), a_pod("urgent", a_shape(whole(2)), priority=9)
+    (held,) = cluster.show(five)
+    five = replace(five, node_name=held.node, allocation=held.allocation)
+    cluster.tell(PodSeen(five))
+    (bind,) = cluster.show(low)
+    cluster.answer(bind, Bound())
+    cluster.show(urgent)
+    assert sorted(cluster.victims) == ["five", "low"]
+    cluster.now += 1
+    cluster.tell(PodsListed((five, low, urgent), cluster.now))
+    cluster.later(15)
+    assert sorted(cluster.victims) == ["five", "five", "low"]
+    assert names(cluster.left("five")) == ["urgent"]
 
 
 def test_a_nomination_of_a_scheduler_before_is_taken_back(cluster: PreemptionDriver) -> None:
