@@ -62,7 +62,7 @@ def test_a_garbled_series_keeps_the_card_as_it_was_and_is_reported() -> None:
     step = read(first, capacity("a", "GPU-1", memory="x"), *FIRST[1:])
     assert step.changed == ()
     assert step.diagnostics == (
-        "GPU-1 of node a (told by a:9004): label memory 'x' is not a number of bytes above 0",
+        "GPU-1 of node a (reported by a:9004): label memory 'x' is not a number of bytes above 0",
     )
 
 

@@ -66,7 +66,7 @@ def test_an_amount_beyond_its_bound_is_named_with_what_is_allowed(
 ) -> None:
     found = read_series({**GOOD, "instance": "10.0.0.1:9004", label: text})
     assert isinstance(found, SampleProblem)
-    assert str(found).endswith(f" of node a (told by 10.0.0.1:9004): label {label} {rule}")
+    assert str(found).endswith(f" of node a (reported by 10.0.0.1:9004): label {label} {rule}")
 
 
 def test_the_largest_amounts_are_a_card() -> None:
