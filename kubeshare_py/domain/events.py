@@ -81,9 +81,13 @@ class NodeGone:
 
 @dataclass(frozen=True, slots=True)
 class NodesListed:
-    """All nodes, by a consistent read."""
+    """All nodes, by a consistent read.
+
+    `unreadable` are listed nodes that could not be decoded; the last known state of each stays.
+    """
 
     nodes: tuple[Node, ...]
+    unreadable: frozenset[NodeName] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +130,15 @@ class PodGroupGone:
 class PodGroupsListed:
     """All PodGroups of an API; None: they cannot be read now, and the known ones stay.
 
-    `trouble` says why there may be none, as words that follow "PodGroups of this API"; "" if all is
-    well.
+    `problem` says why there may be none, as words that follow "PodGroups of this API"; "" if all is
+    well. `unreadable` are the (namespace, name) of listed PodGroups that could not be decoded; the
+    last known state of each stays.
     """
 
     api: GroupApi
     groups: tuple[PodGroupObject, ...] | None
     problem: str = ""
+    unreadable: frozenset[tuple[str, str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +157,13 @@ class BudgetGone:
 
 @dataclass(frozen=True, slots=True)
 class BudgetsListed:
-    """All disruption budgets, by a consistent read."""
+    """All disruption budgets, by a consistent read.
+
+    `unreadable` are listed budgets that could not be decoded; the last known state of each stays.
+    """
 
     budgets: tuple[Budget, ...]
+    unreadable: frozenset[PodKey] = frozenset()
 
 
 class Refusal(StrEnum):

@@ -56,13 +56,14 @@ class Translation(Generic[T, R]):
     """How one resource's lists and changes become events.
 
     `reduce` keeps of an object what the events need. An object that cannot be decoded yields a
-    `Problem` and no event. A list of pods keeps what was known of such a pod; other lists leave the
-    object out.
+    `Problem`, and its last readable state stays: its changes are no events, and the event of a list
+    names it as unreadable. If it is deleted, `deleted` makes the event of its identity.
     """
 
     reduce: Callable[[T], R]
     seen: Callable[[R], Event]
     gone: Callable[[T], Event]
+    deleted: Callable[[Problem], Event]
     listed: Callable[[ListResult[R]], Event]
 
     def event(self, change: str, fields: T) -> Event | None:
@@ -81,6 +82,8 @@ class Translation(Generic[T, R]):
             if line.item is None:
                 if line.problem is not None:
                     yield line.problem
+                    if line.type == DELETED and line.problem.name:
+                        yield self.deleted(line.problem)
             elif (event := self.event(line.type, line.item)) is not None:
                 yield from _checked(event)
 
@@ -95,6 +98,10 @@ def _checked(event: Event) -> Iterator[Event | BadAllocation]:
         if one.allocation_problem:
             yield BadAllocation(one.key, one.allocation_problem)
     yield event
+
+
+def _key(problem: Problem) -> PodKey:
+    return PodKey(problem.namespace, problem.name)
 
 
 def _listed_pod(fields: PodFields) -> ListedPod:
@@ -128,19 +135,24 @@ POD_EVENTS: Translation[PodFields, ListedPod] = Translation(
     reduce=_listed_pod,
     seen=_pod_seen,
     gone=lambda fields: PodGone(PodUid(fields.metadata.uid), stopped=pod.is_finished(fields)),
+    deleted=lambda problem: PodGone(PodUid(problem.uid)),
     listed=_pods_listed,
 )
 NODE_EVENTS: Translation[NodeFields, Node] = Translation(
     reduce=node.to_domain,
     seen=NodeSeen,
     gone=lambda fields: NodeGone(NodeName(fields.metadata.name)),
-    listed=lambda news: NodesListed(tuple(news.items)),
+    deleted=lambda problem: NodeGone(NodeName(problem.name)),
+    listed=lambda news: NodesListed(
+        tuple(news.items), frozenset(NodeName(problem.name) for problem in news.problems)
+    ),
 )
 BUDGET_EVENTS: Translation[BudgetFields, Budget] = Translation(
     reduce=budget.to_domain,
     seen=BudgetSeen,
     gone=lambda fields: BudgetGone(budget.key_of(fields)),
-    listed=lambda news: BudgetsListed(tuple(news.items)),
+    deleted=lambda problem: BudgetGone(_key(problem)),
+    listed=lambda news: BudgetsListed(tuple(news.items), frozenset(map(_key, news.problems))),
 )
 
 
@@ -150,5 +162,10 @@ def pod_group_events(api: GroupApi) -> Translation[PodGroupFields, PodGroupObjec
         reduce=partial(pod_group.to_domain, api),
         seen=PodGroupSeen,
         gone=lambda group: PodGroupGone(api, group.metadata.namespace, group.metadata.name),
-        listed=lambda news: PodGroupsListed(api, tuple(news.items)),
+        deleted=lambda problem: PodGroupGone(api, problem.namespace, problem.name),
+        listed=lambda news: PodGroupsListed(
+            api,
+            tuple(news.items),
+            unreadable=frozenset((problem.namespace, problem.name) for problem in news.problems),
+        ),
     )

@@ -155,7 +155,7 @@ class EventHandlers:
                 self._preemption.left(pod.uid)
             else:
                 self.seen(pod, now, effects, is_news=decides)
-        state.gangs.finished_are(event.finished)
+        state.gangs.finished_are(event.finished, event.unreadable)
         if not decides:
             state.gangs.recall()
 

@@ -216,10 +216,11 @@ class Machine:
                 self.ledger.put_node(node)
             case NodeGone(name=name):
                 self.ledger.drop_node(name)
-            case NodesListed(nodes=nodes):
+            case NodesListed(nodes=nodes, unreadable=unreadable):
                 self._nodes_listed = True
                 self.moves.improved_by = queue_moves.NODE_ADD
-                for gone in sorted(self.ledger.columns.row_of.keys() - {n.name for n in nodes}):
+                there = unreadable.union(node.name for node in nodes)
+                for gone in sorted(self.ledger.columns.row_of.keys() - there):
                     self.ledger.drop_node(gone)
                 for node in sorted(nodes, key=lambda node: node.name):
                     self.ledger.put_node(node)

@@ -5,16 +5,30 @@ import msgspec
 import pytest
 
 from kubeshare_py.domain.events import (
+    BudgetGone,
+    BudgetsListed,
+    Event,
     FinishedMember,
     NodeGone,
     NodeSeen,
+    NodesListed,
     PodGone,
+    PodGroupGone,
+    PodGroupsListed,
     PodSeen,
     PodsListed,
 )
+from kubeshare_py.domain.group_objects import GroupApi
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.manifests import node
-from kubeshare_py.manifests.events import NODE_EVENTS, POD_EVENTS, BadAllocation, Translation
+from kubeshare_py.manifests.events import (
+    BUDGET_EVENTS,
+    NODE_EVENTS,
+    POD_EVENTS,
+    BadAllocation,
+    Translation,
+    pod_group_events,
+)
 from kubeshare_py.manifests.node import NodeFields
 from kubeshare_py.manifests.pods import pod
 from kubeshare_py.manifests.pods.pod_fields import PodFields
@@ -100,6 +114,53 @@ def test_a_list_has_the_unfinished_pods_and_says_which_others_there_are() -> Non
     assert event.stopped == {"2", "3"}
     assert event.unreadable == {"4"}
     assert event.asked_at == 7.0
+
+
+X = GroupApi.COSCHEDULING
+ODD = Problem(text="odd", namespace="ns", name="x", uid="4")
+NAMELESS = Problem(text="odd")
+TRANSLATIONS = pytest.mark.parametrize(
+    ("translation", "unreadable", "gone"),
+    [
+        (POD_EVENTS, PodsListed((), 7.0, frozenset({PodUid("4")})), PodGone(PodUid("4"))),
+        (NODE_EVENTS, NodesListed((), frozenset({NodeName("x")})), NodeGone(NodeName("x"))),
+        (
+            BUDGET_EVENTS,
+            BudgetsListed((), frozenset({PodKey("ns", "x")})),
+            BudgetGone(PodKey("ns", "x")),
+        ),
+        (
+            pod_group_events(X),
+            PodGroupsListed(X, (), unreadable=frozenset({("ns", "x")})),
+            PodGroupGone(X, "ns", "x"),
+        ),
+    ],
+)
+
+
+@TRANSLATIONS
+def test_an_object_of_a_list_that_cannot_be_decoded_is_named_in_its_event(
+    translation: Translation[Any, Any], unreadable: Event, gone: Event
+) -> None:
+    assert list(translation.events(a_list(translation, ODD))) == [ODD, unreadable]
+
+
+@TRANSLATIONS
+def test_a_change_of_an_object_that_cannot_be_decoded_is_no_event_and_its_deletion_is_one(
+    translation: Translation[Any, Any], unreadable: Event, gone: Event
+) -> None:
+    lines: list[WatchLine[Any]] = [
+        WatchLine(type=change, problem=ODD) for change in (ADDED, MODIFIED, DELETED)
+    ]
+    assert list(translation.events(Changes(changed=lines))) == [ODD, ODD, ODD, gone]
+
+
+@TRANSLATIONS
+def test_a_deletion_of_an_object_without_a_readable_name_is_no_event(
+    translation: Translation[Any, Any], unreadable: Event, gone: Event
+) -> None:
+    lines: list[WatchLine[Any]] = [WatchLine(type=DELETED, problem=NAMELESS)]
+    assert list(translation.events(Changes(changed=lines))) == [NAMELESS]
 
 
 def test_changes_keep_their_order_and_what_cannot_be_read_is_told_among_them() -> None:

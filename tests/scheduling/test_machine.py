@@ -254,6 +254,19 @@ def test_an_unreadable_pod_of_a_list_stays_as_it_was() -> None:
     assert driver.decide() == []
 
 
+def test_an_unreadable_node_of_a_list_stays_as_it_was_and_its_pods_stay_charged() -> None:
+    driver = Driver({"n1": 1, "n2": 1})
+    pod = a_pod("p", a_shape(a_claim(600)))
+    placed = driver.place(pod).node
+    unreadable = frozenset({placed, NodeName("new")})
+    driver.tell(NodesListed((a_node("n3"),), unreadable))
+    assert sorted(driver.machine.ledger.columns.row_of) == sorted([placed, "n3"])
+    driver.tell(PodSeen(a_pod("large", a_shape(a_claim(600)))))
+    assert driver.decide() == []
+    small = a_pod("small", a_shape(a_claim(400)))
+    assert driver.place(small).node == placed
+
+
 def test_whoever_edits_the_allocation_of_a_bound_pod_frees_nothing() -> None:
     driver = Driver({"n1": 1})
     pod = a_pod("p", a_shape(a_claim(1000)))

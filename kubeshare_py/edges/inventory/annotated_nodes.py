@@ -29,15 +29,21 @@ class AnnotatedNodes:
             self._news.set()
 
     def heed(self, news: ListResult[Node] | Changes[NodeFields]) -> None:
-        """Take a list, whose nodes were all seen, or changes."""
+        """Take a list, whose nodes were all seen, or changes.
+
+        A node that cannot be decoded keeps its cards until it is deleted.
+        """
         if isinstance(news, ListResult):
-            self.reported.only(node.name for node in news.items)
+            unreadable = (NodeName(problem.name) for problem in news.problems)
+            self.reported.only((*(node.name for node in news.items), *unreadable))
             self._news.set()
             return
         for line in news.changed:
-            if line.item is not None and line.type == DELETED:
-                self.reported.gone(NodeName(line.item.metadata.name))
-                self._news.set()
+            if line.type == DELETED:
+                found = line.item.metadata if line.item is not None else line.problem
+                if found is not None:
+                    self.reported.gone(NodeName(found.name))
+                    self._news.set()
             elif line.item is not None:
                 self.seen(line.item)
 

@@ -53,36 +53,41 @@ class CollectorTargets:
             self._tell(TargetsUpdate(targets={**self._targets}, all=True))
 
     def take(self, news: ListResult[CollectorPod] | Changes[CollectorPod]) -> None:
-        """Pods came, changed or went."""
+        """Pods came, changed or went.
+
+        One that cannot be decoded keeps its address until it is deleted.
+        """
         if isinstance(news, ListResult):
+            problems = news.problems
             found = {pod.metadata.name: _target(pod) for pod in news.items}
+            found |= {problem.name: self._targets.get(problem.name) for problem in problems}
             self._targets = {name: target for name, target in found.items() if target}
             self._is_listed = True
-            problems = news.problems
-            told = TargetsUpdate(targets={**self._targets}, all=True)
+            self._tell(TargetsUpdate(targets={**self._targets}, all=True))
         else:
             problems = [line.problem for line in news.changed if line.problem]
-            changed: dict[str, ScrapeTarget | None] = {}
-            for one in news.changed:
-                if one.item is not None:
-                    gone = one.type == DELETED
-                    changed[one.item.metadata.name] = None if gone else _target(one.item)
-            changed = {
-                name: target
-                for name, target in changed.items()
-                if target != self._targets.get(name)
-            }
-            for name, target in changed.items():
-                if target is None:
-                    self._targets.pop(name, None)
-                else:
-                    self._targets[name] = target
-            if not changed:
-                return
-            told = TargetsUpdate(targets=changed)
+            self._take_changes(news)
         for problem in problems:
             decision_log.warn("unreadable", object=problem.name, message=problem.text)
-        self._tell(told)
+
+    def _take_changes(self, news: Changes[CollectorPod]) -> None:
+        changed: dict[str, ScrapeTarget | None] = {}
+        for one in news.changed:
+            found = one.item.metadata if one.item is not None else one.problem
+            if one.type == DELETED and found is not None:
+                changed[found.name] = None
+            elif one.item is not None:
+                changed[one.item.metadata.name] = _target(one.item)
+        changed = {
+            name: target for name, target in changed.items() if target != self._targets.get(name)
+        }
+        for name, target in changed.items():
+            if target is None:
+                self._targets.pop(name, None)
+            else:
+                self._targets[name] = target
+        if changed:
+            self._tell(TargetsUpdate(targets=changed))
 
     def _tell(self, told: TargetsUpdate) -> None:
         if self._send is not None:

@@ -83,8 +83,9 @@ class Planner:
                 self.budgets[budget.key] = budget
             case BudgetGone(key=key):
                 self.budgets.pop(key, None)
-            case BudgetsListed(budgets=budgets):
-                self.budgets = {budget.key: budget for budget in budgets}
+            case BudgetsListed(budgets=budgets, unreadable=unreadable):
+                kept = [one for key, one in self.budgets.items() if key in unreadable]
+                self.budgets = {budget.key: budget for budget in (*budgets, *kept)}
             case _:
                 assert_never(event)
 

@@ -7,7 +7,7 @@ unbound pod's those of its labels.
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TypeVar
@@ -330,10 +330,13 @@ class Gangs:
         gang.finished[member.uid] = member
         self.touched[gang] = None
 
-    def finished_are(self, listed: Iterable[FinishedMember]) -> None:
-        """Set all finished members, from a list."""
+    def finished_are(
+        self, listed: Iterable[FinishedMember], unreadable: Container[PodUid] = ()
+    ) -> None:
+        """Set all finished members, from a list; what is known of `unreadable` pods stays."""
         found = {member.uid: member for member in listed}
-        for uid in [uid for uid in self._of_finished if uid not in found]:
+        gone = (uid for uid in self._of_finished if uid not in found and uid not in unreadable)
+        for uid in [*gone]:
             self._forget(uid)
         for member in found.values():
             self.finish(member)

@@ -37,7 +37,7 @@ class GroupObjects:
             case PodGroupSeen(group=group):
                 return self._put(group)
             case PodGroupGone(api=api, namespace=namespace, name=name):
-                key = (namespace, GroupReference(api, name).gang)
+                key = _gang(api, namespace, name)
                 return [key] if self._objects.pop(key, None) is not None else []
             case PodGroupsListed():
                 return self._listed(event)
@@ -108,6 +108,7 @@ class GroupObjects:
             changed += self._missing(event.api)
         if event.groups is not None:
             found = {_key(group) for group in event.groups}
+            found.update(_gang(event.api, *name) for name in event.unreadable)
             gone = [
                 key
                 for key, known in self._objects.items()
@@ -129,4 +130,8 @@ class GroupObjects:
 
 
 def _key(group: PodGroupObject) -> GangKey:
-    return group.namespace, GroupReference(group.api, group.name).gang
+    return _gang(group.api, group.namespace, group.name)
+
+
+def _gang(api: GroupApi, namespace: str, name: str) -> GangKey:
+    return namespace, GroupReference(api, name).gang

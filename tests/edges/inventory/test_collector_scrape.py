@@ -1,6 +1,7 @@
 """The inventory from the collectors themselves: a real child process, HTTP, and all that fails."""
 
 import asyncio
+import json
 import os
 import signal
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -22,7 +23,15 @@ from kubeshare_py.edges.process.backoff import Backoff
 from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode, read_cluster
 from kubeshare_py.manifests.collector_pod import CollectorPod, PlaceSpec, PlaceStatus
 from kubeshare_py.manifests.metadata import ObjectMeta
-from kubeshare_py.manifests.watch import ADDED, DELETED, Changes, ListResult, WatchLine
+from kubeshare_py.manifests.watch import (
+    ADDED,
+    DELETED,
+    MODIFIED,
+    Changes,
+    ListResult,
+    Problem,
+    WatchLine,
+)
 from tests.edges.bare_server import NoSleep
 from tests.edges.collector_place import Place, serving
 from tests.edges.inventory.children import children
@@ -177,6 +186,22 @@ async def test_collectors_come_go_and_move(place: Place, nodes: tuple[SimulatedN
         place.collectors.remove_card(A, 1)
         targets.take(changed(ADDED, pod("next", "a", "127.0.0.9")))
         assert await following(inventory) == InventoryRead(((A, nodes[0].cards[:1]),))
+
+
+def test_a_collector_whose_pod_cannot_be_decoded_is_asked_on_and_its_deletion_counts(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    targets, sent = both(), list[bytes]()
+    targets.attach(sent.append)
+    odd = Problem(text="Expected `str`", namespace="kubeshare", name="on-b", uid="u")
+    targets.take(ListResult(items=[PODS[0]], problems=[odd], asked_at=0.0))
+    assert [sorted(one["targets"]) for one in map(json.loads, sent)] == [["on-a", "on-b"]] * 2
+    targets.take(Changes(changed=[WatchLine(type=MODIFIED, problem=odd)]))
+    assert len(sent) == 2
+    targets.take(Changes(changed=[WatchLine(type=DELETED, problem=odd)]))
+    assert json.loads(sent[2])["targets"] == {"on-b": None}
+    said = [record.__dict__["fields"] for record in caplog.records]
+    assert said == [{"object": "on-b", "message": "Expected `str`"}] * 3
 
 
 async def test_when_nobody_answers_that_is_a_failure_and_says_why(place: Place) -> None:

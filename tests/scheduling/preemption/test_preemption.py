@@ -7,7 +7,14 @@ import pytest
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.budget import Budget
 from kubeshare_py.domain.effects import Evict
-from kubeshare_py.domain.events import BindSlotsFree, BudgetGone, BudgetSeen, PodSeen
+from kubeshare_py.domain.events import (
+    BindSlotsFree,
+    BudgetEvent,
+    BudgetGone,
+    BudgetSeen,
+    BudgetsListed,
+    PodSeen,
+)
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey
 from kubeshare_py.domain.label_selector import Requirement
 from kubeshare_py.scheduling.explain.explanation import why
@@ -132,11 +139,24 @@ def test_budgets_are_a_preference_and_no_bar() -> None:
     assert [effect.plan.violations for effect in cluster.plans] == [0, 1]
 
 
-def test_a_budget_that_is_gone_counts_no_more() -> None:
+BUDGET = PodKey("default", "b")
+
+
+def test_an_unreadable_budget_of_a_list_stays_as_it_was() -> None:
     cluster = PreemptionDriver({"n1": 2})
     cluster.fill(pod("kept", 1000, 1, labels=(("app", "kept"),)), pod("other", 1000, 2))
-    budget = Budget(key=PodKey("default", "b"), selector=())
-    cluster.tell(BudgetSeen(budget), BudgetGone(budget.key))
+    budget = Budget(key=BUDGET, selector=(Requirement("app", "In", ("kept",)),))
+    cluster.tell(BudgetSeen(budget), BudgetsListed((), frozenset({BUDGET, PodKey("new", "b")})))
+    cluster.show(pod("urgent", 1000, 9))
+    assert cluster.victims == ["other"]
+
+
+@pytest.mark.parametrize("gone", [BudgetGone(BUDGET), BudgetsListed(())])
+def test_a_budget_that_is_gone_counts_no_more(gone: BudgetEvent) -> None:
+    cluster = PreemptionDriver({"n1": 2})
+    cluster.fill(pod("kept", 1000, 1, labels=(("app", "kept"),)), pod("other", 1000, 2))
+    budget = Budget(key=BUDGET, selector=())
+    cluster.tell(BudgetSeen(budget), gone)
     cluster.show(pod("urgent", 1000, 9))
     assert cluster.victims == ["kept"]
 

@@ -7,6 +7,7 @@ from kubeshare_py.domain.events import (
     BindAnswered,
     Bound,
     FinishedMember,
+    PodGone,
     PodGroupGone,
     PodGroupSeen,
     PodGroupsListed,
@@ -91,6 +92,12 @@ def test_an_api_that_is_not_there_is_named() -> None:
 def test_what_was_known_of_an_api_stays_while_it_cannot_be_read() -> None:
     driver = driver_with(4, an_object(2))
     driver.tell(PodGroupsListed(X, None, "may not be read"))
+    assert len(driver.show(*members(2))) == 2
+
+
+def test_an_unreadable_object_of_a_list_stays_as_it_was() -> None:
+    driver = driver_with(4, an_object(2))
+    driver.tell(PodGroupsListed(X, (), unreadable=frozenset({("default", "g"), ("new", "g")})))
     assert len(driver.show(*members(2))) == 2
 
 
@@ -215,7 +222,9 @@ def test_finished_members_of_a_described_gang_count() -> None:
         owner="job",
         succeeded=True,
     )
-    driver.machine.gangs.finish(done)
+    driver.tell(PodGone(done.uid, done, stopped=True))
+    # A list in which it cannot be decoded changes nothing.
+    driver.tell(PodsListed((), driver.now, unreadable=frozenset({done.uid})))
     pods = members(2, owner="job")
     binds = driver.show(pods[0])
     assert names(binds) == ["g-0"]

@@ -1,0 +1,66 @@
+"""Cards that collectors write on their Nodes, read from the scheduler's own watch of nodes."""
+
+from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.edges.inventory.annotated_nodes import AnnotatedNodes
+from kubeshare_py.inventory.card_annotation import ANNOTATION, write_cards
+from kubeshare_py.manifests import node
+from kubeshare_py.manifests.metadata import ObjectMeta
+from kubeshare_py.manifests.node import NodeFields
+from kubeshare_py.manifests.watch import (
+    ADDED,
+    DELETED,
+    MODIFIED,
+    Changes,
+    ListResult,
+    Problem,
+    WatchLine,
+)
+from tests.builders import some_gpus
+
+N1, N2 = NodeName("n1"), NodeName("n2")
+ODD = Problem(text="odd", name="n2")
+
+
+def a_node(name: str) -> NodeFields:
+    annotations = {ANNOTATION: write_cards(some_gpus(name, 1))}
+    return NodeFields(metadata=ObjectMeta(name=name, annotations=annotations))
+
+
+def listed(nodes: AnnotatedNodes, *names: str, problems: tuple[Problem, ...] = ()) -> None:
+    found = [a_node(name) for name in names]
+    for one in found:
+        nodes.seen(one)
+    items = [node.to_domain(one) for one in found]
+    nodes.heed(ListResult(items=items, problems=[*problems], asked_at=0.0))
+
+
+def changed(nodes: AnnotatedNodes, *lines: WatchLine[NodeFields]) -> None:
+    nodes.heed(Changes(changed=[*lines]))
+
+
+def both() -> AnnotatedNodes:
+    nodes = AnnotatedNodes()
+    listed(nodes, N1, N2)
+    assert dict(nodes.reported.read().changed) == {N1: some_gpus(N1, 1), N2: some_gpus(N2, 1)}
+    return nodes
+
+
+def test_nodes_come_and_go() -> None:
+    nodes = both()
+    listed(nodes, N1)
+    assert nodes.reported.read().changed == ((N2, ()),)
+    changed(nodes, WatchLine(type=ADDED, item=a_node(N2)), WatchLine(type=DELETED, item=a_node(N1)))
+    assert nodes.reported.read().changed == ((N1, ()), (N2, some_gpus(N2, 1)))
+
+
+def test_a_node_that_cannot_be_decoded_keeps_its_cards() -> None:
+    nodes = both()
+    listed(nodes, N1, problems=(ODD,))
+    changed(nodes, WatchLine(type=MODIFIED, problem=ODD))
+    assert nodes.reported.read().changed == ()
+
+
+def test_a_deletion_counts_even_if_the_node_cannot_be_decoded() -> None:
+    nodes = both()
+    changed(nodes, WatchLine(type=DELETED, problem=ODD))
+    assert nodes.reported.read().changed == ((N2, ()),)
