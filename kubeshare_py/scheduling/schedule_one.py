@@ -224,9 +224,9 @@ class SchedulingCycles:
             for reservation in reservations.outdated():
                 self._wake(reservation)
         if self._state.assumer.sweeps:
-            outgrown = self._policy.outgrown(now)
-            if outgrown is not None:
-                self._wake(outgrown)
+            holder = self._policy.due_for_new_plan(now)
+            if holder is not None:
+                self._wake(holder)
             reservations.lift()
 
     def _must_wait(self, who: Gang | ShapeQueue) -> bool:

@@ -102,7 +102,7 @@ class ReservationPolicy:
         if gang.short_since is not None and any(shape.claim for _, shape in gang.shapes):
             self._waits(self._one(gang, now), now)
 
-    def outgrown(self, now: float) -> Reservation | None:
+    def due_for_new_plan(self, now: float) -> Reservation | None:
         """The holder, if its plan is old enough to be made anew after an improvement."""
         reservation = self._reservations.starving()
         return reservation if reservation is not None and _is_old(reservation, now) else None
