@@ -121,7 +121,7 @@ class GroupEdits:
         if len(members) > MOST_RENEWED:
             # Each joins the updated gang: all at once would take long.
             gang.update()
-            gang.lined_by = None if gang.needs_quorum else gang.first
+            gang.queued_by = None if gang.needs_quorum else gang.first
             gang.diagnosis = None
 
     def _undecided(self, gang: Gang) -> list[Record]:

@@ -121,7 +121,7 @@ def _in_lines(machine: Machine) -> PodFigures:
         for plugin in shape_queue.diagnosis.plugins if shape_queue.diagnosis else ():
             by[plugin, shape_queue.profile] = by.get((plugin, shape_queue.profile), 0) + waiting
     for gang in machine.gangs.by_key.values():
-        if gang.waiting and gang.lined_by is None:
+        if gang.waiting and gang.queued_by is None:
             is_blocked = machine.gang_cycles.queue.queue_of(gang) is not None
             incomplete = len(gang.waiting) < gang.need
             unschedulable += len(gang.waiting) if is_blocked or incomplete else 0

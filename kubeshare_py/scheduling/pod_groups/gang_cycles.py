@@ -119,7 +119,7 @@ class GangCycles:
         self._state.reservations.doubt_all()
         self._known.clear()
         for gang in self._state.gangs.by_key.values():
-            gang.lined_by = None
+            gang.queued_by = None
             self._state.gangs.touched[gang] = None
 
     def time_passed(self, now: float, effects: list[Effect]) -> None:
@@ -263,7 +263,7 @@ class GangCycles:
             if gang.is_divided:
                 self._leave(gang)  # it is looked at again when all its members are enqueued
                 continue
-            if fix_models(gang) and gang.lined_by is not None:
+            if fix_models(gang) and gang.queued_by is not None:
                 self._leave_queues(gang)
             if gang.needs_quorum:
                 self._gather(gang, now)
@@ -273,7 +273,7 @@ class GangCycles:
 
     def _gather(self, gang: Gang, now: float) -> None:
         """Queue the gang once it has enough members."""
-        if gang.lined_by is not None:
+        if gang.queued_by is not None:
             self._leave_queues(gang)
         if len(gang.waiting) < gang.need or gang.rests_until > now:
             self._leave(gang)
@@ -302,7 +302,7 @@ class GangCycles:
             self._state.queue.remove(uid)
             self._state.reservations.end(uid)
             gang.unreported[uid] = None
-        gang.lined_by = None
+        gang.queued_by = None
 
     def _key(self, gang: Gang) -> SortKey:
         """The gang's sort key: that of the last member that it needs."""
@@ -316,11 +316,11 @@ class GangCycles:
     def _disperse(self, gang: Gang) -> None:
         """From now on each member waits alone."""
         self._leave(gang)
-        if gang.lined_by != gang.first:
+        if gang.queued_by != gang.first:
             for uid, record in gang.waiting.items():
                 self._state.queue.remove(uid)
                 self._state.enqueuer.join_queue(record, gang, queue_moves.FORCE_ACTIVATE)
-            gang.lined_by = gang.first
+            gang.queued_by = gang.first
             gang.unreported.clear()
             gang.diagnosis = None
 

@@ -105,7 +105,7 @@ class Gang:
     #: queues.
     first: First = ("", 0)
     keyed_by: First | None = None
-    lined_by: First | None = None
+    queued_by: First | None = None
     quorum_met: bool = False
     #: The minimum of its PodGroup object, None if there is none.
     declared: int | None = None
