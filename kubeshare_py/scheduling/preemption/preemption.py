@@ -39,7 +39,6 @@ from kubeshare_py.scheduling.queue.timers import Timers
 
 #: The reason in the victims' condition, and that of their event, as kube-scheduler has them.
 REASON, EVENT = "PreemptionByScheduler", "Preempted"
-_UNPLACED = (PodState.BACKOFF, PodState.WAITING)
 
 
 @dataclass(slots=True, eq=False)
@@ -156,7 +155,8 @@ class Preemption:
             if record is not None and record.state is PodState.ASSUMED:
                 continue
             del self._placed[uid]
-            if record is not None and record.state in _UNPLACED and now < one.until:
+            is_refused = record is not None and record.state in (PodState.BACKOFF, PodState.WAITING)
+            if is_refused and now < one.until:
                 self._hold(one, {uid: charge}, now)
                 self._nominations.keep(one.plan)
 
