@@ -37,17 +37,17 @@ class Headroom:
         self._evaluator = evaluator
         self._known: OrderedDict[Shape, _RowBounds] = OrderedDict()
         #: By shape: the ledger's capacity number, and the bound of each row as of it.
-        self._prospects: OrderedDict[Shape, tuple[int, IntArray]] = OrderedDict()
+        self._if_empty: OrderedDict[Shape, tuple[int, IntArray]] = OrderedDict()
         evaluator.forget_too = self.forget
 
     def knows(self, shape: Shape) -> bool:
         """Whether a bound for the shape is cached."""
-        return shape in self._known or shape in self._prospects
+        return shape in self._known or shape in self._if_empty
 
     def forget(self, shape: Shape) -> None:
         """Drop all that is cached about a shape, because no pod with it waits any more."""
         self._known.pop(shape, None)
-        self._prospects.pop(shape, None)
+        self._if_empty.pop(shape, None)
 
     def total(self, shape: Shape) -> int:
         """An upper bound of how many pods of this shape fit now.
@@ -56,10 +56,10 @@ class Headroom:
         """
         return int(self.rows(shape).sum())
 
-    def prospects(self, shape: Shape) -> IntArray:
+    def if_empty(self, shape: Shape) -> IntArray:
         """An upper bound of how many pods of the shape each row would take if it were empty."""
         ledger = self._ledger
-        known = self._prospects.get(shape)
+        known = self._if_empty.get(shape)
         if known is None or known[0] != ledger.capacities:
             rows = EmptyRows(ledger.columns)
             try:
@@ -68,10 +68,10 @@ class Headroom:
                 )
             except PluginFailed:
                 return np.zeros(ledger.columns.rows, np.int64)
-            known = self._prospects[shape] = (ledger.capacities, bound)
-            if len(self._prospects) > SHAPES_KEPT:
-                self._prospects.popitem(last=False)
-        self._prospects.move_to_end(shape)
+            known = self._if_empty[shape] = (ledger.capacities, bound)
+            if len(self._if_empty) > SHAPES_KEPT:
+                self._if_empty.popitem(last=False)
+        self._if_empty.move_to_end(shape)
         return known[1]
 
     def rows(self, shape: Shape) -> IntArray:

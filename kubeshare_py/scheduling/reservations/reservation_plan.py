@@ -55,7 +55,7 @@ class _ReservationOption:
     rows: IntArray | None
     kinds: Shapes
     #: An upper bound of how many would fit on an empty cluster.
-    prospects: int
+    if_empty: int
 
 
 @dataclass(slots=True)
@@ -124,7 +124,7 @@ class ReservationPlan:
             places = self._gang_places.each(wanted.within, self._gang_places.rows_of(wanted.nodes))
         for model in models:
             kinds = narrowed_all(shapes, model)
-            rooms = {kind: self._rooms[kind[0]].prospects(kind[1]) for kind in kinds}
+            rooms = {kind: self._rooms[kind[0]].if_empty(kind[1]) for kind in kinds}
             for rows in places:
                 fitting = _fitting(kinds, rooms, rows)
                 if fitting >= wanted.need:
@@ -141,7 +141,7 @@ class ReservationPlan:
         def merit(option: _ReservationOption) -> tuple[int, int, int]:
             rooms = {kind: self._rooms[kind[0]].rows(kind[1]) for kind in option.kinds}
             kept = sum(self._is_in(option, charge) for charge in mine)
-            return -_fitting(option.kinds, rooms, option.rows), -kept, -option.prospects
+            return -_fitting(option.kinds, rooms, option.rows), -kept, -option.if_empty
 
         return sorted(options, key=merit)
 
@@ -203,7 +203,7 @@ class ReservationPlan:
     ) -> Iterator[tuple[int, PodUid]]:
         """Pods with cards and their rows, in the order in which to set them aside."""
         columns = self._ledger.columns
-        rows = np.flatnonzero(self._rooms[profile].prospects(shape))
+        rows = np.flatnonzero(self._rooms[profile].if_empty(shape))
         if among is not None:
             rows = rows[np.isin(rows, among)]
         used = columns.gpu_count[rows] * WHOLE_MILLI - columns.gpu_free_milli[rows]
