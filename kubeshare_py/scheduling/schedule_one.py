@@ -154,13 +154,13 @@ class SchedulingCycles:
         return sent
 
     def _decide(self, shape_queue: ShapeQueue, now: float, effects: list[Effect]) -> int:
-        """Place the first pod of a shape queue, or block the shape queue; the number of Binds."""
+        """Place the first pod of a shape queue, or mark it unschedulable; the number of Binds."""
         head = shape_queue.head()
         assert head is not None
         record = self._state.records[head[1]]
         record.attempts += 1
         if shape_queue.shape.claim is not None and not self._inventory_read:
-            self._block(shape_queue)
+            self._mark_unschedulable(shape_queue)
             self._state.reports.unread(shape_queue, now)
             return 0
         evaluator = self._state.evaluators[shape_queue.profile]
@@ -198,7 +198,7 @@ class SchedulingCycles:
 
         `why` if the reason is not lack of room.
         """
-        self._block(shape_queue)
+        self._mark_unschedulable(shape_queue)
         self._gang_cycles.constrained.unschedulable(shape_queue, record)
         if why is None:
             self._state.reports.unschedulable(
@@ -209,7 +209,7 @@ class SchedulingCycles:
             self._state.reports.constrained(shape_queue, why, now)
         self._policy.pod_waits(record, now)
 
-    def _block(self, shape_queue: ShapeQueue) -> None:
+    def _mark_unschedulable(self, shape_queue: ShapeQueue) -> None:
         count(self._state.attempts.unschedulable, shape_queue.profile)
         self._state.moves.entered(
             queue_moves.UNSCHEDULABLE, queue_moves.ATTEMPT_FAILURE, len(shape_queue.waiting)

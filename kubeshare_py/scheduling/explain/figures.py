@@ -122,10 +122,10 @@ def _in_lines(machine: Machine) -> PodFigures:
             by[plugin, shape_queue.profile] = by.get((plugin, shape_queue.profile), 0) + waiting
     for gang in machine.gangs.by_key.values():
         if gang.waiting and gang.queued_by is None:
-            is_blocked = machine.gang_cycles.queue.queue_of(gang) is not None
+            is_unschedulable = machine.gang_cycles.queue.queue_of(gang) is not None
             incomplete = len(gang.waiting) < gang.need
-            unschedulable += len(gang.waiting) if is_blocked or incomplete else 0
-            active += 0 if is_blocked or incomplete else len(gang.waiting)
+            unschedulable += len(gang.waiting) if is_unschedulable or incomplete else 0
+            active += 0 if is_unschedulable or incomplete else len(gang.waiting)
             _count_plugins(gang, by)
     return PodFigures(
         active=active,

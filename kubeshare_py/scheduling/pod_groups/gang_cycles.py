@@ -190,7 +190,7 @@ class GangCycles:
             record.attempts += 1
         claims = any(shape.claim is not None for _, shape in gang.shapes)
         if claims and not self._inventory_read:
-            self._block(gang, None, now)
+            self._mark_unschedulable(gang, None, now)
             self._look.add(now + INVENTORY_PATIENCE_S, gang.composition)
             return 0
         answer = None
@@ -206,7 +206,7 @@ class GangCycles:
         if isinstance(answer, Forbidden):
             self._rest(gang, answer, now)
         else:
-            self._block(gang, self._shortage(gang, now), now)
+            self._mark_unschedulable(gang, self._shortage(gang, now), now)
             self._repair.cannot_fit(gang, now, effects)
         return 0
 
@@ -330,7 +330,7 @@ class GangCycles:
         self._state.reservations.end(gang)
         gang.short_since = None
 
-    def _block(self, gang: Gang, shortage: Shortage | None, now: float) -> None:
+    def _mark_unschedulable(self, gang: Gang, shortage: Shortage | None, now: float) -> None:
         self._state.moves.entered(
             queue_moves.UNSCHEDULABLE, queue_moves.ATTEMPT_FAILURE, len(gang.waiting)
         )

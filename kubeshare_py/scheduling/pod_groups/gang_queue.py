@@ -41,7 +41,7 @@ class CompositionQueue:
 
 
 class GangQueue:
-    """Gangs with enough members: active ones in queue order, blocked ones in composition queues."""
+    """Gangs with enough members: in queue order, or unschedulable in composition queues."""
 
     def __init__(self, shares: Shares | None = None) -> None:
         self._active: FairHeap[tuple[Gang, int]] = FairHeap(
@@ -52,7 +52,7 @@ class GangQueue:
         self._queue_of: dict[Gang, CompositionQueue] = {}
         self._queues: dict[CompositionKey, CompositionQueue] = {}
         self._key: dict[Gang, CompositionKey] = {}
-        #: Gangs that joined a composition queue already blocked, and were not reported on yet.
+        #: Gangs that joined an unschedulable composition queue, and were not reported on yet.
         self.joined: list[Gang] = []
 
     def put(self, gang: Gang, *, alone: bool = False) -> None:
@@ -139,7 +139,7 @@ class GangQueue:
         return self._queues.get(composition_queue.key) is composition_queue
 
     def queues_of(self, composition: Composition) -> list[CompositionQueue]:
-        """The composition queues of blocked gangs of this composition, the oldest first."""
+        """The composition queues of unschedulable gangs of this composition, the oldest first."""
         return [
             composition_queue
             for composition_queue in self._queues.values()
@@ -147,7 +147,7 @@ class GangQueue:
         ]
 
     def queues(self) -> list[CompositionQueue]:
-        """The composition queues of blocked gangs, the oldest first."""
+        """The composition queues of unschedulable gangs, the oldest first."""
         return list(self._queues.values())
 
     def active(self) -> Iterator[Gang]:
@@ -171,6 +171,6 @@ class GangQueue:
         self._active.push(gang.namespace, gang.key, (gang, self._entries))
 
     def _is_tried(self, one: tuple[Gang, int], owner: str, key: SortKey) -> bool:
-        """Whether this entry is current and the gang's composition is not blocked."""
+        """Whether this entry is current and the gang's composition is not unschedulable."""
         gang, entry = one
         return self._entry.get(gang) == entry and not self._joins(gang)

@@ -38,7 +38,7 @@ _Alike = tuple[object, ...]
 
 
 class PreemptionQueue:
-    """Shape queues and gangs that were just blocked, or whose failed search is due again."""
+    """Unschedulable queues and gangs: new ones, and those whose failed search is due again."""
 
     def __init__(
         self,
@@ -142,9 +142,9 @@ class PreemptionQueue:
     def wake(self, nominee: Nominee) -> None:
         """Wake a nominee, which may fit now although no row improved."""
         if isinstance(nominee, Gang):
-            blocked = self._gang_cycles.queue.queue_of(nominee)
-            if blocked is not None:
-                self._gang_cycles.queue.activate(blocked)
+            composition_queue = self._gang_cycles.queue.queue_of(nominee)
+            if composition_queue is not None:
+                self._gang_cycles.queue.activate(composition_queue)
         else:
             shape_queue = self._state.queue.queue_of(nominee)
             if shape_queue is not None:
@@ -260,8 +260,10 @@ class PreemptionQueue:
         if isinstance(who, ShapeQueue):
             uid = self._first_of(who, now)
             return None if uid is None else (who.waiting[uid], uid)
-        blocked = self._gang_cycles.queue.queue_of(who)
-        if blocked is None or blocked.shortage is None or not self._may_search(who, now):
+        composition_queue = self._gang_cycles.queue.queue_of(who)
+        if composition_queue is None or composition_queue.shortage is None:
+            return None
+        if not self._may_search(who, now):
             return None
         return who.key, who
 

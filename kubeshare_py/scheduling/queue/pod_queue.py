@@ -224,13 +224,14 @@ class PodQueue:
             return
         target = replace(shape_queue.key, alone=uid if alone else None)
         is_new = target not in self._queues or not self._queues[target].waiting
-        was_blocked, is_told = shape_queue.unschedulable, uid not in shape_queue.unreported
+        was_unschedulable = shape_queue.unschedulable
+        is_reported = uid not in shape_queue.unreported
         key, namespace = shape_queue.waiting[uid], self._namespace_of[uid]
         self.remove(uid)
         other = self.add(uid, key, target, namespace)
-        if is_told:
+        if is_reported:
             del other.unreported[uid]
-        if is_new and was_blocked:
+        if is_new and was_unschedulable:
             other.diagnosis, other.reason_set = shape_queue.diagnosis, shape_queue.reason_set
             other.diagnosed_at, other.diagnosed_from = (
                 shape_queue.diagnosed_at,
@@ -292,10 +293,9 @@ class PodQueue:
 
     def unschedulable_by_owner(self, without: Container[str]) -> list[tuple[str, list[ShapeQueue]]]:
         """Unschedulable queues by owner, without those of some owners."""
-        blocked = self._unschedulable.items()
         return [
             (owner, list(shape_queues.values()))
-            for owner, shape_queues in blocked
+            for owner, shape_queues in self._unschedulable.items()
             if owner not in without
         ]
 
@@ -318,11 +318,11 @@ class PodQueue:
         owner = " ".join(sorted(shape_queue.of_namespace)) if is_of_few else SHARED
         if owner == shape_queue.owner:
             return False
-        was_blocked = shape_queue.unschedulable
-        if was_blocked:
+        was_unschedulable = shape_queue.unschedulable
+        if was_unschedulable:
             self._unmark(shape_queue)
         shape_queue.owner = owner
-        if was_blocked:
+        if was_unschedulable:
             self.mark_unschedulable(shape_queue)
             self.moved[shape_queue] = None
         return True

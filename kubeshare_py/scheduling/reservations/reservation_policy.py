@@ -222,7 +222,7 @@ class ReservationPolicy:
 
     def _waiting(self, composition_queue: _AnyQueue, now: float) -> _StarvingEntry | None:
         """The first nominee of a shape queue, if it may get reservations and has none."""
-        one = self._blocked(composition_queue, now)
+        one = self._unschedulable(composition_queue, now)
         if one is None:
             return None
         reservation, rests_until = self._reservations.of(one.nominee), self._cooldown_until(one)
@@ -234,7 +234,7 @@ class ReservationPolicy:
     def _cooldown_until(self, one: _StarvingEntry) -> float:
         return self._patience.cooldown_until(one.nominee)
 
-    def _blocked(self, composition_queue: _AnyQueue, now: float) -> _StarvingEntry | None:
+    def _unschedulable(self, composition_queue: _AnyQueue, now: float) -> _StarvingEntry | None:
         """The first of a shape queue that waits for room, if it needs whole cards or is a gang."""
         if isinstance(composition_queue, ShapeQueue):
             head = (
