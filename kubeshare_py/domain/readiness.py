@@ -12,8 +12,8 @@ from kubeshare_py.domain.isolation import IsolationBackend
 from kubeshare_py.domain.remembered import remembered
 
 
-class Lack(StrEnum):
-    """What may be missing, as collectors name it. Any other name becomes `OTHER`.
+class NotReadyReason(StrEnum):
+    """Why a back-end is not ready on a card, as collectors name it. Any other name becomes `OTHER`.
 
     Otherwise arbitrary names would make the scheduler remember each of them.
     """
@@ -34,43 +34,43 @@ NEEDY = tuple(one for one in IsolationBackend if one is not IsolationBackend.NON
 
 #: Words that follow "it has" and "GPUs with".
 _WORDS: Mapping[str, str] = {
-    Lack.OLD_DRIVER: "a driver older than r615",
-    Lack.CGROUP_V1: "cgroup v1 on its node",
-    Lack.MIG: "MIG, whose instances the driver does not limit",
-    Lack.NO_HOOK: "no CDI specification with the hook for memory limits",
-    Lack.NO_DAEMON: "no running MPS daemon",
-    Lack.NO_LIBRARY: "no libgemhook.so.1 on its node",
-    Lack.OTHER: "something missing that this version does not know",
+    NotReadyReason.OLD_DRIVER: "a driver older than r615",
+    NotReadyReason.CGROUP_V1: "cgroup v1 on its node",
+    NotReadyReason.MIG: "MIG, whose instances the driver does not limit",
+    NotReadyReason.NO_HOOK: "no CDI specification with the hook for memory limits",
+    NotReadyReason.NO_DAEMON: "no running MPS daemon",
+    NotReadyReason.NO_LIBRARY: "no libgemhook.so.1 on its node",
+    NotReadyReason.OTHER: "something missing that this version does not know",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """What one back-end lacks on a card; "" if nothing that can be seen."""
+    """Why one back-end is not ready on a card; "" if it is, as far as can be seen."""
 
     backend: IsolationBackend
-    lack: str = ""
+    reason: str = ""
 
 
 #: The readiness of one card: each back-end with a report, once.
 ReadinessReport = tuple[Readiness, ...]
 
 
-def lack_of(told: ReadinessReport, backend: IsolationBackend) -> str | None:
-    """What a back-end lacks, "" for nothing; None if unknown."""
+def not_ready_reason(report: ReadinessReport, backend: IsolationBackend) -> str | None:
+    """Why a back-end is not ready, "" if it is; None if unknown."""
     if backend is IsolationBackend.NONE:
         return ""
-    return next((one.lack for one in told if one.backend is backend), None)
+    return next((one.reason for one in report if one.backend is backend), None)
 
 
-def in_words(lack: str) -> str:
+def in_words(reason: str) -> str:
     """What a card has, or lacks, that prevents a back-end from working."""
-    return _WORDS[lack]
+    return _WORDS[reason]
 
 
-def as_labels(told: ReadinessReport) -> tuple[tuple[str, str], ...]:
-    """For each back-end with a report: what it lacks, or that it is ready."""
-    return tuple((one.backend.value, one.lack or READY) for one in told)
+def as_labels(report: ReadinessReport) -> tuple[tuple[str, str], ...]:
+    """For each back-end with a report: `READY`, or why it is not ready."""
+    return tuple((one.backend.value, one.reason or READY) for one in report)
 
 
 def of_labels(labels: Iterable[tuple[str, str]]) -> ReadinessReport:
@@ -79,9 +79,9 @@ def of_labels(labels: Iterable[tuple[str, str]]) -> ReadinessReport:
 
 
 @lru_cache(maxsize=1024)
-def one_object(told: ReadinessReport) -> ReadinessReport:
+def one_object(report: ReadinessReport) -> ReadinessReport:
     """The same object for equal values: tens of thousands of cards need not keep a copy each."""
-    return told
+    return report
 
 
 @remembered(1024)
@@ -96,5 +96,5 @@ def _of_labels(labels: tuple[tuple[str, str], ...]) -> ReadinessReport:
     )
 
 
-def _known(word: str) -> Lack:
-    return Lack(word) if word in _WORDS else Lack.OTHER
+def _known(word: str) -> NotReadyReason:
+    return NotReadyReason(word) if word in _WORDS else NotReadyReason.OTHER

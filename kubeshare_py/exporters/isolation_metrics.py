@@ -16,7 +16,7 @@ _BACKENDS = tuple(one.value for one in NEEDY)
 OF_NODE = Metric(
     "kubeshare_collector_isolation",
     "gauge",
-    "Cards of which this is true; each back-end is ready, lacks something, or cannot be seen.",
+    "Cards of which this is true; each back-end is ready, not ready and why, or unknown.",
     ("node", *_BACKENDS),
 )
 OF_CARD = Metric(
@@ -35,7 +35,7 @@ def values(node: NodeName, cards: Iterable[Gpu]) -> Mapping[str, _Labelled]:
     alike = Counter(card.readiness for card in cards)
     if not any(alike):
         return {}
-    common = min(alike, key=lambda told: (-alike[told], as_labels(told)))
+    common = min(alike, key=lambda report: (-alike[report], as_labels(report)))
     return {
         OF_NODE.name: {(node, *_words(common)): alike[common]},
         OF_CARD.name: {
@@ -46,6 +46,6 @@ def values(node: NodeName, cards: Iterable[Gpu]) -> Mapping[str, _Labelled]:
     }
 
 
-def _words(told: ReadinessReport) -> tuple[str, ...]:
-    words = dict(as_labels(told))
+def _words(report: ReadinessReport) -> tuple[str, ...]:
+    words = dict(as_labels(report))
     return tuple(words.get(backend, "") for backend in _BACKENDS)

@@ -201,7 +201,7 @@ def scheduler_values(
             (warning,): tallies.warnings.get(warning, 0) for warning in PodWarning
         },
         "kubeshare_unheld_pods": {
-            (backend, part): (pods.shares if part in parts else pods.lacking).get(backend, 0)
+            (backend, part): (pods.shares if part in parts else pods.not_ready).get(backend, 0)
             for backend, parts in UNHELD.items()
             for part in Part
         },

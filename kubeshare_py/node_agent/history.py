@@ -144,7 +144,7 @@ class History:
         self._faults = found
 
     def _isolation(self, reading: NodeReading) -> Iterator[Notice]:
-        """What back-ends lack; for known cards, only what is new."""
+        """Which back-ends are not ready, and why; for known cards, only what is new."""
         found = {
             card.uuid: readiness(card, reading.driver, reading.signs) for card in reading.cards
         }
@@ -152,7 +152,7 @@ class History:
             for one in found[uuid]:
                 if one not in self._readiness[uuid]:
                     about = {"card": uuid, **dict(as_labels((one,)))}
-                    yield Notice(event="isolation", about=about, is_trouble=bool(one.lack))
+                    yield Notice(event="isolation", about=about, is_trouble=bool(one.reason))
         self._readiness = found
 
 

@@ -77,7 +77,7 @@ def isolation(cards: Sequence[CardView]) -> Iterator[tuple[str, bool]]:
     by_backend: dict[str, dict[str, list[str]]] = {}
     for card in ordered(cards):
         for one in card.isolation:
-            state = _READY if one.ready else _NOT_KNOWN if one.ready is None else one.lack
+            state = _READY if one.ready else _NOT_KNOWN if one.ready is None else one.reason
             by_backend.setdefault(one.backend, {}).setdefault(state, []).append(card_label(card))
     for backend, states in by_backend.items():
         told = [

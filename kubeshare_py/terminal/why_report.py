@@ -72,7 +72,7 @@ def _paragraph(why: WhyView, width: int | None) -> list[Text]:
     message = why.message or pod.message
     verdict = f"{pod.namespace}/{pod.name} {state}{where}{cards}"
     verdict += f": {message}" if message else "."
-    isolated = f"{_unheld(pod)}{_untold(why)}"
+    isolated = f"{_unheld(pod)}{_unknown(why)}"
     rank = _rank(pod)
     amounts = f"{',' if rank else ''} and holds {held(pod)}" if pod.holds else ""
     asked = f"It asks for {asks_of(pod)}{rank}{amounts}.{isolated}"
@@ -92,18 +92,18 @@ def _unheld(pod: PodView) -> str:
     """The parts of its share that are not enforced."""
     if not pod.unheld:
         return ""
-    because = [f"{one.uuid} has {one.lack}" for one in pod.lacks if one.lack]
+    because = [f"{one.uuid} has {one.reason}" for one in pod.not_ready if one.reason]
     parts = " and ".join(pod.unheld)
     colon = f": {', '.join(because)}" if because else ""
     return f" Isolation {pod.isolation} does not hold it to its {parts}{colon}."
 
 
-def _untold(why: WhyView) -> str:
+def _unknown(why: WhyView) -> str:
     """The cards on which it is unknown whether its back-end works."""
     pod = why.pod
-    cards = " and ".join(one.uuid for one in pod.lacks if not one.lack)
+    cards = " and ".join(one.uuid for one in pod.not_ready if not one.reason)
     if not pod.node:
-        count = sum(one.cards for node in why.nodes for one in node.lacks if not one.lack)
+        count = sum(one.cards for node in why.nodes for one in node.not_ready if not one.reason)
         cards = counted(count, "card") if count else ""
     return f" It is not known whether {pod.isolation} works on {cards}." if cards else ""
 
@@ -138,8 +138,10 @@ def _nodes(nodes: Sequence[NodeWhy], indexes: Mapping[str, int], width: int | No
 
 def _heading(node: NodeWhy, width: int | None) -> list[Text]:
     verdict = _fits(node) if node.fits else _verdict(node)
-    lacks = [f"{counted(one.cards, 'card')} with {one.lack}" for one in node.lacks if one.lack]
-    verdict += f"; its isolation does not work on {', '.join(lacks)}" if lacks else ""
+    not_ready = [
+        f"{counted(one.cards, 'card')} with {one.reason}" for one in node.not_ready if one.reason
+    ]
+    verdict += f"; its isolation does not work on {', '.join(not_ready)}" if not_ready else ""
     verdict += "".join(f"; {kept}" for kept in node.kept)
     texts = wrapped(printable(f"{node.name}: {verdict}"), width)
     return [Text(text, style="green" if node.fits else "bold") for text in texts]
@@ -155,11 +157,14 @@ def _fits(node: NodeWhy) -> str:
 def _verdict(node: NodeWhy) -> str:
     """Cards counted by what they lack, then the node's other reasons."""
     cards = sorted((one.subject, one.reason) for one in node.shortfalls if one.subject)
-    lacks = [
+    not_ready = [
         " and ".join(dict.fromkeys(reason for _, reason in parts))
         for _, parts in groupby(cards, key=lambda pair: pair[0])
     ]
-    told = [f"{lack} on {counted(lacks.count(lack), 'card')}" for lack in dict.fromkeys(lacks)]
+    told = [
+        f"{reason} on {counted(not_ready.count(reason), 'card')}"
+        for reason in dict.fromkeys(not_ready)
+    ]
     named = {reason for _, reason in cards}
     told += [reason for reason in node.reasons if reason not in named]
     return ", ".join(told) or "does not fit"

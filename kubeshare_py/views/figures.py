@@ -56,8 +56,8 @@ class PodFigures:
 
     `outside` are pods outside of the queue, because the limit of their namespace is reached.
     `holding` are pods with a place, `assumed` those of them not seen bound yet. `shares` are pods
-    with a share of a card, by the back-end that enforces it; `lacking` those of them on whose cards
-    it lacks something, `untold` those on whose cards its readiness is unknown. `unschedulable_by`:
+    with a share of a card, by the back-end that enforces it; `not_ready` those of them on whose
+    cards it is not ready, `unreported` those on whose cards that is unknown. `unschedulable_by`:
     (plugin, profile, pods that this plugin keeps from some node).
     """
 
@@ -71,5 +71,5 @@ class PodFigures:
     assumed: int = 0
     unschedulable_by: tuple[tuple[str, str, int], ...] = ()
     shares: Mapping[IsolationBackend, int] = field(default_factory=dict)
-    lacking: Mapping[IsolationBackend, int] = field(default_factory=dict)
+    not_ready: Mapping[IsolationBackend, int] = field(default_factory=dict)
     unreported: Mapping[IsolationBackend, int] = field(default_factory=dict)

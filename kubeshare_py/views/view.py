@@ -37,28 +37,28 @@ class LingeringView:
 class BackendView:
     """Whether an isolation back-end has what it needs of a card; `ready` is None if unknown.
 
-    `lack` is what is missing, as words that follow "it has".
+    `reason` is what is missing, as words that follow "it has".
     """
 
     backend: str
     ready: bool | None = None
-    lack: str = ""
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LackView:
-    """What a pod's isolation back-end lacks on one of its cards; "" if unknown."""
+class CardNotReadyView:
+    """Why a pod's isolation back-end is not ready on one of its cards; "" if unknown."""
 
     uuid: str
-    lack: str = ""
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LacksView:
-    """On `cards` cards of a node a pod's isolation back-end lacks this; "" if unknown."""
+class CardsNotReadyView:
+    """Why a pod's isolation back-end is not ready on `cards` cards of a node; "" if unknown."""
 
     cards: int
-    lack: str = ""
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +155,7 @@ class PodView:
     It asks for `count` cards of `milli` each, in thousandths of a card of the model `share_of` if
     that is set; `memory_bytes` is per card, None for the share's part. `cards` are the uuids that
     it holds. `message` says why it waits. `isolation` is the back-end that enforces its share,
-    `unheld` the parts that this does not enforce. `lacks` are those of its cards on which the
+    `unheld` the parts that this does not enforce. `not_ready` are those of its cards on which the
     back-end is not known to work. `holds` is its part of each card; with `asks_for_other` its
     labels ask for something else.
     """
@@ -179,7 +179,7 @@ class PodView:
     message: str = ""
     isolation: str = ""
     unheld: tuple[str, ...] = ()
-    lacks: tuple[LackView, ...] = ()
+    not_ready: tuple[CardNotReadyView, ...] = ()
     holds: tuple[HoldingView, ...] = ()
     asks_for_other: bool = False
 
@@ -204,10 +204,10 @@ class ClusterView:
 class NodeWhy:
     """One node's verdict on one pod: it fits, or the reasons with their numbers.
 
-    `lacks`: on how many of its cards the pod's isolation back-end does not work, or may not. `kept`
-    are sentences about what preemption or a forced deletion keeps there for other pods. `room`: how
-    many members of the pod's gang this node alone would take now; None if the pod is not part of a
-    waiting gang.
+    `headroom`: how many members of the pod's gang this node alone would take now; None if the pod
+    is not part of a waiting gang. `not_ready`: on how many of its cards the pod's isolation
+    back-end is not ready, or unknown to be. `kept` are sentences about what preemption or a forced
+    deletion keeps there for other pods.
     """
 
     name: str
@@ -215,7 +215,7 @@ class NodeWhy:
     headroom: int | None = None
     reasons: tuple[str, ...] = ()
     shortfalls: tuple[Shortfall, ...] = ()
-    lacks: tuple[LacksView, ...] = ()
+    not_ready: tuple[CardsNotReadyView, ...] = ()
     kept: tuple[str, ...] = ()
 
 

@@ -10,12 +10,12 @@ from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.isolation import IsolationBackend
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.domain.readiness import ReadinessReport, in_words, lack_of
+from kubeshare_py.domain.readiness import ReadinessReport, in_words, not_ready_reason
 from kubeshare_py.framework.number_table import NumberTable
 from kubeshare_py.framework.points import BestCards, CardQuestion, CardRank, Normaliser, RowScore
 from kubeshare_py.framework.reasons import ReasonTable
 
-_READY, _UNTOLD, _LACKING = 100, 50, 0
+_READY, _UNREPORTED, _NOT_READY = 100, 50, 0
 
 
 class IsolationReady:
@@ -34,11 +34,11 @@ class IsolationReady:
             return None
         backend = shape.isolation
 
-        def mask_of(told: ReadinessReport) -> int:
-            lack = lack_of(told, backend)
-            return reasons.register(self.name, _reason(lack), resolvable=False) if lack else 0
+        def mask_of(report: ReadinessReport) -> int:
+            reason = not_ready_reason(report, backend)
+            return reasons.register(self.name, _reason(reason), resolvable=False) if reason else 0
 
-        masks = NumberTable(_told, mask_of, first=0)
+        masks = NumberTable(_report, mask_of, first=0)
 
         def reasons_of(rows: Rows) -> IntArray:
             found = masks.of(rows)
@@ -68,27 +68,27 @@ class IsolationReady:
         """Each card that lacks something."""
         columns = ledger.columns
         for slot, uuid in enumerate(columns.uuids[row] if _matters(shape) else ()):
-            told = columns.readiness_sets[columns.readiness.item(row, slot)]
-            lack = lack_of(told, shape.isolation)
-            if lack and not columns.flags.item(row, slot) & ABSENT:
-                yield Shortfall(reason=_reason(lack), subject=uuid)
+            report = columns.readiness_sets[columns.readiness.item(row, slot)]
+            reason = not_ready_reason(report, shape.isolation)
+            if reason and not columns.flags.item(row, slot) & ABSENT:
+                yield Shortfall(reason=_reason(reason), subject=uuid)
 
 
 def _matters(shape: Shape) -> bool:
     return shape.claim is not None and shape.isolation is not IsolationBackend.NONE
 
 
-def _reason(lack: str) -> str:
-    return f"GPU with {in_words(lack)}"
+def _reason(reason: str) -> str:
+    return f"GPU with {in_words(reason)}"
 
 
 def _points(backend: IsolationBackend) -> NumberTable[ReadinessReport]:
-    def worth(told: ReadinessReport) -> int:
-        lack = lack_of(told, backend)
-        return _UNTOLD if lack is None else _LACKING if lack else _READY
+    def worth(report: ReadinessReport) -> int:
+        reason = not_ready_reason(report, backend)
+        return _UNREPORTED if reason is None else _NOT_READY if reason else _READY
 
-    return NumberTable(_told, worth, first=_UNTOLD)
+    return NumberTable(_report, worth, first=_UNREPORTED)
 
 
-def _told(rows: Rows) -> tuple[IntArray, Sequence[ReadinessReport]]:
+def _report(rows: Rows) -> tuple[IntArray, Sequence[ReadinessReport]]:
     return rows.readiness()

@@ -1,4 +1,4 @@
-"""What isolation back-ends lack: from the collector's series to the cards, or nothing at all."""
+"""Which back-ends are ready, and why not: from the collector's series to the cards, or nothing."""
 
 import random
 from collections.abc import Sequence
@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.domain.isolation import IsolationBackend
-from kubeshare_py.domain.readiness import NEEDY, READY, Lack, Readiness, ReadinessReport, of_labels
+from kubeshare_py.domain.readiness import (
+    NEEDY,
+    READY,
+    NotReadyReason,
+    Readiness,
+    ReadinessReport,
+    of_labels,
+)
 from kubeshare_py.exporters import isolation_metrics
 from kubeshare_py.exporters.isolation_metrics import OF_CARD, OF_NODE
 from kubeshare_py.inventory.changes import InventoryStep
@@ -20,10 +27,12 @@ from tests.inventory.vector import A, capacity, count, read, up
 
 UUIDS = tuple(GpuUuid(f"GPU-{number}") for number in range(1, 5))
 METRICS = {metric.name: metric for metric in (OF_NODE, OF_CARD)}
-NO_DAEMON = of_labels((("mps", Lack.NO_DAEMON), ("driver", READY)))
+NO_DAEMON = of_labels((("mps", NotReadyReason.NO_DAEMON), ("driver", READY)))
 DAEMON = of_labels((("mps", READY), ("driver", READY)))
 some_told = st.lists(
-    st.tuples(st.sampled_from([one.value for one in NEEDY]), st.sampled_from([READY, *Lack])),
+    st.tuples(
+        st.sampled_from([one.value for one in NEEDY]), st.sampled_from([READY, *NotReadyReason])
+    ),
     unique_by=lambda pair: pair[0],
     max_size=3,
 ).map(of_labels)
@@ -136,7 +145,7 @@ def test_words_of_a_newer_collector_are_one_and_back_ends_of_its_own_are_left_ou
     [common, *rest] = told(DAEMON)
     newer = Series({**common.labels, "mps": "no-quota", "partitions": "ready"}, 1)
     [card] = read(Reading(), newer, *rest).reading.cards[A]
-    assert Readiness(IsolationBackend.MPS, Lack.OTHER) in card.readiness
+    assert Readiness(IsolationBackend.MPS, NotReadyReason.OTHER) in card.readiness
     assert len(card.readiness) == 2
 
 

@@ -21,10 +21,10 @@ from kubeshare_py.views.holding import (
 )
 from kubeshare_py.views.view import (
     BackendView,
+    CardNotReadyView,
+    CardsNotReadyView,
     CardView,
     ClusterView,
-    LacksView,
-    LackView,
     LingeringView,
     NodeView,
     NodeWhy,
@@ -376,7 +376,7 @@ def test_why_says_on_which_card_the_back_end_does_not_work() -> None:
         node="n1",
         isolation="mps",
         unheld=("memory", "time"),
-        lacks=(LackView(uuid="GPU-1", lack="no running MPS daemon"),),
+        not_ready=(CardNotReadyView(uuid="GPU-1", reason="no running MPS daemon"),),
     )
     said = why_report(WhyView(pod=pod, message=""), None).plain
     assert said.endswith(
@@ -385,16 +385,16 @@ def test_why_says_on_which_card_the_back_end_does_not_work() -> None:
 
 
 def test_why_says_that_nobody_tells() -> None:
-    pod = a_pod_view("p", node="n1", isolation="mps", lacks=(LackView(uuid="GPU-1"),))
+    pod = a_pod_view("p", node="n1", isolation="mps", not_ready=(CardNotReadyView(uuid="GPU-1"),))
     said = why_report(WhyView(pod=pod, message=""), None).plain
     assert said.endswith(" It is not known whether mps works on GPU-1.")
 
 
 def test_why_says_of_each_node_what_the_back_end_lacks_there() -> None:
-    dead = LacksView(cards=2, lack="no running MPS daemon")
+    dead = CardsNotReadyView(cards=2, reason="no running MPS daemon")
     nodes = (
-        NodeWhy(name="n1", fits=True, lacks=(dead, LacksView(cards=1))),
-        NodeWhy(name="n2", fits=True, lacks=(LacksView(cards=4),)),
+        NodeWhy(name="n1", fits=True, not_ready=(dead, CardsNotReadyView(cards=1))),
+        NodeWhy(name="n2", fits=True, not_ready=(CardsNotReadyView(cards=4),)),
         NodeWhy(name="n3", fits=True),
     )
     pod = a_pod_view("p", "waiting", isolation="mps")
@@ -421,7 +421,9 @@ def test_why_of_a_gang_says_how_many_members_each_node_would_take() -> None:
 def test_details_say_on_which_cards_each_back_end_works() -> None:
     def card(index: int, **ready: bool | None) -> CardView:
         told = (
-            BackendView(backend=name, ready=is_ready, lack="" if is_ready is not False else "no x")
+            BackendView(
+                backend=name, ready=is_ready, reason="" if is_ready is not False else "no x"
+            )
             for name, is_ready in ready.items()
         )
         return a_card(index, isolation=tuple(told))

@@ -2,8 +2,8 @@
 
 A shape queue that became unschedulable after the rows improved has seen them already: a namespace's
 sweep covers only what came since its last one began. If sweeps take more than a turn, half of a
-turn's looks are for namespaces with few shape queues, which need not wait for those with many, and half
-for those that have waited longest, so that further improvements cannot delay them.
+turn's looks are for namespaces with few shape queues, which need not wait for those with many, and
+half for those that have waited longest, so that further improvements cannot delay them.
 """
 
 from collections.abc import Iterator

@@ -25,7 +25,7 @@ from kubeshare_py.scheduling.explain.pod_view import QueueMessages, pod_view
 from kubeshare_py.scheduling.explain.preemption_view import preemption_view
 from kubeshare_py.scheduling.explain.visibility import Sees, sees_all
 from kubeshare_py.scheduling.machine import Machine
-from kubeshare_py.scheduling.queue.held_by import lacks_on
+from kubeshare_py.scheduling.queue.held_by import not_ready_on
 from kubeshare_py.scheduling.queue.pod_records import PodState, Record
 from kubeshare_py.views.view import ClusterView, NodeWhy, PodView, WhyView
 
@@ -188,7 +188,7 @@ def _node_whys(machine: Machine, record: Record, sees: Sees) -> Iterator[NodeWhy
                 headroom=None if room is None else room.get(name, 0),
                 reasons=reasons,
                 shortfalls=shortfalls,
-                lacks=lacks_on(machine.ledger, row, shape),
+                not_ready=not_ready_on(machine.ledger, row, shape),
                 kept=kept.get(name, ()),
             )
 

@@ -94,9 +94,9 @@ def _with(figures: PodFigures, records: list[Record]) -> PodFigures:
 
 
 def _with_shares(figures: PodFigures, records: list[Record], ledger: Ledger) -> PodFigures:
-    """Add the back-ends that hold these records to their shares, and those that lack something."""
-    shares, lacking = Counter(figures.shares), Counter(figures.lacking)
-    untold = Counter(figures.unreported)
+    """Add the back-ends that hold these records to their shares, and those that are not ready."""
+    shares, not_ready = Counter(figures.shares), Counter(figures.not_ready)
+    unreported = Counter(figures.unreported)
     for record in records:
         backend = record.allocation.backend if record.allocation is not None else None
         if record.node is None or backend is None:
@@ -104,9 +104,9 @@ def _with_shares(figures: PodFigures, records: list[Record], ledger: Ledger) -> 
         shares[backend] += 1
         if backend is not IsolationBackend.NONE:
             hold = hold_on(ledger, record.node, record.allocation)
-            lacking[backend] += bool(hold.lacks)
-            untold[backend] += bool(hold.unreported and not hold.lacks)
-    return replace(figures, shares=shares, lacking=lacking, unreported=untold)
+            not_ready[backend] += bool(hold.not_ready)
+            unreported[backend] += bool(hold.unreported and not hold.not_ready)
+    return replace(figures, shares=shares, not_ready=not_ready, unreported=unreported)
 
 
 def _in_lines(machine: Machine) -> PodFigures:

@@ -3,7 +3,7 @@
 from kubeshare_py.cluster.columns import ABSENT, UNHEALTHY
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.isolation import IsolationBackend, Part
-from kubeshare_py.domain.readiness import NEEDY, ReadinessReport, in_words, lack_of
+from kubeshare_py.domain.readiness import NEEDY, ReadinessReport, in_words, not_ready_reason
 from kubeshare_py.scheduling.explain.card_topology import node_topology
 from kubeshare_py.scheduling.explain.visibility import Sees, reservation_name, sees_all
 from kubeshare_py.scheduling.machine import Machine
@@ -80,10 +80,10 @@ def _backends(machine: Machine) -> list[IsolationBackend]:
     return [one for one in NEEDY if one in used]
 
 
-def _backend_view(told: ReadinessReport, backend: IsolationBackend) -> BackendView:
-    lack = lack_of(told, backend)
-    ready = None if lack is None else not lack
-    return BackendView(backend=backend, ready=ready, lack=in_words(lack) if lack else "")
+def _backend_view(report: ReadinessReport, backend: IsolationBackend) -> BackendView:
+    reason = not_ready_reason(report, backend)
+    ready = None if reason is None else not reason
+    return BackendView(backend=backend, ready=ready, reason=in_words(reason) if reason else "")
 
 
 def _tenants(machine: Machine, name: NodeName, sees: Sees) -> dict[str, list[TenantView]]:
@@ -93,7 +93,7 @@ def _tenants(machine: Machine, name: NodeName, sees: Sees) -> dict[str, list[Ten
         key = machine.records[uid].pod.key
         seen = sees(key.namespace)
         hold = hold_on(machine.ledger, name, charge.allocation)
-        lacking = {uuid for uuid, _ in hold.lacks}
+        not_enforced = {uuid for uuid, _ in hold.not_ready}
         by_nature = charge.allocation.unheld if charge.allocation else ()
         for card in charge.allocation.cards if charge.allocation else ():
             tenants.setdefault(card.uuid, []).append(
@@ -103,7 +103,7 @@ def _tenants(machine: Machine, name: NodeName, sees: Sees) -> dict[str, list[Ten
                     milli=card.milli,
                     memory_bytes=card.memory_bytes,
                     exclusive=charge.allocation is not None and charge.allocation.exclusive,
-                    unheld=hold.unheld if card.uuid in lacking else by_nature,
+                    unheld=hold.unheld if card.uuid in not_enforced else by_nature,
                 )
             )
     return tenants

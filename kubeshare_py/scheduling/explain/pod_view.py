@@ -10,7 +10,7 @@ from kubeshare_py.scheduling.queue.gangs import Gang
 from kubeshare_py.scheduling.queue.held_by import IsolationHold, backend_of, hold_on
 from kubeshare_py.scheduling.queue.pod_queue import ShapeQueue
 from kubeshare_py.scheduling.queue.pod_records import PodState, Record
-from kubeshare_py.views.view import LackView, PodView
+from kubeshare_py.views.view import CardNotReadyView, PodView
 
 #: The message for the pods of a shape queue, computed at most once in a portion.
 QueueMessages = dict[ShapeQueue, str]
@@ -42,9 +42,9 @@ def pod_view(machine: Machine, record: Record, messages: QueueMessages) -> PodVi
         message=_message(machine, record, messages),
         isolation=backend or "",
         unheld=hold.unheld if record.node else UNHELD[backend] if backend else (),
-        lacks=(
-            *(LackView(uuid=uuid, lack=in_words(lack)) for uuid, lack in hold.lacks),
-            *(LackView(uuid=uuid) for uuid in hold.unreported),
+        not_ready=(
+            *(CardNotReadyView(uuid=uuid, reason=in_words(why)) for uuid, why in hold.not_ready),
+            *(CardNotReadyView(uuid=uuid) for uuid in hold.unreported),
         ),
         holds=holdings(machine.ledger, record.node, allocation) if record.node else (),
         asks_for_other=asks_for_other(record),

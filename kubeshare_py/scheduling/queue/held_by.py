@@ -10,22 +10,22 @@ from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.domain.isolation import IsolationBackend, Part
 from kubeshare_py.domain.pod import Pod, Shape
-from kubeshare_py.domain.readiness import in_words, lack_of
+from kubeshare_py.domain.readiness import in_words, not_ready_reason
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling.queue.pod_records import Record
-from kubeshare_py.views.view import LacksView
+from kubeshare_py.views.view import CardsNotReadyView
 
 
 @dataclass(frozen=True, slots=True)
 class IsolationHold:
     """How far a placed pod's share is enforced.
 
-    `unheld` are the parts that are not enforced. `lacks` are cards on which its back-end does not
-    work, and what it lacks; `untold` are cards without a report.
+    `unheld` are the parts that are not enforced. `not_ready` are cards on which its back-end does
+    not work, with the reason; `unreported` are cards without a report.
     """
 
     unheld: tuple[Part, ...] = ()
-    lacks: tuple[tuple[GpuUuid, str], ...] = ()
+    not_ready: tuple[tuple[GpuUuid, str], ...] = ()
     unreported: tuple[GpuUuid, ...] = ()
 
 
@@ -46,38 +46,40 @@ def backend_of(record: Record, profiles: Mapping[str, Profile]) -> IsolationBack
 def hold_on(ledger: Ledger, node: NodeName, allocation: Allocation | None) -> IsolationHold:
     """How far the share of a placed pod is enforced, by its cards' present readiness.
 
-    A back-end that lacks something on one of its cards enforces nothing.
+    A back-end that is not ready on one of its cards enforces nothing.
     """
     backend = allocation.backend if allocation is not None else None
     if allocation is None or backend is None:
         return IsolationHold()
     if backend is IsolationBackend.NONE:
         return IsolationHold(allocation.unheld)
-    told = [
-        (card.uuid, lack_of(ledger.readiness_of(node, card.uuid), backend))
+    reasons = [
+        (card.uuid, not_ready_reason(ledger.readiness_of(node, card.uuid), backend))
         for card in allocation.cards
     ]
-    lacks = tuple((uuid, lack) for uuid, lack in told if lack)
+    not_ready = tuple((uuid, reason) for uuid, reason in reasons if reason)
     return IsolationHold(
-        unheld=tuple(Part) if lacks else allocation.unheld,
-        lacks=lacks,
-        unreported=tuple(uuid for uuid, lack in told if lack is None),
+        unheld=tuple(Part) if not_ready else allocation.unheld,
+        not_ready=not_ready,
+        unreported=tuple(uuid for uuid, reason in reasons if reason is None),
     )
 
 
-def lacks_on(ledger: Ledger, row: int, shape: Shape) -> tuple[LacksView, ...]:
-    """How many of a row's cards lack something that the shape's back-end needs, and what."""
+def not_ready_on(ledger: Ledger, row: int, shape: Shape) -> tuple[CardsNotReadyView, ...]:
+    """On how many of a row's cards the shape's back-end is not ready, by reason."""
     columns, backend = ledger.columns, shape.isolation
     if shape.claim is None or backend is IsolationBackend.NONE:
         return ()
+    reports = columns.readiness_sets
     counts = Counter(
-        lack
+        reason
         for slot in range(len(columns.uuids[row]))
         if not columns.flags.item(row, slot) & ABSENT
-        and (lack := lack_of(columns.readiness_sets[columns.readiness.item(row, slot)], backend))
-        != ""
+        and (reason := not_ready_reason(reports[columns.readiness.item(row, slot)], backend)) != ""
     )
     return tuple(
-        LacksView(cards=cards, lack=in_words(lack) if lack else "")
-        for lack, cards in sorted(counts.items(), key=lambda item: (item[0] is None, item[0] or ""))
+        CardsNotReadyView(cards=cards, reason=in_words(reason) if reason else "")
+        for reason, cards in sorted(
+            counts.items(), key=lambda item: (item[0] is None, item[0] or "")
+        )
     )

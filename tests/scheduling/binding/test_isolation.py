@@ -16,7 +16,7 @@ from kubeshare_py.manifests.binding import binding_annotations
 from kubeshare_py.scheduling.explain.explanation import cluster_view, why
 from kubeshare_py.scheduling.explain.figures import pod_figures
 from kubeshare_py.views.figures import LedgerFigures
-from kubeshare_py.views.view import BackendView, LacksView, LackView, PodView
+from kubeshare_py.views.view import BackendView, CardNotReadyView, CardsNotReadyView, PodView
 from tests.builders import a_claim, a_pod, a_shape, some_gpus, whole
 from tests.scheduling.driver import Driver
 
@@ -180,9 +180,9 @@ def test_a_pod_on_a_card_where_its_back_end_does_not_work_is_held_to_nothing() -
     told(driver, NO_DAEMON)
     driver.place(asking("a", "mps", a_claim(300)))
     driver.place(asking("b", "driver", a_claim(300)))
-    lack = (LackView(uuid="GPU-n1-0", lack="no running MPS daemon"),)
-    assert (shown(driver, "a").unheld, shown(driver, "a").lacks) == (("memory", "time"), lack)
-    assert (shown(driver, "b").unheld, shown(driver, "b").lacks) == (("time",), ())
+    reason = (CardNotReadyView(uuid="GPU-n1-0", reason="no running MPS daemon"),)
+    assert (shown(driver, "a").unheld, shown(driver, "a").not_ready) == (("memory", "time"), reason)
+    assert (shown(driver, "b").unheld, shown(driver, "b").not_ready) == (("time",), ())
     [card] = cluster_view(driver.machine).nodes[0].cards
     assert {one.name: one.unheld for one in card.tenants} == {
         "a": ("memory", "time"),
@@ -190,7 +190,7 @@ def test_a_pod_on_a_card_where_its_back_end_does_not_work_is_held_to_nothing() -
     }
     assert card.isolation == (
         BackendView(backend="driver", ready=True),
-        BackendView(backend="mps", ready=False, lack="no running MPS daemon"),
+        BackendView(backend="mps", ready=False, reason="no running MPS daemon"),
     )
     assert unheld_pods(driver) == {"mps memory": 1, "mps time": 1, "driver time": 1}
 
@@ -202,7 +202,7 @@ def test_when_the_daemon_is_back_it_is_held_again() -> None:
     for now, unheld in ((DAEMON, ()), (NO_DAEMON, ("memory", "time")), (DAEMON, ())):
         told(driver, now)
         pod = shown(driver, "a")
-        assert (pod.unheld, bool(pod.lacks), unheld_pods(driver) != {}) == (
+        assert (pod.unheld, bool(pod.not_ready), unheld_pods(driver) != {}) == (
             (unheld, bool(unheld), bool(unheld))
         )
 
@@ -211,7 +211,7 @@ def test_what_nobody_tells_is_not_known_and_not_called_held() -> None:
     driver = Driver({"n1": 2}, THREE)
     driver.place(asking("a", "mps", a_claim(300)))
     pod = shown(driver, "a")
-    assert (pod.lacks, pod.unheld) == ((LackView(uuid=pod.cards[0]),), ())
+    assert (pod.not_ready, pod.unheld) == ((CardNotReadyView(uuid=pod.cards[0]),), ())
     assert unheld_pods(driver) == {"mps": 1}
     cards = cluster_view(driver.machine).nodes[0].cards
     assert {one.ready for card in cards for one in card.isolation} == {None}
@@ -277,9 +277,9 @@ def test_a_pod_that_waits_is_told_where_its_back_end_would_not_work() -> None:
     driver.tell(PodSeen(asking("late", "mps", a_claim(300))))
     found = why(driver.machine, PodKey("default", "late"))
     assert found is not None
-    assert {node.name: node.lacks for node in found.nodes} == {
-        "n1": (LacksView(cards=2, lack="no running MPS daemon"),),
-        "n2": (LacksView(cards=1),),
+    assert {node.name: node.not_ready for node in found.nodes} == {
+        "n1": (CardsNotReadyView(cards=2, reason="no running MPS daemon"),),
+        "n2": (CardsNotReadyView(cards=1),),
     }
 
 
