@@ -64,7 +64,27 @@ CARD_COLUMNS = (
     "reserved_bytes",
     "reservations",
 )
-
+#: The columns that follow from charges and reservations, whether they count them or are derived
+#: from such counts. All others follow from nodes and their GPUs alone. (A charge on a card without
+#: a slot makes one, so that the other cards' columns may move to other slots.)
+CHARGED_COLUMNS = (
+    "free",
+    "gpu_free_milli",
+    "gpu_used_percent",
+    "idle_cards",
+    "free_milli",
+    "free_bytes",
+    "headroom",
+    "share_headroom",
+    "idle",
+    "tenants",
+    "exclusive",
+    "flags",
+    "break_order",
+    "reserved_milli",
+    "reserved_bytes",
+    "reservations",
+)
 
 #: The most label columns that are cached; beyond, all are rebuilt on demand.
 LABEL_COLUMNS_KEPT = 512

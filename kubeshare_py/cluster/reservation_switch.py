@@ -11,16 +11,9 @@ from numpy.typing import NDArray
 
 from kubeshare_py.cluster.changes import ChangeLog
 from kubeshare_py.cluster.charge import Charge
-from kubeshare_py.cluster.columns import Columns, IntArray
+from kubeshare_py.cluster.columns import CHARGED_COLUMNS, Columns, IntArray
 from kubeshare_py.domain.identity import PodUid
 
-#: The columns that reservations change.
-CHANGED = (
-    "free", "gpu_free_milli", "gpu_used_percent", "idle_cards", "free_milli", "free_bytes",
-    "headroom",
-    "share_headroom", "idle", "tenants", "exclusive", "flags", "break_order", "reserved_milli",
-    "reserved_bytes", "reservations",
-)  # fmt: skip
 #: If more rows changed than this, all are counted anew.
 MOST_CHANGED = 4096
 
@@ -62,7 +55,9 @@ class ReservationSwitch:
         is_like_before = shapes == [look.shape for look in looks]
         fresh = self._fresh() if is_like_before else np.zeros(len(self._rows), np.bool_)
         rows = self._rows[fresh]
-        for name, look in zip(CHANGED, self._looks[sign] if len(rows) else (), strict=False):
+        for name, look in zip(
+            CHARGED_COLUMNS, self._looks[sign] if len(rows) else (), strict=False
+        ):
             getattr(self._columns, name)[rows] = look[fresh]
         self._changed.add_all(rows)
         unseen: list[PodUid] = []
@@ -82,4 +77,4 @@ class ReservationSwitch:
         return self._known & ~np.isin(self._rows, changed)
 
     def _look(self) -> list[IntArray]:
-        return [getattr(self._columns, name)[self._rows] for name in CHANGED]
+        return [getattr(self._columns, name)[self._rows] for name in CHARGED_COLUMNS]

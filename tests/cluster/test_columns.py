@@ -1,0 +1,91 @@
+"""Which columns the ledger writes when pods and reservations come and go."""
+
+import dataclasses
+import random
+
+import numpy as np
+import pytest
+
+from kubeshare_py.cluster.columns import CARD_COLUMNS, CHARGED_COLUMNS, NODE_COLUMNS, Columns
+from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.domain.allocation import Allocation, CardCharge
+from kubeshare_py.domain.gpu import PeerLink
+from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
+from tests.builders import a_gpu, a_node
+from tests.scale import seeds
+
+NODES = tuple(NodeName(f"n{number}") for number in range(3))
+CARDS = 4
+PODS = tuple(PodUid(f"p{number}") for number in range(8))
+
+
+def tables(columns: Columns) -> dict[str, np.ndarray]:
+    """Copies of all columns that are arrays."""
+    values = {field.name: getattr(columns, field.name) for field in dataclasses.fields(columns)}
+    return {name: one.copy() for name, one in values.items() if isinstance(one, np.ndarray)}
+
+
+def a_cluster() -> Ledger:
+    """Nodes whose cards are pairs, each with room for three tenants."""
+    ledger = Ledger()
+    for node in NODES:
+        ledger.put_node(a_node(node))
+        ledger.put_cards(
+            node,
+            tuple(
+                a_gpu(
+                    f"{node}-{slot}",
+                    index=slot,
+                    max_tenants=3,
+                    links=(PeerLink(slot ^ 1, "NV4", 0),),
+                )
+                for slot in range(CARDS)
+            ),
+        )
+    return ledger
+
+
+def happen(ledger: Ledger, numbers: random.Random) -> None:
+    """One pod is charged, released, lingers, or gets or loses a reservation."""
+    uid, node = numbers.choice(PODS), numbers.choice(NODES)
+    slots = numbers.sample(range(CARDS), numbers.choice((0, 1, 1, 2)))
+    allocation = Allocation(
+        token=DecisionToken("t"),
+        cards=tuple(
+            CardCharge(GpuUuid(f"{node}-{slot}"), numbers.choice((0, 300, 1000)), 1 << 30)
+            for slot in slots
+        ),
+        exclusive=numbers.random() < 0.2,
+        port=None,
+    )
+    resources = (("cpu", numbers.randrange(100)), ("nvidia.com/gpu", int(not slots)))
+    action = numbers.randrange(6)
+    if action <= 1:
+        ledger.charge(uid, node, resources, allocation)
+    elif action == 2:
+        ledger.release(uid)
+    elif action == 3:
+        ledger.reserve(PodUid(f"reserved {uid}"), node, resources, allocation)
+    elif action == 4:
+        ledger.dissolve(PodUid(f"reserved {uid}"))
+    elif ledger.charge_of(uid) is not None:
+        ledger.linger(uid)
+    else:
+        ledger.end_lingering(uid)
+
+
+def test_all_arrays_are_named() -> None:
+    named = ("present", "allocatable", "free", *NODE_COLUMNS, *CARD_COLUMNS)
+    assert sorted(tables(Columns())) == sorted(named)
+
+
+@pytest.mark.parametrize("seed", seeds(3))
+def test_charges_and_reservations_change_exactly_the_charged_columns(seed: int) -> None:
+    ledger, numbers = a_cluster(), random.Random(seed)
+    changed: set[str] = set()
+    for _ in range(300):
+        before = tables(ledger.columns)
+        happen(ledger, numbers)
+        after = tables(ledger.columns)
+        changed |= {name for name in before if not np.array_equal(before[name], after[name])}
+    assert sorted(changed) == sorted(CHARGED_COLUMNS)
