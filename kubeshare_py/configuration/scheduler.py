@@ -197,13 +197,12 @@ def read(document: object) -> SchedulerConfiguration:
 
     Raises ConfigurationError naming the path of the first bad field.
     """
-    document = _with_current_keys(document)
+    current = {} if document is None else _with_current_keys(document)
     try:
-        configuration = msgspec.convert(
-            {} if document is None else document, SchedulerConfiguration
-        )
+        configuration = msgspec.convert(current, SchedulerConfiguration)
     except msgspec.ValidationError as error:
-        raise ConfigurationError(explained(str(error), document, SchedulerConfiguration)) from error
+        text = explained(str(error), current, SchedulerConfiguration)
+        raise ConfigurationError(_with_written_key(text, document)) from error
     for field, wanted in (("api_version", API_VERSION), ("kind", KIND)):
         if getattr(configuration, field) != wanted:
             camel = "apiVersion" if field == "api_version" else field
@@ -232,6 +231,14 @@ def _with_current_keys(document: object) -> object:
         if old in document and new in document:
             raise ConfigurationError(f"{old}: is called {new} now, which is there too")
     return {FORMER_KEYS.get(key, key): value for key, value in document.items()}
+
+
+def _with_written_key(text: str, document: object) -> str:
+    """An error's text, beginning with a key as the document has it, not as it is called now."""
+    path, colon, rule = text.partition(":")
+    keys = document if isinstance(document, dict) else {}
+    written = {new: old for old, new in FORMER_KEYS.items() if old in keys}
+    return f"{written.get(path, path)}{colon}{rule}"
 
 
 def isolation_choices(configuration: SchedulerConfiguration) -> dict[str, IsolationChoice]:

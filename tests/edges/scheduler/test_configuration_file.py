@@ -91,6 +91,12 @@ def test_keys_of_earlier_versions_are_read_with_a_warning(tmp_path: Path) -> Non
     assert len(warnings) == 2
 
 
+@pytest.mark.parametrize("key", ["earmarkSeconds", "reservationSeconds"])
+def test_an_error_names_a_key_as_it_was_written(tmp_path: Path, key: str) -> None:
+    assert problem(written(tmp_path, f"{key}: -1")) == f"{key}: Expected `float` >= 0.0, not -1"
+    assert problem(written(tmp_path, f"{key}: 5\nserver: 1")).startswith("server: ")
+
+
 def test_a_key_is_not_there_under_its_former_name_too(tmp_path: Path) -> None:
     both = written(tmp_path, "earmarkSeconds: 5\nreservationSeconds: 5\n")
     assert problem(both) == "earmarkSeconds: is called reservationSeconds now, which is there too"
