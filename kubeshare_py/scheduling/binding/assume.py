@@ -1,6 +1,7 @@
 """One placement: wake queues that may fit, choose, charge; and what one turn may cost."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -8,7 +9,7 @@ from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.refusal import NO_SUCH_CARD, REFUSES
 from kubeshare_py.domain.allocation import Allocation, CardCharge
-from kubeshare_py.domain.identity import DecisionToken, NodeName
+from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
 from kubeshare_py.domain.isolation import Isolation, IsolationBackend
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.request import GpuClaim
@@ -18,6 +19,8 @@ from kubeshare_py.scheduling.binding.wake_sweeps import Sweeps
 from kubeshare_py.scheduling.queue.pod_queue import PodQueue, ShapeQueue
 from kubeshare_py.scheduling.queue.pod_records import Record
 from kubeshare_py.scheduling.queue.queue_moves import QueueMoves
+
+R = TypeVar("R")
 
 # The cost of one turn, which holds the loop for at most about 20 ms, in rows (about 0.4 µs each),
 # and the cost of one look at an unschedulable queue.
@@ -145,30 +148,28 @@ class Assumer:
 
     def release(self, record: Record) -> None:
         """Undo `charge`; the record must be charged."""
-        pod, node = record.pod, record.node
-        assert node is not None
-        self._ledger.release(pod.uid)
+        self._end(record, self._ledger.release)
         record.node = record.allocation = None
-        self._calls.unreserve(pod, node)
 
     def linger(self, record: Record) -> bool:
         """`release` the pod but keep its GPUs charged, because its containers may still run.
 
         False if it holds none.
         """
-        pod, node = record.pod, record.node
-        assert node is not None
-        lingers = self._ledger.linger(pod.uid)
-        self._calls.unreserve(pod, node)
-        return lingers
+        return self._end(record, self._ledger.linger)
 
     def take_back(self, record: Record) -> None:
         """Undo `place` as if it had not been called."""
+        self._end(record, self._ledger.take_back)
+        record.node = record.allocation = None
+
+    def _end(self, record: Record, end: Callable[[PodUid], R]) -> R:
+        """End the record's charge by `end` of the ledger, and call `unreserve` of plugins."""
         pod, node = record.pod, record.node
         assert node is not None
-        self._ledger.take_back(pod.uid)
-        record.node = record.allocation = None
+        result = end(pod.uid)
         self._calls.unreserve(pod, node)
+        return result
 
     def _allocation(self, record: Record, choice: Choice, node: NodeName) -> Allocation | None:
         """The pod's allocation; None if a plugin chose an empty slot."""

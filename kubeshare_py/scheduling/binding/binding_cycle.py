@@ -76,17 +76,13 @@ class BindingCycles:
         """End the pod's charge; a later answer to its Bind is ignored."""
         if record.node is None:
             return
-        self._moves.improved_by = queue_moves.ASSIGNED_POD_DELETE
-        if record.allocation is not None:
-            self._unanswered.pop(record.allocation.token, None)
+        self._ignore_answer(record)
         record.refused = record.last_try = record.evicted = False
         self._assumer.release(record)
 
     def linger(self, record: Record) -> bool:
         """Let a deleted pod keep its GPUs; False if it has none."""
-        self._moves.improved_by = queue_moves.ASSIGNED_POD_DELETE
-        if record.allocation is not None:
-            self._unanswered.pop(record.allocation.token, None)
+        self._ignore_answer(record)
         return self._assumer.linger(record)
 
     def seen(self, record: Record, node: NodeName) -> list[Effect]:
@@ -133,6 +129,12 @@ class BindingCycles:
                 return []
             case _:
                 assert_never(event.outcome)
+
+    def _ignore_answer(self, record: Record) -> None:
+        """The pod's charge is about to end: what becomes free improves rows."""
+        self._moves.improved_by = queue_moves.ASSIGNED_POD_DELETE
+        if record.allocation is not None:
+            self._unanswered.pop(record.allocation.token, None)
 
     def _send(self, record: Record) -> Bind:
         assert record.allocation is not None
