@@ -79,7 +79,6 @@ class Machine:
         self.name = name
         state = self._state = empty_state(profiles, name, lingering_s)
         self.ledger, self.queue, self.records = state.ledger, state.queue, state.records
-        self.table = state.table
         self.profiles, self.evaluators = state.profiles, state.evaluators
         self.boundary = state.boundary
         self.attempts, self.moves = state.attempts, state.moves

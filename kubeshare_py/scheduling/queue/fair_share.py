@@ -43,10 +43,6 @@ class Shares:
         if spent >= A_SHARE:
             self.done.add(owner)
 
-    def spent(self, owner: str) -> int:
-        """The namespace's cost in this round, in rows."""
-        return self._spent.get(owner, 0)
-
     def must_wait(self, owner: str) -> bool:
         """Whether other namespaces come first."""
         return owner in self.done or owner in self.unswept

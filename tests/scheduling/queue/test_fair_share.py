@@ -356,6 +356,8 @@ def test_the_first_is_the_first_of_those_whose_namespace_has_not_had_its_share(
 def test_a_place_costs_a_namespace_nothing_but_what_it_cost_more_than_usual() -> None:
     shares = Shares()
     shares.spend("a", 10 * A_PLACE, placed=10)
-    assert shares.spent("a") == 0
-    shares.spend("a", A_PLACE + 5, placed=1)
-    assert shares.spent("a") == 5
+    shares.spend("a", A_SHARE - 5)
+    shares.spend("a", A_PLACE + 4, placed=1)
+    assert not shares.must_wait("a")
+    shares.spend("a", A_PLACE + 1, placed=1)
+    assert shares.must_wait("a")

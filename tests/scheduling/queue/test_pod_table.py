@@ -68,6 +68,13 @@ class Follower:
         self.gone.append(uid)
 
 
+def follower_of(driver: GangDriver) -> Follower:
+    """Of the machine's own table, which only the machine's parts see."""
+    follower = Follower()
+    driver.machine._state.table.follow(follower)
+    return follower
+
+
 class Books:
     """A table of pods alone, with all that it tells."""
 
@@ -229,12 +236,12 @@ HISTORIES: dict[Pair, History] = {
 
 @pytest.mark.parametrize("pair", LEGAL, ids=named)
 def test_a_history_reaches_each_change_that_the_table_allows(pair: Pair) -> None:
-    cards, follower = {"n1": 1, "n2": 1}, Follower()
+    cards = {"n1": 1, "n2": 1}
     if pair in BROKEN:
         driver = broken_driver(Everywhere(), at("preEnqueue"), cards)
     else:
         driver = GangDriver(cards)
-    driver.machine.table.follow(follower)
+    follower = follower_of(driver)
     {**HISTORIES, **BROKEN}[pair](driver)
     assert pair in follower.pairs
     assert {pair for pair in follower.pairs if pair[0] is not pair[1]} <= set(LEGAL)
@@ -242,8 +249,8 @@ def test_a_history_reaches_each_change_that_the_table_allows(pair: Pair) -> None
 
 
 def test_a_pod_is_forgotten_with_its_last_event() -> None:
-    driver, follower = GangDriver({"n1": 1}), Follower()
-    driver.machine.table.follow(follower)
+    driver = GangDriver({"n1": 1})
+    follower = follower_of(driver)
     driver.place(POD)
     driver.tell(PodGone(POD.uid, stopped=True))
     assert follower.gone == [POD.uid]
