@@ -37,7 +37,7 @@ from kubeshare_py.domain.events import (
     PodsListed,
 )
 from kubeshare_py.domain.identity import PodUid
-from kubeshare_py.edges.scheduler.process import collect_in_short_turns
+from kubeshare_py.edges.scheduler.process import collect_in_short_pauses
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.scheduling.machine import Machine
 
@@ -136,7 +136,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--kinds", default=",".join(KINDS))
     asked = parser.parse_args()
-    collect_in_short_turns()
+    collect_in_short_pauses()
     print("kind       victims  median ms   p99 ms  longest turn ms  turns above 20 ms")
     for kind in asked.kinds.split(","):
         flood = measured(kind, asked.nodes, asked.seconds)

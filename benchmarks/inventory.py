@@ -40,7 +40,7 @@ from kubeshare_py.domain.events import (
 )
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.scheduler.decision_loop import DecisionLoop
-from kubeshare_py.edges.scheduler.process import collect_in_short_turns
+from kubeshare_py.edges.scheduler.process import collect_in_short_pauses
 from kubeshare_py.edges.scheduler.process_health import ProcessHealth
 from kubeshare_py.edges.scheduler.writes.kube_api import KubeApi
 from kubeshare_py.edges.scheduler.writes.report_lane import ReportLane
@@ -143,7 +143,7 @@ async def measured(source: str, nodes: int, cards: int, interval_s: float) -> di
     names = [f"node-{number:05}" for number in range(nodes)]
     machine.handle(NodesListed(tuple(a_node(name) for name in names)), 0.0)
     # As the scheduler's process does.
-    collect_in_short_turns()
+    collect_in_short_pauses()
     gc.freeze()
     client = KubeClient(plain("http://127.0.0.1"))
     api = KubeApi(client, ReportLane(client, instance="benchmark"))

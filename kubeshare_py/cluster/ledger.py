@@ -352,7 +352,7 @@ class Ledger:
         self._hold(charge, -1)
 
     def set_aside(self, uid: PodUid) -> None:
-        """Leave a charge out of the columns within one turn, to see what would fit without it.
+        """Leave a charge out of the columns within one iteration, to see what would fit without it.
 
         No row counts as improved. The pod must not be released before `put_back`.
         """
@@ -397,7 +397,7 @@ class Ledger:
         self._hold(charge, -1)
 
     def lift(self, uids: Sequence[PodUid]) -> None:
-        """Leave reservations out of the columns within one turn. No row counts as improved."""
+        """Leave reservations out of the columns within one iteration. No row counts as improved."""
         self._add_reservations(uids, -1)
 
     def lay(self, uids: Sequence[PodUid]) -> None:

@@ -1,4 +1,4 @@
-"""Lifts and lays the same reservations together, at the cost of what changed between turns.
+"""Lifts and lays the same reservations together, at the cost of what changed between iterations.
 
 Both states of their rows are remembered: with these reservations and without. A row that did not
 change since is written from memory, and the others are counted anew.

@@ -68,7 +68,7 @@ class RequestTallies:
         self._results: dict[tuple[str, str], int] = {}
         self._retries: dict[tuple[str, str], int] = {}
         self._latency: dict[str, Distribution] = {}
-        self._turn: dict[str, Distribution] = {}
+        self._waits: dict[str, Distribution] = {}
 
     def began(self, method: str, status: int | None) -> None:
         """The answer to a request begins with this status; None: there is none."""
@@ -85,7 +85,7 @@ class RequestTallies:
     def waited(self, method: str, seconds: float) -> None:
         """A request waited `seconds` for its turn."""
         with self._lock:
-            _distribution(self._turn, method).observe(seconds)
+            _distribution(self._waits, method).observe(seconds)
 
     def sent_again(self, method: str, status: int) -> None:
         """A request with this answer will be repeated."""
@@ -109,7 +109,7 @@ class RequestTallies:
                 (verb, host): seconds for verb, seconds in self._latency.items()
             },
             "rest_client_rate_limiter_duration_seconds": {
-                (verb, host): seconds for verb, seconds in self._turn.items()
+                (verb, host): seconds for verb, seconds in self._waits.items()
             },
         }
 

@@ -39,7 +39,7 @@ _METRICS = (
     Metric(
         "scheduler_scheduling_algorithm_duration_seconds",
         "histogram",
-        "Deciding alone, of each try: its share of its turn.",
+        "Deciding alone, of each attempt: its share of its iteration.",
     ),
     Metric(
         "scheduler_pod_scheduling_sli_duration_seconds",
@@ -141,7 +141,11 @@ _METRICS = (
     Metric("kubeshare_binds_in_flight", "gauge", "Placements decided and not yet answered."),
     Metric("kubeshare_reports_queued", "gauge", "Conditions and events still to be written."),
     Metric("kubeshare_reports_dropped_total", "counter", "Events that were given up."),
-    Metric("kubeshare_turn_duration_seconds", "histogram", "One call of the state machine."),
+    Metric(
+        "kubeshare_event_handling_duration_seconds",
+        "histogram",
+        "One event handled by the state machine.",
+    ),
     Metric(
         "kubeshare_loop_lag_seconds",
         "gauge",
@@ -249,7 +253,7 @@ def _without_labels(
         "scheduler_preemption_attempts_total": process.preemption_attempts,
         "scheduler_preemption_victims": tallies.preemption_victims,
         "kubeshare_preemptors_exhausted_total": process.preemptors_exhausted,
-        "kubeshare_turn_duration_seconds": tallies.turn_seconds,
+        "kubeshare_event_handling_duration_seconds": tallies.event_seconds,
         "kubeshare_loop_lag_seconds": process.loop_lag_s,
         "kubeshare_config_last_reload_successful": int(tallies.reloaded),
         **({} if age is None else {"kubeshare_inventory_age_seconds": age}),

@@ -10,7 +10,7 @@ ATTEMPT_BOUNDS = doubling(0.001, 15)
 SLI_BOUNDS = doubling(0.01, 20)
 POD_ATTEMPTS_BOUNDS = doubling(1, 5)
 #: Seconds of one call of the machine: from 10 µs to about 0.3 s.
-TURN_BOUNDS = doubling(0.00001, 16)
+EVENT_BOUNDS = doubling(0.00001, 16)
 #: Pods evicted for one pod or gang.
 VICTIM_BOUNDS = doubling(1, 7)
 #: From this many attempts on, pods are counted together, as in kube-scheduler.
@@ -25,7 +25,7 @@ class Tallies:
     sli_seconds: dict[str, Distribution] = field(default_factory=dict)
     algorithm_seconds: Distribution = field(default_factory=lambda: Distribution(ATTEMPT_BOUNDS))
     pod_attempts: Distribution = field(default_factory=lambda: Distribution(POD_ATTEMPTS_BOUNDS))
-    turn_seconds: Distribution = field(default_factory=lambda: Distribution(TURN_BOUNDS))
+    event_seconds: Distribution = field(default_factory=lambda: Distribution(EVENT_BOUNDS))
     preemption_victims: Distribution = field(default_factory=lambda: Distribution(VICTIM_BOUNDS))
     warnings: dict[str, int] = field(default_factory=dict)
     reloads: dict[str, int] = field(default_factory=lambda: {"applied": 0, "refused": 0})

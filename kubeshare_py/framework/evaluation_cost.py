@@ -1,7 +1,7 @@
 """The cost of asking plugins about a shape, apart from the rows; the unit is one row, about 0.4 µs.
 
-Measured on one core at 2.5 GHz. Costs are counted and never timed, so a turn ends at the same place
-when its history is replayed.
+Measured on one core at 2.5 GHz. Costs are counted and never timed, so an iteration ends at the same
+place when its history is replayed.
 """
 
 from kubeshare_py.domain.pod import Shape

@@ -50,7 +50,7 @@ class Choice:
 
 @dataclass(slots=True)
 class EvaluationWork:
-    """How much was asked so far; it bounds the work of a turn.
+    """How much was asked so far; it bounds the work of an iteration.
 
     `rows` counts rows that were asked about. `other` counts what does not depend on the number of
     rows, and what long affinities add. Both are in rows, which cost about 0.4 µs each.

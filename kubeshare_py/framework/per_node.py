@@ -1,7 +1,7 @@
 """Filters and scores from one plain function of one node.
 
 A column plugin answers for all rows with a few array operations; these call Python for each row.
-The first question about a shape is one call per node: at 5,000 nodes more than a turn of the
+The first question about a shape is one call per node: at 5,000 nodes more than an iteration of the
 scheduler should take (docs/plugins.md has numbers). After that it is one call per row that changed.
 This is fine for hundreds of nodes and for trying an idea; a plugin that proves itself is better
 written in columns (see `points`).

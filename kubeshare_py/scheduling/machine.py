@@ -56,7 +56,7 @@ MOST_UNANSWERED = 64
 #: The longest time (s) that cards of a pod are held after a forced deletion.
 LINGERING_S = 60.0
 
-# numpy's first call imports more modules, which takes 50 ms: better here than in a turn.
+# numpy's first call imports more modules, which takes 50 ms: better here than in an iteration.
 np.unique(np.empty(0, np.intp))
 
 
@@ -148,7 +148,7 @@ class Machine:
 
         Charges stay as they are. The profiles must have the same scheduler names: pods of other
         schedulers have no record. This is not an event, because plugins are no values: a history to
-        be replayed begins after it. One turn, about 5 µs for each waiting pod.
+        be replayed begins after it. One iteration, about 5 µs for each waiting pod.
         """
         self._now = now
         assert {profile.scheduler_name for profile in profiles} == self.profiles.keys()

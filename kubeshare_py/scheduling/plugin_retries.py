@@ -70,7 +70,7 @@ class PluginRetries:
 
     @property
     def is_due(self) -> bool:
-        """Whether a turn must look at shapes that failed since the last one, or changed."""
+        """Whether an iteration must look at shapes that failed since the last one, or changed."""
         if self._seen != self._failures.total:
             return True
         return bool(self._known) and any(

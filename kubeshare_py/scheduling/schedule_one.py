@@ -1,4 +1,4 @@
-"""One turn of decisions: gangs and pods are tried in queue order."""
+"""One iteration of decisions: gangs and pods are tried in queue order."""
 
 from kubeshare_py.domain.effects import Effect
 from kubeshare_py.framework.evaluator import Choice
@@ -17,7 +17,7 @@ from kubeshare_py.scheduling.reservations.reservation_policy import ReservationP
 
 
 class SchedulingCycles:
-    """Makes the decisions of each turn."""
+    """Makes the decisions of each iteration."""
 
     def __init__(
         self,
@@ -34,12 +34,12 @@ class SchedulingCycles:
         self._retries = retries
         self._capacities = 0
         self._inventory_read = False
-        #: Whether the last turn left no time for preemption, which had work.
+        #: Whether the last iteration left no time for preemption, which had work.
         self._owes_search = False
 
     @property
     def unfinished(self) -> bool:
-        """Whether a turn would find work without any further event."""
+        """Whether an iteration would find work without any further event."""
         return (
             self._state.assumer.unfinished
             or self._gang_cycles.unfinished
@@ -55,20 +55,20 @@ class SchedulingCycles:
     def run(self, free: int, known: tuple[bool, bool], now: float, effects: list[Effect]) -> None:
         """Make at most `free` placements, or those of one gang.
 
-        `known`: whether pods and nodes are known, and cards. Between turns all reservations are
-        laid.
+        `known`: whether pods and nodes are known, and cards. Between iterations all reservations
+        are laid.
         """
         reservations, assumer = self._state.reservations, self._state.assumer
         ready, self._inventory_read = known
         self._retries.look(now)
-        self._preemption.turn_begins(now)
+        self._preemption.begin_iteration(now)
         if reservations:
             self._begin(now)
         is_long = self._gang_cycles.sweeps
-        assumer.begin_turn(self._gang_cycles.constrained.among, is_long=is_long)
+        assumer.begin_iteration(self._gang_cycles.constrained.among, is_long=is_long)
         gangs = ready and bool(self._state.gangs.by_key)
         if gangs:
-            self._gang_cycles.begin_turn(now, self._inventory_read)
+            self._gang_cycles.begin_iteration(now, self._inventory_read)
             if self._gang_cycles.sweeps and not is_long:
                 free = 0  # as while shape queues of pods are looked at
         if ready and not self._preemption.resumed(now, effects, cards_known=self._inventory_read):
@@ -81,7 +81,7 @@ class SchedulingCycles:
     # --- inside --------------------------------------------------------------------------------
 
     def _try_all(self, free: int, gangs: bool, now: float, effects: list[Effect]) -> None:
-        """Try gangs and pods in queue order, as far as this turn may."""
+        """Try gangs and pods in queue order, as far as this iteration may."""
         most, reservations = free, self._state.reservations
         while free > 0 and self._state.assumer.may_go_on(most_of_it=self._owes_search):
             first = self._first(gangs, now)
@@ -93,15 +93,15 @@ class SchedulingCycles:
             if reservations and self._must_wait(who):
                 continue
             if isinstance(who, Gang) and who.need > free and free < most:
-                break  # the gang gets a turn of its own
+                break  # the gang gets an iteration of its own
             free -= self._try(who, now, effects)
 
     def _search(self, now: float, effects: list[Effect]) -> None:
-        """Run preemption; in the next turn if attempts took more than half of this one."""
+        """Run preemption; in the next iteration if attempts took more than half of this one."""
         assumer = self._state.assumer
         if assumer.may_go_on(most_of_it=True) or (self._owes_search and assumer.is_open):
             self._owes_search = False
-            self._preemption.turn(now, effects)
+            self._preemption.run(now, effects)
         else:
             self._owes_search = self._preemption.is_due
 
@@ -136,7 +136,7 @@ class SchedulingCycles:
         self._policy.look(now)
         self._retries.look(now)
         if reservations:
-            self._gang_cycles.turn_ends(now)
+            self._gang_cycles.end_iteration(now)
 
     def _first(self, gangs: bool, now: float) -> tuple[SortKey, Gang | ShapeQueue] | None:
         """The next gang or shape queue in queue order, if there is one."""

@@ -90,7 +90,7 @@ def busy() -> Tallies:
     tallies.attempt("unschedulable", PROFILE, 0.001, 3)
     tallies.bound(1, 0.5)
     tallies.bound(99, 700.0)
-    tallies.turn_seconds.observe(0.00002)
+    tallies.event_seconds.observe(0.00002)
     tallies.reload(applied=False)
     return tallies
 

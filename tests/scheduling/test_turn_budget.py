@@ -12,7 +12,7 @@ from kubeshare_py.domain.label_selector import Requirement
 from kubeshare_py.domain.pod import NodeTerm, Pod, PodGroup, Shape
 from kubeshare_py.framework.evaluation_cost import ASKING, preparing
 from kubeshare_py.framework.evaluator import SHAPES_KEPT
-from kubeshare_py.scheduling.binding.assume import LOOK, ROWS_A_TURN
+from kubeshare_py.scheduling.binding.assume import LOOK, ROWS_PER_ITERATION
 from kubeshare_py.scheduling.reservations.reservation_policy import QUEUES_AT_ONCE
 from tests.builders import a_claim, a_machine, a_pod, a_shape, whole
 from tests.scheduling.driver import Driver
@@ -61,15 +61,15 @@ def test_shapes_that_nobody_asked_before_take_several_turns(terms: int) -> None:
     for number, shape in enumerate(shapes):
         driver.tell(PodSeen(pod(number, shape)))
     one = preparing(shapes[0], 16) + ASKING + 16
-    assert driver.until_quiet() >= PODS * one // (2 * ROWS_A_TURN)
+    assert driver.until_quiet() >= PODS * one // (2 * ROWS_PER_ITERATION)
     # The last shape of a turn is asked whole, and its reasons are worked out.
-    assert driver.most < ROWS_A_TURN + 3 * one
+    assert driver.most < ROWS_PER_ITERATION + 3 * one
     # After a while all of them are looked at again, which costs as much.
     driver.tell(PodSeen(a_pod("small", a_shape(a_claim(50)))))
     for _ in range(3):
         driver.now += 61.0
         driver.until_quiet()
-    assert driver.most < ROWS_A_TURN + 3 * one
+    assert driver.most < ROWS_PER_ITERATION + 3 * one
 
 
 def test_a_change_is_looked_at_in_several_turns() -> None:
@@ -82,14 +82,14 @@ def test_a_change_is_looked_at_in_several_turns() -> None:
     driver.most = 0
     driver.tell(PodGone(full.uid))
     assert driver.until_quiet() > 1
-    assert driver.most < ROWS_A_TURN + 3 * (preparing(with_terms(0, 100), 16) + ASKING + 16)
+    assert driver.most < ROWS_PER_ITERATION + 3 * (preparing(with_terms(0, 100), 16) + ASKING + 16)
 
 
 def test_looks_at_lines_that_a_change_cannot_help_take_several_turns() -> None:
     driver = Counted({"n1": 1, "n2": 1})
     full = a_pod("full", a_shape(a_claim(1000)))
     driver.place(full)
-    lines = 3 * ROWS_A_TURN // LOOK
+    lines = 3 * ROWS_PER_ITERATION // LOOK
     for number in range(lines):
         shape = replace(a_shape(a_claim(100)), resources=(("cpu", 200_000 + number),))
         driver.tell(PodSeen(pod(number, shape)))
@@ -98,7 +98,7 @@ def test_looks_at_lines_that_a_change_cannot_help_take_several_turns() -> None:
     driver.tell(PodGone(full.uid))
     # A hint says of each line that the row is of no use: only that is counted.
     assert driver.until_quiet() >= 3
-    assert driver.most < ROWS_A_TURN + LOOK
+    assert driver.most < ROWS_PER_ITERATION + LOOK
 
 
 #: What changes makes the machine look at the lines that wait.
@@ -141,7 +141,9 @@ def test_the_first_of_many_lines_is_looked_for_in_several_turns(lines: int) -> N
     reservation = driver.machine.reservations.starving()
     assert reservation is not None
     assert reservation.nominee == "uid-w2"
-    assert driver.most < ROWS_A_TURN + LOOK * QUEUES_AT_ONCE + 3 * (preparing(shape, 16) + ASKING)
+    assert driver.most < ROWS_PER_ITERATION + LOOK * QUEUES_AT_ONCE + 3 * (
+        preparing(shape, 16) + ASKING
+    )
 
 
 def gangs_that_do_not_fit(driver: Counted, shapes: list[list[Shape]]) -> Pod:
@@ -165,8 +167,10 @@ def test_a_gang_of_many_costly_shapes_is_looked_at_over_several_turns() -> None:
         driver.machine.evaluators["kubeshare-scheduler"].forget(shape)
     driver.tell(PodGone(full.uid))
     one = preparing(shapes[0], 16) + 4 * ASKING
-    assert driver.until_quiet() >= len(shapes) * preparing(shapes[0], 16) // (2 * ROWS_A_TURN)
-    assert driver.most < ROWS_A_TURN + 3 * one
+    assert driver.until_quiet() >= len(shapes) * preparing(shapes[0], 16) // (
+        2 * ROWS_PER_ITERATION
+    )
+    assert driver.most < ROWS_PER_ITERATION + 3 * one
 
 
 def test_looks_at_gangs_take_several_turns_though_all_is_known_of_their_shapes() -> None:
@@ -177,8 +181,8 @@ def test_looks_at_gangs_take_several_turns_though_all_is_known_of_their_shapes()
     gangs = [list(of_one) for _, of_one in zip(range(400), chosen, strict=False)]
     full = gangs_that_do_not_fit(driver, gangs)
     driver.tell(PodGone(full.uid))
-    assert driver.until_quiet() > len(gangs) * 6 * LOOK // ROWS_A_TURN > 0
-    assert driver.most < ROWS_A_TURN + 3 * (preparing(few[0], 16) + 4 * ASKING)
+    assert driver.until_quiet() > len(gangs) * 6 * LOOK // ROWS_PER_ITERATION > 0
+    assert driver.most < ROWS_PER_ITERATION + 3 * (preparing(few[0], 16) + 4 * ASKING)
 
 
 def test_counting_why_a_shape_fits_nowhere_costs_as_much_as_asking_about_all_rows() -> None:

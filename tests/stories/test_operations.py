@@ -31,7 +31,13 @@ async def test_probes_say_that_all_is_well_and_need_no_token(stage: Stage) -> No
         assert await port.fetch(path, {}) == (200, "ok")
     status, listed = await port.fetch("/readyz?verbose")
     assert status == 200
-    for check in ("turns", "pods-and-nodes-listed", "watch-pods", "watch-nodes", "inventory"):
+    for check in (
+        "decision-loop",
+        "pods-and-nodes-listed",
+        "watch-pods",
+        "watch-nodes",
+        "inventory",
+    ):
         assert f"[+]{check} ok" in listed
 
 

@@ -100,4 +100,4 @@ async def test_its_log_has_one_line_for_each_decision(empty_stage: Stage, tmp_pa
     for line in lines:
         assert {"time", "level", "event"} <= line.keys()
         if "pod" in line:
-            assert {"uid", "profile", "cycle", "ms"} <= line.keys()
+            assert {"uid", "profile", "iteration", "ms"} <= line.keys()

@@ -32,7 +32,7 @@ class CellsInventory:
     path: str = ""
     interval_s: float = INTERVAL_S
     #: Held while cards are joined and taken in, so that readings are taken in in order.
-    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _leaves: Leaves = field(default_factory=dict)
     _notes: tuple[str, ...] = ()
     #: The cards of all nodes, as the inventory reported them.
@@ -59,7 +59,7 @@ class CellsInventory:
         """Watch the file for ever; when it changes, `take` gets the result of `again`."""
         while True:
             if await self.load() and self._has_read:
-                async with self.turn:
+                async with self.lock:
                     await take(self.again())
             await asyncio.sleep(self.interval_s)
 

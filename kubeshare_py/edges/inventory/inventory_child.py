@@ -27,7 +27,7 @@ from kubeshare_py.topology.wiring import Wiring, one_object, still_counts, wired
 T = TypeVar("T")
 
 #: With 8 cards each, adding their wiring takes about 2 ms.
-NODES_A_TURN = 50
+NODES_AT_ONCE = 50
 #: For nodes without a report.
 _NOTHING = Wiring()
 
@@ -207,6 +207,6 @@ def _sharing(cards: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
 
 def _parts(nodes: Sequence[T]) -> Iterator[tuple[Sequence[T], bool]]:
     """Portions so small that taking one in is a short turn, and whether more follow."""
-    for first in range(0, len(nodes), NODES_A_TURN):
-        after = first + NODES_A_TURN
+    for first in range(0, len(nodes), NODES_AT_ONCE):
+        after = first + NODES_AT_ONCE
         yield nodes[first:after], after < len(nodes)

@@ -82,7 +82,7 @@ class KubeClient:
         self.tallies = tallies or RequestTallies(host, threading.Lock())
         self.contact = contact or ApiContact(host)
         self._transport = KubeTransport(credentials, may_write)
-        self._turn = asyncio.Semaphore(concurrency)
+        self._slots = asyncio.Semaphore(concurrency)
         self._throttled = tenacity.AsyncRetrying(
             retry=tenacity.retry_if_exception(_is_throttled),
             wait=_wait_retry_after,
@@ -149,7 +149,7 @@ class KubeClient:
             if tries > 1:
                 self.tallies.sent_again(method, HTTPStatus.TOO_MANY_REQUESTS)
             asked_s = perf_counter()
-            async with self._turn:
+            async with self._slots:
                 self.tallies.waited(method, perf_counter() - asked_s)
                 return await self._send(method, target, headers, data or b"", timeout_s)
 

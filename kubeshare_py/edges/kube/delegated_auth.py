@@ -134,7 +134,7 @@ class DelegatedAuth:
         self._clock = clock
         self._users: _ReviewCache[UserInfo | None] = _ReviewCache(MOST_KEPT)
         self._allowed: _ReviewCache[bool] = _ReviewCache(MOST_USER_ANSWERS)
-        self._turn = asyncio.Semaphore(MOST_ASKED)
+        self._slots = asyncio.Semaphore(MOST_ASKED)
         self._waiting = 0
 
     async def denial(self, token: str, verb: str, path: str) -> Denial | None:
@@ -187,7 +187,7 @@ class DelegatedAuth:
             return _TOO_MANY
         self._waiting += 1
         try:
-            async with self._turn:
+            async with self._slots:
                 found = await ask()
         except KubeFailure as failure:
             return Denial(HTTPStatus.SERVICE_UNAVAILABLE, _sentence(failure))

@@ -48,9 +48,9 @@ from kubeshare_py.scheduling.machine import MOST_UNANSWERED, Machine
 
 NODES = "/api/v1/nodes"
 BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
-#: The most events handled before other tasks get a turn.
+#: The most events handled before other tasks run.
 BATCH = 200
-#: The longest drain (s): a bind and the read of its pod, with their turns.
+#: The longest drain (s): a bind and the read of its pod, with the waits before them.
 DRAIN_S = 15.0
 
 
@@ -76,7 +76,7 @@ class DecisionLoop:
     _said_what_is_there: bool = False
 
     async def tell(self, events: Iterable[Event]) -> None:
-        """Hand events to the machine in order, with a turn for other tasks between batches."""
+        """Hand events to the machine in order; other tasks run between batches."""
         for number, event in enumerate(events, 1):
             self._handle(event)
             if number % BATCH == 0:
@@ -97,7 +97,7 @@ class DecisionLoop:
     async def heed(self, campaign: Awaitable[None]) -> None:
         """Take part in an election, and perform no effect from the moment that it is lost.
 
-        Other tasks learn of a failed task only some turns of the event loop later.
+        Other tasks learn of a failed task only some iterations of the event loop later.
         """
         try:
             await campaign
@@ -195,17 +195,17 @@ class DecisionLoop:
                 group.create_task(self._cells.follow(self.take_inventory))
             async with aclosing(source) as stream:
                 async for event in stream:
-                    async with self._cells.turn:
+                    async with self._cells.lock:
                         await self.take_inventory(event)
 
     async def take_inventory(self, event: InventoryRead | InventoryFailed) -> None:
-        """Hand a reading to the machine; a long one in several turns."""
+        """Hand a reading to the machine; a long one in several iterations."""
         if isinstance(event, InventoryFailed):
             decision_log.warn("inventory", message=event.message)
             await self.tell([event])
             return
         for part in portions(event):
-            # Earlier work has used its time of this turn.
+            # Earlier work has used its time of this iteration.
             await asyncio.sleep(0)
             await self.tell([self._cells.join(part)])
         self._say_what_is_there()

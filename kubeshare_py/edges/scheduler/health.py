@@ -5,19 +5,22 @@ from functools import partial
 from kubeshare_py.edges.process.probes import HealthCheck
 from kubeshare_py.edges.scheduler.process_health import ProcessHealth
 
-#: Seconds without a turn after which the process should be restarted.
+#: Seconds without an iteration after which the process should be restarted.
 LONGEST_SILENCE_S = 60.0
 #: Seconds that a watch may be disconnected: a restart of the API server.
 LONGEST_LOSS_S = 60.0
 #: The most missed readings of the inventory, and at least this time (s).
 READINGS_MISSED, LONGEST_UNREAD_S = 5, 60.0
-#: Lateness of turns (s) beyond which it is reported.
+#: Lateness of iterations (s) beyond which it is reported.
 MOST_LAG_S = 1.0
 
 
 def live_checks(process_health: ProcessHealth) -> list[HealthCheck]:
     """Checks of problems that only a restart solves."""
-    return [HealthCheck("ping", lambda: ""), HealthCheck("turns", lambda: _silence(process_health))]
+    return [
+        HealthCheck("ping", lambda: ""),
+        HealthCheck("decision-loop", lambda: _silence(process_health)),
+    ]
 
 
 def ready_checks(process_health: ProcessHealth, interval_s: float) -> list[HealthCheck]:
@@ -37,10 +40,10 @@ def ready_checks(process_health: ProcessHealth, interval_s: float) -> list[Healt
 
 
 def _silence(process_health: ProcessHealth) -> str:
-    if not process_health.turns:
+    if not process_health.iterations:
         return ""  # the process stands by
-    silent_s = process_health.clock() - process_health.turned_at
-    return f"no turn for {silent_s:.0f} s" if silent_s > LONGEST_SILENCE_S else ""
+    silent_s = process_health.clock() - process_health.last_iteration_at
+    return f"no iteration for {silent_s:.0f} s" if silent_s > LONGEST_SILENCE_S else ""
 
 
 def _loss(process_health: ProcessHealth, watch: str) -> str:
@@ -58,4 +61,4 @@ def _unread(process_health: ProcessHealth, interval_s: float) -> str:
 
 def _lag(process_health: ProcessHealth) -> str:
     lag_s = process_health.lag_s
-    return f"turns came {lag_s:.1f} s late within the last minute" if lag_s > MOST_LAG_S else ""
+    return f"iterations came {lag_s:.1f} s late in the last minute" if lag_s > MOST_LAG_S else ""

@@ -56,8 +56,8 @@ def _utc_now() -> datetime.datetime:
 class LeaderLease:
     """Leads while the Lease is renewed. It has a client of its own: nothing may delay a renewal.
 
-    Its clock is read anew each time, because the event loop's stands still while a turn, or the
-    whole process, hangs. `may_send`, `fence` and `figures` may be called from any thread.
+    Its clock is read anew each time, because the event loop's stands still while an iteration, or
+    the whole process, hangs. `may_send`, `fence` and `figures` may be called from any thread.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class LeaderLease:
             about = {"lease": self._lease, "for_s": round(self._stall.for_s, 1)}
             decision_log.warn("hangs", **about, where=self._stall.where)
         elif self._stall is None and before is not None:
-            decision_log.inform("turns again", lease=self._lease)
+            decision_log.inform("runs again", lease=self._lease)
         return self._stall is not None
 
     def _why_lost(self) -> str:

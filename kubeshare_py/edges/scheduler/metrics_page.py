@@ -1,7 +1,7 @@
 """GET /metrics: all metrics of the scheduler, gathered on request.
 
 A large cluster's page has a quarter of a million lines. It is made in portions between which other
-tasks get their turn, compressed in a thread, and sent in pieces.
+tasks run, compressed in a thread, and sent in pieces.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ class MetricsPage:
         self._requests = requests
         self._leader = leader
         self._build = build_values(running_build())
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._process = CollectorRegistry()
         ProcessCollector(registry=self._process)
         GCCollector(registry=self._process)
@@ -102,7 +102,7 @@ class MetricsPage:
         }
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
-        async with self._turn:
+        async with self._lock:
             chunks = await self.chunks()
             response = web.StreamResponse(headers={"Content-Type": CONTENT_TYPE})
             if "gzip" in request.headers.get("Accept-Encoding", ""):

@@ -14,8 +14,9 @@ from kubeshare_py.edges.process import decision_log
 from kubeshare_py.edges.process.run_until_signal import until_signal
 from kubeshare_py.edges.scheduler.leader_lease import LeadershipLost
 
-#: Most objects of a turn are freed by their reference counts: searching cycles among them every 700
-#: objects, the default, took 5 % of the time. A second look takes 15 ms at 40,000 objects.
+#: Most objects of an iteration are freed by their reference counts: searching cycles among them
+#: every 700 objects, the default, took 5 % of the time. A second look takes 15 ms at 40,000
+#: objects.
 COLLECT_AFTER = (10_000, 3, 10)
 #: From this version on Python collects old objects in parts, and the second threshold has another
 #: meaning.
@@ -40,7 +41,7 @@ def run(
     work raised, out of the task groups that it came through.
     """
     decision_log.set_up(log_level)
-    collect_in_short_turns()
+    collect_in_short_pauses()
     try:
         uvloop.run(until_signal(_without_old_cycles(work, look_again_s)))
     except KubeConfigError as error:
@@ -52,7 +53,7 @@ def run(
     return 0
 
 
-def collect_in_short_turns() -> None:
+def collect_in_short_pauses() -> None:
     """Let no garbage collection look at all objects: with 50,000 pods that takes 300 ms.
 
     Objects that survived twice are frozen: their reference counts free them, but cycles of them

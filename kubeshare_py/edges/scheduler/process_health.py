@@ -1,4 +1,4 @@
-"""The running scheduler's own health: turns, lag, watches, inventory, durations.
+"""The running scheduler's own health: iterations, lag, watches, inventory, durations.
 
 Health checks and metrics are made from it. It decides nothing.
 """
@@ -24,7 +24,7 @@ from kubeshare_py.scheduling.queue.pod_records import PodState
 
 #: Seconds between measurements of lateness, and for how long the worst is kept.
 LAG_INTERVAL_S, LAG_KEPT_S = 0.5, 60.0
-#: An idle scheduler is made to turn at this interval (s): standing still is then a sign.
+#: An idle scheduler is made to iterate at this interval (s): standing still is then a sign.
 HEARTBEAT_S = 10.0
 #: More pods than this cannot be under way: some are gone.
 MOST_BEGUN = 4 * MOST_UNANSWERED
@@ -39,9 +39,9 @@ class ProcessHealth:
     #: Finer than the event loop's clock, which uvloop rounds to milliseconds.
     stopwatch: Callable[[], float] = perf_counter
     tallies: Tallies = field(default_factory=Tallies)
-    #: Turns that decided; none while another process leads.
-    turns: int = 0
-    turned_at: float = field(init=False)
+    #: Iterations that decided; none while another process leads.
+    iterations: int = 0
+    last_iteration_at: float = field(init=False)
     #: When the inventory was last read; None before the first time.
     inventory_at: float | None = None
     started_at: float = field(init=False)
@@ -52,16 +52,16 @@ class ProcessHealth:
     _unschedulable: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.started_at = self.turned_at = self.clock()
+        self.started_at = self.last_iteration_at = self.clock()
 
     # --- reported by the loop ------------------------------------------------------------------
 
     def handled(self, event: Event, effects: Iterable[Effect], took_s: float) -> None:
         """The machine just handled an event, in `took_s` (s)."""
-        self.tallies.turn_seconds.observe(took_s)
+        self.tallies.event_seconds.observe(took_s)
         if isinstance(event, BindSlotsFree):
-            self.turns += 1
-            self.turned_at = self.clock()
+            self.iterations += 1
+            self.last_iteration_at = self.clock()
             self._decided(effects, took_s)
         for effect in effects:
             if isinstance(effect, ReportScheduled):
@@ -70,12 +70,12 @@ class ProcessHealth:
             self._answered(event)
 
     def about(self, effect: Effect, took_s: float) -> dict[str, object]:
-        """Additional log fields of an effect: its profile, and its turn."""
-        turn: dict[str, object] = {"cycle": self.turns, "ms": round(took_s * 1000, 3)}
+        """Additional log fields of an effect: its profile, and its iteration."""
+        iteration: dict[str, object] = {"iteration": self.iterations, "ms": round(took_s * 1000, 3)}
         if isinstance(effect, ReportOvercommit | LogPluginFailure):
-            return turn
+            return iteration
         record = self.machine.records.get(effect.uid)
-        return {"profile": record.pod.scheduler_name if record else "", **turn}
+        return {"profile": record.pod.scheduler_name if record else "", **iteration}
 
     def inventory_read(self) -> None:
         """The source of the inventory answered, with or without news."""
@@ -94,13 +94,13 @@ class ProcessHealth:
         return connected
 
     async def run(self, poke: Callable[[], None]) -> None:
-        """Measure the event loop's lateness, for ever, and `poke` it to turn when it is idle."""
+        """Measure the event loop's lateness, for ever, and `poke` it when it is idle."""
         while True:
             due = self.clock() + LAG_INTERVAL_S
             await asyncio.sleep(LAG_INTERVAL_S)
             now = self.clock()
             self.late(now, now - due)
-            if now - self.turned_at > HEARTBEAT_S:
+            if now - self.last_iteration_at > HEARTBEAT_S:
                 poke()
 
     def late(self, now: float, lag_s: float) -> None:
@@ -133,7 +133,7 @@ class ProcessHealth:
     # --- inside --------------------------------------------------------------------------------
 
     def _decided(self, effects: Iterable[Effect], took_s: float) -> None:
-        """Split a turn's time evenly among its attempts: timing each would cost as much."""
+        """Split an iteration's time evenly among its attempts: timing each would cost as much."""
         began_s = self.stopwatch() - took_s
         tries = 0
         for effect in effects:

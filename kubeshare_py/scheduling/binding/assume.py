@@ -1,4 +1,4 @@
-"""One placement: wake queues that may fit, choose, charge; and what one turn may cost."""
+"""One placement: wake queues that may fit, choose, charge; and what one iteration may cost."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
@@ -22,15 +22,15 @@ from kubeshare_py.scheduling.queue.queue_moves import QueueMoves
 
 R = TypeVar("R")
 
-# The cost of one turn, which holds the loop for at most about 20 ms, in rows (about 0.4 µs each),
-# and the cost of one look at an unschedulable queue.
-ROWS_A_TURN, LOOK = 25_000, 20
+# The cost of one iteration, which holds the loop for at most about 20 ms, in rows (about 0.4 µs
+# each), and the cost of one look at an unschedulable queue.
+ROWS_PER_ITERATION, LOOK = 25_000, 20
 # The most improved rows for which plugins are asked for hints before questions.
 ROWS_WORTH_HINTS = 16
 
 
 class Assumer:
-    """Places pods, and wakes unschedulable queues within the cost of a turn."""
+    """Places pods, and wakes unschedulable queues within the cost of an iteration."""
 
     def __init__(
         self,
@@ -57,31 +57,31 @@ class Assumer:
 
     @property
     def unfinished(self) -> bool:
-        """Whether a turn would find work without any further event."""
+        """Whether an iteration would find work without any further event."""
         return self.sweeps or self._queue.has_more
 
     @property
     def sweeps(self) -> bool:
-        """Whether the next turn begins with looking at unschedulable queues."""
+        """Whether the next iteration begins with looking at unschedulable queues."""
         return self._sweeps.are_due
 
-    def begin_turn(
+    def begin_iteration(
         self, among: Callable[[ShapeQueue, IntArray], IntArray], *, is_long: bool = False
     ) -> None:
         """Wake the unschedulable queues that improved rows may help.
 
         `among` selects those of the rows, (k,) int64, that a shape queue tied to a domain may use.
         Nothing is decided before a sweep is complete, so that a pod that has waited longer is not
-        overtaken by one whose shape queue was looked at first. If that takes more than a turn, or
-        the last turn decided nothing for another reason (`is_long`), namespaces of which all shape
-        queues were looked at go on.
+        overtaken by one whose shape queue was looked at first. If that takes more than an
+        iteration, or the last iteration decided nothing for another reason (`is_long`), namespaces
+        of which all shape queues were looked at go on.
         """
         self._cost_before = self._work.cost
         self._is_long = is_long or bool(self._sweeps.owners)
         for shape_queue in self._sweeps.begin():
             self._wake(shape_queue)
         if self._is_long:
-            # Half of the turn is for namespaces that may go on.
+            # Half of the iteration is for namespaces that may go on.
             self._look_at_queues(among, quarters=1)
             self._look_at_queues(among, quarters=2, oldest_first=True)
         else:
@@ -91,19 +91,19 @@ class Assumer:
 
     @property
     def is_open(self) -> bool:
-        """Whether anything may be decided in this turn."""
+        """Whether anything may be decided in this iteration."""
         return self._is_long or not self._sweeps.owners
 
     def may_go_on(self, *, most_of_it: bool = False) -> bool:
-        """Whether this turn may decide more; `most_of_it` leaves some cost for what follows."""
+        """Whether this iteration may decide more; `most_of_it` leaves cost for what follows."""
         return self.is_open and self.has_budget(2 if most_of_it else 4)
 
     def has_budget(self, quarters: int = 4) -> bool:
-        """Whether this turn's cost is below so many quarters of its limit."""
-        return self._work.cost - self._cost_before < ROWS_A_TURN * quarters // 4
+        """Whether this iteration's cost is below so many quarters of its limit."""
+        return self._work.cost - self._cost_before < ROWS_PER_ITERATION * quarters // 4
 
     def may_look_on(self) -> bool:
-        """Whether this turn may look at more shape queues, and leave some cost."""
+        """Whether this iteration may look at more shape queues, and leave some cost."""
         return self.has_budget(3 if self._is_long else 4)
 
     @property
@@ -226,7 +226,7 @@ class Assumer:
         *,
         oldest_first: bool = False,
     ) -> None:
-        """Wake queues that improved rows may help, within so many quarters of a turn's cost."""
+        """Wake queues that improved rows may help, within so many quarters of the cost limit."""
         if not self.has_budget(quarters):
             return
         for sweep, shape_queue in self._sweeps.queues(oldest_first=oldest_first):

@@ -153,7 +153,7 @@ class BindingCycles:
         gang = self._gangs.of(record.pod.uid)
         if gang is None or gang.repair_at is None or record.last_try:
             return False
-        gang.update()  # other answers of this turn may have completed it
+        gang.update()  # other answers of this iteration may have completed it
         return not gang.quorum_met
 
     def _confirm(self, record: Record, node: NodeName) -> ReportScheduled:

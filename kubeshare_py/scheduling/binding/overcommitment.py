@@ -17,8 +17,8 @@ from kubeshare_py.scheduling.queue.timers import Timers
 SPACING_S = 10.0
 #: Seconds between repeated reports while it lasts: events live for an hour.
 REMINDER_S = 1800.0
-#: The most nodes per turn, about 20 µs each.
-NODES_A_TURN = 50
+#: The most nodes per iteration, about 20 µs each.
+NODES_PER_ITERATION = 50
 _RIGHT = ""
 
 
@@ -57,7 +57,7 @@ class Overcommitment:
             for node in self._due.due(now):
                 overdrafts.suspect(node)
         if overdrafts:
-            for node in overdrafts.take(NODES_A_TURN):
+            for node in overdrafts.take(NODES_PER_ITERATION):
                 yield from self._look_at(node, now)
 
     def _look_at(self, node: NodeName, now: float) -> Iterator[ReportOvercommit]:

@@ -1,9 +1,9 @@
 """Which unschedulable queues to look at after rows improved, namespace by namespace.
 
 A shape queue that became unschedulable after the rows improved has seen them already: a namespace's
-sweep covers only what came since its last one began. If sweeps take more than a turn, half of a
-turn's looks are for namespaces with few shape queues, which need not wait for those with many, and
-half for those that have waited longest, so that further improvements cannot delay them.
+sweep covers only what came since its last one began. If sweeps take more than an iteration, half of
+an iteration's looks are for namespaces with few shape queues, which need not wait for those with
+many, and half for those that have waited longest, so that further improvements cannot delay them.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Gangs in the machine's turns: which are complete, decided, or wait for room."""
+"""The scheduling cycles of gangs: which are complete, decided, or wait for room."""
 
 import math
 from collections import Counter, OrderedDict
@@ -35,8 +35,8 @@ from kubeshare_py.scheduling.queue.waiting_reports import (
 
 #: The most compositions whose shortage is cached.
 SHORTAGES_KEPT = 256
-#: The most shapes of a gang's waiting members: what is known of all must be kept from one turn to
-#: the next until the gang is tried, in one turn.
+#: The most shapes of a gang's waiting members: what is known of all must be kept from one iteration
+#: to the next until the gang is tried, in one iteration.
 MOST_SHAPES = SHAPES_KEPT // 2
 
 
@@ -96,9 +96,9 @@ class GangCycles:
 
     @property
     def unfinished(self) -> bool:
-        """Whether a turn would find work without any further event."""
+        """Whether an iteration would find work without any further event."""
         if not self._state.gangs.by_key:
-            return False  # nearly always, and asked in every turn
+            return False  # nearly always, and asked in every iteration
         if self._sweep or self._state.gangs.touched or self.queue.has_more:
             return True
         # Rows may have improved while composition queues were looked at for earlier improvements.
@@ -140,7 +140,7 @@ class GangCycles:
                 elif is_old:
                     self.queue.activate(composition_queue)
 
-    def begin_turn(self, now: float, inventory_read: bool) -> None:
+    def begin_iteration(self, now: float, inventory_read: bool) -> None:
         """Look at changes, and wake the gangs that improved rows may have room for."""
         self._settle(now)
         self.constrained.look()
@@ -163,7 +163,7 @@ class GangCycles:
         return bool(self._sweep)
 
     def is_prepared(self, gang: Gang) -> bool:
-        """Whether all its shapes were asked about; asks about some, as far as this turn may."""
+        """Whether all its shapes were asked about; asks about some, as far as cost allows."""
         unasked = [one for one in gang.shapes if not self._state.evaluators[one[0]].knows(one[1])]
         for number, (profile, shape) in enumerate(unasked, 1):
             self.rooms[profile].total(shape)
@@ -171,8 +171,8 @@ class GangCycles:
                 return False
         return True
 
-    def turn_ends(self, now: float) -> None:
-        """Attempts of this turn changed nothing: its reports stay valid after it."""
+    def end_iteration(self, now: float) -> None:
+        """Attempts of this iteration changed nothing: its reports stay valid after it."""
         for known in self._known.values():
             if known.found_at == now:
                 known.found_from = self._state.ledger.changed.end

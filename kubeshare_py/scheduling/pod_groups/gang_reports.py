@@ -16,7 +16,7 @@ from kubeshare_py.scheduling.queue.waiting_reports import (
     INVENTORY_UNREAD,
     NEWCOMERS_S,
     PODS_A_SECOND,
-    REPORTS_A_TURN,
+    REPORTS_PER_ITERATION,
 )
 
 #: The constant part of texts about gangs with missing members.
@@ -73,7 +73,7 @@ class GangReports:
     def portion(self) -> list[ReportWaiting]:
         """The next reports, for members that still wait."""
         reports: list[ReportWaiting] = []
-        while self._pending and len(reports) < REPORTS_A_TURN:
+        while self._pending and len(reports) < REPORTS_PER_ITERATION:
             gang, uid = self._pending.popleft()
             record = gang.waiting.get(uid)
             if record is not None and gang.needs_quorum and gang.diagnosis is not None:

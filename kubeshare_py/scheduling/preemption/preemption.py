@@ -57,7 +57,7 @@ class PreemptionInFlight:
 
 
 class Preemption:
-    """Searches and carries out plans, at the end of each turn."""
+    """Searches and carries out plans, at the end of each iteration."""
 
     def __init__(
         self, state: SchedulerState, gang_cycles: GangCycles, rules: PreemptionRules
@@ -84,12 +84,12 @@ class Preemption:
         self.queue = PreemptionQueue(state, planner, gang_cycles, self.under_way, self.ranks, most)
         self._now = 0.0
         self._searched = False
-        #: Searches that take several turns.
+        #: Searches that take several iterations.
         self._surveys: dict[Nominee, Survey] = {}
 
     @property
     def is_due(self) -> bool:
-        """Whether a turn would search, or find that a plan or nomination has ended."""
+        """Whether an iteration would search, or find that a plan or nomination has ended."""
         if self.queue.is_due or self._searched or self._nominations.is_due:
             return True
         return any(reservation.is_broken for reservation in self._state.reservations.holders)
@@ -148,7 +148,7 @@ class Preemption:
             # Nothing became free that would wake the pods that waited for it.
             self._searched = True
 
-    def turn_begins(self, now: float) -> None:
+    def begin_iteration(self, now: float) -> None:
         """Give a nominee whose Binding was refused its place back, before others are tried."""
         for uid, (one, charge) in list(self._placed.items()):
             record = self._records.get(uid)
@@ -177,8 +177,8 @@ class Preemption:
                     self._begin(nominee, plan, now, effects)
         return not self.resumes(cards_known=cards_known)
 
-    def turn(self, now: float, effects: list[Effect]) -> None:
-        """At the end of a turn, before reservations are laid: end plans, and make at most one."""
+    def run(self, now: float, effects: list[Effect]) -> None:
+        """At the end, before reservations are laid: end plans, and make at most one."""
         self._now = now
         self._note_ends()
         doubtful = self._doubtful(now)

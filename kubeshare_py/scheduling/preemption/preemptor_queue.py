@@ -21,8 +21,9 @@ from kubeshare_py.scheduling.queue.timers import Timers, backoff_s
 #: The most failed searches that are remembered.
 FUTILE_KEPT = 4096
 
-#: The most shape queues and gangs that one turn looks at, and the most first pods of a shape queue.
-LOOKS_A_TURN, MOST_LOOKED_AT = 500, 500
+#: The most shape queues and gangs looked at per iteration, and the most first pods of a shape
+#: queue.
+LOOKS_PER_ITERATION, MOST_LOOKED_AT = 500, 500
 
 #: The cost of a search without its questions, in rows of about 0.4 µs: some milliseconds.
 A_SEARCH = 5_000
@@ -66,7 +67,7 @@ class PreemptionQueue:
         )
         #: Candidates that were found under a former owner.
         self._moved: dict[ShapeQueue | Gang, None] = {}
-        #: Candidates still to be looked at, some in each turn.
+        #: Candidates still to be looked at, some in each iteration.
         self._unlooked: list[ShapeQueue | Gang] = []
         self._retry: Timers[ShapeQueue | Gang] = Timers()
         self._futile: dict[_Alike, tuple[int, float]] = {}
@@ -174,9 +175,9 @@ class PreemptionQueue:
         for newcomers in (self._state.queue.newcomers, self._gang_cycles.newcomers):
             self._unlooked.extend(newcomers)
             newcomers.clear()
-        for _ in range(min(LOOKS_A_TURN, len(self._unlooked))):
+        for _ in range(min(LOOKS_PER_ITERATION, len(self._unlooked))):
             self.unschedulable(self._unlooked.pop())
-        for _ in range(LOOKS_A_TURN):
+        for _ in range(LOOKS_PER_ITERATION):
             who = self._first()
             if who is None:
                 return None

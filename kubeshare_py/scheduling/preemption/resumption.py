@@ -12,12 +12,12 @@ from kubeshare_py.scheduling.queue.gangs import Gang, Gangs
 from kubeshare_py.scheduling.queue.pod_records import PodState, Record
 from kubeshare_py.scheduling.queue.reservations import Nominee, needed
 
-#: The most single pods per turn; a gang takes a turn of its own.
-PODS_A_TURN = 8
+#: The most single pods per iteration; a gang takes an iteration of its own.
+PODS_PER_ITERATION = 8
 
 
 class Resumption:
-    """Nominees still to be looked at, from the first turn of this process on."""
+    """Nominees still to be looked at, from the first iteration of this process on."""
 
     def __init__(self, records: Mapping[PodUid, Record], gangs: Gangs) -> None:
         self._records = records
@@ -29,7 +29,7 @@ class Resumption:
         return any(cards_known or not self._wants_cards(uid) for uid in self._left or ())
 
     def begin(self, nominated: Iterable[PodUid]) -> None:
-        """At the first turn: these pods are nominated."""
+        """At the first iteration: these pods are nominated."""
         if self._left is None:
             self._left = dict.fromkeys(sorted(nominated, key=self._rank))
 
@@ -37,7 +37,7 @@ class Resumption:
         """The next nominees in queue order, each with the nodes that it is nominated for."""
         found: list[tuple[Nominee, Collection[NodeName]]] = []
         for uid in list(self._left or ()):
-            if len(found) >= PODS_A_TURN or (found and isinstance(found[-1][0], Gang)):
+            if len(found) >= PODS_PER_ITERATION or (found and isinstance(found[-1][0], Gang)):
                 break
             if self._left is None or (not cards_known and self._wants_cards(uid)):
                 continue

@@ -1,4 +1,4 @@
-"""The progress of the search for one pod, of which each turn does a portion."""
+"""The progress of the search for one pod, of which each iteration does a portion."""
 
 from dataclasses import dataclass
 

@@ -32,7 +32,7 @@ SETS_IN_ALL, SETS_OF_A_NODE = 16_384, 70
 
 @dataclass(slots=True)
 class Portion:
-    """The positions from `begin` on that one turn searches; `end` None means all of them."""
+    """The positions from `begin` on that one iteration searches; `end` None means all of them."""
 
     begin: int = 0
     end: int | None = None

@@ -28,8 +28,8 @@ POD_GROUP_CHANGED = "PodGroupUpdate"
 class QueueMoves:
     """How many pods entered each queue, by event.
 
-    Rows improve one by one and shape queues of pods are woken once per turn: the cause of the last
-    row's improvement stands for all of them (`improved_by`).
+    Rows improve one by one and shape queues of pods are woken once per iteration: the cause of the
+    last row's improvement stands for all of them (`improved_by`).
     """
 
     improved_by: str = NODE_ADD

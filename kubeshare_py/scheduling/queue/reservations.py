@@ -98,7 +98,7 @@ class Reservation:
 
 
 class Reservations:
-    """All reservations, in the ledger too; between turns all are laid."""
+    """All reservations, in the ledger too; between iterations all are laid."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -181,7 +181,7 @@ class Reservations:
         """Whether the contender may take places that are kept from others."""
         return any(reservation.is_open_to(contender) for reservation in self.holders)
 
-    # --- in a turn -----------------------------------------------------------------------------
+    # --- in an iteration -----------------------------------------------------------------------
 
     def outdated(self) -> Iterator[Reservation]:
         """Reservations with a node that changed: their places are gone."""

@@ -26,7 +26,7 @@ INVENTORY_PATIENCE_S = 3.0
 INVENTORY_UNREAD = "GPU inventory not read yet"
 #: The most cost of one refresh, in rows of about 0.4 µs.
 ROWS_A_REFRESH = 10_000
-REPORTS_A_TURN = 500
+REPORTS_PER_ITERATION = 500
 
 
 class WaitingReports:
@@ -91,7 +91,7 @@ class WaitingReports:
     def refresh(self, evaluators: dict[str, Evaluator], now: float) -> None:
         """Compute old diagnoses again, unless nothing has changed since.
 
-        What would exceed a turn's cost is left for the next one.
+        What would exceed an iteration's cost is left for the next one.
         """
         most = self._work.cost + ROWS_A_REFRESH
         due = self._due.each_due(now)
@@ -126,7 +126,7 @@ class WaitingReports:
     def portion(self) -> list[ReportWaiting]:
         """The next reports, for pods that still wait in an unschedulable queue."""
         reports: list[ReportWaiting] = []
-        while self._pending and len(reports) < REPORTS_A_TURN:
+        while self._pending and len(reports) < REPORTS_PER_ITERATION:
             uid = self._pending.popleft()
             shape_queue = self._queue.queue_of(uid)
             if (

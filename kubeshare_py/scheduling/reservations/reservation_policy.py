@@ -34,7 +34,7 @@ from kubeshare_py.scheduling.reservations.reservation_plan import ReservationPla
 
 #: The most nominees that are looked at, and the most plans at a time.
 MOST_LOOKED_AT, MOST_PLANS = 64, 2
-#: The most shape queues that one turn looks at.
+#: The most shape queues that one iteration looks at.
 QUEUES_AT_ONCE = 500
 #: A plan is kept for this time (s), and for the seconds that its members make at this rate.
 PLAN_S, MEMBERS_A_SECOND = 1.0, 100
@@ -84,7 +84,7 @@ class ReservationPolicy:
 
     @property
     def is_due(self) -> bool:
-        """Whether a turn must look at the first nominees."""
+        """Whether an iteration must look at the first nominees."""
         return self._is_due or self._left is not None
 
     @property
@@ -113,9 +113,9 @@ class ReservationPolicy:
             self._is_due = True
 
     def look(self, now: float) -> None:
-        """Give reservations to the first nominee, at the end of a turn.
+        """Give reservations to the first nominee, at the end of an iteration.
 
-        If there are many shape queues, each turn looks at some, until all were looked at.
+        If there are many shape queues, each iteration looks at some, until all were looked at.
         """
         self.time_passed(now)
         news = (self._reservations.ended, self._ledger.capacities)

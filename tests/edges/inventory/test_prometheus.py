@@ -19,7 +19,7 @@ from aiohttp import web
 from kubeshare_py.domain.events import InventoryFailed, InventoryRead
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
-from kubeshare_py.edges.inventory.inventory_child import NODES_A_TURN
+from kubeshare_py.edges.inventory.inventory_child import NODES_AT_ONCE
 from kubeshare_py.edges.inventory.inventory_reports import ScrapeAccess
 from kubeshare_py.edges.inventory.prometheus import readings
 from kubeshare_py.edges.kube.certificates import make_certificates
@@ -70,7 +70,7 @@ async def whole(inventory: Inventory) -> list[InventoryRead]:
     while not portions or portions[-1].more:
         part = await following(inventory)
         assert isinstance(part, InventoryRead)
-        assert len(part.changed) <= NODES_A_TURN
+        assert len(part.changed) <= NODES_AT_ONCE
         portions.append(part)
     return portions
 
@@ -92,7 +92,7 @@ async def test_a_large_cluster_is_read_in_portions() -> None:
     async with SimulatedCollectors(many) as simulated, aclosing(quick(simulated.url)) as inventory:
         portions = await whole(inventory)
         assert cards_of(portions) == {node.name: node.cards for node in many}
-        assert len(portions) == -(-len(many) // NODES_A_TURN)
+        assert len(portions) == -(-len(many) // NODES_AT_ONCE)
         simulated.targets.take_down(many[0].name)
         assert await following(inventory) == InventoryRead((), (many[0].name,))
 

@@ -110,7 +110,7 @@ def test_what_others_did_is_a_warning(lines: Lines) -> None:
     trouble, overcommit, shared = lines()
     assert (shared["event"], shared["node"], shared["port"]) == ("shared port", "n1", 50051)
     assert (trouble["event"], trouble["reason"]) == ("pod warning", "AllocationNotOurs")
-    assert (trouble["pod"], trouble["uid"], trouble["cycle"]) == ("default/train", "u-1", 7)
+    assert (trouble["pod"], trouble["uid"], trouble["iteration"]) == ("default/train", "u-1", 7)
     assert (overcommit["event"], overcommit["node"]) == ("overcommit", "n1")
     assert (overcommit["card"], overcommit["message"]) == ("GPU-1", "too much")
 
@@ -137,7 +137,7 @@ def test_line_breaks_and_tracebacks_stay_within_their_line(lines: Lines) -> None
 
 def test_a_line_says_which_turn_of_which_profile_it_came_from(lines: Lines) -> None:
     decision_log.set_up("info")
-    about = {"profile": "kubeshare-scheduler", "cycle": 7, "ms": 0.25}
+    about = {"profile": "kubeshare-scheduler", "iteration": 7, "ms": 0.25}
     decision_log.decided(Bind(UID, KEY, N1, ALLOCATION), **about)
     [line] = lines()
     assert {name: line[name] for name in about} == about

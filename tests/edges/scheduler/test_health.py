@@ -59,12 +59,12 @@ async def test_all_is_well(ward: Ward, path: str) -> None:
 async def test_verbose_lists_every_check_as_kubernetes_does(ward: Ward) -> None:
     assert await ward.ask("/livez?verbose") == (
         200,
-        "[+]ping ok\n[+]turns ok\nlivez check passed\n",
+        "[+]ping ok\n[+]decision-loop ok\nlivez check passed\n",
     )
     _, listed = await ward.ask("/readyz?verbose")
     assert listed.splitlines() == [
         "[+]ping ok",
-        "[+]turns ok",
+        "[+]decision-loop ok",
         "[+]pods-and-nodes-listed ok",
         "[+]watch-pods ok",
         "[+]watch-nodes ok",
@@ -76,15 +76,15 @@ async def test_verbose_lists_every_check_as_kubernetes_does(ward: Ward) -> None:
 
 async def test_a_loop_that_does_not_turn_is_neither_live_nor_ready(ward: Ward) -> None:
     ward.now += health.LONGEST_SILENCE_S + 1
-    for path in ("/livez", "/readyz", "/livez/turns"):
+    for path in ("/livez", "/readyz", "/livez/decision-loop"):
         status, text = await ward.ask(path)
         assert status == 500
-        assert "[-]turns failed: no turn for 61 s" in text
+        assert "[-]decision-loop failed: no iteration for 61 s" in text
     assert (await ward.ask("/livez/ping"))[0] == 200
 
 
 async def test_a_scheduler_that_stands_by_need_not_turn(ward: Ward) -> None:
-    ward.health.turns = 0
+    ward.health.iterations = 0
     ward.now += health.LONGEST_SILENCE_S + 1
     assert (await ward.ask("/livez"))[0] == 200
 
@@ -126,7 +126,7 @@ async def test_an_inventory_that_is_not_read_for_long_shows(ward: Ward) -> None:
 async def test_a_loop_that_lags_shows_for_a_minute(ward: Ward) -> None:
     ward.health.late(ward.now, health.MOST_LAG_S + 2)
     status, text = await ward.ask("/readyz")
-    assert (status, "[-]loop-lag failed: turns came 3.0 s late" in text) == (500, True)
+    assert (status, "[-]loop-lag failed: iterations came 3.0 s late" in text) == (500, True)
     ward.now += LAG_KEPT_S + 1
     ward.beat()
     ward.health.late(ward.now, 0.0)

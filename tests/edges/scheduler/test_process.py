@@ -88,7 +88,7 @@ def test_no_two_processes_have_one_name() -> None:
 def test_no_collection_looks_at_all_objects_again_and_young_cycles_go() -> None:
     program = """
 import gc
-from kubeshare_py.edges.scheduler.process import COLLECT_AFTER, collect_in_short_turns
+from kubeshare_py.edges.scheduler.process import COLLECT_AFTER, collect_in_short_pauses
 
 looked_at = []
 def look(phase, found):
@@ -96,8 +96,8 @@ def look(phase, found):
         looked_at.append(sum(len(gc.get_objects(one)) for one in range(found["generation"] + 1)))
 
 gc.callbacks.append(look)
-collect_in_short_turns()
-collect_in_short_turns()
+collect_in_short_pauses()
+collect_in_short_pauses()
 gc.freeze()
 kept = [[] for _ in range(1_000_000)]
 young, rounds, _ = COLLECT_AFTER

@@ -20,7 +20,7 @@ from kubeshare_py.edges.scheduler.process_health import HEARTBEAT_S, ProcessHeal
 from tests.builders import a_claim, a_cluster, a_machine, a_pod, a_shape
 
 PROFILE = "kubeshare-scheduler"
-TURN_S = 0.002
+EVENT_S = 0.002
 
 
 class Watched:
@@ -35,7 +35,7 @@ class Watched:
 
     def tell(self, event: Event) -> list[Effect]:
         effects = self.machine.handle(event, self.now)
-        self.health.handled(event, effects, TURN_S)
+        self.health.handled(event, effects, EVENT_S)
         return effects
 
     def bind(self, pod: Pod) -> Bind:
@@ -66,7 +66,7 @@ def test_a_pod_that_is_bound_is_one_try_from_deciding_to_the_answer() -> None:
     watched.now = 4.0
     watched.answer(bind, Bound())
     assert watched.tries() == {"scheduled": 1}
-    assert watched.took("scheduled") == 4.0 + TURN_S
+    assert watched.took("scheduled") == 4.0 + EVENT_S
     assert watched.machine.attempts.scheduled == {PROFILE: 1}
     [(attempts, waited)] = watched.health.tallies.sli_seconds.items()
     assert (attempts, waited.total) == ("1", 4.0)
@@ -94,7 +94,7 @@ def test_a_binding_of_which_nobody_knows_is_still_the_same_try() -> None:
     assert watched.tries() == {}
     watched.answer(again, Bound())
     assert watched.tries() == {"scheduled": 1}
-    assert watched.took("scheduled") == 20.0 + TURN_S
+    assert watched.took("scheduled") == 20.0 + EVENT_S
 
 
 def test_a_pod_that_fits_nowhere_is_a_try_that_took_its_turns_time() -> None:
@@ -105,7 +105,7 @@ def test_a_pod_that_fits_nowhere_is_a_try_that_took_its_turns_time() -> None:
         watched.tell(PodSeen(share(name, 600)))
     watched.tell(BindSlotsFree(9))
     assert watched.machine.attempts.unschedulable == {PROFILE: watched.tries()["unschedulable"]}
-    assert watched.took("unschedulable") <= TURN_S * watched.tries()["unschedulable"]
+    assert watched.took("unschedulable") <= EVENT_S * watched.tries()["unschedulable"]
 
 
 def test_pods_that_are_deleted_under_way_are_forgotten() -> None:
@@ -120,7 +120,7 @@ def test_pods_that_are_deleted_under_way_are_forgotten() -> None:
 
 async def test_an_idle_scheduler_is_poked() -> None:
     watched = Watched()
-    watched.now = watched.health.turned_at + HEARTBEAT_S + 1
+    watched.now = watched.health.last_iteration_at + HEARTBEAT_S + 1
     poked = asyncio.Event()
     async with asyncio.timeout(10), asyncio.TaskGroup() as group:
         running = group.create_task(watched.health.run(poked.set))

@@ -13,7 +13,7 @@ from kubeshare_py.domain.events import BindSlotsFree, PodGone, PodSeen
 from kubeshare_py.domain.identity import PodKey, PodUid
 from kubeshare_py.domain.pod import Pod, PodGroup
 from kubeshare_py.framework.evaluator import SHAPES_KEPT
-from kubeshare_py.scheduling.binding.assume import ROWS_A_TURN
+from kubeshare_py.scheduling.binding.assume import ROWS_PER_ITERATION
 from kubeshare_py.scheduling.queue.fair_share import (
     A_PLACE,
     A_SHARE,
@@ -179,7 +179,7 @@ def test_no_turn_costs_more_than_its_part_however_many_gangs_wait() -> None:
         before = cost(driver)
         driver.tell(BindSlotsFree(64))
         most = max(most, cost(driver) - before)
-    assert most < ROWS_A_TURN + 4 * one
+    assert most < ROWS_PER_ITERATION + 4 * one
 
 
 def test_a_search_for_victims_passes_a_flood_of_searches_in_vain() -> None:

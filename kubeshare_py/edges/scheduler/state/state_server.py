@@ -43,8 +43,8 @@ async def serve(
 ) -> AsyncIterator[str]:
     """Serve while the context is open; yields the URL.
 
-    `context` has the certificate. `cluster` gives a view in portions, with a turn for other tasks
-    after each: the first has all that is no list. Its argument is whether the topology of nodes is
+    `context` has the certificate. `cluster` gives a view in portions; other tasks run after each.
+    The first portion has all that is no list. Its argument is whether the topology of nodes is
     requested (`?topology=1`). `denial` checks tokens that are not in the token file. Without both,
     every request is refused except for health checks and `state_api`, which checks access itself.
     Raises ConfigurationError for files that cannot be used.

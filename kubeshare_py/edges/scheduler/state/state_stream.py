@@ -20,11 +20,11 @@ T = TypeVar("T")
 
 
 class ViewStreams:
-    """Sends views, a few at a time, in at most every other turn of the event loop."""
+    """Sends views, a few at a time, in at most every other iteration of the event loop."""
 
     def __init__(self, slowest_s: float = SLOWEST_S) -> None:
         self._slowest_s = slowest_s
-        self._turn = asyncio.Semaphore(MOST_MADE)
+        self._slots = asyncio.Semaphore(MOST_MADE)
         #: Held while a portion is made, so that decisions come after each, however many read.
         self._making = asyncio.Lock()
         self._asked = 0
@@ -39,13 +39,13 @@ class ViewStreams:
     ) -> web.StreamResponse:
         """Answer with the portions as one JSON object, with the additional fields `more`.
 
-        The first portion has all that is no list. Other tasks get their turn after each.
+        The first portion has all that is no list. Other tasks run after each.
         """
         answer = web.StreamResponse()
         answer.content_type = "application/json"
         self._asked += 1
         try:
-            async with self._turn, asyncio.timeout(self._slowest_s):
+            async with self._slots, asyncio.timeout(self._slowest_s):
                 await answer.prepare(request)
                 texts = _texts(portions, more)
                 while (text := await self._made(texts)) is not None:
@@ -62,12 +62,12 @@ class ViewStreams:
     async def collect(
         self, portions: Iterable[ClusterView], rows: Callable[[ClusterView], Iterable[T]]
     ) -> list[T]:
-        """The rows of all portions together. Other tasks get their turn after each."""
+        """The rows of all portions together. Other tasks run after each."""
         self._asked += 1
         try:
             found: list[T] = []
             left = iter(portions)
-            async with self._turn:
+            async with self._slots:
                 while True:
                     async with self._making:
                         portion = next(left, None)
