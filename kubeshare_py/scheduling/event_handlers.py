@@ -1,5 +1,7 @@
 """Handlers of events about pods and their groups."""
 
+from collections.abc import Sequence
+
 from kubeshare_py.domain.effects import Effect
 from kubeshare_py.domain.events import PodGone, PodGroupEvent, PodsListed
 from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
@@ -20,43 +22,44 @@ class EventHandlers:
         self._state = state
         self._preemption = preemption
 
-    def seen(self, pod: Pod, now: float, effects: list[Effect], *, is_news: bool = True) -> None:
+    def seen(self, pod: Pod, now: float, *, is_news: bool = True) -> Sequence[Effect]:
         """Take a pod as it is now; not `is_news` if it was so before this scheduler decided."""
         state = self._state
         record = state.records.get(pod.uid)
+        effects: Sequence[Effect] = ()
         if pod.group_reference is not None:
             pod = state.gangs.objects.resolved(pod)
         if pod.node_name is not None:
-            self._seen_bound(pod, pod.node_name, record, effects, is_news)
+            effects = self._seen_bound(pod, pod.node_name, record, is_news)
             deletion_seen(state.records[pod.uid], now)
         elif pod.scheduler_name not in state.profiles:
             if record is not None and record.state in UNDECIDED:
                 self._forget(pod.uid)
         elif record is None:
             record = state.table.add(pod, state.arrivals.next())
-            state.enqueuer.enqueue(record, now, effects, queue_moves.POD_ADD)
+            effects = state.enqueuer.enqueue(record, now, queue_moves.POD_ADD)
         elif record.state in UNDECIDED:
             if _matters(record.pod, pod):
                 event = queue_moves.update_event(record.pod, pod)
                 state.reservations.end(pod.uid)
                 state.gangs.drop(pod.uid)
                 record.pod = pod
-                state.enqueuer.edited(record, now, effects, event)
+                effects = state.enqueuer.edited(record, now, event)
             else:
                 record.pod = pod
         elif record.state is not PodState.BOUND:
             record.pod = pod  # an older view of a pod that was bound meanwhile
             state.table.update(record)
         self._preemption.seen(state.records.get(pod.uid), now)
+        return effects
 
     def _seen_bound(
         self,
         pod: Pod,
         node: NodeName,
         record: Record | None,
-        effects: list[Effect],
         is_news: bool,
-    ) -> None:
+    ) -> list[Effect]:
         state = self._state
         is_ours = pod.scheduler_name in state.profiles
         if record is None:
@@ -66,10 +69,11 @@ class EventHandlers:
             # no card. A resize changes what it takes of the node.
             if pod.shape.resources != record.pod.shape.resources:
                 state.ledger.charge(pod.uid, node, pod.shape.resources, record.allocation)
-            effects.extend(external_binds.changed(record.pod, pod, is_ours))
+            warnings = external_binds.changed(record.pod, pod, is_ours)
             record.pod = pod
             state.table.update(record)
-            return
+            return [*warnings]
+        effects: list[Effect] = []
         ours = record.allocation
         if ours is not None and record.node == node and _token(pod) == ours.token:
             effects.extend(state.binding_cycles.seen(record, node))
@@ -86,15 +90,15 @@ class EventHandlers:
         effects.extend(external_binds.warnings_of(pod, is_ours))
         record.pod = pod
         state.table.transition(record, PodState.BOUND)
+        return effects
 
-    def gone(
-        self, event: PodGone, now: float, effects: list[Effect], *, missing: bool = False
-    ) -> None:
+    def gone(self, event: PodGone, now: float, *, missing: bool = False) -> list[Effect]:
         """The pod is gone or has finished; `missing`: a list does not have it.
 
         A pod whose containers are not known to have stopped may linger.
         """
         uid, lingering = event.uid, self._state.lingering
+        effects: list[Effect] = []
         record = self._state.records.get(uid)
         if event.stopped and lingering.end(uid):
             self._preemption.left(uid)
@@ -104,9 +108,10 @@ class EventHandlers:
             until = lingering.until(record, now)
             self._forget(uid, lingers=until > now)
             if uid in self._state.ledger.lingering:
-                lingering.begin(record, until, now, effects)
+                effects.append(lingering.begin(record, until, now))
         if event.finished is not None:
             self._state.gangs.finish(event.finished)
+        return effects
 
     def _forget(self, uid: PodUid, *, lingers: bool = False) -> None:
         """Forget the pod and its charge; if it `lingers`, its GPUs stay charged."""
@@ -127,18 +132,17 @@ class EventHandlers:
         if not lingers:
             self._preemption.left(uid)
 
-    def listed(
-        self, event: PodsListed, now: float, effects: list[Effect], *, decides: bool
-    ) -> None:
+    def listed(self, event: PodsListed, now: float, *, decides: bool) -> list[Effect]:
         """Take a complete list of pods. Not `decides`: other schedulers may have placed them."""
         state = self._state
+        effects: list[Effect] = []
         listed = {pod.uid: pod for pod in in_order_of_arrival(event.pods)}
         for uid in [uid for uid in state.records if uid not in listed]:
             if uid not in event.unreadable:
                 gone = PodGone(uid, stopped=uid in event.stopped)
-                self.gone(gone, now, effects, missing=True)
+                effects += self.gone(gone, now, missing=True)
         for uid in sorted(event.stopped & state.ledger.lingering.keys()):
-            self.gone(PodGone(uid, stopped=True), now, effects)
+            effects += self.gone(PodGone(uid, stopped=True), now)
         for uid, pod in listed.items():
             record = state.records.get(uid)
             never_stored = (
@@ -154,21 +158,20 @@ class EventHandlers:
                 self._preemption.evictions.gone(pod.uid)
                 self._preemption.left(pod.uid)
             else:
-                self.seen(pod, now, effects, is_news=decides)
+                effects += self.seen(pod, now, is_news=decides)
         state.gangs.finished_are(event.finished, event.unreadable)
         if not decides:
             state.gangs.recall()
+        return effects
 
-    def groups_changed(
-        self, event: PodGroupEvent, now: float, effects: list[Effect], *, decides: bool
-    ) -> None:
+    def groups_changed(self, event: PodGroupEvent, now: float, *, decides: bool) -> list[Effect]:
         """PodGroup objects were created, changed or deleted."""
         gangs = self._state.gangs
         for key in gangs.objects.change(event):
             gang = gangs.declare(key, gangs.objects.min_member(key))
             if gang is not None:
                 self._state.group_edits.changed(gang, now)
-        self._state.group_edits.go_on(now, effects, decides=decides)
+        return self._state.group_edits.go_on(now, decides=decides)
 
 
 def _token(pod: Pod) -> DecisionToken | None:

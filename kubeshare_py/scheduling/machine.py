@@ -170,38 +170,37 @@ class Machine:
         self._state.enqueuer.start_anew()
         self.gang_cycles.start_anew()
         for record in waiting:
-            self._state.enqueuer.enqueue(record, self._now, effects, queue_moves.FORCE_ACTIVATE)
+            effects += self._state.enqueuer.enqueue(record, now, queue_moves.FORCE_ACTIVATE)
         self._state.enqueuer.settle(now)
         return effects
 
     def handle(self, event: Event, now: float) -> list[Effect]:
         """Handle one event at monotonic time `now` (s); the effects to perform."""
-        effects: list[Effect] = []
         self._now = now
-        if not self.decides:
-            self._stand_by(now, effects)
+        effects = [] if self.decides else self._stand_by(now)
         match event:
             case PodSeen(pod=pod):
-                self._event_handlers.seen(pod, now, effects)
+                effects += self._event_handlers.seen(pod, now)
             case PodGone():
-                self._event_handlers.gone(event, now, effects)
+                effects += self._event_handlers.gone(event, now)
             case BindAnswered():
-                effects.extend(self._state.binding_cycles.answered(event, now))
+                effects += self._state.binding_cycles.answered(event, now)
             case BindSlotsFree(slots=slots):
                 self.decides = True
-                self._time_passed(now, effects)
+                effects += self._time_passed(now)
                 if self._cycles.unfinished:
                     known = self.ready, self.inventory_read
-                    self._cycles.run(self._free_slots(slots), known, now, effects)
-                self._report(now, effects)
+                    effects += self._cycles.run(self._free_slots(slots), known, now)
+                effects += self._report(now)
             case TimePassed():
-                self._time_passed(now, effects)
-                self._report(now, effects)
+                effects += self._time_passed(now)
+                effects += self._report(now)
             case PodsListed():
                 self._pods_listed = True
-                self._event_handlers.listed(event, now, effects, decides=self.decides)
+                effects += self._event_handlers.listed(event, now, decides=self.decides)
             case PodGroupSeen() | PodGroupGone() | PodGroupsListed():
-                self._event_handlers.groups_changed(event, now, effects, decides=self.decides)
+                handlers, decides = self._event_handlers, self.decides
+                effects += handlers.groups_changed(event, now, decides=decides)
             case _:
                 self._cluster_changed(event)
         self._state.enqueuer.settle(now)
@@ -256,7 +255,8 @@ class Machine:
         )
         return None if next_at == math.inf else next_at
 
-    def _report(self, now: float, effects: list[Effect]) -> None:
+    def _report(self, now: float) -> list[Effect]:
+        effects: list[Effect] = []
         for failure, times in self.boundary.failures.to_log(now):
             plugin, point = failure.plugin, failure.point
             effects.append(LogPluginFailure(plugin, point, str(failure), times))
@@ -266,37 +266,42 @@ class Machine:
             effects.extend(self._state.reports.portion())
         if self.gang_cycles.reports.more:
             effects.extend(self.gang_cycles.reports.portion())
+        return effects
 
-    def _stand_by(self, now: float, effects: list[Effect]) -> None:
+    def _stand_by(self, now: float) -> list[Effect]:
         """Drop what is over while another scheduler decides, which may take weeks."""
+        effects: list[Effect] = []
         self._end_lingering(now)
         if now >= self._state.enqueuer.next_at:
-            self._state.enqueuer.take_back(now, effects)
-        self._state.group_edits.look(now, effects, decides=False)
+            effects += self._state.enqueuer.take_back(now)
+        effects += self._state.group_edits.look(now, decides=False)
+        return effects
 
     def _end_lingering(self, now: float) -> None:
         if now >= self._state.lingering.next_at:
             for uid in self._state.lingering.time_passed(now):
                 self.preemption.left(uid)
 
-    def _time_passed(self, now: float, effects: list[Effect]) -> None:
+    def _time_passed(self, now: float) -> list[Effect]:
+        effects: list[Effect] = []
         self._end_lingering(now)
         # Before Binds, because it ends the repetition of some of them.
         if now >= self._policy.next_at:
             self._policy.time_passed(now)
         if now >= self.preemption.next_at:
-            self.preemption.time_passed(now, effects)
+            effects += self.preemption.time_passed(now)
         if self.gangs.by_key and now >= self.gang_cycles.next_at:
-            self.gang_cycles.time_passed(now, effects)
+            effects += self.gang_cycles.time_passed(now)
         if now >= self._state.enqueuer.next_at:
-            self._state.enqueuer.take_back(now, effects)
-        self._state.group_edits.look(now, effects)
+            effects += self._state.enqueuer.take_back(now)
+        effects += self._state.group_edits.look(now)
         if now >= self._state.binding_cycles.next_at:
             effects.extend(self._state.binding_cycles.send_again(now))
         if now >= self._state.reports.next_at:
             self._state.reports.refresh(self.evaluators, now)
         self._retries.look(now)
         effects.extend(self._overcommitment.look(now))
+        return effects
 
     # --- decisions -----------------------------------------------------------------------------
 

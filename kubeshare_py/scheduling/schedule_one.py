@@ -1,5 +1,7 @@
 """One iteration of decisions: gangs and pods are tried in queue order."""
 
+from collections.abc import Sequence
+
 from kubeshare_py.domain.effects import Effect
 from kubeshare_py.framework.evaluator import Choice
 from kubeshare_py.scheduling.binding.enqueue import report_waiting
@@ -8,7 +10,7 @@ from kubeshare_py.scheduling.plugin_retries import PluginRetries
 from kubeshare_py.scheduling.pod_groups.gang_cycles import GangCycles
 from kubeshare_py.scheduling.preemption.preemption import Preemption
 from kubeshare_py.scheduling.queue import queue_moves
-from kubeshare_py.scheduling.queue.attempts import count
+from kubeshare_py.scheduling.queue.attempts import Tried, count
 from kubeshare_py.scheduling.queue.gangs import Gang
 from kubeshare_py.scheduling.queue.pod_queue import ShapeQueue, SortKey
 from kubeshare_py.scheduling.queue.pod_records import Record
@@ -52,7 +54,7 @@ class SchedulingCycles:
             )
         )
 
-    def run(self, free: int, known: tuple[bool, bool], now: float, effects: list[Effect]) -> None:
+    def run(self, free: int, known: tuple[bool, bool], now: float) -> list[Effect]:
         """Make at most `free` placements, or those of one gang.
 
         `known`: whether pods and nodes are known, and cards. Between iterations all reservations
@@ -71,17 +73,22 @@ class SchedulingCycles:
             self._gang_cycles.begin_iteration(now, self._inventory_read)
             if self._gang_cycles.sweeps and not is_long:
                 free = 0  # as while shape queues of pods are looked at
-        if ready and not self._preemption.resumed(now, effects, cards_known=self._inventory_read):
-            free = 0
-        self._try_all(free, gangs, now, effects)
+        effects: list[Effect] = []
+        if ready:
+            effects += self._preemption.resume(now, cards_known=self._inventory_read)
+            if self._preemption.resumes(cards_known=self._inventory_read):
+                free = 0
+        effects += self._try_all(free, gangs, now)
         if ready and self._inventory_read:
-            self._search(now, effects)
+            effects += self._search(now)
         self._finish(now)
+        return effects
 
     # --- inside --------------------------------------------------------------------------------
 
-    def _try_all(self, free: int, gangs: bool, now: float, effects: list[Effect]) -> None:
+    def _try_all(self, free: int, gangs: bool, now: float) -> list[Effect]:
         """Try gangs and pods in queue order, as far as this iteration may."""
+        effects: list[Effect] = []
         most, reservations = free, self._state.reservations
         while free > 0 and self._state.assumer.may_go_on(most_of_it=self._owes_search):
             first = self._first(gangs, now)
@@ -94,16 +101,19 @@ class SchedulingCycles:
                 continue
             if isinstance(who, Gang) and who.need > free and free < most:
                 break  # the gang gets an iteration of its own
-            free -= self._try(who, now, effects)
+            tried = self._try(who, now)
+            effects += tried.effects
+            free -= tried.placed
+        return effects
 
-    def _search(self, now: float, effects: list[Effect]) -> None:
+    def _search(self, now: float) -> Sequence[Effect]:
         """Run preemption; in the next iteration if attempts took more than half of this one."""
         assumer = self._state.assumer
         if assumer.may_go_on(most_of_it=True) or (self._owes_search and assumer.is_open):
             self._owes_search = False
-            self._preemption.run(now, effects)
-        else:
-            self._owes_search = self._preemption.is_due
+            return self._preemption.run(now)
+        self._owes_search = self._preemption.is_due
+        return ()
 
     def _new_round(self) -> bool:
         """Begin a new round of shares; False if no namespace waits for one."""
@@ -113,20 +123,17 @@ class SchedulingCycles:
         self._gang_cycles.queue.let_on()
         return True
 
-    def _try(self, who: Gang | ShapeQueue, now: float, effects: list[Effect]) -> int:
-        """Try a gang or a shape queue; the number of Binds.
-
-        The cost counts toward its owner's share.
-        """
+    def _try(self, who: Gang | ShapeQueue, now: float) -> Tried:
+        """Try a gang or a shape queue; the cost counts toward its owner's share."""
         assumer, owner = self._state.assumer, who.owner
         before = assumer.cost
         if isinstance(who, ShapeQueue):
-            sent = self._decide(who, now, effects)
+            tried = self._decide(who, now)
         else:
             is_ready = self._gang_cycles.is_prepared(who)
-            sent = self._decide_gang(who, now, effects) if is_ready else 0
-        self._state.shares.spend(owner, assumer.cost - before, placed=sent)
-        return sent
+            tried = self._decide_gang(who, now) if is_ready else Tried()
+        self._state.shares.spend(owner, assumer.cost - before, placed=tried.placed)
+        return tried
 
     def _finish(self, now: float) -> None:
         """Lay all reservations, and give some to a starving nominee."""
@@ -147,14 +154,14 @@ class SchedulingCycles:
             return gang
         return None if shape_queue is None or head is None else (head[0], shape_queue)
 
-    def _decide_gang(self, gang: Gang, now: float, effects: list[Effect]) -> int:
-        sent = self._gang_cycles.decide(gang, now, effects)
-        if not sent:
+    def _decide_gang(self, gang: Gang, now: float) -> Tried:
+        tried = self._gang_cycles.decide(gang, now)
+        if not tried.placed:
             self._policy.gang_waits(gang, now)
-        return sent
+        return tried
 
-    def _decide(self, shape_queue: ShapeQueue, now: float, effects: list[Effect]) -> int:
-        """Place the first pod of a shape queue, or mark it unschedulable; the number of Binds."""
+    def _decide(self, shape_queue: ShapeQueue, now: float) -> Tried:
+        """Place the first pod of a shape queue, or mark it unschedulable."""
         head = shape_queue.head()
         assert head is not None
         record = self._state.records[head[1]]
@@ -162,21 +169,20 @@ class SchedulingCycles:
         if shape_queue.shape.claim is not None and not self._inventory_read:
             self._mark_unschedulable(shape_queue)
             self._state.reports.unread(shape_queue, now)
-            return 0
+            return Tried()
         evaluator = self._state.evaluators[shape_queue.profile]
         choice: Choice | str | None = evaluator.best(shape_queue.shape)
         if isinstance(choice, Choice) and self._state.gangs.by_key:
             choice = self._gang_cycles.nearer(record, choice)
         if not isinstance(choice, Choice):
             self._does_not_fit(shape_queue, record, choice, now)
-            return 0
+            return Tried()
         refusal = self._state.assumer.place(record, choice)
         if refusal is not None:
-            effects.extend(self._refused(record, refusal, now))
-            return 0
-        effects.extend(self._state.binding_cycles.commit(record.pod.uid, [record]))
+            return Tried(effects=self._refused(record, refusal, now))
+        binds = self._state.binding_cycles.commit(record.pod.uid, [record])
         self._gang_cycles.one_placed(shape_queue.shape, now)
-        return 1
+        return Tried(1, binds)
 
     def _refused(self, record: Record, refusal: str, now: float) -> list[Effect]:
         """A plugin or the ledger refuses the place: the pod is tried again after a while.

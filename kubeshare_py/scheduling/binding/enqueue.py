@@ -4,7 +4,7 @@ Gated with a reason, in the queue of its shape, or in backoff first.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -88,9 +88,8 @@ class Enqueuer:
         self,
         record: Record,
         now: float,
-        effects: list[Effect],
         event: str,
-    ) -> None:
+    ) -> Sequence[Effect]:
         """Let the pod wait for a place, or gate it with a reason; `event` is the cause.
 
         If a plugin fails, it is tried again after a while.
@@ -107,9 +106,9 @@ class Enqueuer:
                 record.key = self._calls.key(pod, self._keys), record.arrived
         except PluginFailed as failure:
             self._leave_limit(record)
-            effects.extend(report_waiting(record, str(failure)))
+            effects = report_waiting(record, str(failure))
             self.back_off(record, now)
-            return
+            return effects
         if reason is None and self._gangs.pauses(pod):
             self.pause(record, event)
         elif reason is None:
@@ -118,13 +117,13 @@ class Enqueuer:
             else:
                 self._stay_outside(record, now, event)
         else:
-            self._gate(record, reason, effects, event)
+            return self._gate(record, reason, event)
+        return ()
 
-    def _gate(self, record: Record, reason: str, effects: list[Effect], event: str) -> None:
+    def _gate(self, record: Record, reason: str, event: str) -> Sequence[Effect]:
         self._leave_limit(record)
         self._table.transition(record, PodState.GATED, event)
-        if reason:
-            effects.extend(report_waiting(record, reason))
+        return report_waiting(record, reason) if reason else ()
 
     def pause(self, record: Record, event: str) -> None:
         """Take the pod out of the queue; it is enqueued later, by its key at that time."""
@@ -292,7 +291,7 @@ class Enqueuer:
         record.tries += 1
         self._backoff.add(now + backoff_s(record.tries), (record.pod.uid, record.tries))
 
-    def edited(self, record: Record, now: float, effects: list[Effect], event: str) -> None:
+    def edited(self, record: Record, now: float, event: str) -> Sequence[Effect]:
         """A pod without a place changed in a way that matters.
 
         It is tried at once; an edit that follows too soon waits for a pause, which doubles with
@@ -301,35 +300,37 @@ class Enqueuer:
         pod = record.pod
         if pod.gates or pod.deleting or pod.problem is not None:
             record.is_edited = False
-            self.enqueue(record, now, effects, event)
-        elif now >= record.edits_rest_until:
-            self._take_in_edit(record, now, effects, event)
-        else:
-            self.pause(record, event)
-            if not record.is_edited:
-                record.is_edited = True
-                self._edited.add(record.edits_rest_until, pod.uid)
+            return self.enqueue(record, now, event)
+        if now >= record.edits_rest_until:
+            return self._take_in_edit(record, now, event)
+        self.pause(record, event)
+        if not record.is_edited:
+            record.is_edited = True
+            self._edited.add(record.edits_rest_until, pod.uid)
+        return ()
 
-    def _take_in_edit(self, record: Record, now: float, effects: list[Effect], event: str) -> None:
+    def _take_in_edit(self, record: Record, now: float, event: str) -> Sequence[Effect]:
         if now >= record.edits_rest_until + CALM_S:
             record.edits = 0
         record.edits += 1
         record.edits_rest_until = now + backoff_s(record.edits)
         record.is_edited = False
-        self.enqueue(record, now, effects, event)
+        return self.enqueue(record, now, event)
 
-    def take_back(self, now: float, effects: list[Effect]) -> None:
+    def take_back(self, now: float) -> list[Effect]:
         """Enqueue pods whose backoff is over."""
+        effects: list[Effect] = []
         for uid, tries in self._backoff.due(now):
             record = self._records.get(uid)
             if record is not None and record.state is PodState.BACKOFF and record.tries == tries:
-                self.enqueue(record, now, effects, queue_moves.BACKOFF_COMPLETE)
+                effects += self.enqueue(record, now, queue_moves.BACKOFF_COMPLETE)
         for uid in self._edited.due(now):
             record = self._records.get(uid)
             if record is not None and record.is_edited and now >= record.edits_rest_until:
                 record.is_edited = False
                 if record.state is PodState.BACKOFF:
-                    self._take_in_edit(record, now, effects, queue_moves.BACKOFF_COMPLETE)
+                    effects += self._take_in_edit(record, now, queue_moves.BACKOFF_COMPLETE)
+        return effects
 
 
 def report_waiting(record: Record, sentence: str) -> list[Effect]:

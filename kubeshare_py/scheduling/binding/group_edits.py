@@ -6,6 +6,7 @@ and all return with the PodGroup's content at that time.
 """
 
 import math
+from collections.abc import Sequence
 
 from kubeshare_py.domain.effects import Effect
 from kubeshare_py.domain.identity import PodUid
@@ -62,20 +63,20 @@ class GroupEdits:
         self._leaving[gang] = self._undecided(gang)
         self._pauses.add(gang.edits_rest_until, gang)
 
-    def look(self, now: float, effects: list[Effect], *, decides: bool = True) -> None:
+    def look(self, now: float, *, decides: bool = True) -> Sequence[Effect]:
         """Bring gangs back whose pause is over, as many as one event may."""
         for gang in self._pauses.due(now):
             if gang.pauses and now >= gang.edits_rest_until:
                 self._take_in(gang, now)
-        if self.unsettled:
-            self.go_on(now, effects, decides=decides)
+        return self.go_on(now, decides=decides) if self.unsettled else ()
 
-    def go_on(self, now: float, effects: list[Effect], *, decides: bool) -> None:
+    def go_on(self, now: float, *, decides: bool) -> list[Effect]:
         """Let some members leave the queue, and enqueue some, in queue order.
 
         All of them while this scheduler does not decide: when it begins to, it finds all waiting
         pods, and delays no other pod until then.
         """
+        effects: list[Effect] = []
         most = MOST_RENEWED if decides else math.inf
         for gang, record in self._some(self._leaving, most):
             if self._records.get(record.pod.uid) is record and record.state in UNDECIDED:
@@ -87,8 +88,9 @@ class GroupEdits:
                 self._reservations.end(record.pod.uid)
                 self._gangs.drop(record.pod.uid)
                 record.pod = self._gangs.objects.resolved(record.pod)
-                self._enqueuer.enqueue(record, now, effects, queue_moves.POD_GROUP_CHANGED)
+                effects += self._enqueuer.enqueue(record, now, queue_moves.POD_GROUP_CHANGED)
             self._touch(gang)
+        return effects
 
     # --- inside --------------------------------------------------------------------------------
 

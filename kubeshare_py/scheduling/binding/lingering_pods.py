@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from kubeshare_py.cluster.ledger import Ledger
-from kubeshare_py.domain.effects import Effect, Lingers
+from kubeshare_py.domain.effects import Lingers
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.scheduling.queue import queue_moves
 from kubeshare_py.scheduling.queue.pod_records import PodState, Record
@@ -70,7 +70,7 @@ class LingeringPods:
         end = now + record.pod.grace_s if record.leaves_by is None else record.leaves_by
         return min(end, now + self._most_s)
 
-    def begin(self, record: Record, until: float, now: float, effects: list[Effect]) -> None:
+    def begin(self, record: Record, until: float, now: float) -> Lingers:
         """The pod vanished; the ledger keeps its charge as that of a lingering pod."""
         pod, node = record.pod, record.node
         assert node is not None
@@ -78,7 +78,7 @@ class LingeringPods:
         self._due.add(until, pod.uid)
         cards = record.allocation.cards if record.allocation is not None else ()
         uuids = tuple(card.uuid for card in cards)
-        effects.append(Lingers(pod.uid, pod.key, node, uuids, until - now))
+        return Lingers(pod.uid, pod.key, node, uuids, until - now)
 
     def end(self, uid: PodUid) -> bool:
         """End a pod's lingering; whether it lingered until now."""

@@ -20,7 +20,7 @@ from kubeshare_py.scheduling.pod_groups.gang_queue import CompositionQueue, Gang
 from kubeshare_py.scheduling.pod_groups.gang_repair import GangRepair, RepairRules
 from kubeshare_py.scheduling.pod_groups.gang_reports import UNREAD, GangReports, too_varied
 from kubeshare_py.scheduling.queue import queue_moves
-from kubeshare_py.scheduling.queue.attempts import count
+from kubeshare_py.scheduling.queue.attempts import Tried, count
 from kubeshare_py.scheduling.queue.gangs import Composition, Gang, Shortage
 from kubeshare_py.scheduling.queue.pod_queue import SortKey
 from kubeshare_py.scheduling.queue.pod_records import Record
@@ -122,11 +122,11 @@ class GangCycles:
             gang.queued_by = None
             self._state.gangs.touched[gang] = None
 
-    def time_passed(self, now: float, effects: list[Effect]) -> None:
+    def time_passed(self, now: float) -> list[Effect]:
         """Handle deadlines, old reports, and gangs whose pause is over."""
         # A gang that the last answers completed is not late.
         self._settle(now)
-        self._repair.look(now, effects)
+        effects = self._repair.look(now)
         self.reports.look(now)
         for gang in self._rested.due(now):
             self._state.gangs.touched[gang] = None
@@ -139,6 +139,7 @@ class GangCycles:
                         self.reports.tell(gang, UNREAD)
                 elif is_old:
                     self.queue.activate(composition_queue)
+        return effects
 
     def begin_iteration(self, now: float, inventory_read: bool) -> None:
         """Look at changes, and wake the gangs that improved rows may have room for."""
@@ -184,31 +185,30 @@ class GangCycles:
             self._tell_joined(now)
         return None if gang is None else (gang.key, gang)
 
-    def decide(self, gang: Gang, now: float, effects: list[Effect]) -> int:
-        """Place all members that the gang needs, or none; the number of Binds."""
+    def decide(self, gang: Gang, now: float) -> Tried:
+        """Place all members that the gang needs, or none."""
         for record in gang.waiting.values():
             record.attempts += 1
         claims = any(shape.claim is not None for _, shape in gang.shapes)
         if claims and not self._inventory_read:
             self._mark_unschedulable(gang, None, now)
             self._look.add(now + INVENTORY_PATIENCE_S, gang.composition)
-            return 0
+            return Tried()
         answer = None
         if self._plan.may_fit(gang.shapes, gang.need):
             answer = self._plan.place(gang)
         if isinstance(answer, Placed):
             self.queue.remove(gang)
             gang.tries, gang.shortage = 0, None
-            effects.extend(self._state.binding_cycles.commit(gang, answer.records))
+            binds = self._state.binding_cycles.commit(gang, answer.records)
             self._settle(now)
-            return len(answer.records)
+            return Tried(len(binds), binds)
         count(self._state.attempts.unschedulable, next(iter(gang.shapes))[0])
         if isinstance(answer, Forbidden):
             self._rest(gang, answer, now)
-        else:
-            self._mark_unschedulable(gang, self._shortage(gang, now), now)
-            self._repair.cannot_fit(gang, now, effects)
-        return 0
+            return Tried()
+        self._mark_unschedulable(gang, self._shortage(gang, now), now)
+        return Tried(effects=self._repair.cannot_fit(gang, now))
 
     def nearer(self, record: Record, choice: Choice) -> Choice | str:
         """The place for a pod; for a gang's member, near those that have places.

@@ -8,7 +8,7 @@ of no use.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kubeshare_py.configuration.scheduler import SchedulerConfiguration
@@ -70,58 +70,62 @@ class GangRepair:
         elif gang.repair_at is None:
             self._set(gang, now)
 
-    def look(self, now: float, effects: list[Effect]) -> None:
+    def look(self, now: float) -> list[Effect]:
         """Repair the gangs whose time is over."""
+        effects: list[Effect] = []
         for gang in self._due.due(now):
             if self._evict_again_at.get(gang, math.inf) <= now:
                 del self._evict_again_at[gang]
                 still = [one.record for one in gang.members.values() if one.record.evicted]
-                self._evict(gang, still, now, effects)
+                effects.extend(self._evict(gang, still, now))
             if gang.repair_at is None or gang.repair_at > now:
                 continue
             on_their_way = list(_in(gang, MemberRole.ASSUMED))
             for record in on_their_way:
                 if record.refused:
                     self._binding_cycles.release(record)
-                    self._enqueuer.enqueue(record, now, effects, queue_moves.FORCE_ACTIVATE)
+                    effects.extend(self._enqueuer.enqueue(record, now, queue_moves.FORCE_ACTIVATE))
                 else:
                     record.last_try = True
             if on_their_way and not gang.replanned:
                 self._set(gang, now)
                 gang.replanned = True
             else:
-                self.give_up(gang, now, effects)
+                effects.extend(self.give_up(gang, now))
+        return effects
 
-    def cannot_fit(self, gang: Gang, now: float, effects: list[Effect]) -> None:
+    def cannot_fit(self, gang: Gang, now: float) -> Sequence[Effect]:
         """Give up a gang that was planned anew, because there is no room for the rest."""
         if gang.replanned and not gang.counts[MemberRole.ASSUMED]:
-            self.give_up(gang, now, effects)
+            return self.give_up(gang, now)
+        return []
 
-    def give_up(self, gang: Gang, now: float, effects: list[Effect]) -> None:
+    def give_up(self, gang: Gang, now: float) -> Sequence[Effect]:
         """Evict a gang's bound members, or only report them, because it stays incomplete."""
         bound = list(_in(gang, MemberRole.BOUND))
         if self._rules.release:
             gang.repair_at = None
             self._gangs.touched[gang] = None
-            self._evict(gang, bound, now, effects)
-            return
+            return self._evict(gang, bound, now)
         gang.repair_at = math.inf
-        for record in bound:
-            pod = record.pod
-            effects.append(ReportPodWarning(pod.uid, pod.key, PodWarning.INCOMPLETE, _note(gang)))
+        return [
+            ReportPodWarning(pod.uid, pod.key, PodWarning.INCOMPLETE, _note(gang))
+            for pod in (record.pod for record in bound)
+        ]
 
-    def _evict(self, gang: Gang, records: list[Record], now: float, effects: list[Effect]) -> None:
+    def _evict(self, gang: Gang, records: list[Record], now: float) -> list[Evict]:
         """Request evictions, and again later if the pods are still there."""
-        note = _note(gang)
+        note, evictions = _note(gang), []
         for record in records:
             pod = record.pod
             if not pod.deleting:
-                effects.append(Evict(pod.uid, pod.key, REASON, note, PodWarning.INCOMPLETE))
+                evictions.append(Evict(pod.uid, pod.key, REASON, note, PodWarning.INCOMPLETE))
             record.evicted = True
             self._table.update(record)
         if records:
             again_at = self._evict_again_at[gang] = now + self._rules.after_s
             self._due.add(again_at, gang)
+        return evictions
 
     def _set(self, gang: Gang, now: float) -> None:
         gang.repair_at = now + self._rules.after_s

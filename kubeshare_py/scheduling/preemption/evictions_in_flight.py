@@ -9,7 +9,7 @@ minimum.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kubeshare_py.domain.effects import Effect, Evict
+from kubeshare_py.domain.effects import Evict
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.scheduling.queue.gangs import Gang, Gangs
 from kubeshare_py.scheduling.queue.pod_records import Record
@@ -63,22 +63,22 @@ class EvictionsInFlight:
         self._asked.pop(uid, None)
         self.since.pop(uid, None)
 
-    def time_passed(self, now: float, effects: list[Effect]) -> list[PodUid]:
-        """Repeat requests that are still wanted; the pods that stay after all."""
+    def time_passed(self, now: float) -> tuple[list[Evict], list[PodUid]]:
+        """Repeat requests that are still wanted; these, and the pods that stay after all."""
         due = [uid for uid in self._due.due(now) if uid in self._asked]
         wanted = {uid for uid in due if self._asked[uid].is_wanted()}
         torn = {gang for gang in map(self._gangs.of, due) if gang and self._is_torn(gang)}
-        staying = []
+        repeated, staying = [], []
         for uid in due:
             if uid in wanted or self._gangs.of(uid) in torn:
-                effects.append(self._asked[uid].effect)
+                repeated.append(self._asked[uid].effect)
                 self._due.add(now + AGAIN_S, uid)
             else:
                 staying.append(uid)
         for uid in staying:
             self.gone(uid)
             self._mark(self._records[uid], evicted=False)
-        return staying
+        return repeated, staying
 
     # --- inside --------------------------------------------------------------------------------
 

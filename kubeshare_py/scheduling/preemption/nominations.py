@@ -6,7 +6,7 @@ the request that should have cleared it was lost. What the API server shows is w
 
 from collections.abc import Container, Mapping
 
-from kubeshare_py.domain.effects import Effect, Nominate
+from kubeshare_py.domain.effects import Nominate
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.preemption import PreemptionPlan
 from kubeshare_py.scheduling.queue.pod_records import PodState, Record
@@ -54,12 +54,12 @@ class Nominations:
         for pods in (self.shown, self._told, self._planned, self._doubtful):
             pods.discard(uid)
 
-    def begin(self, plan: PreemptionPlan, effects: list[Effect]) -> None:
+    def begin(self, plan: PreemptionPlan) -> list[Nominate]:
         """Nominate all pods that get a place in the plan."""
         uids = [place.uid for place in plan.nominations]
         self._planned.update(uids)
         self._told.update(uids)
-        effects += [
+        return [
             Nominate(place.uid, place.key, place.node, place.cards) for place in plan.nominations
         ]
 
@@ -77,8 +77,9 @@ class Nominations:
         """Check again nominations that should have been cleared."""
         self._doubtful.update(self._again.due(now))
 
-    def take_back(self, now: float, effects: list[Effect]) -> None:
+    def take_back(self, now: float) -> list[Nominate]:
         """Clear nominations without a plan. Mostly the Binding has cleared them already."""
+        cleared = []
         for uid in sorted(self._doubtful - self._planned):
             record = self._records.get(uid)
             if record is None or not (uid in self.shown or uid in self._told):
@@ -86,6 +87,7 @@ class Nominations:
             if record.node is None or record.state is PodState.BOUND:
                 self._told.discard(uid)
             if record.node is None or (record.state is PodState.BOUND and uid in self.shown):
-                effects.append(Nominate(uid, record.pod.key, None))
+                cleared.append(Nominate(uid, record.pod.key, None))
             self._again.add(now + AGAIN_S, uid)
         self._doubtful.clear()
+        return cleared

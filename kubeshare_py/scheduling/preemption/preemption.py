@@ -137,16 +137,18 @@ class Preemption:
         self._state.reservations.lay()
         return None if plan is None else (plan, False)
 
-    def time_passed(self, now: float, effects: list[Effect]) -> None:
+    def time_passed(self, now: float) -> list[Evict]:
         """Repeat requests to victims that do not leave, and in the end give them up."""
         self.queue.time_passed(now)
         self._nominations.time_passed(now)
         if self._given_up.due(now):
             self._searched = True
-        for uid in self.evictions.time_passed(now, effects):
+        repeated, staying = self.evictions.time_passed(now)
+        for uid in staying:
             self._not_awaited(uid)
             # Nothing became free that would wake the pods that waited for it.
             self._searched = True
+        return repeated
 
     def begin_iteration(self, now: float) -> None:
         """Give a nominee whose Binding was refused its place back, before others are tried."""
@@ -164,45 +166,44 @@ class Preemption:
         """Whether plans of an earlier scheduler process must be made anew."""
         return self._resumption.is_due(cards_known=cards_known)
 
-    def resumed(self, now: float, effects: list[Effect], *, cards_known: bool) -> bool:
-        """Make anew the plans of an earlier scheduler process; False while some are left.
+    def resume(self, now: float, *, cards_known: bool) -> list[Effect]:
+        """Make anew some plans of an earlier scheduler process.
 
-        No other decision is made before that, or other pods would get what was freed for those.
+        No other decision is made while some are left (`resumes`), or other pods would get what was
+        freed for those.
         """
+        effects: list[Effect] = []
         self._resumption.begin(self._nominations.shown)
         for nominee, nodes in self._resumption.portion(cards_known=cards_known):
             if nominee not in self.under_way and self.queue.may_plan(nominee):
                 plan = self._search(nominee, now, nodes, fitting=True)
                 if plan is not None:
-                    self._begin(nominee, plan, now, effects)
-        return not self.resumes(cards_known=cards_known)
+                    effects.extend(self._begin(nominee, plan, now))
+        return effects
 
-    def run(self, now: float, effects: list[Effect]) -> None:
+    def run(self, now: float) -> Sequence[Effect]:
         """At the end, before reservations are laid: end plans, and make at most one."""
         self._now = now
         self._note_ends()
         doubtful = self._doubtful(now)
         if doubtful is not None:
             self._searched = True
-            self._renew(doubtful, now, effects)
-            return
+            return self._renew(doubtful, now)
         nominee = self.queue.take(now)
         self._searched = nominee is not None
         if nominee is None:
-            if not self.queue.is_behind:
-                self._nominations.take_back(now, effects)
-            return
+            return [] if self.queue.is_behind else self._nominations.take_back(now)
         survey = self._survey(nominee)
         before = self._state.work.cost
         plan = self._search(nominee, now, survey=survey)
         self.queue.spend(nominee, self._state.work.cost - before)
         if survey is not None and not survey.is_done:
-            return
+            return []
         self._surveys.pop(nominee, None)
         if plan is None:
             self.queue.futile(nominee, now)
-        else:
-            self._begin(nominee, plan, now, effects)
+            return []
+        return self._begin(nominee, plan, now)
 
     # --- inside --------------------------------------------------------------------------------
 
@@ -242,7 +243,7 @@ class Preemption:
                 return one
         return None
 
-    def _renew(self, one: PreemptionInFlight, now: float, effects: list[Effect]) -> None:
+    def _renew(self, one: PreemptionInFlight, now: float) -> list[Effect]:
         """Replace a plan by another; what it keeps is not handed out meanwhile."""
         nominee, plan = one.nominee, None
         reservation = self._state.reservations.of(nominee)
@@ -256,10 +257,10 @@ class Preemption:
                 self.queue.futile(nominee, now)
         if plan is None:
             self._give_up(one)
-            return
+            return []
         del self.under_way[nominee]
         self._nominations.end(one.plan)
-        self._begin(nominee, plan, now, effects, self._kept.carried(one.evicted))
+        return self._begin(nominee, plan, now, self._kept.carried(one.evicted))
 
     def _search(
         self,
@@ -303,9 +304,8 @@ class Preemption:
         nominee: Nominee,
         plan: PreemptionPlan,
         now: float,
-        effects: list[Effect],
         before: Sequence[Evicted] = (),
-    ) -> None:
+    ) -> list[Effect]:
         """Carry a plan out; `before` are pods that were evicted for the same nominee."""
         evicted = {one.pod.uid: one for one in (*before, *self._kept.evicted(plan))}
         one = PreemptionInFlight(nominee, plan, now + self._patience_s, [*evicted.values()])
@@ -315,12 +315,13 @@ class Preemption:
         self._given_up.add(one.until, one)
         self.queue.count(nominee, plan)
         first = plan.nominations[0]
-        effects.append(Preempt(first.uid, first.key, plan))
-        self._nominations.begin(plan, effects)
+        effects: list[Effect] = [Preempt(first.uid, first.key, plan)]
+        effects.extend(self._nominations.begin(plan))
         for victim in plan.victims:
             eviction = _eviction(self._records[victim.uid], plan)
             effects.append(eviction)
             self.evictions.ask(eviction, partial(self._awaits, nominee, victim.uid), now)
+        return effects
 
     def _hold(self, one: PreemptionInFlight, places: Mapping[PodUid, Charge], now: float) -> None:
         """Keep these places for the plan's nominee, in place of its earlier ones."""

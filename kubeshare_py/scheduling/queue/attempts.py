@@ -1,6 +1,10 @@
-"""Counts of attempts to place pods, for the metrics: by profile and result."""
+"""Attempts to place pods: what one led to, and counts for the metrics by profile and result."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kubeshare_py.domain.effects import Effect
 
 
 @dataclass(slots=True)
@@ -19,6 +23,13 @@ class Attempts:
     preemptions: int = 0
     #: Pods and gangs that have used up their plans.
     exhausted: int = 0
+
+
+class Tried(NamedTuple):
+    """One attempt of a gang or of a pod: how many pods it placed, and its effects in order."""
+
+    placed: int = 0
+    effects: Sequence[Effect] = ()
 
 
 def count(tries: dict[str, int], profile: str) -> None:
