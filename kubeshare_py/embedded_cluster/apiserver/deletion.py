@@ -2,7 +2,7 @@
 
 from kubeshare_py.embedded_cluster.apiserver.bodies import NotDecodable, decode_body
 from kubeshare_py.embedded_cluster.apiserver.reads import existing, selected, view_of
-from kubeshare_py.embedded_cluster.protocol import pruning as api_pruning
+from kubeshare_py.embedded_cluster.protocol import pruning
 from kubeshare_py.embedded_cluster.protocol.messages import ApiResponse, Call, json_response
 from kubeshare_py.embedded_cluster.protocol.rendering import ListPage, list_body, object_body
 from kubeshare_py.embedded_cluster.protocol.resources import Resource
@@ -53,8 +53,8 @@ def delete_options(call: Call) -> Json:
     if not isinstance(body, dict):
         raise bad_request("the body of the request is no DeleteOptions")
     try:
-        options, _ = api_pruning.prune("DeleteOptions", body)
-    except api_pruning.WrongType as error:
+        options, _ = pruning.prune("DeleteOptions", body)
+    except pruning.WrongType as error:
         raise NotDecodable("DeleteOptions", "v1", str(error)) from error
     if text := call.option("gracePeriodSeconds"):
         if not text.isdigit():

@@ -9,15 +9,17 @@ from dataclasses import replace
 
 import msgspec
 
-from kubeshare_py.embedded_cluster.apiserver import creation as api_creation
-from kubeshare_py.embedded_cluster.apiserver import deletion as api_deletion
-from kubeshare_py.embedded_cluster.apiserver import discovery as api_discovery
-from kubeshare_py.embedded_cluster.apiserver import evictions as api_evictions
-from kubeshare_py.embedded_cluster.apiserver import openapi as api_openapi
-from kubeshare_py.embedded_cluster.apiserver import pod_calls as api_pod_calls
-from kubeshare_py.embedded_cluster.apiserver import reads as api_reads
-from kubeshare_py.embedded_cluster.apiserver import scale as api_scale
-from kubeshare_py.embedded_cluster.apiserver import updates as api_updates
+from kubeshare_py.embedded_cluster.apiserver import (
+    creation,
+    deletion,
+    discovery,
+    evictions,
+    openapi,
+    pod_calls,
+    reads,
+    scale,
+    updates,
+)
 from kubeshare_py.embedded_cluster.apiserver.catalogue import Catalogue
 from kubeshare_py.embedded_cluster.apiserver.crd_control import settle
 from kubeshare_py.embedded_cluster.apiserver.reviews import REVIEWS, AccessGrants, review
@@ -55,32 +57,32 @@ ApiAnswer = ApiResponse | WatchAnswer
 Handler = Callable[[Call], ApiAnswer]
 
 _OBJECT: dict[str, tuple[str, Handler]] = {
-    "GET": ("get", api_reads.get),
-    "PUT": ("update", api_updates.update),
-    "PATCH": ("patch", api_updates.patch),
-    "DELETE": ("delete", api_deletion.delete),
+    "GET": ("get", reads.get),
+    "PUT": ("update", updates.update),
+    "PATCH": ("patch", updates.patch),
+    "DELETE": ("delete", deletion.delete),
 }
 _COLLECTION: dict[str, tuple[str, Handler]] = {
-    "GET": ("list", api_reads.listing),
-    "POST": ("create", api_creation.create),
-    "DELETE": ("deletecollection", api_deletion.delete_collection),
+    "GET": ("list", reads.listing),
+    "POST": ("create", creation.create),
+    "DELETE": ("deletecollection", deletion.delete_collection),
 }
 _PARTS: dict[tuple[str, str], Handler] = {
-    ("status", "GET"): api_reads.get,
-    ("status", "PUT"): api_updates.update,
-    ("status", "PATCH"): api_updates.patch,
-    ("scale", "GET"): api_scale.get,
-    ("scale", "PUT"): api_scale.update,
-    ("scale", "PATCH"): api_scale.patch,
-    ("binding", "POST"): api_pod_calls.bind,
-    ("eviction", "POST"): api_evictions.evict,
-    ("log", "GET"): api_pod_calls.log,
-    ("exec", "GET"): api_pod_calls.stream,
-    ("exec", "POST"): api_pod_calls.stream,
-    ("attach", "GET"): api_pod_calls.stream,
-    ("attach", "POST"): api_pod_calls.stream,
-    ("portforward", "GET"): api_pod_calls.stream,
-    ("portforward", "POST"): api_pod_calls.stream,
+    ("status", "GET"): reads.get,
+    ("status", "PUT"): updates.update,
+    ("status", "PATCH"): updates.patch,
+    ("scale", "GET"): scale.get,
+    ("scale", "PUT"): scale.update,
+    ("scale", "PATCH"): scale.patch,
+    ("binding", "POST"): pod_calls.bind,
+    ("eviction", "POST"): evictions.evict,
+    ("log", "GET"): pod_calls.log,
+    ("exec", "GET"): pod_calls.stream,
+    ("exec", "POST"): pod_calls.stream,
+    ("attach", "GET"): pod_calls.stream,
+    ("attach", "POST"): pod_calls.stream,
+    ("portforward", "GET"): pod_calls.stream,
+    ("portforward", "POST"): pod_calls.stream,
 }
 
 
@@ -143,11 +145,11 @@ class ApiService:
         if path in ("/healthz", "/livez", "/readyz"):
             return ApiResponse(body=b"ok", content_type="text/plain")
         if path == "/version":
-            return api_discovery.version()
+            return discovery.version()
         if first in _PREFIXES:
-            return api_discovery.discover(request, (*self._kinds.served(), *self.aggregated))
+            return discovery.discover(request, (*self._kinds.served(), *self.aggregated))
         if first == "openapi":
-            return api_openapi.openapi(path, request.accept, self._kinds.served())
+            return openapi.openapi(path, request.accept, self._kinds.served())
         return _NO_PAGE
 
     def _resource(self, request: ApiRequest, parts: list[str], now: float) -> ApiAnswer:
@@ -201,9 +203,9 @@ def _handler(call: Call) -> Handler:
             raise method_not_allowed()
         return found
     if request.method == "GET" and call.option("watch") in ("true", "1"):
-        return api_reads.watch
+        return reads.watch
     table = _OBJECT if call.name else _COLLECTION
-    verb, handler = table.get(request.method, ("", api_reads.get))
+    verb, handler = table.get(request.method, ("", reads.get))
     unscoped = resource.namespaced and not call.namespace and request.method != "GET"
     if unscoped and resource.definition:
         return _no_page

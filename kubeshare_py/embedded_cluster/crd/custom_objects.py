@@ -8,7 +8,7 @@ fields it has.
 from dataclasses import dataclass
 from typing import Any
 
-from kubeshare_py.embedded_cluster.protocol import pruning as api_pruning
+from kubeshare_py.embedded_cluster.protocol import pruning
 from kubeshare_py.embedded_cluster.protocol.list_selectors import FieldPath, value_at
 from kubeshare_py.embedded_cluster.protocol.resources import Admission, Pruned
 from kubeshare_py.embedded_cluster.protocol.status import (
@@ -74,7 +74,7 @@ class CustomObjects:
 
     def prune(self, body: Json) -> Pruned:
         """Remove unknown fields. Raises pruning.WrongType for malformed metadata."""
-        metadata, unknown = api_pruning.prune("Meta", body.get("metadata") or {})
+        metadata, unknown = pruning.prune("Meta", body.get("metadata") or {})
         unknown = [f"metadata.{path}" for path in unknown]
         others: list[str] = []
         kept = pruned(whole(body), {**self.schema, EMBEDDED: True}, others)

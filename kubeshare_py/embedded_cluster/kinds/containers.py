@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from kubeshare_py.embedded_cluster.protocol import quantities as api_quantities
+from kubeshare_py.embedded_cluster.protocol import quantities
 from kubeshare_py.embedded_cluster.protocol.names import label_problem
 from kubeshare_py.embedded_cluster.protocol.status import (
     Json,
@@ -79,8 +79,8 @@ def pod_spec_causes(spec: Json, path: str) -> list[StatusCause]:
     return causes
 
 
-def _canonical(quantities: Json) -> Json:
-    return {name: api_quantities.canonical(text) for name, text in quantities.items()}
+def _canonical(amounts: Json) -> Json:
+    return {name: quantities.canonical(text) for name, text in amounts.items()}
 
 
 def _default_volume(volume: Json) -> None:
@@ -165,9 +165,9 @@ def resource_causes(resources: Json, path: str) -> list[StatusCause]:
     """Whole extended resources, limits for them, no request above its limit."""
     causes: list[StatusCause] = []
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
-    for part, quantities in (("limits", limits), ("requests", requests)):
-        for name, text in sorted(quantities.items()):
-            amount = api_quantities.value(text)
+    for part, amounts in (("limits", limits), ("requests", requests)):
+        for name, text in sorted(amounts.items()):
+            amount = quantities.value(text)
             where = f"{path}.{part}[{name}]"
             if amount < 0:
                 problem = "must be greater than or equal to 0"
@@ -177,7 +177,7 @@ def resource_causes(resources: Json, path: str) -> list[StatusCause]:
     for name, text in sorted(requests.items()):
         extended = name not in NATIVE and "/" in name
         if name in limits:
-            over = api_quantities.value(text) > api_quantities.value(limits[name])
+            over = quantities.value(text) > quantities.value(limits[name])
             equal = text == limits[name]
             if over or (extended and not equal):
                 relation = "equal to" if extended else "less than or equal to"

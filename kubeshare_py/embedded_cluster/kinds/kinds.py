@@ -1,11 +1,7 @@
 """The kinds that this API server serves, one row each."""
 
 from kubeshare_py.embedded_cluster.crd.crd_kind import DEFINITIONS
-from kubeshare_py.embedded_cluster.kinds import cells as api_cells
-from kubeshare_py.embedded_cluster.kinds import events as api_events
-from kubeshare_py.embedded_cluster.kinds import jobs as api_jobs
-from kubeshare_py.embedded_cluster.kinds import nodes as api_nodes
-from kubeshare_py.embedded_cluster.kinds import pods as api_pods
+from kubeshare_py.embedded_cluster.kinds import cells, events, jobs, nodes, pods
 from kubeshare_py.embedded_cluster.kinds.budgets import BUDGETS
 from kubeshare_py.embedded_cluster.kinds.pod_cells import POD_COLUMNS, pod_cells
 from kubeshare_py.embedded_cluster.kinds.priorities import PRIORITY_CLASSES
@@ -94,10 +90,10 @@ PODS = Resource(
     has_status=True,
     has_generation=True,
     returns_deleted=True,
-    prepare=api_pods.prepare_pod,
-    default=api_pods.default_pod,
-    causes=api_pods.pod_causes,
-    update_causes=api_pods.pod_update_causes,
+    prepare=pods.prepare_pod,
+    default=pods.default_pod,
+    causes=pods.pod_causes,
+    update_causes=pods.pod_update_causes,
 )
 NODES = Resource(
     plural="nodes",
@@ -106,13 +102,13 @@ NODES = Resource(
     namespaced=False,
     short_names=("no",),
     subresources=(status_subresource(),),
-    columns=api_cells.NODE_COLUMNS,
-    cells=api_cells.node_cells,
+    columns=cells.NODE_COLUMNS,
+    cells=cells.node_cells,
     merge_keys={**META_KEYS, "conditions": "type", "addresses": "type", "podCIDRs": ""},
     selectable={"spec.unschedulable": ("spec", "unschedulable")},
     has_status=True,
-    default=api_nodes.default_node,
-    causes=api_nodes.node_causes,
+    default=nodes.default_node,
+    causes=nodes.node_causes,
 )
 NAMESPACES = Resource(
     plural="namespaces",
@@ -122,30 +118,30 @@ NAMESPACES = Resource(
     short_names=("ns",),
     verbs=("create", "delete", "get", "list", "patch", "update", "watch"),
     subresources=(status_subresource(),),
-    columns=api_cells.NAMESPACE_COLUMNS,
-    cells=api_cells.namespace_cells,
+    columns=cells.NAMESPACE_COLUMNS,
+    cells=cells.namespace_cells,
     merge_keys={**META_KEYS, "conditions": "type"},
     selectable={"status.phase": ("status", "phase")},
     has_status=True,
     name_is_label=True,
     returns_deleted=True,
-    prepare=api_nodes.prepare_namespace,
-    ending=api_nodes.end_namespace,
+    prepare=nodes.prepare_namespace,
+    ending=nodes.end_namespace,
 )
 EVENTS = Resource(
     plural="events",
     kind="Event",
     fields="CoreEvent",
     short_names=("ev",),
-    columns=api_cells.EVENT_COLUMNS,
-    cells=api_cells.event_cells,
+    columns=cells.EVENT_COLUMNS,
+    cells=cells.event_cells,
     merge_keys=META_KEYS,
     selectable=_EVENT_FIELDS,
     create_on_update=True,
     bucket="events.",
-    default=api_events.default_event,
-    time_problem=api_events.micro_time_problem,
-    causes=api_events.core_event_causes,
+    default=events.default_event,
+    time_problem=events.micro_time_problem,
+    causes=events.core_event_causes,
 )
 NEW_EVENTS = Resource(
     group="events.k8s.io",
@@ -153,26 +149,26 @@ NEW_EVENTS = Resource(
     kind="Event",
     fields="NewEvent",
     short_names=("ev",),
-    columns=api_cells.EVENT_COLUMNS,
-    cells=api_cells.event_cells,
+    columns=cells.EVENT_COLUMNS,
+    cells=cells.event_cells,
     merge_keys=META_KEYS,
     selectable=_NEW_EVENT_FIELDS,
     create_on_update=True,
     bucket="events.",
-    default=api_events.default_event,
-    time_problem=api_events.micro_time_problem,
-    causes=api_events.new_event_causes,
-    update_causes=api_events.event_update_causes,
-    present=api_events.present_new,
-    absorb=api_events.absorb_new,
+    default=events.default_event,
+    time_problem=events.micro_time_problem,
+    causes=events.new_event_causes,
+    update_causes=events.event_update_causes,
+    present=events.present_new,
+    absorb=events.absorb_new,
 )
 CONFIG_MAPS = Resource(
     plural="configmaps",
     kind="ConfigMap",
     fields="ConfigMap",
     short_names=("cm",),
-    columns=api_cells.CONFIG_MAP_COLUMNS,
-    cells=api_cells.config_map_cells,
+    columns=cells.CONFIG_MAP_COLUMNS,
+    cells=cells.config_map_cells,
     merge_keys=META_KEYS,
 )
 SERVICES = Resource(
@@ -200,11 +196,11 @@ LEASES = Resource(
     plural="leases",
     kind="Lease",
     fields="Lease",
-    columns=api_cells.LEASE_COLUMNS,
-    cells=api_cells.lease_cells,
+    columns=cells.LEASE_COLUMNS,
+    cells=cells.lease_cells,
     merge_keys=META_KEYS,
     create_on_update=True,
-    time_problem=api_events.lease_time_problem,
+    time_problem=events.lease_time_problem,
 )
 JOBS = Resource(
     group="batch",
@@ -213,17 +209,17 @@ JOBS = Resource(
     fields="Job",
     categories=("all",),
     subresources=(status_subresource(),),
-    columns=api_cells.JOB_COLUMNS,
-    cells=api_cells.job_cells,
+    columns=cells.JOB_COLUMNS,
+    cells=cells.job_cells,
     merge_keys=POD_KEYS,
     selectable={"status.successful": ("status", "succeeded")},
     has_status=True,
     has_generation=True,
     default_policy="Orphan",
-    prepare=api_jobs.prepare_job,
-    default=api_jobs.default_job,
-    causes=api_jobs.job_causes,
-    update_causes=api_jobs.job_update_causes,
+    prepare=jobs.prepare_job,
+    default=jobs.default_job,
+    causes=jobs.job_causes,
+    update_causes=jobs.job_update_causes,
 )
 KINDS = (
     CONFIG_MAPS,

@@ -5,7 +5,7 @@ The real server's admission plugin TaintNodesByCondition, which gives every new 
 is no such controller.
 """
 
-from kubeshare_py.embedded_cluster.protocol import quantities as api_quantities
+from kubeshare_py.embedded_cluster.protocol import quantities
 from kubeshare_py.embedded_cluster.protocol.resources import Admission
 from kubeshare_py.embedded_cluster.protocol.status import Json, StatusCause, required, unsupported
 from kubeshare_py.embedded_cluster.protocol.times import default_times
@@ -19,9 +19,7 @@ def default_node(node: Json) -> None:
     status = node.setdefault("status", {})
     for part in ("capacity", "allocatable"):
         if part in status:
-            status[part] = {
-                name: api_quantities.canonical(text) for name, text in status[part].items()
-            }
+            status[part] = {name: quantities.canonical(text) for name, text in status[part].items()}
     default_times(status, "lastHeartbeatTime")
     if "capacity" in status:
         status.setdefault("allocatable", dict(status["capacity"]))

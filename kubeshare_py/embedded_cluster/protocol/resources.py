@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from kubeshare_py.embedded_cluster.protocol import pruning as api_pruning
+from kubeshare_py.embedded_cluster.protocol import pruning
 from kubeshare_py.embedded_cluster.protocol.list_selectors import FieldPath
 from kubeshare_py.embedded_cluster.protocol.status import Json, StatusCause, StatusSubject
 from kubeshare_py.embedded_cluster.protocol.store import ApiStore
@@ -162,7 +162,7 @@ class Resource:
 
     def prune(self, body: Json) -> Pruned:
         """Raises pruning.WrongType for a known field of another type."""
-        return self.pruner(body) if self.pruner else api_pruning.prune(self.fields, body)
+        return self.pruner(body) if self.pruner else pruning.prune(self.fields, body)
 
     def head(self) -> Json:
         """The fields that stored objects lack."""
