@@ -52,13 +52,13 @@ async def grounds(source: str, nodes: int, cards: int, interval_s: float) -> Asy
             targets = _targets(nodes)
             yield Ground(
                 port,
-                lambda heard: collector_scrape.readings(
+                lambda on_reading: collector_scrape.readings(
                     targets,
                     scheme="http",
                     port=port,
                     interval_s=interval_s,
                     access=ScrapeAccess(),
-                    heard=heard,
+                    on_reading=on_reading,
                 ),
             )
             return
@@ -66,7 +66,10 @@ async def grounds(source: str, nodes: int, cards: int, interval_s: float) -> Asy
         url = await stack.enter_async_context(_prometheus(folder, port, nodes))
         await _until_scraped(url, nodes * cards)
         yield Ground(
-            port, lambda heard: prometheus.readings(url, interval_s=interval_s, heard=heard)
+            port,
+            lambda on_reading: prometheus.readings(
+                url, interval_s=interval_s, on_reading=on_reading
+            ),
         )
 
 

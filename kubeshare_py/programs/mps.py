@@ -42,10 +42,10 @@ async def launch(settings: MpsSettings) -> None:
     sampler = CardSampler(node=settings.node, interval_s=settings.interval_s)
     launcher = MpsLauncher(settings.folder, settings.program)
 
-    def heard() -> None:
+    def on_reading() -> None:
         launcher.listed(card.uuid for card in sampler.figures().listed)
 
-    sampler.heard = heard
+    sampler.on_reading = on_reading
     async with asyncio.TaskGroup() as group:
         group.create_task(launcher.run())
         group.create_task(sampler.run())

@@ -74,21 +74,21 @@ async def run(
         annotated = AnnotatedNodes() if inventory.source == "annotation" else None
         loop = DecisionLoop(machine, api, binds, asyncio.Event(), process_health, annotated)
         pods = partial(loop.watch, client, PODS, Codec(PodFields), POD_EVENTS)
-        campaign = binds.create_task(loop.heed(leadership.campaign()))
+        campaign = binds.create_task(loop.follow_election(leadership.campaign()))
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(loop.watch_nodes(client))
                 group.create_task(loop.watch_budgets(client))
                 group.create_task(loop.read_inventory(inventory, client))
-                group.create_task(watch_pod_groups(client, machine, loop.tell))
+                group.create_task(watch_pod_groups(client, machine, loop.deliver))
                 if updates is not None:
                     group.create_task(loop.follow_configuration(updates))
-                group.create_task(process_health.run(loop.news.set))
+                group.create_task(process_health.run(loop.wakeup.set))
                 group.create_task(give_back_often())
                 await until_led(leadership, group, pods)
                 # A list requested now includes the last leader's last writes.
                 listed = asyncio.Event()
-                group.create_task(pods(told=lambda _: listed.set()))
+                group.create_task(pods(on_update=lambda _: listed.set()))
                 await listed.wait()
                 loop.lead()
                 group.create_task(reports.run())

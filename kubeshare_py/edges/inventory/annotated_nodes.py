@@ -20,52 +20,52 @@ class AnnotatedNodes:
     """Reads the annotations from the scheduler's own watch of nodes."""
 
     reported: NodeAnnotations = field(default_factory=NodeAnnotations)
-    _news: asyncio.Event = field(default_factory=asyncio.Event)
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def seen(self, node: NodeFields) -> None:
         """Take a node, from a list or a change."""
         name = NodeName(node.metadata.name)
         if self.reported.take(name, (node.metadata.annotations or {}).get(ANNOTATION, "")):
-            self._news.set()
+            self._changed.set()
 
-    def heed(self, news: ListResult[Node] | Changes[NodeFields]) -> None:
+    def changed(self, update: ListResult[Node] | Changes[NodeFields]) -> None:
         """Take a list, whose nodes were all seen, or changes.
 
         A node that cannot be decoded keeps its cards until it is deleted.
         """
-        if isinstance(news, ListResult):
-            unreadable = (NodeName(problem.name) for problem in news.problems)
-            self.reported.only((*(node.name for node in news.items), *unreadable))
-            self._news.set()
+        if isinstance(update, ListResult):
+            unreadable = (NodeName(problem.name) for problem in update.problems)
+            self.reported.only((*(node.name for node in update.items), *unreadable))
+            self._changed.set()
             return
-        for line in news.changed:
+        for line in update.changed:
             if line.type == DELETED:
                 found = line.item.metadata if line.item is not None else line.problem
                 if found is not None:
                     self.reported.gone(NodeName(found.name))
-                    self._news.set()
+                    self._changed.set()
             elif line.item is not None:
                 self.seen(line.item)
 
     async def readings(
-        self, heard: Callable[[], None], interval_s: float
+        self, on_reading: Callable[[], None], interval_s: float
     ) -> AsyncGenerator[InventoryRead | InventoryFailed, None]:
         """Yield all cards now, then only changes; problems are logged once.
 
-        `heard` is called with each reading, and at least once per interval.
+        `on_reading` is called with each reading, and at least once per interval.
         """
-        said: tuple[str, ...] = ()
+        logged: tuple[str, ...] = ()
         while True:
-            self._news.clear()
+            self._changed.clear()
             read = self.reported.read()
             for line in self.reported.diagnostics:
-                if line not in said:
+                if line not in logged:
                     decision_log.warn("inventory", message=line)
-            said = self.reported.diagnostics
-            heard()
+            logged = self.reported.diagnostics
+            on_reading()
             yield read
-            while not self._news.is_set():
-                heard()
+            while not self._changed.is_set():
+                on_reading()
                 with suppress(TimeoutError):
                     async with asyncio.timeout(interval_s):
-                        await self._news.wait()
+                        await self._changed.wait()

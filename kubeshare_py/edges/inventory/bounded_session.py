@@ -26,9 +26,9 @@ class _Error(msgspec.Struct):
 
 
 def bounded_session(
-    hear: Callable[[bytes], object], *, most_bytes: int = MOST_BYTES, most_s: float = MOST_S
+    on_body: Callable[[bytes], object], *, most_bytes: int = MOST_BYTES, most_s: float = MOST_S
 ) -> requests.Session:
-    """A session that calls `hear` with the body of each answer.
+    """A session that calls `on_body` with the body of each answer.
 
     Its requests raise AnswerRefused.
     """
@@ -37,7 +37,7 @@ def bounded_session(
         body = _body(response, most_bytes, most_s)
         # The rest is read from here; it is no longer compressed.
         response.raw = io.BytesIO(body)
-        hear(body)
+        on_body(body)
         if response.ok and body[: len(_ERROR) + 8].replace(b" ", b"").startswith(_ERROR):
             raise AnswerRefused(_error(body))
 

@@ -40,7 +40,7 @@ class CellsInventory:
     _of_nodes: dict[NodeName, tuple[str, ...]] = field(default_factory=dict)
     _silent: tuple[NodeName, ...] = ()
     _has_read: bool = False
-    _said: frozenset[str] = frozenset()
+    _logged: frozenset[str] = frozenset()
     _stamp: tuple[int, int, int] | None = None
     _failure: str = ""
 
@@ -52,7 +52,7 @@ class CellsInventory:
         joined = tuple((node, self._joined(node, cards)) for node, cards in read.changed)
         if not read.more:
             self._silent, self._has_read = read.silent, True
-            self._say()
+            self._log_notes()
         return InventoryRead(joined, read.silent, more=read.more)
 
     async def follow(self, take: Callable[[InventoryRead], Awaitable[None]]) -> None:
@@ -97,7 +97,7 @@ class CellsInventory:
         self._of_nodes[node] = found.notes
         return found.cards
 
-    def _say(self) -> None:
+    def _log_notes(self) -> None:
         """Log the file's oddities, each once while it lasts."""
         unknown = [
             f"{leaves[0].cell.field.rpartition('.cellChildren')[0]}: node {node} is not known, or "
@@ -107,9 +107,9 @@ class CellsInventory:
         ]
         there = (notes for node, notes in self._of_nodes.items() if self._cards.get(node))
         found = frozenset((*self._notes, *unknown, *(note for notes in there for note in notes)))
-        for note in sorted(found - self._said):
+        for note in sorted(found - self._logged):
             decision_log.warn("cells", message=note)
-        self._said = found
+        self._logged = found
 
 
 def _stamp(path: str) -> tuple[int, int, int]:

@@ -43,36 +43,36 @@ class CollectorTargets:
         selector = {"labelSelector": pod_selector}
         stream = follow(client, path, Codec(CollectorPod), selector=selector, connected=connected)
         async with aclosing(stream) as changes:
-            async for news in changes:
-                self.take(news)
+            async for update in changes:
+                self.take(update)
 
     def attach(self, send: Send | None) -> None:
         """Send changes with `send` from now on, and at once all that is known. None: to nothing."""
         self._send = send
         if self._is_listed:
-            self._tell(TargetsUpdate(targets={**self._targets}, all=True))
+            self._send_update(TargetsUpdate(targets={**self._targets}, all=True))
 
-    def take(self, news: ListResult[CollectorPod] | Changes[CollectorPod]) -> None:
+    def take(self, update: ListResult[CollectorPod] | Changes[CollectorPod]) -> None:
         """Pods came, changed or went.
 
         One that cannot be decoded keeps its address until it is deleted.
         """
-        if isinstance(news, ListResult):
-            problems = news.problems
-            found = {pod.metadata.name: _target(pod) for pod in news.items}
+        if isinstance(update, ListResult):
+            problems = update.problems
+            found = {pod.metadata.name: _target(pod) for pod in update.items}
             found |= {problem.name: self._targets.get(problem.name) for problem in problems}
             self._targets = {name: target for name, target in found.items() if target}
             self._is_listed = True
-            self._tell(TargetsUpdate(targets={**self._targets}, all=True))
+            self._send_update(TargetsUpdate(targets={**self._targets}, all=True))
         else:
-            problems = [line.problem for line in news.changed if line.problem]
-            self._take_changes(news)
+            problems = [line.problem for line in update.changed if line.problem]
+            self._take_changes(update)
         for problem in problems:
             decision_log.warn("unreadable", object=problem.name, message=problem.text)
 
-    def _take_changes(self, news: Changes[CollectorPod]) -> None:
+    def _take_changes(self, update: Changes[CollectorPod]) -> None:
         changed: dict[str, ScrapeTarget | None] = {}
-        for one in news.changed:
+        for one in update.changed:
             found = one.item.metadata if one.item is not None else one.problem
             if one.type == DELETED and found is not None:
                 changed[found.name] = None
@@ -87,11 +87,11 @@ class CollectorTargets:
             else:
                 self._targets[name] = target
         if changed:
-            self._tell(TargetsUpdate(targets=changed))
+            self._send_update(TargetsUpdate(targets=changed))
 
-    def _tell(self, told: TargetsUpdate) -> None:
+    def _send_update(self, update: TargetsUpdate) -> None:
         if self._send is not None:
-            self._send(line(told))
+            self._send(line(update))
 
 
 async def readings(
@@ -102,11 +102,11 @@ async def readings(
     interval_s: float,
     access: ScrapeAccess,
     backoff: Backoff | None = None,
-    heard: Callable[[], None] = lambda: None,
+    on_reading: Callable[[], None] = lambda: None,
 ) -> AsyncGenerator[InventoryRead | InventoryFailed, None]:
     """Yield the inventory, then only changes and failures, for ever; close it with `aclosing`.
 
-    `heard` is called for each reading in which a collector answered.
+    `on_reading` is called for each reading in which a collector answered.
     """
 
     def begin(known: Reading) -> bytes:
@@ -120,7 +120,9 @@ async def readings(
         begin=begin,
         attach=targets.attach,
     )
-    async with aclosing(inventory_child.readings(child, backoff=backoff, heard=heard)) as stream:
+    async with aclosing(
+        inventory_child.readings(child, backoff=backoff, on_reading=on_reading)
+    ) as stream:
         async for event in stream:
             yield event
 

@@ -18,7 +18,12 @@ from kubeshare_py.domain.events import InventoryFailed, InventoryRead
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.readiness import one_object as one_readiness
-from kubeshare_py.edges.inventory.inventory_reports import Failure, InventoryReport, News, Wired
+from kubeshare_py.edges.inventory.inventory_reports import (
+    Failure,
+    InventoryReport,
+    ReadingUpdate,
+    Wired,
+)
 from kubeshare_py.edges.process.backoff import Backoff
 from kubeshare_py.edges.process.module_process import module_process
 from kubeshare_py.inventory.reading import Reading
@@ -57,11 +62,11 @@ class Child:
 
 
 async def readings(
-    child: Child, *, backoff: Backoff | None = None, heard: Callable[[], None] = lambda: None
+    child: Child, *, backoff: Backoff | None = None, on_reading: Callable[[], None] = lambda: None
 ) -> AsyncGenerator[InventoryRead | InventoryFailed, None]:
     """Yield the inventory, then only changes and failures, for ever; close it with `aclosing`.
 
-    `heard` is called for each reading that succeeded.
+    `on_reading` is called for each reading that succeeded.
     """
     known = _InventorySoFar()
     backoff = backoff or Backoff()
@@ -70,8 +75,8 @@ async def readings(
         try:
             async with aclosing(_reported(child, known.reading())) as reports:
                 async for report in reports:
-                    if isinstance(report, News):
-                        heard()
+                    if isinstance(report, ReadingUpdate):
+                        on_reading()
                     for event in known.events(report):
                         yield event
         except (OSError, ValueError, msgspec.MsgspecError) as error:
@@ -96,7 +101,7 @@ class _InventorySoFar:
     failure: str | None = None
 
     def events(self, report: InventoryReport) -> Iterator[InventoryRead | InventoryFailed]:
-        """Take in a report, some nodes at a time; yields nothing if it has no news."""
+        """Take in a report, some nodes at a time; yields nothing if nothing is new."""
         if isinstance(report, Failure):
             failed = self.fail(report.message)
             if failed is not None:
@@ -112,11 +117,11 @@ class _InventorySoFar:
             if not report.more:
                 yield from self._read(report)
 
-    def _read(self, report: News) -> Iterator[InventoryRead]:
+    def _read(self, report: ReadingUpdate) -> Iterator[InventoryRead]:
         self._log_new(report.diagnostics)
         changed, self.parts = self.parts, []
-        # The first reading, and the first after a failure, is news even if nothing changed.
-        is_news = (
+        # The first reading, and the first after a failure, is new even if nothing changed.
+        is_new = (
             bool(changed)
             or not self.has_read
             or self.failure is not None
@@ -125,7 +130,7 @@ class _InventorySoFar:
         self.silent_since = report.silent_since
         self.collectors = report.collectors or self.collectors
         self.has_read, self.failure = True, None
-        if not changed and is_news:
+        if not changed and is_new:
             yield InventoryRead((), tuple(self.silent_since))
         for part, more in _parts(changed):
             for node, cards in part:

@@ -30,19 +30,19 @@ async def readings(
     *,
     interval_s: float = INTERVAL_S,
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
-    heard: Callable[[], None] = lambda: None,
+    on_reading: Callable[[], None] = lambda: None,
 ) -> AsyncGenerator[InventoryRead | InventoryFailed, None]:
     """Yield the inventory, then only changes and failures, for ever; close it with `aclosing`.
 
     `nodes` gives the nodes known now, for the file's patterns. A file that cannot be read or has an
-    error is reported, and the last good one stays. `heard` is called for each good reading.
+    error is reported, and the last good one stays. `on_reading` is called for each good reading.
     """
     file = Path(path)
     seen: _Seen | None = None
     groups: tuple[CardGroup, ...] = ()
     cards: dict[NodeName, tuple[Gpu, ...]] = {}
     failure: str | None = None
-    said: frozenset[str] = frozenset()
+    logged: frozenset[str] = frozenset()
     while True:
         try:
             now = _Seen(await asyncio.to_thread(_stamp, file), frozenset(nodes()))
@@ -55,18 +55,18 @@ async def readings(
                 failure = str(problem)
                 yield InventoryFailed(failure)
         else:
-            heard()
+            on_reading()
             problems = frozenset(line for group in groups for line in group.problems)
-            for line in sorted(problems - said):
+            for line in sorted(problems - logged):
                 decision_log.warn("inventory", message=line)
-            said = problems
+            logged = problems
             if now != seen:
                 # In a thread: the cards of 5,000 nodes take a third of a second.
                 found = dict(await asyncio.to_thread(cards_by_node, groups, now.nodes))
                 changed = _changed(cards, found)
-                is_news = bool(changed) or seen is None
+                is_new = bool(changed) or seen is None
                 seen, cards, failure = now, found, None
-                if is_news:
+                if is_new:
                     yield InventoryRead(changed)
         await sleep(interval_s)
 

@@ -58,7 +58,7 @@ class TargetsUpdate(msgspec.Struct, kw_only=True):
     all: bool = False
 
 
-class News(msgspec.Struct, kw_only=True, tag="news"):
+class ReadingUpdate(msgspec.Struct, kw_only=True, tag="reading"):
     """A reading's result: nodes whose cards changed, all silent nodes, and each collector's node.
 
     `more`: only some of the changed nodes; the rest follows in the next message.
@@ -84,10 +84,10 @@ class Failure(msgspec.Struct, kw_only=True, tag="failure"):
     message: str
 
 
-InventoryReport = News | Wired | Failure
+InventoryReport = ReadingUpdate | Wired | Failure
 
 
-def news_lines(
+def update_lines(
     step: InventoryStep, known: Reading, diagnostics: tuple[str, ...] = ()
 ) -> list[bytes]:
     """A reading's changes since `known`, split so that decoding a line never takes long."""
@@ -95,7 +95,7 @@ def news_lines(
     parts = []
     while len(rest) > NODES_PER_LINE:
         parts.append(
-            News(
+            ReadingUpdate(
                 changed=rest[:NODES_PER_LINE],
                 silent_since={},
                 collectors=None,
@@ -105,7 +105,7 @@ def news_lines(
         )
         rest = rest[NODES_PER_LINE:]
     moved = step.reading.collectors != known.collectors
-    last = News(
+    last = ReadingUpdate(
         changed=rest,
         silent_since=dict(step.reading.silent_since),
         collectors=dict(step.reading.collectors) if moved else None,
@@ -114,10 +114,10 @@ def news_lines(
     return [line(part) for part in (*parts, last)]
 
 
-def wired_line(news: Iterable[tuple[NodeName, Wiring]]) -> list[bytes]:
-    """A portion of wirings in one line; no line without news."""
+def wired_line(wirings: Iterable[tuple[NodeName, Wiring]]) -> list[bytes]:
+    """A portion of wirings in one line; no line if there are none."""
     kinds: dict[Wiring, int] = {}
-    nodes = tuple((node, kinds.setdefault(wiring, len(kinds))) for node, wiring in news)
+    nodes = tuple((node, kinds.setdefault(wiring, len(kinds))) for node, wiring in wirings)
     return [line(Wired(kinds=tuple(kinds), nodes=nodes))] if nodes else []
 
 

@@ -20,17 +20,21 @@ def readings(
     settings: Inventory,
     nodes: Callable[[], Iterable[NodeName]],
     targets: CollectorTargets,
-    heard: Callable[[], None] = lambda: None,
+    on_reading: Callable[[], None] = lambda: None,
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
 ) -> AsyncGenerator[InventoryRead | InventoryFailed, None]:
     """The inventory, then only changes and failures, for ever; close it with `aclosing`.
 
-    `targets` are for the source `scrape`, `nodes` for `file`. `heard` is called for each successful
-    reading. `sleep` may end early when `nodes` have changed.
+    `targets` are for the source `scrape`, `nodes` for `file`. `on_reading` is called for each
+    successful reading. `sleep` may end early when `nodes` have changed.
     """
     if settings.source == "file":
         return inventory_file.readings(
-            settings.path, nodes, interval_s=settings.interval_seconds, sleep=sleep, heard=heard
+            settings.path,
+            nodes,
+            interval_s=settings.interval_seconds,
+            sleep=sleep,
+            on_reading=on_reading,
         )
     access = ScrapeAccess(
         token_file=settings.bearer_token_file,
@@ -44,12 +48,12 @@ def readings(
             port=settings.port,
             interval_s=settings.interval_seconds,
             access=access,
-            heard=heard,
+            on_reading=on_reading,
         )
     return prometheus.readings(
         settings.url,
         selector=settings.selector,
         interval_s=settings.interval_seconds,
         access=access,
-        heard=heard,
+        on_reading=on_reading,
     )

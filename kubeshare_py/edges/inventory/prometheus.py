@@ -22,13 +22,13 @@ async def readings(
     interval_s: float = INTERVAL_S,
     access: ScrapeAccess | None = None,
     backoff: Backoff | None = None,
-    heard: Callable[[], None] = lambda: None,
+    on_reading: Callable[[], None] = lambda: None,
 ) -> AsyncGenerator[InventoryRead | InventoryFailed, None]:
     """Yield the inventory, then only changes and failures, for ever; close it with `aclosing`.
 
-    `selector` are label conditions as in the braces of a PromQL selector. `heard` is called for
-    each usable answer of Prometheus. Raises SelectorProblem for a bad selector, before the first
-    query.
+    `selector` are label conditions as in the braces of a PromQL selector. `on_reading` is called
+    for each usable answer of Prometheus. Raises SelectorProblem for a bad selector, before the
+    first query.
     """
     parse_matchers(selector)
 
@@ -48,6 +48,8 @@ async def readings(
         purpose="asks Prometheus",
         begin=begin,
     )
-    async with aclosing(inventory_child.readings(child, backoff=backoff, heard=heard)) as stream:
+    async with aclosing(
+        inventory_child.readings(child, backoff=backoff, on_reading=on_reading)
+    ) as stream:
         async for event in stream:
             yield event

@@ -28,7 +28,7 @@ from kubeshare_py.edges.inventory.inventory_reports import (
     ScrapeAccess,
     Start,
     line,
-    news_lines,
+    update_lines,
     wired_line,
 )
 from kubeshare_py.inventory.changes import next_reading
@@ -48,7 +48,7 @@ _MALFORMED = (LookupError, TypeError, ValueError, RecursionError)
 #: The operating system's message in a text of urllib3.
 _SYSTEM_ERROR = re.compile(r"\[Errno -?\d+\] ([^'\")]+)")
 #: The most characters of an error, and the most jobs, in a report.
-_MOST_SAID, _MOST_JOBS = 500, 20
+_MOST_SHOWN, _MOST_JOBS = 500, 20
 
 
 class _QueryFailed(Exception):
@@ -76,7 +76,7 @@ def main() -> None:
         if nodes and len(nodes) < NODES_A_PORTION and not start.known.cards:
             lines = evaluator.wire(nodes) + lines
         while True:
-            _tell(lines)
+            _write(lines)
             gc.collect()
             if _wire_until(evaluator, time.monotonic() + start.interval_s):
                 return
@@ -87,14 +87,14 @@ def _wire_until(evaluator: "_Querier", until: float) -> bool:
     """Query wirings until the next reading is due; whether standard input has ended."""
     nodes = evaluator.unwired() or evaluator.wired_long_ago()
     while nodes:
-        _tell(evaluator.wire(nodes))
+        _write(evaluator.wire(nodes))
         if _ended(sys.stdin, 0):
             return True
         nodes = evaluator.unwired() if time.monotonic() < until else ()
     return _ended(sys.stdin, max(until - time.monotonic(), 0))
 
 
-def _tell(lines: Iterable[bytes]) -> None:
+def _write(lines: Iterable[bytes]) -> None:
     for one in lines:
         sys.stdout.buffer.write(one)
     sys.stdout.buffer.flush()
@@ -157,7 +157,7 @@ class _Querier:
         for instance, node in step.reading.collectors.items():
             if node in step.reading.cards and node not in step.reading.silent_since:
                 self._answering.setdefault(node, []).append(instance)
-        return news_lines(
+        return update_lines(
             step, known, (*self.remarks, *hints, *self._trouble, *self._rounds.diagnostics())
         )
 
@@ -180,10 +180,10 @@ class _Querier:
             self._trouble = (f"links of cards: {problem}",)
             return []
         self._trouble = ()
-        told = (series for series in vector if selects(self._matchers, series.labels))
+        matching = (series for series in vector if selects(self._matchers, series.labels))
         cards = {node: self._known.cards[node] for node in nodes}
         remarks: list[Remark] = []
-        found = wirings(told, cards, remarks.append)
+        found = wirings(matching, cards, remarks.append)
         return wired_line(self._rounds.asked(nodes, found, self._known, remarks))
 
     def _query(self, query: str) -> list[Series]:
@@ -191,28 +191,28 @@ class _Querier:
             self.client.headers = _headers(self.start.access.token_file)
             return instant_vector(self.client.custom_query(query))
         except _FAILURES as problem:
-            raise _QueryFailed(_said(_why(problem))) from problem
+            raise _QueryFailed(_shortened(_why(problem))) from problem
         except AnswerProblem as problem:
-            raise _QueryFailed(_said(f"not an answer of Prometheus: {problem}")) from problem
+            raise _QueryFailed(_shortened(f"not an answer of Prometheus: {problem}")) from problem
         except (LookupError, TypeError) as problem:
             raise _QueryFailed("not an answer of Prometheus: no data.result in it") from problem
         except _MALFORMED as problem:
-            raise _QueryFailed(_said(f"not an answer of Prometheus: {problem!r}")) from problem
+            raise _QueryFailed(_shortened(f"not an answer of Prometheus: {problem!r}")) from problem
 
 
-def _said(text: str) -> str:
+def _shortened(text: str) -> str:
     """The text, encodable and not too long."""
     sent = text.encode(errors="replace").decode()
-    return sent if len(sent) <= _MOST_SAID else f"{sent[:_MOST_SAID]}…"
+    return sent if len(sent) <= _MOST_SHOWN else f"{sent[:_MOST_SHOWN]}…"
 
 
 def _why(problem: Exception) -> str:
     """The error in a few words; for a failed connection, requests' own text has the whole URL."""
-    said = str(problem)
+    text = str(problem)
     if isinstance(problem, requests.ConnectionError):
-        system = _SYSTEM_ERROR.search(said)
-        said = said.rpartition("Caused by ")[2] if system is None else system[1]
-    return f"{type(problem).__name__}: {said}"
+        system = _SYSTEM_ERROR.search(text)
+        text = text.rpartition("Caused by ")[2] if system is None else system[1]
+    return f"{type(problem).__name__}: {text}"
 
 
 def _where_cards_are(client: PrometheusConnect, selector: str) -> tuple[str, ...]:
@@ -221,7 +221,7 @@ def _where_cards_are(client: PrometheusConnect, selector: str) -> tuple[str, ...
     try:
         jobs = client.get_label_values("job", {"match[]": CAPACITY})
         listed = sorted(str(job) for job in jobs)
-        others = _said(", ".join(listed[:_MOST_JOBS]))
+        others = _shortened(", ".join(listed[:_MOST_JOBS]))
     except (*_FAILURES, *_MALFORMED):
         return (nothing,)
     return (f"{nothing}; there are some of these jobs: {others}" if others else nothing,)

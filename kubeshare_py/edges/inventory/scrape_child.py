@@ -20,7 +20,7 @@ from kubeshare_py.edges.inventory.inventory_reports import (
     ScrapeStart,
     TargetsUpdate,
     line,
-    news_lines,
+    update_lines,
     wired_line,
 )
 from kubeshare_py.inventory.changes import next_reading
@@ -35,7 +35,7 @@ _LONGEST_LINE = 64 * 2**20
 _PATIENCE = 2.0
 #: The most simultaneous requests to collectors that answered the last time, and to others: hundreds
 #: of hanging ones must not delay those that answer.
-_AT_ONCE, _SICK_AT_ONCE = 128, 64
+_AT_ONCE, _FAILING_AT_ONCE = 128, 64
 
 
 @dataclass(slots=True)
@@ -52,21 +52,23 @@ class Scraper:
     _wirings: dict[NodeName, str] = field(default_factory=dict)
     _read_wirings: dict[NodeName, int] = field(default_factory=dict)
     _rounds: Rounds = field(init=False)
-    _told: asyncio.Event = field(default_factory=asyncio.Event)
+    _has_targets: asyncio.Event = field(default_factory=asyncio.Event)
     #: Set whenever a collector was asked.
     _asked: asyncio.Event = field(default_factory=asyncio.Event)
-    _well: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
-    _sick: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_SICK_AT_ONCE))
+    _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
+    _slots_of_failing: asyncio.Semaphore = field(
+        default_factory=lambda: asyncio.Semaphore(_FAILING_AT_ONCE)
+    )
 
     def __post_init__(self) -> None:
         self.known = self.start.known
         self._rounds = Rounds(Reading())
 
-    def take(self, told: TargetsUpdate, group: asyncio.TaskGroup) -> None:
+    def take(self, update: TargetsUpdate, group: asyncio.TaskGroup) -> None:
         """Take the present collectors: begin and end asking."""
-        if told.all:
+        if update.all:
             self._pods.clear()
-        for pod, target in told.targets.items():
+        for pod, target in update.targets.items():
             if target is None:
                 self._pods.pop(pod, None)
             else:
@@ -82,7 +84,7 @@ class Scraper:
         for node, target in wanted.items():
             if node not in self._asking:
                 self._asking[node] = target, group.create_task(self._ask(target))
-        self._told.set()
+        self._has_targets.set()
 
     def tasks(self) -> Iterator[asyncio.Task[None]]:
         """The tasks that ask."""
@@ -93,7 +95,7 @@ class Scraper:
         interval_s = self.start.interval_s
         try:
             async with asyncio.timeout(_PATIENCE * interval_s + self.client.timeout_s):
-                await self._told.wait()
+                await self._has_targets.wait()
                 while not self._pages.keys() >= self._asking.keys():
                     self._asked.clear()
                     await self._asked.wait()
@@ -107,10 +109,10 @@ class Scraper:
         if len(nodes) < NODES_A_PORTION and not self.start.known.cards:
             lines = [*await asyncio.to_thread(self._wire, nodes), *lines]
         while True:
-            _tell(lines)
+            _write(lines)
             until = now() + interval_s
             while (nodes := self._rounds.waiting(self._wirings)) and now() < until:
-                _tell(await asyncio.to_thread(self._wire, nodes))
+                _write(await asyncio.to_thread(self._wire, nodes))
             await asyncio.sleep(max(until - now(), 0))
             lines = await self._lines()
 
@@ -120,7 +122,7 @@ class Scraper:
         while True:
             due = now() + self.start.interval_s
             page = self._pages.get(target.node)
-            async with self._sick if page and page.problem else self._well:
+            async with self._slots_of_failing if page and page.problem else self._slots:
                 page = await self.client.ask(target)
             self._pages[target.node] = replace(page, wiring="")
             if page.wiring and self._read_wirings.get(target.node) != hash(page.wiring):
@@ -140,9 +142,9 @@ class Scraper:
         step = await asyncio.to_thread(
             next_reading, self.known, vector, times[0], unix_now=times[1]
         )
-        told = (one for page in pages for one in page.diagnostics)
-        diagnostics = (*told, *self._rounds.diagnostics())
-        lines, self.known = news_lines(step, self.known, diagnostics), step.reading
+        found = (one for page in pages for one in page.diagnostics)
+        diagnostics = (*found, *self._rounds.diagnostics())
+        lines, self.known = update_lines(step, self.known, diagnostics), step.reading
         for node in self._rounds.take(self.known, (node for node, _ in step.changed)):
             # The same lines may mean something else for other cards: they are read once more.
             self._read_wirings.pop(node, None)
@@ -161,7 +163,7 @@ class Scraper:
 
     def _problem(self) -> str:
         """Why nothing is known of any card, "" if something is."""
-        if not self._told.is_set():
+        if not self._has_targets.is_set():
             return "the collectors' pods are not known yet"
         if not self._asking:
             return "no collector's pod has an address: is podSelector right, do collectors run?"
@@ -171,7 +173,7 @@ class Scraper:
         return f"none of {len(failed)} collectors answers; one: {failed[0]}"
 
 
-def _tell(lines: Iterable[bytes]) -> None:
+def _write(lines: Iterable[bytes]) -> None:
     for one in lines:
         sys.stdout.buffer.write(one)
     sys.stdout.buffer.flush()

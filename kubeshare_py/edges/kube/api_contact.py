@@ -12,7 +12,7 @@ from http import HTTPStatus
 
 from kubeshare_py.edges.kube.errors import KubeError, KubeUnreachable
 from kubeshare_py.edges.process import decision_log
-from kubeshare_py.edges.process.seldom import Seldom
+from kubeshare_py.edges.process.log_limit import LogLimit
 
 AWAY, BACK = "api server away", "api server back"
 
@@ -24,10 +24,10 @@ class ApiContact:
         """`clock` is in seconds, and never set."""
         self._server = server
         self._clock = clock
-        self._lines = Seldom(clock)
-        self._cuts = Seldom(clock)
+        self._lines = LogLimit(clock)
+        self._cuts = LogLimit(clock)
         self._away_since: float | None = None
-        self._told_away = False
+        self._logged_away = False
         self._lock = threading.Lock()
 
     @property
@@ -57,7 +57,7 @@ class ApiContact:
         """
         fields = {"path": path, **fields, "message": str(error or "ended early")}
         is_cut = error is None or isinstance(error, KubeUnreachable)
-        if self.is_away or (is_cut and not self._cuts.heard_lately(f"{event} {path}")):
+        if self.is_away or (is_cut and not self._cuts.seen_lately(f"{event} {path}")):
             decision_log.detail(event, **fields)
             return
         trouble = "cut" if is_cut else _trouble(error)
@@ -71,15 +71,15 @@ class ApiContact:
             return  # another thread noticed it first
         away_s = self._clock() - self._away_since
         self._away_since = None
-        if self._told_away:
-            self._told_away = False
+        if self._logged_away:
+            self._logged_away = False
             decision_log.inform(BACK, server=self._server, away_s=round(away_s, 1))
 
     def _missed(self, message: str) -> None:
         if self._away_since is None:
             self._away_since = self._clock()
         if self._lines.is_due(AWAY):
-            self._told_away = True
+            self._logged_away = True
             away_s = round(self._clock() - self._away_since, 1)
             decision_log.warn(AWAY, server=self._server, message=message, away_s=away_s)
         else:

@@ -275,5 +275,5 @@ def _is_throttled(error: BaseException) -> bool:
 def _wait_retry_after(state: tenacity.RetryCallState) -> float:
     outcome = state.outcome
     error = cast(KubeError, outcome.exception()) if outcome is not None else KubeError(0)
-    told = 1.0 if error.retry_after_s is None else error.retry_after_s
-    return min(told, LONGEST_RETRY_AFTER_S)
+    wanted_s = 1.0 if error.retry_after_s is None else error.retry_after_s
+    return min(wanted_s, LONGEST_RETRY_AFTER_S)

@@ -100,7 +100,7 @@ class SelfSignedCa:
         self._folder = folder
         self._pace = pace
         self._made = 0
-        self._problem = "the API server has not been told yet whom to trust"
+        self._problem = "the API server does not know this authority yet"
         self._files, self._made_at = self._make()
         self._next: tuple[Certificates, datetime] | None = None
         self.context: ssl.SSLContext = self._files.server_context()
@@ -120,15 +120,15 @@ class SelfSignedCa:
             self._next = self._make()
         files, _ = self._next or (self._files, self._made_at)
         try:
-            told = await self._tell(files.ca_file.read_bytes())
+            is_published = await self._publish(files.ca_file.read_bytes())
         except KubeFailure as failure:
-            self._problem = "the API server could not be told whom to trust"
+            self._problem = "the API server could not be given this authority"
             self._complain(failure)
             self._failures += 1
             return self._again_s()
         self._failures, self._is_missing = 0, False
-        if told:
-            decision_log.inform("certificate", message="the API server is told to trust it")
+        if is_published:
+            decision_log.inform("certificate", message="the API server trusts it")
             await sleep(self._pace.settle_s)
         if self._next is not None:
             self.context.load_cert_chain(files.certificate_file, files.key_file)
@@ -142,7 +142,7 @@ class SelfSignedCa:
         folder = self._folder / str(self._made)
         return make_certificates(folder, self._names, self._pace.valid), datetime.now(UTC)
 
-    async def _tell(self, authority: bytes) -> bool:
+    async def _publish(self, authority: bytes) -> bool:
         """Add the authority where it is missing; whether it was missing. Raises KubeFailure.
 
         Others write the object too: other replicas, and API servers its status. Concurrent writes
@@ -150,13 +150,13 @@ class SelfSignedCa:
         """
         for _ in range(_TRIES - 1):
             try:
-                return await self._tell_once(authority)
+                return await self._publish_once(authority)
             except KubeError as error:
                 if error.status not in _OVERTAKEN:
                     raise
-        return await self._tell_once(authority)
+        return await self._publish_once(authority)
 
-    async def _tell_once(self, authority: bytes) -> bool:
+    async def _publish_once(self, authority: bytes) -> bool:
         """One attempt; the patch's test keeps concurrent writers from undoing each other's work."""
         if self._caller is None:
             return False

@@ -86,7 +86,7 @@ class _Position:
     resource_version: str = ""
     answered: bool = False
     moved: bool = False
-    heard_at: float = 0.0
+    last_line_at: float = 0.0
     reopened: int = 0
     in_doubt: bool = False
 
@@ -217,7 +217,7 @@ async def _watch(
     _NotStreamed unless the server is away or busy.
     """
     loop = asyncio.get_running_loop()
-    position.heard_at = loop.time()
+    position.last_line_at = loop.time()
     while True:
         started, begun_at = loop.time(), position.resource_version
         error: KubeFailure | None = None
@@ -237,7 +237,7 @@ async def _watch(
             raise _NotStreamed(error) from error
         if error is not None and not error.may_pass:
             raise _Expired(str(error)) from error
-        if loop.time() - position.heard_at > OUTAGE_S:
+        if loop.time() - position.last_line_at > OUTAGE_S:
             raise _Expired("the server was away for long")
         # A busy server ends watches whose reader is slower than the changes. client-go resumes at
         # once too: during a pause more would pile up.
@@ -275,11 +275,11 @@ async def _connection(
         ) as chunks,
         aclosing(with_timeout(chunks, _patience(source, position), look)) as heeded,
     ):
-        position.heard_at = loop.time()
+        position.last_line_at = loop.time()
         position.answered = True
         source.connected(True)
         async for lines in complete_lines(heeded):
-            position.heard_at = loop.time()
+            position.last_line_at = loop.time()
             decoded = [source.codec.line(line) for line in lines]
             stop = _stop(decoded)
             if initial is not None and stop is None:

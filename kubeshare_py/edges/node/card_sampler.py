@@ -57,7 +57,7 @@ class CardSampler:
     readings: Counter[str] = field(default_factory=Counter)
     trouble: str = ""
     #: Called after each reading, once it is taken in.
-    heard: Callable[[], object] = lambda: None
+    on_reading: Callable[[], object] = lambda: None
     _links: tuple[CardLink, ...] = ()
     _read_at_unix: float = 0.0
 
@@ -89,7 +89,7 @@ class CardSampler:
             tell = decision_log.warn if notice.is_trouble else decision_log.inform
             tell(notice.event, **notice.about)
         self._links = card_links(card.reading for card in self.history.cards() if card.is_read)
-        self.heard()
+        self.on_reading()
 
     @property
     def age_s(self) -> float | None:

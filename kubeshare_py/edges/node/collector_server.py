@@ -34,7 +34,7 @@ class CollectorPage:
         #: The text of all cards, and what it was made from.
         self._cards: tuple[object, str] = (None, "")
         # Rendered ahead of the scrape, which then does not wait for it.
-        sampler.heard = self._made
+        sampler.on_reading = self._made
         own = CollectorRegistry()
         self._own: Sequence[Collector] = (
             build_collector(running_build()),

@@ -57,19 +57,19 @@ class MpsLauncher:
         self._end_s = end_s
         self._clock = clock
         self._daemons = MpsDaemons()
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
 
     def listed(self, cards: Iterable[GpuUuid]) -> None:
         """Set all cards."""
         self._daemons.listed(cards)
-        self._news.set()
+        self._changed.set()
 
     async def run(self) -> None:
         """Run until cancelled; then all daemons end."""
         tasks: dict[GpuUuid, asyncio.Task[None]] = {}
         async with asyncio.TaskGroup() as group:
             while True:
-                self._news.clear()
+                self._changed.clear()
                 for uuid in self._daemons.ends():
                     tasks.pop(uuid).cancel()
                 for uuid in self._daemons.starts(self._clock()):
@@ -79,7 +79,7 @@ class MpsLauncher:
                 with suppress(TimeoutError):
                     wait_s = None if due_at is None else max(due_at - self._clock(), 0.0)
                     async with asyncio.timeout(wait_s):
-                        await self._news.wait()
+                        await self._changed.wait()
 
     async def _tend(self, uuid: GpuUuid) -> None:
         try:
@@ -99,7 +99,7 @@ class MpsLauncher:
         while True:
             try:
                 async with asyncio.timeout(ANSWER_S):
-                    answers = await self._tell(uuid, self._folder / uuid, _QUESTION)
+                    answers = await self._send_command(uuid, self._folder / uuid, _QUESTION)
                 if answers:
                     self._proofs.mkdir(_OWN, parents=True, exist_ok=True)
                     with liveness_lock.shown(self._proofs / uuid):
@@ -114,7 +114,7 @@ class MpsLauncher:
 
     def _ended(self, uuid: GpuUuid, _: asyncio.Task[None]) -> None:
         self._daemons.ended(uuid, self._clock())
-        self._news.set()
+        self._changed.set()
 
     @asynccontextmanager
     async def _daemon(self, uuid: GpuUuid) -> AsyncIterator[Process]:
@@ -141,18 +141,18 @@ class MpsLauncher:
         """Ask the daemon to end, as its manual says, and kill it if it does not."""
         try:
             async with asyncio.timeout(self._end_s):
-                if await self._tell(uuid, folder, b"quit\n"):
+                if await self._send_command(uuid, folder, b"quit\n"):
                     await process.wait()
         except (TimeoutError, OSError) as error:
-            decision_log.warn("mps", card=uuid, message=f"told to end: {error!r}")
+            decision_log.warn("mps", card=uuid, message=f"asked to end: {error!r}")
         if process.returncode is None:
             process.kill()
             await process.wait()
         decision_log.inform("mps-ended", card=uuid, code=process.returncode)
 
-    async def _tell(self, uuid: GpuUuid, folder: Path, words: bytes) -> bool:
-        """Send words to a card's daemon; whether it received them, which a new one may not."""
-        teller = await asyncio.create_subprocess_exec(
+    async def _send_command(self, uuid: GpuUuid, folder: Path, command: bytes) -> bool:
+        """Send a command to a card's daemon; whether it received it, which a new one may not."""
+        sender = await asyncio.create_subprocess_exec(
             self._program,
             stdin=PIPE,
             stdout=DEVNULL,
@@ -160,9 +160,9 @@ class MpsLauncher:
             start_new_session=True,
         )
         try:
-            await teller.communicate(words)
-            return teller.returncode == 0
+            await sender.communicate(command)
+            return sender.returncode == 0
         finally:
-            if teller.returncode is None:
-                teller.kill()
-                await teller.wait()
+            if sender.returncode is None:
+                sender.kill()
+                await sender.wait()

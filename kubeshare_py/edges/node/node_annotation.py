@@ -26,18 +26,18 @@ class NodeAnnotation:
     sampler: CardSampler
     backoff: Backoff = field(default_factory=Backoff)
     rewrite_s: float = REWRITE_S
-    _news: asyncio.Event = field(default_factory=asyncio.Event)
+    _has_reading: asyncio.Event = field(default_factory=asyncio.Event)
     _written: str = ""
     _written_at: float = 0.0
 
-    def heard(self) -> None:
+    def on_reading(self) -> None:
         """A reading has been taken in."""
-        self._news.set()
+        self._has_reading.set()
 
     async def run(self) -> None:
         """Write whenever the cards change, for ever; failures are repeated."""
         while True:
-            self._news.clear()
+            self._has_reading.clear()
             try:
                 await self._write()
             except KubeFailure as error:
@@ -47,7 +47,7 @@ class NodeAnnotation:
             # A hanging driver causes no reading, and its cards do not count as healthy any more.
             with suppress(TimeoutError):
                 async with asyncio.timeout(self.sampler.interval_s):
-                    await self._news.wait()
+                    await self._has_reading.wait()
 
     async def _write(self) -> None:
         if self.sampler.age_s is None:
@@ -74,5 +74,5 @@ async def annotate(sampler: CardSampler, writer: Credentials) -> None:
     """Write this sampler's cards, for ever."""
     async with KubeClient(writer) as client:
         annotation = NodeAnnotation(client, sampler)
-        sampler.heard = annotation.heard
+        sampler.on_reading = annotation.on_reading
         await annotation.run()

@@ -64,24 +64,24 @@ class DecisionLoop:
     machine: Machine
     api: KubeApi
     group: asyncio.TaskGroup
-    news: asyncio.Event
+    wakeup: asyncio.Event
     health: ProcessHealth
     #: For the inventory from annotations.
     annotated: AnnotatedNodes | None = None
     leads: bool = False
     _nodes_listed: asyncio.Event = field(default_factory=asyncio.Event)
-    _nodes_news: asyncio.Event = field(default_factory=asyncio.Event)
+    _nodes_changed: asyncio.Event = field(default_factory=asyncio.Event)
     _cells: CellsInventory = field(default_factory=CellsInventory)
     _binds: set[asyncio.Task[None]] = field(default_factory=set)
-    _said_what_is_there: bool = False
+    _has_logged_found: bool = False
 
-    async def tell(self, events: Iterable[Event]) -> None:
+    async def deliver(self, events: Iterable[Event]) -> None:
         """Hand events to the machine in order; other tasks run between batches."""
         for number, event in enumerate(events, 1):
             self._handle(event)
             if number % BATCH == 0:
                 await asyncio.sleep(0)
-        self.news.set()
+        self.wakeup.set()
 
     def lead(self) -> None:
         """Perform effects from now on, and report what was not reported while standing by."""
@@ -94,7 +94,7 @@ class DecisionLoop:
             external_binds.standing(self.machine.records.values(), self.machine.profiles), 0.0
         )
 
-    async def heed(self, campaign: Awaitable[None]) -> None:
+    async def follow_election(self, campaign: Awaitable[None]) -> None:
         """Take part in an election, and perform no effect from the moment that it is lost.
 
         Other tasks learn of a failed task only some iterations of the event loop later.
@@ -109,18 +109,18 @@ class DecisionLoop:
         """Decide whenever an event came or the machine's wake-up time is reached."""
         now = asyncio.get_running_loop().time
         while True:
-            self.news.clear()
+            self.wakeup.clear()
             self._handle(BindSlotsFree(MOST_UNANSWERED))
             wake_at = self.machine.wake_at(now())
             if wake_at is not None and wake_at <= now():
                 await asyncio.sleep(0)
                 continue
             if wake_at is None:
-                await self.news.wait()
+                await self.wakeup.wait()
                 continue
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(wake_at):
-                    await self.news.wait()
+                    await self.wakeup.wait()
 
     async def watch(
         self,
@@ -130,24 +130,24 @@ class DecisionLoop:
         translation: Translation[T, R],
         *,
         reduce: Callable[[T], R] | None = None,
-        told: Callable[[ListResult[R] | Changes[T]], None] = lambda news: None,
+        on_update: Callable[[ListResult[R] | Changes[T]], None] = lambda update: None,
     ) -> None:
         """Follow one resource for ever.
 
-        `reduce` replaces the translation's for listed objects; `told` is called with each list or
-        batch of changes after the machine has handled its events.
+        `reduce` replaces the translation's for listed objects; `on_update` is called with each list
+        or batch of changes after the machine has handled its events.
         """
         connected = self.health.watching(path.rpartition("/")[2])
         reduce = reduce or translation.reduce
         watched = follow_reduced(client, path, codec, reduce, connected=connected)
         async with aclosing(watched) as stream:
-            async for news in stream:
-                await self.tell(logged(translation.events(news)))
-                if isinstance(news, ListResult):
+            async for update in stream:
+                await self.deliver(logged(translation.events(update)))
+                if isinstance(update, ListResult):
                     # Objects of a list stay: no garbage collection needs to look at them again.
                     gc.freeze()
-                told(news)
-                del news  # not kept while nothing comes
+                on_update(update)
+                del update  # not kept while nothing comes
 
     async def watch_nodes(self, client: KubeClient) -> None:
         """Follow the nodes for ever."""
@@ -157,16 +157,16 @@ class DecisionLoop:
                 self.annotated.seen(node)
             return NODE_EVENTS.reduce(node)
 
-        def told(news: ListResult[Node] | Changes[NodeFields]) -> None:
+        def on_update(update: ListResult[Node] | Changes[NodeFields]) -> None:
             if self.annotated is not None:
-                self.annotated.heed(news)
-            self._nodes_news.set()
-            if isinstance(news, ListResult):
+                self.annotated.changed(update)
+            self._nodes_changed.set()
+            if isinstance(update, ListResult):
                 self._nodes_listed.set()
-                self._say_what_is_there()
+                self._log_found()
 
         codec = Codec(NodeFields)
-        await self.watch(client, NODES, codec, NODE_EVENTS, reduce=reduce, told=told)
+        await self.watch(client, NODES, codec, NODE_EVENTS, reduce=reduce, on_update=on_update)
 
     async def watch_budgets(self, client: KubeClient) -> None:
         """Follow the disruption budgets for ever."""
@@ -180,9 +180,9 @@ class DecisionLoop:
             # Otherwise every waiting pod would be reported as "no card anywhere".
             await self._nodes_listed.wait()
         if self.annotated is not None:
-            source = self.annotated.readings(self._nodes_heard, settings.interval_seconds)
+            source = self.annotated.readings(self._nodes_read, settings.interval_seconds)
         else:
-            source = readings(settings, nodes, targets, self.health.inventory_read, self._rest)
+            source = readings(settings, nodes, targets, self.health.inventory_read, self._sleep)
         async with asyncio.TaskGroup() as group:
             if settings.source in OF_TARGETS:
                 connected = self.health.watching("collectors")
@@ -202,40 +202,40 @@ class DecisionLoop:
         """Hand a reading to the machine; a long one in several iterations."""
         if isinstance(event, InventoryFailed):
             decision_log.warn("inventory", message=event.message)
-            await self.tell([event])
+            await self.deliver([event])
             return
         for part in portions(event):
             # Earlier work has used its time of this iteration.
             await asyncio.sleep(0)
-            await self.tell([self._cells.join(part)])
-        self._say_what_is_there()
+            await self.deliver([self._cells.join(part)])
+        self._log_found()
         if sum(len(cards) for _, cards in event.changed) >= CARDS_A_PORTION:
             # These cards stay, like the objects of a list.
             gc.freeze()
 
-    def _say_what_is_there(self) -> None:
+    def _log_found(self) -> None:
         """Log one line, once nodes and cards are known."""
-        if self._said_what_is_there or not self._nodes_listed.is_set():
+        if self._has_logged_found or not self._nodes_listed.is_set():
             return
         if self.machine.inventory_read:
-            self._said_what_is_there = True
+            self._has_logged_found = True
             figures = ledger_figures(self.machine)
             decision_log.inform("found", nodes=figures.nodes, cards=figures.cards)
 
-    def _nodes_heard(self) -> None:
+    def _nodes_read(self) -> None:
         """An inventory from nodes is as new as their watch."""
         if not self.health.lost_s("nodes"):
             self.health.inventory_read()
 
-    async def _rest(self, seconds: float) -> None:
+    async def _sleep(self, seconds: float) -> None:
         """Sleep; shorter if nodes come or go."""
         known = self.machine.ledger.columns.row_of
         count = len(known)
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while len(known) == count:
-                    self._nodes_news.clear()
-                    await self._nodes_news.wait()
+                    self._nodes_changed.clear()
+                    await self._nodes_changed.wait()
 
     async def follow_configuration(self, updates: Updates) -> None:
         """Apply new profiles, while there may be updates; log unusable ones."""
@@ -252,7 +252,7 @@ class DecisionLoop:
                     update.profiles, asyncio.get_running_loop().time()
                 )
                 self._perform(effects, perf_counter() - began_s)
-                self.news.set()
+                self.wakeup.set()
 
     @staticmethod
     def _warn_of(profiles: Sequence[Profile]) -> None:
@@ -310,4 +310,4 @@ class DecisionLoop:
 
     async def _bind(self, effect: Bind) -> None:
         self._handle(await self.api.bind(effect))
-        self.news.set()
+        self.wakeup.set()

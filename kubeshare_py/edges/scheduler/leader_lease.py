@@ -86,7 +86,7 @@ class LeaderLease:
         self._rng = rng or random.Random()
         self._elected = asyncio.Event()
         self._object: dict[str, Any] | None = None
-        self._said = ""
+        self._last_problem = ""
         self._slow_renewals = 0
         self._stalled = stalled
         self._stall: Stall | None = None
@@ -152,7 +152,7 @@ class LeaderLease:
             late = f"not renewed within {election.terms.renew_deadline_s:g} s"
             if self._stall is not None:
                 return f"{late}: the event loop hangs, in {self._stall.where}"
-            return f"{late}: {self._said}" if self._said else late
+            return f"{late}: {self._last_problem}" if self._last_problem else late
         holder = election.holder[:_LONGEST_NAME]
         return f"taken over by {holder}" if holder else "released by another"
 
@@ -216,7 +216,7 @@ class LeaderLease:
                     asked_at = self._clock()
                     stored = await self._write(claim)
                     self._election.written(stored, asked_at, self._clock())
-                self._said = ""
+                self._last_problem = ""
         except (KubeFailure, TimeoutError) as error:
             self._election.not_written()
             self._complain(error)
@@ -232,7 +232,7 @@ class LeaderLease:
         found = decode(answer.body)
         lease = _understood(found)
         self._object = found
-        self._say_problems(lease)
+        self._log_problems(lease)
         return lease
 
     async def _write(self, claim: LeaseClaim) -> Lease:
@@ -253,7 +253,7 @@ class LeaderLease:
                 raise LeaseMissing(*self._place) from error
             raise
 
-    def _say_problems(self, found: Lease) -> None:
+    def _log_problems(self, found: Lease) -> None:
         """Log implausible fields of the Lease, once while they are the same."""
         if found.problems and found.problems != self._problems:
             message = f"Lease {self._lease}: {'; '.join(found.problems)}. The next leader mends it"
@@ -273,8 +273,8 @@ class LeaderLease:
         text = str(error) or "no answer in time"
         if isinstance(error, TimeoutError):
             self._client.contact.missed(f"Lease {self._lease}: {text}")
-        is_news, self._said = text != self._said, text
-        if is_news and not self._client.contact.is_away:
+        is_new, self._last_problem = text != self._last_problem, text
+        if is_new and not self._client.contact.is_away:
             raced = isinstance(error, KubeError) and error.status == HTTPStatus.CONFLICT
             log = decision_log.inform if raced else decision_log.warn
             log("lease", lease=self._lease, message=text)

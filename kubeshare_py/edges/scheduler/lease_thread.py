@@ -29,7 +29,7 @@ class LeaseThread:
         self._opens = opens
         self._begun: concurrent.futures.Future[None] = concurrent.futures.Future()
         #: The thread ends when this is done, also if it was done before the Lease was open.
-        self._told_to_end: concurrent.futures.Future[None] = concurrent.futures.Future()
+        self._asked_to_end: concurrent.futures.Future[None] = concurrent.futures.Future()
         self._running: asyncio.Future[None]
         self._loop: asyncio.AbstractEventLoop
         self._lease: LeaderLease
@@ -45,7 +45,7 @@ class LeaseThread:
     async def end(self) -> None:
         """Stop renewing; return when the thread has ended, also if `begin` was cancelled."""
         with suppress(concurrent.futures.InvalidStateError):  # it ended by itself
-            self._told_to_end.set_result(None)
+            self._asked_to_end.set_result(None)
         await self._running
 
     async def campaign(self) -> None:
@@ -90,7 +90,7 @@ class LeaseThread:
         async with self._opens() as self._lease:
             self._loop = asyncio.get_running_loop()
             self._begun.set_result(None)
-            await asyncio.wrap_future(self._told_to_end)
+            await asyncio.wrap_future(self._asked_to_end)
 
 
 @asynccontextmanager

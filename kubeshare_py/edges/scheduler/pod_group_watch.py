@@ -27,27 +27,27 @@ LOOK_S, LOOKS = 2.0, 30
 NOT_INSTALLED = "is not installed in this cluster"
 FORBIDDEN = "may not be read by the scheduler"
 
-Tell = Callable[[Iterable[Event]], Awaitable[None]]
+Deliver = Callable[[Iterable[Event]], Awaitable[None]]
 
 
 async def watch_pod_groups(
-    client: KubeClient, machine: Machine, tell: Tell, sleep: Sleep = asyncio.sleep
+    client: KubeClient, machine: Machine, deliver: Deliver, sleep: Sleep = asyncio.sleep
 ) -> None:
     """Follow them for ever."""
     async with asyncio.TaskGroup() as group:
         for api in GroupApi:
-            group.create_task(_Watch(client, machine, tell, sleep, api).run())
+            group.create_task(_Watch(client, machine, deliver, sleep, api).run())
 
 
 class _Watch:
     """One API, in whichever of its versions the server has."""
 
     def __init__(
-        self, client: KubeClient, machine: Machine, tell: Tell, sleep: Sleep, api: GroupApi
+        self, client: KubeClient, machine: Machine, deliver: Deliver, sleep: Sleep, api: GroupApi
     ) -> None:
         self._client = client
         self._machine = machine
-        self._tell = tell
+        self._deliver = deliver
         self._sleep = sleep
         self._api = api
         self._codec = Codec(PodGroupFields)
@@ -78,9 +78,9 @@ class _Watch:
         )
         try:
             async with aclosing(watched) as stream:
-                async for news in stream:
+                async for update in stream:
                     self._trouble = ""
-                    await self._tell(logged(self._translation.events(news)))
+                    await self._deliver(logged(self._translation.events(update)))
         except KubeError as error:
             return error.status
         raise AssertionError("the watch ended")
@@ -91,4 +91,4 @@ class _Watch:
         self._trouble = trouble
         if trouble == FORBIDDEN:
             decision_log.warn("podgroups", api=self._api, message=trouble)
-        await self._tell([PodGroupsListed(self._api, groups, trouble)])
+        await self._deliver([PodGroupsListed(self._api, groups, trouble)])

@@ -78,7 +78,7 @@ class ProcessHealth:
         return {"profile": record.pod.scheduler_name if record else "", **iteration}
 
     def inventory_read(self) -> None:
-        """The source of the inventory answered, with or without news."""
+        """The source of the inventory answered, with or without changes."""
         self.inventory_at = self.clock()
 
     def watching(self, name: str) -> Callable[[bool], None]:
@@ -93,15 +93,15 @@ class ProcessHealth:
 
         return connected
 
-    async def run(self, poke: Callable[[], None]) -> None:
-        """Measure the event loop's lateness, for ever, and `poke` it when it is idle."""
+    async def run(self, wake: Callable[[], None]) -> None:
+        """Measure the event loop's lateness, for ever, and `wake` it when it is idle."""
         while True:
             due = self.clock() + LAG_INTERVAL_S
             await asyncio.sleep(LAG_INTERVAL_S)
             now = self.clock()
             self.late(now, now - due)
             if now - self.last_iteration_at > HEARTBEAT_S:
-                poke()
+                wake()
 
     def late(self, now: float, lag_s: float) -> None:
         """Something came `lag_s` (s) late."""
@@ -141,19 +141,19 @@ class ProcessHealth:
                 tries += 1
                 # Sent again, it is still the same attempt.
                 self._began_s.setdefault(effect.uid, began_s)
-        news = {
+        new = {
             profile: count - self._unschedulable.get(profile, 0)
             for profile, count in self.machine.attempts.unschedulable.items()
             if count != self._unschedulable.get(profile)
         }
-        tries += sum(news.values())
+        tries += sum(new.values())
         if not tries:
             return
         each_s = took_s / tries
         self.tallies.algorithm_seconds.observe(each_s, tries)
-        if news:
+        if new:
             self._unschedulable = dict(self.machine.attempts.unschedulable)
-            for profile, count in news.items():
+            for profile, count in new.items():
                 self.tallies.attempt("unschedulable", profile, each_s, count)
         if len(self._began_s) > MOST_BEGUN:
             self._forget_the_gone()

@@ -31,11 +31,11 @@ def listed(nodes: AnnotatedNodes, *names: str, problems: tuple[Problem, ...] = (
     for one in found:
         nodes.seen(one)
     items = [node.to_domain(one) for one in found]
-    nodes.heed(ListResult(items=items, problems=[*problems], asked_at=0.0))
+    nodes.changed(ListResult(items=items, problems=[*problems], asked_at=0.0))
 
 
 def changed(nodes: AnnotatedNodes, *lines: WatchLine[NodeFields]) -> None:
-    nodes.heed(Changes(changed=[*lines]))
+    nodes.changed(Changes(changed=[*lines]))
 
 
 def both() -> AnnotatedNodes:

@@ -18,23 +18,23 @@ from tests.edges.bare_server import Handler, serving
 async def got(
     handler: Handler, *, most_bytes: int = MOST_BYTES, most_s: float = MOST_S
 ) -> tuple[bytes, list[bytes]]:
-    heard: list[bytes] = []
+    bodies: list[bytes] = []
 
     def ask(url: str) -> bytes:
-        with bounded_session(heard.append, most_bytes=most_bytes, most_s=most_s) as session:
+        with bounded_session(bodies.append, most_bytes=most_bytes, most_s=most_s) as session:
             return session.get(url, timeout=5).content
 
     async with serving(handler) as url:
-        return await asyncio.to_thread(ask, url), heard
+        return await asyncio.to_thread(ask, url), bodies
 
 
 async def test_an_answer_is_heard_and_then_read() -> None:
     async def answer(_request: web.Request) -> web.Response:
         return web.Response(body=b"text" * 100_000)
 
-    body, heard = await got(answer)
+    body, bodies = await got(answer)
     assert body == b"text" * 100_000
-    assert heard == [body]
+    assert bodies == [body]
 
 
 @pytest.mark.parametrize("packed", [False, True])

@@ -49,7 +49,7 @@ async def loses_the_lease() -> None:
     async def lost() -> None:
         loop.machine.handle(PodSeen(a_pod()), 0.0)
         # Deciding has its turn after the group of binds knows of the loss, and before it does.
-        asyncio.get_running_loop().call_soon(loop.news.set)
+        asyncio.get_running_loop().call_soon(loop.wakeup.set)
         raise LeadershipLost("taken over")
 
     async with asyncio.TaskGroup() as binds:
@@ -57,7 +57,7 @@ async def loses_the_lease() -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(loop.decide())
             await asyncio.sleep(0)
-            binds.create_task(loop.heed(lost()))
+            binds.create_task(loop.follow_election(lost()))
 
 
 async def test_what_could_be_decided_at_the_moment_of_a_loss_is_left_to_others() -> None:
@@ -81,11 +81,11 @@ async def test_pods_stay_whose_preemptor_is_gone_before_their_eviction_is_sent()
 
     async with client_of(answer) as client, asyncio.TaskGroup() as group, asyncio.timeout(20):
         loop = loop_of(group, client, {})
-        await loop.tell([PodSeen(bound(f"small{number}")) for number in range(10)])
+        await loop.deliver([PodSeen(bound(f"small{number}")) for number in range(10)])
         urgent = a_pod("urgent", a_shape(a_claim(1000)), priority=100)
-        await loop.tell([PodSeen(urgent), BindSlotsFree(64)])
+        await loop.deliver([PodSeen(urgent), BindSlotsFree(64)])
         await first.wait()
-        await loop.tell([PodGone(urgent.uid), BindSlotsFree(64)])
+        await loop.deliver([PodGone(urgent.uid), BindSlotsFree(64)])
         later = asyncio.get_running_loop().time() + AGAIN_S + 1
         loop.machine.handle(TimePassed(), later)
         answering.set()

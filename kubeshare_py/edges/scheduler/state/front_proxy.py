@@ -44,7 +44,7 @@ class FrontProxy:
         self._context = context
         self._known = RequestHeader()
         self._authorities: list[x509.Certificate] = []
-        self._said = ""
+        self._last_logged = ""
 
     async def keep(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         """Follow the ConfigMap until cancelled."""
@@ -61,14 +61,14 @@ class FrontProxy:
             return False
         except (BadRequestHeader, ValueError) as error:
             # Also for an empty authority: the aggregation layer is off.
-            self._say(f"requests that kube-apiserver forwards are refused: {error}")
+            self._log(f"requests that kube-apiserver forwards are refused: {error}")
             self._authorities = []
             return True
         if found != self._known or not self._authorities:
             self._trust(found.authorities)
             self._known, self._authorities = found, authorities
             decision_log.inform("front proxy", names=sorted(found.names))
-        self._said = ""
+        self._last_logged = ""
         return True
 
     def user(self, request: web.Request) -> UserInfo | None:
@@ -102,10 +102,10 @@ class FrontProxy:
         allowed = self._known.names
         return not allowed or any(str(name.value) in allowed for name in names)
 
-    def _say(self, message: str) -> None:
+    def _log(self, message: str) -> None:
         """Log a message, once while it is the same."""
-        if message != self._said:
-            self._said = message
+        if message != self._last_logged:
+            self._last_logged = message
             decision_log.warn("front proxy", message=message)
 
 

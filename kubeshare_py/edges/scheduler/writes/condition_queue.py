@@ -34,27 +34,27 @@ class ConditionQueue:
 
     def __init__(self) -> None:
         self.queue: DueQueue[PodUid, ReportWaiting] = DueQueue()
-        self._told: dict[PodUid, _LastCondition] = {}
+        self._published: dict[PodUid, _LastCondition] = {}
 
     def report(self, report: ReportWaiting, now: float) -> None:
         """Queue a report in place of an earlier one, unless the pod shows it already."""
-        told = self._told.get(report.uid)
+        published = self._published.get(report.uid)
         due = now
-        if told is not None and not self.queue.is_taken(report.uid):
-            if told.message == message_of(report.diagnosis):
+        if published is not None and not self.queue.is_taken(report.uid):
+            if published.message == message_of(report.diagnosis):
                 self.queue.discard(report.uid)
                 return
-            if told.reasons == report.diagnosis.reasons:
-                due = max(now, told.at + SPACING_S)
+            if published.reasons == report.diagnosis.reasons:
+                due = max(now, published.at + SPACING_S)
         self.queue.put(report.uid, report, due)
 
     def is_known(self, uid: PodUid) -> bool:
         """Whether this process wrote or read the pod's condition lately: it is False."""
-        return uid in self._told
+        return uid in self._published
 
     def reported(self, report: ReportWaiting, now: float) -> None:
         """The condition was written."""
-        self._told[report.uid] = _LastCondition(
+        self._published[report.uid] = _LastCondition(
             reasons=report.diagnosis.reasons, message=message_of(report.diagnosis), at=now
         )
         self._finish(report.uid, now)
@@ -73,14 +73,14 @@ class ConditionQueue:
     def withdraw(self, uid: PodUid) -> None:
         """Drop the queued report: the pod is being bound."""
         self.queue.discard(uid)
-        self._told.pop(uid, None)
+        self._published.pop(uid, None)
 
     def tick(self, now: float) -> None:
         """Drop pods without a recent report; about once a minute."""
-        old = [uid for uid, told in self._told.items() if now - told.at >= FORGET_S]
+        old = [uid for uid, published in self._published.items() if now - published.at >= FORGET_S]
         for uid in old:
             if uid not in self.queue:
-                del self._told[uid]
+                del self._published[uid]
 
     def _finish(self, uid: PodUid, now: float) -> None:
         """Reschedule a newer report, whose time depends on what was just written."""

@@ -26,7 +26,7 @@ async def evict(client: KubeClient, effect: Evict) -> None:
         )
         await client.delete(path, uid=effect.uid)
     except KubeFailure as error:
-        _say("not evicted", client, effect, error)
+        _log_failure("not evicted", client, effect, error)
 
 
 async def nominate(client: KubeClient, effect: Nominate) -> None:
@@ -42,10 +42,12 @@ async def nominate(client: KubeClient, effect: Nominate) -> None:
             patient=False,
         )
     except KubeFailure as error:
-        _say("not nominated", client, effect, error)
+        _log_failure("not nominated", client, effect, error)
 
 
-def _say(event: str, client: KubeClient, effect: Evict | Nominate, error: KubeFailure) -> None:
+def _log_failure(
+    event: str, client: KubeClient, effect: Evict | Nominate, error: KubeFailure
+) -> None:
     """Log a failure; a server that is away has a line of its own."""
     log = decision_log.detail if client.contact.is_away else decision_log.warn
     log(event, pod=str(effect.key), uid=effect.uid, message=str(error))

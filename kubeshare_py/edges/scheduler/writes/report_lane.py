@@ -81,7 +81,7 @@ class ReportLane:
         self._patching: dict[PodUid, asyncio.Event] = {}
         self._no_binds = asyncio.Event()
         self._no_binds.set()
-        self._news = asyncio.Event()
+        self._wakeup = asyncio.Event()
         self._failures = 0
 
     @property
@@ -109,7 +109,7 @@ class ReportLane:
         if len(self._scheduled) > MOST_SCHEDULED:
             self._scheduled.popleft()
             self._dropped += 1
-        self._news.set()
+        self._wakeup.set()
 
     def warning(self, report: ReportPodWarning) -> None:
         """Take a report of a bound pod's problem."""
@@ -157,17 +157,17 @@ class ReportLane:
     async def _work(self) -> None:
         while True:
             await self._stand_back()
-            self._news.clear()
+            self._wakeup.clear()
             now = self._now()
             condition = self._conditions.queue.take(now)
             if condition is not None:
-                await self._tell(condition[1])
+                await self._report_condition(condition[1])
                 continue
             event = self._events.queue.take(now) or self._take_scheduled(now)
             if event is not None:
                 await self._write(*event)
                 continue
-            await self._wait_for_news(now)
+            await self._wait(now)
 
     async def _stand_back(self) -> None:
         if self._binding:
@@ -175,21 +175,21 @@ class ReportLane:
                 async with asyncio.timeout(self._patience_s):
                     await self._no_binds.wait()
 
-    async def _wait_for_news(self, now: float) -> None:
+    async def _wait(self, now: float) -> None:
         dues = (self._conditions.queue.next_due(), self._events.queue.next_due())
         due = min((due for due in dues if due is not None), default=None)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(None if due is None else max(due - now, 0.0)):
-                await self._news.wait()
+                await self._wakeup.wait()
 
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(TICK_S)
             self._conditions.tick(self._now())
             self._events.tick(self._now())
-            self._news.set()
+            self._wakeup.set()
 
-    async def _tell(self, report: ReportWaiting) -> None:
+    async def _report_condition(self, report: ReportWaiting) -> None:
         """Write one condition, if the pod does not show it already."""
         try:
             written = await self._patch_condition(report)
@@ -212,12 +212,12 @@ class ReportLane:
         uid, changed = report.uid, None
         if not self._conditions.is_known(uid):
             # The time of the last transition must survive a restart of the scheduler.
-            told = await read_condition(self._client, report)
-            if told is None:
+            published = await read_condition(self._client, report)
+            if published is None:
                 return False
-            if told.message == message_of(report.diagnosis):
+            if published.message == message_of(report.diagnosis):
                 return True
-            changed = None if told.status_is_false else self._clock()
+            changed = None if published.status_is_false else self._clock()
         if uid in self._binding:
             return False
         done = self._patching[uid] = asyncio.Event()
@@ -247,7 +247,7 @@ class ReportLane:
     def _occurred(self, about: Regarding, reason: str, note: str, now: float) -> None:
         event = ReportedEvent(regarding=about, reason=reason, note=note, at=self._clock())
         self._events.occurred(event, now)
-        self._news.set()
+        self._wakeup.set()
 
     def _take_scheduled(self, now: float) -> tuple[EventKey, RepeatedEvent] | None:
         """Make the event of the pod that was bound first."""

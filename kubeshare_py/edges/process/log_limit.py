@@ -7,7 +7,7 @@ from collections.abc import Callable
 MINUTE_S = 60.0
 
 
-class Seldom:
+class LogLimit:
     """Says when a line about a key is due: the first time, then after a minute at the earliest.
 
     Keys are few and fixed (paths, kinds of trouble): they are kept for ever.
@@ -16,20 +16,20 @@ class Seldom:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         """`clock` is in seconds, and never set."""
         self.clock = clock
-        self._said_at: dict[str, float] = {}
+        self._logged_at: dict[str, float] = {}
 
     def is_due(self, key: str) -> bool:
         """Whether to log it; if so, it counts as logged now."""
         now = self.clock()
-        said_at = self._said_at.get(key)
-        if said_at is not None and now - said_at < MINUTE_S:
+        logged_at = self._logged_at.get(key)
+        if logged_at is not None and now - logged_at < MINUTE_S:
             return False
-        self._said_at[key] = now
+        self._logged_at[key] = now
         return True
 
-    def heard_lately(self, key: str) -> bool:
+    def seen_lately(self, key: str) -> bool:
         """Whether this was called with the same key within the last minute."""
         now = self.clock()
-        asked_at = self._said_at.get(key)
-        self._said_at[key] = now
+        asked_at = self._logged_at.get(key)
+        self._logged_at[key] = now
         return asked_at is not None and now - asked_at < MINUTE_S
