@@ -7,6 +7,8 @@ LOCK := deploy/release/development.lock
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # On every core. With AGAIN=failed the tests that failed last time run alone, one after the other.
 SPREAD = $(if $(AGAIN),--last-failed --last-failed-no-failures none,--numprocesses auto --dist worksteal)
+# Workers, and hundreds of child processes, import the package and the tests: each would compile them anew.
+export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check e2e prove manifests bench lock release release-lock clean
